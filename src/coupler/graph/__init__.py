@@ -1,0 +1,78 @@
+"""The compiler: traces NumPy functions once, differentiates them, and runs them anywhere. It knows nothing of robots.
+
+    expr, array, operations     scalar nodes and NumPy arrays of them
+    diff, rewrite, measure      derivatives, named passes, operation counts and depth
+    window, kernel              a function traced over the fields of its parameters
+    program, builder, check     kernels looped over tables, and the checks on them
+    interpret, llvm, c          what runs or renders a program
+
+`compile` is the way in to the last row.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from coupler.graph.array import Array, array, symbols
+from coupler.graph.builder import Builder, Records, constants, fields
+from coupler.graph.diff import jacobian, jvp, second_directional, vjp
+from coupler.graph.errors import GraphError
+from coupler.graph.executable import Executable
+from coupler.graph.expr import Node, constant, symbol
+from coupler.graph.interpret import Interpreter
+from coupler.graph.kernel import View
+from coupler.graph.program import Program
+from coupler.graph.window import Buffer, Field, Window, symmetric
+
+__all__ = [
+    "Array",
+    "Buffer",
+    "Builder",
+    "Executable",
+    "Field",
+    "GraphError",
+    "Interpreter",
+    "Node",
+    "Program",
+    "Records",
+    "View",
+    "Window",
+    "array",
+    "compile",
+    "constant",
+    "constants",
+    "fields",
+    "jacobian",
+    "jvp",
+    "second_directional",
+    "symbol",
+    "symbols",
+    "symmetric",
+    "vjp",
+]
+
+
+def compile(
+    program: Program,
+    dtype: Any = np.float64,
+    *,
+    backend: Literal["llvm", "interpreter"] = "llvm",
+    threads: int = 1,
+) -> Executable:
+    """The program, ready to be called.
+
+    Args:
+        program: what to run.
+        dtype: float64 or float32.
+        backend: "llvm" for machine code, "interpreter" for the NumPy reference.
+        threads: how many threads share a batch (machine code only).
+    """
+    if backend == "interpreter":
+        return Interpreter(program, dtype)
+    if backend == "llvm":
+        from coupler.graph.llvm import Native  # imported here: the rest works without LLVM
+
+        return Native(program, dtype, threads=threads)
+    raise GraphError(f"no back end is called {backend!r}; there are 'llvm' and 'interpreter'")

@@ -1,0 +1,173 @@
+"""Small vectors and matrices of nodes that obey NumPy.
+
+A function written with NumPy's operators and functions takes floats or nodes without a word changed: `Array` is an
+ndarray of nodes, and np.sin, np.where, np.minimum, `@`, comparisons and reductions of it build the graph. Functions
+of NumPy that only move elements (stack, concatenate, block, transpose, diag, ...) work as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from coupler.graph.errors import GraphError
+from coupler.graph.expr import Node, apply, as_node, symbol, where
+
+__all__ = ["Array", "array", "nodes_of", "symbols"]
+
+
+class Array(np.ndarray):
+    """An ndarray (dtype object) whose elements are nodes."""
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return _ufunc(ufunc, method, *inputs, **kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func is np.where:
+            return _where(*args, **kwargs)
+        return super().__array_function__(func, [t for t in types if t is not Node], args, kwargs)
+
+
+def array(values: Any) -> Array:
+    """An Array of `values` (numbers, nodes, nested lists of them): numbers become constants."""
+    return _elementwise(as_node, values).view(Array)
+
+
+def symbols(label: str, shape: int | tuple[int, ...]) -> Array:
+    """An Array of new symbols named label[i] or label[i, j]."""
+    result = np.empty(shape, dtype=object)
+    for index in np.ndindex(result.shape):
+        result[index] = symbol(f"{label}[{', '.join(map(str, index))}]" if index else label)
+    return result.view(Array)
+
+
+def nodes_of(values: Any) -> list[Node]:
+    """The elements of a scalar, list or array, in row-major order, as nodes."""
+    return [as_node(value) for value in np.ravel(np.asarray(values, dtype=object).view(np.ndarray))]
+
+
+def _elementwise(function: Callable[..., Any], *operands: Any) -> np.ndarray:
+    arrays = np.broadcast_arrays(*(np.asarray(operand, dtype=object).view(np.ndarray) for operand in operands))
+    result = np.empty(arrays[0].shape, dtype=object)
+    for index in np.ndindex(result.shape):
+        result[index] = function(*(a[index] for a in arrays))
+    return result
+
+
+def _operation(op: str) -> Callable[..., Node]:
+    return lambda *args: apply(op, *map(as_node, args))
+
+
+def _swapped(op: str) -> Callable[..., Node]:
+    return lambda x, y: apply(op, as_node(y), as_node(x))
+
+
+_ELEMENTWISE: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: _operation("add"),
+    np.subtract: _operation("sub"),
+    np.multiply: _operation("mul"),
+    np.true_divide: _operation("div"),
+    np.negative: _operation("neg"),
+    np.positive: as_node,
+    np.sqrt: _operation("sqrt"),
+    np.absolute: _operation("abs"),
+    np.fabs: _operation("abs"),
+    np.copysign: _operation("copysign"),
+    np.minimum: _operation("min"),
+    np.maximum: _operation("max"),
+    np.sin: _operation("sin"),
+    np.cos: _operation("cos"),
+    np.tan: _operation("tan"),
+    np.arcsin: _operation("asin"),
+    np.arccos: _operation("acos"),
+    np.arctan2: _operation("atan2"),
+    np.arctan: lambda x: apply("atan2", as_node(x), as_node(1.0)),
+    np.exp: _operation("exp"),
+    np.log: _operation("log"),
+    np.rint: _operation("round"),
+    np.square: lambda x: as_node(x) ** 2,
+    np.reciprocal: lambda x: as_node(1.0) / as_node(x),
+    np.power: lambda x, p: as_node(x) ** p,
+    np.float_power: lambda x, p: as_node(x) ** p,
+    np.less: _operation("lt"),
+    np.less_equal: _operation("le"),
+    np.greater: _swapped("lt"),
+    np.greater_equal: _swapped("le"),
+    np.equal: _operation("eq"),
+    np.not_equal: lambda x, y: apply("not", apply("eq", as_node(x), as_node(y))),
+    np.isnan: lambda x: apply("not", apply("eq", as_node(x), as_node(x))),
+    np.logical_and: _operation("and"),
+    np.logical_or: _operation("or"),
+    np.logical_not: _operation("not"),
+    np.bitwise_and: _operation("and"),
+    np.bitwise_or: _operation("or"),
+    np.invert: _operation("not"),
+}
+
+
+def _ufunc(ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
+    if ufunc is np.matmul and method == "__call__":
+        result = np.matmul(*(np.asarray(x, dtype=object).view(np.ndarray) for x in inputs))
+    elif ufunc in _ELEMENTWISE and method == "__call__":
+        result = _elementwise(_ELEMENTWISE[ufunc], *inputs)
+    elif ufunc in _ELEMENTWISE and method == "reduce":
+        result = _reduce(_ELEMENTWISE[ufunc], *inputs, **kwargs)
+    elif ufunc in _ELEMENTWISE and method == "outer":
+        x, y = (np.asarray(i, dtype=object).view(np.ndarray) for i in inputs)
+        result = _elementwise(_ELEMENTWISE[ufunc], x.reshape(x.shape + (1,) * y.ndim), y)
+    else:
+        what = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        raise GraphError(f"np.{what} of nodes is not supported; the functions are those of operations.py")
+    if out is not None:
+        target = out[0]
+        if target.dtype != object:
+            raise GraphError("nodes cannot be stored into an array of floats; build it with np.array([...])")
+        target[...] = result
+        return target
+    if isinstance(result, np.ndarray):
+        return result.view(Array) if result.ndim else result[()]
+    return result
+
+
+def _reduce(function: Callable[..., Any], x: Any, axis: Any = 0, keepdims: bool = False, **_: Any) -> Any:
+    values = np.asarray(x, dtype=object).view(np.ndarray)
+    axes = tuple(range(values.ndim)) if axis is None else tuple(np.atleast_1d(axis) % values.ndim)
+    kept = [i for i in range(values.ndim) if i not in axes]
+    rows = values.transpose(*kept, *axes).reshape(*(values.shape[i] for i in kept), -1)
+    if rows.shape[-1] == 0:
+        raise GraphError("a reduction of no nodes has no value")
+    result = np.empty(rows.shape[:-1], dtype=object)
+    for index in np.ndindex(result.shape):
+        total = as_node(rows[index][0])
+        for value in rows[index][1:]:
+            total = function(total, value)
+        result[index] = total
+    return result.reshape([1 if i in axes else n for i, n in enumerate(values.shape)]) if keepdims else result
+
+
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    result = _elementwise(where, condition, x, y)
+    return result.view(Array) if result.ndim else result[()]
+
+
+def _node_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    return _ufunc(ufunc, method, *inputs, **kwargs)
+
+
+def _node_function(self: Node, func: Any, types: Iterable[type], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if func is np.where:
+        return _where(*args, **kwargs)
+    return func(*map(_as_arrays, args), **kwargs)
+
+
+def _as_arrays(value: Any) -> Any:
+    """`value` with every node in it wrapped as an array without dimensions, which NumPy's functions understand."""
+    if isinstance(value, Node):
+        return array(value)
+    return type(value)(map(_as_arrays, value)) if isinstance(value, list | tuple) else value
+
+
+Node.__array_ufunc__ = _node_ufunc
+Node.__array_function__ = _node_function

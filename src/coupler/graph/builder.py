@@ -1,0 +1,194 @@
+"""Writes programs down, step by step.
+
+b = Builder("chain")
+q, qdd = b.input("q", n), b.output("qdd", n)
+links = b.records("link", n + 1, IA=symmetric(6), pA=6)
+b.loop(backward, link=links[1:], parent=links[parents], backwards=True)
+program = b.build()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coupler.graph.check import check_data_flow
+from coupler.graph.errors import GraphError
+from coupler.graph.kernel import Case, trace
+from coupler.graph.program import Loop, Program, Repeat, Step
+from coupler.graph.window import Buffer, Constants, Field, Slot, Window
+
+__all__ = ["Builder", "Records", "constants", "fields"]
+
+
+class Records:
+    """A buffer of equal rows with named fields; indexing it gives the window of a loop."""
+
+    def __init__(self, buffer: Buffer, rows: int, layout: Mapping[str, Field]) -> None:
+        self.buffer, self.rows, self.layout = buffer, rows, layout
+        self.stride = sum(field.size for field in layout.values())
+
+    def __getitem__(self, rows: Any) -> Window:
+        """The rows to loop over: a slice, a whole number, or a list of them (which may repeat, not be negative)."""
+        index = np.arange(self.rows)[rows] if isinstance(rows, slice) else np.atleast_1d(np.asarray(rows, dtype=int))
+        outside = index[(index < 0) | (index >= self.rows)]
+        if outside.size:
+            raise GraphError(f"row {int(outside[0])} is outside records {self.buffer.name!r} of {self.rows} rows")
+        slots: dict[str, Slot | Constants] = {}
+        offset = 0
+        for name, field in self.layout.items():
+            slots[name] = Slot(self.buffer, index * self.stride, offset, field)
+            offset += field.size
+        return Window(slots)
+
+
+def constants(values: Any) -> Constants:
+    """A field of known values, one per row along the first axis."""
+    return Constants(np.asarray(values))
+
+
+def fields(**slots: Slot | Constants) -> Window:
+    """A window made of single fields: `fields(q=q.at(range(n)), mass=constants(masses))`."""
+    return Window(slots)
+
+
+class Builder:
+    """Writes a program down, step by step; `build` checks it and hands it out."""
+
+    def __init__(self, name: str) -> None:
+        if not name.isidentifier():
+            raise GraphError(f"a program's name must be an identifier, got {name!r}")
+        self.name = name
+        self._buffers: dict[str, Buffer] = {}
+        self._steps: list[Step] = []  # of the innermost block that is open
+
+    def input(self, name: str, size: int) -> Buffer:
+        """A vector that the caller gives."""
+        return self._add(Buffer(name, size, "input"))
+
+    def output(self, name: str, size: int) -> Buffer:
+        """A vector that the program returns; every element must be written."""
+        return self._add(Buffer(name, size, "output"))
+
+    def scratch(self, name: str, size: int) -> Buffer:
+        """A vector for the program's own use."""
+        return self._add(Buffer(name, size, "scratch"))
+
+    def records(self, name: str, rows: int, **layout: int | tuple[int, ...] | Field) -> Records:
+        """Scratch of `rows` records with the given fields: `IA=(6, 6)`, `pA=6`, `d=()`, `I=symmetric(6)`."""
+        as_fields = {field: Field.of(shape) for field, shape in layout.items()}
+        size = rows * sum(field.size for field in as_fields.values())
+        return Records(self.scratch(name, size), rows, as_fields)
+
+    def loop(self, kernel: Callable[..., None], *, backwards: bool = False, **windows: Window) -> None:
+        """Runs the kernel over the rows of its windows, first to last, or last to first if `backwards`."""
+        case = trace(kernel, windows)
+        if backwards:
+            case = replace(case, bases=_frozen(case.bases[::-1]), constants=_frozen(case.constants[::-1]))
+        self._steps.append(Loop((case,), np.zeros(case.rows, np.int32)))
+
+    @contextmanager
+    def interleave(self, order: Sequence[int]) -> Iterator[None]:
+        """Joins the loops written inside into one that takes their next rows in this order (0 is the first loop)."""
+        with self._block() as inner:
+            yield
+        if any(not isinstance(step, Loop) or len(step.cases) != 1 for step in inner):
+            raise GraphError("interleave joins plain loops; it cannot hold repeat, call or interleave")
+        cases = tuple(step.cases[0] for step in inner if isinstance(step, Loop))
+        turns = np.asarray(order, dtype=np.int32)
+        unknown = turns[(turns < 0) | (turns >= len(cases))]
+        if unknown.size:
+            raise GraphError(f"interleave has {len(cases)} loops; its order names loop {int(unknown[0])}")
+        for i, case in enumerate(cases):
+            if (turns == i).sum() != case.rows:
+                raise GraphError(
+                    f"loop {i} ({case.kernel.name}) has {case.rows} rows, but comes {(turns == i).sum()} times"
+                )
+        self._steps.append(Loop(cases, _frozen(turns)))
+
+    @contextmanager
+    def repeat(self, *, until: Callable[..., Any], at_most: int, **windows: Window) -> Iterator[None]:
+        """Repeats the steps written inside until the condition holds, at most that often; it is asked first.
+
+        Args:
+            until: a function of one-row windows that returns a truth value.
+            at_most: how often the steps are run at most.
+            windows: the condition's parameters.
+        """
+        if at_most < 1:
+            raise GraphError(f"repeat needs at_most of 1 or more, got {at_most}")
+        condition = trace(until, windows, condition=True)
+        if condition.rows != 1:
+            raise GraphError(f"condition {condition.kernel.name!r} must look at one row, got {condition.rows}")
+        with self._block() as inner:
+            yield
+        self._steps.append(Repeat(condition, at_most, tuple(inner)))
+
+    def call(self, program: Program, **bindings: Buffer) -> None:
+        """Runs another program in place, its inputs and outputs bound by name to buffers of this one."""
+        wanted = {b.name: b for b in (*program.inputs, *program.outputs)}
+        for name in wanted.keys() ^ bindings.keys():
+            raise GraphError(f"calling {program.name!r}: {name!r} is {'not bound' if name in wanted else 'unknown'}")
+        for name, buffer in wanted.items():
+            if bindings[name].size != buffer.size:
+                raise GraphError(f"calling {program.name!r}: {name!r} has {buffer.size} elements, {bindings[name]!r}")
+            if self._buffers.get(bindings[name].name) is not bindings[name]:
+                raise GraphError(f"calling {program.name!r}: {bindings[name]!r} is not a buffer of {self.name!r}")
+        targets = [bindings[b.name] for b in program.outputs]
+        for target in targets:
+            if target.role == "input":
+                raise GraphError(f"calling {program.name!r}: its output would overwrite the input {target.name!r}")
+            if targets.count(target) > 1 or any(bindings[b.name] is target for b in program.inputs):
+                raise GraphError(f"calling {program.name!r}: {target.name!r} is bound twice, once as an output")
+        new = {buffer: bindings[name] for name, buffer in wanted.items()}
+        for buffer in program.scratch:
+            new[buffer] = self.scratch(self._free_name(f"{program.name}.{buffer.name}"), buffer.size)
+        self._steps += [_rebound(step, new) for step in program.steps]
+
+    def build(self) -> Program:
+        """The finished program, checked: what is read has been written, and every output is."""
+        program = Program(self.name, tuple(self._buffers.values()), tuple(self._steps))
+        check_data_flow(program)
+        return program
+
+    def _add(self, buffer: Buffer) -> Buffer:
+        if buffer.name in self._buffers:
+            raise GraphError(f"program {self.name!r} has a buffer {buffer.name!r} already")
+        if not all(part.isidentifier() for part in buffer.name.replace(".", " ").split()) or not buffer.name:
+            raise GraphError(f"a buffer's name must be an identifier, got {buffer.name!r}")
+        if buffer.size < 0:
+            raise GraphError(f"buffer {buffer.name!r} cannot have {buffer.size} elements")
+        self._buffers[buffer.name] = buffer
+        return buffer
+
+    def _free_name(self, name: str) -> str:
+        tries = [name, *(f"{name}.n{i}" for i in range(2, len(self._buffers) + 3))]
+        return next(candidate for candidate in tries if candidate not in self._buffers)
+
+    @contextmanager
+    def _block(self) -> Iterator[list[Step]]:
+        outer, self._steps = self._steps, []
+        inner = self._steps
+        try:
+            yield inner
+        finally:
+            self._steps = outer
+
+
+def _rebound(step: Step, new: Mapping[Buffer, Buffer]) -> Step:
+    def case(old: Case) -> Case:
+        return replace(old, buffers=tuple(new[b] for b in old.buffers))
+
+    if isinstance(step, Loop):
+        return replace(step, cases=tuple(map(case, step.cases)))
+    return replace(step, until=case(step.until), body=tuple(_rebound(inner, new) for inner in step.body))
+
+
+def _frozen(values: np.ndarray) -> np.ndarray:
+    values = np.ascontiguousarray(values)
+    values.setflags(write=False)
+    return values

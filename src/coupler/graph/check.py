@@ -1,0 +1,67 @@
+"""The data flow of a program, checked element by element before it is handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from coupler.graph.errors import GraphError
+from coupler.graph.kernel import Case
+from coupler.graph.program import Loop, Program, Step
+from coupler.graph.window import Buffer
+
+_NEVER = np.iinfo(np.int64).max
+
+Written = dict[Buffer, np.ndarray]  # the turn at which each element of a buffer is first written
+
+
+def check_data_flow(program: Program) -> None:
+    """Raises where an element is read before it is written, or an output is not written at all.
+
+    Turns are counted over the whole program. Within a turn a kernel loads before it stores, so an element read at
+    turn t must have been written at a turn before t. What is written inside a repeat may be used there, but not
+    behind it, for the repeat may end before its first round.
+    """
+    written: Written = {b: np.full(b.size, -1 if b.role == "input" else _NEVER, np.int64) for b in program.buffers}
+    _check_steps(program.steps, written, 0)
+    for buffer in program.outputs:
+        missing = np.flatnonzero(written[buffer] == _NEVER)
+        if missing.size:
+            raise GraphError(
+                f"program {program.name!r} does not write element {missing[0]} of its output {buffer.name!r} in all cases"
+            )
+
+
+def _check_steps(steps: Sequence[Step], written: Written, turn: int) -> int:
+    for step in steps:
+        if isinstance(step, Loop):
+            turn = _check_loop(step, written, turn)
+        else:
+            _check_reads(step.until, np.array([turn]), written)
+            inside = {buffer: turns.copy() for buffer, turns in written.items()}
+            turn = _check_steps(step.body, inside, turn + 1)
+    return turn
+
+
+def _check_loop(loop: Loop, written: Written, turn: int) -> int:
+    turns = [turn + np.flatnonzero(loop.order == i) for i in range(len(loop.cases))]
+    for case, when in zip(loop.cases, turns, strict=True):
+        for pointer, buffer in enumerate(case.buffers):
+            elements = case.bases[:, pointer, None] + np.array(case.kernel.stored(pointer), np.int64)
+            np.minimum.at(written[buffer], elements.ravel(), np.repeat(when, elements.shape[1]))
+    for case, when in zip(loop.cases, turns, strict=True):
+        _check_reads(case, when, written)
+    return turn + len(loop.order)
+
+
+def _check_reads(case: Case, when: np.ndarray, written: Written) -> None:
+    for pointer, buffer in enumerate(case.buffers):
+        elements = case.bases[:, pointer, None] + np.array(case.kernel.loaded(pointer), np.int64)
+        early = np.argwhere(written[buffer][elements] >= when[:, None])
+        if early.size:
+            row, column = early[0]
+            raise GraphError(
+                f"kernel {case.kernel.name!r}, row {row}, reads element {elements[row, column]} of buffer "
+                f"{buffer.name!r} before it is written"
+            )

@@ -1,0 +1,430 @@
+"""Scalar nodes: every value of a trace, folded as it is made and shared when it is equal.
+
+A node is a constant, a symbol (a value known later) or an operation on other nodes. Two operations on the same
+arguments are the same object (hash-consing), so a common sub-expression is computed once without anybody looking
+for it. Folding knows zeros, ones, signs and constants. It treats a zero as exact: 0 · x is 0, whatever x may turn
+out to be.
+
+Symbols are always new, and everything that is not constant hangs on a symbol. What a trace looks like hence depends
+on the traced function alone, not on what was traced before it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from coupler.graph.errors import GraphError
+from coupler.graph.operations import OPERATIONS
+
+__all__ = ["Node", "apply", "as_node", "constant", "listing", "substitute", "symbol", "topological", "where"]
+
+
+class Node:
+    """One scalar of a trace; see the module's text. Made by `constant`, `symbol` and the operators."""
+
+    __slots__ = ("__weakref__", "args", "op", "value")
+
+    op: str  # "constant", "symbol", or a name in OPERATIONS
+    args: tuple[Node, ...]
+    value: float | bool | str | None  # a constant's value, a symbol's label
+
+    def __init__(self, op: str, args: tuple[Node, ...] = (), value: float | bool | str | None = None) -> None:
+        self.op, self.args, self.value = op, args, value
+
+    @property
+    def logical(self) -> bool:
+        """Whether this is a truth value instead of a number."""
+        return isinstance(self.value, bool) or (self.op in OPERATIONS and OPERATIONS[self.op].logical)
+
+    def __repr__(self) -> str:
+        return _text(self, lambda arg: _text(arg, lambda _: "…"))
+
+    def __add__(self, other: Any) -> Any:
+        return _binary("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _binary("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _binary("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _binary("sub", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _binary("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _binary("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _binary("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _binary("div", other, self)
+
+    def __lt__(self, other: Any) -> Any:
+        return _binary("lt", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return _binary("le", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _binary("lt", other, self)
+
+    def __ge__(self, other: Any) -> Any:
+        return _binary("le", other, self)
+
+    def __eq__(self, other: Any) -> Any:
+        return _binary("eq", self, other)
+
+    def __ne__(self, other: Any) -> Any:
+        equal = _binary("eq", self, other)
+        return equal if equal is NotImplemented else apply("not", equal)
+
+    # Nodes are keys by identity. A dictionary asks for equality only where hashes agree, which two live nodes' never
+    # do, so the symbolic __eq__ above is not in the way.
+    __hash__ = object.__hash__
+
+    def __and__(self, other: Any) -> Any:
+        return _binary("and", self, other)
+
+    __rand__ = __and__
+
+    def __or__(self, other: Any) -> Any:
+        return _binary("or", self, other)
+
+    __ror__ = __or__
+
+    def __invert__(self) -> Node:
+        return apply("not", self)
+
+    def __neg__(self) -> Node:
+        return apply("neg", self)
+
+    def __pos__(self) -> Node:
+        return self
+
+    def __abs__(self) -> Node:
+        return apply("abs", self)
+
+    def __pow__(self, exponent: Any) -> Node:
+        return _power(self, exponent)
+
+    def __bool__(self) -> bool:
+        if self.op == "constant":
+            return bool(self.value)
+        raise TypeError(
+            f"the truth of {self!r} is not known while tracing: choose between values with np.where(condition, a, b)"
+        )
+
+    def __float__(self) -> float:
+        if self.op == "constant":
+            return float(_known(self))
+        raise TypeError(
+            f"{self!r} has no value while tracing: build arrays of nodes with np.array([...]) or np.stack, "
+            "not by assignment into an array of floats"
+        )
+
+    # NumPy's functions on nodes and arrays of nodes are in array.py, which fills these two in.
+    __array_ufunc__: Any
+    __array_function__: Any
+
+
+_INTERNED: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
+
+
+def constant(value: float | bool) -> Node:
+    """The node of a known number or truth value."""
+    if isinstance(value, bool | np.bool_):
+        return _intern(("constant", bool(value)), Node("constant", value=bool(value)))
+    value = float(value)
+    return _intern(("constant", struct.pack("<d", value)), Node("constant", value=value))  # bits: 0.0 is not -0.0
+
+
+def symbol(label: str) -> Node:
+    """A new value, known only later. Two symbols differ even when their labels are the same."""
+    return Node("symbol", value=label)
+
+
+def as_node(value: Any) -> Node:
+    """`value` itself if it is a node, else the constant of that number."""
+    if isinstance(value, Node):
+        return value
+    if isinstance(value, Real | np.number | np.bool_):
+        return constant(value)  # type: ignore[arg-type]
+    raise GraphError(f"expected a number or a node, got {type(value).__name__}: {value!r}")
+
+
+def apply(op: str, *args: Node) -> Node:
+    """The node of operation `op` on `args`, folded and shared."""
+    operation = OPERATIONS[op]
+    if len(args) != operation.arity:
+        raise GraphError(f"operation {op!r} takes {operation.arity} arguments, got {len(args)}")
+    if all(arg.op == "constant" for arg in args):
+        with np.errstate(all="ignore"):
+            return constant(np.asarray(operation.evaluate(*map(_known, args))).item())
+    folded = _FOLD[op](*args) if op in _FOLD else None
+    if folded is not None:
+        return folded
+    if operation.commutes and id(args[0]) > id(args[1]):
+        key = (op, id(args[1]), id(args[0]), *map(id, args[2:]))
+    else:
+        key = (op, *map(id, args))
+    return _intern(key, Node(op, args))
+
+
+def where(condition: Any, x: Any, y: Any) -> Node:
+    """`x` where the condition holds, else `y`: the scalar form of np.where."""
+    condition = as_node(condition)
+    if not condition.logical:
+        raise GraphError(f"where needs a truth value such as x < y as its condition, got the number {condition!r}")
+    return apply("select", condition, as_node(x), as_node(y))
+
+
+def topological(outputs: Iterable[Node], leaves: frozenset[Node] = frozenset()) -> list[Node]:
+    """Every node that the outputs need, each after its arguments; what `leaves` need is left out."""
+    done: dict[Node, None] = {}
+    for output in outputs:
+        stack = [output]
+        while stack:
+            node = stack[-1]
+            waiting = () if node in leaves else [arg for arg in node.args if arg not in done]
+            if node in done or not waiting:
+                done.setdefault(node)
+                stack.pop()
+            else:
+                stack.extend(reversed(waiting))
+    return list(done)
+
+
+def substitute(outputs: Sequence[Node], values: Mapping[Node, Node]) -> list[Node]:
+    """The outputs with nodes replaced by other nodes, folded anew."""
+    new: dict[Node, Node] = dict(values)
+    for node in topological(outputs, frozenset(values)):
+        if node not in new:
+            new[node] = apply(node.op, *(new[arg] for arg in node.args)) if node.args else node
+    return [new[node] for node in outputs]
+
+
+def listing(outputs: Sequence[Node], names: Sequence[str] = (), leaves: Mapping[Node, str] | None = None) -> str:
+    """The outputs as a text: one line an operation, in the order in which a back end computes them.
+
+    Args:
+        outputs: the graph.
+        names: what each output is called; without it, the outputs are not listed again at the end.
+        leaves: what symbols are called instead of by their labels.
+    """
+    name: dict[Node, str] = dict(leaves or {})
+    lines: list[str] = []
+    for node in topological(outputs):
+        if not node.args:
+            name.setdefault(node, _text(node, str))
+            continue
+        name[node] = f"%{len(lines)}"
+        lines.append(f"{name[node]} = {_text(node, name.__getitem__)}")
+    lines += [f"{label} = {name[node]}" for label, node in zip(names, outputs, strict=False)]
+    return "\n".join(lines)
+
+
+def _known(node: Node) -> np.float64 | bool:
+    """The value of a constant."""
+    assert isinstance(node.value, bool | float)
+    return node.value if isinstance(node.value, bool) else np.float64(node.value)
+
+
+def _text(node: Node, argument: Callable[[Node], str]) -> str:
+    if node.op == "constant":
+        return repr(node.value)
+    if node.op == "symbol":
+        return str(node.value)
+    return f"{node.op}({', '.join(map(argument, node.args))})"
+
+
+def _intern(key: tuple[Any, ...], node: Node) -> Node:
+    # Arguments are named by id: the node that the entry leads to keeps them alive, so an id cannot be used again
+    # while the entry stands.
+    known = _INTERNED.get(key)
+    if known is None:
+        known = _INTERNED[key] = node
+    return known
+
+
+def _binary(op: str, x: Any, y: Any) -> Any:
+    if type(x) is not Node:
+        if not isinstance(x, Real):
+            return NotImplemented
+        x = constant(x)  # type: ignore[arg-type]
+    elif type(y) is not Node:
+        if not isinstance(y, Real):
+            return NotImplemented
+        y = constant(y)  # type: ignore[arg-type]
+    return apply(op, x, y)
+
+
+def _power(base: Node, exponent: Any) -> Node:
+    """base ** exponent for whole and half exponents, as products and square roots."""
+    doubled = 2 * float(exponent)
+    if doubled != int(doubled):
+        raise GraphError(f"power {exponent!r}: only whole and half exponents are supported; write exp(p * log(x))")
+    if doubled < 0:
+        return apply("div", constant(1.0), _power(base, -exponent))
+    whole, half = divmod(int(doubled), 2)
+    result = apply("sqrt", base) if half else None
+    while whole:  # square and multiply
+        if whole & 1:
+            result = base if result is None else apply("mul", result, base)
+        whole >>= 1
+        base = apply("mul", base, base) if whole else base
+    return constant(1.0) if result is None else result
+
+
+# Folding. Each rule returns the simpler node or None. Signs move outwards, so that x and -x share their magnitude.
+
+
+def _is(node: Node, value: float) -> bool:
+    return node.op == "constant" and node.value == value
+
+
+def _fold_add(x: Node, y: Node) -> Node | None:
+    if _is(x, 0):
+        return y
+    if _is(y, 0):
+        return x
+    if y.op == "neg":
+        return apply("sub", x, y.args[0])
+    if x.op == "neg":
+        return apply("sub", y, x.args[0])
+    return None
+
+
+def _fold_sub(x: Node, y: Node) -> Node | None:
+    if x is y:
+        return constant(0.0)
+    if _is(y, 0):
+        return x
+    if _is(x, 0):
+        return apply("neg", y)
+    if y.op == "neg":
+        return apply("add", x, y.args[0])
+    if x.op == "neg":
+        return apply("neg", apply("add", x.args[0], y))
+    return None
+
+
+def _fold_mul(x: Node, y: Node) -> Node | None:
+    if y.op == "constant":
+        x, y = y, x
+    if x.op == "constant":
+        if x.value == 0:
+            return constant(0.0)
+        if x.value == 1:
+            return y
+        if x.value == -1:
+            return apply("neg", y)
+        if y.op == "neg":
+            return apply("mul", constant(-_known(x)), y.args[0])
+    if x.op == "neg":
+        return apply("neg", apply("mul", x.args[0], y))
+    if y.op == "neg":
+        return apply("neg", apply("mul", x, y.args[0]))
+    return None
+
+
+def _fold_div(x: Node, y: Node) -> Node | None:
+    if _is(x, 0):
+        return constant(0.0)
+    if y.op == "constant":
+        mantissa, exponent = np.frexp(_known(y))
+        if abs(mantissa) == 0.5 and abs(exponent) < 1000:  # a power of two: its reciprocal is exact
+            return apply("mul", constant(1.0 / _known(y)), x)
+    if x.op == "neg":
+        return apply("neg", apply("div", x.args[0], y))
+    if y.op == "neg":
+        return apply("neg", apply("div", x, y.args[0]))
+    return None
+
+
+def _fold_neg(x: Node) -> Node | None:
+    if x.op == "neg":
+        return x.args[0]
+    if x.op == "sub":
+        return apply("sub", x.args[1], x.args[0])
+    return None
+
+
+def _fold_fma(x: Node, y: Node, z: Node) -> Node | None:
+    if _is(z, 0):
+        return apply("mul", x, y)
+    if any(_is(factor, value) for factor in (x, y) for value in (0, 1, -1)):
+        return apply("add", apply("mul", x, y), z)
+    return None
+
+
+def _fold_odd(op: str) -> Callable[[Node], Node | None]:
+    return lambda x: apply("neg", apply(op, x.args[0])) if x.op == "neg" else None
+
+
+def _fold_even(op: str) -> Callable[[Node], Node | None]:
+    return lambda x: apply(op, x.args[0]) if x.op == "neg" or (op == "cos" and x.op == "abs") else None
+
+
+def _fold_abs(x: Node) -> Node | None:
+    if x.op in ("abs", "sqrt", "exp"):
+        return x
+    return apply("abs", x.args[0]) if x.op == "neg" else None
+
+
+def _fold_same(x: Node, y: Node) -> Node | None:
+    return x if x is y else None
+
+
+def _fold_not(x: Node) -> Node | None:
+    return x.args[0] if x.op == "not" else None
+
+
+def _fold_logic(absorbing: bool) -> Callable[[Node, Node], Node | None]:
+    def fold(x: Node, y: Node) -> Node | None:
+        for known, other in ((x, y), (y, x)):
+            if known.op == "constant":
+                return known if known.value is absorbing else other
+        return x if x is y else None
+
+    return fold
+
+
+def _fold_select(condition: Node, x: Node, y: Node) -> Node | None:
+    if x is y:
+        return x
+    if condition.op == "constant":
+        return x if condition.value else y
+    if condition.op == "not":
+        return apply("select", condition.args[0], y, x)
+    return None
+
+
+_FOLD: dict[str, Callable[..., Node | None]] = {
+    "add": _fold_add,
+    "sub": _fold_sub,
+    "mul": _fold_mul,
+    "div": _fold_div,
+    "neg": _fold_neg,
+    "fma": _fold_fma,
+    "sin": _fold_odd("sin"),
+    "tan": _fold_odd("tan"),
+    "asin": _fold_odd("asin"),
+    "cos": _fold_even("cos"),
+    "abs": _fold_abs,
+    "min": _fold_same,
+    "max": _fold_same,
+    "and": _fold_logic(absorbing=False),
+    "or": _fold_logic(absorbing=True),
+    "not": _fold_not,
+    "select": _fold_select,
+}

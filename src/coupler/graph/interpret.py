@@ -1,0 +1,80 @@
+"""The reference: runs a program with NumPy, one operation at a time, all states at once.
+
+Slow and plain, it says what a program means; every other back end is tested against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from coupler.graph.executable import Executable
+from coupler.graph.expr import topological
+from coupler.graph.kernel import Case
+from coupler.graph.operations import OPERATIONS
+from coupler.graph.program import Loop, Step
+from coupler.graph.window import Buffer
+
+__all__ = ["Interpreter"]
+
+Memory = Mapping[Buffer, np.ndarray]  # of shape (size, states)
+
+
+class Interpreter(Executable):
+    """A program run by NumPy; see `Executable` for how to call it."""
+
+    def _run(self, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> None:
+        states = next((len(a) for a in (*inputs, *outputs)), 1)
+        memory = {b: np.full((b.size, states), np.nan, self.dtype) for b in self.program.buffers}
+        for buffer, values in zip(self.program.inputs, inputs, strict=True):
+            memory[buffer][:] = values.T
+        with np.errstate(all="ignore"):  # the machine does not stop at a division by zero either
+            _run_steps(self.program.steps, memory, np.ones(states, bool))
+        for buffer, values in zip(self.program.outputs, outputs, strict=True):
+            values[:] = memory[buffer].T
+
+
+def turns(loop: Loop) -> Iterator[tuple[Case, int]]:
+    """The cases of a loop with the row that each takes, in the order in which they run."""
+    row = [0] * len(loop.cases)
+    for i in loop.order:
+        yield loop.cases[i], row[i]
+        row[i] += 1
+
+
+def _run_steps(steps: Sequence[Step], memory: Memory, active: np.ndarray) -> None:
+    for step in steps:
+        if isinstance(step, Loop):
+            for case, row in turns(step):
+                _run_row(case, row, memory, active)
+            continue
+        going = active
+        for _ in range(step.at_most):
+            (done,) = _evaluate(step.until, 0, memory)
+            going = going & ~done
+            if not going.any():
+                break
+            _run_steps(step.body, memory, going)
+
+
+def _run_row(case: Case, row: int, memory: Memory, active: np.ndarray) -> None:
+    for at, value in zip(case.kernel.stores, _evaluate(case, row, memory), strict=True):
+        target = memory[case.buffers[at.pointer]][case.bases[row, at.pointer] + at.offset]
+        target[:] = np.where(active, value, target)
+
+
+def _evaluate(case: Case, row: int, memory: Memory) -> list[np.ndarray]:
+    dtype = next(iter(memory.values())).dtype
+    kernel = case.kernel
+    value = {}
+    for node, at in kernel.loads.items():
+        value[node] = memory[case.buffers[at.pointer]][case.bases[row, at.pointer] + at.offset].copy()
+    for node, column in kernel.constants.items():
+        value[node] = case.constants[row, column].astype(dtype)
+    for node in topological(kernel.outputs):
+        if node.op == "constant":
+            value[node] = np.bool_(node.value) if node.logical else dtype.type(node.value)
+        elif node not in value:
+            value[node] = OPERATIONS[node.op].evaluate(*(value[arg] for arg in node.args))
+    return [value[node] for node in kernel.outputs]

@@ -1,0 +1,299 @@
+"""Kernels: a Python function traced once, to be run over the rows of a table.
+
+A kernel reads and writes *fields* of its parameters as attributes: `link.q`, `parent.IA += ...`. Where a field lies is
+told row by row by a `Window`: a mapping from field names to places in buffers (a base per row) or to constants of the
+model (a value per row). Tracing turns the function into a straight line of nodes between loads and stores:
+
+    def backward(link, parent):
+        parent.IA += link.X.T @ link.IA @ link.X
+
+All loads of a row come before its stores, so the windows of a kernel must not overlap within a row where one of them
+is written; `trace` checks that. Constants that are exactly 0, 1 or -1 in every row are folded into the kernel and make
+part of its shape; all others stay in the table, so kernels are shared between robots that differ only in numbers.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from coupler.graph.array import Array, nodes_of
+from coupler.graph.errors import GraphError
+from coupler.graph.expr import Node, constant, listing, symbol, topological
+from coupler.graph.window import Buffer, Constants, Slot, Window
+
+__all__ = ["Case", "Kernel", "Location", "View", "trace"]
+
+
+@dataclass(frozen=True)
+class Location:
+    """Element `offset` after the base of pointer number `pointer`."""
+
+    pointer: int
+    offset: int
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A straight line of operations: loads, then nodes, then stores.
+
+    Attributes:
+        name: the traced function's name.
+        loads: the symbol of each loaded element and where it comes from.
+        constants: the symbol of each constant and its column in the table.
+        stores: where each result goes. A condition has none; its `outputs` are one truth value.
+        outputs: the node of each store, in order.
+        pointers: how many pointers its locations use.
+    """
+
+    name: str
+    loads: Mapping[Node, Location]
+    constants: Mapping[Node, int]
+    stores: tuple[Location, ...]
+    outputs: tuple[Node, ...]
+    pointers: int
+
+    @cached_property
+    def text(self) -> str:
+        """The kernel as a listing; two kernels with the same text are the same kernel."""
+        leaf = {node: f"p{at.pointer}[{at.offset}]" for node, at in self.loads.items()}
+        leaf |= {node: f"c[{column}]" for node, column in self.constants.items()}
+        names = [f"p{at.pointer}[{at.offset}]" for at in self.stores] or ["until"]
+        return listing(self.outputs, names, leaf)
+
+    def loaded(self, pointer: int) -> list[int]:
+        return sorted(at.offset for at in self.loads.values() if at.pointer == pointer)
+
+    def stored(self, pointer: int) -> list[int]:
+        return sorted(at.offset for at in self.stores if at.pointer == pointer)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A kernel bound to a table: the rows that it is run over.
+
+    Attributes:
+        kernel: what is computed.
+        buffers: the buffer of each of the kernel's pointers.
+        bases: element index of each pointer in each row, int64 of shape (rows, pointers).
+        constants: the constants of each row, float64 of shape (rows, columns).
+    """
+
+    kernel: Kernel
+    buffers: tuple[Buffer, ...]
+    bases: np.ndarray
+    constants: np.ndarray
+
+    @property
+    def rows(self) -> int:
+        return len(self.bases)
+
+
+class View:
+    """A kernel's parameter while it is traced: attributes are fields; see `Window`."""
+
+    def __init__(self, name: str, window: Window, leaves: Callable[[str, str, int], Node]) -> None:
+        own = object.__setattr__
+        own(self, "_name", name)
+        own(self, "_window", window)
+        own(self, "_leaves", leaves)
+        own(self, "_values", {})
+        own(self, "_written", {})
+
+    def __getattr__(self, field: str) -> Any:
+        if field not in self._window.fields:
+            known = ", ".join(self._window.fields)
+            raise GraphError(f"parameter {self._name!r} has no field {field!r}; it has {known or 'none'}")
+        if field not in self._values:
+            layout = self._window.fields[field].field
+            leaf = [self._leaves(self._name, field, place) for place in range(layout.size)]
+            self._values[field] = _shaped([leaf[place] for place in layout.places], layout.shape)
+        return self._values[field]
+
+    def __setattr__(self, field: str, value: Any) -> None:
+        slot = self._window.fields.get(field)
+        if slot is None:
+            raise GraphError(f"parameter {self._name!r} has no field {field!r} to write")
+        if isinstance(slot, Constants):
+            raise GraphError(f"{self._name}.{field} is a constant of the table and cannot be written")
+        if slot.buffer.role == "input":
+            raise GraphError(f"{self._name}.{field} lies in the input {slot.buffer.name!r} and cannot be written")
+        if np.shape(value) != slot.field.shape:
+            raise GraphError(f"{self._name}.{field} has shape {slot.field.shape}; got a value of {np.shape(value)}")
+        nodes = nodes_of(value)
+        for node in nodes:
+            if node.logical:
+                raise GraphError(f"{self._name}.{field} holds numbers; got the truth value {node!r}: use np.where")
+        self._written[field] = nodes
+        self._values[field] = _shaped(nodes, slot.field.shape)
+
+
+def trace(function: Callable[..., Any], windows: Mapping[str, Window], *, condition: bool = False) -> Case:
+    """Runs `function` on views of its windows and returns it as a kernel bound to their rows.
+
+    Args:
+        function: takes one parameter for each window, by name.
+        windows: where each parameter's fields lie.
+        condition: whether the function returns a truth value and writes nothing.
+    """
+    name = getattr(function, "__name__", "kernel")
+    rows = _common_rows(name, windows)
+    _check_parameters(name, function, windows)
+    slots = {(w, f): slot for w, window in windows.items() for f, slot in window.fields.items()}
+    leaves: dict[Node, tuple[str, str, int]] = {}
+    known: dict[tuple[str, str, int], Node] = {}
+
+    def leaf(window: str, field: str, place: int) -> Node:
+        slot = slots[window, field]
+        if isinstance(slot, Constants):
+            column = slot.column(place)
+            if rows and column[0] in (0.0, 1.0, -1.0) and (column == column[0]).all():
+                return constant(column[0])
+        key = (window, field, place)
+        if key not in known:
+            known[key] = symbol(f"{window}.{field}[{place}]")
+            leaves[known[key]] = key
+        return known[key]
+
+    views = {w: View(w, window, leaf) for w, window in windows.items()}
+    answer = function(**views)
+    written = {(w, field, place): node for w, view in views.items() for field, place, node in _stores(view)}
+    if condition:
+        outputs = [_truth(name, answer, written)]
+    else:
+        if answer is not None:
+            raise GraphError(f"kernel {name!r} returns a value; write results to fields of its parameters instead")
+        written = {key: node for key, node in written.items() if leaves.get(node) != key}  # unchanged: no store
+        outputs = list(written.values())
+    return _bind(name, rows, slots, leaves, list(written), outputs)
+
+
+def _bind(
+    name: str,
+    rows: int,
+    slots: Mapping[tuple[str, str], Slot | Constants],
+    leaves: Mapping[Node, tuple[str, str, int]],
+    written: list[tuple[str, str, int]],
+    outputs: list[Node],
+) -> Case:
+    """Numbers the pointers and columns that the kernel really uses and lays out its table."""
+    pointers: dict[tuple[int, bytes], int] = {}
+    buffers: list[Buffer] = []
+    bases: list[np.ndarray] = []
+    columns: list[np.ndarray] = []
+
+    def locate(slot: Slot, place: int) -> Location:
+        key = (id(slot.buffer), slot.bases.tobytes())
+        if key not in pointers:
+            pointers[key] = len(buffers)
+            buffers.append(slot.buffer)
+            bases.append(slot.bases)
+        return Location(pointers[key], slot.offset + place)
+
+    loads: dict[Node, Location] = {}
+    constants: dict[Node, int] = {}
+    for node in topological(outputs):
+        if node.op != "symbol":
+            continue
+        if node not in leaves:
+            raise GraphError(f"kernel {name!r} uses {node!r}, which is not a field of its parameters")
+        window, field, place = leaves[node]
+        slot = slots[window, field]
+        if isinstance(slot, Constants):
+            constants[node] = len(columns)
+            columns.append(slot.column(place))
+        else:
+            loads[node] = locate(slot, place)
+    owner = {location: leaves[node] for node, location in loads.items()}
+    stores: list[Location] = []
+    for key in written:
+        slot = slots[key[:2]]
+        assert isinstance(slot, Slot)  # View refuses to write constants
+        stores.append(locate(slot, key[2]))
+        if owner.setdefault(stores[-1], key) != key:
+            other = owner[stores[-1]]
+            raise GraphError(
+                f"kernel {name!r} writes {key[0]}.{key[1]}, which is the same place as {other[0]}.{other[1]}"
+            )
+    kernel = Kernel(name, loads, constants, tuple(stores), tuple(outputs), len(buffers))
+    case = Case(kernel, tuple(buffers), _table(bases, rows, np.int64), _table(columns, rows, np.float64))
+    _check_overlap(case)
+    return case
+
+
+def _table(columns: Iterable[np.ndarray], rows: int, dtype: type) -> np.ndarray:
+    columns = list(columns)
+    table = np.ascontiguousarray(np.stack(columns, axis=1) if columns else np.empty((rows, 0)), dtype=dtype)
+    table.setflags(write=False)
+    return table
+
+
+def _common_rows(name: str, windows: Mapping[str, Window]) -> int:
+    counts = {f"{w}.{f}": slot.rows for w, window in windows.items() for f, slot in window.fields.items()}
+    if not counts:
+        raise GraphError(f"kernel {name!r} has no fields to work on")
+    if len(set(counts.values())) > 1:
+        few, many = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
+        raise GraphError(f"kernel {name!r}: {few} has {counts[few]} rows, but {many} has {counts[many]}")
+    return next(iter(counts.values()))
+
+
+def _check_parameters(name: str, function: Callable[..., Any], windows: Mapping[str, Window]) -> None:
+    parameters = inspect.signature(function).parameters
+    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in windows]
+    if missing:
+        raise GraphError(f"kernel {name!r} needs a window for its parameter {missing[0]!r}")
+    unknown = [w for w in windows if w not in parameters]
+    if unknown:
+        raise GraphError(f"kernel {name!r} has no parameter {unknown[0]!r}; it takes {', '.join(parameters)}")
+
+
+def _stores(view: View) -> Iterable[tuple[str, int, Node]]:
+    for field, nodes in view._written.items():
+        seen: set[int] = set()
+        for place, node in zip(view._window.fields[field].field.places, nodes, strict=True):
+            if place not in seen:  # of a mirrored pair the first one counts
+                seen.add(place)
+                yield field, place, node
+
+
+def _truth(name: str, answer: Any, written: Mapping[Any, Any]) -> Node:
+    nodes = nodes_of(answer) if answer is not None else []
+    if written or len(nodes) != 1 or not nodes[0].logical:
+        raise GraphError(f"condition {name!r} must return one truth value such as x < y, and write nothing")
+    return nodes[0]
+
+
+def _shaped(nodes: list[Node], shape: tuple[int, ...]) -> Any:
+    if not shape:
+        return nodes[0]
+    result = np.empty(len(nodes), dtype=object)
+    result[:] = nodes
+    return result.reshape(shape).view(Array)
+
+
+def _check_overlap(case: Case) -> None:
+    kernel, rows = case.kernel, np.arange(case.rows)[:, None]
+
+    def elements(pointer: int, offsets: list[int]) -> np.ndarray:
+        # One number for each (row, element), so that rows are compared only with themselves.
+        return (rows * case.buffers[pointer].size + case.bases[:, pointer, None] + np.array(offsets, int)).ravel()
+
+    for written in range(kernel.pointers):
+        stored = kernel.stored(written)
+        for other in range(kernel.pointers):
+            if other == written or case.buffers[other] is not case.buffers[written] or not stored:
+                continue
+            touched = sorted({*kernel.loaded(other), *kernel.stored(other)})
+            common = np.intersect1d(elements(written, stored), elements(other, touched))
+            if common.size:
+                row, element = divmod(int(common[0]), case.buffers[written].size)
+                raise GraphError(
+                    f"kernel {kernel.name!r}, row {row}: two windows meet at element {element} of buffer "
+                    f"{case.buffers[written].name!r}, and one of them is written"
+                )

@@ -1,0 +1,89 @@
+"""From LLVM IR to machine code in this process, by way of the disk cache."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import sys
+import threading
+from dataclasses import dataclass
+from functools import cache as memoise
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as binding
+
+from coupler.graph import cache
+from coupler.graph.llvm.target import Target, host
+
+__all__ = ["Code", "compile_text"]
+
+_LOCK = threading.Lock()  # LLVM's global context is one
+_LOADED: dict[str, Code] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """Machine code in memory.
+
+    Attributes:
+        engine: keeps the code alive.
+        from_cache: whether it was read from disk instead of compiled.
+    """
+
+    engine: binding.ExecutionEngine
+    from_cache: bool
+
+    def address(self, name: str) -> int:
+        return self.engine.get_function_address(name)
+
+
+def compile_text(text: str, target: Target | None = None) -> Code:
+    """The machine code of a module, from this process, the disk cache or the compiler, whichever has it first."""
+    target = target or host()
+    version = ".".join(map(str, binding.llvm_version_info))
+    key = cache.digest(text, target.triple, target.cpu, target.features, version, llvmlite.__version__)
+    with _LOCK:
+        if key not in _LOADED:
+            stored = cache.load(key)
+            compiled = stored if stored is not None else _object_code(text, target)
+            if stored is None:
+                cache.store(key, compiled)
+            _LOADED[key] = Code(_load(compiled), stored is not None)
+        return _LOADED[key]
+
+
+def _object_code(text: str, target: Target) -> bytes:
+    module = binding.parse_assembly(text)
+    module.triple = target.triple
+    module.verify()
+    return target.machine().emit_object(module)
+
+
+@memoise
+def _make_symbols_known() -> None:
+    """Tells LLVM where the few outside functions are, instead of having it look through the process."""
+    for name in ("PyEval_SaveThread", "PyEval_RestoreThread", "PyBool_FromLong"):
+        binding.add_symbol(name, _address_of(getattr(ctypes.pythonapi, name)))
+    libm = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else ctypes.util.find_library("m"))
+    for name in ("sin", "cos", "tan", "fma", "fmaf", "rint", "rintf"):
+        binding.add_symbol(name, _address_of(getattr(libm, name)))
+
+
+def _address_of(function: Any) -> int:
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+def _load(compiled: bytes) -> binding.ExecutionEngine:
+    _make_symbols_known()
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine(host()))
+    engine.add_object_file(binding.ObjectFileRef.from_data(compiled))
+    engine.finalize_object()
+    return engine
+
+
+@memoise
+def _machine(target: Target) -> binding.TargetMachine:
+    return target.machine()

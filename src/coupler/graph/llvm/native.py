@@ -1,0 +1,168 @@
+"""Programs run as machine code: one state at once, or batches in lanes and threads."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from coupler.graph.errors import GraphError
+from coupler.graph.executable import Executable
+from coupler.graph.llvm.entry import array_layout_is_known, batch_entry, one_state_entry
+from coupler.graph.llvm.jit import Code, compile_text
+from coupler.graph.llvm.render import Renderer, table_entries
+from coupler.graph.llvm.target import host
+from coupler.graph.llvm.workers import run_all
+from coupler.graph.program import Program
+
+__all__ = ["Native"]
+
+_Bound = Callable[..., Any]
+
+_ALIGNMENT = 64  # bytes: a cache line, and the widest register
+_ARRAYS_ARE_READABLE = array_layout_is_known()  # else a single state is run as a batch of one
+
+
+class Native(Executable):
+    """A program compiled for this processor; see `Executable` for how to call it.
+
+    Compilation happens at the first call of each kind (one state, batch), or in `prepare`, and is cached on disk.
+    Calls from several Python threads are safe and run side by side: the interpreter lock is released meanwhile.
+
+    Attributes:
+        threads: how many threads share a batch.
+        lanes: how many states of a batch share a register.
+    """
+
+    def __init__(
+        self, program: Program, dtype: Any = np.float64, *, threads: int = 1, lanes: int | None = None
+    ) -> None:
+        super().__init__(program, dtype)
+        if threads < 1:
+            raise GraphError(f"threads must be 1 or more, got {threads}")
+        self.threads = threads
+        self.lanes = host().lanes(self.dtype) if lanes is None else lanes
+        if self.lanes < 2 or self.lanes & (self.lanes - 1) or self.lanes * self.dtype.itemsize > _ALIGNMENT:
+            raise GraphError(f"lanes must be a power of two and fill at most {_ALIGNMENT} bytes, got {self.lanes}")
+        self._tables = _Tables(program, self.dtype)
+        self._output_sizes = [b.size for b in program.outputs]
+        self._one: _Entry | None = None
+        self._batch: _Entry | None = None
+
+    def prepare(self, *, batch: bool = False) -> Code:
+        """Compiles now what the first call with one state, or with a batch, would compile."""
+        return (self._batch_entry() if batch else self._one_entry()).code
+
+    def __call__(self, *inputs: Any, out: Any = None, check: bool = False, **named: Any) -> Any:
+        # One state in plain arrays, the case that controllers call at 1 kHz, goes straight to machine code.
+        if _ARRAYS_ARE_READABLE and out is None and not check and not named:
+            results = [np.empty(size, self.dtype) for size in self._output_sizes]
+            if (self._one or self._one_entry()).run(*inputs, *results):
+                return results[0] if len(results) == 1 else tuple(results)
+        return super().__call__(*inputs, out=out, check=check, **named)
+
+    __call__.__doc__ = Executable.__call__.__doc__
+
+    def _run(self, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> None:
+        states = len(outputs[0]) if outputs else 0
+        if _ARRAYS_ARE_READABLE and states == 1:
+            # The base class has sorted out shape and type; the strides are left.
+            results = [np.empty(a.shape[1], self.dtype) for a in outputs]
+            ran = (self._one or self._one_entry()).run(*(np.array(a[0]) for a in inputs), *results)
+            assert ran, "machine code refused its arguments"
+            for target, result in zip(outputs, results, strict=True):
+                target[0] = result
+        elif states:
+            arrays = np.array([(a.ctypes.data, *a.strides) for a in (*inputs, *outputs)], dtype=np.int64)
+            entry, address = self._batch or self._batch_entry(), arrays.ctypes.data
+            registers = -(-states // self.lanes)
+            threads = min(self.threads, registers)
+            bounds = [min(registers * i // threads * self.lanes, states) for i in range(threads + 1)]
+            run_all(entry.run, [(address, *bounds[i : i + 2]) for i in range(threads)])
+
+    def _one_entry(self) -> _Entry:
+        if self._one is None:
+            renderer = Renderer(self.program, self.dtype, 1, host().fused)
+            code = compile_text(renderer.text() + one_state_entry(renderer))
+            size = sum(b.size for b in self.program.scratch) * self.dtype.itemsize
+            self._one = _Entry(code, partial(_builtin, code.address("one"), self.dtype), self._tables, size)
+        return self._one
+
+    def _batch_entry(self) -> _Entry:
+        if self._batch is None:
+            renderer = Renderer(self.program, self.dtype, self.lanes, host().fused)
+            code = compile_text(renderer.text() + batch_entry(renderer))
+            size = sum(b.size for b in self.program.buffers) * self.lanes * self.dtype.itemsize
+            self._batch = _Entry(code, partial(_c_function, code.address("batch")), self._tables, size)
+        return self._batch
+
+
+class _Tables:
+    """The tables of a program as the machine code wants them: a list of addresses and counts."""
+
+    def __init__(self, program: Program, dtype: np.dtype) -> None:
+        self.entries = table_entries(program, dtype)
+        numbers = [entry if isinstance(entry, int) else entry.ctypes.data for entry in self.entries]
+        self.array = np.array(numbers, dtype=np.int64)
+
+
+class _Entry:
+    """A function in machine code. Each call under way has one of its own, bound to an arena of its own."""
+
+    def __init__(self, code: Code, bind: Callable[[np.ndarray], _Bound], tables: _Tables, arena_size: int) -> None:
+        self.code, self._bind, self._tables, self._arena_size = code, bind, tables, arena_size
+        self._kept: list[np.ndarray] = []
+        self._free: list[_Bound] = []  # list.pop and list.append are atomic
+
+    def run(self, *arguments: Any) -> Any:
+        try:
+            function = self._free.pop()
+        except IndexError:
+            function = self._new()
+        try:
+            return function(*arguments)
+        finally:
+            self._free.append(function)
+
+    def _new(self) -> _Bound:
+        arena = np.empty(self._arena_size + _ALIGNMENT, np.uint8)
+        aligned = -(-arena.ctypes.data // _ALIGNMENT) * _ALIGNMENT
+        self._kept.append(arena)
+        return self._bind(np.array([self._tables.array.ctypes.data, aligned], dtype=np.int64))
+
+
+class _MethodDefinition(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_METH_FASTCALL = 0x0080
+_NEW_BUILTIN = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
+
+
+def _builtin(address: int, dtype: np.dtype, context: np.ndarray) -> _Bound:
+    """A Python builtin whose self is the context; see `one_state_entry`."""
+    full = np.array([*context, id(np.ndarray), id(dtype)], dtype=np.int64)
+    definition = _MethodDefinition(b"one", address, _METH_FASTCALL, None)
+    _DEFINITIONS.append(definition)  # the builtin refers to it for ever
+    return _NEW_BUILTIN(ctypes.addressof(definition), full, None)
+
+
+def _c_function(address: int, context: np.ndarray) -> _Bound:
+    """The C function of `batch_entry` with its first argument given."""
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
+    return lambda *arguments: function(context.ctypes.data, *arguments)
+
+
+_DEFINITIONS: list[_MethodDefinition] = []

@@ -1,0 +1,33 @@
+"""How much a graph computes, and how much of it must wait: operation counts and depth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from coupler.graph.expr import Node, topological
+
+__all__ = ["depth", "depths", "operations"]
+
+
+def operations(outputs: Iterable[Node]) -> Counter[str]:
+    """How often each operation occurs; its total() is the work on one processor. Signs and constants are free."""
+    return Counter(node.op for node in topological(outputs) if _costs(node))
+
+
+def depth(outputs: Iterable[Node]) -> int:
+    """The longest chain of dependent operations: the time on unlimited processors."""
+    return max(depths(list(outputs), {}), default=0)
+
+
+def depths(outputs: list[Node], start: Mapping[Node, int]) -> list[int]:
+    """The depth of each output when the leaves named in `start` come available at those depths."""
+    level: dict[Node, int] = dict(start)
+    for node in topological(outputs):
+        if node not in level:
+            level[node] = max((level[arg] for arg in node.args), default=0) + _costs(node)
+    return [level[node] for node in outputs]
+
+
+def _costs(node: Node) -> bool:
+    return bool(node.args) and node.op != "neg"

@@ -1,0 +1,111 @@
+"""Programs: kernels looped over tables, in sequence, and repeated until a condition holds.
+
+A `Program` is data and knows no back end: buffers, and steps of two kinds. A `Loop` runs kernels over rows in a given
+order; a `Repeat` runs steps again and again, each state with its own ending. Every state of a batch runs the same
+steps; lanes and threads are different states. builder.py writes programs down.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from coupler.graph.kernel import Case, Kernel
+from coupler.graph.measure import operations
+from coupler.graph.window import Buffer
+
+__all__ = ["Loop", "Program", "Repeat", "Step"]
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """Kernels run over the rows of their tables.
+
+    Attributes:
+        cases: the kernels with their tables.
+        order: which case is run at each turn; each case takes its own rows one after the other.
+    """
+
+    cases: tuple[Case, ...]
+    order: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat:
+    """Steps run while `until` does not hold, `at_most` times. A state that is done is not touched any more."""
+
+    until: Case
+    at_most: int
+    body: tuple[Step, ...]
+
+
+Step = Loop | Repeat
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A finished program; see the module's text."""
+
+    name: str
+    buffers: tuple[Buffer, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def inputs(self) -> tuple[Buffer, ...]:
+        return tuple(b for b in self.buffers if b.role == "input")
+
+    @property
+    def outputs(self) -> tuple[Buffer, ...]:
+        return tuple(b for b in self.buffers if b.role == "output")
+
+    @property
+    def scratch(self) -> tuple[Buffer, ...]:
+        return tuple(b for b in self.buffers if b.role == "scratch")
+
+    def cases(self) -> Iterator[Case]:
+        """Every case of every step, in order, conditions included."""
+        yield from _cases(self.steps)
+
+    def kernels(self) -> list[Kernel]:
+        """The different kernels, in order of first use."""
+        return list({case.kernel.text: case.kernel for case in self.cases()}.values())
+
+    def operations(self) -> Counter[str]:
+        """How often each operation is computed for one state; a repeated step counts once."""
+        count: Counter[str] = Counter()
+        for case in self.cases():
+            for op, n in operations(case.kernel.outputs).items():
+                count[op] += n * case.rows
+        return count
+
+    def __str__(self) -> str:
+        lines = [f"program {self.name}: " + ", ".join(map(repr, self.buffers))]
+        return "\n".join(lines + _outline(self.steps, "  "))
+
+
+def _cases(steps: Sequence[Step]) -> Iterator[Case]:
+    for step in steps:
+        if isinstance(step, Loop):
+            yield from step.cases
+        else:
+            yield step.until
+            yield from _cases(step.body)
+
+
+def _outline(steps: Sequence[Step], indent: str) -> list[str]:
+    lines: list[str] = []
+    for step in steps:
+        if isinstance(step, Repeat):
+            lines.append(f"{indent}repeat until {step.until.kernel.name}, at most {step.at_most} times")
+            lines += _outline(step.body, indent + "  ")
+            continue
+        if len(step.cases) > 1:
+            lines.append(f"{indent}interleave {len(step.order)} rows of")
+        for case in step.cases:
+            count = operations(case.kernel.outputs).total()
+            inner = indent + ("  " if len(step.cases) > 1 else "")
+            lines.append(f"{inner}loop {case.kernel.name} over {case.rows} rows, {count} operations each")
+    return lines

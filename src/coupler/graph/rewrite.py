@@ -1,0 +1,113 @@
+"""Named rewrite passes over a graph.
+
+Folding and sharing happen as nodes are made (expr.py). What needs to see the whole graph is a pass: a function from
+outputs to outputs, registered under its name. `rewrite` runs passes in order, `explain` prints what each one did.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from coupler.graph.errors import GraphError
+from coupler.graph.expr import Node, apply, constant, listing, topological
+from coupler.graph.measure import depth, operations
+
+__all__ = ["PASSES", "explain", "rewrite"]
+
+Pass = Callable[[Sequence[Node]], list[Node]]
+
+PASSES: dict[str, Pass] = {}
+
+
+def rewrite(outputs: Sequence[Node], passes: Iterable[str]) -> list[Node]:
+    """The outputs after the named passes."""
+    result = list(outputs)
+    for name in passes:
+        result = _named(name)(result)
+    return result
+
+
+def explain(outputs: Sequence[Node], passes: Iterable[str] = (), *, text: bool = False) -> str:
+    """A line for the graph as traced and one for the graph after each pass: operations and depth.
+
+    Args:
+        outputs: the graph.
+        passes: names in PASSES, in order; all of them if empty.
+        text: whether each line is followed by the graph's listing.
+    """
+    stages = [("traced", list(outputs))]
+    for name in passes or PASSES:
+        stages.append((name, _named(name)(stages[-1][1])))
+    lines = []
+    for name, stage in stages:
+        count = operations(stage)
+        common = ", ".join(f"{n} {op}" for op, n in count.most_common(6))
+        lines.append(f"{name:<16} {count.total():>6} operations, depth {depth(stage)}: {common}")
+        lines += [listing(stage)] if text else []
+    return "\n".join(lines)
+
+
+def _named(name: str) -> Pass:
+    if name not in PASSES:
+        raise GraphError(f"no pass is called {name!r}; there are {', '.join(PASSES)}")
+    return PASSES[name]
+
+
+def _pass(function: Pass) -> Pass:
+    PASSES[function.__name__] = function
+    return function
+
+
+def _rebuild(outputs: Sequence[Node], rule: Callable[[Node, tuple[Node, ...]], Node | None]) -> list[Node]:
+    """The outputs with `rule(old node, its new arguments)` put in for each node that it does not answer with None."""
+    new: dict[Node, Node] = {}
+    for node in topological(outputs):
+        args = tuple(new[arg] for arg in node.args)
+        replaced = rule(node, args)
+        new[node] = replaced if replaced is not None else apply(node.op, *args) if args else node
+    return [new[node] for node in outputs]
+
+
+@_pass
+def share_reciprocals(outputs: Sequence[Node]) -> list[Node]:
+    """x/d and y/d become x·r and y·r with one r = 1/d: a division costs as much as a dozen products."""
+    divisions = Counter(node.args[1] for node in topological(outputs) if node.op == "div")
+
+    def rule(node: Node, args: tuple[Node, ...]) -> Node | None:
+        if node.op == "div" and divisions[node.args[1]] > 1:
+            return args[0] * apply("div", constant(1.0), args[1])
+        return None
+
+    return _rebuild(outputs, rule)
+
+
+@_pass
+def fuse_multiply_add(outputs: Sequence[Node]) -> list[Node]:
+    """x·y + z becomes one operation, rounded once, where no one else needs the product.
+
+    Done here, not by the code generator, so that one state, lanes and threads round alike.
+    """
+    users: Counter[Node] = Counter(outputs)
+    sums: Counter[Node] = Counter()
+    for node in topological(outputs):
+        users.update(node.args)
+        if node.op in ("add", "sub"):
+            sums.update(set(node.args))
+
+    def fusible(node: Node) -> bool:
+        return node.op == "mul" and users[node] == sums[node]
+
+    def rule(node: Node, args: tuple[Node, ...]) -> Node | None:
+        if node.op not in ("add", "sub"):
+            return None
+        for i in sorted((0, 1), key=lambda i: users[node.args[i]]):
+            if fusible(node.args[i]) and args[i].op == "mul":
+                x, y = args[i].args
+                other = args[1 - i]
+                if node.op == "sub":
+                    x, other = (x, -other) if i == 0 else (-x, other)
+                return apply("fma", x, y, other)
+        return None
+
+    return _rebuild(outputs, rule)

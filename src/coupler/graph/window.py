@@ -1,0 +1,126 @@
+"""Where a kernel finds its data: buffers, fields in them, and windows that name those fields row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from coupler.graph.errors import GraphError
+
+__all__ = ["Buffer", "Constants", "Field", "Slot", "Window", "symmetric"]
+
+Role = Literal["input", "output", "scratch"]
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """A named vector of `size` numbers per state."""
+
+    name: str
+    size: int
+    role: Role
+
+    def at(self, bases: Any, shape: int | tuple[int, ...] | Field = ()) -> Slot:
+        """A field of this buffer that starts at element bases[row] in each row."""
+        return Slot(self, np.atleast_1d(np.asarray(bases)), 0, Field.of(shape))
+
+    def __repr__(self) -> str:
+        return f"{self.role} {self.name}[{self.size}]"
+
+
+@dataclass(frozen=True)
+class Field:
+    """The shape of a field and where each of its elements is stored; a symmetric matrix stores one triangle."""
+
+    shape: tuple[int, ...]
+    places: tuple[int, ...]  # of each element, row-major
+
+    @property
+    def size(self) -> int:
+        return max(self.places, default=-1) + 1
+
+    @staticmethod
+    def of(shape: int | tuple[int, ...] | Field) -> Field:
+        """The field stored element by element, given its shape."""
+        if isinstance(shape, Field):
+            return shape
+        shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+        return Field(shape, tuple(range(int(np.prod(shape, dtype=int)))))
+
+
+def symmetric(n: int) -> Field:
+    """A symmetric matrix of n rows: one triangle is stored, the other is its mirror image."""
+    place = {(i, j): i * (i + 1) // 2 + j for i in range(n) for j in range(i + 1)}
+    return Field((n, n), tuple(place[max(i, j), min(i, j)] for i in range(n) for j in range(n)))
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """A field in a buffer: in row r it starts at element bases[r] + offset."""
+
+    buffer: Buffer
+    bases: np.ndarray
+    offset: int
+    field: Field
+
+    def __post_init__(self) -> None:
+        bases = np.asarray(self.bases)
+        if bases.ndim != 1 or (bases.size and bases.dtype.kind not in "iu"):
+            raise GraphError(f"the bases in buffer {self.buffer.name!r} must be a list of whole numbers")
+        last = self.buffer.size - self.offset - self.field.size
+        outside = np.flatnonzero((bases < -self.offset) | (bases > last))
+        if outside.size:
+            row = int(outside[0])
+            raise GraphError(
+                f"row {row}: a field of {self.field.size} elements at {int(bases[row]) + self.offset} lies outside "
+                f"buffer {self.buffer.name!r}, which has {self.buffer.size} elements"
+            )
+        object.__setattr__(self, "bases", bases.astype(np.int64))
+
+    @property
+    def rows(self) -> int:
+        return len(self.bases)
+
+
+@dataclass(frozen=True, eq=False)
+class Constants:
+    """A field whose value is known: values[r] in row r."""
+
+    values: np.ndarray
+
+    def __post_init__(self) -> None:
+        values = np.array(self.values, dtype=np.float64)
+        if values.ndim == 0:
+            raise GraphError("constants need one value per row, got a single number; use np.full(rows, value)")
+        if not np.isfinite(values).all():
+            raise GraphError(f"constants must be finite; row {int(np.argwhere(~np.isfinite(values))[0][0])} is not")
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+
+    @property
+    def rows(self) -> int:
+        return len(self.values)
+
+    @property
+    def field(self) -> Field:
+        return Field.of(self.values.shape[1:])
+
+    def column(self, place: int) -> np.ndarray:
+        """The value of one element in every row."""
+        return self.values.reshape(self.rows, self.field.size)[:, place]
+
+
+@dataclass(frozen=True)
+class Window:
+    """What a kernel's parameter stands for: named fields, each with a place or a value per row. `|` joins two."""
+
+    fields: Mapping[str, Slot | Constants]
+
+    def __or__(self, other: Window) -> Window:
+        both = self.fields.keys() & other.fields.keys()
+        if both:
+            raise GraphError(f"both windows have a field {min(both)!r}")
+        return Window({**self.fields, **other.fields})
