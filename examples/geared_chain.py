@@ -68,7 +68,7 @@ def forward_dynamics(chain: Chain) -> Program:
     q, qd, tau, qdd = b.input("q", n), b.input("qd", n), b.input("tau", n), b.output("qdd", n)
     # Row 0 is the ground. IA is kept as three blocks [[A, H], [Hᵀ, M]].
     link = b.records("link", n + 1, w=3, v=3, al=3, aa=3, A=symmetric(3), H=(3, 3), M=symmetric(3), pn=3, pf=3)
-    joint = b.records("joint", n, E=(3, 3), Er=(3, 3), cw=3, cv=3, Wn=3, Wf=3, u=(), d=())
+    joint = b.records("joint", n, E=(3, 3), Wn=3, Wf=3, u=(), d=())
     here, before = link[1:], link[:-1]
     state = fields(q=q.at(range(n)), qd=qd.at(range(n)), tau=tau.at(range(n)), qdd=qdd.at(range(n)))
     model = fields(ratio=constants(chain.ratio))
@@ -91,11 +91,9 @@ def ground(link: View) -> None:
 def outward(link: View, parent: View, joint: View, model: View) -> None:
     """Transforms, velocities, and the inertia and bias force of each cluster on its own. [lines 1-22]"""
     joint.E = _turn(joint.q) @ model.E0
-    joint.Er = _turn(model.ratio * joint.q) @ model.Er0
     w, v = _to_child(joint.E, model.r0, parent.w, parent.v)
     w = w + np.array([0.0, 0.0, 1.0]) * joint.qd
     link.w, link.v = w, v
-    joint.cw, joint.cv = _rate_of_axis(w, v, joint.qd)
     link.A, link.M = model.I0, model.m0 * np.eye(3)
     link.H = _skew(model.h0)
     link.pn, link.pf = _gyroscopic(model.m0, model.h0, model.I0, w, v)
@@ -103,9 +101,11 @@ def outward(link: View, parent: View, joint: View, model: View) -> None:
 
 def inward(link: View, parent: View, joint: View, model: View) -> None:
     """Articulated inertia and bias force of a cluster, added to its parent's. [lines 24-35]"""
-    # The rotor has no children: its velocity and forces are needed only here.
+    cw, cv = _rate_of_axis(link.w, link.v, joint.qd)
+    # The rotor has no children: its motion and forces are needed only here.
     spin = model.ratio * joint.qd
-    wr, vr = _to_child(joint.Er, model.rr0, parent.w, parent.v)
+    Er = _turn(model.ratio * joint.q) @ model.Er0
+    wr, vr = _to_child(Er, model.rr0, parent.w, parent.v)
     wr = wr + np.array([0.0, 0.0, 1.0]) * spin
     crw, crv = _rate_of_axis(wr, vr, spin)
     prn, prf = _gyroscopic(model.mr0, model.hr0, model.Ir0, wr, vr)
@@ -115,24 +115,23 @@ def inward(link: View, parent: View, joint: View, model: View) -> None:
     Urn, Urf = model.ratio * model.Ir0[:, 2], model.ratio * -np.cross(model.hr0, [0.0, 0.0, 1.0])
     d = 1.0 / (Un[2] + model.ratio * Urn[2])
     u = joint.tau - link.pn[2] - model.ratio * prn[2]
-    u = u - (Un @ joint.cw + Uf @ joint.cv) - (Urn @ crw + Urf @ crv)
+    u = u - (Un @ cw + Uf @ cv) - (Urn @ crw + Urf @ crv)
 
     # W = Xᵀ U, summed over link and rotor, so that the cluster's coupling is one outer product.
     Wn, Wf = _to_parent(joint.E, model.r0, Un, Uf)
-    Wrn, Wrf = _to_parent(joint.Er, model.rr0, Urn, Urf)
+    Wrn, Wrf = _to_parent(Er, model.rr0, Urn, Urf)
     Wn, Wf = Wn + Wrn, Wf + Wrf
     joint.Wn, joint.Wf, joint.u, joint.d = Wn, Wf, u, d
 
     A, H, M = _inertia_to_parent(joint.E, model.r0, link.A, link.H, link.M)
-    Ar, Hr, Mr = _rigid_inertia_to_parent(joint.Er, model.rr0, model.mr0, model.hr0, model.Ir0)
+    Ar, Hr, Mr = _rigid_inertia_to_parent(Er, model.rr0, model.mr0, model.hr0, model.Ir0)
     parent.A += A + Ar - d * np.outer(Wn, Wn)
     parent.H += H + Hr - d * np.outer(Wn, Wf)
     parent.M += M + Mr - d * np.outer(Wf, Wf)
 
-    cw, cv = joint.cw, joint.cv
     n, f = _to_parent(joint.E, model.r0, link.pn + link.A @ cw + link.H @ cv, link.pf + link.H.T @ cw + link.M @ cv)
     fr = prf + model.mr0 * crv - np.cross(model.hr0, crw)
-    nr, fr = _to_parent(joint.Er, model.rr0, prn + model.Ir0 @ crw + np.cross(model.hr0, crv), fr)
+    nr, fr = _to_parent(Er, model.rr0, prn + model.Ir0 @ crw + np.cross(model.hr0, crv), fr)
     parent.pn += n + nr + Wn * (d * u)
     parent.pf += f + fr + Wf * (d * u)
 
@@ -141,8 +140,9 @@ def accelerate(link: View, parent: View, joint: View, model: View) -> None:
     """Joint and link accelerations. [lines 37-43]"""
     joint.qdd = joint.d * (joint.u - joint.Wn @ parent.aa - joint.Wf @ parent.al)
     aa, al = _to_child(joint.E, model.r0, parent.aa, parent.al)
-    link.aa = aa + joint.cw + np.array([0.0, 0.0, 1.0]) * joint.qdd
-    link.al = al + joint.cv
+    cw, cv = _rate_of_axis(link.w, link.v, joint.qd)
+    link.aa = aa + cw + np.array([0.0, 0.0, 1.0]) * joint.qdd
+    link.al = al + cv
 
 
 def _turn(angle):

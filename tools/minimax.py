@@ -22,7 +22,7 @@ mp.mp.dps = 60
 
 
 @dataclass(frozen=True)
-class Task:
+class Fit:
     """A polynomial to find.
 
     Attributes:
@@ -39,13 +39,13 @@ class Task:
     sizes: tuple[int, int]
 
 
-def of_square(function: Callable[[Any], Any], leading: float, high: float, sizes: tuple[int, int]) -> Task:
+def of_square(function: Callable[[Any], Any], leading: float, high: float, sizes: tuple[int, int]) -> Fit:
     """function(r) / r = leading + z p(z) with z = r^2 <= high, for an odd function."""
 
     def ratio(z: Any) -> Any:
         return function(mp.sqrt(z)) / mp.sqrt(z)
 
-    return Task(lambda z: (ratio(z) - leading) / z, lambda z: z / ratio(z), 0.0, high, sizes)
+    return Fit(lambda z: (ratio(z) - leading) / z, lambda z: z / ratio(z), 0.0, high, sizes)
 
 
 # A reduced angle goes a little beyond pi/4, since the multiple of pi/2 is found from a rounded quotient.
@@ -53,10 +53,10 @@ ANGLE = 0.8**2
 LOG_ARGUMENT = ((mp.mpf(256) / 181 - 1) / (mp.mpf(256) / 181 + 1)) ** 2  # (f / (2 + f))^2 at 1 + f = 256/181
 LN2_HALF = 0.3466
 
-TASKS = {
+FITS = {
     "sine": of_square(mp.sin, 1, ANGLE, (6, 3)),
     # cos r = 1 + z (-1/2 + z p(z))
-    "cosine": Task(
+    "cosine": Fit(
         lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, lambda z: z**2 / mp.cos(mp.sqrt(z)), 0.0, ANGLE, (6, 3)
     ),
     # r cot r = 1 + z p(z): unlike tan r / r, it has no pole before r = pi.
@@ -64,18 +64,18 @@ TASKS = {
     "arcsine": of_square(mp.asin, 1, 0.25, (13, 5)),
     "arctangent": of_square(mp.atan, 1, 1.0, (20, 9)),
     # exp r = 1 + r + r^2 p(r)
-    "exponential": Task(lambda r: (mp.exp(r) - 1 - r) / r**2, lambda r: r**2 / mp.exp(r), -LN2_HALF, LN2_HALF, (10, 5)),
+    "exponential": Fit(lambda r: (mp.exp(r) - 1 - r) / r**2, lambda r: r**2 / mp.exp(r), -LN2_HALF, LN2_HALF, (10, 5)),
     # log((1 + s) / (1 - s)) = 2 s + s z p(z) with z = s^2
     "logarithm": of_square(lambda s: 2 * mp.atanh(s), 2, float(LOG_ARGUMENT), (7, 3)),
 }
 
 
-def remez(task: Task, size: int, rounds: int = 12) -> tuple[list[Any], Any]:
+def remez(fit: Fit, size: int, rounds: int = 12) -> tuple[list[Any], Any]:
     """The minimax polynomial's coefficients, constant first, and its largest weighted error."""
-    middle, radius = mp.mpf(task.low + task.high) / 2, mp.mpf(task.high - task.low) / 2
+    middle, radius = mp.mpf(fit.low + fit.high) / 2, mp.mpf(fit.high - fit.low) / 2
     count = 40 * size
     grid = [middle - radius * mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]  # never the ends
-    f, weight = [task.f(t) for t in grid], [task.weight(t) for t in grid]
+    f, weight = [fit.f(t) for t in grid], [fit.weight(t) for t in grid]
     points = [int(count * (i + 0.5) / (size + 1)) for i in range(size + 1)]
     coefficients: list[Any] = []
     worst = mp.mpf(0)
@@ -123,8 +123,8 @@ def main() -> None:
         print(table("log2_e", [1 / mp.ln(2)], dtype))
         # The first part leaves room for the exponent of a float, so that their product is exact.
         print(table("ln2", parts(mp.ln(2), [digits - exponent, digits]), dtype))
-        for name, task in TASKS.items():
-            coefficients, worst = remez(task, task.sizes[index])
+        for name, fit in FITS.items():
+            coefficients, worst = remez(fit, fit.sizes[index])
             print(f"    # relative error 2^{float(mp.log(worst, 2)):.1f}")
             print(table(name, coefficients, dtype))
 

@@ -24,6 +24,7 @@ from coupler.graph.expr import Node, constant, symbol
 from coupler.graph.interpret import Interpreter
 from coupler.graph.kernel import View
 from coupler.graph.program import Program
+from coupler.graph.unroll import unroll
 from coupler.graph.window import Buffer, Field, Window, symmetric
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "symbol",
     "symbols",
     "symmetric",
+    "unroll",
     "vjp",
 ]
 

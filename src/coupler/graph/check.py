@@ -29,7 +29,8 @@ def check_data_flow(program: Program) -> None:
         missing = np.flatnonzero(written[buffer] == _NEVER)
         if missing.size:
             raise GraphError(
-                f"program {program.name!r} does not write element {missing[0]} of its output {buffer.name!r} in all cases"
+                f"program {program.name!r} may end without having written element {missing[0]} of its output "
+                f"{buffer.name!r}"
             )
 
 

@@ -2,9 +2,11 @@
 
 A back end that has no fast vector library traces these once per number format. There are no branches: every argument
 takes the same path, and selects choose. Sums that must not lose their low part are kept as a leading part and a
-small correction. The polynomials and split constants are printed by tools/minimax.py.
+small correction, which asks for strict arithmetic: a back end must neither reorder sums nor fuse a product and a sum
+that are written apart. The polynomials and split constants are printed by tools/minimax.py.
 
-Errors are in units in the last place of the result (ulp), the largest ones measured.
+Errors are in units in the last place of the result (ulp): the largest measured, in single precision over all
+arguments (atan2: many), in double precision over some ten million.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ class Precision:
     Attributes:
         trig_limit: the largest |x| for which sincos and tan hold their error.
         exp_floor: an argument so small that its exponential rounds to zero.
-        exp_ceiling: the least n for which every m 2^n with m > 0.7 overflows.
+        exp_ceiling: a whole n so large that 2^n times the exponential of a reduced argument overflows.
         two_over_pi: 2/pi.
         half_pi: pi/2 as a sum of three floats.
         log2_e: 1 / ln 2.
@@ -111,6 +113,7 @@ def sincos(x: Node, precision: Precision) -> tuple[Node, Node]:
     """sin x and cos x for |x| <= trig_limit.
 
     |x| = n pi/2 + r with |r| <= pi/4; the quarter turn n mod 4 says which of ±sin r, ±cos r are meant.
+    Error: 0.89 ulp (double), 0.90 ulp (single), also next to the zeros.
     """
     n, r, low = _quarter_turns(abs(x), precision)
     z = r * r
@@ -131,7 +134,8 @@ def tan(x: Node, precision: Precision) -> Node:
     """tan x for |x| <= trig_limit.
 
     |x| = n pi/2 + r as in sincos. With c = r cot r, tan x is r / c for even n and -c / r for odd n: one quotient,
-    whose rounding is undone by its residual.
+    whose rounding is undone by its residual. Error: 1.12 ulp (double), 0.96 ulp (single), also next to the zeros and
+    poles.
     """
     n, near, far = _quarter_turns(abs(x), precision)
     r = near + far  # again, since next to n pi/2 the first low part may be no rounding error
@@ -139,7 +143,7 @@ def tan(x: Node, precision: Precision) -> Node:
     z = r * r
     p = _polynomial(precision.cotangent, z)
     c = _fma(z, p, 1.0)
-    c_low = _fma(r * low, -0.6875, _fma(z, p, 1.0 - c))  # dc/dr = -2/3 r ...
+    c_low = _fma(r * low, -0.6875, _fma(z, p, 1.0 - c))  # dc/dr is near -0.69 r
     half = 0.5 * n
     even = half == apply("round", half)
     above, above_low = where(even, r, c), where(even, low, c_low)
@@ -153,7 +157,7 @@ def tan(x: Node, precision: Precision) -> Node:
 def asin(x: Node, precision: Precision) -> Node:
     """asin x; NaN outside [-1, 1].
 
-    asin |x| = pi/2 - 2 asin(sqrt((1 - |x|) / 2)) where |x| > 1/2.
+    asin |x| = pi/2 - 2 asin(sqrt((1 - |x|) / 2)) where |x| > 1/2. Error: 1.13 ulp (double), 1.16 ulp (single).
     """
     large, root, tail = _arcsine(x, precision)
     result = _angle(where(large, 1.0, 0.0), where(large, -2.0, 1.0), root, tail, precision)
@@ -164,6 +168,7 @@ def acos(x: Node, precision: Precision) -> Node:
     """acos x; NaN outside [-1, 1].
 
     acos x = pi/2 - asin x where |x| <= 1/2; else with a = 2 asin(sqrt((1 - |x|) / 2)) it is a, or pi - a for x < 0.
+    Error: 1.09 ulp (double), 1.15 ulp (single).
     """
     large, root, tail = _arcsine(x, precision)
     sign = _copysign(1.0, x)
@@ -174,6 +179,7 @@ def atan2(y: Node, x: Node, precision: Precision) -> Node:
     """The angle of the point (x, y), in [-pi, pi]; zeros and infinities as in C99.
 
     With t the smaller of |x|, |y| over the larger, the angle is a multiple of pi/2 plus or minus atan t.
+    Error: 1.58 ulp (double), 1.54 ulp (single), of which the rounding of t makes up to 1.
     """
     steep = abs(x) < abs(y)
     smaller, larger = where(steep, abs(x), abs(y)), where(steep, abs(y), abs(x))
@@ -190,7 +196,7 @@ def exp(x: Node, precision: Precision) -> Node:
     """exp x.
 
     x = n ln 2 + r with |r| <= (ln 2) / 2, so exp x = 2^n exp r; 2^n in two factors, because the result may be
-    subnormal.
+    subnormal. Error: 1.04 ulp (double), 1.01 ulp (single).
     """
     x = apply("max", x, constant(precision.exp_floor))
     n = apply("round", x * precision.log2_e)
@@ -207,6 +213,7 @@ def log(x: Node, precision: Precision) -> Node:
 
     x = 2^n (1 + f) with 1 + f between sqrt(1/2) and sqrt(2), so log x = n ln 2 + log(1 + f). With s = f / (2 + f),
     log(1 + f) = log((1 + s) / (1 - s)) = 2 s + s^3 p(s^2), and 2 s = f - f^2/2 + s f^2/2 shows that f leads.
+    Error: 0.89 ulp (double), 0.91 ulp (single).
     """
     positive, finite = x > 0, x < math.inf
     # Multiplied to where x, x/sqrt(2) and the power of two that brings x back to 1 are all normal.

@@ -5,7 +5,7 @@ Slow and plain, it says what a program means; every other back end is tested aga
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -35,18 +35,10 @@ class Interpreter(Executable):
             values[:] = memory[buffer].T
 
 
-def turns(loop: Loop) -> Iterator[tuple[Case, int]]:
-    """The cases of a loop with the row that each takes, in the order in which they run."""
-    row = [0] * len(loop.cases)
-    for i in loop.order:
-        yield loop.cases[i], row[i]
-        row[i] += 1
-
-
 def _run_steps(steps: Sequence[Step], memory: Memory, active: np.ndarray) -> None:
     for step in steps:
         if isinstance(step, Loop):
-            for case, row in turns(step):
+            for case, row in step.turns():
                 _run_row(case, row, memory, active)
             continue
         going = active

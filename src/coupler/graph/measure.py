@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from coupler.graph.expr import Node, topological
 
@@ -20,7 +20,7 @@ def depth(outputs: Iterable[Node]) -> int:
     return max(depths(list(outputs), {}), default=0)
 
 
-def depths(outputs: list[Node], start: Mapping[Node, int]) -> list[int]:
+def depths(outputs: Sequence[Node], start: Mapping[Node, int]) -> list[int]:
     """The depth of each output when the leaves named in `start` come available at those depths."""
     level: dict[Node, int] = dict(start)
     for node in topological(outputs):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coupler.graph.kernel import Case, Kernel
-from coupler.graph.measure import operations
+from coupler.graph.measure import depths, operations
 from coupler.graph.window import Buffer
 
 __all__ = ["Loop", "Program", "Repeat", "Step"]
@@ -31,6 +31,13 @@ class Loop:
 
     cases: tuple[Case, ...]
     order: np.ndarray
+
+    def turns(self) -> Iterator[tuple[Case, int]]:
+        """Each case with the row that it takes, in the order in which they run."""
+        row = [0] * len(self.cases)
+        for i in self.order:
+            yield self.cases[i], row[i]
+            row[i] += 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +88,16 @@ class Program:
                 count[op] += n * case.rows
         return count
 
+    def depth(self) -> int:
+        """The longest chain of dependent operations through all loops; a repeated step counts once."""
+        level = {buffer: np.zeros(buffer.size, np.int64) for buffer in self.buffers}
+        for case, row in _turns(self.steps):
+            kernel, bases = case.kernel, case.bases[row]
+            start = {x: int(level[case.buffers[at.pointer]][bases[at.pointer] + at.offset]) for x, at in kernel.loads.items()}
+            for at, deep in zip(kernel.stores, depths(kernel.outputs, start), strict=True):
+                level[case.buffers[at.pointer]][bases[at.pointer] + at.offset] = deep
+        return max((int(values.max()) for values in level.values() if values.size), default=0)
+
     def __str__(self) -> str:
         lines = [f"program {self.name}: " + ", ".join(map(repr, self.buffers))]
         return "\n".join(lines + _outline(self.steps, "  "))
@@ -93,6 +110,11 @@ def _cases(steps: Sequence[Step]) -> Iterator[Case]:
         else:
             yield step.until
             yield from _cases(step.body)
+
+
+def _turns(steps: Sequence[Step]) -> Iterator[tuple[Case, int]]:
+    for step in steps:
+        yield from step.turns() if isinstance(step, Loop) else _turns(step.body)
 
 
 def _outline(steps: Sequence[Step], indent: str) -> list[str]:

@@ -20,7 +20,7 @@ FORMATS = [pytest.param(DOUBLE, np.float64, id="double"), pytest.param(SINGLE, n
 COUNT = 2000
 INF, NAN = math.inf, math.nan
 
-mp = mpmath.MPContext()
+mp: Any = mpmath.MPContext()
 mp.prec = 140
 
 
@@ -113,12 +113,11 @@ def test_circular(function: Any, reference: Any, precision: Precision, dtype: An
     assert worst(function, reference, precision, dtype, x) <= 1.2
 
 
-@pytest.mark.parametrize("precision_dtype", [(DOUBLE, np.float64), (SINGLE, np.float32)], ids=["double", "single"])
+@pytest.mark.parametrize(("precision", "dtype"), FORMATS)
 @pytest.mark.parametrize(
     ("function", "reference"), [(elementary.asin, mp.asin), (elementary.acos, mp.acos)], ids=["asin", "acos"]
 )
-def test_inverse_circular(function: Any, reference: Any, precision_dtype: Any) -> None:
-    precision, dtype = precision_dtype
+def test_inverse_circular(function: Any, reference: Any, precision: Precision, dtype: Any) -> None:
     rng, info = np.random.default_rng(2), np.finfo(dtype)
     x = joined(
         dtype,

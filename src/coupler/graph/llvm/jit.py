@@ -38,9 +38,8 @@ class Code:
         return self.engine.get_function_address(name)
 
 
-def compile_text(text: str, target: Target | None = None) -> Code:
+def compile_text(text: str, target: Target) -> Code:
     """The machine code of a module, from this process, the disk cache or the compiler, whichever has it first."""
-    target = target or host()
     version = ".".join(map(str, binding.llvm_version_info))
     key = cache.digest(text, target.triple, target.cpu, target.features, version, llvmlite.__version__)
     with _LOCK:

@@ -14,7 +14,7 @@ from coupler.graph.executable import Executable
 from coupler.graph.llvm.entry import array_layout_is_known, batch_entry, one_state_entry
 from coupler.graph.llvm.jit import Code, compile_text
 from coupler.graph.llvm.render import Renderer, table_entries
-from coupler.graph.llvm.target import host
+from coupler.graph.llvm.target import Target, host
 from coupler.graph.llvm.workers import run_all
 from coupler.graph.program import Program
 
@@ -34,19 +34,19 @@ class Native(Executable):
 
     Attributes:
         threads: how many threads share a batch.
+        target: the processor to compile for: this one, unless a lesser one is wanted.
         lanes: how many states of a batch share a register.
     """
 
     def __init__(
-        self, program: Program, dtype: Any = np.float64, *, threads: int = 1, lanes: int | None = None
+        self, program: Program, dtype: Any = np.float64, *, threads: int = 1, target: Target | None = None
     ) -> None:
         super().__init__(program, dtype)
         if threads < 1:
             raise GraphError(f"threads must be 1 or more, got {threads}")
         self.threads = threads
-        self.lanes = host().lanes(self.dtype) if lanes is None else lanes
-        if self.lanes < 2 or self.lanes & (self.lanes - 1) or self.lanes * self.dtype.itemsize > _ALIGNMENT:
-            raise GraphError(f"lanes must be a power of two and fill at most {_ALIGNMENT} bytes, got {self.lanes}")
+        self.target = target or host()
+        self.lanes = self.target.lanes(self.dtype)
         self._tables = _Tables(program, self.dtype)
         self._output_sizes = [b.size for b in program.outputs]
         self._one: _Entry | None = None
@@ -85,16 +85,16 @@ class Native(Executable):
 
     def _one_entry(self) -> _Entry:
         if self._one is None:
-            renderer = Renderer(self.program, self.dtype, 1, host().fused)
-            code = compile_text(renderer.text() + one_state_entry(renderer))
+            renderer = Renderer(self.program, self.dtype, 1, self.target.fused)
+            code = compile_text(renderer.text() + one_state_entry(renderer), self.target)
             size = sum(b.size for b in self.program.scratch) * self.dtype.itemsize
             self._one = _Entry(code, partial(_builtin, code.address("one"), self.dtype), self._tables, size)
         return self._one
 
     def _batch_entry(self) -> _Entry:
         if self._batch is None:
-            renderer = Renderer(self.program, self.dtype, self.lanes, host().fused)
-            code = compile_text(renderer.text() + batch_entry(renderer))
+            renderer = Renderer(self.program, self.dtype, self.lanes, self.target.fused)
+            code = compile_text(renderer.text() + batch_entry(renderer), self.target)
             size = sum(b.size for b in self.program.buffers) * self.lanes * self.dtype.itemsize
             self._batch = _Entry(code, partial(_c_function, code.address("batch")), self._tables, size)
         return self._batch

@@ -1,0 +1,61 @@
+"""Unrolling: a program's loops run at compile time, leaving one straight line.
+
+A program to program pass. The tables' constants are folded in, intermediate results stay in registers, and what no
+output needs is gone. For small robots, and for GPUs, that is faster than looping; the code grows with the robot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from coupler.graph.builder import Builder, fields
+from coupler.graph.errors import GraphError
+from coupler.graph.expr import Node, constant, substitute, symbol
+from coupler.graph.kernel import View
+from coupler.graph.program import Loop, Program, Step
+from coupler.graph.window import Buffer
+
+__all__ = ["unroll"]
+
+
+def unroll(program: Program) -> Program:
+    """The same program as a single kernel from its inputs to its outputs.
+
+    Raises:
+        GraphError: if the program repeats steps until a condition holds: how often is known only when it runs.
+    """
+    memory = {
+        b: [symbol(f"{b.name}[{i}]") if b.role == "input" else None for i in range(b.size)] for b in program.buffers
+    }
+    _run(program, program.steps, memory)
+
+    b = Builder(program.name)
+    slots = {}
+    for buffer in (*program.inputs, *program.outputs):
+        own = b.input(buffer.name, buffer.size) if buffer.role == "input" else b.output(buffer.name, buffer.size)
+        slots[buffer.name] = own.at(0, buffer.size)
+
+    def straight(state: View) -> None:
+        loaded = {x: node for i in program.inputs for x, node in zip(memory[i], getattr(state, i.name), strict=True)}
+        for buffer in program.outputs:
+            setattr(state, buffer.name, np.array(substitute(memory[buffer], loaded), dtype=object))  # type: ignore[arg-type]
+
+    straight.__name__ = program.name
+    b.loop(straight, state=fields(**slots))
+    return b.build()
+
+
+def _run(program: Program, steps: Sequence[Step], memory: dict[Buffer, list[Node | None]]) -> None:
+    """The interpreter's loop, on nodes."""
+    for step in steps:
+        if not isinstance(step, Loop):
+            raise GraphError(f"program {program.name!r} cannot be unrolled: it repeats until {step.until.kernel.name}")
+        for case, row in step.turns():
+            kernel, at = case.kernel, case.bases[row]
+            values: dict[Node, Node] = {n: constant(case.constants[row, c]) for n, c in kernel.constants.items()}
+            for node, place in kernel.loads.items():
+                values[node] = memory[case.buffers[place.pointer]][at[place.pointer] + place.offset]  # type: ignore[assignment]
+            for place, node in zip(kernel.stores, substitute(kernel.outputs, values), strict=True):
+                memory[case.buffers[place.pointer]][at[place.pointer] + place.offset] = node
