@@ -84,20 +84,16 @@ def assert_close(left, right, dtype) -> None:
 
 
 def elementwise(name: str, function: Callable[..., object], rows: int, *inputs: str) -> Program:
-    """y = function(inputs) for each of the rows."""
+    """result = function(inputs) for each of the rows."""
     b = Builder(name)
     x = fields(**{i: b.input(i, rows).at(range(rows)) for i in inputs})
-    y = fields(y=b.output("y", rows).at(range(rows)))
+    result = fields(value=b.output("result", rows).at(range(rows)))
 
-    def kernel(x: View, y: View) -> None:
-        y.y = function(*(getattr(x, i) for i in inputs))
+    def kernel(x: View, result: View) -> None:
+        result.value = function(*(getattr(x, i) for i in inputs))
 
-    b.loop(kernel, x=x, y=y)
+    b.loop(kernel, x=x, result=result)
     return b.build()
-
-
-def one_row(buffer_field: str, slot) -> Window:
-    return fields(**{buffer_field: slot})
 
 
 # The chain of the example
@@ -122,12 +118,6 @@ def test_chain(chains, tmp_path, n, dtype):
     run, reference = Compiled(program, tmp_path, dtype), Interpreter(program, dtype)
     for state in np.random.default_rng(n).normal(size=(10, 3, n)).astype(dtype):
         assert_close(run(*state), reference(*state), dtype)
-
-
-@gcc
-def test_chain_of_no_links(chains, tmp_path):
-    run = Compiled(chains.forward_dynamics(chains.random_chain(0)), tmp_path)
-    assert run([], [], []).shape == (0,)
 
 
 # Operations
@@ -205,7 +195,7 @@ def test_parentheses(tmp_path, dtype):
 
     b = Builder("grouping")
     x = fields(**{i: b.input(i, 1).at(0) for i in "xyz"})
-    y = fields(y=b.output("y", 22).at(0, 22))
+    y = fields(y=b.output("result", 22).at(0, 22))
 
     def kernel(x, y):
         y.y = results(x.x, x.y, x.z)
@@ -291,7 +281,7 @@ def interleaved() -> Program:
     with b.interleave([0, 1, 1, 0, 1, 0, 0]):
         b.loop(scale, before=at(0, 3, 5, 6), here=at(1, 4, 6, 7), model=fields(k=constants([2.0, 3.0, 5.0, 0.1])))
         b.loop(shift, before=at(1, 2, 4), here=at(2, 3, 5))
-        b.loop(end, s=at(), y=at())
+        b.loop(end, s=at(), y=fields(v=y.at(np.array([], int))))
     b.loop(end, s=at(7), y=fields(v=y.at(0)))
     return b.build()
 
@@ -333,13 +323,11 @@ def newton(at_most: int = 50) -> Program:
 def test_repeat(tmp_path, at_most, dtype):
     program = newton(at_most)
     run, reference = Compiled(program, tmp_path, dtype), Interpreter(program, dtype)
-    seen = set()
-    for x in (1.0, 1.5, 4.0, 50.0, 1e3, 1e5):
+    for expected_rounds, x in enumerate((1.0, 1.001, 1.1, 1.5, 4.0, 10.0)):
         y, rounds = run([x])
+        assert rounds == [min(expected_rounds, at_most)]
         for result, expected in zip((y, rounds), reference(np.array([x], dtype)), strict=True):
             assert_same(result, expected)
-        seen.add(int(rounds[0]))
-    assert len(seen) == min(6, at_most + 1) and max(seen) <= at_most
 
 
 @gcc

@@ -184,7 +184,7 @@ def atan2(y: Node, x: Node, precision: Precision) -> Node:
     steep = abs(x) < abs(y)
     smaller, larger = where(steep, abs(x), abs(y)), where(steep, abs(y), abs(x))
     quotient = smaller / where(larger == 0, 1.0, larger)
-    t = where(smaller == math.inf, 1.0, quotient)
+    t = where((smaller == math.inf) & (larger == math.inf), 1.0, quotient)
     z = t * t
     tail = t * z * _polynomial(precision.arctangent, z)
     sign = _copysign(1.0, x)

@@ -93,7 +93,9 @@ class Program:
         level = {buffer: np.zeros(buffer.size, np.int64) for buffer in self.buffers}
         for case, row in _turns(self.steps):
             kernel, bases = case.kernel, case.bases[row]
-            start = {x: int(level[case.buffers[at.pointer]][bases[at.pointer] + at.offset]) for x, at in kernel.loads.items()}
+            start = {
+                x: int(level[case.buffers[at.pointer]][bases[at.pointer] + at.offset]) for x, at in kernel.loads.items()
+            }
             for at, deep in zip(kernel.stores, depths(kernel.outputs, start), strict=True):
                 level[case.buffers[at.pointer]][bases[at.pointer] + at.offset] = deep
         return max((int(values.max()) for values in level.values() if values.size), default=0)

@@ -129,7 +129,7 @@ class Functions:
         return str(value) if self.r.lanes == 1 else f"<{', '.join([f'{self.wide} {value}'] * self.r.lanes)}>"
 
     def _sincos(self) -> str:
-        name, v = "@sincos", self.r.vector
+        name, v = "@coupler.sincos", self.r.vector
         if name not in self._defined:
             x = symbol("x")
             lines, (sine, cosine) = self._body(elementary.sincos(x, self.precision), {x: "%x"})
@@ -141,7 +141,7 @@ class Functions:
         return name
 
     def _function(self, op: str) -> str:
-        name, v = f"@{op}", self.r.vector
+        name, v = f"@coupler.{op}", self.r.vector
         if name not in self._defined:
             parameters = [symbol(f"x{i}") for i in range(2 if op == "atan2" else 1)]
             names = {node: f"%{'x' if i == 0 else 'y'}" for i, node in enumerate(parameters)}
