@@ -1,8 +1,11 @@
-"""The processors that the tests can compile for and run on here."""
+"""The back ends and processors that the tests can run programs on here."""
 
 from __future__ import annotations
 
-from coupler.graph.llvm import Target, host
+from collections.abc import Callable
+
+from coupler.graph import Executable, Interpreter, Program
+from coupler.graph.llvm import Native, Target, host
 
 
 def lesser_targets() -> list[Target]:
@@ -13,3 +16,12 @@ def lesser_targets() -> list[Target]:
     sse2 = Target(here.triple, "x86-64", "", register_bytes=16, fused=False)
     avx2 = Target(here.triple, "haswell", "", register_bytes=32, fused=True)
     return [t for t in (sse2, avx2) if t.register_bytes < here.register_bytes]
+
+
+BACKENDS: dict[str, Callable[[Program, type], Executable]] = {
+    "interpreter": Interpreter,
+    "native": Native,
+    "native, 2 threads": lambda program, dtype: Native(program, dtype, threads=2),
+}
+for target in lesser_targets():
+    BACKENDS[target.cpu] = lambda program, dtype, target=target: Native(program, dtype, target=target)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from geared_chain import Chain, forward_dynamics, random_chain
 
 from coupler.graph import Builder, Program, View, constants, fields, jacobian, symmetric
+from geared_chain import Chain, forward_dynamics, random_chain
 
 
 @dataclass(frozen=True)
@@ -49,22 +49,22 @@ def _inverse_dynamics(chain: Chain, q: np.ndarray, qd: np.ndarray, qdd: np.ndarr
     v, a = [np.zeros(6)], [np.array([0, 0, 0, 0, 0, 9.81])]
     bodies = []  # (link index, ratio, transform, force)
     for i in range(len(q)):
-        for bodies_of_kind, ratio in ((chain.links, 1.0), (chain.rotors, chain.ratio[i])):
+        # The rotor comes first: both hang on the link before, and what is appended last is the next link's parent.
+        for kind, ratio in ((chain.rotors, chain.ratio[i]), (chain.links, 1.0)):
             c, s = np.cos(ratio * q[i]), np.sin(ratio * q[i])
-            E = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]]) @ bodies_of_kind.E[i]
-            X = np.block([[E, np.zeros((3, 3))], [-E @ _skew(bodies_of_kind.r[i]), E]])
-            h = _skew(bodies_of_kind.h[i])
-            inertia = np.block([[bodies_of_kind.I[i], h], [h.T, bodies_of_kind.m[i] * np.eye(3)]])
+            E = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]]) @ kind.E[i]
+            X = np.block([[E, np.zeros((3, 3))], [-E @ _skew(kind.r[i]), E]])
+            h = _skew(kind.h[i])
+            inertia = np.block([[kind.I[i], h], [h.T, kind.m[i] * np.eye(3)]])
             vi = X @ v[i] + axis * ratio * qd[i]
             ai = X @ a[i] + axis * ratio * qdd[i] + cross(vi) @ axis * ratio * qd[i]
             bodies.append((i, ratio, X, inertia @ ai - cross(vi).T @ inertia @ vi))
-            if ratio == 1.0:
-                here = vi, ai
-        v.append(here[0])
-        a.append(here[1])
+            if kind is chain.links:
+                v.append(vi)
+                a.append(ai)
     tau, carried = np.zeros(len(q)), np.zeros((len(q) + 1, 6))
     for i, ratio, X, force in reversed(bodies):
-        total = force + (carried[i + 1] if ratio == 1.0 else 0)
+        total = force + (carried[i + 1] if ratio == 1.0 else 0.0)
         tau[i] += ratio * axis @ total
         carried[i] += X.T @ total
     return tau

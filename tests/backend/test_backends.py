@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 import pytest
-from machines import lesser_targets
+
+from coupler.graph import Executable
+from machines import BACKENDS
 from samples import SAMPLES, Sample
 
-from coupler.graph import Executable, Interpreter, Program
-from coupler.graph.llvm import Native
-
 sample = cache(lambda name: SAMPLES[name]())
-
-
-BACKENDS: dict[str, Callable[[Program, type], Executable]] = {
-    "interpreter": Interpreter,
-    "native": Native,
-    "native, 2 threads": lambda program, dtype: Native(program, dtype, threads=2),
-}
-for target in lesser_targets():
-    BACKENDS[target.cpu] = lambda program, dtype, target=target: Native(program, dtype, target=target)
 
 
 def relative_error(result: np.ndarray, expected: np.ndarray) -> float:

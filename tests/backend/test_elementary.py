@@ -7,10 +7,10 @@ from functools import cache
 import mpmath
 import numpy as np
 import pytest
-from machines import lesser_targets
 
 from coupler.graph import Builder, View, fields
 from coupler.graph.llvm import Native, Target, host
+from machines import lesser_targets
 
 ONE_ARGUMENT = ("sin", "cos", "tan", "arcsin", "arccos", "exp", "log")
 TARGETS = {t.cpu: t for t in (host(), *lesser_targets())}

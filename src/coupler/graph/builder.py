@@ -9,12 +9,13 @@ program = b.build()
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coupler.graph.check import check_data_flow
 from coupler.graph.errors import GraphError
@@ -92,7 +93,7 @@ class Builder:
         self._steps.append(Loop((case,), np.zeros(case.rows, np.int32)))
 
     @contextmanager
-    def interleave(self, order: Sequence[int]) -> Iterator[None]:
+    def interleave(self, order: ArrayLike) -> Iterator[None]:
         """Joins the loops written inside into one that takes their next rows in this order (0 is the first loop)."""
         with self._block() as inner:
             yield
@@ -158,7 +159,7 @@ class Builder:
     def _add(self, buffer: Buffer) -> Buffer:
         if buffer.name in self._buffers:
             raise GraphError(f"program {self.name!r} has a buffer {buffer.name!r} already")
-        if not all(part.isidentifier() for part in buffer.name.replace(".", " ").split()) or not buffer.name:
+        if not all(part.isidentifier() for part in buffer.name.split(".")):
             raise GraphError(f"a buffer's name must be an identifier, got {buffer.name!r}")
         if buffer.size < 0:
             raise GraphError(f"buffer {buffer.name!r} cannot have {buffer.size} elements")

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -60,11 +60,12 @@ _HELPERS = {"min": ("minimum", "<"), "max": ("maximum", ">")}
 _WORDS = """
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr const_cast
     continue decltype default delete do double double_t dynamic_cast else enum explicit export extern false float
-    float_t for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq
-    private protected public register reinterpret_cast restrict return short signed sizeof static static_assert
-    static_cast struct switch template this thread_local throw true try typedef typeid typename typeof union unsigned
-    using virtual void volatile wchar_t while xor xor_eq HUGE_VAL I INFINITY NAN NULL errno linux unix abort abs calloc
-    div exit free index labs main malloc memcpy memset printf puts rand realloc signal strlen system time"""
+    float_t for friend goto if inline int int8_t int16_t int32_t int64_t long mutable namespace new noexcept not not_eq
+    nullptr operator or or_eq private protected public register reinterpret_cast restrict return short signed sizeof
+    static static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename
+    typeof uint8_t uint16_t uint32_t uint64_t union unsigned using virtual void volatile wchar_t while xor xor_eq abort
+    abs calloc div errno exit free index labs linux main malloc memcpy memset printf puts rand realloc signal strlen
+    system time unix HUGE_VAL I INFINITY NAN NULL"""
 _MATH = """
     acos acosh asin asinh atan atan2 atanh cabs carg cbrt ceil cimag conj copysign cos cosh cproj creal drem erf erfc
     exp exp10 exp2 expm1 fabs fdim finite floor fma fmax fmin fmod fpclassify frexp gamma hypot ilogb isfinite isgreater
@@ -84,15 +85,15 @@ class Source:
 
     def save(self, folder: str | os.PathLike[str]) -> tuple[Path, Path]:
         """Writes <name>.h and <name>.c into the folder, each completely or not at all, and returns their paths."""
-        header, source = (Path(folder) / f"{self.name}{suffix}" for suffix in (".h", ".c"))
-        for path, text in ((header, self.header), (source, self.source)):
+        paths = Path(folder) / f"{self.name}.h", Path(folder) / f"{self.name}.c"
+        for path, text in zip(paths, (self.header, self.source), strict=True):
             temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
             try:
                 temporary.write_text(text, encoding="utf-8", newline="\n")
                 os.replace(temporary, path)
             finally:
                 temporary.unlink(missing_ok=True)
-        return header, source
+        return paths
 
 
 def render(program: Program, dtype: Any = np.float64, name: str | None = None) -> Source:
@@ -100,24 +101,20 @@ def render(program: Program, dtype: Any = np.float64, name: str | None = None) -
     return _Renderer(program, np.dtype(dtype), program.name if name is None else name).source()
 
 
-class _Function(NamedTuple):
-    """A kernel in C: its name, which of the kernel's pointers it takes, and whether it takes a row of constants."""
-
-    name: str
-    pointers: list[int]
-    constants: bool
+# A kernel in C: its name, which of the kernel's pointers it takes, and whether it takes a row of constants.
+_Function = tuple[str, list[int], bool]
 
 
 class _Renderer:
     def __init__(self, program: Program, dtype: np.dtype, name: str) -> None:
         if dtype not in (np.float64, np.float32):
             raise GraphError(f"programs are rendered in float64 or float32, not {dtype}")
-        if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) or _is_reserved(name):
+        if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) or name in _RESERVED:
             raise GraphError(f"a C function cannot be called {name!r}: render the program under another name")
         self.program, self.name, self.round_to = program, name, dtype.type
         self.number, self.suffix = ("double", "") if dtype == np.float64 else ("float", "f")
         self.guard, self.macro = f"{name.upper()}_H", f"{name.upper()}_WORK"
-        self._taken = {name, self.guard, self.macro, *(helper for helper, _ in _HELPERS.values())}
+        self._taken = {*_RESERVED, name, self.guard, self.macro, "minimum", "maximum"}
         self._places = {buffer: self._new_name(buffer.name) for buffer in program.buffers}
         self._work, self._row, self._turn = map(self._new_name, ("work", "row", "turn"))
         self._used: set[Buffer] = set()
@@ -133,7 +130,7 @@ class _Renderer:
             if buffer in self._used:
                 lines.append(f"{self.number} *const {self._places[buffer]} = {_plus(self._work, size)};")
                 size += buffer.size
-        parameters = [self._parameter(buffer) for buffer in arguments]
+        parameters = list(map(self._parameter, arguments))
         parameters += [f"{self.number} {self._work}[{self.macro}]"] if size else []
         prototype = f"void {self.name}({', '.join(parameters) or 'void'})"
         includes = f'/* See {self.name}.h. */\n#include "{self.name}.h"\n\n#include <math.h>\n#include <stdint.h>\n'
@@ -142,29 +139,26 @@ class _Renderer:
 
     def _parameter(self, buffer: Buffer) -> str:
         kind = f"const {self.number}" if buffer.role == "input" else self.number
-        place = self._places[buffer]
-        return f"{kind} {place}[{buffer.size}]" if buffer.size else f"{kind} *{place}"  # C has no arrays of size 0
+        name = self._places[buffer]
+        return f"{kind} {name}[{buffer.size}]" if buffer.size else f"{kind} *{name}"  # C has no arrays of size 0
 
     def _header(self, prototype: str, size: int) -> str:
-        def names(buffers: Sequence[Buffer]) -> str:
-            return ", ".join(f"{self._places[b]}[{b.size}]" for b in buffers) or "none"
+        def sizes(role: str) -> str:
+            return ", ".join(f"{place}[{b.size}]" for b, place in self._places.items() if b.role == role) or "none"
 
-        scratch = f"Scratch: {self._work}[{self.macro}], whose contents mean nothing before and after a call."
         text = [
-            f"{self.name}: the program {self.program.name!r} for one state a call, in {self.number} precision.",
-            f"Inputs: {names(self.program.inputs)}. Outputs: {names(self.program.outputs)}.",
-            *([scratch] if size else []),
-            "Units are not known here: they are those in which the program and its constants were written down.",
-            "No array may overlap an output or the scratch. An array of no elements may be NULL. Nothing is allocated "
-            "and no state is kept: threads may call at the same time, each with outputs and scratch of its own.",
+            f"{self.name}: the program {self.program.name!r} for one state a call, in {self.number} precision. Units are "
+            "not known here: they are those in which the program and its constants were written down.",
+            f"Inputs: {sizes('input')}. Outputs: {sizes('output')}. Numbers of scratch: {size or 'none'}.",
+            "No array may overlap an output or the scratch, whose contents mean nothing before and after a call. An "
+            "array of no elements may be NULL. Nothing is allocated and no state is kept: threads may call at the same "
+            "time, each with outputs and scratch of its own. Link with libm.",
         ]
         comment = [line for part in text for line in textwrap.wrap(part, _WIDTH, subsequent_indent="  ")]
         lines = ["/* " + "\n * ".join(comment), " */", f"#ifndef {self.guard}", f"#define {self.guard}", ""]
         lines += [f"#define {self.macro} {size} /* numbers of scratch space */", ""] if size else []
         lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", "", *_wrapped(f"{prototype};"), ""]
         return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""])
-
-    # Steps
 
     def _steps(self, steps: Sequence[Step]) -> list[str]:
         lines: list[str] = []
@@ -174,75 +168,69 @@ class _Renderer:
                 continue
             i = self._new_name("round")
             body = [f"if ({self._call(step.until)}) {{", "    break;", "}", *self._steps(step.body)]
-            lines += [f"for (int64_t {i} = 0; {i} < {step.at_most}; {i}++) {{", *_indented(body), "}"]
+            lines += [f"for (int64_t {i} = 0; {i} < {step.at_most}; {i}++) {{", *(f"    {line}" for line in body), "}"]
         return lines
 
     def _loop(self, loop: Loop) -> list[str]:
         # What has no rows would need empty tables, and what stores nothing does nothing.
         cases = {i: case for i, case in enumerate(loop.cases) if case.rows and case.kernel.stores}
-        if len(loop.cases) == 1 or not cases:
-            return [line for case in cases.values() for line in self._plain_loop(case)]
+        if not cases or (len(loop.cases) == 1 and cases[0].rows == 1):
+            return [f"{self._call(case)};" for case in cases.values()]
+        turn, row = self._turn, self._row
+        if len(loop.cases) == 1:
+            call = self._call(cases[0], row)
+            return [f"for (int {row} = 0; {row} < {cases[0].rows}; {row}++) {{", f"    {call};", "}"]
         next_row = {i: count() for i in cases}
         order = np.array([(i, next(next_row[i])) for i in loop.order.tolist() if i in cases])
         table = self._table("order", order)
-        lines = [f"for (int {self._turn} = 0; {self._turn} < {len(order)}; {self._turn}++) {{"]
-        lines.append(f"    const uint32_t {self._row} = {table}[{self._turn}][1];")
-        lines.append(f"    switch ({table}[{self._turn}][0]) {{")
+        lines = [f"for (int {turn} = 0; {turn} < {len(order)}; {turn}++) {{"]
+        lines += [f"    const uint32_t {row} = {table}[{turn}][1];", f"    switch ({table}[{turn}][0]) {{"]
         for i, case in cases.items():
-            lines += [f"    case {i}:", f"        {self._call(case, self._row)};", "        break;"]
+            lines += [f"    case {i}:", f"        {self._call(case, row)};", "        break;"]
         return [*lines, "    }", "}"]
-
-    def _plain_loop(self, case: Case) -> list[str]:
-        if case.rows == 1:
-            return [f"{self._call(case)};"]
-        head = f"for (int {self._row} = 0; {self._row} < {case.rows}; {self._row}++) {{"
-        return [head, f"    {self._call(case, self._row)};", "}"]
 
     def _call(self, case: Case, row: str = "") -> str:
         """The call of a case's kernel for the row, or for its only one, whose bases are then written as numbers."""
-        function = self._kernel(case.kernel)
-        stem = function.name.removeprefix("kernel_")
-        buffers = [case.buffers[pointer] for pointer in function.pointers]
-        bases = case.bases[:, function.pointers]
+        name, pointers, has_constants = self._kernel(case.kernel)
+        stem = name.removeprefix("kernel_")
+        buffers = [case.buffers[pointer] for pointer in pointers]
+        bases = case.bases[:, pointers]
         self._used.update(buffers)
         if row:
             table = self._table(f"bases_{stem}", bases)
             arguments = [f"{self._places[buffer]} + {table}[{row}][{j}]" for j, buffer in enumerate(buffers)]
         else:
             arguments = [_plus(self._places[buffer], base) for buffer, base in zip(buffers, bases[0], strict=True)]
-        if function.constants:
+        if has_constants:
             arguments.append(f"{self._table(f'constants_{stem}', case.constants)}[{row or 0}]")
-        return f"{function.name}({', '.join(arguments)})"
+        return f"{name}({', '.join(arguments)})"
 
     def _table(self, wish: str, values: np.ndarray) -> str:
         """The name of a new table of these values; whole numbers get the smallest type that holds them."""
         name, kind, text = self._new_name(wish), self.number, self._literal
         if values.dtype.kind == "i":
-            kind = f"{np.result_type(*(np.min_scalar_type(x) for x in (values.min(), values.max())))}_t"
-            text = str
+            kind, text = f"{np.result_type(*map(np.min_scalar_type, (values.min(), values.max())))}_t", str
         rows = [line for row in values.tolist() for line in _wrapped(f"    {{{', '.join(map(text, row))}}},")]
         head = f"static const {kind} {name}[{values.shape[0]}][{values.shape[1]}] = {{"
         self._definitions[name] = "\n".join([head, *rows, "};", ""])
         return name
 
-    # Kernels
-
     def _kernel(self, kernel: Kernel) -> _Function:
         """The kernel's function, which is rendered on first use."""
-        if kernel.text in self._functions:
-            return self._functions[kernel.text]
+        if known := self._functions.get(kernel.text):
+            return known
         outputs = rewrite(kernel.outputs, ["share_reciprocals"])
         needed = set(topological(outputs))  # a graph that is folded anew may need less
         written = {at.pointer for at in kernel.stores}
         pointers = sorted(written | {at.pointer for node, at in kernel.loads.items() if node in needed})
-        function = _Function(self._new_name(f"kernel_{kernel.name}"), pointers, bool(needed & kernel.constants.keys()))
+        has_constants = bool(needed & kernel.constants.keys())
+        name = self._new_name(f"kernel_{kernel.name}")
         parameters = [f"{'' if i in written else 'const '}{self.number} *restrict p{i}" for i in pointers]
-        parameters += [f"const {self.number} *restrict c"] if function.constants else []
-        head = f"static {'void' if kernel.stores else 'int'} {function.name}({', '.join(parameters) or 'void'})"
-        text = _function(head, self._statements(kernel, outputs))
-        self._definitions[function.name] = f"/* {re.sub('[/*]', '', kernel.name)} */\n{text}"
-        self._functions[kernel.text] = function
-        return function
+        parameters += [f"const {self.number} *restrict c"] if has_constants else []
+        head = f"static {'void' if kernel.stores else 'int'} {name}({', '.join(parameters) or 'void'})"
+        comment = f"/* {re.sub('[/*]', '', kernel.name)} */\n"
+        self._definitions[name] = comment + _function(head, self._statements(kernel, outputs))
+        return self._functions.setdefault(kernel.text, (name, pointers, has_constants))
 
     def _statements(self, kernel: Kernel, outputs: Sequence[Node]) -> Iterator[str]:
         """Loads, operations and stores. What is needed once is written where it is needed, unless it is long."""
@@ -253,7 +241,7 @@ class _Renderer:
         for node in nodes:
             named = False
             if node.op == "constant":
-                text = self._literal(node.value)
+                text = str(int(node.value)) if isinstance(node.value, bool) else self._literal(node.value)
                 value[node] = text, _UNARY if text.startswith("-") else _ATOM
             elif node in kernel.loads:
                 at = kernel.loads[node]
@@ -286,8 +274,6 @@ class _Renderer:
 
     def _literal(self, value: Any) -> str:
         """A constant: the shortest text that is read back as exactly this number."""
-        if isinstance(value, bool):
-            return str(int(value))
         with np.errstate(over="ignore"):
             number = self.round_to(value)
         if not np.isfinite(number):
@@ -299,26 +285,17 @@ class _Renderer:
         """A C identifier like `wish` that nothing else in the file is called."""
         stem = re.sub("[^A-Za-z0-9]+", "_", wish).strip("_")
         stem = stem if stem[:1].isalpha() else f"x{stem}"
-        stem = f"{stem}_" if _is_reserved(stem) else stem
         name = next(name for i in count(1) if (name := stem if i == 1 else f"{stem}_{i}") not in self._taken)
         self._taken.add(name)
         return name
-
-
-def _is_reserved(name: str) -> bool:
-    return name in _RESERVED or re.fullmatch(r"u?int\w*_t", name) is not None
 
 
 def _plus(place: str, offset: int) -> str:
     return f"{place} + {offset}" if offset else place
 
 
-def _indented(lines: Iterable[str]) -> list[str]:
-    return [f"    {line}" for line in lines]
-
-
 def _function(head: str, lines: Iterable[str]) -> str:
-    body = [part for line in _indented(lines) for part in _wrapped(line)]
+    body = [part for line in lines for part in _wrapped(f"    {line}")]
     return "\n".join([*_wrapped(head), "{", *body, "}", ""])
 
 

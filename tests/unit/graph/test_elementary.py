@@ -207,7 +207,7 @@ SPECIAL = {
         *[((1.0, INF), 0.0), ((-1e38, INF), -0.0), ((1.0, -INF), PI), ((-1e38, -INF), -PI)],
         *[((INF, INF), PI / 4), ((-INF, INF), -PI / 4), ((INF, -INF), 3 * PI / 4), ((-INF, -INF), -3 * PI / 4)],
         *[((1.0, 1.0), PI / 4), ((-1e38, -1e38), -3 * PI / 4), ((1e-45, 1e-45), PI / 4)],
-        *[((NAN, 1.0), NAN), ((1.0, NAN), NAN), ((NAN, NAN), NAN), ((NAN, INF), NAN), ((INF, NAN), NAN), ((0.0, NAN), NAN)],
+        *[((y, x), NAN) for y, x in ((NAN, 1.0), (1.0, NAN), (NAN, NAN), (NAN, INF), (INF, NAN), (0.0, NAN))],
     ],
 }
 

@@ -101,7 +101,10 @@ def _check_argument(i: int, buffer: Buffer, itemsize: int) -> list[str]:
     go_on_if("size", f"i64 %size{i}, {buffer.size}", f"sized{i}")
     lines.append(f"sized{i}:")
     field("data", "ptr", _DATA)
-    go_on_if("dense", f"i64 %stride{i}, {itemsize}", f"check{i + 1}")
+    if buffer.size > 1:
+        go_on_if("dense", f"i64 %stride{i}, {itemsize}", f"check{i + 1}")
+    else:  # there is no next element: the stride means nothing
+        lines.append(f"br label %check{i + 1}")
     return lines
 
 

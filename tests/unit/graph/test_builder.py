@@ -1,0 +1,255 @@
+"""Building programs: what is checked before a program is handed out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from coupler.graph import Builder, GraphError, Program, View, constants, fields, unroll
+from samples import double_pendulum, gauss_seidel
+
+
+def copy(a: View) -> None:
+    a.y = a.x
+
+
+def accumulate(a: View, b: View) -> None:
+    b.y = b.y + a.y
+
+
+def ready(a: View):
+    return a.x > 0.0
+
+
+def test_what_is_read_must_have_been_written() -> None:
+    b = Builder("p")
+    work, out = b.scratch("work", 3), b.output("out", 2)
+    b.loop(copy, a=fields(x=work.at([1, 2]), y=out.at([0, 1])))
+    with pytest.raises(GraphError, match="'copy', row 0, reads element 1 of buffer 'work' before it is written"):
+        b.build()
+
+
+def test_the_order_of_rows_decides_what_is_written_before() -> None:
+    def chain(**options) -> Program:
+        b = Builder("p")
+        x, out = b.input("x", 1), b.output("out", 4)
+        b.loop(copy, a=fields(x=x.at([0]), y=out.at([0])))
+        b.loop(copy, a=fields(x=out.at([0, 1, 2]), y=out.at([1, 2, 3])), **options)
+        return b.build()
+
+    chain()
+    with pytest.raises(GraphError, match="row 0, reads element 2 of buffer 'out' before"):
+        chain(backwards=True)
+
+
+def test_reading_what_the_same_row_writes_is_too_early() -> None:
+    b = Builder("p")
+    out = b.output("out", 1)
+    b.loop(lambda a: setattr(a, "y", a.y + 1.0), a=fields(y=out.at([0])))
+    with pytest.raises(GraphError, match="reads element 0 of buffer 'out' before"):
+        b.build()
+
+
+def test_every_output_is_written_in_all_cases() -> None:
+    b = Builder("p")
+    x, out = b.input("x", 1), b.output("out", 2)
+    b.loop(copy, a=fields(x=x.at([0]), y=out.at([0])))
+    with pytest.raises(GraphError, match="without having written element 1 of its output 'out'"):
+        b.build()
+    with b.repeat(until=ready, at_most=3, a=fields(x=x.at([0]))):
+        b.loop(copy, a=fields(x=x.at([0]), y=out.at([1])))
+    with pytest.raises(GraphError, match="element 1"):  # a repeat may end before its first round
+        b.build()
+    b.loop(copy, a=fields(x=x.at([0]), y=out.at([1])))
+    b.build()
+
+
+def test_what_a_repeat_writes_may_be_read_inside_it_but_not_by_its_condition() -> None:
+    b = Builder("p")
+    x, work, out = b.input("x", 1), b.scratch("work", 1), b.output("out", 1)
+    b.loop(copy, a=fields(x=x.at([0]), y=out.at([0])))
+    with b.repeat(until=ready, at_most=3, a=fields(x=x.at([0]))):
+        b.loop(copy, a=fields(x=x.at([0]), y=work.at([0])))
+        b.loop(copy, a=fields(x=work.at([0]), y=out.at([0])))
+    b.build()
+    with b.repeat(until=ready, at_most=3, a=fields(x=work.at([0]))):
+        b.loop(copy, a=fields(x=x.at([0]), y=work.at([0])))
+    with pytest.raises(GraphError, match="'ready', row 0, reads element 0 of buffer 'work'"):
+        b.build()
+
+
+def test_interleaved_rows_are_checked_in_their_order() -> None:
+    def alternate(order: list[int]) -> Program:
+        b = Builder("p")
+        x, out = b.input("x", 2), b.output("out", 4)
+        with b.interleave(order):
+            b.loop(copy, a=fields(x=x.at([0, 1]), y=out.at([0, 2])))
+            b.loop(copy, a=fields(x=out.at([0, 2]), y=out.at([1, 3])))
+        return b.build()
+
+    alternate([0, 1, 0, 1])
+    alternate([0, 0, 1, 1])
+    with pytest.raises(GraphError, match="row 0, reads element 0"):
+        alternate([1, 0, 0, 1])
+
+
+def interleave_unknown(b: Builder, a) -> None:
+    with b.interleave([0, 1]):
+        b.loop(copy, a=a)
+
+
+def interleave_miscounted(b: Builder, a) -> None:
+    with b.interleave([0, 0]):
+        b.loop(copy, a=a)
+
+
+def interleave_repeat(b: Builder, a) -> None:
+    with b.interleave([0]), b.repeat(until=ready, at_most=1, a=a):
+        b.loop(copy, a=a)
+
+
+def repeat_never(b: Builder, a) -> None:
+    with b.repeat(until=ready, at_most=0, a=a):
+        pass
+
+
+def repeat_on_rows(b: Builder, a) -> None:
+    with b.repeat(until=lambda a: a.z > 0.0, at_most=1, a=fields(z=constants([1.0, 2.0]))):
+        pass
+
+
+def same_name(b: Builder, a) -> None:
+    b.scratch("x", 3)
+
+
+def odd_name(b: Builder, a) -> None:
+    b.scratch("not a name", 3)
+
+
+def empty_name(b: Builder, a) -> None:
+    b.scratch("", 3)
+
+
+def negative_size(b: Builder, a) -> None:
+    b.scratch("more", -1)
+
+
+def row_outside(b: Builder, a) -> None:
+    _ = b.records("r", 3, v=2)[[0, 3]]
+
+
+def row_negative(b: Builder, a) -> None:
+    _ = b.records("r", 3, v=2)[-1]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (interleave_unknown, "its order names loop 1"),
+        (interleave_miscounted, r"loop 0 \(copy\) has 1 rows, but comes 2 times"),
+        (interleave_repeat, "interleave joins plain loops"),
+        (repeat_never, "at_most of 1 or more, got 0"),
+        (repeat_on_rows, "must look at one row, got 2"),
+        (same_name, "has a buffer 'x' already"),
+        (odd_name, "must be an identifier, got 'not a name'"),
+        (empty_name, "must be an identifier, got ''"),
+        (negative_size, "'more' cannot have -1 elements"),
+        (row_outside, "row 3 is outside records 'r' of 3 rows"),
+        (row_negative, "row -1 is outside records 'r'"),
+    ],
+)
+def test_mistakes_are_named(mistake, message: str) -> None:
+    b = Builder("p")
+    x, out = b.input("x", 1), b.output("out", 1)
+    with pytest.raises(GraphError, match=message):
+        mistake(b, fields(x=x.at([0]), y=out.at([0])))
+
+
+def test_a_program_needs_a_name() -> None:
+    with pytest.raises(GraphError, match="must be an identifier"):
+        Builder("two words")
+
+
+def test_a_call_binds_every_input_and_output_once() -> None:
+    pendulum = double_pendulum()
+
+    def call(**bindings: str) -> None:
+        b = Builder("p")
+        other = Builder("q").scratch("foreign", 4)
+        known = {"y": b.input("y", 4), "rate": b.output("rate", 4), "short": b.scratch("short", 3), "foreign": other}
+        b.call(pendulum, **{name: known[value] for name, value in bindings.items()})
+        b.build()
+
+    call(y="y", rate="rate")
+    with pytest.raises(GraphError, match="'rate' is not bound"):
+        call(y="y")
+    with pytest.raises(GraphError, match="'short' is unknown"):
+        call(y="y", rate="rate", short="short")
+    with pytest.raises(GraphError, match="'rate' has 4 elements"):
+        call(y="y", rate="short")
+    with pytest.raises(GraphError, match="overwrite the input 'y'"):
+        call(y="rate", rate="y")
+    with pytest.raises(GraphError, match="'rate' is bound twice"):
+        call(y="rate", rate="rate")
+    with pytest.raises(GraphError, match="not a buffer of 'p'"):
+        call(y="foreign", rate="rate")
+
+
+def test_a_failed_block_leaves_the_builder_as_it_was() -> None:
+    b = Builder("p")
+    x, out = b.input("x", 1), b.output("out", 1)
+    with pytest.raises(GraphError), b.repeat(until=ready, at_most=2, a=fields(x=x.at([0]))):
+        b.loop(copy, a=fields(x=x.at([0])))  # y is missing
+    b.loop(copy, a=fields(x=x.at([0]), y=out.at([0])))
+    assert len(b.build().steps) == 1
+
+
+def test_a_program_prints_as_an_outline() -> None:
+    text = str(gauss_seidel(2).program)
+    assert text.splitlines()[0].startswith("program gauss_seidel: input a[4], input b[2], output x[2]")
+    assert "  repeat until _settled, at most 500 times" in text
+    assert "      loop _product over 4 rows, 2 operations each" in text
+
+
+def test_operations_are_counted_over_all_rows() -> None:
+    b = Builder("p")
+    x, out = b.input("x", 3), b.output("out", 3)
+    b.loop(lambda a: setattr(a, "y", a.x * a.x + 1.0), a=fields(x=x.at(range(3)), y=out.at(range(3))))
+    assert b.build().operations() == {"mul": 3, "add": 3}
+
+
+def test_programs_that_repeat_cannot_be_unrolled() -> None:
+    with pytest.raises(GraphError, match="'gauss_seidel' cannot be unrolled: it repeats until _settled"):
+        unroll(gauss_seidel(2).program)
+
+
+def test_unrolling_folds_the_tables_in() -> None:
+    b = Builder("p")
+    x, work, out = b.input("x", 1), b.scratch("work", 3), b.output("out", 1)
+    b.loop(copy, a=fields(x=x.at([0]), y=work.at([0])))
+    model = fields(c=constants([2.0, 0.5]))
+    b.loop(lambda a, c: setattr(a, "y", c.c * a.x), a=fields(x=work.at([0, 1]), y=work.at([1, 2])), c=model)
+    b.loop(copy, a=fields(x=work.at([2]), y=out.at([0])))
+    (loop,) = unroll(b.build()).steps
+    (case,) = loop.cases  # type: ignore[union-attr]
+    assert case.kernel.text == "%0 = mul(2.0, p0[0])\n%1 = mul(0.5, %0)\np1[0] = %1"
+
+
+def test_kernels_are_shared_between_loops() -> None:
+    b = Builder("p")
+    x, out = b.input("x", 4), b.output("out", 4)
+    for i in range(4):
+        b.loop(copy, a=fields(x=x.at([i]), y=out.at([i])))
+    assert len(b.build().kernels()) == 1
+
+
+def test_tables_cannot_be_changed_afterwards() -> None:
+    b = Builder("p")
+    x, out = b.input("x", 1), b.output("out", 1)
+    values = np.array([2.0])
+    b.loop(lambda a: setattr(a, "y", a.c * a.x), a=fields(x=x.at([0]), y=out.at([0]), c=constants(values)))
+    values[0] = 3.0
+    (case,) = b.build().cases()
+    assert case.constants[0, 0] == 2.0
+    with pytest.raises(ValueError, match="read-only"):
+        case.constants[0, 0] = 1.0
