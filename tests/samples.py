@@ -182,6 +182,10 @@ def _unsettled(worst: View) -> None:
     worst.change = np.array(1.0)
 
 
+def _idle(worst: View) -> None:
+    worst.change = worst.change
+
+
 def _fresh(worst: View) -> None:
     worst.change = np.array(0.0)
 
@@ -199,6 +203,7 @@ def gauss_seidel(n: int = 4) -> Sample:
     p.loop(_zero, row=fields(x=x.at(range(n))))
     p.loop(_unsettled, worst=worst[0])
     with p.repeat(until=_settled, at_most=500, worst=worst[0]):
+        p.loop(_idle, worst=worst[0])
         p.loop(_fresh, worst=worst[0])
         order = np.tile([0] + [1] * n + [2], n)
         with p.interleave(order):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, apply, as_node, symbol, where
@@ -19,7 +20,24 @@ __all__ = ["Array", "array", "nodes_of", "symbols"]
 
 
 class Array(np.ndarray):
-    """An ndarray (dtype object) whose elements are nodes."""
+    """An ndarray (dtype object) whose elements are nodes. `a += b` makes a new array, so that no field changes in part."""
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not self.flags.writeable:
+            raise GraphError("a field is assigned as a whole: copy it, change the copy, and write that back")
+        super().__setitem__(index, value)
+
+    def __iadd__(self, other: Any) -> Any:
+        return self + other
+
+    def __isub__(self, other: Any) -> Any:
+        return self - other
+
+    def __imul__(self, other: Any) -> Any:
+        return self * other
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self / other
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return _ufunc(ufunc, method, *inputs, **kwargs)
@@ -27,7 +45,7 @@ class Array(np.ndarray):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func is np.where:
             return _where(*args, **kwargs)
-        return super().__array_function__(func, [t for t in types if t is not Node], args, kwargs)
+        return _of_nodes(super().__array_function__(func, [t for t in types if t is not Node], args, kwargs))
 
 
 def array(values: Any) -> Array:
@@ -95,8 +113,8 @@ _ELEMENTWISE: dict[np.ufunc, Callable[..., Any]] = {
     np.less_equal: _operation("le"),
     np.greater: _swapped("lt"),
     np.greater_equal: _swapped("le"),
-    np.equal: _operation("eq"),
-    np.not_equal: lambda x, y: apply("not", apply("eq", as_node(x), as_node(y))),
+    np.equal: lambda x, y: as_node(x) == as_node(y),
+    np.not_equal: lambda x, y: as_node(x) != as_node(y),
     np.isnan: lambda x: apply("not", apply("eq", as_node(x), as_node(x))),
     np.logical_and: _operation("and"),
     np.logical_or: _operation("or"),
@@ -107,42 +125,51 @@ _ELEMENTWISE: dict[np.ufunc, Callable[..., Any]] = {
 }
 
 
-def _ufunc(ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
-    if ufunc is np.matmul and method == "__call__":
+def _ufunc(ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
+    what = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+    if method == "reduce" and ufunc in _ELEMENTWISE:
+        result = _reduce(ufunc, inputs[0], options.get("axis", 0), options.get("keepdims", False))
+    elif method == "__call__" and ufunc is np.matmul:
         result = np.matmul(*(np.asarray(x, dtype=object).view(np.ndarray) for x in inputs))
-    elif ufunc in _ELEMENTWISE and method == "__call__":
+    elif method == "__call__" and ufunc in _ELEMENTWISE:
         result = _elementwise(_ELEMENTWISE[ufunc], *inputs)
-    elif ufunc in _ELEMENTWISE and method == "reduce":
-        result = _reduce(_ELEMENTWISE[ufunc], *inputs, **kwargs)
-    elif ufunc in _ELEMENTWISE and method == "outer":
+    elif method == "outer" and ufunc in _ELEMENTWISE:
         x, y = (np.asarray(i, dtype=object).view(np.ndarray) for i in inputs)
         result = _elementwise(_ELEMENTWISE[ufunc], x.reshape(x.shape + (1,) * y.ndim), y)
     else:
-        what = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         raise GraphError(f"np.{what} of nodes is not supported; the functions are those of operations.py")
+    for name, default in (("where", True), ("initial", np._NoValue)):  # the others change types, not values
+        if options.get(name, default) is not default:
+            raise GraphError(f"np.{what} of nodes does not take the option {name!r}")
     if out is not None:
-        target = out[0]
+        (target,) = out
         if target.dtype != object:
             raise GraphError("nodes cannot be stored into an array of floats; build it with np.array([...])")
         target[...] = result
         return target
-    if isinstance(result, np.ndarray):
-        return result.view(Array) if result.ndim else result[()]
-    return result
+    return _of_nodes(result) if np.ndim(result) else np.asarray(result, dtype=object)[()]
 
 
-def _reduce(function: Callable[..., Any], x: Any, axis: Any = 0, keepdims: bool = False, **_: Any) -> Any:
+def _of_nodes(result: Any) -> Any:
+    """The result of a function of NumPy's with its arrays of nodes, of which there may be several, made Arrays."""
+    if isinstance(result, np.ndarray) and result.dtype == object:
+        return result.view(Array)
+    return type(result)(map(_of_nodes, result)) if type(result) in (list, tuple) else result
+
+
+def _reduce(ufunc: np.ufunc, x: Any, axis: Any, keepdims: bool) -> np.ndarray:
     values = np.asarray(x, dtype=object).view(np.ndarray)
-    axes = tuple(range(values.ndim)) if axis is None else tuple(np.atleast_1d(axis) % values.ndim)
+    axes = normalize_axis_tuple(range(values.ndim) if axis is None else axis, values.ndim)
     kept = [i for i in range(values.ndim) if i not in axes]
-    rows = values.transpose(*kept, *axes).reshape(*(values.shape[i] for i in kept), -1)
-    if rows.shape[-1] == 0:
-        raise GraphError("a reduction of no nodes has no value")
+    rows = values.transpose(*kept, *axes).reshape([values.shape[i] for i in kept] + [-1 if values.size else 0])
     result = np.empty(rows.shape[:-1], dtype=object)
     for index in np.ndindex(result.shape):
-        total = as_node(rows[index][0])
-        for value in rows[index][1:]:
-            total = function(total, value)
+        if not rows.shape[-1] and ufunc.identity is None:
+            raise GraphError(f"np.{ufunc.__name__}.reduce of no nodes has no value")
+        row = rows[index] if rows.shape[-1] else [ufunc.identity]
+        total = as_node(row[0])
+        for value in row[1:]:
+            total = _ELEMENTWISE[ufunc](total, value)
         result[index] = total
     return result.reshape([1 if i in axes else n for i, n in enumerate(values.shape)]) if keepdims else result
 
@@ -159,7 +186,7 @@ def _node_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs
 def _node_function(self: Node, func: Any, types: Iterable[type], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if func is np.where:
         return _where(*args, **kwargs)
-    return func(*map(_as_arrays, args), **kwargs)
+    return _of_nodes(func(*map(_as_arrays, args), **kwargs))
 
 
 def _as_arrays(value: Any) -> Any:
@@ -169,5 +196,13 @@ def _as_arrays(value: Any) -> Any:
     return type(value)(map(_as_arrays, value)) if isinstance(value, list | tuple) else value
 
 
+def _add_methods() -> None:
+    """Gives nodes the methods that NumPy looks for in plain arrays of objects: np.array([x, y]) is such an array."""
+    for ufunc, function in _ELEMENTWISE.items():
+        if ufunc.nin == 1 or ufunc in (np.arctan2, np.copysign):
+            setattr(Node, ufunc.__name__, function)
+
+
+_add_methods()
 Node.__array_ufunc__ = _node_ufunc
 Node.__array_function__ = _node_function

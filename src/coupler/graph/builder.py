@@ -87,7 +87,7 @@ class Builder:
 
     def loop(self, kernel: Callable[..., None], *, backwards: bool = False, **windows: Window) -> None:
         """Runs the kernel over the rows of its windows, first to last, or last to first if `backwards`."""
-        case = trace(kernel, windows)
+        case = self._trace(kernel, windows)
         if backwards:
             case = replace(case, bases=_frozen(case.bases[::-1]), constants=_frozen(case.constants[::-1]))
         self._steps.append(Loop((case,), np.zeros(case.rows, np.int32)))
@@ -122,7 +122,7 @@ class Builder:
         """
         if at_most < 1:
             raise GraphError(f"repeat needs at_most of 1 or more, got {at_most}")
-        condition = trace(until, windows, condition=True)
+        condition = self._trace(until, windows, condition=True)
         if condition.rows != 1:
             raise GraphError(f"condition {condition.kernel.name!r} must look at one row, got {condition.rows}")
         with self._block() as inner:
@@ -137,8 +137,7 @@ class Builder:
         for name, buffer in wanted.items():
             if bindings[name].size != buffer.size:
                 raise GraphError(f"calling {program.name!r}: {name!r} has {buffer.size} elements, {bindings[name]!r}")
-            if self._buffers.get(bindings[name].name) is not bindings[name]:
-                raise GraphError(f"calling {program.name!r}: {bindings[name]!r} is not a buffer of {self.name!r}")
+            self._check_own(bindings[name], f"calling {program.name!r}")
         targets = [bindings[b.name] for b in program.outputs]
         for target in targets:
             if target.role == "input":
@@ -155,6 +154,16 @@ class Builder:
         program = Program(self.name, tuple(self._buffers.values()), tuple(self._steps))
         check_data_flow(program)
         return program
+
+    def _trace(self, function: Callable[..., Any], windows: Mapping[str, Window], condition: bool = False) -> Case:
+        case = trace(function, windows, condition=condition)
+        for buffer in case.buffers:
+            self._check_own(buffer, f"kernel {case.kernel.name!r}")
+        return case
+
+    def _check_own(self, buffer: Buffer, user: str) -> None:
+        if self._buffers.get(buffer.name) is not buffer:
+            raise GraphError(f"{user}: {buffer!r} is not a buffer of program {self.name!r}")
 
     def _add(self, buffer: Buffer) -> Buffer:
         if buffer.name in self._buffers:

@@ -32,8 +32,7 @@ from coupler.graph.window import Buffer
 
 __all__ = ["Source", "render"]
 
-_WIDTH = 110  # of a line
-_LONGEST = 50  # characters of an expression that is still written inside another one
+_WIDTH, _LONGEST = 110, 50  # characters of a line, and of an expression that is still written inside another one
 
 # How each operation is written, and how tightly that binds. `!x` is put among the comparisons: it meets no arithmetic,
 # and compilers warn of it beside == without parentheses.
@@ -101,10 +100,6 @@ def render(program: Program, dtype: Any = np.float64, name: str | None = None) -
     return _Renderer(program, np.dtype(dtype), program.name if name is None else name).source()
 
 
-# A kernel in C: its name, which of the kernel's pointers it takes, and whether it takes a row of constants.
-_Function = tuple[str, list[int], bool]
-
-
 class _Renderer:
     def __init__(self, program: Program, dtype: np.dtype, name: str) -> None:
         if dtype not in (np.float64, np.float32):
@@ -118,7 +113,7 @@ class _Renderer:
         self._places = {buffer: self._new_name(buffer.name) for buffer in program.buffers}
         self._work, self._row, self._turn = map(self._new_name, ("work", "row", "turn"))
         self._used: set[Buffer] = set()
-        self._functions: dict[str, _Function] = {}
+        self._functions: dict[str, tuple[str, list[int], bool]] = {}  # by the kernel's text; see _kernel
         self._definitions: dict[str, str] = {}  # helpers, kernels and tables by name, in order of first use
 
     def source(self) -> Source:
@@ -128,7 +123,7 @@ class _Renderer:
         size = 0
         for buffer in self.program.scratch:
             if buffer in self._used:
-                lines.append(f"{self.number} *const {self._places[buffer]} = {_plus(self._work, size)};")
+                lines.append(f"{self.number} *const {self._places[buffer]} = {self._work} + {size};")
                 size += buffer.size
         parameters = list(map(self._parameter, arguments))
         parameters += [f"{self.number} {self._work}[{self.macro}]"] if size else []
@@ -138,8 +133,7 @@ class _Renderer:
         return Source(self.name, self._header(prototype, size), "\n".join(source))
 
     def _parameter(self, buffer: Buffer) -> str:
-        kind = f"const {self.number}" if buffer.role == "input" else self.number
-        name = self._places[buffer]
+        kind, name = f"const {self.number}" if buffer.role == "input" else self.number, self._places[buffer]
         return f"{kind} {name}[{buffer.size}]" if buffer.size else f"{kind} *{name}"  # C has no arrays of size 0
 
     def _header(self, prototype: str, size: int) -> str:
@@ -147,8 +141,8 @@ class _Renderer:
             return ", ".join(f"{place}[{b.size}]" for b, place in self._places.items() if b.role == role) or "none"
 
         text = [
-            f"{self.name}: the program {self.program.name!r} for one state a call, in {self.number} precision. Units are "
-            "not known here: they are those in which the program and its constants were written down.",
+            f"{self.name}: the program {self.program.name!r} for one state a call, in {self.number} precision.",
+            "Units are not known here: they are those in which the program and its constants were written down.",
             f"Inputs: {sizes('input')}. Outputs: {sizes('output')}. Numbers of scratch: {size or 'none'}.",
             "No array may overlap an output or the scratch, whose contents mean nothing before and after a call. An "
             "array of no elements may be NULL. Nothing is allocated and no state is kept: threads may call at the same "
@@ -166,7 +160,7 @@ class _Renderer:
             if isinstance(step, Loop):
                 lines += self._loop(step)
                 continue
-            i = self._new_name("round")
+            i = self._new_name("i")
             body = [f"if ({self._call(step.until)}) {{", "    break;", "}", *self._steps(step.body)]
             lines += [f"for (int64_t {i} = 0; {i} < {step.at_most}; {i}++) {{", *(f"    {line}" for line in body), "}"]
         return lines
@@ -200,7 +194,7 @@ class _Renderer:
             table = self._table(f"bases_{stem}", bases)
             arguments = [f"{self._places[buffer]} + {table}[{row}][{j}]" for j, buffer in enumerate(buffers)]
         else:
-            arguments = [_plus(self._places[buffer], base) for buffer, base in zip(buffers, bases[0], strict=True)]
+            arguments = [f"{self._places[buffer]} + {base}" for buffer, base in zip(buffers, bases[0], strict=True)]
         if has_constants:
             arguments.append(f"{self._table(f'constants_{stem}', case.constants)}[{row or 0}]")
         return f"{name}({', '.join(arguments)})"
@@ -215,8 +209,8 @@ class _Renderer:
         self._definitions[name] = "\n".join([head, *rows, "};", ""])
         return name
 
-    def _kernel(self, kernel: Kernel) -> _Function:
-        """The kernel's function, which is rendered on first use."""
+    def _kernel(self, kernel: Kernel) -> tuple[str, list[int], bool]:
+        """The kernel's function: its name, which pointers it takes, whether it takes a row of constants."""
         if known := self._functions.get(kernel.text):
             return known
         outputs = rewrite(kernel.outputs, ["share_reciprocals"])
@@ -242,7 +236,7 @@ class _Renderer:
             named = False
             if node.op == "constant":
                 text = str(int(node.value)) if isinstance(node.value, bool) else self._literal(node.value)
-                value[node] = text, _UNARY if text.startswith("-") else _ATOM
+                value[node] = text, _ATOM  # a minus binds tightly enough, as that of a constant is folded
             elif node in kernel.loads:
                 at = kernel.loads[node]
                 value[node] = f"p{at.pointer}[{at.offset}]", _ATOM
@@ -288,10 +282,6 @@ class _Renderer:
         name = next(name for i in count(1) if (name := stem if i == 1 else f"{stem}_{i}") not in self._taken)
         self._taken.add(name)
         return name
-
-
-def _plus(place: str, offset: int) -> str:
-    return f"{place} + {offset}" if offset else place
 
 
 def _function(head: str, lines: Iterable[str]) -> str:

@@ -23,6 +23,7 @@ __all__ = ["jacobian", "jvp", "pull", "push", "second_directional", "vjp"]
 Function = Callable[[Array], Any]
 
 _ZERO, _ONE = constant(0.0), constant(1.0)
+_FALSE, _TRUE = constant(False), constant(True)
 
 
 def jvp(f: Function, x: Any, v: Any) -> Any:
@@ -110,38 +111,36 @@ def push(outputs: Sequence[Node], tangents: Mapping[Node, Node]) -> list[Node]:
 def pull(outputs: Sequence[Node], cotangents: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
     """Reverse mode on nodes: derivatives of Σ cotangent · output by each input."""
     adjoint: dict[Node, Node] = {}
-    masked: set[Node] = set()
-    leaves = frozenset(inputs)
+    taken: dict[Node, Node] = {}  # the condition under which a node matters: it may lie in branches not taken
 
-    def add(node: Node, value: Node) -> None:
+    def add(node: Node, value: Node, condition: Node) -> None:
         adjoint[node] = adjoint.get(node, _ZERO) + value
+        taken[node] = taken.get(node, _FALSE) | condition
 
     for output, cotangent in zip(outputs, cotangents, strict=True):
-        add(output, cotangent)
+        add(output, cotangent, _TRUE)
+    leaves = frozenset(inputs)
     for node in reversed(topological(outputs, leaves)):
         bar = adjoint.get(node, _ZERO)
         if bar is _ZERO or not node.args or node.logical or node in leaves:
             continue
         if (choice := _choice(node)) is not None:
             condition, x, y = choice
-            add(x, where(condition, bar, _ZERO))
-            add(y, where(condition, _ZERO, bar))
-            masked.update((x, y))
+            add(x, where(condition, bar, _ZERO), taken[node] & condition)
+            add(y, where(condition, _ZERO, bar), taken[node] & ~condition)
             continue
         for arg, partial in zip(node.args, _PARTIALS[node.op](node, *node.args), strict=True):
             product = bar * partial
-            if node in masked:
-                masked.add(arg)
-                if node.op in _SINGULAR:  # the branch not taken may be infinitely steep, and 0 · ∞ is not 0
-                    product = where(bar == 0.0, _ZERO, product)
-            add(arg, product)
+            if partial.op != "constant":  # it may be infinite in a branch not taken, and 0 · ∞ is not 0
+                product = where(taken[node], product, _ZERO)
+            add(arg, product, taken[node])
     return [adjoint.get(node, _ZERO) for node in inputs]
 
 
 def _differentiate(f: Function, x: Any, direction: Array, rule: Callable[[Array, np.ndarray, Array], Any]) -> Any:
     point = array(x)
     z = symbols("x", point.shape)
-    y = np.asarray(f(z), dtype=object).view(np.ndarray)
+    y = np.asarray(f(z if z.ndim else z[()]), dtype=object).view(np.ndarray)
     result = np.asarray(rule(z, y, direction), dtype=object)
     values = substitute(nodes_of(result), dict(zip(nodes_of(z), nodes_of(point), strict=True)))
     if all(node.op == "constant" for node in values):
@@ -203,5 +202,3 @@ _PARTIALS: dict[str, Callable[..., tuple[Node, ...]]] = {
     "exponent": lambda z, x: (_ZERO,),
     "power_of_two": lambda z, x: (_ZERO,),
 }
-
-_SINGULAR = frozenset({"div", "sqrt", "asin", "acos", "atan2", "log", "tan", "exp", "mul", "fma"})

@@ -11,6 +11,7 @@ on the traced function alone, not on what was traced before it.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
@@ -28,19 +29,16 @@ __all__ = ["Node", "apply", "as_node", "constant", "listing", "substitute", "sym
 class Node:
     """One scalar of a trace; see the module's text. Made by `constant`, `symbol` and the operators."""
 
-    __slots__ = ("__weakref__", "args", "op", "value")
+    __slots__ = ("__weakref__", "args", "logical", "op", "value")
 
     op: str  # "constant", "symbol", or a name in OPERATIONS
     args: tuple[Node, ...]
     value: float | bool | str | None  # a constant's value, a symbol's label
+    logical: bool  # whether this is a truth value instead of a number
 
     def __init__(self, op: str, args: tuple[Node, ...] = (), value: float | bool | str | None = None) -> None:
         self.op, self.args, self.value = op, args, value
-
-    @property
-    def logical(self) -> bool:
-        """Whether this is a truth value instead of a number."""
-        return isinstance(self.value, bool) or (self.op in OPERATIONS and OPERATIONS[self.op].logical)
+        self.logical = OPERATIONS[op].logical if args else isinstance(value, bool)
 
     def __repr__(self) -> str:
         return _text(self, lambda arg: _text(arg, lambda _: "…"))
@@ -82,10 +80,13 @@ class Node:
         return _binary("le", other, self)
 
     def __eq__(self, other: Any) -> Any:
+        if self.logical and isinstance(other, Node | bool | np.bool_):
+            other = as_node(other)
+            return (self & other) | (~self & ~other)
         return _binary("eq", self, other)
 
     def __ne__(self, other: Any) -> Any:
-        equal = _binary("eq", self, other)
+        equal = self.__eq__(other)
         return equal if equal is NotImplemented else apply("not", equal)
 
     # Nodes are keys by identity. A dictionary asks for equality only where hashes agree, which two live nodes' never
@@ -109,6 +110,10 @@ class Node:
         return apply("neg", self)
 
     def __pos__(self) -> Node:
+        return self
+
+    def conjugate(self) -> Node:
+        """Itself: numbers here are real. NumPy asks for it in np.vdot and np.linalg.norm."""
         return self
 
     def __abs__(self) -> Node:
@@ -143,9 +148,14 @@ _INTERNED: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 def constant(value: float | bool) -> Node:
     """The node of a known number or truth value."""
     if isinstance(value, bool | np.bool_):
-        return _intern(("constant", bool(value)), Node("constant", value=bool(value)))
-    value = float(value)
-    return _intern(("constant", struct.pack("<d", value)), Node("constant", value=value))  # bits: 0.0 is not -0.0
+        key, value = ("constant", bool(value)), bool(value)
+    else:
+        value = float(value)
+        key = ("constant", struct.pack("<d", value))  # its bits: 0.0 is not -0.0
+    node = _INTERNED.get(key)
+    if node is None:
+        node = _INTERNED[key] = Node("constant", value=value)
+    return node
 
 
 def symbol(label: str) -> Node:
@@ -157,7 +167,7 @@ def as_node(value: Any) -> Node:
     """`value` itself if it is a node, else the constant of that number."""
     if isinstance(value, Node):
         return value
-    if isinstance(value, Real | np.number | np.bool_):
+    if isinstance(value, Real | np.bool_):
         return constant(value)  # type: ignore[arg-type]
     raise GraphError(f"expected a number or a node, got {type(value).__name__}: {value!r}")
 
@@ -167,40 +177,51 @@ def apply(op: str, *args: Node) -> Node:
     operation = OPERATIONS[op]
     if len(args) != operation.arity:
         raise GraphError(f"operation {op!r} takes {operation.arity} arguments, got {len(args)}")
-    if all(arg.op == "constant" for arg in args):
+    known = True
+    for i, arg in enumerate(args):
+        if arg.logical is not (operation.of_truths or (op == "select" and i == 0)):
+            wanted, got = ("number", "truth value") if arg.logical else ("truth value", "number")
+            raise GraphError(f"argument {i + 1} of {op!r} must be a {wanted}, got the {got} {arg!r}")
+        known = known and arg.op == "constant"
+    if known:
         with np.errstate(all="ignore"):
             return constant(np.asarray(operation.evaluate(*map(_known, args))).item())
-    folded = _FOLD[op](*args) if op in _FOLD else None
+    fold = _FOLD.get(op)
+    folded = fold(*args) if fold else None
     if folded is not None:
         return folded
-    if operation.commutes and id(args[0]) > id(args[1]):
-        key = (op, id(args[1]), id(args[0]), *map(id, args[2:]))
-    else:
-        key = (op, *map(id, args))
-    return _intern(key, Node(op, args))
+    key = (op, *map(id, args))
+    if operation.commutes and key[1] > key[2]:
+        key = (op, key[2], key[1], *key[3:])
+    node = _INTERNED.get(key)
+    if node is None:
+        # Arguments are named by id: the node keeps them alive, so that no id is used again while the entry stands.
+        node = _INTERNED[key] = Node(op, args)
+    return node
 
 
 def where(condition: Any, x: Any, y: Any) -> Node:
     """`x` where the condition holds, else `y`: the scalar form of np.where."""
-    condition = as_node(condition)
-    if not condition.logical:
-        raise GraphError(f"where needs a truth value such as x < y as its condition, got the number {condition!r}")
-    return apply("select", condition, as_node(x), as_node(y))
+    condition, x, y = as_node(condition), as_node(x), as_node(y)
+    if x.logical and y.logical:
+        return (condition & x) | (~condition & y)
+    return apply("select", condition, x, y)
 
 
 def topological(outputs: Iterable[Node], leaves: frozenset[Node] = frozenset()) -> list[Node]:
     """Every node that the outputs need, each after its arguments; what `leaves` need is left out."""
     done: dict[Node, None] = {}
-    for output in outputs:
-        stack = [output]
-        while stack:
-            node = stack[-1]
-            waiting = () if node in leaves else [arg for arg in node.args if arg not in done]
-            if node in done or not waiting:
-                done.setdefault(node)
-                stack.pop()
-            else:
-                stack.extend(reversed(waiting))
+    stack = list(outputs)
+    stack.reverse()
+    while stack:
+        node = stack[-1]
+        waiting = len(stack)
+        if node not in done and node not in leaves:
+            for arg in reversed(node.args):
+                if arg not in done:
+                    stack.append(arg)
+        if len(stack) == waiting:
+            done[stack.pop()] = None
     return list(done)
 
 
@@ -247,15 +268,6 @@ def _text(node: Node, argument: Callable[[Node], str]) -> str:
     return f"{node.op}({', '.join(map(argument, node.args))})"
 
 
-def _intern(key: tuple[Any, ...], node: Node) -> Node:
-    # Arguments are named by id: the node that the entry leads to keeps them alive, so an id cannot be used again
-    # while the entry stands.
-    known = _INTERNED.get(key)
-    if known is None:
-        known = _INTERNED[key] = node
-    return known
-
-
 def _binary(op: str, x: Any, y: Any) -> Any:
     if type(x) is not Node:
         if not isinstance(x, Real):
@@ -270,8 +282,8 @@ def _binary(op: str, x: Any, y: Any) -> Any:
 
 def _power(base: Node, exponent: Any) -> Node:
     """base ** exponent for whole and half exponents, as products and square roots."""
-    doubled = 2 * float(exponent)
-    if doubled != int(doubled):
+    doubled = 2 * float(exponent) if isinstance(exponent, Real) else math.nan
+    if not doubled.is_integer():
         raise GraphError(f"power {exponent!r}: only whole and half exponents are supported; write exp(p * log(x))")
     if doubled < 0:
         return apply("div", constant(1.0), _power(base, -exponent))
@@ -342,7 +354,7 @@ def _fold_div(x: Node, y: Node) -> Node | None:
         return constant(0.0)
     if y.op == "constant":
         mantissa, exponent = np.frexp(_known(y))
-        if abs(mantissa) == 0.5 and abs(exponent) < 1000:  # a power of two: its reciprocal is exact
+        if abs(mantissa) == 0.5 and abs(exponent) < 120:  # a power of two: its reciprocal is exact, in float32, too
             return apply("mul", constant(1.0 / _known(y)), x)
     if x.op == "neg":
         return apply("neg", apply("div", x.args[0], y))

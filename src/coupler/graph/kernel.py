@@ -58,12 +58,16 @@ class Kernel:
     outputs: tuple[Node, ...]
     pointers: int
 
+    @property
+    def is_condition(self) -> bool:
+        return bool(self.outputs) and not self.stores
+
     @cached_property
     def text(self) -> str:
         """The kernel as a listing; two kernels with the same text are the same kernel."""
         leaf = {node: f"p{at.pointer}[{at.offset}]" for node, at in self.loads.items()}
         leaf |= {node: f"c[{column}]" for node, column in self.constants.items()}
-        names = [f"p{at.pointer}[{at.offset}]" for at in self.stores] or ["until"]
+        names = ["until"] if self.is_condition else [f"p{at.pointer}[{at.offset}]" for at in self.stores]
         return listing(self.outputs, names, leaf)
 
     def loaded(self, pointer: int) -> list[int]:
@@ -125,12 +129,13 @@ class View:
             raise GraphError(f"{self._name}.{field} lies in the input {slot.buffer.name!r} and cannot be written")
         if np.shape(value) != slot.field.shape:
             raise GraphError(f"{self._name}.{field} has shape {slot.field.shape}; got a value of {np.shape(value)}")
-        nodes = nodes_of(value)
-        for node in nodes:
+        stored: dict[int, Node] = {}
+        for place, node in zip(slot.field.places, nodes_of(value), strict=True):
             if node.logical:
                 raise GraphError(f"{self._name}.{field} holds numbers; got the truth value {node!r}: use np.where")
-        self._written[field] = nodes
-        self._values[field] = _shaped(nodes, slot.field.shape)
+            stored.setdefault(place, node)  # of a mirrored pair the first one counts
+        self._written[field] = stored
+        self._values[field] = _shaped([stored[place] for place in slot.field.places], slot.field.shape)
 
 
 def trace(function: Callable[..., Any], windows: Mapping[str, Window], *, condition: bool = False) -> Case:
@@ -152,7 +157,8 @@ def trace(function: Callable[..., Any], windows: Mapping[str, Window], *, condit
         slot = slots[window, field]
         if isinstance(slot, Constants):
             column = slot.column(place)
-            if rows and column[0] in (0.0, 1.0, -1.0) and (column == column[0]).all():
+            bits = column.copy().view(np.int64)  # not the values: -0.0 is not 0.0
+            if rows and column[0] in (0.0, 1.0, -1.0) and (bits == bits[0]).all():
                 return constant(column[0])
         key = (window, field, place)
         if key not in known:
@@ -162,7 +168,12 @@ def trace(function: Callable[..., Any], windows: Mapping[str, Window], *, condit
 
     views = {w: View(w, window, leaf) for w, window in windows.items()}
     answer = function(**views)
-    written = {(w, field, place): node for w, view in views.items() for field, place, node in _stores(view)}
+    written = {
+        (w, field, place): node
+        for w, view in views.items()
+        for field, stored in view._written.items()
+        for place, node in stored.items()
+    }
     if condition:
         outputs = [_truth(name, answer, written)]
     else:
@@ -182,13 +193,13 @@ def _bind(
     outputs: list[Node],
 ) -> Case:
     """Numbers the pointers and columns that the kernel really uses and lays out its table."""
-    pointers: dict[tuple[int, bytes], int] = {}
+    pointers: dict[tuple[int, bytes | int], int] = {}
     buffers: list[Buffer] = []
     bases: list[np.ndarray] = []
     columns: list[np.ndarray] = []
 
     def locate(slot: Slot, place: int) -> Location:
-        key = (id(slot.buffer), slot.bases.tobytes())
+        key = (id(slot.buffer), slot.bases.tobytes() if rows else id(slot))  # without rows all bases look alike
         if key not in pointers:
             pointers[key] = len(buffers)
             buffers.append(slot.buffer)
@@ -253,15 +264,6 @@ def _check_parameters(name: str, function: Callable[..., Any], windows: Mapping[
         raise GraphError(f"kernel {name!r} has no parameter {unknown[0]!r}; it takes {', '.join(parameters)}")
 
 
-def _stores(view: View) -> Iterable[tuple[str, int, Node]]:
-    for field, nodes in view._written.items():
-        seen: set[int] = set()
-        for place, node in zip(view._window.fields[field].field.places, nodes, strict=True):
-            if place not in seen:  # of a mirrored pair the first one counts
-                seen.add(place)
-                yield field, place, node
-
-
 def _truth(name: str, answer: Any, written: Mapping[Any, Any]) -> Node:
     nodes = nodes_of(answer) if answer is not None else []
     if written or len(nodes) != 1 or not nodes[0].logical:
@@ -274,26 +276,27 @@ def _shaped(nodes: list[Node], shape: tuple[int, ...]) -> Any:
         return nodes[0]
     result = np.empty(len(nodes), dtype=object)
     result[:] = nodes
-    return result.reshape(shape).view(Array)
+    result = result.reshape(shape).view(Array)
+    result.setflags(write=False)
+    return result
 
 
 def _check_overlap(case: Case) -> None:
-    kernel, rows = case.kernel, np.arange(case.rows)[:, None]
-
-    def elements(pointer: int, offsets: list[int]) -> np.ndarray:
-        # One number for each (row, element), so that rows are compared only with themselves.
-        return (rows * case.buffers[pointer].size + case.bases[:, pointer, None] + np.array(offsets, int)).ravel()
-
+    kernel = case.kernel
     for written in range(kernel.pointers):
-        stored = kernel.stored(written)
+        stored = np.array(kernel.stored(written), np.int64)
         for other in range(kernel.pointers):
-            if other == written or case.buffers[other] is not case.buffers[written] or not stored:
+            if other == written or case.buffers[other] is not case.buffers[written] or not stored.size:
                 continue
-            touched = sorted({*kernel.loaded(other), *kernel.stored(other)})
-            common = np.intersect1d(elements(written, stored), elements(other, touched))
-            if common.size:
-                row, element = divmod(int(common[0]), case.buffers[written].size)
-                raise GraphError(
-                    f"kernel {kernel.name!r}, row {row}: two windows meet at element {element} of buffer "
-                    f"{case.buffers[written].name!r}, and one of them is written"
-                )
+            touched = np.array(sorted({*kernel.loaded(other), *kernel.stored(other)}), np.int64)
+            apart = case.bases[:, other] - case.bases[:, written]
+            # Only rows in which the two spans meet need a closer look.
+            near = (apart + touched[0] <= stored[-1]) & (apart + touched[-1] >= stored[0])
+            for row in np.flatnonzero(near):
+                common = np.intersect1d(stored, touched + apart[row])
+                if common.size:
+                    raise GraphError(
+                        f"kernel {kernel.name!r}, row {row}: two windows meet at element "
+                        f"{case.bases[row, written] + common[0]} of buffer {case.buffers[written].name!r}, "
+                        "and one of them is written"
+                    )

@@ -21,12 +21,14 @@ class Operation:
         arity: number of arguments.
         evaluate: its meaning on NumPy arrays of any floating type.
         logical: whether the result is a truth value instead of a number.
+        of_truths: whether the arguments are truth values instead of numbers.
         commutes: whether the first two arguments may be swapped.
     """
 
     arity: int
     evaluate: Callable[..., Any]
     logical: bool = False
+    of_truths: bool = False
     commutes: bool = False
 
 
@@ -40,18 +42,26 @@ def _maximum(x: Any, y: Any) -> Any:
 
 
 def _fma(x: Any, y: Any, z: Any) -> Any:
-    """x y + z rounded once, by error-free splitting: NumPy has no fused multiply-add."""
+    """x y + z rounded once, by error-free splitting: NumPy has no fused multiply-add.
+
+    A sum rounded to odd keeps the trace of what it lost, so that rounding it again is rounding once (Boldo and
+    Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+    """
     if np.result_type(x, y, z) == np.float32:
-        # The product of two float32 is exact in float64; rounding the sum to odd makes the second rounding harmless.
-        product, z = np.float64(x) * np.float64(y), np.float64(z)
-        total, error = _two_sum(product, z)
-        even = (np.asarray(total).view(np.int64) & 1) == 0
-        odd = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
-        return np.float32(np.where((error != 0) & even & np.isfinite(total), odd, total))
+        return np.float32(_sum_to_odd(np.float64(x) * np.float64(y), np.float64(z)))  # this product is exact
     product, low = _two_product(x, y)
-    total, carry = _two_sum(product, z)
-    exact = np.isfinite(total) & np.isfinite(low) & np.isfinite(carry)
-    return np.where(exact, total + (low + np.where(exact, carry, 0.0)), x * y + z)
+    middle, lowest = _two_sum(z, low)
+    high, rest = _two_sum(product, middle)
+    result = high + _sum_to_odd(rest, lowest)
+    return np.where(np.isfinite(result), result, x * y + z)
+
+
+def _sum_to_odd(a: Any, b: Any) -> Any:
+    """a + b in float64; where it is inexact, the neighbour on the side of the exact sum whose last bit is 1."""
+    total, error = _two_sum(a, b)
+    even = (np.asarray(total).view(np.int64) & 1) == 0
+    neighbour = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
+    return np.where((error != 0) & even & np.isfinite(total), neighbour, total)
 
 
 def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
@@ -106,8 +116,8 @@ OPERATIONS: dict[str, Operation] = {
     "lt": Operation(2, np.less, logical=True),
     "le": Operation(2, np.less_equal, logical=True),
     "eq": Operation(2, np.equal, logical=True, commutes=True),
-    "and": Operation(2, np.logical_and, logical=True, commutes=True),
-    "or": Operation(2, np.logical_or, logical=True, commutes=True),
-    "not": Operation(1, np.logical_not, logical=True),
-    "select": Operation(3, np.where),  # condition ? x : y
+    "and": Operation(2, np.logical_and, logical=True, of_truths=True, commutes=True),
+    "or": Operation(2, np.logical_or, logical=True, of_truths=True, commutes=True),
+    "not": Operation(1, np.logical_not, logical=True, of_truths=True),
+    "select": Operation(3, np.where),  # a truth value ? a number : a number
 }

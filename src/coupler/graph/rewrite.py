@@ -95,14 +95,14 @@ def fuse_multiply_add(outputs: Sequence[Node]) -> list[Node]:
         if node.op in ("add", "sub"):
             sums.update(set(node.args))
 
-    def fusible(node: Node) -> bool:
-        return node.op == "mul" and users[node] == sums[node]
-
     def rule(node: Node, args: tuple[Node, ...]) -> Node | None:
         if node.op not in ("add", "sub"):
             return None
         for i in sorted((0, 1), key=lambda i: users[node.args[i]]):
-            if fusible(node.args[i]) and args[i].op == "mul":
+            product, other = node.args[i], node.args[1 - i]
+            if node.op == "sub" and i == 0 and other.op == "sub" and users[other] > 1:
+                continue  # the negative of a difference is the difference the other way round: one more to compute
+            if product.op == "mul" and users[product] == sums[product] and args[i].op == "mul":
                 x, y = args[i].args
                 other = args[1 - i]
                 if node.op == "sub":

@@ -191,8 +191,15 @@ def test_a_call_binds_every_input_and_output_once() -> None:
         call(y="rate", rate="y")
     with pytest.raises(GraphError, match="'rate' is bound twice"):
         call(y="rate", rate="rate")
-    with pytest.raises(GraphError, match="not a buffer of 'p'"):
+    with pytest.raises(GraphError, match="not a buffer of program 'p'"):
         call(y="foreign", rate="rate")
+
+
+def test_buffers_of_another_program_are_refused() -> None:
+    b = Builder("p")
+    foreign = Builder("q").input("x", 1)
+    with pytest.raises(GraphError, match=r"kernel 'copy': input x\[1\] is not a buffer of program 'p'"):
+        b.loop(copy, a=fields(x=foreign.at([0]), y=b.output("out", 1).at([0])))
 
 
 def test_a_failed_block_leaves_the_builder_as_it_was() -> None:

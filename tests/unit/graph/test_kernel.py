@@ -94,6 +94,49 @@ def test_a_symmetric_field_is_stored_once_and_mirrored() -> None:
     assert len(case.kernel.loads) == len(case.kernel.stores) == 6
 
 
+def test_a_symmetric_field_reads_as_it_was_stored() -> None:
+    def skewed(a: View) -> None:
+        a.S = np.array([[1.0, 2.0], [3.0, 4.0]])
+        assert a.S[1, 0] is a.S[0, 1]
+        a.y = a.S[1, 0] * a.x
+
+    trace(skewed, windows(S=SCRATCH.at([0], symmetric(2)), x=INPUT.at([0]), y=SCRATCH.at([6])))
+
+
+def test_a_field_is_not_changed_in_part() -> None:
+    def in_part(a: View) -> None:
+        a.y[0] = a.x
+
+    def by_addition(a: View) -> None:
+        local = a.y
+        local += a.x
+        assert a.y[0].op == "symbol"  # the field is what it was
+        a.y += a.x
+        assert a.y[0] is local[0]
+
+    slots = windows(x=INPUT.at([0]), y=SCRATCH.at([0], 2))
+    with pytest.raises(GraphError, match="assigned as a whole"):
+        trace(in_part, slots)
+    trace(by_addition, slots)
+
+
+def test_negative_zero_is_not_zero() -> None:
+    def multiply(a: View) -> None:
+        a.y = a.c * a.x
+
+    case = trace(multiply, windows(x=INPUT.at([0, 1]), y=SCRATCH.at([0, 1]), c=constants([0.0, -0.0])))
+    assert case.constants.shape == (2, 1)
+
+
+def test_a_kernel_may_write_nothing() -> None:
+    def idle(a: View) -> None:
+        a.y = a.y
+
+    case = trace(idle, windows(y=SCRATCH.at([0])))
+    assert not case.kernel.outputs
+    assert not case.kernel.is_condition
+
+
 def test_windows_join() -> None:
     joined = fields(x=INPUT.at([0])) | fields(y=SCRATCH.at([0]))
     assert set(joined.fields) == {"x", "y"}
@@ -218,5 +261,7 @@ def test_a_condition_returns_one_truth_value_and_writes_nothing() -> None:
 
 
 def test_a_table_without_rows_is_fine() -> None:
+    none = np.empty(0, int)
+    assert trace(two_windows, {"a": fields(x=SCRATCH.at(none)), "b": fields(x=SCRATCH.at(none))}).rows == 0
     case = trace(add_one, windows(x=INPUT.at(np.empty(0, int)), y=SCRATCH.at(np.empty(0, int)), c=constants([])))
     assert case.rows == 0

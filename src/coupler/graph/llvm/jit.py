@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import sys
 import threading
 from dataclasses import dataclass
 from functools import cache as memoise
 from typing import Any
+from weakref import WeakValueDictionary
 
 import llvmlite
 import llvmlite.binding as binding
@@ -19,7 +19,7 @@ from coupler.graph.llvm.target import Target, host
 __all__ = ["Code", "compile_text"]
 
 _LOCK = threading.Lock()  # LLVM's global context is one
-_LOADED: dict[str, Code] = {}
+_LOADED: WeakValueDictionary[str, Code] = WeakValueDictionary()  # as long as somebody uses it
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +43,14 @@ def compile_text(text: str, target: Target) -> Code:
     version = ".".join(map(str, binding.llvm_version_info))
     key = cache.digest(text, target.triple, target.cpu, target.features, version, llvmlite.__version__)
     with _LOCK:
-        if key not in _LOADED:
+        code = _LOADED.get(key)
+        if code is None:
             stored = cache.load(key)
             compiled = stored if stored is not None else _object_code(text, target)
             if stored is None:
                 cache.store(key, compiled)
-            _LOADED[key] = Code(_load(compiled), stored is not None)
-        return _LOADED[key]
+            code = _LOADED[key] = Code(_load(compiled), stored is not None)
+        return code
 
 
 def _object_code(text: str, target: Target) -> bytes:
@@ -64,7 +65,7 @@ def _make_symbols_known() -> None:
     """Tells LLVM where the few outside functions are, instead of having it look through the process."""
     for name in ("PyEval_SaveThread", "PyEval_RestoreThread", "PyBool_FromLong"):
         binding.add_symbol(name, _address_of(getattr(ctypes.pythonapi, name)))
-    libm = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else ctypes.util.find_library("m"))
+    libm = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)  # the interpreter is linked with it
     for name in ("sin", "cos", "tan", "fma", "fmaf", "rint", "rintf"):
         binding.add_symbol(name, _address_of(getattr(libm, name)))
 
@@ -77,12 +78,7 @@ def _address_of(function: Any) -> int:
 
 def _load(compiled: bytes) -> binding.ExecutionEngine:
     _make_symbols_known()
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine(host()))
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), host().machine())  # which takes the machine over
     engine.add_object_file(binding.ObjectFileRef.from_data(compiled))
     engine.finalize_object()
     return engine
-
-
-@memoise
-def _machine(target: Target) -> binding.TargetMachine:
-    return target.machine()

@@ -20,7 +20,8 @@ from coupler.graph.program import Program
 
 __all__ = ["Native"]
 
-_Bound = Callable[..., Any]
+_Bound = Callable[..., Any]  # machine code with the memory it works in
+_Bind = Callable[[np.ndarray], tuple[_Bound, Any]]
 
 _ALIGNMENT = 64  # bytes: a cache line, and the widest register
 _ARRAYS_ARE_READABLE = array_layout_is_known()  # else a single state is run as a batch of one
@@ -112,9 +113,9 @@ class _Tables:
 class _Entry:
     """A function in machine code. Each call under way has one of its own, bound to an arena of its own."""
 
-    def __init__(self, code: Code, bind: Callable[[np.ndarray], _Bound], tables: _Tables, arena_size: int) -> None:
+    def __init__(self, code: Code, bind: _Bind, tables: _Tables, arena_size: int) -> None:
         self.code, self._bind, self._tables, self._arena_size = code, bind, tables, arena_size
-        self._kept: list[np.ndarray] = []
+        self._kept: list[Any] = []  # what the bound functions refer to by address
         self._free: list[_Bound] = []  # list.pop and list.append are atomic
 
     def run(self, *arguments: Any) -> Any:
@@ -130,8 +131,9 @@ class _Entry:
     def _new(self) -> _Bound:
         arena = np.empty(self._arena_size + _ALIGNMENT, np.uint8)
         aligned = -(-arena.ctypes.data // _ALIGNMENT) * _ALIGNMENT
-        self._kept.append(arena)
-        return self._bind(np.array([self._tables.array.ctypes.data, aligned], dtype=np.int64))
+        function, definition = self._bind(np.array([self._tables.array.ctypes.data, aligned], dtype=np.int64))
+        self._kept += [arena, definition]
+        return function
 
 
 class _MethodDefinition(ctypes.Structure):
@@ -151,18 +153,14 @@ _NEW_BUILTIN = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_ob
 )
 
 
-def _builtin(address: int, dtype: np.dtype, context: np.ndarray) -> _Bound:
-    """A Python builtin whose self is the context; see `one_state_entry`."""
+def _builtin(address: int, dtype: np.dtype, context: np.ndarray) -> tuple[_Bound, _MethodDefinition]:
+    """A Python builtin whose self is the context (see `one_state_entry`), and what it refers to."""
     full = np.array([*context, id(np.ndarray), id(dtype)], dtype=np.int64)
     definition = _MethodDefinition(b"one", address, _METH_FASTCALL, None)
-    _DEFINITIONS.append(definition)  # the builtin refers to it for ever
-    return _NEW_BUILTIN(ctypes.addressof(definition), full, None)
+    return _NEW_BUILTIN(ctypes.addressof(definition), full, None), definition
 
 
-def _c_function(address: int, context: np.ndarray) -> _Bound:
+def _c_function(address: int, context: np.ndarray) -> tuple[_Bound, None]:
     """The C function of `batch_entry` with its first argument given."""
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
-    return lambda *arguments: function(context.ctypes.data, *arguments)
-
-
-_DEFINITIONS: list[_MethodDefinition] = []
+    return (lambda *arguments: function(context.ctypes.data, *arguments)), None

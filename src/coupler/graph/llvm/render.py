@@ -84,9 +84,7 @@ class Renderer:
             return x
 
         self.straight_line(outputs, load, lines, value)
-        if not kernel.stores:
-            lines.append(f"ret {self.mask} {value[outputs[0]]}")
-        for i, (at, node) in enumerate(zip(kernel.stores, outputs, strict=bool(kernel.stores))):
+        for i, (at, node) in enumerate(zip(kernel.stores, outputs, strict=not kernel.is_condition)):
             lines.append(f"%s{i}p = getelementptr {self.vector}, ptr %p{at.pointer}, i64 {at.offset}")
             x = value[node]
             if masked:
@@ -94,11 +92,10 @@ class Renderer:
                 lines.append(f"%s{i} = select {self.mask} %mask, {self.vector} {x}, {self.vector} %s{i}o")
                 x = f"%s{i}"
             lines.append(f"store {self.vector} {x}, ptr %s{i}p, align {self.align}")
-        if kernel.stores:
-            lines.append("ret void")
+        lines.append(f"ret {self.mask} {value[outputs[0]]}" if kernel.is_condition else "ret void")
         parameters = [f"ptr noalias %p{i}" for i in range(kernel.pointers)] + ["ptr noalias readonly %c"]
         parameters += [f"{self.mask} %mask"] if masked else []
-        result = "void" if kernel.stores else self.mask
+        result = self.mask if kernel.is_condition else "void"
         return function(f"internal fastcc {result} {name}({', '.join(parameters)})", [f"; {kernel.name}", *lines])
 
     def straight_line(
@@ -256,10 +253,10 @@ class Steps:
         if mask is not None:
             arguments.append(f"{self.r.mask} {mask}")
         call = f"{self.r.kernel(case.kernel, mask is not None)}({', '.join(arguments)})"
-        if case.kernel.stores:
-            self.lines.append(f"call fastcc void {call}")
-        else:
+        if case.kernel.is_condition:
             self.lines.append(f"{x} = call fastcc {self.r.mask} {call}")
+        else:
+            self.lines.append(f"call fastcc void {call}")
         return x
 
     def _table(self, kind: str) -> str:

@@ -1,0 +1,281 @@
+"""The CPU back end beyond its results: compilation, cache, threads, and what it is handed."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from pathlib import Path
+
+import llvmlite.binding as binding
+import numpy as np
+import pytest
+
+from coupler.graph import Builder, GraphError, View, cache, fields
+from coupler.graph.llvm import Native, Target, host
+from coupler.graph.llvm.entry import array_layout_is_known, batch_entry
+from coupler.graph.llvm.render import Renderer
+from geared_chain import forward_dynamics, random_chain
+from samples import four_bar, runge_kutta
+
+DOUBLE = np.dtype(np.float64)
+
+
+@pytest.fixture
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("COUPLER_CACHE", str(folder))
+    return folder
+
+
+def entries(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.coupler"))
+
+
+def scaled(factor: float):
+    """A program that nobody else compiles: the factor is part of its kernel."""
+
+    def kernel(s: View) -> None:
+        s.y = s.x * factor
+
+    b = Builder("scaled")
+    b.loop(kernel, s=fields(x=b.input("x", 2).at(0, 2), y=b.output("y", 2).at(0, 2)))
+    return b.build()
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_the_code_does_not_depend_on_numbers_or_lengths(lanes: int) -> None:
+    texts = {
+        Renderer(forward_dynamics(random_chain(n, seed)), DOUBLE, lanes, True).text()
+        for n, seed in ((3, 0), (3, 1), (40, 2))
+    }
+    assert len(texts) == 1
+
+
+def test_compiled_code_is_read_back_from_the_cache(cache_folder: Path) -> None:
+    x = np.array([1.0, 2.0])
+    first = Native(scaled(3.25))
+    assert not first.prepare().from_cache
+    assert len(entries(cache_folder)) == 1
+    np.testing.assert_array_equal(first(x), 3.25 * x)
+    del first
+    gc.collect()
+    again = Native(scaled(3.25))
+    assert again.prepare().from_cache
+    np.testing.assert_array_equal(again(x), 3.25 * x)
+
+
+def test_code_in_use_is_shared_within_the_process(cache_folder: Path) -> None:
+    first, second = Native(scaled(3.5)), Native(scaled(3.5))
+    assert first.prepare() is second.prepare()
+
+
+@pytest.mark.parametrize("damage", ["truncated", "foreign", "garbage", "swapped"])
+def test_a_damaged_cache_means_a_recompile(cache_folder: Path, damage: str) -> None:
+    x = np.array([1.0, 2.0])
+    for factor in (4.25, 4.5):
+        Native(scaled(factor)).prepare()
+    gc.collect()
+    first, second = entries(cache_folder)
+    content = first.read_bytes()
+    if damage == "truncated":
+        first.write_bytes(content[: len(content) // 2])
+    elif damage == "foreign":
+        (cache_folder / "secret").write_bytes(os.urandom(32))
+    elif damage == "garbage":
+        first.write_bytes(os.urandom(len(content)))
+    else:
+        first.write_bytes(second.read_bytes())
+        second.write_bytes(content)
+    for factor in (4.25, 4.5):
+        np.testing.assert_array_equal(Native(scaled(factor))(x), factor * x)
+
+
+def test_the_cache_can_be_unwritable_or_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.array([1.0, 2.0])
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    for value, factor in ((str(blocked), 5.25), ("off", 5.5)):
+        monkeypatch.setenv("COUPLER_CACHE", value)
+        native = Native(scaled(factor))
+        assert not native.prepare().from_cache
+        np.testing.assert_array_equal(native(x), factor * x)
+    assert blocked.read_text() == "not a folder"
+
+
+def test_the_cache_key_tells_processors_apart(cache_folder: Path) -> None:
+    if not host().triple.startswith("x86_64"):
+        pytest.skip("compares two x86-64 processors")
+    for cpu in ("x86-64", "nehalem"):
+        Native(scaled(6.25), target=Target(host().triple, cpu, "", register_bytes=16, fused=False)).prepare()
+    assert len(entries(cache_folder)) == 2
+
+
+def test_another_process_finds_the_code(cache_folder: Path) -> None:
+    script = (
+        "from coupler.graph.llvm import Native; from samples import runge_kutta;"
+        "print(Native(runge_kutta().program).prepare().from_cache)"
+    )
+    tests = Path(__file__).parents[2]
+    path = os.pathsep.join(map(str, (tests, tests.parent / "examples")))
+    command = [sys.executable, "-c", script]
+    environment = {**os.environ, "PYTHONPATH": path}
+    answers = [subprocess.check_output(command, env=environment, text=True).strip() for _ in range(2)]
+    assert answers == ["False", "True"]
+
+
+def test_code_is_freed_with_its_last_user() -> None:
+    native = Native(scaled(7.25))
+    native(np.ones(2))
+    native(np.ones((9, 2)))
+    code = weakref.ref(native.prepare())
+    del native
+    gc.collect()
+    assert code() is None
+
+
+@pytest.mark.parametrize("states", [(), (100,)])
+def test_many_python_threads_may_call_at_once(states: tuple[int, ...]) -> None:
+    sample = four_bar()
+    native = Native(sample.program, threads=2)
+    rng = np.random.default_rng(0)
+    work = [sample.draw(rng, 100) for _ in range(8)]
+    if not states:
+        work = [[x[0] for x in inputs] for inputs in work]
+    expected = [native(*inputs) for inputs in work]
+    wrong: list[int] = []
+
+    def repeat(i: int) -> None:
+        for _ in range(50):
+            if not all(np.array_equal(a, b) for a, b in zip(native(*work[i]), expected[i], strict=True)):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=repeat, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_other_python_threads_run_while_a_program_does() -> None:
+    """A long call releases the interpreter lock: a second thread gets something done before it returns."""
+    native = Native(forward_dynamics(random_chain(300)))
+    states = np.random.default_rng(0).normal(size=(3, 4000, 300))
+    native(*states[:, :16])
+    started, ticks = threading.Event(), []
+    running = True
+
+    def tick() -> None:
+        started.set()
+        while running:
+            ticks.append(None)
+            time.sleep(0)
+
+    other = threading.Thread(target=tick)
+    other.start()
+    started.wait()
+    sys_interval = sys.getswitchinterval()
+    try:
+        sys.setswitchinterval(1000.0)  # the other thread runs only if this one gives way of its own accord
+        before = len(ticks)
+        native(*states)
+        during = len(ticks) - before
+    finally:
+        sys.setswitchinterval(sys_interval)
+        running = False
+        other.join()
+    assert during > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_threads_work_in_a_forked_process() -> None:
+    # In a process of its own, which forks with a pool of threads alive.
+    script = """
+import os, warnings, numpy as np
+from samples import runge_kutta
+from coupler.graph.llvm import Native
+sample = runge_kutta()
+native = Native(sample.program, threads=2)
+inputs = sample.draw(np.random.default_rng(0), 64)
+expected = native(*inputs)
+warnings.simplefilter("ignore", DeprecationWarning)  # of fork in a process with threads, which is the point
+child = os.fork()
+if child == 0:
+    os._exit(0 if np.array_equal(native(*inputs), expected) else 1)
+print(os.waitpid(child, 0)[1])
+"""
+    tests = Path(__file__).parents[2]
+    path = os.pathsep.join(map(str, (tests, tests.parent / "examples")))
+    answer = subprocess.check_output(
+        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path}, text=True, timeout=60
+    )
+    assert answer.strip() == "0"
+
+
+class Impostor:
+    """Looks like an array, but is none."""
+
+    dtype, shape, strides, ndim = DOUBLE, (2,), (8,), 1
+
+
+@pytest.mark.parametrize("argument", [Impostor(), None, "ab", 3, [1.0], object(), np.zeros(3), np.zeros((2, 2, 3))])
+def test_strange_arguments_are_refused_not_read(argument: object) -> None:
+    with pytest.raises(GraphError, match="input 'x'"):
+        Native(scaled(2.5))(argument)
+
+
+def test_array_objects_are_laid_out_as_the_code_reads_them() -> None:
+    assert array_layout_is_known()
+
+
+def test_without_that_layout_a_single_state_is_a_batch_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coupler.graph.llvm.native._ARRAYS_ARE_READABLE", False)
+    native = Native(scaled(2.75))
+    np.testing.assert_array_equal(native(np.array([1.0, 2.0])), [2.75, 5.5])
+    assert native._one is None
+
+
+def test_thread_counts_are_checked() -> None:
+    with pytest.raises(GraphError, match="threads must be 1 or more, got 0"):
+        Native(scaled(2.5), threads=0)
+
+
+def test_operations_that_cannot_be_rendered_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from coupler.graph import operations
+
+    monkeypatch.setitem(operations.OPERATIONS, "gamma", operations.Operation(1, np.abs))
+    from coupler.graph.expr import apply
+
+    b = Builder("unknown")
+    b.loop(lambda s: setattr(s, "y", apply("gamma", s.x)), s=fields(x=b.input("x", 1).at(0), y=b.output("y", 1).at(0)))
+    with pytest.raises(GraphError, match="the LLVM back end cannot render operation 'gamma'"):
+        Native(b.build())(np.ones(1))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_neon_code_uses_its_registers(dtype: type) -> None:
+    """NEON cannot be run here; that it is generated, in whole registers and with fused operations, can be seen."""
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    target = Target("aarch64-unknown-linux-gnu", "generic", "+neon", register_bytes=16, fused=True)
+    renderer = Renderer(runge_kutta().program, np.dtype(dtype), target.lanes(np.dtype(dtype)), target.fused)
+    module = binding.parse_assembly(renderer.text() + batch_entry(renderer))
+    module.triple = target.triple
+    assembly = target.machine().emit_assembly(module)
+    arrangement = "2d" if dtype == np.float64 else "4s"
+    assert f"fmla\tv0.{arrangement}" in assembly or f".{arrangement}, v" in assembly
+    assert assembly.count("fmla\t") > 20
+
+
+def test_the_disk_cache_is_not_consulted_for_code_in_memory(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Native(scaled(8.25))
+    first.prepare()
+    monkeypatch.setattr(cache, "load", lambda key: pytest.fail("the disk was read"))
+    Native(scaled(8.25)).prepare()

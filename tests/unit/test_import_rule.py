@@ -1,0 +1,56 @@
+"""Who may import whom: the layout shows the architecture, and this test keeps it so."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "coupler"
+
+# What each room may import of ours, besides itself.
+ALLOWED: dict[str, set[str]] = {
+    "spatial": set(),
+    "rotation": set(),
+    "graph": set(),
+    "model": {"spatial", "rotation", "mechanisms"},
+    "mechanisms": {"spatial", "rotation"},
+    "algorithms": {"spatial", "rotation", "model", "mechanisms"},
+}
+# Imported only where they are used, so that `import coupler` stays light and works without them.
+HEAVY = {"llvmlite", "mujoco", "pinocchio", "coal", "viser", "matplotlib", "gymnasium", "ray", "cupy", "xacrodoc"}
+
+
+def rooms() -> list[str]:
+    return sorted(p.stem for p in PACKAGE.iterdir() if p.stem in ALLOWED)
+
+
+def imports(room: str) -> Iterator[tuple[Path, str]]:
+    """Every module imported in a room, wherever in its files."""
+    place = PACKAGE / room
+    for path in sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                yield from ((path, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{path}: imports are absolute"
+                yield path, node.module or ""
+                yield from ((path, f"{node.module}.{alias.name}") for alias in node.names if node.module == "coupler")
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_a_room_imports_only_what_it_may(room: str) -> None:
+    for path, module in imports(room):
+        parts = module.split(".")
+        if parts[0] == "coupler" and len(parts) > 1:
+            assert parts[1] in ALLOWED[room] | {room}, f"{path.relative_to(PACKAGE)} imports {module}"
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    script = "import sys, coupler, coupler.graph; print(*{name.split('.')[0] for name in sys.modules})"
+    loaded = subprocess.check_output([sys.executable, "-c", script], text=True).split()
+    assert not HEAVY & set(loaded)
