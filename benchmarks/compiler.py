@@ -57,7 +57,9 @@ def compile_times() -> list[Row]:
 
 def fresh_compile(n: int, cache: str) -> dict[str, float]:
     command = [sys.executable, __file__, "compile", str(n)]
-    done = subprocess.run(command, env={**os.environ, "COUPLER_CACHE": cache}, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, env={**os.environ, "COUPLER_CACHE": cache}, capture_output=True, text=True, check=True
+    )
     return json.loads(done.stdout)
 
 

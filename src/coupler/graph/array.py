@@ -20,7 +20,7 @@ __all__ = ["Array", "array", "nodes_of", "symbols"]
 
 
 class Array(np.ndarray):
-    """An ndarray (dtype object) whose elements are nodes. `a += b` makes a new array, so that no field changes in part."""
+    """An ndarray (dtype object) whose elements are nodes. `a += b` makes a new array: no field changes in part."""
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not self.flags.writeable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -31,6 +32,7 @@ class Executable(ABC):
         self.dtype = np.dtype(dtype)
         if self.dtype not in (np.float64, np.float32):
             raise GraphError(f"programs run in float64 or float32, not {self.dtype}")
+        self._inputs, self._outputs = program.inputs, program.outputs
 
     @abstractmethod
     def _run(self, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> None:
@@ -45,31 +47,38 @@ class Executable(ABC):
             out: the array to write to, or a tuple of them; made anew if not given.
             check: whether inputs that are infinite or not a number are refused.
         """
-        buffers = self.program.inputs
-        arrays = [self._input(b, value) for b, value in zip(buffers, self._bind(inputs, named), strict=True)]
-        try:
-            batch = np.broadcast_shapes(*(a.shape[:-1] for a in arrays))
-        except ValueError:
-            shapes = ", ".join(f"{b.name}: {a.shape[:-1]}" for b, a in zip(buffers, arrays, strict=True))
-            raise GraphError(f"the inputs' leading (batch) dimensions do not fit together: {shapes}") from None
+        arrays = [self._input(b, value) for b, value in zip(self._inputs, self._bind(inputs, named), strict=True)]
+        batch = self._batch_shape(arrays)
         if check:
-            for buffer, values in zip(buffers, arrays, strict=True):
+            for buffer, values in zip(self._inputs, arrays, strict=True):
                 _check_finite(buffer, values)
-        results = self._outputs(out, batch)
+        results = self._results(out, batch)
         if out is not None:
             # A result may be written while another state still reads: an input that shares its memory is copied.
             arrays = [a.copy() if any(np.may_share_memory(a, r) for r in results) else a for a in arrays]
-        states = int(np.prod(batch, dtype=int))
-        flat = [np.broadcast_to(a, batch + a.shape[-1:]).reshape(states, a.shape[-1]) for a in arrays]
-        targets = [_flat_view(r, states) for r in results]
+        states = math.prod(batch)
+        flat = [a if a.shape[:-1] == (states,) else _flat(np.broadcast_to(a, batch + a.shape[-1:])) for a in arrays]
+        targets = [r if r.ndim == 2 else _flat(r) for r in results]
         self._run(flat, targets)
         for result, target in zip(results, targets, strict=True):
-            if not np.may_share_memory(result, target):  # strides that no flat view can express
+            if target is not result and not np.may_share_memory(result, target):  # no flat view has these strides
                 result[...] = target.reshape(result.shape)
         return results[0] if len(results) == 1 else tuple(results)
 
+    def _batch_shape(self, arrays: list[np.ndarray]) -> tuple[int, ...]:
+        shapes = [a.shape[:-1] for a in arrays]
+        if not shapes or all(shape == shapes[0] for shape in shapes):
+            return shapes[0] if shapes else ()
+        try:
+            return np.broadcast_shapes(*shapes)
+        except ValueError:
+            told = ", ".join(f"{b.name}: {shape}" for b, shape in zip(self._inputs, shapes, strict=True))
+            raise GraphError(f"the inputs' leading (batch) dimensions do not fit together: {told}") from None
+
     def _bind(self, inputs: Sequence[Any], named: dict[str, Any]) -> list[Any]:
-        names = [b.name for b in self.program.inputs]
+        names = [b.name for b in self._inputs]
+        if not named and len(inputs) == len(names):
+            return list(inputs)
         call = f"{self.program.name}({', '.join(names)})"
         if len(inputs) > len(names):
             raise GraphError(f"{call} takes {len(names)} inputs, got {len(inputs)}")
@@ -85,7 +94,7 @@ class Executable(ABC):
 
     def _input(self, buffer: Buffer, value: Any) -> np.ndarray:
         values = np.asarray(value)
-        if not np.can_cast(values.dtype, self.dtype, "safe") and values.dtype.kind not in "iu":
+        if values.dtype != self.dtype and not (np.can_cast(values.dtype, self.dtype) or values.dtype.kind in "iu"):
             raise GraphError(
                 f"input {buffer.name!r} is {values.dtype}; this program runs in {self.dtype}: "
                 f"convert it with .astype({str(self.dtype)!r})"
@@ -94,8 +103,8 @@ class Executable(ABC):
             raise GraphError(f"input {buffer.name!r} has shape {values.shape}; expected (..., {buffer.size})")
         return values.astype(self.dtype, copy=False)
 
-    def _outputs(self, out: Any, batch: tuple[int, ...]) -> list[np.ndarray]:
-        buffers = self.program.outputs
+    def _results(self, out: Any, batch: tuple[int, ...]) -> list[np.ndarray]:
+        buffers = self._outputs
         if out is None:
             return [np.empty((*batch, b.size), self.dtype) for b in buffers]
         given = list(out) if isinstance(out, tuple | list) else [out]
@@ -116,8 +125,8 @@ class Executable(ABC):
         return given
 
 
-def _flat_view(values: np.ndarray, states: int) -> np.ndarray:
-    return values.reshape(states, values.shape[-1])
+def _flat(values: np.ndarray) -> np.ndarray:
+    return values.reshape(math.prod(values.shape[:-1]), values.shape[-1])
 
 
 def _check_finite(buffer: Buffer, values: np.ndarray) -> None:

@@ -194,6 +194,17 @@ def test_fused_multiply_add_rounds_once_next_to_a_tie(sign: int) -> None:
     np.testing.assert_array_equal(OPERATIONS["fma"].evaluate(x, y, z), z)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("x", "y", "z", "negative"),
+    [(-0.0, 1.0, -0.0, True), (0.0, 1.0, -0.0, False), (1.0, 1.0, -1.0, False), (0.0, 1.0, 0.0, False)],
+)
+def test_fused_multiply_add_signs_its_zero(x: float, y: float, z: float, negative: bool, dtype: type) -> None:
+    result = OPERATIONS["fma"].evaluate(*(np.array([value], dtype) for value in (x, y, z)))
+    assert result == 0.0
+    assert np.signbit(result) == negative
+
+
 # Names and explanations
 
 

@@ -160,7 +160,8 @@ def _builtin(address: int, dtype: np.dtype, context: np.ndarray) -> tuple[_Bound
     return _NEW_BUILTIN(ctypes.addressof(definition), full, None), definition
 
 
-def _c_function(address: int, context: np.ndarray) -> tuple[_Bound, None]:
-    """The C function of `batch_entry` with its first argument given."""
+def _c_function(address: int, context: np.ndarray) -> tuple[_Bound, np.ndarray]:
+    """The C function of `batch_entry` with its first argument given, and what that refers to."""
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
-    return (lambda *arguments: function(context.ctypes.data, *arguments)), None
+    where = context.ctypes.data
+    return (lambda *arguments: function(where, *arguments)), context

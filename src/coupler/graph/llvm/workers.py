@@ -6,7 +6,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 __all__ = ["run_all"]
@@ -19,20 +19,24 @@ if hasattr(os, "register_at_fork"):
 
 def run_all(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> None:
     """Calls the function with each tuple of arguments, all at the same time, one of them in this thread."""
-    elsewhere = _other_processors() if len(arguments) > 1 else None
-
-    def work(*args: Any) -> None:
-        if elsewhere:
-            os.sched_setaffinity(0, elsewhere)  # pyright: ignore[reportAttributeAccessIssue]
-        function(*args)
-
-    if len(arguments) > 1 and not _POOL:
-        _POOL.append(ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="coupler"))
-    others = [_POOL[0].submit(work, *args) for args in arguments[1:]]
-    for args in arguments[:1]:
-        function(*args)
+    here, *rest = arguments
+    others = _start_elsewhere(function, rest) if rest else []
+    function(*here)
     for other in others:
         other.result()
+
+
+def _start_elsewhere(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Future[None]]:
+    processors = _other_processors()
+
+    def work(*args: Any) -> None:
+        if processors:
+            os.sched_setaffinity(0, processors)
+        function(*args)
+
+    if not _POOL:
+        _POOL.append(ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="coupler"))
+    return [_POOL[0].submit(work, *args) for args in arguments]
 
 
 def _other_processors() -> set[int] | None:
