@@ -19,10 +19,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 
-from geared_chain import forward_dynamics, random_chain
-
 from coupler.graph import Builder, View, fields
 from coupler.graph.llvm import Native, host
+from geared_chain import forward_dynamics, random_chain
 
 LENGTHS = (12, 96, 1000)
 STATES = {12: 8192, 96: 2048, 1000: 512}

@@ -154,20 +154,21 @@ def _of_nodes(result: Any) -> Any:
     """The result of a function of NumPy's with its arrays of nodes, of which there may be several, made Arrays."""
     if isinstance(result, np.ndarray) and result.dtype == object:
         return result.view(Array)
-    return type(result)(map(_of_nodes, result)) if type(result) in (list, tuple) else result
+    if type(result) in (list, tuple):
+        return type(result)([_of_nodes(part) for part in result])
+    return result
 
 
 def _reduce(ufunc: np.ufunc, x: Any, axis: Any, keepdims: bool) -> np.ndarray:
     values = np.asarray(x, dtype=object).view(np.ndarray)
     axes = normalize_axis_tuple(range(values.ndim) if axis is None else axis, values.ndim)
     kept = [i for i in range(values.ndim) if i not in axes]
-    rows = values.transpose(*kept, *axes).reshape([values.shape[i] for i in kept] + [-1 if values.size else 0])
-    result = np.empty(rows.shape[:-1], dtype=object)
+    result = np.empty([values.shape[i] for i in kept], dtype=object)
     for index in np.ndindex(result.shape):
-        if not rows.shape[-1] and ufunc.identity is None:
+        row = np.asarray(values.transpose(*kept, *axes)[index], dtype=object).ravel()
+        if not row.size and ufunc.identity is None:
             raise GraphError(f"np.{ufunc.__name__}.reduce of no nodes has no value")
-        row = rows[index] if rows.shape[-1] else [ufunc.identity]
-        total = as_node(row[0])
+        total = as_node(row[0] if row.size else ufunc.identity)
         for value in row[1:]:
             total = _ELEMENTWISE[ufunc](total, value)
         result[index] = total

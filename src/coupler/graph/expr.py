@@ -190,9 +190,10 @@ def apply(op: str, *args: Node) -> Node:
     folded = fold(*args) if fold else None
     if folded is not None:
         return folded
-    key = (op, *map(id, args))
-    if operation.commutes and key[1] > key[2]:
-        key = (op, key[2], key[1], *key[3:])
+    ids = [id(arg) for arg in args]
+    if operation.commutes and ids[0] > ids[1]:
+        ids[:2] = ids[1], ids[0]
+    key = (op, *ids)
     node = _INTERNED.get(key)
     if node is None:
         # Arguments are named by id: the node keeps them alive, so that no id is used again while the entry stands.

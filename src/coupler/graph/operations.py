@@ -49,11 +49,12 @@ def _fma(x: Any, y: Any, z: Any) -> Any:
     """
     if np.result_type(x, y, z) == np.float32:
         return np.float32(_sum_to_odd(np.float64(x) * np.float64(y), np.float64(z)))  # this product is exact
+    plain = x * y + z
     product, low = _two_product(x, y)
     middle, lowest = _two_sum(z, low)
     high, rest = _two_sum(product, middle)
     result = high + _sum_to_odd(rest, lowest)
-    return np.where(np.isfinite(result), result, x * y + z)
+    return np.where(np.isfinite(result) & (result != 0), result, plain)  # which knows the signs of zeros
 
 
 def _sum_to_odd(a: Any, b: Any) -> Any:

@@ -187,6 +187,12 @@ def test_an_axis_that_is_not_there_is_refused() -> None:
         np.sum(symbols("m", (2, 3)), axis=5)
 
 
+@pytest.mark.parametrize("name", ["sum", "prod", "all", "any"])
+def test_reduction_of_nothing(name: str) -> None:
+    assert_same_on_nodes_and_floats(REDUCTIONS[name], (0,))
+    assert_same_on_nodes_and_floats(lambda x: REDUCTIONS[name](x, axis=1), (2, 0))
+
+
 @pytest.mark.parametrize("reduction", [np.min, np.max])
 def test_the_extreme_of_nothing_is_refused(reduction: Callable[[Any], Any]) -> None:
     with pytest.raises(GraphError, match="no value"):
