@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from coupler.graph import Executable
+from coupler.graph import Builder, Executable, View, constants, fields
 from machines import BACKENDS
 from samples import SAMPLES, Sample
 
@@ -101,3 +101,14 @@ def test_a_state_that_never_settles_stops_at_the_limit(backend: str) -> None:
     _, rounds = run(crank, guess)
     assert rounds[1] == 20
     assert rounds[0] < 20 > rounds[2]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_constants_beyond_single_precision_are_infinite_there(backend: str) -> None:
+    def kernel(s: View) -> None:
+        s.y = np.array([np.minimum(s.x, 1e300), np.minimum(s.x, s.c)])
+
+    b = Builder("bound")
+    b.loop(kernel, s=fields(x=b.input("x", 1).at(0), y=b.output("y", 2).at(0, 2), c=constants([-1e300])))
+    run = BACKENDS[backend](b.build(), np.float32)
+    np.testing.assert_array_equal(run(np.array([3.0], np.float32)), [3.0, -np.inf])

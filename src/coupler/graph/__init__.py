@@ -1,6 +1,7 @@
 """The compiler: traces NumPy functions once, differentiates them, and runs them anywhere. It knows nothing of robots.
 
-    expr, array, operations     scalar nodes and NumPy arrays of them
+    operations, expr, fold      scalar nodes: folded, shared
+    array                       NumPy arrays of nodes
     diff, rewrite, measure      derivatives, named passes, operation counts and depth
     window, kernel              a function traced over the fields of its parameters
     program, builder, check     kernels looped over tables, and the checks on them
@@ -15,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+import coupler.graph.fold  # noqa: F401  fills in the rules
 from coupler.graph.array import Array, array, symbols
 from coupler.graph.builder import Builder, Records, constants, fields
 from coupler.graph.diff import jacobian, jvp, second_directional, vjp

@@ -1,8 +1,8 @@
 """Exact derivatives of traced functions, forward and reverse.
 
 Every function here takes a Python function f of one array and the point x at which to differentiate it. f is traced
-on fresh symbols, the graph is differentiated by the chain rule, and x is put in for the symbols. The answer holds nodes,
-or numbers if it depends on none. f may use other nodes besides x: they are held fixed.
+on fresh symbols, the graph is differentiated by the chain rule, and x is put in for the symbols. The answer holds
+nodes, or numbers if it depends on none. f may use other nodes besides x: they are held fixed.
 
 A loop constraint φ needs K = ∂φ/∂q and k = −K̇ q̇: `jacobian(phi, q)` and `-second_directional(phi, q, v)`.
 """

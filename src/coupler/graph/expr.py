@@ -2,8 +2,7 @@
 
 A node is a constant, a symbol (a value known later) or an operation on other nodes. Two operations on the same
 arguments are the same object (hash-consing), so a common sub-expression is computed once without anybody looking
-for it. Folding knows zeros, ones, signs and constants. It treats a zero as exact: 0 · x is 0, whatever x may turn
-out to be.
+for it. Folding (fold.py) knows zeros, ones, signs and constants.
 
 Symbols are always new, and everything that is not constant hangs on a symbol. What a trace looks like hence depends
 on the traced function alone, not on what was traced before it.
@@ -23,7 +22,19 @@ import numpy as np
 from coupler.graph.errors import GraphError
 from coupler.graph.operations import OPERATIONS
 
-__all__ = ["Node", "apply", "as_node", "constant", "listing", "substitute", "symbol", "topological", "where"]
+__all__ = [
+    "FOLD",
+    "Node",
+    "apply",
+    "as_node",
+    "constant",
+    "known",
+    "listing",
+    "substitute",
+    "symbol",
+    "topological",
+    "where",
+]
 
 
 class Node:
@@ -126,12 +137,13 @@ class Node:
         if self.op == "constant":
             return bool(self.value)
         raise TypeError(
-            f"the truth of {self!r} is not known while tracing: choose between values with np.where(condition, a, b)"
+            f"the truth of {self!r} is not known while tracing: choose between values with np.where(condition, a, b), "
+            "where the condition compares nodes or a coupler.graph.array of them"
         )
 
     def __float__(self) -> float:
         if self.op == "constant":
-            return float(_known(self))
+            return float(known(self))
         raise TypeError(
             f"{self!r} has no value while tracing: build arrays of nodes with np.array([...]) or np.stack, "
             "not by assignment into an array of floats"
@@ -141,6 +153,8 @@ class Node:
     __array_ufunc__: Any
     __array_function__: Any
 
+
+FOLD: dict[str, Callable[..., Node | None]] = {}  # what each operation simplifies to, if anything; see fold.py
 
 _INTERNED: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 
@@ -169,6 +183,8 @@ def as_node(value: Any) -> Node:
         return value
     if isinstance(value, Real | np.bool_):
         return constant(value)  # type: ignore[arg-type]
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return as_node(value[()])
     raise GraphError(f"expected a number or a node, got {type(value).__name__}: {value!r}")
 
 
@@ -177,16 +193,16 @@ def apply(op: str, *args: Node) -> Node:
     operation = OPERATIONS[op]
     if len(args) != operation.arity:
         raise GraphError(f"operation {op!r} takes {operation.arity} arguments, got {len(args)}")
-    known = True
+    constants_only = True
     for i, arg in enumerate(args):
         if arg.logical is not (operation.of_truths or (op == "select" and i == 0)):
             wanted, got = ("number", "truth value") if arg.logical else ("truth value", "number")
             raise GraphError(f"argument {i + 1} of {op!r} must be a {wanted}, got the {got} {arg!r}")
-        known = known and arg.op == "constant"
-    if known:
+        constants_only = constants_only and arg.op == "constant"
+    if constants_only:
         with np.errstate(all="ignore"):
-            return constant(np.asarray(operation.evaluate(*map(_known, args))).item())
-    fold = _FOLD.get(op)
+            return constant(np.asarray(operation.evaluate(*map(known, args))).item())
+    fold = FOLD.get(op)
     folded = fold(*args) if fold else None
     if folded is not None:
         return folded
@@ -255,7 +271,7 @@ def listing(outputs: Sequence[Node], names: Sequence[str] = (), leaves: Mapping[
     return "\n".join(lines)
 
 
-def _known(node: Node) -> np.float64 | bool:
+def known(node: Node) -> np.float64 | bool:
     """The value of a constant."""
     assert isinstance(node.value, bool | float)
     return node.value if isinstance(node.value, bool) else np.float64(node.value)
@@ -296,148 +312,3 @@ def _power(base: Node, exponent: Any) -> Node:
         whole >>= 1
         base = apply("mul", base, base) if whole else base
     return constant(1.0) if result is None else result
-
-
-# Folding. Each rule returns the simpler node or None. Signs move outwards, so that x and -x share their magnitude.
-
-
-def _is(node: Node, value: float) -> bool:
-    return node.op == "constant" and node.value == value
-
-
-def _fold_add(x: Node, y: Node) -> Node | None:
-    if _is(x, 0):
-        return y
-    if _is(y, 0):
-        return x
-    if y.op == "neg":
-        return apply("sub", x, y.args[0])
-    if x.op == "neg":
-        return apply("sub", y, x.args[0])
-    return None
-
-
-def _fold_sub(x: Node, y: Node) -> Node | None:
-    if x is y:
-        return constant(0.0)
-    if _is(y, 0):
-        return x
-    if _is(x, 0):
-        return apply("neg", y)
-    if y.op == "neg":
-        return apply("add", x, y.args[0])
-    if x.op == "neg":
-        return apply("neg", apply("add", x.args[0], y))
-    return None
-
-
-def _fold_mul(x: Node, y: Node) -> Node | None:
-    if y.op == "constant":
-        x, y = y, x
-    if x.op == "constant":
-        if x.value == 0:
-            return constant(0.0)
-        if x.value == 1:
-            return y
-        if x.value == -1:
-            return apply("neg", y)
-        if y.op == "neg":
-            return apply("mul", constant(-_known(x)), y.args[0])
-    if x.op == "neg":
-        return apply("neg", apply("mul", x.args[0], y))
-    if y.op == "neg":
-        return apply("neg", apply("mul", x, y.args[0]))
-    return None
-
-
-def _fold_div(x: Node, y: Node) -> Node | None:
-    if _is(x, 0):
-        return constant(0.0)
-    if y.op == "constant":
-        mantissa, exponent = np.frexp(_known(y))
-        if abs(mantissa) == 0.5 and abs(exponent) < 120:  # a power of two: its reciprocal is exact, in float32, too
-            return apply("mul", constant(1.0 / _known(y)), x)
-    if x.op == "neg":
-        return apply("neg", apply("div", x.args[0], y))
-    if y.op == "neg":
-        return apply("neg", apply("div", x, y.args[0]))
-    return None
-
-
-def _fold_neg(x: Node) -> Node | None:
-    if x.op == "neg":
-        return x.args[0]
-    if x.op == "sub":
-        return apply("sub", x.args[1], x.args[0])
-    return None
-
-
-def _fold_fma(x: Node, y: Node, z: Node) -> Node | None:
-    if _is(z, 0):
-        return apply("mul", x, y)
-    if any(_is(factor, value) for factor in (x, y) for value in (0, 1, -1)):
-        return apply("add", apply("mul", x, y), z)
-    return None
-
-
-def _fold_odd(op: str) -> Callable[[Node], Node | None]:
-    return lambda x: apply("neg", apply(op, x.args[0])) if x.op == "neg" else None
-
-
-def _fold_even(op: str) -> Callable[[Node], Node | None]:
-    return lambda x: apply(op, x.args[0]) if x.op == "neg" or (op == "cos" and x.op == "abs") else None
-
-
-def _fold_abs(x: Node) -> Node | None:
-    if x.op in ("abs", "sqrt", "exp"):
-        return x
-    return apply("abs", x.args[0]) if x.op == "neg" else None
-
-
-def _fold_same(x: Node, y: Node) -> Node | None:
-    return x if x is y else None
-
-
-def _fold_not(x: Node) -> Node | None:
-    return x.args[0] if x.op == "not" else None
-
-
-def _fold_logic(absorbing: bool) -> Callable[[Node, Node], Node | None]:
-    def fold(x: Node, y: Node) -> Node | None:
-        for known, other in ((x, y), (y, x)):
-            if known.op == "constant":
-                return known if known.value is absorbing else other
-        return x if x is y else None
-
-    return fold
-
-
-def _fold_select(condition: Node, x: Node, y: Node) -> Node | None:
-    if x is y:
-        return x
-    if condition.op == "constant":
-        return x if condition.value else y
-    if condition.op == "not":
-        return apply("select", condition.args[0], y, x)
-    return None
-
-
-_FOLD: dict[str, Callable[..., Node | None]] = {
-    "add": _fold_add,
-    "sub": _fold_sub,
-    "mul": _fold_mul,
-    "div": _fold_div,
-    "neg": _fold_neg,
-    "fma": _fold_fma,
-    "sin": _fold_odd("sin"),
-    "tan": _fold_odd("tan"),
-    "asin": _fold_odd("asin"),
-    "cos": _fold_even("cos"),
-    "abs": _fold_abs,
-    "min": _fold_same,
-    "max": _fold_same,
-    "and": _fold_logic(absorbing=False),
-    "or": _fold_logic(absorbing=True),
-    "not": _fold_not,
-    "select": _fold_select,
-}

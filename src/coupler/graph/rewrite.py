@@ -71,7 +71,10 @@ def _rebuild(outputs: Sequence[Node], rule: Callable[[Node, tuple[Node, ...]], N
 
 @_pass
 def share_reciprocals(outputs: Sequence[Node]) -> list[Node]:
-    """x/d and y/d become x·r and y·r with one r = 1/d: a division costs as much as a dozen products."""
+    """x/d and y/d become x·r and y·r with one r = 1/d: a division costs as much as a dozen products.
+
+    The reciprocal of a subnormal d may be infinite. A denominator that small is taken for a division by zero.
+    """
     divisions = Counter(node.args[1] for node in topological(outputs) if node.op == "div")
 
     def rule(node: Node, args: tuple[Node, ...]) -> Node | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def table_entries(program: Program, dtype: np.dtype) -> list[np.ndarray | int]:
     """What the rendered program reads from its list of tables, in order: arrays (by address) and counts."""
 
     def of_case(case: Case) -> list[np.ndarray | int]:
-        return [np.ascontiguousarray(case.bases), np.ascontiguousarray(case.constants, dtype=dtype)]
+        return [np.ascontiguousarray(case.bases), np.ascontiguousarray(_as_type(case.constants, dtype))]
 
     def of_steps(steps: Sequence[Step]) -> Iterator[np.ndarray | int]:
         for step in steps:
@@ -40,6 +41,11 @@ def table_entries(program: Program, dtype: np.dtype) -> list[np.ndarray | int]:
                 yield from of_steps(step.body)
 
     return list(of_steps(program.steps))
+
+
+def _as_type(values: Any, dtype: np.dtype) -> Any:
+    with np.errstate(over="ignore"):  # beyond the range of float32 is infinity, as in the interpreter
+        return values.astype(dtype)
 
 
 class Renderer:
@@ -124,7 +130,8 @@ class Renderer:
             one, kind = ("true" if number else "false"), "i1"
         else:
             # LLVM writes a float, too, as the bits of the double that it equals.
-            one, kind = f"0x{struct.pack('>d', float(self.dtype.type(number))).hex().upper()}", self.scalar
+            rounded = float(_as_type(np.float64(number), self.dtype))
+            one, kind = f"0x{struct.pack('>d', rounded).hex().upper()}", self.scalar
         return one if self.lanes == 1 else f"<{', '.join([f'{kind} {one}'] * self.lanes)}>"
 
     def _splat(self, name: str, scalar: str) -> list[str]:
