@@ -1,0 +1,93 @@
+"""Bodies: their inertia, and the named frames and contact points on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coupler.model.errors import ModelError
+from coupler.spatial import RigidInertia, Transform
+
+__all__ = ["Body"]
+
+# How far an inertia may break the triangle inequality, relative to its largest moment: files round their numbers.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A rigid body.
+
+    Attributes:
+        name: unique in its robot.
+        mass: kg; zero for a body without inertia.
+        centre: 3, the centre of mass in the body's frame, m.
+        inertia: 3 × 3, rotational inertia about the centre of mass, in the axes of the body's frame, kg m².
+        frames: named frames on the body: transforms from the body's frame to theirs.
+        contacts: named contact points, each 3 in the body's frame, m.
+    """
+
+    name: str
+    mass: float = 0.0
+    centre: Any = (0.0, 0.0, 0.0)
+    inertia: Any = field(default_factory=lambda: np.zeros((3, 3)))
+    frames: dict[str, Transform] = field(default_factory=dict)
+    contacts: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ModelError(f"a body needs a name, got {self.name!r}")
+        centre, inertia = np.array(self.centre, dtype=float), np.array(self.inertia, dtype=float)
+        if centre.shape != (3,) or not np.isfinite(centre).all():
+            raise ModelError(f"body {self.name!r}: its centre must be three finite numbers, got {self.centre!r}")
+        if inertia.shape != (3, 3) or not np.isfinite(inertia).all():
+            raise ModelError(f"body {self.name!r}: its inertia must be a finite 3 × 3 matrix, got {self.inertia!r}")
+        check_inertia(self.name, float(self.mass), inertia)
+        points = {name: np.array(point, dtype=float) for name, point in self.contacts.items()}
+        for name, point in points.items():
+            if point.shape != (3,) or not np.isfinite(point).all():
+                raise ModelError(f"body {self.name!r}: contact point {name!r} must be three finite numbers")
+        for array in (centre, inertia, *points.values()):
+            array.setflags(write=False)
+        object.__setattr__(self, "mass", float(self.mass))
+        object.__setattr__(self, "centre", centre)
+        object.__setattr__(self, "inertia", inertia)
+        object.__setattr__(self, "contacts", points)
+
+    @property
+    def massless(self) -> bool:
+        """Whether the body has neither mass nor inertia."""
+        return self.mass == 0.0 and not self.inertia.any()
+
+    def spatial_inertia(self) -> RigidInertia:
+        """Its inertia about the origin of its frame."""
+        return RigidInertia.from_centre(self.mass, self.centre, self.inertia)
+
+
+def check_inertia(name: str, mass: float, inertia: np.ndarray) -> None:
+    """Refuses what no distribution of mass can have.
+
+    Principal moments about the centre of mass are not negative, and none is larger than the sum of the other two,
+    because each is the sum of two of the three integrals of x², y² and z² over the mass. Without mass there is none.
+
+    Raises:
+        ModelError: naming the body, what is wrong, and by how much.
+    """
+    if not np.isfinite(mass) or mass < 0.0:
+        raise ModelError(f"body {name!r}: its mass must be finite and not negative, got {mass!r} kg")
+    scale = np.abs(inertia).max()
+    if np.abs(inertia - inertia.T).max() > _ROUNDING * scale:
+        raise ModelError(f"body {name!r}: its inertia is not symmetric:\n{inertia}")
+    moments = np.linalg.eigvalsh((inertia + inertia.T) / 2)
+    told = ", ".join(f"{moment:.6g}" for moment in moments)
+    if moments[0] < -_ROUNDING * scale:
+        raise ModelError(f"body {name!r}: its principal moments are {told} kg m²; none can be negative")
+    if moments[2] - moments[0] - moments[1] > _ROUNDING * scale:
+        raise ModelError(
+            f"body {name!r}: its principal moments are {told} kg m²; the largest exceeds the sum of the other two, "
+            "which no body can have: is the inertia given about the centre of mass, in the axes of the body's frame?"
+        )
+    if mass == 0.0 and scale > 0.0:
+        raise ModelError(f"body {name!r}: it has an inertia (moments {told} kg m²) but no mass")

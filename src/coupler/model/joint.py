@@ -1,0 +1,144 @@
+"""What every joint has: a transform, a motion subspace, and passive properties."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from coupler.model.errors import ModelError
+from coupler.spatial import Transform
+
+__all__ = ["Joint"]
+
+Array = Any  # an ndarray of floats, or of nodes
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Joint(ABC):
+    """A kind of joint with its passive properties, each a number or one for each entry of v.
+
+    Attributes:
+        stiffness: of a spring that pulls towards `rest`, N m/rad or N/m.
+        rest: the position at which that spring is at ease, of nq entries; the neutral position if not given.
+        damping: force against the velocity, N m s/rad or N s/m.
+        friction: the largest Coulomb friction, N m or N.
+        armature: inertia added to the joint coordinate, kg m² or kg.
+        lower, upper: limits of the position, rad or m; for joints whose v is q̇.
+        velocity_limit, effort_limit: limits of |v| and of the actuator's |force|.
+    """
+
+    nq: ClassVar[int]
+    nv: ClassVar[int]
+
+    stiffness: Any = 0.0
+    rest: Any = None
+    damping: Any = 0.0
+    friction: Any = 0.0
+    armature: Any = 0.0
+    lower: Any = -np.inf
+    upper: Any = np.inf
+    velocity_limit: Any = np.inf
+    effort_limit: Any = np.inf
+
+    def __post_init__(self) -> None:
+        for name in ("stiffness", "damping", "friction", "armature"):
+            self._spread(name, finite=True, least=0.0)
+        for name in ("velocity_limit", "effort_limit"):
+            self._spread(name, finite=False, least=0.0)
+        for name in ("lower", "upper"):
+            self._spread(name, finite=False, least=-np.inf)
+        if (self.lower > self.upper).any():
+            raise ModelError(f"{self.kind} joint: its lower limit {self.lower} lies above its upper limit {self.upper}")
+        if self.nq != self.nv and np.isfinite([self.lower, self.upper]).any():
+            raise ModelError(f"{self.kind} joint: limits of its position have no meaning for an orientation")
+        rest = self.neutral() if self.rest is None else np.atleast_1d(np.asarray(self.rest, dtype=float))
+        if rest.shape != (self.nq,) or not np.isfinite(rest).all():
+            raise ModelError(
+                f"{self.kind} joint: its rest position must be {self.nq} finite numbers, got {self.rest!r}"
+            )
+        with np.errstate(invalid="ignore"):
+            rest = self.normalize(rest)
+        if not np.isfinite(rest).all():
+            raise ModelError(f"{self.kind} joint: its rest position has a quaternion of no length, got {self.rest!r}")
+        object.__setattr__(self, "rest", rest)
+
+    def _spread(self, name: str, *, finite: bool, least: float) -> None:
+        given = getattr(self, name)
+        try:
+            value = np.broadcast_to(np.asarray(given, dtype=float), (self.nv,)).copy()
+        except (TypeError, ValueError):
+            raise ModelError(
+                f"{self.kind} joint: {name} must be a number or {self.nv} of them, got {given!r}"
+            ) from None
+        if np.isnan(value).any() or (value < least).any() or (finite and np.isinf(value).any()):
+            wanted = "finite and not negative" if finite else "a number" if least < 0 else "not negative"
+            raise ModelError(f"{self.kind} joint: {name} must be {wanted}, got {given!r}")
+        object.__setattr__(self, name, value)
+
+    @property
+    def kind(self) -> str:
+        """What it is called: "revolute", "free", ..."""
+        return type(self).__name__.lower()
+
+    @abstractmethod
+    def transform(self, q: Array) -> Transform:
+        """The transform from the predecessor to the successor frame, for q of shape (nq,)."""
+
+    @abstractmethod
+    def subspace(self, q: Array) -> Array:
+        """S: the motion subspace in the successor's frame, 6 × nv. [001, §III-E]"""
+
+    def subspace_rate(self, q: Array, v: Array) -> Array:
+        """dS/dt, the rate of S's coordinates in the successor's frame, 6 × nv; zero for most joints. [001, eq. 26]"""
+        return np.zeros((6, self.nv))
+
+    def neutral(self) -> np.ndarray:
+        """The position at which the two frames coincide, or come as close as this joint allows."""
+        return np.zeros(self.nq)
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        """A position within the limits, or within ±π (rad) and ±1 m where there are none."""
+        span = self._span()
+        lower = np.where(np.isfinite(self.lower), self.lower, np.minimum(-span, self.upper - 2 * span))
+        upper = np.where(np.isfinite(self.upper), self.upper, np.maximum(span, lower + span))
+        return rng.uniform(lower, upper)
+
+    def _span(self) -> np.ndarray:
+        """Half the range of a random position without limits: π for turns, 1 for shifts."""
+        S = np.asarray(self.subspace(self.neutral()), dtype=float)
+        return np.where(np.abs(S[:3]).max(axis=0, initial=0.0) > 0, np.pi, 1.0)
+
+    def integrate(self, q: Array, v: Array, dt: Any = 1.0) -> Array:
+        """The position after moving from q with the constant velocity v for the time dt."""
+        return q + v * dt
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """The velocity that leads from q0 to q1 in a unit of time: integrate(q0, difference(q0, q1)) is q1."""
+        return q1 - q0
+
+    def normalize(self, q: Array) -> Array:
+        """The valid position nearest to q: quaternions of unit length."""
+        return q
+
+    def active_force_subspace(self, q: np.ndarray) -> np.ndarray:
+        """Tᵃ = S (SᵀS)⁻¹, 6 × nv: the force that does work for each unit of joint force, SᵀTᵃ = 1. [001, eq. 9]"""
+        return np.linalg.pinv(np.asarray(self.subspace(q), dtype=float).reshape(6, self.nv).T)
+
+    def constraint_force_subspace(self, q: np.ndarray) -> np.ndarray:
+        """Tᶜ, 6 × (6 − nv): an orthonormal basis of the forces that do no work, SᵀTᶜ = 0. [001, eq. 9]"""
+        S = np.asarray(self.subspace(q), dtype=float).reshape(6, self.nv)
+        return np.linalg.svd(S, full_matrices=True)[0][:, self.nv :]
+
+    def __repr__(self) -> str:
+        told = []
+        for f in fields(self):
+            value = getattr(self, f.name)
+            default = f.default if not isinstance(f.default, tuple) else np.asarray(f.default)
+            if f.name == "rest":
+                default = self.neutral()
+            if not np.array_equal(value, np.broadcast_to(np.asarray(default, float), np.shape(value))):
+                told.append(f"{f.name}={np.array2string(np.asarray(value), separator=', ')}")
+        return f"{type(self).__name__}({', '.join(told)})"

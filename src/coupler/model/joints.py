@@ -1,0 +1,302 @@
+"""The kinds of joints: how one body moves against another.
+
+A joint connects a predecessor frame to a successor frame. Its position q gives the transform between them, its velocity
+v the motion S v of the successor against the predecessor, in the successor's frame. Where q has as many entries as v,
+v is q̇; a ball's orientation is a unit quaternion, and its velocity the angular velocity in the successor's frame.
+
+`transform`, `subspace`, `subspace_rate`, `integrate` and `difference` take floats or nodes of a trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.model.errors import ModelError
+from coupler.model.joint import Joint
+from coupler.rotation import (
+    about_axis,
+    about_x,
+    about_y,
+    about_z,
+    exp_motion,
+    identity_quaternion,
+    log_motion,
+    matrix_from_quaternion,
+    normalize_quaternion,
+    quaternion_conjugate,
+    quaternion_exp,
+    quaternion_log,
+    quaternion_product,
+)
+from coupler.spatial import Transform, cross
+
+__all__ = [
+    "Continuous",
+    "Cylindrical",
+    "Fixed",
+    "Free",
+    "Helical",
+    "Planar",
+    "Prismatic",
+    "Revolute",
+    "Spherical",
+    "Universal",
+]
+
+Array = Any  # an ndarray of floats, or of nodes
+
+_Z = (0.0, 0.0, 1.0)
+
+
+def _unit(kind: str, axis: Any) -> np.ndarray:
+    value = np.asarray(axis, dtype=float)
+    length = np.linalg.norm(value)
+    if value.shape != (3,) or not np.isfinite(length) or length == 0.0:
+        raise ModelError(f"{kind} joint: its axis must be three numbers that are not all zero, got {axis!r}")
+    return value / length if length != 1.0 else value
+
+
+def _turn(axis: np.ndarray, angle: Any) -> Array:
+    """The rotation matrix about a known axis, with exact zeros and ones for the axes of coordinates."""
+    for about, unit in ((about_x, (1, 0, 0)), (about_y, (0, 1, 0)), (about_z, (0, 0, 1))):
+        along = float(axis @ unit)
+        if abs(along) == 1.0:
+            return about(along * angle)
+    return about_axis(axis, angle)
+
+
+def _column(*parts: Array) -> Array:
+    return np.concatenate(parts)[:, None]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Fixed(Joint):
+    """No motion at all."""
+
+    nq, nv = 0, 0
+
+    def transform(self, q: Array) -> Transform:
+        return Transform.identity()
+
+    def subspace(self, q: Array) -> Array:
+        return np.zeros((6, 0))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class _Axial(Joint):
+    """A joint of one freedom along an axis that is fixed in both frames.
+
+    Attributes:
+        axis: its direction; made of unit length.
+    """
+
+    nq, nv = 1, 1
+    axis: Any = _Z
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "axis", _unit(self.kind, self.axis))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Revolute(_Axial):
+    """A turn about an axis; q in rad."""
+
+    def transform(self, q: Array) -> Transform:
+        return Transform.rotation(_turn(self.axis, q[0]).T)
+
+    def subspace(self, q: Array) -> Array:
+        return _column(self.axis, np.zeros(3))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Continuous(Revolute):
+    """A revolute joint without limits: one angle, in rad, that may grow without end."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if np.isfinite([self.lower, self.upper]).any():
+            raise ModelError("continuous joint: it has no position limits; use a revolute joint for that")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Prismatic(_Axial):
+    """A shift along an axis; q in m."""
+
+    def transform(self, q: Array) -> Transform:
+        return Transform.translation(self.axis * q[0])
+
+    def subspace(self, q: Array) -> Array:
+        return _column(np.zeros(3), self.axis)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Helical(_Axial):
+    """A screw: a turn about an axis with a shift along it; q in rad.
+
+    Attributes:
+        pitch: shift per turn of one radian, m/rad.
+    """
+
+    pitch: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not np.isfinite(self.pitch):
+            raise ModelError(f"helical joint: its pitch must be finite, got {self.pitch!r}")
+
+    def transform(self, q: Array) -> Transform:
+        return Transform(_turn(self.axis, q[0]).T, self.axis * (self.pitch * q[0]))
+
+    def subspace(self, q: Array) -> Array:
+        return _column(self.axis, self.pitch * self.axis)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Cylindrical(_Axial):
+    """A turn about and a shift along the same axis; q is (angle, shift) in rad and m."""
+
+    nq, nv = 2, 2
+
+    def transform(self, q: Array) -> Transform:
+        return Transform(_turn(self.axis, q[0]).T, self.axis * q[1])
+
+    def subspace(self, q: Array) -> Array:
+        return np.concatenate([_column(self.axis, np.zeros(3)), _column(np.zeros(3), self.axis)], axis=1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Universal(Joint):
+    """Two turns, one after the other; q in rad.
+
+    Attributes:
+        first: axis of the first turn, fixed in the predecessor.
+        second: axis of the second turn, fixed in the successor.
+    """
+
+    nq, nv = 2, 2
+    first: Any = (1.0, 0.0, 0.0)
+    second: Any = (0.0, 1.0, 0.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "first", _unit(self.kind, self.first))
+        object.__setattr__(self, "second", _unit(self.kind, self.second))
+        if np.linalg.norm(np.cross(self.first, self.second)) < 1e-9:
+            raise ModelError("universal joint: its two axes are parallel; use a revolute joint")
+
+    def transform(self, q: Array) -> Transform:
+        return Transform.rotation((_turn(self.first, q[0]) @ _turn(self.second, q[1])).T)
+
+    def subspace(self, q: Array) -> Array:
+        first = _turn(self.second, q[1]).T @ self.first
+        return np.concatenate([_column(first, np.zeros(3)), _column(self.second, np.zeros(3))], axis=1)
+
+    def subspace_rate(self, q: Array, v: Array) -> Array:
+        first = _turn(self.second, q[1]).T @ self.first
+        return np.concatenate([_column(cross(first, self.second) * v[1], np.zeros(3)), np.zeros((6, 1))], axis=1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Planar(Joint):
+    """Motion in a plane; q is (x, y, angle) in m and rad, x and y along fixed axes of the predecessor.
+
+    Attributes:
+        normal: of the plane, about which the angle turns. Where it is z, x and y are the predecessor's own.
+    """
+
+    nq, nv = 3, 3
+    normal: Any = _Z
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "normal", _unit(self.kind, self.normal))
+
+    @property
+    def plane(self) -> np.ndarray:
+        """2 × 3: the directions x and y; with the normal they make a right-handed frame."""
+        # The axis of coordinates that comes after the one nearest to the normal: x for z, y for x, z for y.
+        n = self.normal
+        x = np.roll(np.eye(3)[np.argmax(np.abs(n))], 1)
+        x = x - (x @ n) * n
+        x = x / np.linalg.norm(x)
+        return np.stack([x, np.cross(n, x)])
+
+    def transform(self, q: Array) -> Transform:
+        x, y = self.plane
+        return Transform(_turn(self.normal, q[2]).T, x * q[0] + y * q[1])
+
+    def subspace(self, q: Array) -> Array:
+        E = _turn(self.normal, q[2]).T
+        shifts = [_column(np.zeros(3), E @ along) for along in self.plane]
+        return np.concatenate([*shifts, _column(self.normal, np.zeros(3))], axis=1)
+
+    def subspace_rate(self, q: Array, v: Array) -> Array:
+        E = _turn(self.normal, q[2]).T
+        shifts = [_column(np.zeros(3), cross(E @ along, self.normal) * v[2]) for along in self.plane]
+        return np.concatenate([*shifts, np.zeros((6, 1))], axis=1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Spherical(Joint):
+    """A ball: q is the unit quaternion (w, x, y, z) of the successor, v its angular velocity in its own frame."""
+
+    nq, nv = 4, 3
+
+    def transform(self, q: Array) -> Transform:
+        return Transform.rotation(matrix_from_quaternion(q).T)
+
+    def subspace(self, q: Array) -> Array:
+        return np.concatenate([np.eye(3), np.zeros((3, 3))])
+
+    def neutral(self) -> np.ndarray:
+        return identity_quaternion()
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        return normalize_quaternion(rng.normal(size=4))
+
+    def integrate(self, q: Array, v: Array, dt: Any = 1.0) -> Array:
+        return normalize_quaternion(quaternion_product(q, quaternion_exp(v * dt)))
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        return quaternion_log(quaternion_product(quaternion_conjugate(q0), q1))
+
+    def normalize(self, q: Array) -> Array:
+        return normalize_quaternion(q)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Free(Joint):
+    """No constraint: q is (x, y, z) in m, then the unit quaternion (w, x, y, z); v is the body-frame spatial velocity.
+
+    `integrate` is the exponential of SE(3): exact for a constant v.
+    """
+
+    nq, nv = 7, 6
+
+    def transform(self, q: Array) -> Transform:
+        return Transform(matrix_from_quaternion(q[3:]).T, q[:3])
+
+    def subspace(self, q: Array) -> Array:
+        return np.eye(6)
+
+    def neutral(self) -> np.ndarray:
+        return np.concatenate([np.zeros(3), identity_quaternion()])
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        return np.concatenate([rng.uniform(-1.0, 1.0, 3), normalize_quaternion(rng.normal(size=4))])
+
+    def integrate(self, q: Array, v: Array, dt: Any = 1.0) -> Array:
+        turn, shift = exp_motion(v * dt)
+        position = q[:3] + matrix_from_quaternion(q[3:]) @ shift
+        return np.concatenate([position, normalize_quaternion(quaternion_product(q[3:], turn))])
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        turn = quaternion_product(quaternion_conjugate(q0[3:]), q1[3:])
+        return log_motion(turn, matrix_from_quaternion(q0[3:]).T @ (q1[:3] - q0[:3]))
+
+    def normalize(self, q: Array) -> Array:
+        return np.concatenate([q[:3], normalize_quaternion(q[3:])])

@@ -1,0 +1,169 @@
+"""Rotations and rigid motions: quaternions, rotation vectors, and their exponentials.
+
+A quaternion is (w, x, y, z) of unit length and stands for the rotation of a body: it takes the body's coordinates to
+the world's. Everything takes floats or nodes of a trace, except where it says that it branches. Functions that are
+smooth at zero angle are computed without dividing by it, and so are their derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "about_axis",
+    "about_x",
+    "about_y",
+    "about_z",
+    "exp_motion",
+    "from_euler",
+    "identity_quaternion",
+    "log_motion",
+    "matrix_from_quaternion",
+    "normalize_quaternion",
+    "quaternion_conjugate",
+    "quaternion_exp",
+    "quaternion_from_matrix",
+    "quaternion_log",
+    "quaternion_product",
+]
+
+Array = Any  # an ndarray of floats, or of nodes
+
+
+def about_x(angle: Any) -> Array:
+    """Rotation matrix of a body turned by the angle about x: it takes body coordinates to world coordinates."""
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
+
+
+def about_y(angle: Any) -> Array:
+    """Likewise about y."""
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
+
+
+def about_z(angle: Any) -> Array:
+    """Likewise about z."""
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+
+
+def about_axis(axis: Array, angle: Any) -> Array:
+    """Rodrigues: 1 + sin θ a× + (1 − cos θ) a×a×, for a unit axis a."""
+    c, s = np.cos(angle), np.sin(angle)
+    return c * np.eye(3) + s * np.cross(axis, np.eye(3)).T + (1.0 - c) * np.outer(axis, axis)
+
+
+def from_euler(roll: Any, pitch: Any, yaw: Any) -> Array:
+    """The rotation matrix Rz(yaw) Ry(pitch) Rx(roll), as in URDF's `rpy`."""
+    return about_z(yaw) @ about_y(pitch) @ about_x(roll)
+
+
+def identity_quaternion() -> Array:
+    return np.array([1.0, 0.0, 0.0, 0.0])
+
+
+def quaternion_product(a: Array, b: Array) -> Array:
+    """The quaternion of first turning by b, then by a (in fixed axes), or by a, then by b in the turned axes."""
+    vector = a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])
+    return np.concatenate([np.array([a[0] * b[0] - a[1:] @ b[1:]]), vector])
+
+
+def quaternion_conjugate(a: Array) -> Array:
+    """The inverse rotation."""
+    return np.concatenate([a[:1], -a[1:]])
+
+
+def normalize_quaternion(a: Array) -> Array:
+    """The quaternion of unit length in the same direction."""
+    return a / np.sqrt(a @ a)
+
+
+def matrix_from_quaternion(a: Array) -> Array:
+    """The rotation matrix, body to world. Its transpose is the E of a `Transform` from the world to the body."""
+    w, x, y, z = a
+    return np.array(
+        [
+            [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
+            [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
+            [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
+        ]
+    )
+
+
+def quaternion_from_matrix(R: np.ndarray) -> np.ndarray:
+    """The quaternion with w ≥ 0 of a rotation matrix. Branches on the largest component: floats only."""
+    # Row i of this symmetric matrix is 4 times component i times the quaternion; the longest is the most exact.
+    trace = np.trace(R)
+    vector = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    K = np.empty((4, 4))
+    K[0, 0], K[0, 1:], K[1:, 0] = 1.0 + trace, vector, vector
+    K[1:, 1:] = R + R.T + (1.0 - trace) * np.eye(3)
+    row = K[np.argmax(np.diag(K))]
+    return normalize_quaternion(row if row[0] >= 0.0 else -row)
+
+
+def quaternion_exp(w: Array) -> Array:
+    """The quaternion of the rotation vector w (axis times angle, rad)."""
+    square = w @ w
+    cosine = _even(square, lambda t: np.cos(0.5 * t), _COS_HALF)
+    return np.concatenate([np.array([cosine]), _even(square, lambda t: np.sin(0.5 * t) / t, _SIN_HALF_OVER) * w])
+
+
+def quaternion_log(a: Array) -> Array:
+    """The shortest rotation vector of a unit quaternion, of length π at most; a and −a are the same rotation."""
+    sign = np.where(a[0] < 0.0, -1.0, 1.0)
+    w, v = sign * a[0], sign * a[1:]
+    return _even(v @ v, lambda s: 2.0 * np.arctan2(s, w) / s, _ARCSIN_OVER) * v
+
+
+def exp_motion(m: Array) -> tuple[Array, Array]:
+    """Where a body gets that moves with the constant body-frame motion m = (ω, v) for a unit of time.
+
+    Returns:
+        The unit quaternion and the position, both relative to the starting pose: exp of se(3).
+    """
+    w, v = m[:3], m[3:]
+    square = w @ w
+    b = _even(square, lambda t: 2.0 * (np.sin(0.5 * t) / t) ** 2, _VERSINE_OVER)
+    c = _even(square, lambda t: (t - np.sin(t)) / (t * t * t), _SINE_DEFECT_OVER, below=_CANCELLING)
+    turned = np.cross(w, v)
+    return quaternion_exp(w), v + b * turned + c * np.cross(w, turned)
+
+
+def log_motion(a: Array, p: Array) -> Array:
+    """The body-frame motion (ω, v) that leads to the unit quaternion a and position p in a unit of time."""
+    w = quaternion_log(a)
+    # The inverse of exp_motion's matrix is 1 − ½ w× + d w×w×.
+    d = _even(w @ w, _cotangent_defect, _COTANGENT_DEFECT_OVER, below=_CANCELLING)
+    turned = np.cross(w, p)
+    return np.concatenate([w, p - 0.5 * turned + d * np.cross(w, turned)])
+
+
+def _cotangent_defect(t: Any) -> Any:
+    return (1.0 - 0.5 * t * np.cos(0.5 * t) / np.sin(0.5 * t)) / (t * t)
+
+
+# Even functions of an angle t as power series in t². Those whose formula loses digits at small angles by cancellation
+# go by their series up to a larger one; with these many terms, what is left out is below the last place.
+_DIRECT, _CANCELLING = 1e-3, 0.0625  # the t² below which the series is taken
+_COS_HALF = [(-1) ** k / (4**k * factorial(2 * k)) for k in range(6)]  # cos(t/2)
+_SIN_HALF_OVER = [(-1) ** k / (2 * 4**k * factorial(2 * k + 1)) for k in range(6)]  # sin(t/2) / t
+_VERSINE_OVER = [(-1) ** k / factorial(2 * k + 2) for k in range(6)]  # (1 − cos t) / t²
+_SINE_DEFECT_OVER = [(-1) ** k / factorial(2 * k + 3) for k in range(7)]  # (t − sin t) / t³
+_COTANGENT_DEFECT_OVER = [1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600]
+_ARCSIN_OVER = [2 * factorial(2 * k) / (4**k * factorial(k) ** 2 * (2 * k + 1)) for k in range(7)]  # 2 asin(s) / s
+
+
+def _even(square: Any, function: Callable[[Any], Any], series: Sequence[float], below: float = _DIRECT) -> Any:
+    """function(√square), or its power series in the square where that is small: smooth, with all derivatives."""
+    small = square < below
+    root = np.sqrt(np.where(small, 1.0, square))  # never the root of zero, whose derivative is infinite
+    total: Any = series[-1]
+    for coefficient in reversed(series[:-1]):
+        total = total * square + coefficient
+    return np.where(small, total, function(root))

@@ -1,0 +1,67 @@
+"""Bodies: what can have mass, and what cannot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from coupler.model import Body, ModelError
+
+BOX = np.diag([0.13, 0.10, 0.05])
+
+
+def test_a_body_knows_its_inertia_about_its_origin() -> None:
+    body = Body("box", 2.0, (0.0, 0.0, 0.5), BOX)
+    inertia = body.spatial_inertia()
+    np.testing.assert_allclose(inertia.I, np.diag([0.13 + 0.5, 0.10 + 0.5, 0.05]))
+    np.testing.assert_allclose(inertia.h, [0, 0, 1.0])
+    assert not body.massless
+
+
+def test_a_body_may_have_no_mass() -> None:
+    assert Body("hinge").massless
+    np.testing.assert_array_equal(Body("hinge").spatial_inertia().matrix(), np.zeros((6, 6)))
+
+
+def test_a_point_mass_and_a_thin_rod_are_possible() -> None:
+    Body("point", 1.0)
+    Body("rod", 1.0, inertia=np.diag([0.1, 0.1, 0.0]))
+    Body("disc", 1.0, inertia=np.diag([0.1, 0.1, 0.2]))
+
+
+def test_rounding_in_files_is_forgiven() -> None:
+    Body("rod", 1.0, inertia=np.diag([0.1, 0.1, 0.2000001]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("",), "a body needs a name"),
+        (("b", -1.0), "body 'b': its mass must be finite and not negative, got -1.0 kg"),
+        (("b", np.nan), "its mass must be finite"),
+        (("b", np.inf), "its mass must be finite"),
+        (("b", 1.0, (0, 0)), "its centre must be three finite numbers"),
+        (("b", 1.0, (0, 0, np.nan)), "its centre must be three finite numbers"),
+        (("b", 1.0, (0, 0, 0), np.eye(2)), "its inertia must be a finite 3 × 3 matrix"),
+        (("b", 1.0, (0, 0, 0), np.full((3, 3), np.inf)), "its inertia must be a finite"),
+        (
+            ("b", 1.0, (0, 0, 0), np.diag([1.0, 1.0, -0.1])),
+            "moments are -0.1, 1, 1 kg m²; none can be negative",
+        ),
+        (("b", 1.0, (0, 0, 0), np.diag([1.0, 1.0, 2.5])), "the largest exceeds the sum of the other two"),
+        (("b", 1.0, (0, 0, 0), [[1, 0.5, 0], [0, 1, 0], [0, 0, 1]]), "its inertia is not symmetric"),
+        (("b", 0.0, (0, 0, 0), BOX), "it has an inertia .* but no mass"),
+        (("b", 1.0, (0, 0, 0), BOX, {}, {"toe": (0, 0)}), "contact point 'toe' must be three finite numbers"),
+    ],
+)
+def test_what_a_body_cannot_be(arguments, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        Body(*arguments)
+
+
+def test_a_body_is_frozen() -> None:
+    body = Body("box", 2.0, (0, 0, 0), BOX)
+    with pytest.raises(ValueError, match="read-only"):
+        body.inertia[0, 0] = 1.0
+    with pytest.raises(AttributeError):
+        body.mass = 1.0  # type: ignore[misc]
