@@ -546,7 +546,6 @@ def test_names(tmp_path):
         "NAMES_H",
         "kernel_copy",
         "θ",
-        "_q",
     ]
     wishes += ["a.b", "a_b", "minimum", "bases_copy", "uint8_t", "NAN", "I", "n0", "p0", "c", "order", "turn"]
     inputs = [b.input(name, 2) for name in wishes]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -43,6 +46,7 @@ def check(result: tuple[np.ndarray, np.ndarray], x: np.ndarray, y: np.ndarray) -
     np.testing.assert_array_equal(result[1], x[..., :1] * y)
 
 
+SHARED = np.empty((21, 3))
 X, Y = np.random.default_rng(0).normal(size=(2, 21, 3))
 Y = Y[:, :2]
 
@@ -71,6 +75,7 @@ LAYOUTS = {
     "read-only": lambda a: np.lib.stride_tricks.as_strided(a, a.shape, a.strides, writeable=False),
     "big-endian": lambda a: a.astype(">f8"),
     "lists": lambda a: a.tolist(),
+    "through pickle": lambda a: pickle.loads(pickle.dumps(a)),  # whose dtype is equal, but another object
     "a subclass": lambda a: a.view(np.recarray),
 }
 
@@ -148,6 +153,7 @@ def test_inputs_are_not_changed(run: Executable) -> None:
         ),
         (lambda run: run(X, Y, out=(np.empty((21, 3)), [0.0])), "got list"),
         (lambda run: run(X, Y, out=(np.empty((21, 3), "f4"), np.empty((21, 2)))), "out for 'total' must be float64"),
+        (lambda run: run(X, X[:, :2], out=(SHARED, SHARED[:, :2])), "out for 'product' shares its memory"),
         (lambda run: run(X[0], Y[0], out=(np.frombuffer(bytes(24)), np.empty(2))), "out for 'total' is read-only"),
     ],
 )
@@ -159,7 +165,7 @@ def test_what_is_refused_is_named(run: Executable, call, message: str) -> None:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_double_precision_is_not_squeezed_into_single(backend: str) -> None:
     run = BACKENDS[backend](PROGRAM, np.float32)
-    with pytest.raises(GraphError, match=r"'x' is float64; this program runs in float32: convert it with .astype"):
+    with pytest.raises(GraphError, match=r"'x' is float64; this program runs in float32: convert it with np.asarray"):
         run(X, Y)
     with pytest.raises(GraphError, match="float64 or float32, not int64"):
         BACKENDS[backend](PROGRAM, np.int64)  # type: ignore[arg-type]
@@ -179,6 +185,17 @@ def test_numbers_are_checked_where_asked(run: Executable) -> None:
     with pytest.raises(GraphError, match="input 'y': element 0 of state 3 is inf"):
         run(X, y, check=True)
     check(run(X, Y, check=True), X, Y)
+
+
+def test_what_is_ready_to_run_is_not_copied(run: Executable) -> None:
+    for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(GraphError, match="cannot be copied or pickled"):
+            attempt(run)
+
+
+def test_a_builder_is_not_a_program() -> None:
+    with pytest.raises(GraphError, match="expected a program, got Builder; a Builder's program is its build"):
+        compile_program(Builder("b"))  # type: ignore[arg-type]
 
 
 def test_programs_without_inputs_or_with_empty_ones() -> None:

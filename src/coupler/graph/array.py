@@ -43,8 +43,8 @@ class Array(np.ndarray):
         return _ufunc(ufunc, method, *inputs, **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if func is np.where:
-            return _where(*args, **kwargs)
+        if func in _FUNCTIONS:
+            return _FUNCTIONS[func](*args, **kwargs)
         return _of_nodes(super().__array_function__(func, [t for t in types if t is not Node], args, kwargs))
 
 
@@ -105,6 +105,8 @@ _ELEMENTWISE: dict[np.ufunc, Callable[..., Any]] = {
     np.exp: _operation("exp"),
     np.log: _operation("log"),
     np.rint: _operation("round"),
+    np.hypot: lambda x, y: apply("sqrt", as_node(x) ** 2 + as_node(y) ** 2),
+    np.sign: lambda x: where(as_node(x) > 0.0, 1.0, where(as_node(x) < 0.0, -1.0, as_node(x))),
     np.square: lambda x: as_node(x) ** 2,
     np.reciprocal: lambda x: as_node(1.0) / as_node(x),
     np.power: lambda x, p: as_node(x) ** p,
@@ -125,6 +127,10 @@ _ELEMENTWISE: dict[np.ufunc, Callable[..., Any]] = {
 }
 
 
+_OPTIONS = {"axis", "keepdims", "dtype", "casting", "order", "subok"}  # obeyed, or without a meaning for nodes
+_OPTIONS_AT_REST = {"where": True, "initial": np._NoValue}
+
+
 def _ufunc(ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
     what = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
     if method == "reduce" and ufunc in _ELEMENTWISE:
@@ -137,9 +143,10 @@ def _ufunc(ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **option
         x, y = (np.asarray(i, dtype=object).view(np.ndarray) for i in inputs)
         result = _elementwise(_ELEMENTWISE[ufunc], x.reshape(x.shape + (1,) * y.ndim), y)
     else:
-        raise GraphError(f"np.{what} of nodes is not supported; the functions are those of operations.py")
-    for name, default in (("where", True), ("initial", np._NoValue)):  # the others change types, not values
-        if options.get(name, default) is not default:
+        known = ", ".join(sorted({f.__name__ for f in _ELEMENTWISE}))
+        raise GraphError(f"np.{what} of nodes is not supported; these are: matmul, {known}")
+    for name, value in options.items():
+        if name not in _OPTIONS and value is not _OPTIONS_AT_REST.get(name):
             raise GraphError(f"np.{what} of nodes does not take the option {name!r}")
     if out is not None:
         (target,) = out
@@ -175,9 +182,19 @@ def _reduce(ufunc: np.ufunc, x: Any, axis: Any, keepdims: bool) -> np.ndarray:
     return result.reshape([1 if i in axes else n for i, n in enumerate(values.shape)]) if keepdims else result
 
 
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: Any, *choices: Any) -> Any:
+    if len(choices) != 2:
+        raise GraphError("np.where of nodes takes a condition and two choices")
+    x, y = choices
     result = _elementwise(where, condition, x, y)
     return result.view(Array) if result.ndim else result[()]
+
+
+def _clip(x: Any, least: Any, most: Any) -> Any:
+    return np.minimum(np.maximum(x, least), most)
+
+
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {np.where: _where, np.clip: _clip}
 
 
 def _node_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -185,8 +202,8 @@ def _node_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs
 
 
 def _node_function(self: Node, func: Any, types: Iterable[type], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if func is np.where:
-        return _where(*args, **kwargs)
+    if func in _FUNCTIONS:
+        return _FUNCTIONS[func](*args, **kwargs)
     return _of_nodes(func(*map(_as_arrays, args), **kwargs))
 
 

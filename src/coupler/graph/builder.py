@@ -9,6 +9,7 @@ program = b.build()
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,7 +22,7 @@ from coupler.graph.check import check_data_flow
 from coupler.graph.errors import GraphError
 from coupler.graph.kernel import Case, trace
 from coupler.graph.program import Loop, Program, Repeat, Step
-from coupler.graph.window import Buffer, Constants, Field, Slot, Window
+from coupler.graph.window import Buffer, Constants, Field, Slot, Window, whole_numbers
 
 __all__ = ["Builder", "Records", "constants", "fields"]
 
@@ -34,8 +35,12 @@ class Records:
         self.stride = sum(field.size for field in layout.values())
 
     def __getitem__(self, rows: Any) -> Window:
-        """The rows to loop over: a slice, a whole number, or a list of them (which may repeat, not be negative)."""
-        index = np.arange(self.rows)[rows] if isinstance(rows, slice) else np.atleast_1d(np.asarray(rows, dtype=int))
+        """The rows to loop over: a slice, a mask, or whole numbers (which may repeat, but not be negative)."""
+        mask = np.asarray(rows).dtype == bool and np.shape(rows) == (self.rows,)
+        if isinstance(rows, slice) or mask:
+            index = np.arange(self.rows)[rows]
+        else:
+            index = whole_numbers(rows, f"the rows of records {self.buffer.name!r}")
         outside = index[(index < 0) | (index >= self.rows)]
         if outside.size:
             raise GraphError(f"row {int(outside[0])} is outside records {self.buffer.name!r} of {self.rows} rows")
@@ -57,6 +62,9 @@ def fields(**slots: Slot | Constants) -> Window:
     return Window(slots)
 
 
+_RESERVED = {"out", "check"}  # what a call of the program takes besides its inputs
+
+
 class Builder:
     """Writes a program down, step by step; `build` checks it and hands it out."""
 
@@ -66,18 +74,19 @@ class Builder:
         self.name = name
         self._buffers: dict[str, Buffer] = {}
         self._steps: list[Step] = []  # of the innermost block that is open
+        self._open = 0
 
     def input(self, name: str, size: int) -> Buffer:
         """A vector that the caller gives."""
-        return self._add(Buffer(name, size, "input"))
+        return self._add(Buffer(name, _whole(size, f"the size of {name!r}"), "input"))
 
     def output(self, name: str, size: int) -> Buffer:
         """A vector that the program returns; every element must be written."""
-        return self._add(Buffer(name, size, "output"))
+        return self._add(Buffer(name, _whole(size, f"the size of {name!r}"), "output"))
 
     def scratch(self, name: str, size: int) -> Buffer:
         """A vector for the program's own use."""
-        return self._add(Buffer(name, size, "scratch"))
+        return self._add(Buffer(name, _whole(size, f"the size of {name!r}"), "scratch"))
 
     def records(self, name: str, rows: int, **layout: int | tuple[int, ...] | Field) -> Records:
         """Scratch of `rows` records with the given fields: `IA=(6, 6)`, `pA=6`, `d=()`, `I=symmetric(6)`."""
@@ -85,7 +94,7 @@ class Builder:
         size = rows * sum(field.size for field in as_fields.values())
         return Records(self.scratch(name, size), rows, as_fields)
 
-    def loop(self, kernel: Callable[..., None], *, backwards: bool = False, **windows: Window) -> None:
+    def loop(self, kernel: Callable[..., None], /, *, backwards: bool = False, **windows: Window) -> None:
         """Runs the kernel over the rows of its windows, first to last, or last to first if `backwards`."""
         case = self._trace(kernel, windows)
         if backwards:
@@ -98,9 +107,9 @@ class Builder:
         with self._block() as inner:
             yield
         if any(not isinstance(step, Loop) or len(step.cases) != 1 for step in inner):
-            raise GraphError("interleave joins plain loops; it cannot hold repeat, call or interleave")
+            raise GraphError("interleave joins plain loops; it cannot hold repeat or interleave")
         cases = tuple(step.cases[0] for step in inner if isinstance(step, Loop))
-        turns = np.asarray(order, dtype=np.int32)
+        turns = whole_numbers(order, "the order of interleave").astype(np.int32)
         unknown = turns[(turns < 0) | (turns >= len(cases))]
         if unknown.size:
             raise GraphError(f"interleave has {len(cases)} loops; its order names loop {int(unknown[0])}")
@@ -120,8 +129,7 @@ class Builder:
             at_most: how often the steps are run at most.
             windows: the condition's parameters.
         """
-        if at_most < 1:
-            raise GraphError(f"repeat needs at_most of 1 or more, got {at_most}")
+        at_most = _whole(at_most, "at_most of a repeat", least=1)
         condition = self._trace(until, windows, condition=True)
         if condition.rows != 1:
             raise GraphError(f"condition {condition.kernel.name!r} must look at one row, got {condition.rows}")
@@ -129,8 +137,11 @@ class Builder:
             yield
         self._steps.append(Repeat(condition, at_most, tuple(inner)))
 
-    def call(self, program: Program, **bindings: Buffer) -> None:
+    def call(self, program: Program, /, **bindings: Buffer) -> None:
         """Runs another program in place, its inputs and outputs bound by name to buffers of this one."""
+        for name, buffer in bindings.items():
+            if not isinstance(buffer, Buffer):
+                raise GraphError(f"calling {program.name!r}: {name!r} must be a buffer, got {type(buffer).__name__}")
         wanted = {b.name: b for b in (*program.inputs, *program.outputs)}
         for name in wanted.keys() ^ bindings.keys():
             raise GraphError(f"calling {program.name!r}: {name!r} is {'not bound' if name in wanted else 'unknown'}")
@@ -151,11 +162,17 @@ class Builder:
 
     def build(self) -> Program:
         """The finished program, checked: what is read has been written, and every output is."""
+        if self._open:
+            raise GraphError("build is called inside a repeat or interleave that is still open")
         program = Program(self.name, tuple(self._buffers.values()), tuple(self._steps))
         check_data_flow(program)
         return program
 
     def _trace(self, function: Callable[..., Any], windows: Mapping[str, Window], condition: bool = False) -> Case:
+        for name, window in windows.items():
+            if not isinstance(window, Window):
+                hint = ": take its rows, as in links[:]" if isinstance(window, Records) else ""
+                raise GraphError(f"parameter {name!r} must be a window, got {type(window).__name__}{hint}")
         case = trace(function, windows, condition=condition)
         for buffer in case.buffers:
             self._check_own(buffer, f"kernel {case.kernel.name!r}")
@@ -168,10 +185,10 @@ class Builder:
     def _add(self, buffer: Buffer) -> Buffer:
         if buffer.name in self._buffers:
             raise GraphError(f"program {self.name!r} has a buffer {buffer.name!r} already")
-        if not all(part.isidentifier() for part in buffer.name.split(".")):
-            raise GraphError(f"a buffer's name must be an identifier, got {buffer.name!r}")
-        if buffer.size < 0:
-            raise GraphError(f"buffer {buffer.name!r} cannot have {buffer.size} elements")
+        if not all(part.isidentifier() for part in buffer.name.split(".")) or buffer.name.startswith("_"):
+            raise GraphError(f"a buffer's name must be an identifier without leading underscore, got {buffer.name!r}")
+        if buffer.role == "input" and buffer.name in _RESERVED:
+            raise GraphError(f"an input cannot be called {buffer.name!r}: calls of the program use that word")
         self._buffers[buffer.name] = buffer
         return buffer
 
@@ -183,10 +200,22 @@ class Builder:
     def _block(self) -> Iterator[list[Step]]:
         outer, self._steps = self._steps, []
         inner = self._steps
+        self._open += 1
         try:
             yield inner
         finally:
             self._steps = outer
+            self._open -= 1
+
+
+def _whole(value: Any, what: str, least: int = 0) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise GraphError(f"{what} must be a whole number, got {value!r}") from None
+    if not least <= number < 2**62:
+        raise GraphError(f"{what} must be {least} or more, got {number}")
+    return number
 
 
 def _rebound(step: Step, new: Mapping[Buffer, Buffer]) -> Step:

@@ -63,6 +63,6 @@ def _check_reads(case: Case, when: np.ndarray, written: Written) -> None:
         if early.size:
             row, column = early[0]
             raise GraphError(
-                f"kernel {case.kernel.name!r}, row {row}, reads element {elements[row, column]} of buffer "
-                f"{buffer.name!r} before it is written"
+                f"kernel {case.kernel.name!r} reads element {elements[row, column]} of buffer {buffer.name!r} "
+                f"before it is written (turn {row + 1} of its loop)"
             )

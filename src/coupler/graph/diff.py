@@ -140,7 +140,8 @@ def pull(outputs: Sequence[Node], cotangents: Sequence[Node], inputs: Sequence[N
 def _differentiate(f: Function, x: Any, direction: Array, rule: Callable[[Array, np.ndarray, Array], Any]) -> Any:
     point = array(x)
     z = symbols("x", point.shape)
-    y = np.asarray(f(z if z.ndim else z[()]), dtype=object).view(np.ndarray)
+    given = z.copy() if z.ndim else z[()]  # a copy, because f may assign to its elements
+    y = np.asarray(f(given), dtype=object).view(np.ndarray)
     result = np.asarray(rule(z, y, direction), dtype=object)
     values = substitute(nodes_of(result), dict(zip(nodes_of(z), nodes_of(point), strict=True)))
     if all(node.op == "constant" for node in values):

@@ -29,9 +29,11 @@ class Executable(ABC):
 
     def __init__(self, program: Program, dtype: Any = np.float64) -> None:
         self.program = program
-        self.dtype = np.dtype(dtype)
-        if self.dtype not in (np.float64, np.float32):
-            raise GraphError(f"programs run in float64 or float32, not {self.dtype}")
+        if not isinstance(program, Program):
+            raise GraphError(f"expected a program, got {type(program).__name__}; a Builder's program is its build()")
+        if np.dtype(dtype) not in (np.float64, np.float32):
+            raise GraphError(f"programs run in float64 or float32, not {np.dtype(dtype)}")
+        self.dtype = np.dtype(np.float64 if np.dtype(dtype) == np.float64 else np.float32)  # NumPy's own instance
         self._inputs, self._outputs = program.inputs, program.outputs
 
     @abstractmethod
@@ -75,6 +77,9 @@ class Executable(ABC):
             told = ", ".join(f"{b.name}: {shape}" for b, shape in zip(self._inputs, shapes, strict=True))
             raise GraphError(f"the inputs' leading (batch) dimensions do not fit together: {told}") from None
 
+    def __reduce__(self) -> Any:
+        raise GraphError("a program that is ready to run cannot be copied or pickled: compile it where it is needed")
+
     def _bind(self, inputs: Sequence[Any], named: dict[str, Any]) -> list[Any]:
         names = [b.name for b in self._inputs]
         if not named and len(inputs) == len(names):
@@ -97,7 +102,7 @@ class Executable(ABC):
         if values.dtype != self.dtype and not (np.can_cast(values.dtype, self.dtype) or values.dtype.kind in "iu"):
             raise GraphError(
                 f"input {buffer.name!r} is {values.dtype}; this program runs in {self.dtype}: "
-                f"convert it with .astype({str(self.dtype)!r})"
+                f"convert it with np.asarray(x, dtype=np.{self.dtype})"
             )
         if values.ndim == 0 or values.shape[-1] != buffer.size:
             raise GraphError(f"input {buffer.name!r} has shape {values.shape}; expected (..., {buffer.size})")
@@ -122,6 +127,9 @@ class Executable(ABC):
                 )
             if not target.flags.writeable:
                 raise GraphError(f"out for {buffer.name!r} is read-only")
+        for i, target in enumerate(given):
+            if any(np.may_share_memory(target, other) for other in given[:i]):
+                raise GraphError(f"out for {buffers[i].name!r} shares its memory with another output")
         return given
 
 

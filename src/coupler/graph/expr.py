@@ -145,9 +145,19 @@ class Node:
         if self.op == "constant":
             return float(known(self))
         raise TypeError(
-            f"{self!r} has no value while tracing: build arrays of nodes with np.array([...]) or np.stack, "
-            "not by assignment into an array of floats"
+            f"{self!r} has no value while tracing: use np.sin, not math.sin, and build arrays of nodes with "
+            "np.array([...]) or np.stack, not by assignment into an array of floats"
         )
+
+    # A copy of a node is the node: it is what it is by identity.
+    def __copy__(self) -> Node:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Node:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise GraphError("nodes cannot be pickled: trace the function again where it is needed")
 
     # NumPy's functions on nodes and arrays of nodes are in array.py, which fills these two in.
     __array_ufunc__: Any

@@ -103,6 +103,8 @@ def fuse_multiply_add(outputs: Sequence[Node]) -> list[Node]:
             return None
         for i in sorted((0, 1), key=lambda i: users[node.args[i]]):
             product, other = node.args[i], node.args[1 - i]
+            if node.op == "sub" and other.op == "mul":
+                continue  # a b - c d stays exactly zero where the products are equal
             if node.op == "sub" and i == 0 and other.op == "sub" and users[other] > 1:
                 continue  # the negative of a difference is the difference the other way round: one more to compute
             if product.op == "mul" and users[product] == sums[product] and args[i].op == "mul":

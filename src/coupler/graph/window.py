@@ -10,7 +10,7 @@ import numpy as np
 
 from coupler.graph.errors import GraphError
 
-__all__ = ["Buffer", "Constants", "Field", "Slot", "Window", "symmetric"]
+__all__ = ["Buffer", "Constants", "Field", "Slot", "Window", "symmetric", "whole_numbers"]
 
 Role = Literal["input", "output", "scratch"]
 
@@ -25,7 +25,7 @@ class Buffer:
 
     def at(self, bases: Any, shape: int | tuple[int, ...] | Field = ()) -> Slot:
         """A field of this buffer that starts at element bases[row] in each row."""
-        return Slot(self, np.atleast_1d(np.asarray(bases)), 0, Field.of(shape))
+        return Slot(self, whole_numbers(bases, f"the bases in buffer {self.name!r}"), 0, Field.of(shape))
 
     def __repr__(self) -> str:
         return f"{self.role} {self.name}[{self.size}]"
@@ -67,9 +67,7 @@ class Slot:
     field: Field
 
     def __post_init__(self) -> None:
-        bases = np.asarray(self.bases)
-        if bases.ndim != 1 or (bases.size and bases.dtype.kind not in "iu"):
-            raise GraphError(f"the bases in buffer {self.buffer.name!r} must be a list of whole numbers")
+        bases = self.bases
         last = self.buffer.size - self.offset - self.field.size
         outside = np.flatnonzero((bases < -self.offset) | (bases > last))
         if outside.size:
@@ -78,7 +76,6 @@ class Slot:
                 f"row {row}: a field of {self.field.size} elements at {int(bases[row]) + self.offset} lies outside "
                 f"buffer {self.buffer.name!r}, which has {self.buffer.size} elements"
             )
-        object.__setattr__(self, "bases", bases.astype(np.int64))
 
     @property
     def rows(self) -> int:
@@ -119,8 +116,25 @@ class Window:
 
     fields: Mapping[str, Slot | Constants]
 
+    def __post_init__(self) -> None:
+        for name, slot in self.fields.items():
+            if isinstance(slot, Buffer):
+                raise GraphError(f"field {name!r} is the whole buffer {slot.name!r}; say where it lies, with .at(...)")
+            if not isinstance(slot, Slot | Constants):
+                raise GraphError(f"field {name!r} must be buffer.at(...) or constants(...), got {type(slot).__name__}")
+            if name.startswith("_"):
+                raise GraphError(f"field {name!r}: a name that starts with an underscore is not for fields")
+
     def __or__(self, other: Window) -> Window:
         both = self.fields.keys() & other.fields.keys()
         if both:
             raise GraphError(f"both windows have a field {min(both)!r}")
         return Window({**self.fields, **other.fields})
+
+
+def whole_numbers(values: Any, what: str) -> np.ndarray:
+    """The values as a vector of int64; anything else than whole numbers is refused."""
+    array = np.atleast_1d(np.asarray(values))
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise GraphError(f"{what} must be a list of whole numbers, got {array.dtype} of shape {array.shape}")
+    return array.astype(np.int64)

@@ -323,8 +323,7 @@ def test_array_refuses_what_is_not_a_table_of_numbers(values: Any) -> None:
     [
         (np.floor, "np.floor"),
         (np.sinh, "np.sinh"),
-        (lambda x: np.hypot(x, 1.0), "np.hypot"),
-        (lambda x: np.clip(x, 0.0, 1.0), "np.clip"),
+        (np.cbrt, "np.cbrt"),
         (np.cumsum, "np.add.accumulate"),
     ],
 )

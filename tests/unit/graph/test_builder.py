@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from coupler.graph import Builder, GraphError, Program, View, constants, fields, unroll
+from coupler.graph.window import Slot
 from samples import double_pendulum, gauss_seidel
 
 
@@ -25,7 +26,9 @@ def test_what_is_read_must_have_been_written() -> None:
     b = Builder("p")
     work, out = b.scratch("work", 3), b.output("out", 2)
     b.loop(copy, a=fields(x=work.at([1, 2]), y=out.at([0, 1])))
-    with pytest.raises(GraphError, match="'copy', row 0, reads element 1 of buffer 'work' before it is written"):
+    with pytest.raises(
+        GraphError, match=r"'copy' reads element 1 of buffer 'work' before it is written \(turn 1 of its loop\)"
+    ):
         b.build()
 
 
@@ -38,7 +41,7 @@ def test_the_order_of_rows_decides_what_is_written_before() -> None:
         return b.build()
 
     chain()
-    with pytest.raises(GraphError, match="row 0, reads element 2 of buffer 'out' before"):
+    with pytest.raises(GraphError, match="reads element 2 of buffer 'out' before"):
         chain(backwards=True)
 
 
@@ -74,7 +77,7 @@ def test_what_a_repeat_writes_may_be_read_inside_it_but_not_by_its_condition() -
     b.build()
     with b.repeat(until=ready, at_most=3, a=fields(x=work.at([0]))):
         b.loop(copy, a=fields(x=x.at([0]), y=work.at([0])))
-    with pytest.raises(GraphError, match="'ready', row 0, reads element 0 of buffer 'work'"):
+    with pytest.raises(GraphError, match="'ready' reads element 0 of buffer 'work'"):
         b.build()
 
 
@@ -89,7 +92,7 @@ def test_interleaved_rows_are_checked_in_their_order() -> None:
 
     alternate([0, 1, 0, 1])
     alternate([0, 0, 1, 1])
-    with pytest.raises(GraphError, match="row 0, reads element 0"):
+    with pytest.raises(GraphError, match="reads element 0"):
         alternate([1, 0, 0, 1])
 
 
@@ -148,13 +151,29 @@ def row_negative(b: Builder, a) -> None:
         (interleave_unknown, "its order names loop 1"),
         (interleave_miscounted, r"loop 0 \(copy\) has 1 rows, but comes 2 times"),
         (interleave_repeat, "interleave joins plain loops"),
-        (repeat_never, "at_most of 1 or more, got 0"),
+        (repeat_never, "at_most of a repeat must be 1 or more, got 0"),
         (repeat_on_rows, "must look at one row, got 2"),
         (same_name, "has a buffer 'x' already"),
-        (odd_name, "must be an identifier, got 'not a name'"),
-        (empty_name, "must be an identifier, got ''"),
-        (negative_size, "'more' cannot have -1 elements"),
+        (odd_name, "must be an identifier without leading underscore, got 'not a name'"),
+        (empty_name, "must be an identifier without leading underscore, got ''"),
+        (negative_size, "the size of 'more' must be 0 or more, got -1"),
         (row_outside, "row 3 is outside records 'r' of 3 rows"),
+        (
+            lambda b, a: b.loop(copy, a=b.records("r", 3, v=2)),
+            "must be a window, got Records: take its rows, as in links",
+        ),
+        (
+            lambda b, a: fields(x=b.scratch("whole", 1)),
+            "field 'x' is the whole buffer 'whole'; say where it lies, with .at",
+        ),
+        (lambda b, a: fields(x=b.name), "field 'x' must be buffer.at"),
+        (lambda b, a: fields(_x=constants([1.0])), "a name that starts with an underscore"),
+        (lambda b, a: b.input("_x", 1), "without leading underscore, got '_x'"),
+        (lambda b, a: b.input("check", 1), "an input cannot be called 'check'"),
+        (lambda b, a: b.input("y", 3.0), "the size of 'y' must be a whole number, got 3.0"),
+        (lambda b, a: b.call(double_pendulum(), y=b.records("r", 2, v=2)), "'y' must be a buffer, got Records"),
+        (lambda b, a: b.records("r", 3, v=2)[[0.5]], "the rows of records 'r' must be a list of whole numbers"),
+        (lambda b, a: b.records("r", 3, v=2)[[True, False]], "must be a list of whole numbers, got bool"),
         (row_negative, "row -1 is outside records 'r'"),
     ],
 )
@@ -163,6 +182,32 @@ def test_mistakes_are_named(mistake, message: str) -> None:
     x, out = b.input("x", 1), b.output("out", 1)
     with pytest.raises(GraphError, match=message):
         mistake(b, fields(x=x.at([0]), y=out.at([0])))
+
+
+def test_records_take_a_mask() -> None:
+    records = Builder("p").records("r", 4, v=2)
+    slot = records[np.array([False, True, True, False])].fields["v"]
+    assert isinstance(slot, Slot)
+    assert slot.bases.tolist() == [2, 4]
+
+
+def test_the_order_of_interleave_is_a_vector() -> None:
+    b = Builder("p")
+    with (
+        pytest.raises(GraphError, match="the order of interleave must be a list of whole numbers"),
+        b.interleave([[0]]),
+    ):
+        pass
+
+
+def test_a_program_is_built_outside_of_its_blocks() -> None:
+    b = Builder("p")
+    x, out = b.input("x", 1), b.output("out", 1)
+    b.loop(copy, a=fields(x=x.at([0]), y=out.at([0])))
+    block = b.repeat(until=ready, at_most=2, a=fields(x=x.at([0])))
+    with block, pytest.raises(GraphError, match="inside a repeat or interleave that is still open"):
+        b.build()
+    b.build()
 
 
 def test_a_program_needs_a_name() -> None:

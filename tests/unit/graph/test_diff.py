@@ -377,3 +377,13 @@ def test_reverse_mode_needs_few_operations() -> None:
 def test_array_accepts_what_jacobian_returns() -> None:
     x = symbols("x", 2)
     assert array(jacobian(np.sin, x)).shape == (2, 2)
+
+
+def test_a_function_may_assign_to_its_argument() -> None:
+    def f(x: Any) -> Any:
+        x[0] *= 2.0
+        return x * x
+
+    np.testing.assert_array_equal(jacobian(f, np.array([1.0, 3.0])), [[8.0, 0.0], [0.0, 6.0]])
+    np.testing.assert_array_equal(jvp(f, np.array([1.0, 3.0]), np.ones(2)), [8.0, 6.0])
+    np.testing.assert_array_equal(vjp(f, np.array([1.0, 3.0]), np.ones(2)), [8.0, 6.0])

@@ -17,8 +17,9 @@ import pytest
 
 from coupler.graph import Builder, GraphError, View, cache, fields
 from coupler.graph.llvm import Native, Target, host
-from coupler.graph.llvm.entry import array_layout_is_known, batch_entry
+from coupler.graph.llvm.entry import array_layout_is_known, batch_entry, one_state_entry
 from coupler.graph.llvm.render import Renderer
+from coupler.graph.llvm.workers import run_all
 from geared_chain import forward_dynamics, random_chain
 from samples import four_bar, runge_kutta
 
@@ -50,7 +51,7 @@ def scaled(factor: float):
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_the_code_does_not_depend_on_numbers_or_lengths(lanes: int) -> None:
     texts = {
-        Renderer(forward_dynamics(random_chain(n, seed)), DOUBLE, lanes, True).text()
+        Renderer(forward_dynamics(random_chain(n, seed)), DOUBLE, lanes, True).text
         for n, seed in ((3, 0), (3, 1), (40, 2))
     }
     assert len(texts) == 1
@@ -192,6 +193,56 @@ def test_other_python_threads_run_while_a_program_does() -> None:
     assert during > 0
 
 
+def test_a_batch_alone_compiles_nothing_else() -> None:
+    native = Native(scaled(9.25))
+    native(np.ones((3, 2)))
+    assert native._one is None
+
+
+def test_short_programs_keep_the_interpreter_lock_and_long_ones_release_it() -> None:
+    for links, release in ((4, False), (300, True)):
+        renderer = Renderer(forward_dynamics(random_chain(links)), DOUBLE, 1, True)
+        assert ("call ptr @PyEval_SaveThread" in one_state_entry(renderer)) == release
+    assert "call ptr @PyEval_SaveThread" in one_state_entry(Renderer(four_bar().program, DOUBLE, 1, True))
+
+
+def test_workers_are_waited_for_even_if_this_thread_fails() -> None:
+    ended = threading.Event()
+
+    def work(i: int) -> None:
+        if i == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.2)
+        ended.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        run_all(work, [(0,), (1,)])
+    assert ended.is_set()
+
+
+def test_a_million_rounds_need_no_more_memory_than_one() -> None:
+    """Interleaved loops inside a repeat: their counters are taken from the stack once, not in every round."""
+
+    def start(s: View) -> None:
+        s.n = np.array(0.0)
+
+    def up(s: View) -> None:
+        s.n += 1.0
+
+    def up_again(s: View) -> None:
+        s.n = s.n + 1.0 + 0.0 * s.goal
+
+    b = Builder("count")
+    s = fields(goal=b.input("goal", 1).at(0), n=b.output("n", 1).at(0))
+    b.loop(start, s=s)
+    with b.repeat(until=lambda s: s.n >= s.goal, at_most=2_000_000, s=s), b.interleave([0, 1]):
+        b.loop(up, s=s)
+        b.loop(up_again, s=s)
+    native = Native(b.build())
+    assert native(np.array([2e6]))[0] == 2e6
+    np.testing.assert_array_equal(native(np.array([[2e6], [10.0]]))[:, 0], [2e6, 10.0])
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_threads_work_in_a_forked_process() -> None:
     # In a process of its own, which forks with a pool of threads alive.
@@ -264,7 +315,7 @@ def test_neon_code_uses_its_registers(dtype: type) -> None:
     binding.initialize_all_asmprinters()
     target = Target("aarch64-unknown-linux-gnu", "generic", "+neon", register_bytes=16, fused=True)
     renderer = Renderer(runge_kutta().program, np.dtype(dtype), target.lanes(np.dtype(dtype)), target.fused)
-    module = binding.parse_assembly(renderer.text() + batch_entry(renderer))
+    module = binding.parse_assembly(renderer.text + batch_entry(renderer))
     module.triple = target.triple
     assembly = target.machine().emit_assembly(module)
     arrangement = "2d" if dtype == np.float64 else "4s"

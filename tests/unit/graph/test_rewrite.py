@@ -336,3 +336,9 @@ def test_operations_of_a_program_count_each_row() -> None:
     program = b.build()
     assert program.operations() == {"sin": 5, "mul": 5}
     assert program.depth() == 2
+
+
+def test_a_difference_of_equal_products_stays_zero() -> None:
+    a, b, c, d = symbol("a"), symbol("b"), symbol("c"), symbol("d")
+    (result,) = rewrite([a * d - b * c], PASSES)
+    assert result.op == "sub"

@@ -6,7 +6,9 @@ import ctypes
 
 import numpy as np
 
-from coupler.graph.llvm.render import Renderer, Steps, function
+from coupler.graph.llvm.control import Blocks
+from coupler.graph.llvm.render import Renderer, function
+from coupler.graph.program import Program, Repeat
 from coupler.graph.window import Buffer
 
 __all__ = ["array_layout_is_known", "batch_entry", "one_state_entry"]
@@ -14,6 +16,8 @@ __all__ = ["array_layout_is_known", "batch_entry", "one_state_entry"]
 # Where NumPy keeps what within an array object, in bytes from the object's start; `array_layout_is_known` makes sure.
 _HEADER = object.__basicsize__
 _TYPE, _DATA, _DIMENSIONS, _SHAPE, _STRIDES, _DTYPE = (_HEADER + at for at in (-8, 0, 8, 16, 24, 40))
+
+_LONG = 50_000  # operations
 
 
 def array_layout_is_known() -> bool:
@@ -42,7 +46,10 @@ def one_state_entry(renderer: Renderer) -> str:
 
     Takes the inputs and outputs, in the program's order, as arrays. Returns True once it has run; False, having done
     nothing, if an argument is not a contiguous vector of the right type and size. `self` is an int64 array that holds
-    the addresses of the tables, the arena, the type ndarray and the dtype. The interpreter lock is released meanwhile.
+    the addresses of the tables, the arena, the type ndarray and the dtype.
+
+    The interpreter lock is released meanwhile if the program is long. For a short one that would be worse than useless:
+    any other thread that runs Python takes the lock and keeps it for milliseconds.
     """
     program, scalar = renderer.program, renderer.scalar
     arguments = [*program.inputs, *program.outputs]
@@ -54,16 +61,19 @@ def one_state_entry(renderer: Renderer) -> str:
     lines.append("br i1 %counted, label %check0, label %refuse")
     for i, buffer in enumerate(arguments):
         lines += _check_argument(i, buffer, renderer.dtype.itemsize)
-    lines += [f"check{len(arguments)}:", "%thread = call ptr @PyEval_SaveThread()"]
+    lines.append(f"check{len(arguments)}:")
+    if release := _is_long(program):
+        lines.append("%thread = call ptr @PyEval_SaveThread()")
     places = {buffer: f"%data{i}" for i, buffer in enumerate(arguments)}
     offset = 0
     for i, buffer in enumerate(program.scratch):
         lines.append(f"%scratch{i} = getelementptr {scalar}, ptr %arena, i64 {offset}")
         places[buffer] = f"%scratch{i}"
         offset += buffer.size
+    lines.append(_call_program(renderer, places))
+    if release:
+        lines.append("call void @PyEval_RestoreThread(ptr %thread)")
     lines += [
-        _call_program(renderer, places),
-        "call void @PyEval_RestoreThread(ptr %thread)",
         "%yes = call ptr @PyBool_FromLong(i64 1)",
         "ret ptr %yes",
         "refuse:",
@@ -74,6 +84,11 @@ def one_state_entry(renderer: Renderer) -> str:
         "declare ptr @PyEval_SaveThread()\ndeclare void @PyEval_RestoreThread(ptr)\ndeclare ptr @PyBool_FromLong(i64)\n"
     )
     return declared + function("ptr @one(ptr %self, ptr %args, i64 %n)", lines)
+
+
+def _is_long(program: Program) -> bool:
+    """Whether a run takes longer than some tens of microseconds, or repeats and may take any time."""
+    return any(isinstance(step, Repeat) for step in program.steps) or program.operations().total() > _LONG
 
 
 def _check_argument(i: int, buffer: Buffer, itemsize: int) -> list[str]:
@@ -115,8 +130,8 @@ def batch_entry(renderer: Renderer) -> str:
     between elements, in bytes, of each input and output. The last register is filled up with copies of the last state.
     """
     program = renderer.program
-    code = Steps(renderer)
-    emit = code.lines.append
+    code = Blocks()
+    emit = code.emit
     for i, name in enumerate(("tables", "arena")):
         emit(f"%{name}.p = getelementptr ptr, ptr %context, i64 {i}")
         emit(f"%{name} = load ptr, ptr %{name}.p")
@@ -136,12 +151,12 @@ def batch_entry(renderer: Renderer) -> str:
         emit(_call_program(renderer, places))
         for i, buffer in enumerate(program.outputs):
             _copy(renderer, code, i + len(program.inputs), buffer.size, places[buffer], inwards=False)
-    return function("void @batch(ptr %context, ptr %arrays, i64 %first, i64 %last)", [*code.lines, "ret void"])
+    return function("void @batch(ptr %context, ptr %arrays, i64 %first, i64 %last)", [*code.lines(), "ret void"])
 
 
-def _copy(renderer: Renderer, code: Steps, number: int, size: int, place: str, inwards: bool) -> None:
+def _copy(renderer: Renderer, code: Blocks, number: int, size: int, place: str, inwards: bool) -> None:
     """Copies one array between the caller's layout and lanes, element by element."""
-    vector, scalar, emit = renderer.vector, renderer.scalar, code.lines.append
+    vector, scalar, emit = renderer.vector, renderer.scalar, code.emit
     a = code.name("array")
     for j, (part, kind) in enumerate((("address", "ptr"), ("state", "i64"), ("element", "i64"))):
         emit(f"{a}.{part}.p = getelementptr i64, ptr %arrays, i64 {3 * number + j}")

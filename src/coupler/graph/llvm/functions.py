@@ -65,8 +65,7 @@ class Functions:
         elif op == "not":
             lines.append(f"{name} = xor {m} {args[0]}, {r.literal(True)}")
         elif op == "select":
-            kind = m if node.logical else v
-            lines.append(f"{name} = select {m} {args[0]}, {kind} {args[1]}, {kind} {args[2]}")
+            lines.append(f"{name} = select {m} {args[0]}, {v} {args[1]}, {v} {args[2]}")
         elif op in ("min", "max"):
             lines.append(f"{name}l = fcmp {'olt' if op == 'min' else 'ogt'} {v} {args[0]}, {args[1]}")
             lines.append(f"{name}u = fcmp uno {v} {args[0]}, {args[0]}")
@@ -168,10 +167,7 @@ class Functions:
         r, v = self.r, self.r.vector
         lines = [f"%size = {self._intrinsic('fabs', ['%x'])}"]
         lines.append(f"%large = fcmp ugt {v} %size, {r.literal(self.precision.trig_limit)}")
-        any_large = "%large"
-        if r.lanes > 1:
-            any_large = "%any"
-            lines.append(f"%any = call i1 @llvm.vector.reduce.or.v{r.lanes}i1({r.mask} %large)")
+        any_large = r.any_lane("%large", "%any", lines.append)
         lines += [f"br i1 {any_large}, label %slow, label %done", "slow:"]
         for op, fast in results.items():
             self._declared[f"declare double @{op}(double)"] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 from dataclasses import dataclass
@@ -14,11 +15,15 @@ import llvmlite
 import llvmlite.binding as binding
 
 from coupler.graph import cache
-from coupler.graph.llvm.target import Target, host
+from coupler.graph.llvm.target import CODE_GENERATION, Target, host
 
 __all__ = ["Code", "compile_text"]
 
 _LOCK = threading.Lock()  # LLVM's global context is one
+
+if hasattr(os, "register_at_fork"):  # a fork waits for the compilation under way, else it would stay unfinished
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
+
 _LOADED: WeakValueDictionary[str, Code] = WeakValueDictionary()  # as long as somebody uses it
 
 
@@ -41,7 +46,8 @@ class Code:
 def compile_text(text: str, target: Target) -> Code:
     """The machine code of a module, from this process, the disk cache or the compiler, whichever has it first."""
     version = ".".join(map(str, binding.llvm_version_info))
-    key = cache.digest(text, target.triple, target.cpu, target.features, version, llvmlite.__version__)
+    processor = (target.triple, target.cpu, target.features, repr(CODE_GENERATION))
+    key = cache.digest(text, *processor, version, llvmlite.__version__)
     with _LOCK:
         code = _LOADED.get(key)
         if code is None:

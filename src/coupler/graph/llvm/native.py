@@ -13,15 +13,12 @@ from coupler.graph.errors import GraphError
 from coupler.graph.executable import Executable
 from coupler.graph.llvm.entry import array_layout_is_known, batch_entry, one_state_entry
 from coupler.graph.llvm.jit import Code, compile_text
-from coupler.graph.llvm.render import Renderer, table_entries
+from coupler.graph.llvm.render import Renderer
 from coupler.graph.llvm.target import Target, host
 from coupler.graph.llvm.workers import run_all
 from coupler.graph.program import Program
 
 __all__ = ["Native"]
-
-_Bound = Callable[..., Any]  # machine code with the memory it works in
-_Bind = Callable[[np.ndarray], tuple[_Bound, Any]]
 
 _ALIGNMENT = 64  # bytes: a cache line, and the widest register
 _ARRAYS_ARE_READABLE = array_layout_is_known()  # else a single state is run as a batch of one
@@ -31,7 +28,7 @@ class Native(Executable):
     """A program compiled for this processor; see `Executable` for how to call it.
 
     Compilation happens at the first call of each kind (one state, batch), or in `prepare`, and is cached on disk.
-    Calls from several Python threads are safe and run side by side: the interpreter lock is released meanwhile.
+    Calls from several Python threads are safe. The interpreter lock is released while a batch or a long program runs.
 
     Attributes:
         threads: how many threads share a batch.
@@ -48,7 +45,6 @@ class Native(Executable):
         self.threads = threads
         self.target = target or host()
         self.lanes = self.target.lanes(self.dtype)
-        self._tables = _Tables(program, self.dtype)
         self._output_sizes = [b.size for b in program.outputs]
         self._one: _Entry | None = None
         self._batch: _Entry | None = None
@@ -59,9 +55,9 @@ class Native(Executable):
 
     def __call__(self, *inputs: Any, out: Any = None, check: bool = False, **named: Any) -> Any:
         # One state in plain arrays, the case that controllers call at 1 kHz, goes straight to machine code.
-        if _ARRAYS_ARE_READABLE and out is None and not check and not named:
+        if self._one is not None and out is None and not check and not named:
             results = [np.empty(size, self.dtype) for size in self._output_sizes]
-            if (self._one or self._one_entry()).run(*inputs, *results):
+            if self._one.run(*inputs, *results):
                 return results[0] if len(results) == 1 else tuple(results)
         return super().__call__(*inputs, out=out, check=check, **named)
 
@@ -70,52 +66,50 @@ class Native(Executable):
     def _run(self, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> None:
         states = len(outputs[0]) if outputs else 0
         if _ARRAYS_ARE_READABLE and states == 1:
-            # The base class has sorted out shape and type; the strides are left.
-            results = [np.empty(a.shape[1], self.dtype) for a in outputs]
-            ran = (self._one or self._one_entry()).run(*(np.array(a[0]) for a in inputs), *results)
-            assert ran, "machine code refused its arguments"
-            for target, result in zip(outputs, results, strict=True):
+            plain = [np.empty(a.shape[1], self.dtype) for a in (*inputs, *outputs)]
+            for copy, given in zip(plain, inputs, strict=False):
+                copy[:] = given[0]
+            if not self._one_entry().run(*plain):
+                raise GraphError("machine code refuses arrays as this NumPy makes them")
+            for target, result in zip(outputs, plain[len(inputs) :], strict=True):
                 target[0] = result
         elif states:
             arrays = np.array([(a.ctypes.data, *a.strides) for a in (*inputs, *outputs)], dtype=np.int64)
-            entry, address = self._batch or self._batch_entry(), arrays.ctypes.data
             registers = -(-states // self.lanes)
             threads = min(self.threads, registers)
             bounds = [min(registers * i // threads * self.lanes, states) for i in range(threads + 1)]
-            run_all(entry.run, [(address, *bounds[i : i + 2]) for i in range(threads)])
+            run_all(self._batch_entry().run, [(arrays.ctypes.data, *bounds[i : i + 2]) for i in range(threads)])
 
     def _one_entry(self) -> _Entry:
         if self._one is None:
             renderer = Renderer(self.program, self.dtype, 1, self.target.fused)
-            code = compile_text(renderer.text() + one_state_entry(renderer), self.target)
+            code = compile_text(renderer.text + one_state_entry(renderer), self.target)
             size = sum(b.size for b in self.program.scratch) * self.dtype.itemsize
-            self._one = _Entry(code, partial(_builtin, code.address("one"), self.dtype), self._tables, size)
+            self._one = _Entry(code, renderer.tables, size, partial(_builtin, code.address("one"), self.dtype))
         return self._one
 
     def _batch_entry(self) -> _Entry:
         if self._batch is None:
             renderer = Renderer(self.program, self.dtype, self.lanes, self.target.fused)
-            code = compile_text(renderer.text() + batch_entry(renderer), self.target)
+            code = compile_text(renderer.text + batch_entry(renderer), self.target)
             size = sum(b.size for b in self.program.buffers) * self.lanes * self.dtype.itemsize
-            self._batch = _Entry(code, partial(_c_function, code.address("batch")), self._tables, size)
+            self._batch = _Entry(code, renderer.tables, size, partial(_c_function, code.address("batch")))
         return self._batch
 
 
-class _Tables:
-    """The tables of a program as the machine code wants them: a list of addresses and counts."""
-
-    def __init__(self, program: Program, dtype: np.dtype) -> None:
-        self.entries = table_entries(program, dtype)
-        numbers = [entry if isinstance(entry, int) else entry.ctypes.data for entry in self.entries]
-        self.array = np.array(numbers, dtype=np.int64)
+_Bound = Callable[..., Any]  # machine code with the memory it works in
 
 
 class _Entry:
     """A function in machine code. Each call under way has one of its own, bound to an arena of its own."""
 
-    def __init__(self, code: Code, bind: _Bind, tables: _Tables, arena_size: int) -> None:
-        self.code, self._bind, self._tables, self._arena_size = code, bind, tables, arena_size
-        self._kept: list[Any] = []  # what the bound functions refer to by address
+    def __init__(
+        self, code: Code, tables: list[np.ndarray | int], arena_size: int, bind: Callable[[np.ndarray], _Bound]
+    ) -> None:
+        self.code, self._tables, self._arena_size, self._bind = code, tables, arena_size, bind
+        addresses = [entry if isinstance(entry, int) else entry.ctypes.data for entry in tables]
+        self._table = np.array(addresses, dtype=np.int64)
+        self._arenas: list[np.ndarray] = []
         self._free: list[_Bound] = []  # list.pop and list.append are atomic
 
     def run(self, *arguments: Any) -> Any:
@@ -131,37 +125,28 @@ class _Entry:
     def _new(self) -> _Bound:
         arena = np.empty(self._arena_size + _ALIGNMENT, np.uint8)
         aligned = -(-arena.ctypes.data // _ALIGNMENT) * _ALIGNMENT
-        function, definition = self._bind(np.array([self._tables.array.ctypes.data, aligned], dtype=np.int64))
-        self._kept += [arena, definition]
-        return function
+        self._arenas.append(arena)
+        return self._bind(np.array([self._table.ctypes.data, aligned], dtype=np.int64))
 
 
-class _MethodDefinition(ctypes.Structure):
-    """CPython's PyMethodDef."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
+_NAME = ctypes.create_string_buffer(b"one")
 _METH_FASTCALL = 0x0080
 _NEW_BUILTIN = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
     ("PyCFunction_NewEx", ctypes.pythonapi)
 )
 
 
-def _builtin(address: int, dtype: np.dtype, context: np.ndarray) -> tuple[_Bound, _MethodDefinition]:
-    """A Python builtin whose self is the context (see `one_state_entry`), and what it refers to."""
-    full = np.array([*context, id(np.ndarray), id(dtype)], dtype=np.int64)
-    definition = _MethodDefinition(b"one", address, _METH_FASTCALL, None)
-    return _NEW_BUILTIN(ctypes.addressof(definition), full, None), definition
+def _builtin(address: int, dtype: np.dtype, context: np.ndarray) -> _Bound:
+    """A Python builtin whose self is the context, as `one_state_entry` reads it.
+
+    CPython's PyMethodDef (name, function, flags, documentation) stands in the same array: it lives as long as self.
+    """
+    definition = (ctypes.addressof(_NAME), address, _METH_FASTCALL, 0)
+    full = np.array([*context, id(np.ndarray), id(dtype), *definition], dtype=np.int64)
+    return _NEW_BUILTIN(full[4:].ctypes.data, full, None)
 
 
-def _c_function(address: int, context: np.ndarray) -> tuple[_Bound, np.ndarray]:
-    """The C function of `batch_entry` with its first argument given, and what that refers to."""
+def _c_function(address: int, context: np.ndarray) -> _Bound:
+    """The C function of `batch_entry` with its first argument given."""
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
-    where = context.ctypes.data
-    return (lambda *arguments: function(where, *arguments)), context
+    return partial(function, context.ctypes)  # which keeps the context alive

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import llvmlite.binding as binding
 import numpy as np
 
 from coupler.graph.errors import GraphError
 
-__all__ = ["Target", "host"]
+__all__ = ["CODE_GENERATION", "Target", "host"]
+
+
+# Level 2 schedules and allocates registers well; the graph is optimised already.
+CODE_GENERATION: dict[str, Any] = {"opt": 2, "jit": True, "codemodel": "jitdefault"}
 
 
 @dataclass(frozen=True)
@@ -36,18 +41,21 @@ class Target:
         return self.register_bytes // dtype.itemsize
 
     def machine(self) -> binding.TargetMachine:
-        """The code generator. Level 2 schedules and allocates registers well; the graph is optimised already."""
+        """The code generator."""
+        _initialize()
         target = binding.Target.from_triple(self.triple)
-        return target.create_target_machine(
-            cpu=self.cpu, features=self.features, opt=2, jit=True, codemodel="jitdefault"
-        )
+        return target.create_target_machine(cpu=self.cpu, features=self.features, **CODE_GENERATION)
+
+
+@cache
+def _initialize() -> None:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
 
 
 @cache
 def host() -> Target:
     """The processor of this machine."""
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
     triple = binding.get_process_triple()
     known = binding.get_host_cpu_features()
     architecture = triple.split("-")[0]

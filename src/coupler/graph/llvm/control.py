@@ -1,0 +1,187 @@
+"""Control flow as LLVM IR: a function body made of blocks, and a program's loops and repeats written into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from coupler.graph.kernel import Case
+from coupler.graph.program import Loop, Repeat, Step
+from coupler.graph.window import Buffer
+
+if TYPE_CHECKING:
+    from coupler.graph.llvm.render import Renderer
+
+__all__ = ["Blocks", "Steps", "as_type"]
+
+
+class Blocks:
+    """The body of a function, written line by line."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._allocated: list[str] = []
+        self._names = 0
+        self.label = "entry"  # of the block being written, which a phi must name
+
+    def emit(self, line: str) -> None:
+        self._lines.append(line)
+
+    def name(self, stem: str) -> str:
+        """A new name that starts like this."""
+        self._names += 1
+        return f"%{stem}{self._names}"
+
+    def new_label(self, stem: str) -> str:
+        return self.name(stem)[1:]
+
+    def block(self, label: str) -> None:
+        """What is written next belongs to the block with this label."""
+        self.emit(f"{label}:")
+        self.label = label
+
+    def allocate(self, kind: str) -> str:
+        """Memory for one value, taken once at the function's start and not each time this place is passed."""
+        place = self.name("place")
+        self._allocated.append(f"{place} = alloca {kind}")
+        return place
+
+    @contextmanager
+    def count(self, first: str, last: str, step: int = 1) -> Iterator[str]:
+        """A loop whose counter, which is handed out, goes from first to last, exclusive."""
+        head, body, latch, after = map(self.new_label, ("head", "body", "latch", "after"))
+        i, before = self.name("i"), self.label
+        self.emit(f"br label %{head}")
+        self.block(head)
+        self.emit(f"{i} = phi i64 [{first}, %{before}], [{i}n, %{latch}]")
+        self.emit(f"{i}go = icmp slt i64 {i}, {last}")
+        self.emit(f"br i1 {i}go, label %{body}, label %{after}")
+        self.block(body)
+        yield i
+        self.emit(f"br label %{latch}")
+        self.block(latch)
+        self.emit(f"{i}n = add i64 {i}, {step}")
+        self.emit(f"br label %{head}")
+        self.block(after)
+
+    def lines(self) -> list[str]:
+        return ["entry:", *self._allocated, *self._lines]
+
+
+class Steps(Blocks):
+    """A program's steps as code that reads its numbers from a list of tables.
+
+    Attributes:
+        tables: what that list must hold, in order: arrays (by address) and counts. It grows as code is written, so that
+            the code and the list cannot disagree.
+    """
+
+    def __init__(self, renderer: Renderer, places: Mapping[Buffer, str]) -> None:
+        super().__init__()
+        self.r, self.places = renderer, places
+        self.tables: list[np.ndarray | int] = []
+
+    def run(self, steps: Sequence[Step], mask: str | None = None) -> None:
+        """Writes the steps; where there is a mask, only its lanes are changed."""
+        for step in steps:
+            if isinstance(step, Repeat):
+                self._repeat(step, mask)
+            elif len(step.cases) == 1:
+                rows, tables = self._table(len(step.order)), self._tables_of(step.cases[0])
+                with self.count("0", rows) as row:
+                    self._call(step.cases[0], tables, row, mask)
+            else:
+                self._interleaved(step, mask)
+
+    def _interleaved(self, loop: Loop, mask: str | None) -> None:
+        turns, order = self._table(len(loop.order)), self._table(np.ascontiguousarray(loop.order, dtype=np.int32))
+        tables = [self._tables_of(case) for case in loop.cases]
+        counters = [self.allocate("i64") for _ in loop.cases]
+        for counter in counters:
+            self.emit(f"store i64 0, ptr {counter}")
+        with self.count("0", turns) as turn:
+            which, after = self.name("which"), self.new_label("after")
+            labels = [self.new_label("case") for _ in loop.cases]
+            self.emit(f"{which}p = getelementptr i32, ptr {order}, i64 {turn}")
+            self.emit(f"{which} = load i32, ptr {which}p")
+            targets = " ".join(f"i32 {i}, label %{label}" for i, label in enumerate(labels))
+            self.emit(f"switch i32 {which}, label %{after} [{targets}]")
+            for case, table, counter, label in zip(loop.cases, tables, counters, labels, strict=True):
+                self.block(label)
+                row = self.name("row")
+                self.emit(f"{row} = load i64, ptr {counter}")
+                self._call(case, table, row, mask)
+                self.emit(f"{row}n = add i64 {row}, 1")
+                self.emit(f"store i64 {row}n, ptr {counter}")
+                self.emit(f"br label %{after}")
+            self.block(after)
+
+    def _repeat(self, step: Repeat, mask: str | None) -> None:
+        r = self.r
+        at_most, tables = self._table(step.at_most), self._tables_of(step.until)
+        head, body, latch, after = map(self.new_label, ("head", "body", "latch", "after"))
+        i, active, before = self.name("i"), self.name("active"), self.label
+        self.emit(f"br label %{head}")
+        self.block(head)
+        self.emit(f"{i} = phi i64 [0, %{before}], [{i}n, %{latch}]")
+        self.emit(f"{active} = phi {r.mask} [{mask or r.literal(True)}, %{before}], [{active}n, %{latch}]")
+        done = self._call(step.until, tables, "0", None)
+        self.emit(f"{active}d = xor {r.mask} {done}, {r.literal(True)}")
+        self.emit(f"{active}n = and {r.mask} {active}, {active}d")
+        left = r.any_lane(f"{active}n", f"{active}any", self.emit)
+        self.emit(f"{i}more = icmp slt i64 {i}, {at_most}")
+        self.emit(f"{i}go = and i1 {i}more, {left}")
+        self.emit(f"br i1 {i}go, label %{body}, label %{after}")
+        self.block(body)
+        self.run(step.body, f"{active}n" if r.lanes > 1 else None)  # a single state needs no mask: it is here or not
+        self.emit(f"br label %{latch}")
+        self.block(latch)
+        self.emit(f"{i}n = add i64 {i}, 1")
+        self.emit(f"br label %{head}")
+        self.block(after)
+
+    def _call(self, case: Case, tables: tuple[str, str], row: str, mask: str | None) -> str:
+        """Calls the case's kernel on one row and returns the name of its result."""
+        bases, constants = tables
+        x = self.name("call")
+        arguments = []
+        for i, buffer in enumerate(case.buffers):
+            self.emit(f"{x}.r{i} = mul i64 {row}, {len(case.buffers)}")
+            self.emit(f"{x}.n{i} = add i64 {x}.r{i}, {i}")
+            self.emit(f"{x}.q{i} = getelementptr i64, ptr {bases}, i64 {x}.n{i}")
+            self.emit(f"{x}.b{i} = load i64, ptr {x}.q{i}")
+            self.emit(f"{x}.p{i} = getelementptr {self.r.vector}, ptr {self.places[buffer]}, i64 {x}.b{i}")
+            arguments.append(f"ptr {x}.p{i}")
+        self.emit(f"{x}.c = mul i64 {row}, {case.constants.shape[1]}")
+        self.emit(f"{x}.k = getelementptr {self.r.scalar}, ptr {constants}, i64 {x}.c")
+        arguments.append(f"ptr {x}.k")
+        if mask is not None:
+            arguments.append(f"{self.r.mask} {mask}")
+        call = f"{self.r.kernel(case.kernel, mask is not None)}({', '.join(arguments)})"
+        if case.kernel.is_condition:
+            self.emit(f"{x} = call fastcc {self.r.mask} {call}")
+        else:
+            self.emit(f"call fastcc void {call}")
+        return x
+
+    def _tables_of(self, case: Case) -> tuple[str, str]:
+        """The case's bases and constants."""
+        constants = as_type(case.constants, self.r.dtype)
+        return self._table(np.ascontiguousarray(case.bases)), self._table(np.ascontiguousarray(constants))
+
+    def _table(self, value: np.ndarray | int) -> str:
+        """The name of a new entry of the list of tables."""
+        t, kind = self.name("table"), "i64" if isinstance(value, int) else "ptr"
+        self.emit(f"{t}p = getelementptr i64, ptr %tables, i64 {len(self.tables)}")
+        self.emit(f"{t} = load {kind}, ptr {t}p")
+        self.tables.append(value)
+        return t
+
+
+def as_type(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The values in that type; what is beyond the range of float32 becomes infinite, as in the interpreter."""
+    with np.errstate(over="ignore"):
+        return values.astype(dtype)
