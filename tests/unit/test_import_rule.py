@@ -50,6 +50,21 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
             assert parts[1] in ALLOWED[room] | {room}, f"{path.relative_to(PACKAGE)} imports {module}"
 
 
+def test_the_layers_of_the_compiler_are_as_documented() -> None:
+    """docs/architecture.md lists them; each uses only those above it."""
+    page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text()
+    listing = page.split("## The compiler's layers")[1].split("```")[1]
+    known = {path.stem for path in (PACKAGE / "graph").iterdir()} - {"__init__", "__pycache__"}
+    layers = [word.rstrip(",/") for word in listing.split() if word.rstrip(",/") in known]
+    order = {name: i for i, name in reversed(list(enumerate(layers)))}
+    assert order.keys() == known
+    for path, module in imports("graph"):
+        own = path.relative_to(PACKAGE / "graph").parts[0].removesuffix(".py")
+        parts = module.split(".")
+        if own != "__init__" and parts[:2] == ["coupler", "graph"] and len(parts) > 2 and parts[2] != own:
+            assert order[parts[2]] < order[own], f"{own} imports {parts[2]}, which is listed below it"
+
+
 def test_importing_the_package_loads_nothing_heavy() -> None:
     script = "import sys, coupler, coupler.graph; print(*{name.split('.')[0] for name in sys.modules})"
     loaded = subprocess.check_output([sys.executable, "-c", script], text=True).split()

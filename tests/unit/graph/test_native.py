@@ -268,6 +268,42 @@ print(os.waitpid(child, 0)[1])
     assert answer.strip() == "0"
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_waits_for_a_compilation_under_way() -> None:
+    script = """
+import os, threading, time, warnings, numpy as np
+from geared_chain import forward_dynamics, random_chain
+from samples import runge_kutta
+from coupler.graph import unroll
+from coupler.graph.llvm import Native
+import coupler.graph.llvm.jit as jit
+warnings.simplefilter("ignore", DeprecationWarning)
+sample, slow = runge_kutta(), unroll(forward_dynamics(random_chain(8)))
+compiling = threading.Thread(target=lambda: Native(slow).prepare())
+compiling.start()
+while not jit._LOCK.locked() and compiling.is_alive():
+    time.sleep(0.001)
+child = os.fork()
+if child == 0:
+    Native(sample.program)(*sample.draw(np.random.default_rng(0), 1))
+    os._exit(0)
+compiling.join()
+for _ in range(300):
+    done, status = os.waitpid(child, os.WNOHANG)
+    if done:
+        print(status)
+        break
+    time.sleep(0.1)
+else:
+    os.kill(child, 9)
+"""
+    tests = Path(__file__).parents[2]
+    path = os.pathsep.join(map(str, (tests, tests.parent / "examples")))
+    environment = {**os.environ, "PYTHONPATH": path, "COUPLER_CACHE": "off"}
+    answer = subprocess.check_output([sys.executable, "-c", script], env=environment, text=True, timeout=120)
+    assert answer.strip() == "0"
+
+
 class Impostor:
     """Looks like an array, but is none."""
 

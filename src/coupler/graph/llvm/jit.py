@@ -21,8 +21,18 @@ __all__ = ["Code", "compile_text"]
 
 _LOCK = threading.Lock()  # LLVM's global context is one
 
-if hasattr(os, "register_at_fork"):  # a fork waits for the compilation under way, else it would stay unfinished
-    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
+
+def _hold_at_fork(lock: Any) -> None:
+    """A fork waits for whoever has the lock: in the child, nobody would be there to release it."""
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+
+
+if hasattr(os, "register_at_fork"):
+    # llvmlite has a lock, too, around each call of LLVM, and compiled code may be disposed of at any time. Ours is
+    # taken before it, here as everywhere; what is registered last comes first at a fork.
+    if (inner := getattr(getattr(binding.ffi.lib, "_lock", None), "_lock", None)) is not None:
+        _hold_at_fork(inner)
+    _hold_at_fork(_LOCK)
 
 _LOADED: WeakValueDictionary[str, Code] = WeakValueDictionary()  # as long as somebody uses it
 
@@ -32,22 +42,27 @@ class Code:
     """Machine code in memory.
 
     Attributes:
+        address: of the function asked for.
         engine: keeps the code alive.
         from_cache: whether it was read from disk instead of compiled.
     """
 
+    address: int
     engine: binding.ExecutionEngine
     from_cache: bool
 
-    def address(self, name: str) -> int:
-        return self.engine.get_function_address(name)
 
+def compile_text(text: str, entry: str, target: Target) -> Code:
+    """The machine code of a module, from this process, the disk cache or the compiler, whichever has it first.
 
-def compile_text(text: str, target: Target) -> Code:
-    """The machine code of a module, from this process, the disk cache or the compiler, whichever has it first."""
+    Args:
+        text: the module as LLVM IR.
+        entry: the name of the function in it that will be called.
+        target: the processor to compile for.
+    """
     version = ".".join(map(str, binding.llvm_version_info))
     processor = (target.triple, target.cpu, target.features, repr(CODE_GENERATION))
-    key = cache.digest(text, *processor, version, llvmlite.__version__)
+    key = cache.digest(text, entry, *processor, version, llvmlite.__version__)
     with _LOCK:
         code = _LOADED.get(key)
         if code is None:
@@ -55,7 +70,8 @@ def compile_text(text: str, target: Target) -> Code:
             compiled = stored if stored is not None else _object_code(text, target)
             if stored is None:
                 cache.store(key, compiled)
-            code = _LOADED[key] = Code(_load(compiled), stored is not None)
+            engine = _load(compiled)
+            code = _LOADED[key] = Code(engine.get_function_address(entry), engine, stored is not None)
         return code
 
 

@@ -83,17 +83,17 @@ class Native(Executable):
     def _one_entry(self) -> _Entry:
         if self._one is None:
             renderer = Renderer(self.program, self.dtype, 1, self.target.fused)
-            code = compile_text(renderer.text + one_state_entry(renderer), self.target)
+            code = compile_text(renderer.text + one_state_entry(renderer), "one", self.target)
             size = sum(b.size for b in self.program.scratch) * self.dtype.itemsize
-            self._one = _Entry(code, renderer.tables, size, partial(_builtin, code.address("one"), self.dtype))
+            self._one = _Entry(code, renderer.tables, size, partial(_builtin, code.address, self.dtype))
         return self._one
 
     def _batch_entry(self) -> _Entry:
         if self._batch is None:
             renderer = Renderer(self.program, self.dtype, self.lanes, self.target.fused)
-            code = compile_text(renderer.text + batch_entry(renderer), self.target)
+            code = compile_text(renderer.text + batch_entry(renderer), "batch", self.target)
             size = sum(b.size for b in self.program.buffers) * self.lanes * self.dtype.itemsize
-            self._batch = _Entry(code, renderer.tables, size, partial(_c_function, code.address("batch")))
+            self._batch = _Entry(code, renderer.tables, size, partial(_c_function, code.address))
         return self._batch
 
 
