@@ -27,6 +27,8 @@ class Body:
         inertia: 3 × 3, rotational inertia about the centre of mass, in the axes of the body's frame, kg m².
         frames: named frames on the body: transforms from the body's frame to theirs.
         contacts: named contact points, each 3 in the body's frame, m.
+        ideal: whether the inertia may be one that no real body has, as in planar models or for a rotor of which only
+            the inertia about its axis counts; it still must not be negative.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Body:
     inertia: Any = field(default_factory=lambda: np.zeros((3, 3)))
     frames: dict[str, Transform] = field(default_factory=dict)
     contacts: dict[str, Any] = field(default_factory=dict)
+    ideal: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -44,7 +47,7 @@ class Body:
             raise ModelError(f"body {self.name!r}: its centre must be three finite numbers, got {self.centre!r}")
         if inertia.shape != (3, 3) or not np.isfinite(inertia).all():
             raise ModelError(f"body {self.name!r}: its inertia must be a finite 3 × 3 matrix, got {self.inertia!r}")
-        check_inertia(self.name, float(self.mass), inertia)
+        check_inertia(self.name, float(self.mass), inertia, self.ideal)
         points = {name: np.array(point, dtype=float) for name, point in self.contacts.items()}
         for name, point in points.items():
             if point.shape != (3,) or not np.isfinite(point).all():
@@ -66,11 +69,12 @@ class Body:
         return RigidInertia.from_centre(self.mass, self.centre, self.inertia)
 
 
-def check_inertia(name: str, mass: float, inertia: np.ndarray) -> None:
+def check_inertia(name: str, mass: float, inertia: np.ndarray, ideal: bool = False) -> None:
     """Refuses what no distribution of mass can have.
 
     Principal moments about the centre of mass are not negative, and none is larger than the sum of the other two,
-    because each is the sum of two of the three integrals of x², y² and z² over the mass. Without mass there is none.
+    because each is the sum of two of the three integrals of x², y² and z² over the mass. Without mass there is none. Of
+    an ideal inertia only the first is asked.
 
     Raises:
         ModelError: naming the body, what is wrong, and by how much.
@@ -84,10 +88,15 @@ def check_inertia(name: str, mass: float, inertia: np.ndarray) -> None:
     told = ", ".join(f"{moment:.6g}" for moment in moments)
     if moments[0] < -_ROUNDING * scale:
         raise ModelError(f"body {name!r}: its principal moments are {told} kg m²; none can be negative")
+    if ideal:
+        return
     if moments[2] - moments[0] - moments[1] > _ROUNDING * scale:
         raise ModelError(
             f"body {name!r}: its principal moments are {told} kg m²; the largest exceeds the sum of the other two, "
-            "which no body can have: is the inertia given about the centre of mass, in the axes of the body's frame?"
+            "which no body can have: is the inertia given about the centre of mass, in the axes of the body's frame? "
+            "If it is meant so, say ideal=True"
         )
     if mass == 0.0 and scale > 0.0:
-        raise ModelError(f"body {name!r}: it has an inertia (moments {told} kg m²) but no mass")
+        raise ModelError(
+            f"body {name!r}: it has an inertia (moments {told} kg m²) but no mass; if it is meant so, say ideal=True"
+        )

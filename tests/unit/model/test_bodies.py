@@ -59,6 +59,13 @@ def test_what_a_body_cannot_be(arguments, message: str) -> None:
         Body(*arguments)
 
 
+def test_ideal_bodies_may_be_what_no_real_one_is() -> None:
+    Body("planar link", 1.0, (0.5, 0, 0), np.diag([0.0, 0.0, 1.0]), ideal=True)
+    Body("rotor", inertia=np.diag([0.0, 0.0, 1e-4]), ideal=True)
+    with pytest.raises(ModelError, match="none can be negative"):
+        Body("impossible", 1.0, inertia=np.diag([0.0, -1.0, 1.0]), ideal=True)
+
+
 def test_a_body_is_frozen() -> None:
     body = Body("box", 2.0, (0, 0, 0), BOX)
     with pytest.raises(ValueError, match="read-only"):

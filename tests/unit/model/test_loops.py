@@ -1,0 +1,130 @@
+"""Loop joints and couplings: closed where they should be, and free where they should be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coupler.graph import jacobian, second_directional
+from coupler.mechanisms import gear
+from coupler.model import (
+    Continuous,
+    Cylindrical,
+    Fixed,
+    Free,
+    Helical,
+    Joint,
+    ModelError,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+)
+from coupler.model.loops import Coupling, LoopJoint, Rod, residual_of
+from coupler.rotation import about_axis, exp_motion, matrix_from_quaternion
+from coupler.spatial import Transform
+
+SLANTED = (0.3, -0.5, 0.7)
+KINDS: dict[str, Joint] = {
+    "weld": Fixed(),
+    "revolute": Revolute(),
+    "revolute slanted": Revolute(axis=SLANTED),
+    "continuous": Continuous(axis=(1, 0, 0)),
+    "prismatic": Prismatic(axis=SLANTED),
+    "helical": Helical(axis=SLANTED, pitch=0.13),
+    "cylindrical": Cylindrical(axis=SLANTED),
+    "universal": Universal(),
+    "universal slanted": Universal(first=SLANTED, second=(0.9, 0.1, -0.2)),
+    "planar": Planar(normal=SLANTED),
+    "ball": Spherical(),
+    "free": Free(),
+}
+
+
+def displaced(X: Transform, twist: Any) -> Transform:
+    """X with the successor moved by a twist in its own frame."""
+    turn, shift = exp_motion(twist)
+    return Transform(matrix_from_quaternion(turn).T, shift) @ X
+
+
+def random_transform(rng: np.random.Generator) -> Transform:
+    axis = rng.normal(size=3)
+    return Transform(about_axis(axis / np.linalg.norm(axis), rng.uniform(-3, 3)), rng.normal(size=3))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", KINDS)
+def test_a_loop_joint_takes_away_what_its_joint_does_not_allow(name: str, seed: int) -> None:
+    """It is closed along the joint's motion; its Jacobian K has one row a constraint, full rank, and K S = 0."""
+    kind = KINDS[name]
+    q = kind.random(np.random.default_rng(seed))
+    X = kind.transform(q)
+    rows = np.asarray(residual_of(kind, X), float)
+    assert rows.shape == (6 - kind.nv,)
+    np.testing.assert_allclose(rows, 0.0, rtol=0, atol=1e-14)
+    K = jacobian(lambda twist: residual_of(kind, displaced(X, twist)), np.zeros(6)).reshape(6 - kind.nv, 6)
+    assert np.linalg.matrix_rank(K, tol=1e-6) == 6 - kind.nv
+    np.testing.assert_allclose(K @ np.asarray(kind.subspace(q), float), 0.0, rtol=0, atol=1e-13)
+
+
+def test_a_rod_keeps_a_distance_and_nothing_else() -> None:
+    X = Transform(about_axis(np.array([0, 0, 1.0]), 0.4), np.array([0.3, 0.0, 0.4]))
+    np.testing.assert_allclose(residual_of(Rod(0.5), X), [0.0], atol=1e-16)
+    np.testing.assert_allclose(residual_of(Rod(0.4), X), [(0.25 - 0.16) / 0.8])  # of first order: the excess length
+    K = jacobian(lambda twist: residual_of(Rod(0.5), displaced(X, twist)), np.zeros(6))
+    np.testing.assert_allclose(K[0, :3], 0.0, atol=1e-16)
+    assert np.linalg.norm(K[0, 3:]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_frames_of_a_loop_joint_are_where_it_says(name: str) -> None:
+    """X between the bodies is such that the held frames are a joint position apart."""
+    rng = np.random.default_rng(7)
+    kind = KINDS[name]
+    first, second = random_transform(rng), random_transform(rng)
+    loop = LoopJoint("closure", kind, "a", "b", first, second)
+    X = second.inverse() @ kind.transform(kind.random(rng)) @ first
+    np.testing.assert_allclose(np.asarray(loop.residual(X), float), 0.0, rtol=0, atol=1e-13)
+
+
+def test_a_coupling_by_its_solution_or_by_its_residual() -> None:
+    solved = Coupling("gears", ("link", "rotor"), ("link",), gear(6.0))
+    np.testing.assert_allclose(solved.residual(np.array([0.5, 3.0])), [0.0])
+    np.testing.assert_allclose(solved.residual(np.array([0.5, 3.5])), [0.5])
+    implicit = Coupling("gears", ("link", "rotor"), (), lambda q: q[1] - 6.0 * q[0])
+    np.testing.assert_allclose(implicit.residual(np.array([0.5, 3.5])), [0.5])
+    assert solved.solved and not implicit.solved
+
+
+def test_a_users_own_function_is_differentiated() -> None:
+    """K G = 0 and K g = k for γ and the φ that it solves. [001, §II-B]"""
+
+    def solution(y: Any) -> Any:
+        return np.array([y[0], np.sin(y[0]) * y[1], y[1]])
+
+    coupling = Coupling("cam", ("a", "b", "c"), ("a", "c"), solution)
+    y, yd = np.array([0.4, -0.7]), np.array([1.3, 0.6])
+    q, G, g = solution(y), jacobian(solution, y), second_directional(solution, y, yd)
+    K = jacobian(coupling.residual, q)
+    k = -second_directional(coupling.residual, q, G @ yd)
+    np.testing.assert_allclose(K @ G, 0.0, atol=1e-15)
+    np.testing.assert_allclose(K @ g, k, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Rod(0.0), "rod: its length must be finite and positive, got 0.0 m"),
+        (lambda: Rod(np.nan), "rod: its length must be finite"),
+        (lambda: Coupling("c", ("a", "a"), (), gear(1.0)), "coupling 'c': a joint is named twice in a, a"),
+        (lambda: Coupling("c", ("a", "b"), ("d",), gear(1.0)), "independent joint 'd' is not among its joints"),
+        (lambda: Coupling("c", ("a",), (), gear(1.0)), "must relate two joints or more"),
+        (lambda: Coupling("c", ("a", "b"), ("a", "b"), gear(1.0)), "and leave one dependent"),
+    ],
+)
+def test_what_a_loop_cannot_be(make, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        make()
