@@ -1,4 +1,4 @@
-"""Clusters: any connectivity graph made a tree (seed 001, §IV).
+"""Clusters: any connectivity graph made a tree [001, §IV].
 
 Bodies are numbered from 1, with 0 for the ground, and hang on parents by tree joints: body i on parent[i] by joint i.
 A constraint couples several tree joints: a loop joint couples those on the way from one of its bodies to the other, a

@@ -1,4 +1,4 @@
-"""Spatial vector algebra for clusters of bodies (Chignoli et al., seed 001, §V).
+"""Spatial vector algebra for clusters of bodies [001, §V].
 
 A cluster's motion, force or momentum is that of its bodies, one below the other (`stack`); its inertia and its joints'
 subspaces stand on a block diagonal (`block`). Two kinds of transforms act on them. A `ClusterTransform` leads from the

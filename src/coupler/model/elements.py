@@ -1,0 +1,105 @@
+"""Springs and dampers between points of two bodies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.model.errors import ModelError
+from coupler.spatial import Transform, cross
+
+__all__ = ["PointElement"]
+
+Array = Any  # an ndarray of floats, or of nodes
+
+
+@dataclass(frozen=True, eq=False)
+class PointElement:
+    """A massless spring, damper, or both in parallel, stretched between a point of one body and one of another.
+
+    It pulls its ends together with the tension T = k (L − L₀) + T₀ + c L̇, where L is the distance of the points.
+    [004, eq. 35, whose force is positive when it pushes: T₀, the tension wound into an extension spring, is its −F₀]
+
+    Attributes:
+        name: unique in its robot.
+        first, second: names of the two bodies; "ground" is one.
+        first_point, second_point: 3 each, where it is attached, in each body's frame, m.
+        stiffness: k, N/m.
+        free_length: L₀, m.
+        pretension: T₀, N.
+        damping: c, N s/m.
+    """
+
+    name: str
+    first: str
+    second: str
+    first_point: Any
+    second_point: Any
+    stiffness: float = 0.0
+    free_length: float = 0.0
+    pretension: float = 0.0
+    damping: float = 0.0
+
+    def __post_init__(self) -> None:
+        for end in ("first_point", "second_point"):
+            point = np.array(getattr(self, end), dtype=float)
+            if point.shape != (3,) or not np.isfinite(point).all():
+                raise ModelError(f"element {self.name!r}: its {end} must be three finite numbers, got {point!r}")
+            point.setflags(write=False)
+            object.__setattr__(self, end, point)
+        for quantity in ("stiffness", "free_length", "damping"):
+            value = getattr(self, quantity)
+            if not np.isfinite(value) or value < 0.0:
+                raise ModelError(
+                    f"element {self.name!r}: its {quantity} must be finite and not negative, got {value!r}"
+                )
+        if not np.isfinite(self.pretension):
+            raise ModelError(f"element {self.name!r}: its pretension must be finite, got {self.pretension!r}")
+        if not (self.stiffness or self.pretension or self.damping):
+            raise ModelError(f"element {self.name!r}: it has neither stiffness nor pretension nor damping")
+        if self.first == self.second:
+            raise ModelError(f"element {self.name!r}: both its ends are on body {self.first!r}")
+
+    def length(self, first: Transform, second: Transform) -> Any:
+        """L, m, for the transforms from the world to the two bodies."""
+        gap = _place(second, self.second_point) - _place(first, self.first_point)
+        return np.sqrt(gap @ gap)
+
+    def energy(self, first: Transform, second: Transform) -> Any:
+        """½ k (L − L₀)² + T₀ L, J: what the spring gives back."""
+        L = self.length(first, second)
+        return 0.5 * self.stiffness * (L - self.free_length) ** 2 + self.pretension * L
+
+    def forces(self, first: Transform, first_motion: Array, second: Transform, second_motion: Array) -> Array:
+        """The force on the first body; that on the second is its negative.
+
+        Args:
+            first, second: transforms from the world to each body.
+            first_motion, second_motion: spatial velocities of the bodies, each in its own frame.
+
+        Returns:
+            A spatial force, 6, about the world's origin in the world's axes.
+        """
+        p1, p2 = _place(first, self.first_point), _place(second, self.second_point)
+        gap = p2 - p1
+        pull: Any = self.stiffness * gap
+        if self.free_length or self.pretension or self.damping:  # else the points may meet: no direction is needed
+            along = gap / np.sqrt(gap @ gap)
+            pull = pull + (self.pretension - self.stiffness * self.free_length) * along
+            if self.damping:
+                v1 = _velocity(first, first_motion, self.first_point)
+                v2 = _velocity(second, second_motion, self.second_point)
+                pull = pull + self.damping * (along @ (v2 - v1)) * along
+        return np.concatenate([cross(p1, pull), pull])
+
+
+def _place(X: Transform, point: np.ndarray) -> Array:
+    """A point of a body in the world."""
+    return X.r + X.E.T @ point
+
+
+def _velocity(X: Transform, motion: Array, point: np.ndarray) -> Array:
+    """The velocity of a point of a body, in the world's axes."""
+    return X.E.T @ (motion[3:] + cross(motion[:3], point))

@@ -1,0 +1,97 @@
+"""Springs and dampers: forces from energy, and energy from forces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coupler.graph import jacobian, jvp
+from coupler.model import ModelError
+from coupler.model.elements import PointElement
+from coupler.rotation import about_axis, exp_motion, matrix_from_quaternion
+from coupler.spatial import Transform
+
+RNG = np.random.default_rng(4)
+
+
+def random_transform() -> Transform:
+    axis = RNG.normal(size=3)
+    return Transform(about_axis(axis / np.linalg.norm(axis), RNG.uniform(-3, 3)), RNG.normal(size=3))
+
+
+def moved(X: Transform, twist: Any) -> Transform:
+    """The body after a twist in its own frame."""
+    turn, shift = exp_motion(twist)
+    return Transform(matrix_from_quaternion(turn).T, shift) @ X
+
+
+def element(**properties: float) -> PointElement:
+    return PointElement("spring", "a", "b", (0.1, 0.2, -0.3), (0.4, -0.1, 0.2), **properties)
+
+
+A, B = random_transform(), random_transform()
+VA, VB = RNG.normal(size=(2, 6))
+SPRINGS = {
+    "with a free length": element(stiffness=30.0, free_length=0.4),
+    "wound with pretension": element(stiffness=30.0, free_length=0.4, pretension=5.0),
+    "of no free length": element(stiffness=30.0),
+    "of constant force": element(pretension=5.0),
+}
+
+
+@pytest.mark.parametrize("name", SPRINGS)
+def test_a_springs_force_is_the_slope_of_its_energy(name: str) -> None:
+    spring = SPRINGS[name]
+    world = spring.forces(A, np.zeros(6), B, np.zeros(6))
+    first = -jacobian(lambda twist: spring.energy(moved(A, twist), B), np.zeros(6))
+    second = -jacobian(lambda twist: spring.energy(A, moved(B, twist)), np.zeros(6))
+    np.testing.assert_allclose(A.inverse_force(world), first, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(B.inverse_force(-world), second, rtol=0, atol=1e-12)
+
+
+def test_power_is_the_loss_of_energy_and_what_the_damper_takes() -> None:
+    both = element(stiffness=30.0, free_length=0.4, damping=2.0)
+    force = both.forces(A, VA, B, VB)
+    power = A.inverse_force(force) @ VA - B.inverse_force(force) @ VB
+    stored = jvp(lambda t: both.energy(moved(A, VA * t), moved(B, VB * t)), 0.0, 1.0)
+    rate = jvp(lambda t: both.length(moved(A, VA * t), moved(B, VB * t)), 0.0, 1.0)
+    assert power == pytest.approx(float(-stored - 2.0 * rate**2), abs=1e-12)
+
+
+def test_the_tension_is_that_of_the_equation() -> None:
+    """T = k (L − L₀) + T₀, along the line between the points. [004, eq. 35]"""
+    spring = PointElement("s", "a", "b", (0, 0, 0), (0, 0, 0), stiffness=100.0, free_length=0.3, pretension=2.0)
+    far = Transform.translation(np.array([0.5, 0.0, 0.0]))
+    np.testing.assert_allclose(
+        spring.forces(Transform.identity(), np.zeros(6), far, np.zeros(6)), [0, 0, 0, 22.0, 0, 0], rtol=1e-14
+    )
+
+
+def test_a_spring_of_no_length_may_be_closed() -> None:
+    spring = PointElement("s", "a", "b", (0, 0, 0), (0, 0, 0), stiffness=100.0)
+    same = Transform.identity()
+    np.testing.assert_array_equal(spring.forces(same, np.zeros(6), same, np.zeros(6)), np.zeros(6))
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"stiffness": -1.0}, "element 'spring': its stiffness must be finite and not negative"),
+        ({"damping": np.nan}, "its damping must be finite"),
+        ({"stiffness": 1.0, "free_length": -0.1}, "its free_length must be finite and not negative"),
+        ({"pretension": np.inf}, "its pretension must be finite"),
+        ({}, "it has neither stiffness nor pretension nor damping"),
+    ],
+)
+def test_what_an_element_cannot_be(properties: dict[str, float], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        element(**properties)
+
+
+def test_an_element_joins_two_bodies_at_points() -> None:
+    with pytest.raises(ModelError, match="both its ends are on body 'a'"):
+        PointElement("s", "a", "a", (0, 0, 0), (0, 0, 1), stiffness=1.0)
+    with pytest.raises(ModelError, match="its second_point must be three finite numbers"):
+        PointElement("s", "a", "b", (0, 0, 0), (0, 1), stiffness=1.0)
