@@ -1,10 +1,14 @@
 """Writes programs down, step by step.
 
-b = Builder("chain")
-q, qdd = b.input("q", n), b.output("qdd", n)
-links = b.records("link", n + 1, IA=symmetric(6), pA=6)
-b.loop(backward, link=links[1:], parent=links[parents], backwards=True)
-program = b.build()
+For example, with kernels as in kernel.py:
+
+    b = Builder("chain")
+    q, qdd = b.input("q", n), b.output("qdd", n)
+    links = b.records("link", n + 1, IA=symmetric(6), pA=6)
+    b.loop(backward, link=links[1:], parent=links[parents], backwards=True)
+    program = b.build()
+
+A kernel's parameter gets a window: rows of records, or single fields of buffers, joined by `|`.
 """
 
 from __future__ import annotations
