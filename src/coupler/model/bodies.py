@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from coupler.model.errors import ModelError
+from coupler.model.numbers import numbers
 from coupler.spatial import RigidInertia, Transform
 
 __all__ = ["Body"]
@@ -35,29 +38,28 @@ class Body:
     mass: float = 0.0
     centre: Any = (0.0, 0.0, 0.0)
     inertia: Any = field(default_factory=lambda: np.zeros((3, 3)))
-    frames: dict[str, Transform] = field(default_factory=dict)
-    contacts: dict[str, Any] = field(default_factory=dict)
+    frames: Mapping[str, Transform] = field(default_factory=dict)
+    contacts: Mapping[str, Any] = field(default_factory=dict)
     ideal: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise ModelError(f"a body needs a name, got {self.name!r}")
-        centre, inertia = np.array(self.centre, dtype=float), np.array(self.inertia, dtype=float)
-        if centre.shape != (3,) or not np.isfinite(centre).all():
-            raise ModelError(f"body {self.name!r}: its centre must be three finite numbers, got {self.centre!r}")
-        if inertia.shape != (3, 3) or not np.isfinite(inertia).all():
-            raise ModelError(f"body {self.name!r}: its inertia must be a finite 3 × 3 matrix, got {self.inertia!r}")
-        check_inertia(self.name, float(self.mass), inertia, self.ideal)
-        points = {name: np.array(point, dtype=float) for name, point in self.contacts.items()}
-        for name, point in points.items():
-            if point.shape != (3,) or not np.isfinite(point).all():
-                raise ModelError(f"body {self.name!r}: contact point {name!r} must be three finite numbers")
-        for array in (centre, inertia, *points.values()):
-            array.setflags(write=False)
-        object.__setattr__(self, "mass", float(self.mass))
+        what = f"body {self.name!r}: its"
+        mass = float(numbers(f"{what} mass", self.mass, (), least=0.0))
+        centre, inertia = numbers(f"{what} centre", self.centre, (3,)), numbers(f"{what} inertia", self.inertia, (3, 3))
+        check_inertia(self.name, mass, inertia, self.ideal)
+        inertia = (inertia + inertia.T) / 2  # equal up to rounding, and from here on exactly
+        inertia.setflags(write=False)
+        for name, frame in self.frames.items():
+            if not isinstance(frame, Transform):
+                raise ModelError(f"{what} frame {name!r} must be a Transform, got {type(frame).__name__}")
+        points = {name: numbers(f"{what} contact point {name!r}", p, (3,)) for name, p in self.contacts.items()}
+        object.__setattr__(self, "mass", mass)
         object.__setattr__(self, "centre", centre)
         object.__setattr__(self, "inertia", inertia)
-        object.__setattr__(self, "contacts", points)
+        object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
+        object.__setattr__(self, "contacts", MappingProxyType(points))
 
     @property
     def massless(self) -> bool:
@@ -79,8 +81,6 @@ def check_inertia(name: str, mass: float, inertia: np.ndarray, ideal: bool = Fal
     Raises:
         ModelError: naming the body, what is wrong, and by how much.
     """
-    if not np.isfinite(mass) or mass < 0.0:
-        raise ModelError(f"body {name!r}: its mass must be finite and not negative, got {mass!r} kg")
     scale = np.abs(inertia).max()
     if np.abs(inertia - inertia.T).max() > _ROUNDING * scale:
         raise ModelError(f"body {name!r}: its inertia is not symmetric:\n{inertia}")

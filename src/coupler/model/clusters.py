@@ -48,8 +48,12 @@ class ClusterTree:
 
 def support(parent: Sequence[int], body: int) -> list[int]:
     """κ: the bodies whose joints carry a body, itself first, the ground left out. [001, §II-A]"""
-    bodies = []
+    bodies: list[int] = []
     while body:
+        if not 0 <= body < len(parent):
+            raise ModelError(f"there is no body {body}; there are 0 to {len(parent) - 1}")
+        if len(bodies) == len(parent):
+            raise ModelError(f"body {bodies[0]} does not hang on the ground: its parents lead round in a circle")
         bodies.append(body)
         body = parent[body]
     return bodies
@@ -70,17 +74,27 @@ def find_clusters(parent: Sequence[int], constraints: Iterable[Iterable[int]]) -
     For loop joints alone the answer is unique: two ways that share a joint make one cluster, and every cluster hangs on
     one body. A gear between joints on different branches may leave a cluster that hangs on several others. What lies
     between two bodies of a cluster then belongs to it, too. Beyond that there is a choice, to join two of the others or
-    to take one of them in, which is searched for the most clusters, and among those for the smallest ones.
+    to take one of them in, which is searched for the most clusters, and among those for the smallest ones. Where gears
+    tie so many branches together that the search would take too long, a rule of thumb gives a tree that is good, if
+    not always the finest.
     """
     outwards = _outwards(parent)
-    groups = _Groups(len(parent))
-    for joints in constraints:
-        first, *others = sorted(joints) or [0]
-        for joint in (first, *others):
-            if not 0 <= joint < len(parent):
+    groups, parts = _Groups(len(parent)), _Groups(len(parent))
+    for joints in map(sorted, constraints):
+        for joint in joints:
+            if not 0 < joint < len(parent):
                 raise ModelError(f"a constraint names joint {joint}; there are 1 to {len(parent) - 1}")
-            groups.join(first, joint)
-    groups = _without_clashes(parent, outwards, groups)
+            groups.join(joints[0], joint)
+            parts.join(joints[0], joint)
+    # Branches of the ground that no constraint links do not concern each other: each part is searched on its own.
+    for body in outwards:
+        if parent[body]:
+            parts.join(body, parent[body])
+    members: dict[int, list[int]] = {}
+    for body in outwards:
+        members.setdefault(parts.of(body), []).append(body)
+    for part in members.values():
+        groups = _without_clashes(parent, part, groups)
     return _numbered(parent, outwards, groups)
 
 
@@ -169,12 +183,17 @@ def _clashes(parent: Sequence[int], outwards: Sequence[int], groups: _Groups) ->
 
 def _fill(parent: Sequence[int], outwards: Sequence[int], groups: _Groups, group: int) -> bool:
     """Joins to a group what lies between two of its bodies, one of which carries the other; whether there was any."""
-    between: list[int] = []
+    name = groups.of(group)
+    own = {body for body in outwards if groups.of(body) == name}
+    below: set[int] = set()  # what a body of the group carries
     for body in outwards:
-        if groups.of(body) == groups.of(group):
-            way = support(parent, body)
-            last = max(i for i, b in enumerate(way) if groups.of(b) == groups.of(group))
-            between += [b for b in way[:last] if groups.of(b) != groups.of(group)]
+        if parent[body] in own or parent[body] in below:
+            below.add(body)
+    above: set[int] = set()  # what carries a body of the group
+    for body in reversed(outwards):
+        if body in own or body in above:
+            above.add(parent[body])
+    between = (below & above) - own
     for body in between:
         groups.join(group, body)
     return bool(between)

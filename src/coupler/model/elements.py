@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from coupler.model.errors import ModelError
+from coupler.model.numbers import numbers
 from coupler.spatial import Transform, cross
 
 __all__ = ["PointElement"]
@@ -44,19 +45,10 @@ class PointElement:
 
     def __post_init__(self) -> None:
         for end in ("first_point", "second_point"):
-            point = np.array(getattr(self, end), dtype=float)
-            if point.shape != (3,) or not np.isfinite(point).all():
-                raise ModelError(f"element {self.name!r}: its {end} must be three finite numbers, got {point!r}")
-            point.setflags(write=False)
-            object.__setattr__(self, end, point)
-        for quantity in ("stiffness", "free_length", "damping"):
-            value = getattr(self, quantity)
-            if not np.isfinite(value) or value < 0.0:
-                raise ModelError(
-                    f"element {self.name!r}: its {quantity} must be finite and not negative, got {value!r}"
-                )
-        if not np.isfinite(self.pretension):
-            raise ModelError(f"element {self.name!r}: its pretension must be finite, got {self.pretension!r}")
+            object.__setattr__(self, end, numbers(f"element {self.name!r}: its {end}", getattr(self, end), (3,)))
+        for quantity, least in (("stiffness", 0.0), ("free_length", 0.0), ("damping", 0.0), ("pretension", -np.inf)):
+            value = numbers(f"element {self.name!r}: its {quantity}", getattr(self, quantity), (), least=least)
+            object.__setattr__(self, quantity, float(value))
         if not (self.stiffness or self.pretension or self.damping):
             raise ModelError(f"element {self.name!r}: it has neither stiffness nor pretension nor damping")
         if self.first == self.second:
@@ -69,11 +61,16 @@ class PointElement:
 
     def energy(self, first: Transform, second: Transform) -> Any:
         """½ k (L − L₀)² + T₀ L, J: what the spring gives back."""
+        if not (self.free_length or self.pretension):  # smooth, even where the points meet
+            gap = _place(second, self.second_point) - _place(first, self.first_point)
+            return 0.5 * self.stiffness * (gap @ gap)
         L = self.length(first, second)
         return 0.5 * self.stiffness * (L - self.free_length) ** 2 + self.pretension * L
 
-    def forces(self, first: Transform, first_motion: Array, second: Transform, second_motion: Array) -> Array:
+    def force(self, first: Transform, first_motion: Array, second: Transform, second_motion: Array) -> Array:
         """The force on the first body; that on the second is its negative.
+
+        Where the two points meet, a tension has no direction: there only what is proportional to the gap is left, zero.
 
         Args:
             first, second: transforms from the world to each body.
@@ -85,8 +82,9 @@ class PointElement:
         p1, p2 = _place(first, self.first_point), _place(second, self.second_point)
         gap = p2 - p1
         pull: Any = self.stiffness * gap
-        if self.free_length or self.pretension or self.damping:  # else the points may meet: no direction is needed
-            along = gap / np.sqrt(gap @ gap)
+        if self.free_length or self.pretension or self.damping:
+            square = gap @ gap
+            along = np.where(square > 0.0, gap / np.sqrt(np.where(square > 0.0, square, 1.0)), 0.0)
             pull = pull + (self.pretension - self.stiffness * self.free_length) * along
             if self.damping:
                 v1 = _velocity(first, first_motion, self.first_point)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from coupler.model.errors import ModelError
+from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
 __all__ = ["Joint"]
@@ -45,37 +46,27 @@ class Joint(ABC):
 
     def __post_init__(self) -> None:
         for name in ("stiffness", "damping", "friction", "armature"):
-            self._spread(name, finite=True, least=0.0)
+            self._take(name, self.nv, finite=True, least=0.0)
         for name in ("velocity_limit", "effort_limit"):
-            self._spread(name, finite=False, least=0.0)
+            self._take(name, self.nv, finite=False, least=0.0)
         for name in ("lower", "upper"):
-            self._spread(name, finite=False, least=-np.inf)
-        if (self.lower > self.upper).any():
-            raise ModelError(f"{self.kind} joint: its lower limit {self.lower} lies above its upper limit {self.upper}")
+            self._take(name, self.nv, finite=False)
+        if (self.lower > self.upper).any() or (self.lower == np.inf).any() or (self.upper == -np.inf).any():
+            raise ModelError(f"{self.kind} joint: nothing lies between its limits {self.lower} and {self.upper}")
         if self.nq != self.nv and np.isfinite([self.lower, self.upper]).any():
             raise ModelError(f"{self.kind} joint: limits of its position have no meaning for an orientation")
-        rest = self.neutral() if self.rest is None else np.atleast_1d(np.asarray(self.rest, dtype=float))
-        if rest.shape != (self.nq,) or not np.isfinite(rest).all():
-            raise ModelError(
-                f"{self.kind} joint: its rest position must be {self.nq} finite numbers, got {self.rest!r}"
-            )
-        with np.errstate(invalid="ignore"):
-            rest = self.normalize(rest)
-        if not np.isfinite(rest).all():
-            raise ModelError(f"{self.kind} joint: its rest position has a quaternion of no length, got {self.rest!r}")
+        object.__setattr__(self, "rest", self.neutral() if self.rest is None else np.atleast_1d(self.rest))
+        self._take("rest", self.nq)
+        with np.errstate(invalid="ignore", over="ignore"):
+            rest = self.normalize(self.rest)
+        if not np.isfinite(rest).all() or (self.nq != self.nv and not rest[-4:].any()):
+            raise ModelError(f"{self.kind} joint: its rest position {self.rest} has no quaternion of finite length")
+        rest.setflags(write=False)
         object.__setattr__(self, "rest", rest)
 
-    def _spread(self, name: str, *, finite: bool, least: float) -> None:
+    def _take(self, name: str, size: int, *, finite: bool = True, least: float = -np.inf) -> None:
         given = getattr(self, name)
-        try:
-            value = np.broadcast_to(np.asarray(given, dtype=float), (self.nv,)).copy()
-        except (TypeError, ValueError):
-            raise ModelError(
-                f"{self.kind} joint: {name} must be a number or {self.nv} of them, got {given!r}"
-            ) from None
-        if np.isnan(value).any() or (value < least).any() or (finite and np.isinf(value).any()):
-            wanted = "finite and not negative" if finite else "a number" if least < 0 else "not negative"
-            raise ModelError(f"{self.kind} joint: {name} must be {wanted}, got {given!r}")
+        value = numbers(f"{self.kind} joint: {name}", given, (size,), finite=finite, least=least, spread=name != "rest")
         object.__setattr__(self, name, value)
 
     @property

@@ -16,6 +16,7 @@ import numpy as np
 
 from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
+from coupler.model.numbers import numbers
 from coupler.rotation import (
     about_axis,
     about_x,
@@ -44,6 +45,7 @@ __all__ = [
     "Revolute",
     "Spherical",
     "Universal",
+    "plane_across",
 ]
 
 Array = Any  # an ndarray of floats, or of nodes
@@ -52,19 +54,29 @@ _Z = (0.0, 0.0, 1.0)
 
 
 def _unit(kind: str, axis: Any) -> np.ndarray:
-    value = np.asarray(axis, dtype=float)
-    length = np.linalg.norm(value)
-    if value.shape != (3,) or not np.isfinite(length) or length == 0.0:
-        raise ModelError(f"{kind} joint: its axis must be three numbers that are not all zero, got {axis!r}")
-    return value / length if length != 1.0 else value
+    value = numbers(f"{kind} joint: its axis", axis, (3,))
+    largest = np.abs(value).max()
+    if largest == 0.0:
+        raise ModelError(f"{kind} joint: its axis must not be zero")
+    value = value / largest  # first, so that squares neither vanish nor overflow
+    value = value / np.linalg.norm(value)
+    value.setflags(write=False)
+    return value
+
+
+def plane_across(normal: np.ndarray) -> np.ndarray:
+    """2 × 3: two directions that make a right-handed frame with the normal; x and y for z, and so on in turn."""
+    x = np.roll(np.eye(3)[np.argmax(np.abs(normal))], 1)
+    x = x - (x @ normal) * normal
+    x = x / np.linalg.norm(x)
+    return np.stack([x, np.cross(normal, x)])
 
 
 def _turn(axis: np.ndarray, angle: Any) -> Array:
     """The rotation matrix about a known axis, with exact zeros and ones for the axes of coordinates."""
     for about, unit in ((about_x, (1, 0, 0)), (about_y, (0, 1, 0)), (about_z, (0, 0, 1))):
-        along = float(axis @ unit)
-        if abs(along) == 1.0:
-            return about(along * angle)
+        if np.array_equal(np.abs(axis), unit):
+            return about(float(axis @ unit) * angle)
     return about_axis(axis, angle)
 
 
@@ -145,8 +157,7 @@ class Helical(_Axial):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not np.isfinite(self.pitch):
-            raise ModelError(f"helical joint: its pitch must be finite, got {self.pitch!r}")
+        object.__setattr__(self, "pitch", float(numbers("helical joint: its pitch", self.pitch, ())))
 
     def transform(self, q: Array) -> Transform:
         return Transform(_turn(self.axis, q[0]).T, self.axis * (self.pitch * q[0]))
@@ -217,13 +228,8 @@ class Planar(Joint):
 
     @property
     def plane(self) -> np.ndarray:
-        """2 × 3: the directions x and y; with the normal they make a right-handed frame."""
-        # The axis of coordinates that comes after the one nearest to the normal: x for z, y for x, z for y.
-        n = self.normal
-        x = np.roll(np.eye(3)[np.argmax(np.abs(n))], 1)
-        x = x - (x @ n) * n
-        x = x / np.linalg.norm(x)
-        return np.stack([x, np.cross(n, x)])
+        """2 × 3: the directions x and y."""
+        return plane_across(self.normal)
 
     def transform(self, q: Array) -> Transform:
         x, y = self.plane

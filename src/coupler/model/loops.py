@@ -16,7 +16,19 @@ import numpy as np
 
 from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
-from coupler.model.joints import Cylindrical, Fixed, Free, Helical, Planar, Prismatic, Revolute, Spherical, Universal
+from coupler.model.joints import (
+    Cylindrical,
+    Fixed,
+    Free,
+    Helical,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+    plane_across,
+)
+from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
 __all__ = ["Coupling", "LoopJoint", "Rod", "residual_of"]
@@ -35,8 +47,9 @@ class Rod:
     length: float
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.length) or self.length <= 0.0:
-            raise ModelError(f"rod: its length must be finite and positive, got {self.length!r} m")
+        object.__setattr__(self, "length", float(numbers("rod: its length", self.length, (), least=0.0)))
+        if self.length == 0.0:
+            raise ModelError("rod: its length must not be zero; a ball joint holds two points together")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +70,15 @@ class LoopJoint:
     predecessor_frame: Transform
     successor_frame: Transform
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, Joint | Rod):
+            raise ModelError(f"loop joint {self.name!r}: its kind must be a joint or a Rod, got {self.kind!r}")
+        if self.predecessor == self.successor:
+            raise ModelError(f"loop joint {self.name!r}: both its ends are on body {self.predecessor!r}")
+        for frame in (self.predecessor_frame, self.successor_frame):
+            if not isinstance(frame, Transform):
+                raise ModelError(f"loop joint {self.name!r}: its frames must be Transforms, got {type(frame).__name__}")
+
     def residual(self, X: Transform) -> Array:
         """Zero when closed: see `residual_of`, for X from the predecessor's body to the successor's."""
         return residual_of(self.kind, self.successor_frame @ X @ self.predecessor_frame.inverse())
@@ -75,7 +97,7 @@ def residual_of(kind: Joint | Rod, X: Transform) -> Array:
     if isinstance(kind, Rod):
         return np.array([(r @ r - kind.length**2) / (2.0 * kind.length)])
     if isinstance(kind, Fixed):
-        return np.concatenate([r, _turn(E)])
+        return np.concatenate([r, _sine_of_turn(E)])
     if isinstance(kind, Spherical):
         return np.asarray(r)
     if isinstance(kind, Universal):
@@ -86,38 +108,33 @@ def residual_of(kind: Joint | Rod, X: Transform) -> Array:
         return np.zeros(0)
     if not isinstance(kind, Revolute | Prismatic | Helical | Cylindrical):
         raise ModelError(f"a {kind.kind} joint cannot close a loop")
-    across = np.array([side @ r for side in _sides(kind.axis)])
+    across = np.array([side @ r for side in plane_across(kind.axis)])
     if isinstance(kind, Revolute):
         return np.concatenate([r, _tilt(E, kind.axis)])
     if isinstance(kind, Prismatic):
-        return np.concatenate([across, _turn(E)])
+        return np.concatenate([across, _sine_of_turn(E)])
     if isinstance(kind, Helical):
-        b, c = _sides(kind.axis)
+        b, c = plane_across(kind.axis)
         turned = E.T @ b
         advance = kind.axis @ r - kind.pitch * np.arctan2(c @ turned, b @ turned)
         return np.concatenate([across, _tilt(E, kind.axis), np.array([advance])])
     return np.concatenate([across, _tilt(E, kind.axis)])
 
 
-def _sides(axis: np.ndarray) -> np.ndarray:
-    """Two directions that make a right-handed frame with the axis; those of coordinates where that is one."""
-    return Planar(normal=axis).plane
-
-
 def _tilt(E: Array, axis: np.ndarray) -> Array:
     """How far the successor's axis leans from the predecessor's, two rows."""
     turned = E.T @ axis
-    return np.array([side @ turned for side in _sides(axis)])
+    return np.array([side @ turned for side in plane_across(axis)])
 
 
-def _turn(E: Array) -> Array:
+def _sine_of_turn(E: Array) -> Array:
     """The axis of a rotation times the sine of its angle, three rows."""
     return 0.5 * np.array([E[1, 2] - E[2, 1], E[2, 0] - E[0, 2], E[0, 1] - E[1, 0]])
 
 
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """A relation between the positions of tree joints, either solved or not.
+    """A relation between the positions of tree joints of one freedom each, either solved or not.
 
     Attributes:
         name: unique in its robot.
@@ -132,14 +149,37 @@ class Coupling:
     function: Callable[[Array], Array]
 
     def __post_init__(self) -> None:
-        for names in (self.joints, self.independent):
+        what = f"coupling {self.name!r}"
+        for field in ("joints", "independent"):
+            names = getattr(self, field)
+            if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+                raise ModelError(f"{what}: {field} must be a list of names, got {names!r}")
             if len(set(names)) != len(names):
-                raise ModelError(f"coupling {self.name!r}: a joint is named twice in {', '.join(names)}")
+                raise ModelError(f"{what}: a joint is named twice in {', '.join(names)}")
+            object.__setattr__(self, field, tuple(names))
         unknown = [joint for joint in self.independent if joint not in self.joints]
         if unknown:
-            raise ModelError(f"coupling {self.name!r}: its independent joint {unknown[0]!r} is not among its joints")
+            raise ModelError(f"{what}: its independent joint {unknown[0]!r} is not among its joints")
         if len(self.joints) < 2 or len(self.independent) >= len(self.joints):
-            raise ModelError(f"coupling {self.name!r}: it must relate two joints or more, and leave one dependent")
+            raise ModelError(f"{what}: it must relate two joints or more, and leave one dependent")
+        if not callable(self.function):
+            raise ModelError(f"{what}: its function must be callable, got {self.function!r}")
+        if self.solved:
+            self._check_solution(what)
+
+    def _check_solution(self, what: str) -> None:
+        """γ gives as many positions as there are joints, and those of the independent ones as they are."""
+        y = 0.1 + 0.01 * np.arange(len(self.independent))
+        try:
+            with np.errstate(all="ignore"):
+                q = np.asarray(self.function(y), dtype=float)
+        except Exception as error:
+            raise ModelError(f"{what}: its function fails for {len(y)} independent positions: {error}") from error
+        if q.shape != (len(self.joints),):
+            raise ModelError(f"{what}: its function gives {q.shape} positions for {len(self.joints)} joints")
+        for joint, value in zip(self.independent, y, strict=True):
+            if abs(q[self.joints.index(joint)] - value) > 1e-12:
+                raise ModelError(f"{what}: its function changes the independent joint {joint!r}; is the order right?")
 
     @property
     def solved(self) -> bool:

@@ -37,13 +37,13 @@ def test_rounding_in_files_is_forgiven() -> None:
     ("arguments", "message"),
     [
         (("",), "a body needs a name"),
-        (("b", -1.0), "body 'b': its mass must be finite and not negative, got -1.0 kg"),
-        (("b", np.nan), "its mass must be finite"),
-        (("b", np.inf), "its mass must be finite"),
-        (("b", 1.0, (0, 0)), "its centre must be three finite numbers"),
-        (("b", 1.0, (0, 0, np.nan)), "its centre must be three finite numbers"),
-        (("b", 1.0, (0, 0, 0), np.eye(2)), "its inertia must be a finite 3 × 3 matrix"),
-        (("b", 1.0, (0, 0, 0), np.full((3, 3), np.inf)), "its inertia must be a finite"),
+        (("b", -1.0), "body 'b': its mass must be a finite number, 0 or more, got -1.0"),
+        (("b", np.nan), "its mass must be a finite number"),
+        (("b", np.inf), "its mass must be a finite number"),
+        (("b", 1.0, (0, 0)), "its centre must be 3 finite numbers"),
+        (("b", 1.0, (0, 0, np.nan)), "its centre must be 3 finite numbers"),
+        (("b", 1.0, (0, 0, 0), np.eye(2)), "its inertia must be 3 × 3 finite numbers"),
+        (("b", 1.0, (0, 0, 0), np.full((3, 3), np.inf)), "its inertia must be 3 × 3 finite"),
         (
             ("b", 1.0, (0, 0, 0), np.diag([1.0, 1.0, -0.1])),
             "moments are -0.1, 1, 1 kg m²; none can be negative",
@@ -51,7 +51,7 @@ def test_rounding_in_files_is_forgiven() -> None:
         (("b", 1.0, (0, 0, 0), np.diag([1.0, 1.0, 2.5])), "the largest exceeds the sum of the other two"),
         (("b", 1.0, (0, 0, 0), [[1, 0.5, 0], [0, 1, 0], [0, 0, 1]]), "its inertia is not symmetric"),
         (("b", 0.0, (0, 0, 0), BOX), "it has an inertia .* but no mass"),
-        (("b", 1.0, (0, 0, 0), BOX, {}, {"toe": (0, 0)}), "contact point 'toe' must be three finite numbers"),
+        (("b", 1.0, (0, 0, 0), BOX, {}, {"toe": (0, 0)}), "contact point 'toe' must be 3 finite numbers"),
     ],
 )
 def test_what_a_body_cannot_be(arguments, message: str) -> None:
@@ -64,6 +64,16 @@ def test_ideal_bodies_may_be_what_no_real_one_is() -> None:
     Body("rotor", inertia=np.diag([0.0, 0.0, 1e-4]), ideal=True)
     with pytest.raises(ModelError, match="none can be negative"):
         Body("impossible", 1.0, inertia=np.diag([0.0, -1.0, 1.0]), ideal=True)
+
+
+def test_rounded_symmetry_is_made_exact() -> None:
+    body = Body("box", 2.0, inertia=[[0.13, 1e-8, 0], [0, 0.10, 0], [0, 0, 0.05]])
+    np.testing.assert_array_equal(body.inertia, body.inertia.T)
+
+
+def test_frames_are_transforms() -> None:
+    with pytest.raises(ModelError, match="its frame 'f' must be a Transform, got str"):
+        Body("box", frames={"f": "here"})  # type: ignore[dict-item]
 
 
 def test_a_body_is_frozen() -> None:

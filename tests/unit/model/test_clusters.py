@@ -143,6 +143,7 @@ def test_a_loop_over_a_single_body_couples_nothing_more() -> None:
         ([0, 1], [], r"bodies \[1\] do not hang on the ground"),
         ([0, 5], [], "body 1 hangs on body 5, which does not exist"),
         ([0, 0], [{1, 2}], "a constraint names joint 2; there are 1 to 1"),
+        ([0, 0], [{0, 1}], "a constraint names joint 0; there are 1 to 1"),
     ],
 )
 def test_what_is_no_tree_is_refused(parent: list[int], constraints: list[set[int]], message: str) -> None:
@@ -157,6 +158,35 @@ def test_long_branches_are_zipped_together() -> None:
     tree = find_clusters(parent, [{n, 2 * n}])
     assert found(tree) == {frozenset({i, n + i}) for i in range(1, n + 1)}
     check_numbering(parent, tree)
+
+
+def test_branches_that_are_not_linked_are_searched_apart() -> None:
+    """Twenty copies of a tree whose answer needs a search: forty clusters, two each."""
+    parent, gears = [0], []
+    for _ in range(20):
+        start = len(parent) - 1
+        parent += [start + p if p else 0 for p in (0, 0, 1, 0, 4, 2)]
+        gears += [{start + 3, start + 5}, {start + 4, start + 6}]
+    assert len(find_clusters(parent, gears).clusters) == 41
+
+
+def test_gears_all_over_a_long_chain_are_quick() -> None:
+    start = time.perf_counter()
+    rng = np.random.default_rng(0)
+    gears = [set(rng.choice(np.arange(1, 2001), 2, replace=False).tolist()) for _ in range(100)]
+    find_clusters([0, *range(2000)], gears)
+    assert time.perf_counter() - start < 5.0
+
+
+@pytest.mark.parametrize(
+    ("parent", "ends", "message"),
+    [([0, 2, 1], (1, 0), "lead round in a circle"), ([0, 0], (5, 0), "no body 5"), ([0, 0], (-1, 0), "no body -1")],
+)
+def test_a_loop_between_bodies_that_do_not_hang_together(
+    parent: list[int], ends: tuple[int, int], message: str
+) -> None:
+    with pytest.raises(ModelError, match=message):
+        joints_of_loop(parent, *ends)
 
 
 def test_large_robots_are_quick() -> None:

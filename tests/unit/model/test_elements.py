@@ -44,7 +44,7 @@ SPRINGS = {
 @pytest.mark.parametrize("name", SPRINGS)
 def test_a_springs_force_is_the_slope_of_its_energy(name: str) -> None:
     spring = SPRINGS[name]
-    world = spring.forces(A, np.zeros(6), B, np.zeros(6))
+    world = spring.force(A, np.zeros(6), B, np.zeros(6))
     first = -jacobian(lambda twist: spring.energy(moved(A, twist), B), np.zeros(6))
     second = -jacobian(lambda twist: spring.energy(A, moved(B, twist)), np.zeros(6))
     np.testing.assert_allclose(A.inverse_force(world), first, rtol=0, atol=1e-12)
@@ -53,7 +53,7 @@ def test_a_springs_force_is_the_slope_of_its_energy(name: str) -> None:
 
 def test_power_is_the_loss_of_energy_and_what_the_damper_takes() -> None:
     both = element(stiffness=30.0, free_length=0.4, damping=2.0)
-    force = both.forces(A, VA, B, VB)
+    force = both.force(A, VA, B, VB)
     power = A.inverse_force(force) @ VA - B.inverse_force(force) @ VB
     stored = jvp(lambda t: both.energy(moved(A, VA * t), moved(B, VB * t)), 0.0, 1.0)
     rate = jvp(lambda t: both.length(moved(A, VA * t), moved(B, VB * t)), 0.0, 1.0)
@@ -65,23 +65,33 @@ def test_the_tension_is_that_of_the_equation() -> None:
     spring = PointElement("s", "a", "b", (0, 0, 0), (0, 0, 0), stiffness=100.0, free_length=0.3, pretension=2.0)
     far = Transform.translation(np.array([0.5, 0.0, 0.0]))
     np.testing.assert_allclose(
-        spring.forces(Transform.identity(), np.zeros(6), far, np.zeros(6)), [0, 0, 0, 22.0, 0, 0], rtol=1e-14
+        spring.force(Transform.identity(), np.zeros(6), far, np.zeros(6)), [0, 0, 0, 22.0, 0, 0], rtol=1e-14
     )
 
 
 def test_a_spring_of_no_length_may_be_closed() -> None:
     spring = PointElement("s", "a", "b", (0, 0, 0), (0, 0, 0), stiffness=100.0)
     same = Transform.identity()
-    np.testing.assert_array_equal(spring.forces(same, np.zeros(6), same, np.zeros(6)), np.zeros(6))
+    np.testing.assert_array_equal(spring.force(same, np.zeros(6), same, np.zeros(6)), np.zeros(6))
+
+
+def test_where_the_points_meet_nothing_is_undefined() -> None:
+    same = Transform.identity()
+    for properties in ({"stiffness": 1.0, "damping": 1.0}, {"damping": 1.0}, {"stiffness": 1.0, "free_length": 0.1}):
+        stretched = PointElement("s", "a", "b", (0, 0, 0), (0, 0, 0), **properties)
+        np.testing.assert_array_equal(stretched.force(same, VA, same, VB), np.zeros(6))
+    plain = PointElement("s", "a", "b", (0, 0, 0), (0, 0, 0), stiffness=2.0)
+    slope = jacobian(lambda twist: plain.energy(same, moved(same, twist)), np.zeros(6))
+    np.testing.assert_array_equal(slope, np.zeros(6))
 
 
 @pytest.mark.parametrize(
     ("properties", "message"),
     [
-        ({"stiffness": -1.0}, "element 'spring': its stiffness must be finite and not negative"),
-        ({"damping": np.nan}, "its damping must be finite"),
-        ({"stiffness": 1.0, "free_length": -0.1}, "its free_length must be finite and not negative"),
-        ({"pretension": np.inf}, "its pretension must be finite"),
+        ({"stiffness": -1.0}, "element 'spring': its stiffness must be a finite number, 0 or more"),
+        ({"damping": np.nan}, "its damping must be a finite"),
+        ({"stiffness": 1.0, "free_length": -0.1}, "its free_length must be a finite number, 0 or more"),
+        ({"pretension": np.inf}, "its pretension must be a finite"),
         ({}, "it has neither stiffness nor pretension nor damping"),
     ],
 )
@@ -93,5 +103,5 @@ def test_what_an_element_cannot_be(properties: dict[str, float], message: str) -
 def test_an_element_joins_two_bodies_at_points() -> None:
     with pytest.raises(ModelError, match="both its ends are on body 'a'"):
         PointElement("s", "a", "a", (0, 0, 0), (0, 0, 1), stiffness=1.0)
-    with pytest.raises(ModelError, match="its second_point must be three finite numbers"):
+    with pytest.raises(ModelError, match="its second_point must be 3 finite numbers"):
         PointElement("s", "a", "b", (0, 0, 0), (0, 1), stiffness=1.0)

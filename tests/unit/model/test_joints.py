@@ -142,6 +142,28 @@ def test_aligned_axes_give_exact_zeros() -> None:
     assert operations(E) == {"sin": 1, "cos": 1}
 
 
+@pytest.mark.parametrize("axis", [(1, 1e-8, 0), (1, 1.4e-8, 1e-8), (1e-9, 1, 0), (1, 2e-17, 0)])
+def test_an_axis_near_one_of_coordinates_is_not_taken_for_it(axis: tuple[float, ...]) -> None:
+    joint = Revolute(axis=axis)
+    E = joint.transform(np.array([1.0])).E
+    np.testing.assert_allclose(E @ joint.axis, joint.axis, rtol=0, atol=1e-15)
+
+
+def test_a_joint_is_frozen() -> None:
+    axis = np.array([0.0, 0.0, 1.0])
+    joint = Revolute(axis=axis)
+    axis[:] = [1.0, 0.0, 0.0]
+    np.testing.assert_array_equal(joint.axis, [0, 0, 1])
+    for array in (joint.axis, joint.lower, joint.rest, joint.damping):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 5.0
+
+
+def test_tiny_and_huge_axes_have_a_direction() -> None:
+    for scale in (1e-200, 1e-160, 1e200):
+        np.testing.assert_allclose(Revolute(axis=np.array([1, 2, 2]) * scale).axis, [1 / 3, 2 / 3, 2 / 3], rtol=1e-15)
+
+
 def test_an_axis_is_made_unit() -> None:
     np.testing.assert_allclose(Revolute(axis=(3, 0, 4)).axis, [0.6, 0.0, 0.8])
 
@@ -176,22 +198,22 @@ def test_a_joint_prints_what_is_special_about_it() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Revolute(axis=(0, 0, 0)), "revolute joint: its axis must be three numbers that are not all zero"),
-        (lambda: Prismatic(axis=(0, 1)), "prismatic joint: its axis must be three numbers"),
-        (lambda: Revolute(axis=(0, np.nan, 1)), "its axis must be three numbers"),
+        (lambda: Revolute(axis=(0, 0, 0)), "revolute joint: its axis must not be zero"),
+        (lambda: Prismatic(axis=(0, 1)), "prismatic joint: its axis must be 3 finite numbers"),
+        (lambda: Revolute(axis=(0, np.nan, 1)), "its axis must be 3 finite numbers"),
         (lambda: Universal(first=(1, 0, 0), second=(-2, 0, 0)), "its two axes are parallel"),
-        (lambda: Revolute(damping=-1.0), "damping must be finite and not negative, got -1.0"),
-        (lambda: Revolute(armature=np.nan), "armature must be finite and not negative"),
-        (lambda: Revolute(stiffness=[1.0, 2.0]), "stiffness must be a number or 1 of them"),
-        (lambda: Revolute(friction="much"), "friction must be a number"),
-        (lambda: Revolute(lower=2.0, upper=1.0), "its lower limit"),
+        (lambda: Revolute(damping=-1.0), "damping must be a finite number, 0 or more, got -1.0"),
+        (lambda: Revolute(armature=np.nan), "armature must be a finite number"),
+        (lambda: Revolute(stiffness=[1.0, 2.0]), "stiffness must be a finite number"),
+        (lambda: Revolute(friction="much"), "friction must be a finite number"),
+        (lambda: Revolute(lower=2.0, upper=1.0), "nothing lies between its limits"),
         (lambda: Revolute(lower=np.nan), "lower must be a number"),
         (lambda: Continuous(upper=1.0), "continuous joint: it has no position limits"),
         (lambda: Spherical(upper=1.0), "limits of its position have no meaning"),
-        (lambda: Helical(pitch=np.inf), "its pitch must be finite"),
-        (lambda: Free(rest=[0.0]), "its rest position must be 7 finite numbers"),
-        (lambda: Spherical(rest=[0, 0, 0, 0]), "its rest position has a quaternion of no length"),
-        (lambda: Revolute(effort_limit=-3.0), "effort_limit must be not negative"),
+        (lambda: Helical(pitch=np.inf), "its pitch must be a finite number"),
+        (lambda: Free(rest=[0.0]), "rest must be 7 finite numbers"),
+        (lambda: Spherical(rest=[0, 0, 0, 0]), "has no quaternion of finite length"),
+        (lambda: Revolute(effort_limit=-3.0), "effort_limit must be a number, 0 or more"),
     ],
 )
 def test_what_a_joint_cannot_be(make, message: str) -> None:

@@ -27,6 +27,7 @@ from coupler.model.loops import Coupling, LoopJoint, Rod, residual_of
 from coupler.rotation import about_axis, exp_motion, matrix_from_quaternion
 from coupler.spatial import Transform
 
+X0 = Transform.identity()
 SLANTED = (0.3, -0.5, 0.7)
 KINDS: dict[str, Joint] = {
     "weld": Fixed(),
@@ -117,12 +118,20 @@ def test_a_users_own_function_is_differentiated() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Rod(0.0), "rod: its length must be finite and positive, got 0.0 m"),
-        (lambda: Rod(np.nan), "rod: its length must be finite"),
+        (lambda: Rod(0.0), "rod: its length must not be zero"),
+        (lambda: Rod(np.nan), "rod: its length must be a finite number"),
         (lambda: Coupling("c", ("a", "a"), (), gear(1.0)), "coupling 'c': a joint is named twice in a, a"),
         (lambda: Coupling("c", ("a", "b"), ("d",), gear(1.0)), "independent joint 'd' is not among its joints"),
         (lambda: Coupling("c", ("a",), (), gear(1.0)), "must relate two joints or more"),
         (lambda: Coupling("c", ("a", "b"), ("a", "b"), gear(1.0)), "and leave one dependent"),
+        (lambda: Coupling("c", ("rotor", "link"), ("link",), gear(6.0)), "changes the independent joint 'link'"),
+        (lambda: Coupling("c", ("a", "b", "d"), ("a",), gear(6.0)), "gives .2,. positions for 3 joints"),
+        (lambda: Coupling("c", ("a", "b", "d"), ("a", "b"), gear(6.0)), "its function fails for 2 independent"),
+        (lambda: Coupling("c", ("a", "b"), ("a",), None), "its function must be callable"),  # type: ignore[arg-type]
+        (lambda: Coupling("c", "ab", ("a",), gear(6.0)), "joints must be a list of names"),  # type: ignore[arg-type]
+        (lambda: LoopJoint("l", Fixed(), "a", "a", X0, X0), "loop joint 'l': both its ends are on body 'a'"),
+        (lambda: LoopJoint("l", "weld", "a", "b", X0, X0), "its kind must be a joint or a Rod"),  # type: ignore[arg-type]
+        (lambda: LoopJoint("l", Fixed(), "a", "b", X0, None), "its frames must be Transforms"),  # type: ignore[arg-type]
     ],
 )
 def test_what_a_loop_cannot_be(make, message: str) -> None:
