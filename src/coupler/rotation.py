@@ -115,7 +115,10 @@ def quaternion_exp(w: Array) -> Array:
 
 
 def quaternion_log(a: Array) -> Array:
-    """The shortest rotation vector of a unit quaternion, of length π at most; a and −a are the same rotation."""
+    """The shortest rotation vector of a unit quaternion, of length π at most; a and −a are the same rotation.
+
+    Derivatives are right along unit quaternions; what it means beside them is left open.
+    """
     sign = np.where(a[0] < 0.0, -1.0, 1.0)
     w, v = sign * a[0], sign * a[1:]
     return _even(v @ v, lambda s: 2.0 * np.arctan2(s, w) / s, _ARCSIN_OVER) * v

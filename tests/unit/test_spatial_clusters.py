@@ -186,3 +186,11 @@ def test_a_cluster_of_one_body_is_that_body(joint: Joint) -> None:
     S = np.asarray(joint.subspace(joint.neutral()), float)
     np.testing.assert_array_equal(Remap([X], [None]).motion(S), S)
     assert_close(ClusterTransform([X], [0], 1).matrix(), X.matrix())
+
+
+def test_bodies_come_after_what_they_hang_on() -> None:
+    X = random_transform()
+    with pytest.raises(ValueError, match="must come before it in the cluster"):
+        Remap([X, X], [1, None])
+    with pytest.raises(ValueError, match="one of the 2 bodies of the parent cluster"):
+        ClusterTransform([X], [-1], 2)

@@ -12,6 +12,9 @@ __all__ = ["FourBar"]
 Array = Any  # an ndarray of floats, or of nodes
 
 
+_ROUNDING = 1e-14  # relative: how far lengths may miss an equality that they are meant to have
+
+
 @dataclass(frozen=True)
 class FourBar:
     """Crank, coupler and rocker over a fixed ground link, in a plane.
@@ -19,6 +22,9 @@ class FourBar:
     The crank turns about the origin; the rocker turns about a point on the x axis. The coupler hangs on the crank's tip
     and meets the rocker's tip. Angles are those of joints: crank and rocker against the ground, coupler against the
     crank, all zero along the link before them.
+
+    Angles are continuous while a crank that can turn fully does so. A parallelogram stays one through its flat poses,
+    and crossed it stays an antiparallelogram.
 
     Attributes:
         crank, coupler, rocker, ground: lengths, m.
@@ -33,35 +39,57 @@ class FourBar:
     crossed: bool = False
 
     def __post_init__(self) -> None:
-        lengths = np.array([self.crank, self.coupler, self.rocker, self.ground])
+        lengths = np.array([self.crank, self.coupler, self.rocker, self.ground], dtype=float)
         if not (np.isfinite(lengths).all() and (lengths > 0.0).all()):
             raise ValueError(f"a four-bar's lengths must be finite and positive, got {lengths} m")
-        if 2.0 * lengths.max() > lengths.sum():
+        if 2.0 * lengths.max() > lengths.sum() * (1.0 + _ROUNDING):
             raise ValueError(f"a four-bar of lengths {lengths} m cannot close: one exceeds the sum of the others")
 
     @property
     def turns_fully(self) -> bool:
         """Whether the crank can make full turns (Grashof: shortest + longest do not exceed the others)."""
         lengths = sorted([self.crank, self.coupler, self.rocker, self.ground])
-        rotates = lengths[0] + lengths[3] <= lengths[1] + lengths[2]
+        rotates = lengths[0] + lengths[3] <= (lengths[1] + lengths[2]) * (1.0 + _ROUNDING)
         return rotates and lengths[0] in (self.crank, self.ground)
+
+    @property
+    def parallelogram(self) -> bool:
+        """Whether opposite links are equally long."""
+        return self.crank == self.rocker and self.coupler == self.ground
 
     def __call__(self, y: Array) -> Array:
         """γ: (crank, coupler, rocker) angles in rad from the crank's. Where the loop cannot close, they are NaN.
 
         Seen from the crank's tip, the rocker's pivot is at distance d. The triangle of coupler, rocker and d gives the
-        angle at the tip by the law of cosines.
+        angle at the tip, as the arctangent of its height over its base: with area² = (r² − (c − d)²)((c + d)² − r²).
         """
-        x = self.ground - self.crank * np.cos(y[0])
-        z = -self.crank * np.sin(y[0])
-        square = x * x + z * z
-        cosine = (self.coupler**2 + square - self.rocker**2) / (2.0 * self.coupler * np.sqrt(square))
-        inner = np.arctan2(np.sqrt(1.0 - cosine * cosine), cosine)
-        towards = np.arctan2(z, x)
-        direction = towards - inner if self.crossed else towards + inner
-        tip_x = self.crank * np.cos(y[0]) + self.coupler * np.cos(direction) - self.ground
-        tip_z = self.crank * np.sin(y[0]) + self.coupler * np.sin(direction)
-        return np.array([y[0], direction - y[0], np.arctan2(tip_z, tip_x)])
+        angle = y[0]
+        if self.parallelogram and not self.crossed:
+            return np.array([angle, -angle, angle])
+        cosine, sine = np.cos(angle), np.sin(angle)
+        x, z = self.ground * cosine - self.crank, -self.ground * sine  # from tip to pivot, in the crank's frame
+        d = np.sqrt(x * x + z * z)
+        base = self.coupler**2 + d * d - self.rocker**2
+        area = (self.rocker**2 - (self.coupler - d) ** 2) * ((self.coupler + d) ** 2 - self.rocker**2)
+        # In a flat pose the area is zero and may come out a little less.
+        nothing = _ROUNDING * (self.crank + self.coupler + self.rocker + self.ground) ** 4
+        inner = np.arctan2(np.sqrt(np.where(np.abs(area) < nothing, 0.0, area)), base)
+        # The way to the pivot: measured where it does not come round, which is in the frame of the longer link.
+        if self.ground < self.crank:
+            towards = np.pi + np.arctan2(-z, -x)
+        else:
+            towards = np.arctan2(-self.crank * sine, self.ground - self.crank * cosine) - angle
+        side: Any = -1.0 if self.crossed else 1.0
+        if self.parallelogram:  # its crossed form changes sides at the flat poses
+            side = np.where(sine < 0.0, 1.0, -1.0)
+        bend = towards + side * inner
+        if self.ground < self.crank:
+            tip_x, tip_z = self.coupler * np.cos(bend) - x, self.coupler * np.sin(bend) - z
+            return np.array([angle, bend, angle + np.arctan2(tip_z, tip_x)])
+        direction = angle + bend
+        tip_x = self.crank * cosine + self.coupler * np.cos(direction) - self.ground
+        tip_z = self.crank * sine + self.coupler * np.sin(direction)
+        return np.array([angle, bend, np.arctan2(tip_z, tip_x)])
 
     def opening(self, q: Array) -> Array:
         """φ: the gap between the coupler's and the rocker's tip, 2, in m."""

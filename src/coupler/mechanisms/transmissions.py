@@ -28,6 +28,8 @@ def linear(G: Any, offset: Any = 0.0) -> Solved:
     if G.ndim != 2 or not np.isfinite(G).all():
         raise ValueError(f"a linear transmission needs a finite matrix, got {G!r}")
     shift = np.broadcast_to(np.asarray(offset, dtype=float), (len(G),)).copy()
+    if not np.isfinite(shift).all():
+        raise ValueError(f"a linear transmission needs finite offsets, got {offset!r}")
     return lambda y: G @ y + shift
 
 

@@ -57,6 +57,10 @@ class ClusterTransform:
     outputs: Sequence[int]
     size: int
 
+    def __post_init__(self) -> None:
+        if len(self.transforms) != len(self.outputs) or not all(0 <= j < self.size for j in self.outputs):
+            raise ValueError(f"each body needs one of the {self.size} bodies of the parent cluster, got {self.outputs}")
+
     def __matmul__(self, m: Array) -> Array:
         """Motions of the parent cluster's bodies (6 size rows), as seen by this cluster's bodies."""
         parent = split(m)
@@ -99,11 +103,18 @@ class Remap:
 
     Attributes:
         transforms: for each body, the transform from its parent body's frame to its own.
-        parents: for each body, which body of the same cluster its parent is, or None where it is outside.
+        parents: for each body, which body of the same cluster its parent is, or None where it is outside. Parents come
+            before their children.
     """
 
     transforms: Sequence[Transform]
     parents: Sequence[int | None]
+
+    def __post_init__(self) -> None:
+        if len(self.transforms) != len(self.parents) or any(
+            j is not None and not 0 <= j < i for i, j in enumerate(self.parents)
+        ):
+            raise ValueError(f"the parent of each body must come before it in the cluster, got {self.parents}")
 
     def motion(self, m: Array) -> Array:
         """ᴸX_λ m: motions relative to the parents, one after the other, made relative to the output bodies."""

@@ -40,9 +40,35 @@ def test_the_two_assemblies_differ_and_mirror_each_other() -> None:
     np.testing.assert_allclose(mirrored, -open_, rtol=0, atol=1e-15)
 
 
-def test_a_parallelogram_stays_one() -> None:
-    q = FourBar(0.5, 1.0, 0.5, 1.0)(np.array([1.0]))
-    np.testing.assert_allclose(q, [1.0, -1.0, 1.0], rtol=0, atol=1e-12)
+@pytest.mark.parametrize("crossed", [False, True])
+def test_a_parallelogram_stays_what_it_is_through_its_flat_poses(crossed: bool) -> None:
+    bars = FourBar(0.5, 1.0, 0.5, 1.0, crossed=crossed)
+    for angle in [*ANGLES, 0.0, np.pi, -np.pi, 2 * np.pi, 1e-9, -1e-9]:
+        q = bars(np.array([angle]))
+        np.testing.assert_allclose(bars.opening(q), 0.0, rtol=0, atol=1e-7 if abs(np.sin(angle)) < 1e-6 else 1e-15)
+        parallel = np.isclose(np.cos(q[2] - q[0]), 1.0, atol=1e-9)
+        assert parallel != crossed or abs(np.sin(angle)) < 1e-6
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+@pytest.mark.parametrize("lengths", [(0.3, 1.0, 0.8, 1.1), (1.0, 0.9, 0.8, 0.4)], ids=["rocks", "turns"])
+def test_angles_do_not_jump_while_the_crank_turns(lengths: tuple[float, ...], crossed: bool) -> None:
+    bars = FourBar(*lengths, crossed=crossed)
+    q = np.array([bars(np.array([angle])) for angle in np.linspace(-20.0, 20.0, 8001)])
+    assert np.abs(np.diff(q, axis=0)).max() < 0.05
+
+
+def test_flat_poses_are_reached() -> None:
+    rng = np.random.default_rng(0)
+    for a, b, c in rng.uniform(0.1, 2.0, (200, 3)):
+        assert np.isfinite(FourBar(a, b, c, a + b + c)(np.array([0.0]))).all()
+    assert np.isfinite(FourBar(1.0, 2.0, 2.0, 1.0)(np.array([0.0]))).all()
+
+
+def test_grashof_does_not_lose_equality_to_rounding() -> None:
+    assert all(
+        FourBar(i / 10, j / 10, k / 10, (j + k - i) / 10).turns_fully for i, j, k in ((1, 3, 4), (1, 7, 2), (2, 3, 9))
+    )
 
 
 def test_grashof() -> None:
@@ -79,6 +105,7 @@ def test_linear_transmissions_have_no_bias() -> None:
         (lambda: FourBar(0.0, 1.0, 1.0, 1.0), "lengths must be finite and positive"),
         (lambda: FourBar(1.0, 1.0, 1.0, 3.5), "cannot close: one exceeds the sum of the others"),
         (lambda: gear(np.nan), "needs a finite matrix"),
+        (lambda: gear(1.0, np.inf), "needs finite offsets"),
         (lambda: polynomial([]), "needs finite coefficients"),
     ],
 )
