@@ -365,4 +365,4 @@ def test_the_disk_cache_is_not_consulted_for_code_in_memory(
     first = Native(scaled(8.25))
     first.prepare()
     monkeypatch.setattr(cache, "load", lambda key: pytest.fail("the disk was read"))
-    Native(scaled(8.25)).prepare()
+    assert Native(scaled(8.25)).prepare() is first.prepare()
