@@ -63,11 +63,22 @@ def symbols(label: str, shape: int | tuple[int, ...]) -> Array:
 
 def nodes_of(values: Any) -> list[Node]:
     """The elements of a scalar, list or array, in row-major order, as nodes."""
-    return [as_node(value) for value in np.ravel(np.asarray(values, dtype=object).view(np.ndarray))]
+    return [as_node(value) for value in _objects(values).ravel()]
+
+
+def _objects(values: Any) -> np.ndarray:
+    """The values as a plain array of objects, on which NumPy's functions do not come back to us."""
+    return np.asarray(values, dtype=object).view(np.ndarray)
+
+
+def _bare(result: Any) -> Any:
+    """An Array, or the node itself where there are no dimensions."""
+    plain = _objects(result)
+    return plain.view(Array) if plain.ndim else plain[()]
 
 
 def _elementwise(function: Callable[..., Any], *operands: Any) -> np.ndarray:
-    arrays = np.broadcast_arrays(*(np.asarray(operand, dtype=object).view(np.ndarray) for operand in operands))
+    arrays = np.broadcast_arrays(*(_objects(operand) for operand in operands))
     result = np.empty(arrays[0].shape, dtype=object)
     for index in np.ndindex(result.shape):
         result[index] = function(*(a[index] for a in arrays))
@@ -136,11 +147,11 @@ def _ufunc(ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **option
     if method == "reduce" and ufunc in _ELEMENTWISE:
         result = _reduce(ufunc, inputs[0], options.get("axis", 0), options.get("keepdims", False))
     elif method == "__call__" and ufunc is np.matmul:
-        result = np.matmul(*(np.asarray(x, dtype=object).view(np.ndarray) for x in inputs))
+        result = np.matmul(*map(_objects, inputs))
     elif method == "__call__" and ufunc in _ELEMENTWISE:
         result = _elementwise(_ELEMENTWISE[ufunc], *inputs)
     elif method == "outer" and ufunc in _ELEMENTWISE:
-        x, y = (np.asarray(i, dtype=object).view(np.ndarray) for i in inputs)
+        x, y = map(_objects, inputs)
         result = _elementwise(_ELEMENTWISE[ufunc], x.reshape(x.shape + (1,) * y.ndim), y)
     else:
         known = ", ".join(sorted({f.__name__ for f in _ELEMENTWISE}))
@@ -154,7 +165,7 @@ def _ufunc(ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **option
             raise GraphError("nodes cannot be stored into an array of floats; build it with np.array([...])")
         target[...] = result
         return target
-    return _of_nodes(result) if np.ndim(result) else np.asarray(result, dtype=object)[()]
+    return _bare(result)
 
 
 def _of_nodes(result: Any) -> Any:
@@ -167,12 +178,12 @@ def _of_nodes(result: Any) -> Any:
 
 
 def _reduce(ufunc: np.ufunc, x: Any, axis: Any, keepdims: bool) -> np.ndarray:
-    values = np.asarray(x, dtype=object).view(np.ndarray)
+    values = _objects(x)
     axes = normalize_axis_tuple(range(values.ndim) if axis is None else axis, values.ndim)
     kept = [i for i in range(values.ndim) if i not in axes]
     result = np.empty([values.shape[i] for i in kept], dtype=object)
     for index in np.ndindex(result.shape):
-        row = np.asarray(values.transpose(*kept, *axes)[index], dtype=object).ravel()
+        row = _objects(values.transpose(*kept, *axes)[index]).ravel()
         if not row.size and ufunc.identity is None:
             raise GraphError(f"np.{ufunc.__name__}.reduce of no nodes has no value")
         total = as_node(row[0] if row.size else ufunc.identity)
@@ -186,8 +197,7 @@ def _where(condition: Any, *choices: Any) -> Any:
     if len(choices) != 2:
         raise GraphError("np.where of nodes takes a condition and two choices")
     x, y = choices
-    result = _elementwise(where, condition, x, y)
-    return result.view(Array) if result.ndim else result[()]
+    return _bare(_elementwise(where, condition, x, y))
 
 
 def _clip(x: Any, least: Any, most: Any) -> Any:

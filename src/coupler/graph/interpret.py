@@ -52,7 +52,8 @@ def _run_steps(steps: Sequence[Step], memory: Memory, active: np.ndarray) -> Non
 
 def _run_row(case: Case, row: int, memory: Memory, active: np.ndarray) -> None:
     for at, value in zip(case.kernel.stores, _evaluate(case, row, memory), strict=True):
-        target = memory[case.buffers[at.pointer]][case.bases[row, at.pointer] + at.offset]
+        buffer, element = case.element(row, at)
+        target = memory[buffer][element]
         target[:] = np.where(active, value, target)
 
 
@@ -61,7 +62,8 @@ def _evaluate(case: Case, row: int, memory: Memory) -> list[np.ndarray]:
     kernel = case.kernel
     value = {}
     for node, at in kernel.loads.items():
-        value[node] = memory[case.buffers[at.pointer]][case.bases[row, at.pointer] + at.offset].copy()
+        buffer, element = case.element(row, at)
+        value[node] = memory[buffer][element].copy()
     for node, column in kernel.constants.items():
         value[node] = case.constants[row, column].astype(dtype)
     for node in topological(kernel.outputs):

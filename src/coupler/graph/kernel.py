@@ -97,6 +97,10 @@ class Case:
     def rows(self) -> int:
         return len(self.bases)
 
+    def element(self, row: int, at: Location) -> tuple[Buffer, int]:
+        """The buffer and the element of it that a location of the kernel means in a row."""
+        return self.buffers[at.pointer], int(self.bases[row, at.pointer]) + at.offset
+
 
 class View:
     """A kernel's parameter while it is traced: attributes are fields; see `Window`."""

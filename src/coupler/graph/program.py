@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coupler.graph.expr import Node
 from coupler.graph.kernel import Case, Kernel
 from coupler.graph.measure import depths, operations
 from coupler.graph.window import Buffer
@@ -92,12 +93,13 @@ class Program:
         """The longest chain of dependent operations through all loops; a repeated step counts once."""
         level = {buffer: np.zeros(buffer.size, np.int64) for buffer in self.buffers}
         for case, row in _turns(self.steps):
-            kernel, bases = case.kernel, case.bases[row]
-            start = {
-                x: int(level[case.buffers[at.pointer]][bases[at.pointer] + at.offset]) for x, at in kernel.loads.items()
-            }
-            for at, deep in zip(kernel.stores, depths(kernel.outputs, start), strict=True):
-                level[case.buffers[at.pointer]][bases[at.pointer] + at.offset] = deep
+            start: dict[Node, int] = {}
+            for node, at in case.kernel.loads.items():
+                buffer, element = case.element(row, at)
+                start[node] = int(level[buffer][element])
+            for at, deep in zip(case.kernel.stores, depths(case.kernel.outputs, start), strict=True):
+                buffer, element = case.element(row, at)
+                level[buffer][element] = deep
         return max((int(values.max()) for values in level.values() if values.size), default=0)
 
     def __str__(self) -> str:

@@ -54,9 +54,11 @@ def _run(program: Program, steps: Sequence[Step], memory: dict[Buffer, list[Node
         if not isinstance(step, Loop):
             raise GraphError(f"program {program.name!r} cannot be unrolled: it repeats until {step.until.kernel.name}")
         for case, row in step.turns():
-            kernel, at = case.kernel, case.bases[row]
+            kernel = case.kernel
             values: dict[Node, Node] = {n: constant(case.constants[row, c]) for n, c in kernel.constants.items()}
-            for node, place in kernel.loads.items():
-                values[node] = memory[case.buffers[place.pointer]][at[place.pointer] + place.offset]  # type: ignore[assignment]
-            for place, node in zip(kernel.stores, substitute(kernel.outputs, values), strict=True):
-                memory[case.buffers[place.pointer]][at[place.pointer] + place.offset] = node
+            for node, at in kernel.loads.items():
+                buffer, element = case.element(row, at)
+                values[node] = memory[buffer][element]  # type: ignore[assignment]
+            for at, node in zip(kernel.stores, substitute(kernel.outputs, values), strict=True):
+                buffer, element = case.element(row, at)
+                memory[buffer][element] = node

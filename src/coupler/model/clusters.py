@@ -90,11 +90,9 @@ def find_clusters(parent: Sequence[int], constraints: Iterable[Iterable[int]]) -
     for body in outwards:
         if parent[body]:
             parts.join(body, parent[body])
-    members: dict[int, list[int]] = {}
-    for body in outwards:
-        members.setdefault(parts.of(body), []).append(body)
-    for part in members.values():
-        groups = _without_clashes(parent, part, groups)
+    for part in parts.members(outwards).values():
+        if _clashes(parent, part, groups):
+            groups = _without_clashes(parent, part, groups)
     return _numbered(parent, outwards, groups)
 
 
@@ -144,6 +142,13 @@ class _Groups:
             self._leader[body] = self._leader[self._leader[body]]
             body = self._leader[body]
         return body
+
+    def members(self, bodies: Iterable[int]) -> dict[int, list[int]]:
+        """The bodies of each group, in the order given; groups in the order of their first bodies."""
+        members: dict[int, list[int]] = {}
+        for body in bodies:
+            members.setdefault(self.of(body), []).append(body)
+        return members
 
     def join(self, a: int, b: int) -> None:
         a, b = sorted((self.of(a), self.of(b)))
@@ -200,16 +205,15 @@ def _fill(parent: Sequence[int], outwards: Sequence[int], groups: _Groups, group
 
 
 def _numbered(parent: Sequence[int], outwards: Sequence[int], groups: _Groups) -> ClusterTree:
-    members: dict[int, list[int]] = {}
-    for body in outwards:
-        members.setdefault(groups.of(body), []).append(body)
     output: dict[int, int] = {}
     for body in outwards:
         above = parent[body]
         output[body] = output[above] if groups.of(above) == groups.of(body) else above
     number = {groups.of(0): 0}
     clusters = [Cluster((0,), 0, (0,))]
-    for group, bodies in members.items():  # in the order of their first bodies, so that parents come first
+    for group, bodies in groups.members(
+        outwards
+    ).items():  # in the order of their first bodies, so that parents come first
         number[group] = len(clusters)
         outputs = tuple(output[body] for body in bodies)
         clusters.append(Cluster(tuple(bodies), number[groups.of(outputs[0])], outputs))

@@ -46,28 +46,30 @@ class Joint(ABC):
 
     def __post_init__(self) -> None:
         for name in ("stiffness", "damping", "friction", "armature"):
-            self._take(name, self.nv, finite=True, least=0.0)
+            self._take(name, least=0.0)
         for name in ("velocity_limit", "effort_limit"):
-            self._take(name, self.nv, finite=False, least=0.0)
+            self._take(name, finite=False, least=0.0)
         for name in ("lower", "upper"):
-            self._take(name, self.nv, finite=False)
+            self._take(name, finite=False)
         if (self.lower > self.upper).any() or (self.lower == np.inf).any() or (self.upper == -np.inf).any():
             raise ModelError(f"{self.kind} joint: nothing lies between its limits {self.lower} and {self.upper}")
         if self.nq != self.nv and np.isfinite([self.lower, self.upper]).any():
             raise ModelError(f"{self.kind} joint: limits of its position have no meaning for an orientation")
-        object.__setattr__(self, "rest", self.neutral() if self.rest is None else np.atleast_1d(self.rest))
-        self._take("rest", self.nq)
-        with np.errstate(invalid="ignore", over="ignore"):
-            rest = self.normalize(self.rest)
-        if not np.isfinite(rest).all() or (self.nq != self.nv and not rest[-4:].any()):
-            raise ModelError(f"{self.kind} joint: its rest position {self.rest} has no quaternion of finite length")
-        rest.setflags(write=False)
-        object.__setattr__(self, "rest", rest)
+        object.__setattr__(self, "rest", self._valid_rest())
 
-    def _take(self, name: str, size: int, *, finite: bool = True, least: float = -np.inf) -> None:
-        given = getattr(self, name)
-        value = numbers(f"{self.kind} joint: {name}", given, (size,), finite=finite, least=least, spread=name != "rest")
-        object.__setattr__(self, name, value)
+    def _take(self, name: str, *, finite: bool = True, least: float = -np.inf) -> None:
+        what, given = f"{self.kind} joint: {name}", getattr(self, name)
+        object.__setattr__(self, name, numbers(what, given, (self.nv,), finite=finite, least=least, spread=True))
+
+    def _valid_rest(self) -> np.ndarray:
+        given = self.neutral() if self.rest is None else np.atleast_1d(self.rest)
+        given = numbers(f"{self.kind} joint: rest", given, (self.nq,))
+        with np.errstate(invalid="ignore", over="ignore"):
+            rest = self.normalize(given)
+        if not np.isfinite(rest).all() or (self.nq != self.nv and not rest[-4:].any()):
+            raise ModelError(f"{self.kind} joint: its rest position {given} has no quaternion of finite length")
+        rest.setflags(write=False)
+        return rest
 
     @property
     def kind(self) -> str:

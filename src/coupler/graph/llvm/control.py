@@ -15,7 +15,7 @@ from coupler.graph.window import Buffer
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
 
-__all__ = ["Blocks", "Steps", "as_type"]
+__all__ = ["Blocks", "Steps", "as_type", "function"]
 
 
 class Blocks:
@@ -179,6 +179,11 @@ class Steps(Blocks):
         self.emit(f"{t} = load {kind}, ptr {t}p")
         self.tables.append(value)
         return t
+
+
+def function(signature: str, lines: Sequence[str], attributes: str = "") -> str:
+    """The definition of a function with this body."""
+    return f"define {signature} nounwind {attributes} {{\n" + "\n".join(lines) + "\n}\n"
 
 
 def as_type(values: np.ndarray, dtype: np.dtype) -> np.ndarray:

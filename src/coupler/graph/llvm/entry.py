@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from coupler.graph.llvm.control import Blocks
-from coupler.graph.llvm.render import Renderer, function
+from coupler.graph.llvm.control import Blocks, function
+from coupler.graph.llvm.render import Renderer
 from coupler.graph.program import Program, Repeat
 from coupler.graph.window import Buffer
 
@@ -51,12 +52,10 @@ def one_state_entry(renderer: Renderer) -> str:
     The interpreter lock is released meanwhile if the program is long. For a short one that would be worse than useless:
     any other thread that runs Python takes the lock and keeps it for milliseconds.
     """
-    program, scalar = renderer.program, renderer.scalar
+    program = renderer.program
     arguments = [*program.inputs, *program.outputs]
     lines = ["entry:", f"%context.p = getelementptr i8, ptr %self, i64 {_DATA}", "%context = load ptr, ptr %context.p"]
-    for i, name in enumerate(("tables", "arena", "type", "dtype")):
-        lines.append(f"%{name}.p = getelementptr ptr, ptr %context, i64 {i}")
-        lines.append(f"%{name} = load ptr, ptr %{name}.p")
+    _read_context(("tables", "arena", "type", "dtype"), lines.append)
     lines.append(f"%counted = icmp eq i64 %n, {len(arguments)}")
     lines.append("br i1 %counted, label %check0, label %refuse")
     for i, buffer in enumerate(arguments):
@@ -65,11 +64,7 @@ def one_state_entry(renderer: Renderer) -> str:
     if release := _is_long(program):
         lines.append("%thread = call ptr @PyEval_SaveThread()")
     places = {buffer: f"%data{i}" for i, buffer in enumerate(arguments)}
-    offset = 0
-    for i, buffer in enumerate(program.scratch):
-        lines.append(f"%scratch{i} = getelementptr {scalar}, ptr %arena, i64 {offset}")
-        places[buffer] = f"%scratch{i}"
-        offset += buffer.size
+    places |= _lay_out(renderer, program.scratch, lines.append)
     lines.append(_call_program(renderer, places))
     if release:
         lines.append("call void @PyEval_RestoreThread(ptr %thread)")
@@ -132,14 +127,8 @@ def batch_entry(renderer: Renderer) -> str:
     program = renderer.program
     code = Blocks()
     emit = code.emit
-    for i, name in enumerate(("tables", "arena")):
-        emit(f"%{name}.p = getelementptr ptr, ptr %context, i64 {i}")
-        emit(f"%{name} = load ptr, ptr %{name}.p")
-    offset, places = 0, {}
-    for i, buffer in enumerate(program.buffers):
-        emit(f"%buffer{i} = getelementptr {renderer.vector}, ptr %arena, i64 {offset}")
-        places[buffer] = f"%buffer{i}"
-        offset += buffer.size
+    _read_context(("tables", "arena"), emit)
+    places = _lay_out(renderer, program.buffers, emit)
     emit("%end = sub i64 %last, 1")
     with code.count("%first", "%last", step=renderer.lanes) as block:
         for lane in range(renderer.lanes):
@@ -182,6 +171,23 @@ def _copy(renderer: Renderer, code: Blocks, number: int, size: int, place: str, 
                 emit(f"store {scalar} {x}.s{lane}, ptr {x}.p{lane}, align 1")
         if inwards:
             emit(f"store {vector} {gathered}, ptr {x}.p, align {renderer.align}")
+
+
+def _read_context(names: Sequence[str], emit: Callable[[str], None]) -> None:
+    """Loads the addresses that the context holds, in order."""
+    for i, name in enumerate(names):
+        emit(f"%{name}.p = getelementptr ptr, ptr %context, i64 {i}")
+        emit(f"%{name} = load ptr, ptr %{name}.p")
+
+
+def _lay_out(renderer: Renderer, buffers: Sequence[Buffer], emit: Callable[[str], None]) -> dict[Buffer, str]:
+    """Where in the arena each of the buffers lies: one behind the other."""
+    offset, places = 0, {}
+    for i, buffer in enumerate(buffers):
+        places[buffer] = f"%buffer{i}"
+        emit(f"{places[buffer]} = getelementptr {renderer.vector}, ptr %arena, i64 {offset}")
+        offset += buffer.size
+    return places
 
 
 def _call_program(renderer: Renderer, places: dict[Buffer, str]) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from coupler.graph import elementary
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, symbol
+from coupler.graph.llvm.control import function
 
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
@@ -51,9 +52,9 @@ class Functions:
     def definitions(self) -> list[str]:
         return list(self._defined.values())
 
-    def emit(self, node: Node, name: str, args: list[str], lines: list[str]) -> str:
-        """Appends the operation under that name; returns the text of its value."""
-        r, v, m, op = self.r, self.r.vector, self.r.mask, node.op
+    def emit(self, op: str, name: str, args: list[str], lines: list[str], called: set[str]) -> None:
+        """Appends the operation under that name; `called` collects the calls whose result another may share."""
+        r, v, m = self.r, self.r.vector, self.r.mask
         if op in _INSTRUCTION:
             lines.append(f"{name} = {_INSTRUCTION[op]} {v} {args[0]}, {args[1]}")
         elif op == "neg":
@@ -80,15 +81,14 @@ class Functions:
         elif op in ("sin", "cos"):
             # Both come from one call; whoever is second finds it made.
             pair = f"%sincos.{args[0].lstrip('%')}"
-            call = f"{pair} = call fastcc {{{v}, {v}}} {self._sincos()}({v} {args[0]})"
-            if call not in lines:
-                lines.append(call)
+            if pair not in called:
+                called.add(pair)
+                lines.append(f"{pair} = call fastcc {{{v}, {v}}} {self._sincos()}({v} {args[0]})")
             lines.append(f"{name} = extractvalue {{{v}, {v}}} {pair}, {0 if op == 'sin' else 1}")
         elif op in _ELEMENTARY:
             lines.append(f"{name} = call fastcc {v} {self._function(op)}({', '.join(f'{v} {a}' for a in args)})")
         else:
             raise GraphError(f"the LLVM back end cannot render operation {op!r}")
-        return name
 
     def _intrinsic(self, stem: str, args: list[str]) -> str:
         v, full = self.r.vector, f"@llvm.{stem}.{self.suffix}"
@@ -153,14 +153,13 @@ class Functions:
 
     def _body(self, outputs: Sequence[Node], parameters: dict[Node, str]) -> tuple[list[str], list[str]]:
         lines: list[str] = ["entry:"]
-        value: dict[Node, str] = {}
-        self.r.straight_line(outputs, parameters.__getitem__, lines, value)
+        value = self.r.straight_line(outputs, parameters.__getitem__, lines)
         return lines, [value[node] for node in outputs]
 
     def _define(self, name: str, result: str, parameters: list[str], lines: list[str]) -> None:
         signature = f"internal fastcc {result} {name}({', '.join(f'{self.r.vector} {p}' for p in parameters)})"
         # Compiled once and called: inlined at each use, they would be most of the program.
-        self._defined[name] = f"define {signature} nounwind noinline {{\n" + "\n".join(lines) + "\n}\n"
+        self._defined[name] = function(signature, lines, "noinline")
 
     def _large_angles(self, results: dict[str, str]) -> list[str]:
         """Replaces each result by the C library's, in the lanes whose angle is beyond the reduction's limit."""

@@ -14,12 +14,12 @@ import numpy as np
 
 from coupler.graph.expr import Node, topological
 from coupler.graph.kernel import Kernel
-from coupler.graph.llvm.control import Steps, as_type
+from coupler.graph.llvm.control import Steps, as_type, function
 from coupler.graph.llvm.functions import Functions
 from coupler.graph.program import Program
 from coupler.graph.rewrite import rewrite
 
-__all__ = ["Renderer", "function"]
+__all__ = ["Renderer"]
 
 
 class Renderer:
@@ -59,21 +59,24 @@ class Renderer:
         passes = ["share_reciprocals", *(["fuse_multiply_add"] if self.fused else [])]
         outputs = rewrite(kernel.outputs, passes)
         lines: list[str] = []
-        value: dict[Node, str] = {}
 
         def load(node: Node) -> str:
-            x = f"%l{len(value)}"
+            x = f"%l{len(lines)}"
             if node in kernel.constants:
+                one = x if self.lanes == 1 else f"{x}s"
                 lines.append(f"{x}p = getelementptr {self.scalar}, ptr %c, i64 {kernel.constants[node]}")
-                lines.append(f"{x}s = load {self.scalar}, ptr {x}p")
-                lines.extend(self._splat(x, f"{x}s"))
+                lines.append(f"{one} = load {self.scalar}, ptr {x}p")
+                if self.lanes > 1:  # the same in every lane
+                    lines.append(f"{x}i = insertelement {self.vector} poison, {self.scalar} {one}, i64 0")
+                    everywhere = f"<{self.lanes} x i32> zeroinitializer"
+                    lines.append(f"{x} = shufflevector {self.vector} {x}i, {self.vector} poison, {everywhere}")
             else:
                 at = kernel.loads[node]
                 lines.append(f"{x}p = getelementptr {self.vector}, ptr %p{at.pointer}, i64 {at.offset}")
                 lines.append(f"{x} = load {self.vector}, ptr {x}p, align {self.align}")
             return x
 
-        self.straight_line(outputs, load, lines, value)
+        value = self.straight_line(outputs, load, lines)
         for i, (at, node) in enumerate(zip(kernel.stores, outputs, strict=not kernel.is_condition)):
             lines.append(f"%s{i}p = getelementptr {self.vector}, ptr %p{at.pointer}, i64 {at.offset}")
             x = value[node]
@@ -88,25 +91,19 @@ class Renderer:
         result = self.mask if kernel.is_condition else "void"
         return function(f"internal fastcc {result} {name}({', '.join(parameters)})", [f"; {kernel.name}", *lines])
 
-    def straight_line(
-        self,
-        outputs: Sequence[Node],
-        leaf: Callable[[Node], str],
-        lines: list[str],
-        value: dict[Node, str],
-    ) -> None:
-        """Appends the operations that the outputs need; `value` gets the text of each node."""
+    def straight_line(self, outputs: Sequence[Node], leaf: Callable[[Node], str], lines: list[str]) -> dict[Node, str]:
+        """Appends the operations that the outputs need; returns the text of each node's value."""
+        value: dict[Node, str] = {}
+        called: set[str] = set()
         for node in topological(outputs):
-            if node in value:
-                continue
             if node.op == "constant":
                 value[node] = self.literal(node.value)  # type: ignore[arg-type]
             elif node.op == "symbol":
                 value[node] = leaf(node)
             else:
-                name = f"%n{len(value)}"
-                args = [value[arg] for arg in node.args]
-                value[node] = self.functions.emit(node, name, args, lines)
+                value[node] = f"%n{len(value)}"
+                self.functions.emit(node.op, value[node], [value[arg] for arg in node.args], lines, called)
+        return value
 
     def literal(self, number: float | bool) -> str:
         """A constant in every lane."""
@@ -118,21 +115,9 @@ class Renderer:
             one, kind = f"0x{struct.pack('>d', rounded).hex().upper()}", self.scalar
         return one if self.lanes == 1 else f"<{', '.join([f'{kind} {one}'] * self.lanes)}>"
 
-    def _splat(self, name: str, scalar: str) -> list[str]:
-        if self.lanes == 1:
-            return [f"{name} = select i1 true, {self.scalar} {scalar}, {self.scalar} {scalar}"]
-        return [
-            f"{name}i = insertelement {self.vector} poison, {self.scalar} {scalar}, i64 0",
-            f"{name} = shufflevector {self.vector} {name}i, {self.vector} poison, <{self.lanes} x i32> zeroinitializer",
-        ]
-
     def any_lane(self, mask: str, name: str, emit: Callable[[str], None]) -> str:
         """Whether the mask holds in any lane; written under that name if there are several."""
         if self.lanes == 1:
             return mask
         emit(f"{name} = call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.mask} {mask})")
         return name
-
-
-def function(signature: str, lines: Sequence[str]) -> str:
-    return f"define {signature} nounwind {{\n" + "\n".join(lines) + "\n}\n"
