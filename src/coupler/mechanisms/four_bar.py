@@ -71,9 +71,9 @@ class FourBar:
         d = np.sqrt(x * x + z * z)
         base = self.coupler**2 + d * d - self.rocker**2
         area = (self.rocker**2 - (self.coupler - d) ** 2) * ((self.coupler + d) ** 2 - self.rocker**2)
-        # In a flat pose the area is zero and may come out a little less.
-        nothing = _ROUNDING * (self.crank + self.coupler + self.rocker + self.ground) ** 4
-        inner = np.arctan2(np.sqrt(np.where(np.abs(area) < nothing, 0.0, area)), base)
+        # In a flat pose the area is zero and may come out a little less; far less means that nothing can close.
+        rounding = _ROUNDING * (self.crank + self.coupler + self.rocker + self.ground) ** 4
+        inner = np.arctan2(np.sqrt(np.where((area < 0.0) & (area > -rounding), 0.0, area)), base)
         # The way to the pivot: measured where it does not come round, which is in the frame of the longer link.
         if self.ground < self.crank:
             towards = np.pi + np.arctan2(-z, -x)
