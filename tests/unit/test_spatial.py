@@ -10,7 +10,6 @@ import pytest
 from coupler.graph import jvp
 from coupler.graph.array import nodes_of, symbols
 from coupler.graph.measure import operations
-from coupler.rotation import about_axis
 from coupler.spatial import (
     RigidInertia,
     Transform,
@@ -22,21 +21,13 @@ from coupler.spatial import (
     mirrored,
     skew,
 )
+from transforms import random_transform
 
 RNG = np.random.default_rng(1)
 
 
 def assert_close(result: Any, expected: Any, atol: float = 1e-14) -> None:
     np.testing.assert_allclose(np.asarray(result, dtype=float), expected, rtol=1e-14, atol=atol)
-
-
-def random_rotation() -> np.ndarray:
-    axis = RNG.normal(size=3)
-    return about_axis(axis / np.linalg.norm(axis), RNG.uniform(-3, 3))
-
-
-def random_transform() -> Transform:
-    return Transform(random_rotation(), RNG.normal(size=3))
 
 
 def random_inertia() -> RigidInertia:
@@ -68,7 +59,7 @@ def test_the_rate_of_power_does_not_depend_on_the_frame() -> None:
 
 @pytest.mark.parametrize("shape", [(6,), (6, 4)])
 def test_transforms_act_as_their_matrices(shape: tuple[int, ...]) -> None:
-    X, m = random_transform(), RNG.normal(size=shape)
+    X, m = random_transform(RNG), RNG.normal(size=shape)
     assert_close(X @ m, X.matrix() @ m)
     assert_close(X.inverse_motion(m), np.linalg.solve(X.matrix(), m))
     assert_close(X.transform_force(m), X.matrix().T @ m)
@@ -76,7 +67,7 @@ def test_transforms_act_as_their_matrices(shape: tuple[int, ...]) -> None:
 
 
 def test_transforms_compose_and_invert() -> None:
-    X, Y = random_transform(), random_transform()
+    X, Y = random_transform(RNG), random_transform(RNG)
     assert_close((X @ Y).matrix(), X.matrix() @ Y.matrix())
     assert_close((X @ X.inverse()).matrix(), np.eye(6))
     assert_close(X.force_matrix(), np.linalg.inv(X.matrix()).T)
@@ -92,7 +83,7 @@ def test_a_transform_moves_points_as_expected() -> None:
 
 
 def test_any_symmetric_inertia_is_transformed() -> None:
-    X, A = random_transform(), symmetric_matrix()
+    X, A = random_transform(RNG), symmetric_matrix()
     result = X.transform_inertia(A)
     np.testing.assert_allclose(result, X.matrix().T @ A @ X.matrix(), rtol=1e-13, atol=1e-13)
     np.testing.assert_array_equal(result, result.T)
@@ -107,7 +98,7 @@ def test_a_rigid_inertia_acts_as_its_matrix() -> None:
 
 
 def test_a_rigid_inertia_moves_as_its_matrix() -> None:
-    X, inertia = random_transform(), random_inertia()
+    X, inertia = random_transform(RNG), random_inertia()
     expected = X.transform_inertia(inertia.matrix())
     np.testing.assert_allclose(inertia.seen_from(X).matrix(), expected, rtol=1e-13, atol=1e-13)
 
@@ -122,7 +113,7 @@ def test_the_parallel_axis_theorem() -> None:
 
 def test_momentum_changes_at_the_rate_of_newton_and_euler() -> None:
     """f = I a + v ×* I v is the rate of momentum in a fixed frame. [001, eq. 6]"""
-    inertia, X0, v, a = random_inertia(), random_transform(), *RNG.normal(size=(2, 6))
+    inertia, X0, v, a = random_inertia(), random_transform(RNG), *RNG.normal(size=(2, 6))
 
     def momentum(t):
         # Second-order motion of the body's frame against a fixed one, which is all that the rate at t = 0 sees.

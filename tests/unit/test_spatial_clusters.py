@@ -11,8 +11,8 @@ from coupler.graph.array import nodes_of, symbols
 from coupler.graph.measure import operations
 from coupler.model import Helical, Joint, Prismatic, Revolute, Spherical, Universal
 from coupler.model.clusters import find_clusters, joints_of_loop
-from coupler.rotation import about_axis
 from coupler.spatial import ClusterTransform, Remap, Transform, block, mirrored, split, stack
+from transforms import random_transform
 
 RNG = np.random.default_rng(2)
 
@@ -21,13 +21,8 @@ PARENT = [0, 0, 1, 2, 1, 4, 1, 2]
 TREE = find_clusters(PARENT, [joints_of_loop(PARENT, 3, 0), joints_of_loop(PARENT, 5, 1), {6, 7}])
 
 
-def random_transform() -> Transform:
-    axis = RNG.normal(size=3)
-    return Transform(about_axis(axis / np.linalg.norm(axis), RNG.uniform(-3, 3)), RNG.normal(size=3))
-
-
 # The transform from each body's parent to the body, and from the ground to each body.
-TO_PARENT = {body: random_transform() for body in range(1, 8)}
+TO_PARENT = {body: random_transform(RNG) for body in range(1, 8)}
 FROM_GROUND: dict[int, Transform] = {0: Transform.identity()}
 for _body in range(1, 8):
     FROM_GROUND[_body] = TO_PARENT[_body] @ FROM_GROUND[PARENT[_body]]
@@ -182,14 +177,14 @@ def test_a_cluster_inertia_is_collected_symmetrically_on_nodes() -> None:
 
 @pytest.mark.parametrize("joint", [Prismatic(axis=(1, 2, 3)), Spherical()], ids=["prismatic", "spherical"])
 def test_a_cluster_of_one_body_is_that_body(joint: Joint) -> None:
-    X = random_transform()
+    X = random_transform(RNG)
     S = np.asarray(joint.subspace(joint.neutral()), float)
     np.testing.assert_array_equal(Remap([X], [None]).motion(S), S)
     assert_close(ClusterTransform([X], [0], 1).matrix(), X.matrix())
 
 
 def test_bodies_come_after_what_they_hang_on() -> None:
-    X = random_transform()
+    X = random_transform(RNG)
     with pytest.raises(ValueError, match="must come before it in the cluster"):
         Remap([X, X], [1, None])
     with pytest.raises(ValueError, match="one of the 2 bodies of the parent cluster"):

@@ -37,6 +37,14 @@ def entries(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.coupler"))
 
 
+def output_of(script: str, **environment: str) -> str:
+    """What a script prints in a process of its own, which finds the tests' modules."""
+    tests = Path(__file__).parents[2]
+    path = os.pathsep.join(map(str, (tests, tests.parent / "examples")))
+    command, environment = [sys.executable, "-c", script], {**os.environ, "PYTHONPATH": path, **environment}
+    return subprocess.check_output(command, env=environment, text=True, timeout=120).strip()
+
+
 def scaled(factor: float):
     """A program that nobody else compiles: the factor is part of its kernel."""
 
@@ -121,12 +129,7 @@ def test_another_process_finds_the_code(cache_folder: Path) -> None:
         "from coupler.graph.llvm import Native; from samples import runge_kutta;"
         "print(Native(runge_kutta().program).prepare().from_cache)"
     )
-    tests = Path(__file__).parents[2]
-    path = os.pathsep.join(map(str, (tests, tests.parent / "examples")))
-    command = [sys.executable, "-c", script]
-    environment = {**os.environ, "PYTHONPATH": path}
-    answers = [subprocess.check_output(command, env=environment, text=True).strip() for _ in range(2)]
-    assert answers == ["False", "True"]
+    assert [output_of(script) for _ in range(2)] == ["False", "True"]
 
 
 def test_code_is_freed_with_its_last_user() -> None:
@@ -260,12 +263,7 @@ if child == 0:
     os._exit(0 if np.array_equal(native(*inputs), expected) else 1)
 print(os.waitpid(child, 0)[1])
 """
-    tests = Path(__file__).parents[2]
-    path = os.pathsep.join(map(str, (tests, tests.parent / "examples")))
-    answer = subprocess.check_output(
-        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path}, text=True, timeout=60
-    )
-    assert answer.strip() == "0"
+    assert output_of(script) == "0"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -297,11 +295,7 @@ for _ in range(300):
 else:
     os.kill(child, 9)
 """
-    tests = Path(__file__).parents[2]
-    path = os.pathsep.join(map(str, (tests, tests.parent / "examples")))
-    environment = {**os.environ, "PYTHONPATH": path, "COUPLER_CACHE": "off"}
-    answer = subprocess.check_output([sys.executable, "-c", script], env=environment, text=True, timeout=120)
-    assert answer.strip() == "0"
+    assert output_of(script, COUPLER_CACHE="off") == "0"
 
 
 class Impostor:

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from coupler.graph import jacobian, jvp
 from coupler.model import ModelError
 from coupler.model.elements import PointElement
-from coupler.rotation import about_axis, exp_motion, matrix_from_quaternion
 from coupler.spatial import Transform
+from transforms import moved, random_transform
 
 RNG = np.random.default_rng(4)
-
-
-def random_transform() -> Transform:
-    axis = RNG.normal(size=3)
-    return Transform(about_axis(axis / np.linalg.norm(axis), RNG.uniform(-3, 3)), RNG.normal(size=3))
-
-
-def moved(X: Transform, twist: Any) -> Transform:
-    """The body after a twist in its own frame."""
-    turn, shift = exp_motion(twist)
-    return Transform(matrix_from_quaternion(turn).T, shift) @ X
 
 
 def element(**properties: float) -> PointElement:
     return PointElement("spring", "a", "b", (0.1, 0.2, -0.3), (0.4, -0.1, 0.2), **properties)
 
 
-A, B = random_transform(), random_transform()
+A, B = random_transform(RNG), random_transform(RNG)
 VA, VB = RNG.normal(size=(2, 6))
 SPRINGS = {
     "with a free length": element(stiffness=30.0, free_length=0.4),

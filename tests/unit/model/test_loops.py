@@ -24,8 +24,9 @@ from coupler.model import (
     Universal,
 )
 from coupler.model.loops import Coupling, LoopJoint, Rod, residual_of
-from coupler.rotation import about_axis, exp_motion, matrix_from_quaternion
+from coupler.rotation import about_axis
 from coupler.spatial import Transform
+from transforms import moved, random_transform
 
 X0 = Transform.identity()
 SLANTED = (0.3, -0.5, 0.7)
@@ -45,17 +46,6 @@ KINDS: dict[str, Joint] = {
 }
 
 
-def displaced(X: Transform, twist: Any) -> Transform:
-    """X with the successor moved by a twist in its own frame."""
-    turn, shift = exp_motion(twist)
-    return Transform(matrix_from_quaternion(turn).T, shift) @ X
-
-
-def random_transform(rng: np.random.Generator) -> Transform:
-    axis = rng.normal(size=3)
-    return Transform(about_axis(axis / np.linalg.norm(axis), rng.uniform(-3, 3)), rng.normal(size=3))
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", KINDS)
 def test_a_loop_joint_takes_away_what_its_joint_does_not_allow(name: str, seed: int) -> None:
@@ -66,7 +56,7 @@ def test_a_loop_joint_takes_away_what_its_joint_does_not_allow(name: str, seed: 
     rows = np.asarray(residual_of(kind, X), float)
     assert rows.shape == (6 - kind.nv,)
     np.testing.assert_allclose(rows, 0.0, rtol=0, atol=1e-14)
-    K = jacobian(lambda twist: residual_of(kind, displaced(X, twist)), np.zeros(6)).reshape(6 - kind.nv, 6)
+    K = jacobian(lambda twist: residual_of(kind, moved(X, twist)), np.zeros(6)).reshape(6 - kind.nv, 6)
     assert np.linalg.matrix_rank(K, tol=1e-6) == 6 - kind.nv
     np.testing.assert_allclose(K @ np.asarray(kind.subspace(q), float), 0.0, rtol=0, atol=1e-13)
 
@@ -75,7 +65,7 @@ def test_a_rod_keeps_a_distance_and_nothing_else() -> None:
     X = Transform(about_axis(np.array([0, 0, 1.0]), 0.4), np.array([0.3, 0.0, 0.4]))
     np.testing.assert_allclose(residual_of(Rod(0.5), X), [0.0], atol=1e-16)
     np.testing.assert_allclose(residual_of(Rod(0.4), X), [(0.25 - 0.16) / 0.8])  # of first order: the excess length
-    K = jacobian(lambda twist: residual_of(Rod(0.5), displaced(X, twist)), np.zeros(6))
+    K = jacobian(lambda twist: residual_of(Rod(0.5), moved(X, twist)), np.zeros(6))
     np.testing.assert_allclose(K[0, :3], 0.0, atol=1e-16)
     assert np.linalg.norm(K[0, 3:]) == pytest.approx(1.0)
 
