@@ -16,10 +16,11 @@ PACKAGE = Path(__file__).parents[2] / "src" / "coupler"
 ALLOWED: dict[str, set[str]] = {
     "spatial": set(),
     "rotation": set(),
+    "linear": set(),
     "graph": set(),
-    "model": {"spatial", "rotation", "mechanisms"},
+    "model": {"spatial", "rotation", "linear", "mechanisms", "graph"},
     "mechanisms": {"spatial", "rotation"},
-    "algorithms": {"spatial", "rotation", "model", "mechanisms"},
+    "algorithms": {"spatial", "rotation", "linear", "model", "mechanisms"},
 }
 # Imported only where they are used, so that `import coupler` stays light and works without them.
 HEAVY = {"llvmlite", "mujoco", "pinocchio", "coal", "viser", "matplotlib", "gymnasium", "ray", "cupy", "xacrodoc"}

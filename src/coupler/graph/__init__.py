@@ -3,6 +3,7 @@
     operations, expr, fold      scalar nodes: folded, shared
     array                       NumPy arrays of nodes
     diff, rewrite, measure      derivatives, named passes, operation counts and depth
+    template                    functions with their numbers taken out
     window, kernel              a function traced over the fields of its parameters
     program, builder, check     kernels looped over tables, and the checks on them
     interpret, llvm, c          what runs or renders a program
@@ -26,6 +27,7 @@ from coupler.graph.expr import Node, constant, symbol
 from coupler.graph.interpret import Interpreter
 from coupler.graph.kernel import View
 from coupler.graph.program import Program
+from coupler.graph.template import Template, template
 from coupler.graph.unroll import unroll
 from coupler.graph.window import Buffer, Field, Window, symmetric
 
@@ -40,6 +42,7 @@ __all__ = [
     "Node",
     "Program",
     "Records",
+    "Template",
     "View",
     "Window",
     "array",
@@ -53,6 +56,7 @@ __all__ = [
     "symbol",
     "symbols",
     "symmetric",
+    "template",
     "unroll",
     "vjp",
 ]

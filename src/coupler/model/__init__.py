@@ -1,6 +1,7 @@
 """What a robot is made of: bodies, joints, loops, springs and dampers, and how bodies make clusters."""
 
 from coupler.model.bodies import Body
+from coupler.model.builder import RobotBuilder
 from coupler.model.clusters import Cluster, ClusterTree, find_clusters, joints_of_loop
 from coupler.model.elements import PointElement
 from coupler.model.errors import ModelError
@@ -18,6 +19,7 @@ from coupler.model.joints import (
     Universal,
 )
 from coupler.model.loops import Coupling, LoopJoint, Rod
+from coupler.model.robot import Robot
 
 __all__ = [
     "Body",
@@ -36,6 +38,8 @@ __all__ = [
     "PointElement",
     "Prismatic",
     "Revolute",
+    "Robot",
+    "RobotBuilder",
     "Rod",
     "Spherical",
     "Universal",

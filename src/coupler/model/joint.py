@@ -93,11 +93,15 @@ class Joint(ABC):
         return np.zeros(self.nq)
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
-        """A position within the limits, or within ±π (rad) and ±1 m where there are none."""
+        """A position within its range; any orientation."""
+        return rng.uniform(*self.range())
+
+    def range(self) -> tuple[np.ndarray, np.ndarray]:
+        """The limits of the position, or ±π (rad) and ±1 m where there are none."""
         span = self._span()
         lower = np.where(np.isfinite(self.lower), self.lower, np.minimum(-span, self.upper - 2 * span))
         upper = np.where(np.isfinite(self.upper), self.upper, np.maximum(span, lower + span))
-        return rng.uniform(lower, upper)
+        return lower, upper
 
     def _span(self) -> np.ndarray:
         """Half the range of a random position without limits: π for turns, 1 for shifts."""

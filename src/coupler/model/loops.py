@@ -141,21 +141,23 @@ class Coupling:
         joints: names of all joints it relates, in the order in which the function gives or takes their positions.
         independent: names of those that are free, in the order in which γ takes them; empty for a φ.
         function: γ, which gives all positions from the independent ones, or φ, which is zero when they fit together.
+        solves: for a γ, names of the loop joints and couplings that it is the solution of.
     """
 
     name: str
     joints: tuple[str, ...]
     independent: tuple[str, ...]
     function: Callable[[Array], Array]
+    solves: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         what = f"coupling {self.name!r}"
-        for field in ("joints", "independent"):
+        for field in ("joints", "independent", "solves"):
             names = getattr(self, field)
             if isinstance(names, str) or not all(isinstance(name, str) for name in names):
                 raise ModelError(f"{what}: {field} must be a list of names, got {names!r}")
             if len(set(names)) != len(names):
-                raise ModelError(f"{what}: a joint is named twice in {', '.join(names)}")
+                raise ModelError(f"{what}: {field} names something twice, in {', '.join(names)}")
             object.__setattr__(self, field, tuple(names))
         unknown = [joint for joint in self.independent if joint not in self.joints]
         if unknown:
@@ -164,6 +166,8 @@ class Coupling:
             raise ModelError(f"{what}: it must relate two joints or more, and leave one dependent")
         if not callable(self.function):
             raise ModelError(f"{what}: its function must be callable, got {self.function!r}")
+        if self.solves and not self.solved:
+            raise ModelError(f"{what}: only a solution, with independent joints, can solve {', '.join(self.solves)}")
         if self.solved:
             self._check_solution(what)
 

@@ -110,7 +110,7 @@ def test_a_users_own_function_is_differentiated() -> None:
     [
         (lambda: Rod(0.0), "rod: its length must not be zero"),
         (lambda: Rod(np.nan), "rod: its length must be a finite number"),
-        (lambda: Coupling("c", ("a", "a"), (), gear(1.0)), "coupling 'c': a joint is named twice in a, a"),
+        (lambda: Coupling("c", ("a", "a"), (), gear(1.0)), "coupling 'c': joints names something twice, in a, a"),
         (lambda: Coupling("c", ("a", "b"), ("d",), gear(1.0)), "independent joint 'd' is not among its joints"),
         (lambda: Coupling("c", ("a",), (), gear(1.0)), "must relate two joints or more"),
         (lambda: Coupling("c", ("a", "b"), ("a", "b"), gear(1.0)), "and leave one dependent"),

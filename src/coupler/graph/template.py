@@ -1,0 +1,59 @@
+"""Functions with their numbers taken out, so that those which differ only in numbers are seen to be the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.graph.array import array, nodes_of, symbols
+from coupler.graph.errors import GraphError
+from coupler.graph.expr import Node, known, listing, substitute, symbol, topological
+
+__all__ = ["Template", "template"]
+
+_STRUCTURE = (0.0, 1.0, -1.0)  # what folding knows; such numbers stay where they are
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """A traced function whose numbers are parameters.
+
+    Attributes:
+        text: what it computes; functions with the same text differ in their numbers alone.
+        numbers: this one's.
+        shape: of its answer.
+    """
+
+    text: str
+    numbers: np.ndarray
+    shape: tuple[int, ...]
+    _inputs: tuple[Node, ...]
+    _parameters: tuple[Node, ...]
+    _outputs: tuple[Node, ...]
+
+    def __call__(self, x: Any, numbers: Any) -> Any:
+        """The function at x, nodes or numbers, with these numbers in place of its own."""
+        values = zip((*self._inputs, *self._parameters), (*nodes_of(x), *nodes_of(numbers)), strict=True)
+        return array(np.array(substitute(self._outputs, dict(values)), dtype=object).reshape(self.shape))
+
+
+def template(function: Callable[[Any], Any], size: int) -> Template:
+    """Traces a function of `size` numbers and takes its own numbers out, except 0 and ±1."""
+    x = symbols("x", size)
+    result = np.asarray(function(x.copy()), dtype=object).view(np.ndarray)
+    outputs, own = nodes_of(result), set(x)
+    parameters: dict[Node, Node] = {}
+    for node in topological(outputs):
+        if node.op == "constant" and not node.logical and known(node) not in _STRUCTURE:
+            if not np.isfinite(known(node)):
+                raise GraphError(f"the function computes with {known(node)}")
+            parameters[node] = symbol(f"n[{len(parameters)}]")
+        elif node.op == "symbol" and node not in own:
+            raise GraphError(f"the function uses {node!r}, which is none of its {size} arguments")
+    lifted = substitute(outputs, parameters)
+    text = listing(lifted, [f"y[{i}]" for i in range(len(lifted))])
+    values = np.array([known(node) for node in parameters], dtype=float)
+    return Template(text, values, result.shape, tuple(x), tuple(parameters.values()), tuple(lifted))

@@ -1,0 +1,146 @@
+"""The constraints of a robot in numbers: residuals and Jacobians of all clusters, and how to close them from afar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from coupler.graph import Executable, compile
+from coupler.model.motion import Motion
+from coupler.model.programs import Loop, newton_program, rates_program
+from coupler.model.tree import Tree
+
+__all__ = ["CLOSED", "RANK", "Closure", "Group"]
+
+CLOSED = 1e-10  # the residual up to which a configuration counts as closed, m or the sine of an angle
+RANK = 1e-7  # singular values of K below this part of the largest count as zero
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Clusters whose K have the same shape, so that NumPy treats them as one stack.
+
+    Attributes:
+        loops: their numbers among the loops, C of them.
+        rows: C × m, where their residuals are in φ and k.
+        columns: C × n, where their joint velocities are in w.
+        entries: C × m × n, where their K is in the vector of all entries.
+    """
+
+    loops: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+    entries: np.ndarray
+
+
+class Closure:
+    """The loops of a robot.
+
+    Attributes:
+        tree: the links.
+        motion: how their joints move.
+        loops: the constraints, cluster by cluster.
+        groups: the same, by shape.
+        size: number of residuals.
+    """
+
+    def __init__(self, tree: Tree, loops: Sequence[Loop]) -> None:
+        self.tree, self.motion, self.loops = tree, Motion(tree), tuple(loops)
+        self.size = sum(loop.rows for loop in loops)
+        by_shape: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        row = entry = 0
+        for i, loop in enumerate(loops):
+            shape = loop.rows, len(loop.columns)
+            by_shape.setdefault(shape, []).append((i, row, entry))
+            row, entry = row + shape[0], entry + shape[0] * shape[1]
+        self.groups = tuple(self._group(*shape, found) for shape, found in by_shape.items())
+
+    def _group(self, m: int, n: int, found: list[tuple[int, int, int]]) -> Group:
+        loops, row, entry = np.array(found).T
+        columns = np.stack([self.loops[i].columns for i in loops])
+        entries = entry[:, None, None] + np.arange(m * n).reshape(n, m).T
+        return Group(loops, row[:, None] + np.arange(m), columns, entries)
+
+    @cached_property
+    def rates(self) -> Executable:
+        """(p, w) → φ, K, k, s, T: see `rates_program`."""
+        return compile(rates_program(self.tree, self.loops))
+
+    def newton(self, loops: Sequence[Loop], kept: np.ndarray) -> Executable:
+        """(p, step, weight) → q, φ: see `newton_program`."""
+        return compile(newton_program(self.tree, loops, kept))
+
+    def at(self, p: np.ndarray, w: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """φ, K and k (as vectors of all entries) at positions p and velocities w."""
+        phi, K, k, _, _ = self.rates(p, np.zeros(int(self.tree.v_start[-1])) if w is None else w)
+        return phi, K, k
+
+    def gaps(self, phi: np.ndarray) -> np.ndarray:
+        """The largest residual of each loop, of shape (..., loops); infinite where one is not a number."""
+        result = np.empty((*phi.shape[:-1], len(self.loops)))
+        for group in self.groups:
+            result[..., group.loops] = np.abs(phi[..., group.rows]).max(axis=-1)
+        return np.where(np.isnan(result), np.inf, result)
+
+    def assemble(self, p: np.ndarray, weight: np.ndarray | None = None, rounds: int = 200) -> np.ndarray:
+        """Closed configurations near p, of shape (..., Σ nq), or the nearest to closed that are found.
+
+        This is the method of Levenberg and Marquardt with all rows of φ, redundant ones too. It is slower than Newton's
+        and gets there from further away. Each cluster of each state goes its own way.
+
+        Args:
+            p: where to start.
+            weight: for each entry of w, how willingly it moves; ones if not given.
+            rounds: how many steps are tried.
+        """
+        weight = np.ones(int(self.tree.v_start[-1])) if weight is None else weight
+        phi, K, _ = self.at(p)
+        damping = np.full((*p.shape[:-1], len(self.loops)), 1e-3)
+        for _ in range(rounds):
+            gap = self.gaps(phi)
+            if not (gap > 1e-13).any():
+                break
+            step = self._damped_steps(phi, K, damping, weight)
+            tried = self.motion.integrate(p, step)
+            better = self.gaps(self.at(tried)[0]) < gap
+            damping = np.where(better, 0.1 * damping, np.minimum(10.0 * damping + 1e-9, 1e6))
+            if not better.any() and (damping >= 1e6).all():
+                break
+            p = self._merged(better, tried, p)
+            phi, K, _ = self.at(p)
+        return p
+
+    def _damped_steps(self, phi: np.ndarray, K: np.ndarray, damping: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """−W½ (K W½)⁺ φ of each cluster, with singular values damped and those that are zero left out."""
+        step = np.zeros((*phi.shape[:-1], int(self.tree.v_start[-1])))
+        for group in self.groups:
+            root = np.sqrt(weight[..., group.columns])
+            with np.errstate(all="ignore"):
+                A = np.nan_to_num(K[..., group.entries] * root[..., None, :])
+            U, sigma, Vt = np.linalg.svd(A, full_matrices=False)
+            largest = sigma.max(axis=-1, keepdims=True, initial=1e-300)
+            used = sigma > RANK * largest
+            mu = damping[..., group.loops, None] * largest**2
+            scaled = np.where(used, sigma / (sigma**2 + mu), 0.0)
+            along = np.einsum("...ji,...j->...i", U, phi[..., group.rows])
+            found = -root * np.einsum("...ij,...i->...j", Vt, scaled * along)
+            length = np.abs(found).max(axis=-1, keepdims=True, initial=0.5)
+            step[..., group.columns] = np.nan_to_num(found * (0.5 / length))
+        return step
+
+    def _merged(self, better: np.ndarray, tried: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """The new positions of the clusters that are better off with them, the old ones of the others."""
+        nowhere = np.zeros((*better.shape[:-1], 1), bool)
+        return np.where(np.concatenate([better, nowhere], axis=-1)[..., self.loop_of_position], tried, p)
+
+    @cached_property
+    def loop_of_position(self) -> np.ndarray:
+        """For each entry of p the number of its loop, or how many there are for those of none."""
+        owner = np.full(int(self.tree.q_start[-1]), len(self.loops))
+        for i, loop in enumerate(self.loops):
+            for link in loop.links:
+                owner[self.tree.positions(link)] = i
+        return owner

@@ -1,0 +1,262 @@
+"""From the parts of a robot to the robot: names resolved, bodies made clusters, loops closed, everything checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from coupler.graph import template
+from coupler.model.assembly import assemble
+from coupler.model.bodies import Body
+from coupler.model.closure import CLOSED, Closure
+from coupler.model.clusters import ClusterTree, find_clusters
+from coupler.model.constraints import Constraint, LoopConstraint, RelationConstraint
+from coupler.model.coordinates import Choice, Preference
+from coupler.model.elements import PointElement
+from coupler.model.embedding import Embedding
+from coupler.model.errors import ModelError
+from coupler.model.idle import IdleFreedom, find_idle
+from coupler.model.loops import Coupling, LoopJoint
+from coupler.model.masses import check_masses
+from coupler.model.programs import Loop, Solution
+from coupler.model.robot import Robot
+from coupler.model.tree import GROUND, Tree, TreeJoint, listed
+
+__all__ = ["compose"]
+
+
+def compose(
+    name: str,
+    gravity: np.ndarray,
+    bodies: Mapping[str, Body],
+    joints: Sequence[TreeJoint],
+    loops: Sequence[LoopJoint],
+    couplings: Sequence[Coupling],
+    elements: Sequence[PointElement],
+    *,
+    lock_idle: bool = False,
+) -> Robot:
+    """The robot that is made of these parts; see `RobotBuilder`.
+
+    Raises:
+        ModelError: for parts that do not fit together.
+    """
+    if not bodies:
+        raise ModelError(f"robot {name!r} has no bodies")
+    tree = Tree.of(bodies, joints)
+    for kind, parts in (("loop joint", [(x.name, x.predecessor, x.successor) for x in loops]),
+                        ("spring", [(x.name, x.first, x.second) for x in elements])):  # fmt: skip
+        for part, *ends in parts:
+            for body in ends:
+                if body != GROUND and body not in bodies:
+                    raise ModelError(f"{kind} {part!r} names a body {body!r} that there is not")
+    constraints: list[Constraint] = [LoopConstraint.of(loop, tree) for loop in loops]
+    constraints += [RelationConstraint.of(coupling, tree) for coupling in couplings]
+    parts = _Parts(tree, {joint.name: joint for joint in joints}, {c.name: c for c in couplings})
+    clusters, embedding, neutral, remarks = parts.embed(constraints)
+    idle = _idle(embedding, neutral)
+    if idle and lock_idle:
+        constraints += [parts.lock(freedom, neutral) for freedom in idle]
+        clusters, embedding, neutral, remarks = parts.embed(constraints)
+        idle = []
+    check_masses(clusters, embedding, neutral)
+    return Robot(
+        name=name,
+        gravity=gravity,
+        bodies=dict(bodies),
+        joints=tuple(joints),
+        loops=tuple(loops),
+        couplings=tuple(couplings),
+        elements=tuple(elements),
+        remarks=tuple(remarks),
+        idle=tuple(idle),
+        tree=tree,
+        cluster_tree=clusters,
+        embedding=embedding,
+        _neutral=neutral[embedding.q_index],
+    )
+
+
+def _idle(embedding: Embedding, p: np.ndarray) -> list[IdleFreedom]:
+    loops = embedding.closure.loops
+    if not any(isinstance(c, LoopConstraint) for loop in loops for c in loop.constraints) or all(embedding.explicit):
+        return []
+    return find_idle(embedding.closure, p)
+
+
+class _Parts:
+    """What the embedding of a robot's constraints is made from."""
+
+    def __init__(self, tree: Tree, joints: Mapping[str, TreeJoint], couplings: Mapping[str, Coupling]) -> None:
+        self.tree, self.joints, self.couplings = tree, joints, couplings
+
+    def lock(self, freedom: IdleFreedom, p: np.ndarray) -> RelationConstraint:
+        name = f"lock of {self.tree.links[freedom.links[0]].name}"
+        direction = np.array(freedom.direction)
+        return RelationConstraint.lock(name, self.tree, freedom.joint, p[self.tree.positions(freedom.joint)], direction)
+
+    def embed(self, constraints: Sequence[Constraint]) -> tuple[ClusterTree, Embedding, np.ndarray, list[str]]:
+        """Clusters, coordinates, a closed configuration, and remarks."""
+        clusters = find_clusters(self.tree.parent, [constraint.links for constraint in constraints])
+        loops = self._loops(clusters, constraints)
+        closure = Closure(self.tree, loops)
+        solved = self._solved(constraints)
+        given: list[Choice | None] = []
+        solutions: list[Solution] = []
+        for loop in loops:
+            found = self._solutions(loop, solved)
+            given.append(None if found is None else self._choice(loop, found, solved))
+            solutions += found or []
+        solutions.sort(key=lambda solution: solution.level)
+        usable = [c.name not in solved for loop in loops for c in loop.constraints for _ in range(c.rows)]
+        start = self._start(closure, solutions)
+        self._check_solutions(closure, solved, start)
+        assembly = assemble(closure, self._preferences(solved), np.array(usable, bool), given, start)
+        explicit = [choice is not None for choice in given]
+        embedding = Embedding(closure, assembly.choices, explicit, solutions)
+        return clusters, embedding, assembly.neutral, assembly.remarks
+
+    def _loops(self, clusters: ClusterTree, constraints: Sequence[Constraint]) -> list[Loop]:
+        bound: dict[int, list[Constraint]] = {}
+        for constraint in constraints:
+            bound.setdefault(clusters.cluster_of[constraint.links[0]], []).append(constraint)
+        loops: list[Loop] = []
+        for number, own in sorted(bound.items()):
+            links = clusters.clusters[number].bodies
+            columns = np.concatenate([self.tree.velocities(link) for link in links])
+            loops.append(Loop(number, links, columns, tuple(own)))
+        return loops
+
+    def _solved(self, constraints: Sequence[Constraint]) -> dict[str, str]:
+        """The constraints that a coupling solves, each with that coupling's name."""
+        links = {constraint.name: set(constraint.links) for constraint in constraints}
+        solved: dict[str, str] = {}
+        for coupling in self.couplings.values():
+            for name in coupling.solves:
+                if name not in links or name == coupling.name:
+                    raise ModelError(f"coupling {coupling.name!r} solves {name!r}, which is no loop or other coupling")
+                if name in solved:
+                    raise ModelError(f"couplings {solved[name]!r} and {coupling.name!r} both solve {name!r}")
+                missing = links[name] - links[coupling.name]
+                if missing:
+                    joints = listed(self.tree.links[link].joint for link in sorted(missing))
+                    raise ModelError(f"coupling {coupling.name!r} solves {name!r} but gives no position for {joints}")
+                solved[name] = coupling.name
+        return solved
+
+    def _solutions(self, loop: Loop, solved: Mapping[str, str]) -> list[Solution] | None:
+        """The couplings that solve a loop, if they do: each dependent joint has one, and none depends on itself."""
+        found: list[Solution] = []
+        for constraint in loop.constraints:
+            if constraint.name in solved:
+                continue
+            coupling = self.couplings.get(constraint.name)
+            if coupling is None or not coupling.solved:
+                return None
+            inputs = tuple(self.tree.number[joint] for joint in coupling.independent)
+            outputs = tuple(self.tree.number[joint] for joint in coupling.joints)
+            found.append(Solution(coupling.name, template(coupling.function, len(inputs)), inputs, outputs))
+        source = {link: i for i, solution in enumerate(found) for link in solution.dependent}
+        if len(source) < sum(len(solution.dependent) for solution in found):
+            return None
+        levels = [0] * len(found)
+        for _ in range(len(found) + 1):
+            new = [max((levels[source[x]] + 1 for x in s.inputs if x in source), default=0) for s in found]
+            if new == levels:
+                return [replace(solution, level=level) for solution, level in zip(found, levels, strict=True)]
+            levels = new
+        return None
+
+    def _choice(self, loop: Loop, solutions: Iterable[Solution], solved: Mapping[str, str]) -> Choice:
+        """The coordinates of a solved loop."""
+        dependent = {link: solution.name for solution in solutions for link in solution.dependent}
+        for link, name in dependent.items():
+            if self.joints[self.tree.links[link].joint].independent:
+                raise ModelError(
+                    f"joint {self.tree.links[link].joint!r} is marked as independent, but coupling {name!r} gives its "
+                    "position from others"
+                )
+        entries = np.concatenate([self.tree.velocities(link) for link in dependent])
+        taken = np.isin(loop.columns, entries)
+        rows = [constraint.name not in solved for constraint in loop.constraints for _ in range(constraint.rows)]
+        return Choice(np.flatnonzero(rows), np.flatnonzero(taken), np.flatnonzero(~taken), 1.0)
+
+    def _preferences(self, solved: Mapping[str, str]) -> np.ndarray:
+        """For each entry of w how much it should be independent."""
+        preferences = np.full(int(self.tree.v_start[-1]), Preference.NONE)
+        for coupling in self.couplings.values():
+            for joint in coupling.joints:
+                if coupling.solved and joint not in coupling.independent and coupling.name not in solved:
+                    preferences[self.tree.velocities(self.tree.number[joint])] = Preference.SOLVED
+        for i, link in enumerate(self.tree.links[1:], 1):
+            if self.joints[link.joint].actuated:
+                preferences[self.tree.velocities(i)] = Preference.ACTUATED
+            if self.joints[link.joint].independent:
+                preferences[self.tree.velocities(i)] = Preference.MARKED
+        return preferences
+
+    def _start(self, closure: Closure, solutions: Sequence[Solution]) -> np.ndarray:
+        """Neutral positions of all joints; where a solution does not exist there, random ones where it does."""
+        p, rng = closure.motion.neutral(), np.random.default_rng(0)
+        for _ in range(300):
+            broken = self._spread(p, solutions)
+            if broken is None:
+                return p
+            other = closure.motion.random(rng)
+            for solution in solutions:
+                if {*solution.outputs} & set(self._cluster_of(closure, broken)):
+                    entries = np.concatenate([self.tree.positions(link) for link in solution.inputs])
+                    p[entries] = other[entries]
+        names = listed(solution.name for solution in solutions)
+        raise ModelError(f"the functions of couplings {names} give no finite positions, wherever they are asked")
+
+    def _cluster_of(self, closure: Closure, solution: Solution) -> tuple[int, ...]:
+        return next(loop.links for loop in closure.loops if solution.outputs[0] in loop.links)
+
+    def _spread(self, p: np.ndarray, solutions: Sequence[Solution]) -> Solution | None:
+        """Puts dependent positions into p; the first solution that does not exist."""
+        for solution in solutions:
+            y = p[self.tree.q_start[list(solution.inputs)]]
+            with np.errstate(all="ignore"):
+                positions = np.asarray(self.couplings[solution.name].function(y), dtype=float)
+            if not np.isfinite(positions).all():
+                return solution
+            p[self.tree.q_start[list(solution.dependent)]] = positions[list(solution.slots)]
+        return None
+
+    def _check_solutions(self, closure: Closure, solved: Mapping[str, str], start: np.ndarray) -> None:
+        """Every γ must make its φ zero, wherever it exists."""
+        if not solved:
+            return
+        rng = np.random.default_rng(0)
+        samples = np.stack([start, *(closure.motion.random(rng) for _ in range(20))])
+        for name in dict.fromkeys(solved.values()):
+            coupling = self.couplings[name]
+            inputs, outputs = ([int(self.tree.q_start[self.tree.number[x]]) for x in joints]
+                               for joints in (coupling.independent, coupling.joints))  # fmt: skip
+            for p in samples:
+                with np.errstate(all="ignore"):
+                    p[outputs] = np.asarray(coupling.function(p[inputs]), dtype=float)
+        phi, row = closure.at(samples)[0], 0
+        for loop in closure.loops:
+            for constraint in loop.constraints:
+                if constraint.name in solved:
+                    self._compare(constraint, solved[constraint.name], samples, phi[:, row : row + constraint.rows])
+                row += constraint.rows
+
+    def _compare(self, constraint: Constraint, name: str, samples: np.ndarray, phi: np.ndarray) -> None:
+        coupling = self.couplings[name]
+        real = np.isfinite(phi).all(axis=1)
+        if not real.any():
+            raise ModelError(f"coupling {name!r}: its function gives no finite positions, wherever it is asked")
+        gap = np.where(real, np.abs(phi).max(axis=1), 0.0)
+        worst = int(np.argmax(gap))
+        if gap[worst] > CLOSED:
+            at = [samples[worst, self.tree.q_start[self.tree.number[joint]]] for joint in coupling.joints]
+            told = ", ".join(f"{joint} = {x:.4g}" for joint, x in zip(coupling.joints, at, strict=True))
+            raise ModelError(
+                f"coupling {name!r} contradicts {constraint.name!r}, which it is said to solve: at {told} it leaves a "
+                f"gap of {gap[worst]:.3g} (m, or sine of an angle)"
+            )

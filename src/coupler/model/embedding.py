@@ -1,0 +1,180 @@
+"""Between the coordinates of a robot and the positions and velocities of all its joints.
+
+A robot's q holds some of the positions p of all joints, and v some of their velocities w:
+
+    p = γ(q),        w = G v,        ẇ = G v̇ + g,        K w = 0,        K ẇ = k.        [001, §II-B]
+
+In a cluster whose couplings are solved, q holds the independent positions, and γ gives the rest. In any other cluster q
+holds the positions of all joints, which must fit together. With K = [K_I K_D], w_D = −K_D⁻¹ K_I w_I and
+g_D = K_D⁻¹ k, so that K G = 0 and K g = k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from coupler.graph import Executable, compile
+from coupler.model.closure import Closure
+from coupler.model.coordinates import Choice
+from coupler.model.programs import Solution, spread_program
+from coupler.model.tree import Tree
+
+__all__ = ["Embedding"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """Clusters with equally many dependent and independent velocities; C of them, with r and i of those.
+
+    Attributes:
+        loops: C, their numbers.
+        rows: C × r, in φ and k.
+        dependent, independent: C × r and C × i, in w.
+        KD, KI: C × r × r and C × r × i, among the entries of K.
+    """
+
+    loops: np.ndarray
+    rows: np.ndarray
+    dependent: np.ndarray
+    independent: np.ndarray
+    KD: np.ndarray
+    KI: np.ndarray
+
+
+class Embedding:
+    """How the coordinates of a robot are embedded in those of its joints.
+
+    Attributes:
+        closure: the constraints.
+        choices: for each loop, which rows count and which columns are independent.
+        explicit: for each loop, whether its couplings are solved.
+        solutions: the solved couplings, in the order in which they can be evaluated.
+        q_index: entries of p that make q.
+        v_index: entries of w that make v.
+    """
+
+    def __init__(
+        self, closure: Closure, choices: Sequence[Choice], explicit: Sequence[bool], solutions: Sequence[Solution]
+    ) -> None:
+        self.closure, self.choices, self.explicit = closure, tuple(choices), tuple(explicit)
+        self.solutions = tuple(solutions)
+        tree, loops = closure.tree, closure.loops
+        dependent = [loop.columns[choice.dependent] for loop, choice in zip(loops, choices, strict=True)]
+        self.v_index = _all_but(int(tree.v_start[-1]), dependent)
+        solved = [tree.positions(link) for solution in self.solutions for link in solution.dependent]
+        self.q_index = _all_but(int(tree.q_start[-1]), solved)
+        self.stacks = tuple(self._stacks())
+
+    @property
+    def tree(self) -> Tree:
+        return self.closure.tree
+
+    def _stacks(self) -> list[_Stack]:
+        where = {int(i): (group, c) for group in self.closure.groups for c, i in enumerate(group.loops)}
+        alike: dict[tuple[int, int], list[int]] = {}
+        for i, choice in enumerate(self.choices):
+            if len(choice.dependent):
+                alike.setdefault((len(choice.dependent), len(choice.independent)), []).append(i)
+        stacks: list[_Stack] = []
+        for loops in alike.values():
+            rows, dependent, independent, KD, KI = [], [], [], [], []
+            for i in loops:
+                (group, c), choice = where[i], self.choices[i]
+                rows.append(group.rows[c][choice.rows])
+                dependent.append(group.columns[c][choice.dependent])
+                independent.append(group.columns[c][choice.independent])
+                KD.append(group.entries[c][np.ix_(choice.rows, choice.dependent)])
+                KI.append(group.entries[c][np.ix_(choice.rows, choice.independent)])
+            stacks.append(_Stack(*map(np.array, (loops, rows, dependent, independent, KD, KI))))
+        return stacks
+
+    @cached_property
+    def _spread(self) -> Executable | None:
+        if not self.solutions:
+            return None
+        return compile(spread_program(self.tree, self.q_index, self.solutions))
+
+    def positions(self, q: np.ndarray) -> np.ndarray:
+        """p = γ(q)."""
+        if self._spread is not None:
+            return self._spread(q)
+        p = np.empty_like(q)
+        p[..., self.q_index] = q
+        return p
+
+    def velocities(self, p: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """w = G v."""
+        shape = np.broadcast_shapes(p.shape[:-1], v.shape[:-1])
+        w = np.zeros((*shape, int(self.tree.v_start[-1])))
+        w[..., self.v_index] = v
+        if self.stacks:
+            _, K, _ = self.closure.at(p)
+            for stack in self.stacks:
+                w[..., stack.dependent] = -_solve(K, stack, _times(K[..., stack.KI], w[..., stack.independent]))
+        return w
+
+    def explicit_constraint(self, p: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """G, of shape (..., Σ nv, nv), and g, of shape (..., Σ nv)."""
+        w = self.velocities(p, v)
+        G = np.zeros((*w.shape, len(self.v_index)))
+        g = np.zeros_like(w)
+        G[..., self.v_index, np.arange(len(self.v_index))] = 1.0
+        if self.stacks:
+            _, K, k = self.closure.at(p, w)
+            for stack in self.stacks:
+                at = np.searchsorted(self.v_index, stack.independent)
+                solved = -np.linalg.solve(K[..., stack.KD], K[..., stack.KI])
+                G[..., stack.dependent[:, :, None], at[:, None, :]] = solved
+                g[..., stack.dependent] = _solve(K, stack, k[..., stack.rows])
+        return G, g
+
+    def implicit_constraint(self, p: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """K, of shape (..., rows, Σ nv), and k, of shape (..., rows), without rows that follow from others."""
+        rows = np.concatenate([np.zeros(0, int), *(stack.rows.ravel() for stack in self.stacks)])
+        if not self.stacks:
+            return np.zeros((*w.shape[:-1], 0, w.shape[-1])), np.zeros((*w.shape[:-1], 0))
+        order = np.argsort(rows)
+        _, entries, k = self.closure.at(p, w)
+        K = np.zeros((*entries.shape[:-1], len(rows), w.shape[-1]))
+        place = np.empty(self.closure.size, int)
+        place[rows[order]] = np.arange(len(rows))
+        for stack in self.stacks:
+            at = place[stack.rows][:, :, None]
+            K[..., at, stack.dependent[:, None, :]] = entries[..., stack.KD]
+            K[..., at, stack.independent[:, None, :]] = entries[..., stack.KI]
+        return K, k[..., rows[order]]
+
+    def quality(self, p: np.ndarray) -> np.ndarray:
+        """How far each cluster's choice of coordinates is from singular, of shape (..., loops); 0 where it is.
+
+        The smallest singular value of K_D over the largest of K.
+        """
+        result = np.ones((*p.shape[:-1], len(self.closure.loops)))
+        if self.stacks:
+            _, K, _ = self.closure.at(p)
+            for stack in self.stacks:
+                with np.errstate(all="ignore"):
+                    KD, KI = np.nan_to_num(K[..., stack.KD]), np.nan_to_num(K[..., stack.KI])
+                    largest = np.linalg.norm(np.concatenate([KD, KI], axis=-1), 2, axis=(-2, -1))
+                    smallest = np.linalg.svd(KD, compute_uv=False)[..., -1]
+                    result[..., stack.loops] = smallest / np.maximum(largest, 1e-300)
+        return result
+
+
+def _all_but(size: int, left_out: Sequence[np.ndarray]) -> np.ndarray:
+    keep = np.ones(size, bool)
+    for entries in left_out:
+        keep[entries] = False
+    return np.flatnonzero(keep)
+
+
+def _times(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return np.einsum("...ij,...j->...i", A, x)
+
+
+def _solve(K: np.ndarray, stack: _Stack, right: np.ndarray) -> np.ndarray:
+    return np.linalg.solve(K[..., stack.KD], right[..., None])[..., 0]

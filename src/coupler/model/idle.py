@@ -1,0 +1,109 @@
+"""Idle freedoms: motions of few bodies of a loop that leave all others at rest, as the spin of a rod between balls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from coupler.model.closure import Closure
+from coupler.model.constraints import LoopConstraint
+from coupler.model.programs import Loop
+
+__all__ = ["IdleFreedom", "find_idle"]
+
+_MOST = 3  # bodies that move together; a telescopic leg has two
+
+
+@dataclass(frozen=True)
+class IdleFreedom:
+    """A motion that nothing else takes part in.
+
+    Attributes:
+        loop: number of the loop.
+        links: which move, as one.
+        joint: the link whose joint carries them.
+        direction: of that joint's velocity.
+    """
+
+    loop: int
+    links: tuple[int, ...]
+    joint: int
+    direction: tuple[float, ...]
+
+
+def find_idle(closure: Closure, p: np.ndarray) -> list[IdleFreedom]:
+    """All idle freedoms at a closed generic configuration.
+
+    Links that are connected move as one, with a twist that every joint between them and the rest allows: a tree joint
+    those in its motions s, a loop joint those for which T gives zero. What carries something else is not idle, nor is
+    the only motion of a whole cluster.
+    """
+    _, _, _, s, T = closure.rates(p, np.zeros(int(closure.tree.v_start[-1])))
+    s, T = s.reshape(-1, 6), T.reshape(-1, 6)
+    found: list[IdleFreedom] = []
+    row = 0
+    for number, loop in enumerate(closure.loops):
+        scene = _Loop(closure, loop, s, T[row : row + loop.rows])
+        row += loop.rows
+        idle: list[frozenset[int]] = []
+        for links in scene.candidates():
+            if any(known <= links for known in idle) or scene.carries_more(links):
+                continue
+            twist = scene.twist(links)
+            if twist is not None:
+                idle.append(links)
+                top = next(link for link in sorted(links) if closure.tree.parent[link] not in links)
+                own = s[closure.tree.velocities(top)]
+                direction = np.linalg.lstsq(own.T, twist, rcond=None)[0]
+                direction = direction / np.linalg.norm(direction)
+                found.append(IdleFreedom(number, tuple(sorted(links)), top, tuple(direction.tolist())))
+    return found
+
+
+class _Loop:
+    """The joints of a cluster as edges between its links and the rest, each with the twists that it forbids."""
+
+    def __init__(self, closure: Closure, loop: Loop, s: np.ndarray, T: np.ndarray) -> None:
+        tree = closure.tree
+        self.tree, self.links = tree, frozenset(loop.links)
+        held = {link for c in loop.constraints if not isinstance(c, LoopConstraint) for link in c.links}
+        self.edges: list[tuple[int, int, np.ndarray]] = []
+        for link in loop.links:
+            own = s[tree.velocities(link)]
+            forbids = np.eye(6) if link in held else np.eye(6) - np.linalg.pinv(own) @ own
+            self.edges.append((link, tree.links[link].parent, forbids))
+        row = 0
+        for c in loop.constraints:
+            if isinstance(c, LoopConstraint):
+                rows = T[row : row + c.rows]
+                self.edges.append((c.first, c.second, rows / np.linalg.norm(rows, axis=1, keepdims=True)))
+            row += c.rows
+        self.of: dict[int, list[tuple[int, np.ndarray]]] = {link: [] for link in loop.links}
+        for a, b, forbids in self.edges:
+            for end, other in ((a, b), (b, a)):
+                if end in self.of:
+                    self.of[end].append((other, forbids))
+
+    def candidates(self) -> Iterator[frozenset[int]]:
+        """Connected sets of links, small ones first, that leave others in the cluster."""
+        sets = {frozenset([link]): None for link in self.of}
+        for _ in range(_MOST):
+            larger: dict[frozenset[int], None] = {}
+            for links in sets:
+                if links != self.links:
+                    yield links
+                neighbours = {other for link in links for other, _ in self.of[link] if other in self.links}
+                larger.update({links | {other}: None for other in neighbours - links})
+            sets = larger
+
+    def carries_more(self, links: frozenset[int]) -> bool:
+        """Whether something outside of the cluster hangs on these links."""
+        return any(child not in self.links for link in links for child in self.tree.children[link])
+
+    def twist(self, links: frozenset[int]) -> np.ndarray | None:
+        """A twist of these links that all joints to other links allow."""
+        forbidden = [rows for link in links for other, rows in self.of[link] if other not in links]
+        _, sigma, Vt = np.linalg.svd(np.concatenate(forbidden))
+        return Vt[-1] if len(sigma) < 6 or sigma[-1] < 1e-8 else None

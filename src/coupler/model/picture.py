@@ -1,0 +1,414 @@
+"""A robot as a picture: the connectivity graph of its bodies, and the tree that its clusters make [001, fig. 4].
+
+Both are trees that grow downwards from the ground. Nodes stand where Reingold and Tilford would put them; loop joints
+and couplings are curves, bowed so that they run over little else. The result is SVG, with tooltips on everything. A
+robot too large for legible names has the tooltips alone.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+__all__ = ["draw"]
+
+_GROUND = "#dddddd"
+# Paul Tol's light scheme: the colour-blind can tell them apart, and dark text is legible on them.
+_COLOURS = ("#77aadd", "#ee8866", "#eedd88", "#44bb99", "#ffaabb", "#aaaa00", "#99ddff", "#bbcc33")
+_INK = "#222222"
+_STROKES = {
+    "tree joint": {"stroke": "#555555", "stroke_width": "1.5"},
+    "loop joint": {"stroke": "#aa3311", "stroke_width": "1.5", "stroke_dasharray": "6 4"},
+    "coupling": {"stroke": "#223388", "stroke_width": "2.5", "stroke_dasharray": "0.1 5", "stroke_linecap": "round"},
+}
+_LARGE = 150  # bodies, or loops and couplings, beyond which names are left to the tooltips
+_LETTERS, _NAMES = 18, 7  # shown of a name and of a cluster, at most
+_FONT, _SMALL, _LINE = 12.0, 10.0, 15.0  # size of names, size of labels, height of a line, px
+_GAP, _RISE, _MARGIN = 22.0, 52.0, 24.0  # between neighbours, between levels, around a panel, px
+_BOW = 24.0  # of a curve at its middle, more than that of the one before, px
+
+
+def draw(
+    title: str,
+    bodies: Sequence[str],
+    joints: Sequence[tuple[int, int, str]],
+    loops: Sequence[tuple[int, int, str]],
+    couplings: Sequence[tuple[Sequence[int], str]],
+    clusters: Sequence[Sequence[int]],
+    cluster_parents: Sequence[int],
+    freedoms: Sequence[str],
+) -> str:
+    """The connectivity graph of a robot and its cluster tree, as an SVG document.
+
+    Args:
+        title: what stands above.
+        bodies: their names; body 0 is the ground.
+        joints: tree joints: parent body, child body, label.
+        loops: loop joints: one body, the other, label.
+        couplings: child bodies of the tree joints that each couples, label.
+        clusters: the bodies of each; cluster 0 is the ground alone.
+        cluster_parents: the cluster that each hangs on; the first is not looked at.
+        freedoms: a few words on the freedoms of each cluster, such as "1 of 3".
+    """
+    parents, labels = [0] * len(bodies), [""] * len(bodies)
+    for parent, child, label in joints:
+        parents[child], labels[child] = parent, label
+    cluster_of = {body: k for k, cluster in enumerate(clusters) for body in cluster}
+    colours = _colours(cluster_parents)
+    large = max(len(bodies), len(loops) + len(couplings)) > _LARGE
+
+    links = [(a, b) for a, b, _ in loops] + [pair for coupled, _ in couplings for pair in _pairs(coupled)]
+    children = _arranged(parents, [] if large else links, cluster_of)
+    graph = _lay_out(children, [[name] for name in bodies], labels, large)
+    left = Element("g", {"class": "bodies"})
+    for cluster, colour in zip(clusters, colours, strict=True):
+        _draw_hull(left, graph.boxes[list(cluster)], colour)
+    tips = [_tip(label, bodies[above], name) for label, above, name in zip(labels, parents, bodies, strict=True)]
+    _draw_edges(left, graph, tips)
+    curves = _Curves(left, graph, large)
+    for a, b, label in loops:
+        curves.draw("loop joint", a, b, label, _tip(label, bodies[a], bodies[b]))
+    for coupled, label in couplings:
+        tip = _tip(label, *(bodies[i] for i in coupled))
+        for i, (a, b) in enumerate(_pairs(sorted(coupled, key=lambda body: graph.x[body]))):
+            curves.draw("coupling", a, b, "" if i else label, tip)
+    tips = [f"{name} (C{cluster_of[i]})" if i else name for i, name in enumerate(bodies)]
+    _draw_nodes(left, graph, [colours[cluster_of[i]] for i in range(len(bodies))], tips)
+    left.append(curves.labels)
+
+    children = _children(cluster_parents)
+    for siblings in children:
+        siblings.sort(key=lambda k: graph.x[list(clusters[k])].mean())
+    texts = [[f"C{k}", *(bodies[i] for i in cluster)] if k else [bodies[0]] for k, cluster in enumerate(clusters)]
+    tips = [
+        _tip(f"{text[0]} ({free})" if free else text[0], *text[1:]) for text, free in zip(texts, freedoms, strict=True)
+    ]
+    texts = [text if len(text) <= _NAMES else [*text[:_NAMES], f"and {len(text) - _NAMES} more"] for text in texts]
+    tree = _lay_out(children, texts, freedoms, large)
+    right = Element("g", {"class": "clusters"})
+    _draw_edges(right, tree, tips)
+    _draw_nodes(right, tree, colours, tips)
+    return _page(title, {"Bodies": (left, curves.extent), "Clusters": (right, tree.extent)})
+
+
+def _colours(parents: Sequence[int]) -> list[str]:
+    """Colours of the clusters, one after the other, but none like its parent's."""
+    colours, last = [_GROUND], -1
+    for parent in parents[1:]:
+        last = (last + 1) % len(_COLOURS)
+        if _COLOURS[last] == colours[parent]:
+            last = (last + 1) % len(_COLOURS)
+        colours.append(_COLOURS[last])
+    return colours
+
+
+def _tip(label: str, *names: str) -> str:
+    return ": ".join(filter(None, [label, ", ".join(names)]))
+
+
+def _pairs(bodies: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """Each body with the next; a single one with itself."""
+    return pairwise(bodies) if len(bodies) > 1 else zip(bodies, bodies, strict=True)
+
+
+def _children(parents: Sequence[int]) -> list[list[int]]:
+    children: list[list[int]] = [[] for _ in parents]
+    for node in range(1, len(parents)):
+        children[parents[node]].append(node)
+    return children
+
+
+def _outwards(children: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """The nodes, level by level."""
+    level = [0]
+    while level:
+        yield level
+        level = [child for node in level for child in children[node]]
+
+
+def _arranged(parents: Sequence[int], links: Iterable[tuple[int, int]], cluster_of: dict[int, int]) -> list[list[int]]:
+    """Children from left to right: those of a cluster together, those with links on the side to which these lead."""
+    forks: dict[int, list[tuple[list[int], list[int]]]] = defaultdict(list)
+    for a, b in links:
+        one, other = _way(parents, a), _way(parents, b)
+        shared = sum(i == j for i, j in zip(one, other, strict=False))
+        forks[one[shared - 1]].append((one[shared:], other[shared:]))
+    children, pull = _children(parents), Counter[int]()  # pull: links that lead to the right, less those to the left
+    for node in (node for level in _outwards(children) for node in level):
+        common = Counter[int]()
+        for child in children[node]:
+            common[cluster_of[child]] += pull[child]
+        keys = {child: (common[cluster_of[child]], cluster_of[child], pull[child], child) for child in children[node]}
+        children[node].sort(key=keys.__getitem__)
+        for one, other in forks[node]:
+            if one and other:
+                side = 1 if keys[one[0]] < keys[other[0]] else -1
+                pull.update(dict.fromkeys(one[1:], side) | dict.fromkeys(other[1:], -side))
+    return children
+
+
+def _way(parents: Sequence[int], body: int) -> list[int]:
+    """The bodies from the ground to a body."""
+    way = [body]
+    while way[-1]:
+        way.append(parents[way[-1]])
+    return way[::-1]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where the nodes of a tree stand, px; y grows downwards.
+
+    Attributes:
+        children: of each node; node 0 is the root.
+        texts: the lines in each node.
+        labels: what is written beside the edge to each node.
+        x: the middle of each node.
+        boxes, label_boxes: left, upper, right and lower side of each.
+        floors: how far down the nodes on each node's level reach.
+    """
+
+    children: Sequence[Sequence[int]]
+    texts: Sequence[Sequence[str]]
+    labels: Sequence[str]
+    x: np.ndarray
+    boxes: np.ndarray
+    label_boxes: np.ndarray
+    floors: np.ndarray
+
+    @property
+    def extent(self) -> np.ndarray:
+        return _extent(self.boxes, self.label_boxes)
+
+    def swing(self, parent: int, child: int) -> np.ndarray:
+        """Control points, 4×2, of the way from level to level; all are alike, so that no edge crosses another."""
+        (x0, x1), floor, top = self.x[[parent, child]], self.floors[parent], self.boxes[child, 1]
+        return np.array([[x0, floor], [x0, floor + 20], [x1, top - 36], [x1, top - 16]])
+
+
+def _lay_out(
+    children: Sequence[Sequence[int]], texts: Sequence[Sequence[str]], labels: Sequence[str], large: bool
+) -> _Layout:
+    texts = [[] if large else [_short(line) for line in text] for text in texts]
+    labels = ["" if large else _short(label) for label in labels]
+    half = np.array([max([_width(line, _FONT) for line in text], default=2) / 2 + 8 for text in texts])
+    height = np.array([_LINE * len(text) + 10 for text in texts])
+    beside = np.array([5 + _width(label, _SMALL) if label else 0 for label in labels])
+    reach, mirrored = np.maximum(half, beside), [siblings[::-1] for siblings in children]
+    x = (_tidy(children, half, reach) - _tidy(mirrored, reach, half)) / 2  # so that neither side is favoured
+    top, floors = np.zeros(len(x)), np.zeros(len(x))
+    y = 0.0
+    for level in _outwards(children):
+        top[level], floors[level] = y, y + height[level].max()
+        y = floors[level[0]] + _RISE
+    boxes = np.stack([x - half, top, x + half, top + height], axis=1)
+    label_boxes = np.stack([x, top - 16 * (beside > 0), x + beside, top - 3 * (beside > 0)], axis=1)
+    return _Layout(children, texts, labels, x, boxes, label_boxes, floors)
+
+
+def _tidy(children: Sequence[Sequence[int]], left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Places side by side, after Reingold and Tilford: subtrees close up, parents are centred over their children.
+
+    Args:
+        children: of each node, from left to right.
+        left, right: how far each node reaches to either side of its middle.
+    """
+    order = [node for level in _outwards(children) for node in level]
+    x = np.zeros(len(children))  # at first relative to the parent
+    outlines: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # left and right side of each subtree, level by level
+    for node in reversed(order):
+        low = high = np.empty(0)
+        for child in children[node]:
+            child_low, child_high = outlines.pop(child)
+            shared = min(len(high), len(child_low))
+            x[child] = (high[:shared] - child_low[:shared]).max() + _GAP if shared else 0.0
+            low = np.append(low, x[child] + child_low[len(low) :])
+            high = np.append(x[child] + child_high, high[len(child_high) :])
+        middle = x[children[node]][[0, -1]].mean() if children[node] else 0.0
+        x[children[node]] -= middle
+        outlines[node] = np.append(-left[node], low - middle), np.append(right[node], high - middle)
+    for node in order:
+        x[children[node]] += x[node]
+    return x
+
+
+def _add(parent: Element, tag: str, text: str = "", *, tip: str = "", **attributes: str | float) -> Element:
+    """Adds an element, with a tooltip."""
+    values = {key: value if isinstance(value, str) else f"{value:.6g}" for key, value in attributes.items()}
+    element = ElementTree.SubElement(parent, tag, {key.strip("_").replace("_", "-"): v for key, v in values.items()})
+    element.text = _clean(text) or None
+    if tip:
+        _add(element, "title", tip)
+    return element
+
+
+def _labels(parent: Element, **attributes: str) -> Element:
+    """A group for small text with a pale rim, legible on lines."""
+    rim = {"paint_order": "stroke", "stroke": "white", "stroke_width": "3", "stroke_linejoin": "round"}
+    return _add(parent, "g", class_="labels", font_size=_SMALL, **rim, **attributes)
+
+
+def _clean(text: str) -> str:
+    """A text with those characters replaced that XML forbids."""
+    return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") or c in "\ufffe\uffff" else c for c in text)
+
+
+def _short(text: str) -> str:
+    """A long text without its middle."""
+    return text if len(text) <= _LETTERS else f"{text[: _LETTERS // 2]}…{text[1 - _LETTERS // 2 :]}"
+
+
+def _width(text: str, size: float) -> float:
+    """About how wide a text is, px."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    broad = sum(c in "mw@%" or c.isupper() for c in text)
+    return size * (0.6 * len(text) + 0.45 * wide + 0.2 * broad)
+
+
+def _extent(*boxes: np.ndarray) -> np.ndarray:
+    every = np.concatenate(boxes)
+    return np.append(every[:, :2].min(0), every[:, 2:].max(0))
+
+
+def _draw_hull(parent: Element, boxes: np.ndarray, colour: str) -> None:
+    """Something soft around the nodes of a cluster and from each to the nearest of those before."""
+    if len(boxes) > 1:
+        hull = _add(parent, "g", class_="hull", opacity=0.35, fill=colour, stroke=colour, stroke_linejoin="round")
+        for x0, y0, x1, y1 in boxes:
+            _add(hull, "rect", x=x0, y=y0, width=x1 - x0, height=y1 - y0, stroke_width=14)
+        middles, path = (boxes[:, :2] + boxes[:, 2:]) / 2, ""
+        for i, middle in enumerate(middles[1:], start=1):
+            nearest = np.hypot(*(middles[:i] - middle).T).argmin()
+            path += "M{:.1f} {:.1f}L{:.1f} {:.1f}".format(*middles[nearest], *middle)
+        _add(hull, "path", d=path, stroke_width=26, stroke_linecap="round")
+
+
+def _draw_edges(parent: Element, tree: _Layout, tips: Sequence[str]) -> None:
+    edges, labels = _add(parent, "g", fill="none", **_STROKES["tree joint"]), _labels(parent)
+    for above, nodes in enumerate(tree.children):
+        for node in nodes:
+            swing, top = tree.swing(above, node), tree.boxes[node, 1]
+            curve = "M{:.1f} {:.1f}V{:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}V{:.1f}"
+            path = curve.format(tree.x[above], tree.boxes[above, 3], swing[0, 1], *swing[1:].ravel(), top)
+            _add(edges, "path", tip=tips[node], d=path)
+            if tree.labels[node]:
+                _add(labels, "text", tree.labels[node], x=tree.x[node] + 4, y=top - 5)
+
+
+def _draw_nodes(parent: Element, tree: _Layout, colours: Sequence[str], tips: Sequence[str]) -> None:
+    for (x0, y0, x1, y1), text, colour, tip in zip(tree.boxes, tree.texts, colours, tips, strict=True):
+        node = _add(parent, "g", tip=tip, class_="node", text_anchor="middle")
+        _add(node, "rect", x=x0, y=y0, width=x1 - x0, height=y1 - y0, rx=6, fill=colour, stroke=_INK)
+        for i, line in enumerate(text):
+            weight = "bold" if i == 0 and len(text) > 1 else "normal"
+            _add(node, "text", line, x=(x0 + x1) / 2, y=y0 + 16.5 + i * _LINE, font_weight=weight)
+
+
+class _Curves:
+    """Draws curves from node to node, each where it runs over the least of what is there already."""
+
+    def __init__(self, parent: Element, graph: _Layout, large: bool) -> None:
+        self._lines, self.labels = _add(parent, "g", fill="none"), _labels(Element("g"), text_anchor="middle")
+        self._middles = (graph.boxes[:, :2] + graph.boxes[:, 2:]) / 2
+        self._used: dict[tuple[int, int], set[int]] = defaultdict(set)  # which bows, between two nodes
+        self._taken, self._weights = np.concatenate([graph.boxes, graph.label_boxes]), np.full(2 * len(graph.x), 20.0)
+        self._large = large
+        self.extent = graph.extent
+        for above, nodes in enumerate([] if large else graph.children):
+            for node in nodes:
+                self._take(_around(_on_curve(graph.swing(above, node)), 3), weight=2)
+
+    def draw(self, kind: str, a: int, b: int, label: str, tip: str) -> None:
+        a, b = sorted((a, b))
+        apart = np.array([10.0 if a == b else 0.0, 0.0])  # for a curve that returns to its node
+        start, end = self._middles[a] - apart, self._middles[b] + apart
+        across = np.array([start[1] - end[1], end[0] - start[0]]) / np.hypot(*(end - start))
+        used = self._used[a, b]
+        free = [len(used)] if self._large else [i for i in range(len(used) + 12) if i not in used][:12]
+        bows = [_BOW * (i // 2 + 1) * (-1) ** i for i in free]
+        curves = [np.array([start, (start + end) / 2 + 2 * bow * across, end]) for bow in bows]
+        points = [_on_curve(curve) for curve in curves]
+        costs = np.abs(bows) / 4
+        if not self._large:
+            costs += self._crowd(_around(np.concatenate(points), 3), a, b).reshape(len(free), -1).sum(axis=1)
+        best = int(costs.argmin())
+        used.add(free[best])
+        path = "M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}".format(*curves[best].ravel())
+        _add(self._lines, "path", tip=tip, d=path, class_=kind.split()[0], **_STROKES[kind])
+        self._take(_around(points[best], 3), weight=4)
+        if label and not self._large:
+            self._write(_short(label), points[best], np.sign(bows[best]) * across, _STROKES[kind]["stroke"])
+
+    def _write(self, label: str, points: np.ndarray, outwards: np.ndarray, colour: str) -> None:
+        """Writes a label beside a curve, where there is room and as near to the middle as can be."""
+        half = np.array([_width(label, _SMALL) / 2, 6.0])
+        places = points + outwards * (abs(outwards) @ half + 3)
+        boxes = _around(places, half)
+        best = np.argmin(self._crowd(boxes) + abs(np.linspace(-5, 5, len(places))))
+        self._take(boxes[[best]], weight=20)
+        _add(self.labels, "text", label, x=places[best, 0], y=places[best, 1] + 3.5, fill=colour)
+
+    def _take(self, boxes: np.ndarray, weight: float) -> None:
+        self.extent = _extent(self.extent[None], boxes)
+        if not self._large:
+            self._taken = np.append(self._taken, boxes, axis=0)
+            self._weights = np.append(self._weights, np.full(len(boxes), weight))
+
+    def _crowd(self, boxes: np.ndarray, *ends: int) -> np.ndarray:
+        """For each box the weight of what it would cover, nodes at the ends of a curve left out."""
+        weights = self._weights.copy()
+        weights[list(ends)] = 0.0
+        reach = _extent(boxes)
+        near = ((self._taken[:, :2] < reach[2:]) & (self._taken[:, 2:] > reach[:2])).all(axis=1) & (weights > 0)
+        x0, y0, x1, y1 = self._taken[near].T
+        left, upper, right, lower = boxes.T[:, :, None]
+        return ((left < x1) & (right > x0) & (upper < y1) & (lower > y0)) @ weights[near]
+
+
+def _around(points: np.ndarray, half: np.ndarray | float) -> np.ndarray:
+    return np.concatenate([points - half, points + half], axis=1)
+
+
+def _on_curve(control: np.ndarray) -> np.ndarray:
+    """Points on a Bézier curve, after de Casteljau."""
+    t, layer = np.linspace(0, 1, 21)[:, None], list(control)
+    while len(layer) > 1:
+        layer = [(1 - t) * a + t * b for a, b in pairwise(layer)]
+    return layer[0]
+
+
+def _page(title: str, panels: dict[str, tuple[Element, np.ndarray]]) -> str:
+    """Panels side by side or one below the other, whichever fits a screen better, with a title and a legend."""
+    sizes = np.array([extent[2:] - extent[:2] + 2 * _MARGIN for _, extent in panels.values()])
+    beside = np.append(sizes[:, 0].sum(), sizes[:, 1].max())
+    below = np.append(sizes[:, 0].max(), sizes[:, 1].sum() + _MARGIN)
+    screen = np.array([1.6, 1.0])
+    stacked = (below / screen).max() < (beside / screen).max()
+    width, height = np.ceil(np.maximum(below if stacked else beside, [420, 0]) + np.array([0, 110]))
+    page = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {width:.0f} {height:.0f}"})
+    page.attrib |= {"width": f"{width:.0f}", "height": f"{height:.0f}"}
+    _add(page, "title", title)
+    _add(page, "rect", width="100%", height="100%", fill="white")
+    content = _add(page, "g", font_family="Helvetica, Arial, sans-serif", font_size=_FONT, fill=_INK)
+    _add(content, "text", title, x=_MARGIN, y=30, font_size=16, font_weight="bold")
+    corner = np.array([_MARGIN, 60.0])
+    for (name, (panel, extent)), size in zip(panels.items(), sizes, strict=True):
+        _add(content, "text", name, x=corner[0], y=corner[1], fill="#666666")
+        x, y = corner - extent[:2] + [0, _MARGIN]
+        panel.set("transform", f"translate({x:.1f} {y:.1f})")
+        content.append(panel)
+        corner += [0, size[1] + _MARGIN] if stacked else [size[0], 0]
+    legend = _add(content, "g", class_="legend")
+    for i, (name, stroke) in enumerate(_STROKES.items()):
+        x, y = _MARGIN + 130 * i, height - 24
+        _add(legend, "path", d=f"M{x} {y}H{x + 32}", **stroke)
+        _add(legend, "text", name, x=x + 40, y=y + 4)
+    ElementTree.indent(page, " ")
+    return ElementTree.tostring(page, encoding="unicode") + "\n"

@@ -1,0 +1,303 @@
+"""The robot: what it is made of, its clusters, and its coordinates. Frozen once built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coupler.model.bodies import Body
+from coupler.model.clusters import ClusterTree
+from coupler.model.elements import PointElement
+from coupler.model.embedding import Embedding
+from coupler.model.errors import ModelError
+from coupler.model.idle import IdleFreedom
+from coupler.model.loops import Coupling, LoopJoint
+from coupler.model.numbers import numbers
+from coupler.model.states import States, in_state, shaped
+from coupler.model.text import robot_picture, robot_text
+from coupler.model.tree import Tree, TreeJoint, listed
+
+__all__ = ["Robot"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Robot:
+    """A robot with kinematic loops.
+
+    Its state is q, of nq entries, and v, of nv. Of a cluster whose couplings are solved, q holds the positions of the
+    independent joints; of any other cluster, those of all joints, which must fit together. v holds independent
+    velocities only, as do accelerations and forces. Joints come in the order in which they are described. Arrays may
+    have leading dimensions: a batch of states.
+
+    Attributes:
+        name: what it is called.
+        gravity: 3, acceleration of free fall in the world, m/s².
+        bodies: by name.
+        joints: of the spanning tree.
+        loops: joints that close loops.
+        couplings: relations between joint positions.
+        elements: springs and dampers between points.
+        remarks: what was found about its loops: rows that follow from others, a singular zero position.
+        idle: motions of single bodies in loops that leave all others at rest.
+        tree: its moving links, in the form that algorithms use.
+        cluster_tree: which links make clusters.
+        embedding: how its coordinates determine the positions and velocities of all joints.
+    """
+
+    name: str
+    gravity: np.ndarray
+    bodies: Mapping[str, Body]
+    joints: tuple[TreeJoint, ...]
+    loops: tuple[LoopJoint, ...]
+    couplings: tuple[Coupling, ...]
+    elements: tuple[PointElement, ...]
+    remarks: tuple[str, ...]
+    idle: tuple[IdleFreedom, ...]
+    tree: Tree
+    cluster_tree: ClusterTree
+    embedding: Embedding
+    _neutral: np.ndarray
+
+    # Names and places
+
+    @property
+    def nq(self) -> int:
+        """How many numbers make a configuration."""
+        return len(self.embedding.q_index)
+
+    @property
+    def nv(self) -> int:
+        """How many freedoms it has."""
+        return len(self.embedding.v_index)
+
+    @cached_property
+    def body_names(self) -> list[str]:
+        return list(self.bodies)
+
+    @cached_property
+    def joint_names(self) -> list[str]:
+        """All joints of the spanning tree, fixed ones included."""
+        return [joint.name for joint in self.joints]
+
+    @cached_property
+    def frame_names(self) -> list[str]:
+        """Named frames and contact points, body by body."""
+        return [name for body in self.bodies.values() for name in (*body.frames, *body.contacts)]
+
+    def q_slice(self, joint: str) -> slice:
+        """Where the position of a joint is in q."""
+        entries = self.tree.positions(self._link(joint))
+        return self._slice(joint, entries, self.embedding.q_index, "position")
+
+    def v_slice(self, joint: str) -> slice:
+        """Where the velocity of an independent joint is in v; of a joint that is so in part, the independent part."""
+        entries = self.tree.velocities(self._link(joint))
+        return self._slice(joint, entries, self.embedding.v_index, "velocity")
+
+    def independent_joints(self) -> list[str]:
+        """The joints whose velocities, or parts of them, make v."""
+        links = dict.fromkeys(self.tree.link_of(int(i)) for i in self.embedding.v_index)
+        return [self.tree.links[link].joint for link in links]
+
+    def _slice(self, joint: str, entries: np.ndarray, index: np.ndarray, what: str) -> slice:
+        found = np.flatnonzero(np.isin(index, entries))
+        if not found.size:
+            others = self._siblings(joint)
+            raise ModelError(
+                f"joint {joint!r}: its {what} depends on others; independent in its cluster is {listed(others)}"
+            )
+        return slice(int(found[0]), int(found[-1]) + 1)
+
+    def _siblings(self, joint: str) -> list[str]:
+        """The independent joints in a joint's cluster."""
+        cluster = self.cluster_tree.cluster_of[self._link(joint)]
+        members = {self.tree.links[link].joint for link in self.cluster_tree.clusters[cluster].bodies}
+        return [name for name in self.independent_joints() if name in members]
+
+    def _link(self, joint: str) -> int:
+        if joint in self.tree.number:
+            return self.tree.number[joint]
+        if joint in self.joint_names:
+            raise ModelError(f"joint {joint!r} is fixed: it has neither position nor velocity")
+        raise ModelError(f"robot {self.name!r} has no joint {joint!r}; it has {listed(self.tree.number)}")
+
+    # Configurations
+
+    @cached_property
+    def _states(self) -> States:
+        return States(self.embedding, self.embedding.positions(self._neutral))
+
+    def neutral(self) -> np.ndarray:
+        """A closed configuration away from singularities, with joints at or near their neutral positions."""
+        return self._neutral.copy()
+
+    def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """A closed configuration q and a velocity v, the same for the same seed or state of a generator.
+
+        Positions are away from singularities and, wherever such are found, within their limits.
+        """
+        rng = np.random.default_rng(rng)
+        return self._states.random(rng)[self.embedding.q_index], rng.normal(size=self.nv)
+
+    def close(self, q: Any, hold: Iterable[str] = ()) -> np.ndarray:
+        """The closed configuration nearest to q, of shape (..., nq), with quaternions of unit length.
+
+        Args:
+            q: where to start.
+            hold: names of joints that stay where they are.
+
+        Raises:
+            ModelError: where no closed configuration is found, naming the loop.
+        """
+        hold = list(hold)
+        p, weight = self._states.motion.normalize(self._positions(q)), np.ones(int(self.tree.v_start[-1]))
+        for joint in hold:
+            weight[self.tree.velocities(self._link(joint))] = 0.0
+        return self._states.closed(p, np.zeros_like(weight), weight, hold)[..., self.embedding.q_index]
+
+    def integrate(self, q: Any, v: Any, dt: float = 1.0) -> np.ndarray:
+        """The closed configuration after moving from q with the constant velocity v for the time dt (s).
+
+        Independent positions are integrated exactly; the others follow.
+        """
+        p = self._positions(q)
+        w = self.embedding.velocities(p, self._vector("v", v, self.nv))
+        return self._states.moved(p, w * float(numbers("dt", dt, ())))[..., self.embedding.q_index]
+
+    def difference(self, q0: Any, q1: Any) -> np.ndarray:
+        """The velocity that leads from q0 to q1 in a unit of time: integrate(q0, difference(q0, q1)) is q1."""
+        apart = self._states.motion.difference(self._positions(q0), self._positions(q1))
+        return apart[..., self.embedding.v_index]
+
+    def check(self, q: Any) -> None:
+        """Refuses a configuration at which a loop is open, or at which the independent velocities are singular.
+
+        Raises:
+            ModelError: naming the loop and, of a batch, the state; for a singular one, what to choose instead.
+        """
+        p = self._positions(q)
+        self._states.check_closed(p)
+        self._states.check_regular(p)
+
+    # All joints by name
+
+    def joint_positions(self, q: Any) -> dict[str, np.ndarray]:
+        """The position of every moving joint, dependent ones included: a number, or a vector of its nq entries."""
+        return self._by_joint(self._positions(q), self.tree.positions)
+
+    def joint_velocities(self, q: Any, v: Any) -> dict[str, np.ndarray]:
+        """The velocity of every moving joint, dependent ones included: a number, or a vector of its nv entries."""
+        p = self._positions(q)
+        self._states.check_regular(p)
+        return self._by_joint(self.embedding.velocities(p, self._vector("v", v, self.nv)), self.tree.velocities)
+
+    def pack_q(self, positions: Mapping[str, Any]) -> np.ndarray:
+        """The closed configuration in which joints have the given positions.
+
+        Dependent joints may be left out, and what is left out starts at neutral. Joints of a loop that are given stay
+        where they are, unless all of them are: then the nearest closed configuration is taken.
+        """
+        return self._states.packed(positions, {joint: self._link(joint) for joint in positions})[
+            ..., self.embedding.q_index
+        ]
+
+    def pack_v(self, velocities: Mapping[str, Any]) -> np.ndarray:
+        """The velocity v in which independent joints have the given velocities, and the others none.
+
+        Dependent joints may be given beside all independent ones of their cluster, on which they depend.
+        """
+        given = {joint: shaped(joint, x, self.tree.links[self._link(joint)].kind.nv) for joint, x in velocities.items()}
+        for joint in given:
+            missing = [name for name in self._siblings(joint) if name not in given]
+            if missing and joint not in self._siblings(joint):
+                raise ModelError(f"joint {joint!r} depends on {listed(missing)}: give the velocity of that one instead")
+        batch = np.broadcast_shapes(*(value.shape[:-1] for value in given.values()))
+        w = np.zeros((*batch, int(self.tree.v_start[-1])))
+        for joint, value in given.items():
+            w[..., self.tree.velocities(self._link(joint))] = value
+        return w[..., self.embedding.v_index]
+
+    def _by_joint(self, values: np.ndarray, entries: Callable[[int], np.ndarray]) -> dict[str, np.ndarray]:
+        found = {joint: entries(link) for joint, link in self.tree.number.items()}
+        return {joint: values[..., own[0] if len(own) == 1 else own] for joint, own in found.items()}
+
+    # Constraints
+
+    def explicit_constraint(self, q: Any, v: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """G and g with w = G v and ẇ = G v̇ + g, for the velocities w of all joints. [001, §II-B]
+
+        Returns:
+            G of shape (..., nw, nv) and g of shape (..., nw), in the order of `tree.links`.
+        """
+        p = self._positions(q)
+        self._states.check_regular(p)
+        return self.embedding.explicit_constraint(p, self._vector("v", np.zeros(self.nv) if v is None else v, self.nv))
+
+    def implicit_constraint(self, q: Any, v: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """K and k with K w = 0 and K ẇ = k, for the velocities w of all joints; no row follows from others.
+
+        Returns:
+            K of shape (..., rows, nw) and k of shape (..., rows), in the order of `tree.links`.
+        """
+        p = self._positions(q)
+        v = self._vector("v", np.zeros(self.nv) if v is None else v, self.nv)
+        return self.embedding.implicit_constraint(p, self.embedding.velocities(p, v))
+
+    def loop_errors(self, q: Any) -> dict[str, np.ndarray]:
+        """How far each loop and coupling is from closed: its largest residual, in m or as the sine of an angle."""
+        closure = self.embedding.closure
+        p = self._positions(q)
+        if not closure.loops:
+            return {}
+        phi, row, errors = np.abs(closure.at(p)[0]), 0, {}
+        for constraint in (constraint for loop in closure.loops for constraint in loop.constraints):
+            errors[constraint.name] = phi[..., row : row + constraint.rows].max(axis=-1)
+            row += constraint.rows
+        return errors
+
+    # Variants and pictures
+
+    def with_gravity(self, gravity: Any) -> Robot:
+        """The same robot under another gravity, 3, m/s²."""
+        return replace(self, gravity=numbers("gravity", gravity, (3,)))
+
+    def draw(self, path: str | Path | None = None) -> Path:
+        """Writes a picture of its connectivity graph and its cluster tree as an SVG file, named after it by default."""
+        path = Path(f"{self.name}.svg" if path is None else path)
+        path.write_text(self._repr_svg_(), encoding="utf-8")
+        return path
+
+    def _repr_svg_(self) -> str:
+        """The picture, as notebooks ask for it."""
+        return robot_picture(self)
+
+    def __str__(self) -> str:
+        return robot_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Robot {self.name!r}: {len(self.bodies)} bodies, {self.nv} freedoms>"
+
+    # Input
+
+    def _positions(self, q: Any) -> np.ndarray:
+        """All joint positions."""
+        return self.embedding.positions(self._vector("q", q, self.nq))
+
+    def _vector(self, name: str, value: Any, size: int) -> np.ndarray:
+        """What the user gave, with its shape and values checked."""
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise ModelError(f"{name} must be numbers of shape (..., {size}), got {value!r}") from None
+        if array.ndim == 0 or array.shape[-1] != size:
+            raise ModelError(f"{name} has the shape {array.shape}; robot {self.name!r} takes (..., {size})")
+        wrong = np.argwhere(~np.isfinite(array))
+        if wrong.size:
+            *state, entry = (int(i) for i in wrong[0])
+            raise ModelError(f"{name} must be finite; entry {entry}{in_state(state)} is {array[tuple(wrong[0])]}")
+        return array

@@ -1,0 +1,190 @@
+"""Configurations of a robot: closing them, packing them from names, drawing them at random, and judging them.
+
+Everything here works on the positions p and velocities w of all joints; see embedding.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from coupler.graph import Executable
+from coupler.model.assembly import described, outside_limits
+from coupler.model.closure import CLOSED
+from coupler.model.coordinates import pivots
+from coupler.model.embedding import Embedding
+from coupler.model.errors import ModelError
+from coupler.model.tree import listed
+
+__all__ = ["States", "in_state", "shaped"]
+
+_SINGULAR = 1e-8  # coordinates are singular where K_D's smallest singular value is below this part of K's largest
+_WELL = 1e-2  # and well away from it above this part of what they have at the neutral configuration
+_LARGEST = 48  # rows of a cluster that Newton's program solves for; larger ones are closed by NumPy
+_DRAWS = 8  # how many configurations are drawn at once
+
+
+class States:
+    """The configurations of a robot."""
+
+    def __init__(self, embedding: Embedding, neutral: np.ndarray) -> None:
+        self.embedding, self.neutral = embedding, neutral
+        self.closure, self.motion, self.tree = embedding.closure, embedding.closure.motion, embedding.tree
+        loops = zip(self.closure.loops, embedding.choices, embedding.explicit, strict=True)
+        self._implicit = [(loop, choice) for loop, choice, explicit in loops if not explicit]
+
+    @cached_property
+    def _newton(self) -> Executable:
+        kept = np.concatenate([np.isin(np.arange(loop.rows), choice.rows) for loop, choice in self._implicit])
+        return self.closure.newton([loop for loop, _ in self._implicit], kept)
+
+    @cached_property
+    def _dependent(self) -> np.ndarray:
+        """For each entry of w, 1 where it follows from others, else 0."""
+        weight = np.ones(int(self.tree.v_start[-1]))
+        weight[self.embedding.v_index] = 0.0
+        return weight
+
+    def moved(self, p: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """Closed positions after moving from p with w: independent ones exactly, the others as the loops demand."""
+        return self.closed(p, w, self._dependent)
+
+    def closed(self, p: np.ndarray, step: np.ndarray, weight: np.ndarray, hold: Iterable[str] = ()) -> np.ndarray:
+        """Closed positions near integrate(p, step), where entries of weight 0 are not moved any further.
+
+        Newton's method is tried first; where it fails, the slower and surer one of `Closure.assemble`.
+
+        Raises:
+            ModelError: for loops that stay open, in one state or in any of a batch.
+        """
+        if not self._implicit:
+            return self.motion.integrate(p, step)
+        if max(len(choice.rows) for _, choice in self._implicit) <= _LARGEST:
+            q, phi = self._newton(p, step, weight)
+            failed = ~(np.abs(phi).max(axis=-1) < CLOSED)
+        else:
+            q = self.motion.integrate(p, step)
+            failed = np.ones(q.shape[:-1], bool)
+        if failed.any():
+            start = np.broadcast_to(self.motion.integrate(p, step), q.shape)[failed]
+            q[failed] = self.closure.assemble(start, np.broadcast_to(weight, (*q.shape[:-1], len(weight)))[failed])
+            self.check_closed(q, hold)
+        return q
+
+    def check_closed(self, p: np.ndarray, hold: Iterable[str] = ()) -> None:
+        """Refuses positions at which a loop is open."""
+        if not self.closure.loops:
+            return
+        gaps = self.closure.gaps(self.closure.at(p)[0])
+        wrong = np.argwhere(~(gaps < CLOSED))
+        if wrong.size:
+            *state, i = (int(x) for x in wrong[0])
+            what = described(self.closure.loops[i], self.tree)
+            held = list(hold)
+            why = f" while {listed(held)} is held" if held else ""
+            gap = gaps[tuple(wrong[0])]
+            told = f"the gap is {gap:.3g} (m, or sine of an angle)" if np.isfinite(gap) else "it has no value there"
+            raise ModelError(f"{what} does not close{why}{in_state(state)}: {told}")
+
+    def check_regular(self, p: np.ndarray) -> None:
+        """Refuses positions at which the independent velocities do not determine the others."""
+        wrong = np.argwhere(~(self.embedding.quality(p) > _SINGULAR))
+        if not wrong.size:
+            return
+        *state, i = (int(x) for x in wrong[0])
+        loop, choice = self.closure.loops[i], self.embedding.choices[i]
+        group = next(group for group in self.closure.groups if i in group.loops)
+        entries = group.entries[list(group.loops).index(i)][choice.rows]
+        K = self.closure.at(p[tuple(state)])[1][entries]
+        names = [self.tree.links[self.tree.link_of(int(column))].joint for column in loop.columns]
+        chosen = listed(dict.fromkeys(names[j] for j in choice.independent))
+        what = f"{described(loop, self.tree)} is singular{in_state(state)}"
+        sigma = np.linalg.svd(np.nan_to_num(K), compute_uv=False)
+        if sigma[-1] <= _SINGULAR * sigma[0]:
+            raise ModelError(f"{what}: it has more freedoms there than elsewhere, whatever coordinates are chosen")
+        others = np.setdiff1d(np.arange(len(names)), pivots(K, len(choice.rows)))
+        better = listed(dict.fromkeys(names[j] for j in others))
+        raise ModelError(f"{what}: {chosen} does not determine the others; choose {better} as independent instead")
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        """Closed positions away from singularities and, wherever such are found, within limits."""
+        p = self.motion.random(rng)
+        owner, waiting = self.closure.loop_of_position, np.ones(len(self.closure.loops), bool)
+        p[owner < len(waiting)] = self.neutral[owner < len(waiting)]
+        for attempt in range(16):
+            if not waiting.any():
+                break
+            drawn, good = self._draw(rng, strict=attempt < 12)
+            for i in np.flatnonzero(waiting & good.any(axis=0)):
+                p[owner == i] = drawn[np.argmax(good[:, i])][owner == i]
+                waiting[i] = False
+        return p
+
+    def _draw(self, rng: np.random.Generator, strict: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Positions drawn at random and closed, and for each draw and loop whether it is good."""
+        goals = np.stack([self.motion.random(rng) for _ in range(_DRAWS)])
+        way = rng.uniform(0.0, 1.0, (_DRAWS, 1)) * self.motion.difference(self.neutral, goals)
+        drawn = self.motion.integrate(self.neutral, way)
+        drawn = self.embedding.positions(drawn[:, self.embedding.q_index])
+        if self._implicit:
+            drawn, _ = self._newton(drawn, np.zeros(way.shape[1]), np.ones(way.shape[1]))
+        good = self.closure.gaps(self.closure.at(drawn)[0]) < CLOSED
+        good &= self._well(drawn)
+        if strict:
+            outside = outside_limits(self.tree, drawn) > 1e-9
+            for i, loop in enumerate(self.closure.loops):
+                good[:, i] &= ~outside[:, np.concatenate([self.tree.positions(x) for x in loop.links])].any(axis=1)
+        return drawn, good
+
+    def _well(self, p: np.ndarray) -> np.ndarray:
+        quality = self.embedding.quality(p)
+        return quality > _WELL * self.embedding.quality(self.neutral)
+
+    def packed(self, values: Mapping[str, Any], number: Mapping[str, int]) -> np.ndarray:
+        """Closed positions with these joints where they are given, and the others near neutral."""
+        given = {joint: shaped(joint, value, self.tree.links[number[joint]].kind.nq) for joint, value in values.items()}
+        batch = np.broadcast_shapes(*(value.shape[:-1] for value in given.values()))
+        p = np.broadcast_to(self.neutral, (*batch, len(self.neutral))).copy()
+        for joint, value in given.items():
+            p[..., self.tree.positions(number[joint])] = value
+        p = self.motion.normalize(p)
+        spread = self.embedding.positions(p[..., self.embedding.q_index])
+        self._check_dependent(given, number, p, spread)
+        weight, hold = np.ones(int(self.tree.v_start[-1])), []
+        for loop, _ in self._implicit:
+            named = [link for link in loop.links if self.tree.links[link].joint in given]
+            if len(named) < len(loop.links):
+                hold += [self.tree.links[link].joint for link in named]
+                weight[np.concatenate([np.zeros(0, int), *map(self.tree.velocities, named)])] = 0.0
+        return self.closed(spread, np.zeros(len(weight)), weight, hold)
+
+    def _check_dependent(self, given: Mapping[str, Any], number: Mapping[str, int], p: Any, spread: Any) -> None:
+        """What is given for a dependent joint must be what its solution says."""
+        for joint in given:
+            entries = self.tree.positions(number[joint])
+            apart = np.abs(p[..., entries] - spread[..., entries]).max()
+            if not apart < 1e-6:
+                raise ModelError(
+                    f"joint {joint!r} is given a position that its coupling contradicts, by {apart:.3g}; leave it out"
+                )
+
+
+def shaped(joint: str, value: Any, size: int) -> np.ndarray:
+    """A joint's position or velocity with one axis for its entries; a plain number stands for a single entry."""
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        array = np.full(1, np.nan)
+    if size == 1 and (array.ndim == 0 or array.shape[-1] != 1):
+        array = array[..., None]
+    if array.ndim == 0 or array.shape[-1] != size or not np.isfinite(array).all():
+        raise ModelError(f"joint {joint!r} takes {size} finite numbers, got {value!r}")
+    return array
+
+
+def in_state(state: list[int]) -> str:
+    """Which state of a batch is meant, for messages; nothing where there is one only."""
+    return f" in state {tuple(state) if len(state) > 1 else state[0]}" if state else ""

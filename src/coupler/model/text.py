@@ -1,0 +1,107 @@
+"""A robot in words and in a picture: its cluster tree, loops and freedoms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from coupler.model.picture import draw
+
+if TYPE_CHECKING:
+    from coupler.model.robot import Robot
+
+__all__ = ["robot_picture", "robot_text"]
+
+_LINES, _DEPTH = 200, 40  # how far a cluster tree is listed
+_LISTED = 12  # names on a line
+
+
+def robot_text(robot: Robot) -> str:
+    """What `print` shows: a line of counts, the cluster tree, and remarks.
+
+    Each cluster has its bodies, what constrains them, and its freedoms: how many of how many joint velocities, and
+    which joints they belong to.
+    """
+    clusters = robot.cluster_tree.clusters
+    counts = [_counted(len(robot.bodies), "body", "bodies"), _counted(len(robot.joints), "joint")]
+    counts += [_counted(len(x), name) for x, name in ((robot.loops, "loop"), (robot.couplings, "coupling")) if x]
+    lines = [f"{robot.name}: {', '.join(counts)}; {robot.nq} positions, {_counted(robot.nv, 'freedom')}", "ground"]
+    children: dict[int, list[int]] = {}
+    for k, cluster in enumerate(clusters[1:], 1):
+        children.setdefault(cluster.parent, []).append(k)
+    waiting = [(k, "") for k in reversed(children.get(0, []))]
+    while waiting and len(lines) < _LINES:
+        k, indent = waiting.pop()
+        if len(indent) > 3 * _DEPTH:
+            continue
+        last = k == children[clusters[k].parent][-1]
+        lines.append(f"{indent}{'└─' if last else '├─'} {_cluster(robot, k)}")
+        waiting += [(child, indent + ("   " if last else "│  ")) for child in reversed(children.get(k, []))]
+    if len(lines) <= len(clusters):
+        lines.append(f"... and {_counted(len(clusters) + 1 - len(lines), 'more cluster')}")
+    return "\n".join([*lines, *(f"note: {remark}" for remark in (*robot.remarks, *_idle(robot)))])
+
+
+def _cluster(robot: Robot, k: int) -> str:
+    links = robot.cluster_tree.clusters[k].bodies
+    what = f"{k}: {_shortened([_link(robot, link) for link in links])}"
+    bonds = [c.name for loop in robot.embedding.closure.loops if loop.cluster == k for c in loop.constraints]
+    if bonds:
+        what += f" [{_shortened(bonds)}]"
+    return f"{what} · {freedoms(robot, k)}"
+
+
+def _link(robot: Robot, link: int) -> str:
+    """A link by its bodies, those that are welded to the first in brackets."""
+    first, *others = robot.tree.links[link].bodies
+    return f"{first} (+ {', '.join(others)})" if others else first
+
+
+def freedoms(robot: Robot, k: int) -> str:
+    """The freedoms of a cluster: how many of how many, and which joints they belong to."""
+    tree, index = robot.tree, robot.embedding.v_index
+    links = robot.cluster_tree.clusters[k].bodies
+    entries = np.concatenate([tree.velocities(link) for link in links])
+    own = [link for link in links if np.isin(tree.velocities(link), index).any()]
+    count = int(np.isin(entries, index).sum())
+    names = _shortened([f"{tree.links[link].joint} ({tree.links[link].kind.kind})" for link in own])
+    return f"{_counted(count, 'freedom') if count == len(entries) else f'{count} of {len(entries)} freedoms'}: {names}"
+
+
+def _idle(robot: Robot) -> list[str]:
+    remarks = []
+    for freedom in robot.idle:
+        bodies = " and ".join(repr(robot.tree.links[link].name) for link in freedom.links)
+        joint = robot.tree.links[freedom.joint].joint
+        remarks.append(f"{bodies} can move on its own, at joint {joint!r}: an idle freedom")
+    return remarks
+
+
+def _shortened(names: list[str]) -> str:
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _counted(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def robot_picture(robot: Robot) -> str:
+    """The connectivity graph and the cluster tree as an SVG document. [001, Fig. 4, 8]"""
+    number = {"ground": 0} | {name: i for i, name in enumerate(robot.bodies, 1)}
+    child = {joint.name: number[joint.child] for joint in robot.joints}
+    clusters = robot.cluster_tree.clusters
+    groups: list[list[int]] = [[0] for _ in clusters]
+    for k, cluster in enumerate(clusters):
+        groups[k] = [number[body] for link in cluster.bodies for body in robot.tree.links[link].bodies]
+    return draw(
+        robot.name,
+        list(number),
+        [(number[joint.parent], number[joint.child], joint.name) for joint in robot.joints],
+        [(number[loop.predecessor], number[loop.successor], loop.name) for loop in robot.loops],
+        [([child[joint] for joint in coupling.joints], coupling.name) for coupling in robot.couplings],
+        groups,
+        [cluster.parent for cluster in clusters],
+        ["", *(freedoms(robot, k) for k in range(1, len(clusters)))],
+    )

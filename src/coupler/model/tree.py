@@ -1,0 +1,268 @@
+"""The moving skeleton of a robot: bodies that are welded together made one link, links made a tree.
+
+A link's frame is that of the body which its joint carries, turned so that the joint's axis is z. All revolute joints
+then look alike, whatever their axes were, and one trace serves them all. Users see none of this: poses, frames and
+contact points go through the placement of their body on its link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from coupler.model.bodies import Body
+from coupler.model.errors import ModelError
+from coupler.model.joint import Joint
+from coupler.model.joints import Cylindrical, Fixed, Helical, Planar, Prismatic, Revolute, Universal, plane_across
+from coupler.spatial import RigidInertia, Transform
+
+__all__ = ["GROUND", "Link", "Tree", "TreeJoint", "aligned", "listed"]
+
+GROUND = "ground"  # the name of the world, on which robots stand
+
+
+@dataclass(frozen=True, eq=False)
+class TreeJoint:
+    """A joint of the spanning tree: it carries one body on another.
+
+    Attributes:
+        name: unique in its robot.
+        kind: how it moves.
+        parent, child: names of the two bodies; the child's frame is the joint's successor frame.
+        placement: transform from the parent's frame to the joint's predecessor frame.
+        independent: whether its velocity must be among the independent ones.
+        actuated: whether an actuator drives it; such joints are preferred as independent ones.
+    """
+
+    name: str
+    kind: Joint
+    parent: str
+    child: str
+    placement: Transform
+    independent: bool = False
+    actuated: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """Bodies that move as one, on one moving joint.
+
+    Attributes:
+        name: of the body that the joint carries.
+        joint: name of that joint.
+        kind: how it moves in the link's frame: along or about z.
+        parent: number of the link that carries it.
+        placement: transform from the parent link's frame to the joint's predecessor frame.
+        inertia: of all its bodies, in its frame.
+        bodies: names of all its bodies.
+    """
+
+    name: str
+    joint: str
+    kind: Joint
+    parent: int
+    placement: Transform
+    inertia: RigidInertia
+    bodies: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Links in regular numbering: link 0 is the ground, and a parent comes before its children.
+
+    Spanning positions p and velocities w are those of all joints, one link after the other.
+
+    Attributes:
+        links: all of them.
+        place: for each body its link and the transform from the link's frame to the body's.
+    """
+
+    links: tuple[Link, ...]
+    place: Mapping[str, tuple[int, Transform]]
+
+    @classmethod
+    def of(cls, bodies: Mapping[str, Body], joints: Iterable[TreeJoint]) -> Tree:
+        """The tree of bodies that are connected by joints in any order.
+
+        Raises:
+            ModelError: for a body that hangs on two joints, on itself in a circle, or on nothing.
+        """
+        place: dict[str, tuple[int, Transform]] = {GROUND: (0, Transform.identity())}
+        moving: list[tuple[TreeJoint, Joint, Transform]] = []
+        for joint in _outwards(bodies, _hung(bodies, joints)):
+            link, carrier = place[joint.parent]
+            if isinstance(joint.kind, Fixed):
+                place[joint.child] = link, joint.placement @ carrier
+                continue
+            A, kind = aligned(joint.kind)
+            moving.append((joint, kind, _clean(Transform.rotation(A) @ joint.placement @ carrier)))
+            place[joint.child] = len(moving), Transform.rotation(A.T)
+        members: list[list[str]] = [[] for _ in range(len(moving) + 1)]
+        for body in (GROUND, *bodies):
+            members[place[body][0]].append(body)
+        links = [Link(GROUND, "", Fixed(), 0, Transform.identity(), _NOTHING, tuple(members[0]))]
+        for (joint, kind, placement), own in zip(moving, members[1:], strict=True):
+            inertia = _NOTHING
+            for body in own:
+                inertia = inertia + bodies[body].spatial_inertia().seen_from(place[body][1])
+            parent = place[joint.parent][0]
+            links.append(Link(joint.child, joint.name, kind, parent, placement, inertia, tuple(own)))
+        return cls(tuple(links), place)
+
+    @cached_property
+    def parent(self) -> list[int]:
+        """The link that carries each."""
+        return [link.parent for link in self.links]
+
+    @cached_property
+    def children(self) -> list[list[int]]:
+        """The links that each carries."""
+        children: list[list[int]] = [[] for _ in self.links]
+        for i, link in enumerate(self.links[1:], 1):
+            children[link.parent].append(i)
+        return children
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The link of each moving joint, by the joint's name."""
+        return {link.joint: i for i, link in enumerate(self.links) if i}
+
+    @cached_property
+    def q_start(self) -> np.ndarray:
+        """Where each link's position starts in p; one more entry than there are links."""
+        return np.cumsum([0, *(link.kind.nq for link in self.links)])
+
+    @cached_property
+    def v_start(self) -> np.ndarray:
+        """Where each link's velocity starts in w; one more entry than there are links."""
+        return np.cumsum([0, *(link.kind.nv for link in self.links)])
+
+    def positions(self, link: int) -> np.ndarray:
+        """The entries of p that belong to a link."""
+        return np.arange(self.q_start[link], self.q_start[link + 1])
+
+    def velocities(self, link: int) -> np.ndarray:
+        """The entries of w that belong to a link."""
+        return np.arange(self.v_start[link], self.v_start[link + 1])
+
+    def ways(self, first: int, second: int) -> tuple[list[int], list[int]]:
+        """The links whose joints lie between the last common carrier of two links and each of them."""
+        to_first: list[int] = []
+        to_second: list[int] = []
+        while first != second:  # a carrier has the lower number
+            if first > second:
+                to_first.append(first)
+                first = self.links[first].parent
+            else:
+                to_second.append(second)
+                second = self.links[second].parent
+        return to_first, to_second
+
+    def link_of(self, entry: int) -> int:
+        """The link to which an entry of w belongs."""
+        return int(np.searchsorted(self.v_start, entry, side="right")) - 1
+
+    def joint_of(self, entry: int) -> str:
+        """The name of the joint to which an entry of w belongs."""
+        return self.links[self.link_of(entry)].joint
+
+
+_NOTHING = RigidInertia(0.0, np.zeros(3), np.zeros((3, 3)))
+
+
+def aligned(kind: Joint) -> tuple[np.ndarray, Joint]:
+    """The rotation A into axes in which the joint has its standard form, and the joint in those.
+
+    An axis or normal becomes z, a universal joint's first axis x. A vector u has coordinates A u there. Axes that are
+    axes of coordinates give a permutation with signs: exact zeros stay exact.
+    """
+    if isinstance(kind, Revolute | Prismatic | Helical | Cylindrical):
+        return np.vstack([plane_across(kind.axis), kind.axis]), _but(kind, axis=(0.0, 0.0, 1.0))
+    if isinstance(kind, Planar):
+        return np.vstack([kind.plane, kind.normal]), _but(kind, normal=(0.0, 0.0, 1.0))
+    if isinstance(kind, Universal):
+        lean = kind.first @ kind.second
+        across = kind.second - lean * kind.first
+        across = across / np.linalg.norm(across)
+        second = (0.0, 1.0, 0.0) if abs(lean) < 1e-15 else (lean, kind.second @ across, 0.0)
+        A = np.vstack([kind.first, across, np.cross(kind.first, across)])
+        return A, _but(kind, first=(1.0, 0.0, 0.0), second=second)
+    return np.eye(3), kind
+
+
+def _but(kind: Joint, **axes: tuple[float, ...]) -> Joint:
+    """The same joint with other axes. What has been checked once is not checked again: robots have many joints."""
+    other = copy(kind)
+    for name, axis in axes.items():
+        value = np.array(axis)
+        value.setflags(write=False)
+        object.__setattr__(other, name, value)
+    return other
+
+
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """Names for a message, quoted; a long list is cut short."""
+    quoted = [repr(name) for name in names]
+    more = len(quoted) - most
+    return ", ".join(quoted[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _clean(X: Transform) -> Transform:
+    """Without negative zeros, which would hide that a constant is zero."""
+    return Transform(X.E + 0.0, X.r + 0.0)
+
+
+def _hung(bodies: Mapping[str, Body], joints: Iterable[TreeJoint]) -> dict[str, TreeJoint]:
+    """The joint that carries each body; each body has one, and every name is known."""
+    carried: dict[str, TreeJoint] = {}
+    for joint in joints:
+        for body in (joint.parent, joint.child):
+            if body not in bodies and body != GROUND:
+                raise ModelError(f"joint {joint.name!r} names a body {body!r} that there is not")
+        if joint.child == GROUND:
+            raise ModelError(f"joint {joint.name!r} would carry the ground; exchange its two bodies")
+        if joint.child in carried:
+            raise ModelError(
+                f"body {joint.child!r} hangs on two joints, {carried[joint.child].name!r} (on "
+                f"{carried[joint.child].parent!r}) and {joint.name!r} (on {joint.parent!r}), which closes a cycle "
+                "without a loop joint: make one of the two a loop joint"
+            )
+        carried[joint.child] = joint
+    missing = [body for body in bodies if body not in carried]
+    if missing:
+        raise ModelError(
+            f"no joint carries body {listed(missing)}: hang it on another body or on the ground, by a Free joint if it "
+            "floats"
+        )
+    return carried
+
+
+def _outwards(bodies: Mapping[str, Body], carried: Mapping[str, TreeJoint]) -> Sequence[TreeJoint]:
+    """The joints such that parents come before children, otherwise in the order of the bodies' joints."""
+    order: dict[str, TreeJoint] = {}
+    for joint in carried.values():
+        way: list[TreeJoint] = []
+        body = joint.child
+        while body != GROUND and body not in order:
+            way.append(carried[body])
+            body = carried[body].parent
+            if len(way) > len(bodies):
+                circle = _circle(carried, body)
+                raise ModelError(
+                    f"bodies {listed(circle)} hang on each other in a cycle and not on the ground: make one of the "
+                    "joints between them a loop joint, and hang one of the bodies on the ground"
+                )
+        for step in reversed(way):
+            order[step.child] = step
+    return list(order.values())
+
+
+def _circle(carried: Mapping[str, TreeJoint], body: str) -> list[str]:
+    circle = [body]
+    while (body := carried[body].parent) != circle[0]:
+        circle.append(body)
+    return circle
