@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from coupler.model.closure import CLOSED, Closure
-from coupler.model.constraints import LoopConstraint
+from coupler.model.constraints import Loop, LoopConstraint
 from coupler.model.coordinates import Choice, Preference, choose
 from coupler.model.errors import ModelError
-from coupler.model.programs import Loop
 from coupler.model.tree import Tree, listed
 
 __all__ = ["Assembly", "assemble", "described", "outside_limits"]

@@ -12,7 +12,7 @@ from coupler.model.assembly import assemble
 from coupler.model.bodies import Body
 from coupler.model.closure import CLOSED, Closure
 from coupler.model.clusters import ClusterTree, find_clusters
-from coupler.model.constraints import Constraint, LoopConstraint, RelationConstraint
+from coupler.model.constraints import Constraint, Loop, LoopConstraint, RelationConstraint, Solution
 from coupler.model.coordinates import Choice, Preference
 from coupler.model.elements import PointElement
 from coupler.model.embedding import Embedding
@@ -20,7 +20,6 @@ from coupler.model.errors import ModelError
 from coupler.model.idle import IdleFreedom, find_idle
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.masses import check_masses
-from coupler.model.programs import Loop, Solution
 from coupler.model.robot import Robot
 from coupler.model.tree import GROUND, Tree, TreeJoint, listed
 

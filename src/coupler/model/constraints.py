@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.graph import GraphError, jacobian, jvp, second_directional, template
+from coupler.graph import GraphError, Template, jacobian, jvp, second_directional, template
 from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
 from coupler.model.loops import Coupling, LoopJoint, Rod, residual_of
@@ -21,8 +21,10 @@ from coupler.spatial import Transform, skew
 
 __all__ = [
     "Constraint",
+    "Loop",
     "LoopConstraint",
     "RelationConstraint",
+    "Solution",
     "form_of",
     "loop_bias",
     "loop_rate",
@@ -145,6 +147,55 @@ class RelationConstraint:
 
 
 Constraint = LoopConstraint | RelationConstraint
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """The constraints of one cluster.
+
+    Attributes:
+        cluster: its number.
+        links: all links of the cluster.
+        columns: entries of w that belong to them.
+        constraints: what couples their joints.
+    """
+
+    cluster: int
+    links: tuple[int, ...]
+    columns: np.ndarray
+    constraints: tuple[Constraint, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(constraint.rows for constraint in self.constraints)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A solved coupling: what gives the positions of dependent joints from those of independent ones.
+
+    Attributes:
+        name: of the coupling.
+        function: γ, with its numbers taken out.
+        inputs: links of the independent joints.
+        outputs: links of all joints, in the order in which γ gives their positions.
+        level: solutions of lower levels come first.
+    """
+
+    name: str
+    function: Template
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    level: int = 0
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """Which of the outputs are dependent."""
+        return tuple(i for i, link in enumerate(self.outputs) if link not in self.inputs)
+
+    @property
+    def dependent(self) -> tuple[int, ...]:
+        return tuple(self.outputs[i] for i in self.slots)
 
 
 def nudged(X: Transform, m: Array) -> Transform:

@@ -19,8 +19,9 @@ import numpy as np
 
 from coupler.graph import Executable, compile
 from coupler.model.closure import Closure
+from coupler.model.constraints import Solution
 from coupler.model.coordinates import Choice
-from coupler.model.programs import Solution, spread_program
+from coupler.model.programs import spread_program
 from coupler.model.tree import Tree
 
 __all__ = ["Embedding"]

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coupler.model.closure import Closure
-from coupler.model.constraints import LoopConstraint
-from coupler.model.programs import Loop
+from coupler.model.constraints import Loop, LoopConstraint
 
 __all__ = ["IdleFreedom", "find_idle"]
 

@@ -8,14 +8,26 @@ robot too large for legible names has the tooltips alone.
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 import numpy as np
+
+from coupler.model.layout import (
+    FONT,
+    LINE,
+    SMALL,
+    Layout,
+    arranged,
+    children_of,
+    extent_of,
+    lay_out,
+    shortened,
+    text_width,
+)
 
 __all__ = ["draw"]
 
@@ -29,9 +41,8 @@ _STROKES = {
     "coupling": {"stroke": "#223388", "stroke_width": "2.5", "stroke_dasharray": "0.1 5", "stroke_linecap": "round"},
 }
 _LARGE = 150  # bodies, or loops and couplings, beyond which names are left to the tooltips
-_LETTERS, _NAMES = 18, 7  # shown of a name and of a cluster, at most
-_FONT, _SMALL, _LINE = 12.0, 10.0, 15.0  # size of names, size of labels, height of a line, px
-_GAP, _RISE, _MARGIN = 22.0, 52.0, 24.0  # between neighbours, between levels, around a panel, px
+_NAMES = 7  # shown of a cluster, at most
+_MARGIN = 24.0  # around a panel, px
 _BOW = 24.0  # of a curve at its middle, more than that of the one before, px
 
 
@@ -65,8 +76,8 @@ def draw(
     large = max(len(bodies), len(loops) + len(couplings)) > _LARGE
 
     links = [(a, b) for a, b, _ in loops] + [pair for coupled, _ in couplings for pair in _pairs(coupled)]
-    children = _arranged(parents, [] if large else links, cluster_of)
-    graph = _lay_out(children, [[name] for name in bodies], labels, large)
+    children = arranged(parents, [] if large else links, cluster_of)
+    graph = lay_out(children, [[name] for name in bodies], labels, large)
     left = Element("g", {"class": "bodies"})
     for cluster, colour in zip(clusters, colours, strict=True):
         _draw_hull(left, graph.boxes[list(cluster)], colour)
@@ -83,7 +94,7 @@ def draw(
     _draw_nodes(left, graph, [colours[cluster_of[i]] for i in range(len(bodies))], tips)
     left.append(curves.labels)
 
-    children = _children(cluster_parents)
+    children = children_of(cluster_parents)
     for siblings in children:
         siblings.sort(key=lambda k: graph.x[list(clusters[k])].mean())
     texts = [[f"C{k}", *(bodies[i] for i in cluster)] if k else [bodies[0]] for k, cluster in enumerate(clusters)]
@@ -91,7 +102,7 @@ def draw(
         _tip(f"{text[0]} ({free})" if free else text[0], *text[1:]) for text, free in zip(texts, freedoms, strict=True)
     ]
     texts = [text if len(text) <= _NAMES else [*text[:_NAMES], f"and {len(text) - _NAMES} more"] for text in texts]
-    tree = _lay_out(children, texts, freedoms, large)
+    tree = lay_out(children, texts, freedoms, large)
     right = Element("g", {"class": "clusters"})
     _draw_edges(right, tree, tips)
     _draw_nodes(right, tree, colours, tips)
@@ -118,127 +129,6 @@ def _pairs(bodies: Sequence[int]) -> Iterable[tuple[int, int]]:
     return pairwise(bodies) if len(bodies) > 1 else zip(bodies, bodies, strict=True)
 
 
-def _children(parents: Sequence[int]) -> list[list[int]]:
-    children: list[list[int]] = [[] for _ in parents]
-    for node in range(1, len(parents)):
-        children[parents[node]].append(node)
-    return children
-
-
-def _outwards(children: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """The nodes, level by level."""
-    level = [0]
-    while level:
-        yield level
-        level = [child for node in level for child in children[node]]
-
-
-def _arranged(parents: Sequence[int], links: Iterable[tuple[int, int]], cluster_of: dict[int, int]) -> list[list[int]]:
-    """Children from left to right: those of a cluster together, those with links on the side to which these lead."""
-    forks: dict[int, list[tuple[list[int], list[int]]]] = defaultdict(list)
-    for a, b in links:
-        one, other = _way(parents, a), _way(parents, b)
-        shared = sum(i == j for i, j in zip(one, other, strict=False))
-        forks[one[shared - 1]].append((one[shared:], other[shared:]))
-    children, pull = _children(parents), Counter[int]()  # pull: links that lead to the right, less those to the left
-    for node in (node for level in _outwards(children) for node in level):
-        common = Counter[int]()
-        for child in children[node]:
-            common[cluster_of[child]] += pull[child]
-        keys = {child: (common[cluster_of[child]], cluster_of[child], pull[child], child) for child in children[node]}
-        children[node].sort(key=keys.__getitem__)
-        for one, other in forks[node]:
-            if one and other:
-                side = 1 if keys[one[0]] < keys[other[0]] else -1
-                pull.update(dict.fromkeys(one[1:], side) | dict.fromkeys(other[1:], -side))
-    return children
-
-
-def _way(parents: Sequence[int], body: int) -> list[int]:
-    """The bodies from the ground to a body."""
-    way = [body]
-    while way[-1]:
-        way.append(parents[way[-1]])
-    return way[::-1]
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """Where the nodes of a tree stand, px; y grows downwards.
-
-    Attributes:
-        children: of each node; node 0 is the root.
-        texts: the lines in each node.
-        labels: what is written beside the edge to each node.
-        x: the middle of each node.
-        boxes, label_boxes: left, upper, right and lower side of each.
-        floors: how far down the nodes on each node's level reach.
-    """
-
-    children: Sequence[Sequence[int]]
-    texts: Sequence[Sequence[str]]
-    labels: Sequence[str]
-    x: np.ndarray
-    boxes: np.ndarray
-    label_boxes: np.ndarray
-    floors: np.ndarray
-
-    @property
-    def extent(self) -> np.ndarray:
-        return _extent(self.boxes, self.label_boxes)
-
-    def swing(self, parent: int, child: int) -> np.ndarray:
-        """Control points, 4×2, of the way from level to level; all are alike, so that no edge crosses another."""
-        (x0, x1), floor, top = self.x[[parent, child]], self.floors[parent], self.boxes[child, 1]
-        return np.array([[x0, floor], [x0, floor + 20], [x1, top - 36], [x1, top - 16]])
-
-
-def _lay_out(
-    children: Sequence[Sequence[int]], texts: Sequence[Sequence[str]], labels: Sequence[str], large: bool
-) -> _Layout:
-    texts = [[] if large else [_short(line) for line in text] for text in texts]
-    labels = ["" if large else _short(label) for label in labels]
-    half = np.array([max([_width(line, _FONT) for line in text], default=2) / 2 + 8 for text in texts])
-    height = np.array([_LINE * len(text) + 10 for text in texts])
-    beside = np.array([5 + _width(label, _SMALL) if label else 0 for label in labels])
-    reach, mirrored = np.maximum(half, beside), [siblings[::-1] for siblings in children]
-    x = (_tidy(children, half, reach) - _tidy(mirrored, reach, half)) / 2  # so that neither side is favoured
-    top, floors = np.zeros(len(x)), np.zeros(len(x))
-    y = 0.0
-    for level in _outwards(children):
-        top[level], floors[level] = y, y + height[level].max()
-        y = floors[level[0]] + _RISE
-    boxes = np.stack([x - half, top, x + half, top + height], axis=1)
-    label_boxes = np.stack([x, top - 16 * (beside > 0), x + beside, top - 3 * (beside > 0)], axis=1)
-    return _Layout(children, texts, labels, x, boxes, label_boxes, floors)
-
-
-def _tidy(children: Sequence[Sequence[int]], left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Places side by side, after Reingold and Tilford: subtrees close up, parents are centred over their children.
-
-    Args:
-        children: of each node, from left to right.
-        left, right: how far each node reaches to either side of its middle.
-    """
-    order = [node for level in _outwards(children) for node in level]
-    x = np.zeros(len(children))  # at first relative to the parent
-    outlines: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # left and right side of each subtree, level by level
-    for node in reversed(order):
-        low = high = np.empty(0)
-        for child in children[node]:
-            child_low, child_high = outlines.pop(child)
-            shared = min(len(high), len(child_low))
-            x[child] = (high[:shared] - child_low[:shared]).max() + _GAP if shared else 0.0
-            low = np.append(low, x[child] + child_low[len(low) :])
-            high = np.append(x[child] + child_high, high[len(child_high) :])
-        middle = x[children[node]][[0, -1]].mean() if children[node] else 0.0
-        x[children[node]] -= middle
-        outlines[node] = np.append(-left[node], low - middle), np.append(right[node], high - middle)
-    for node in order:
-        x[children[node]] += x[node]
-    return x
-
-
 def _add(parent: Element, tag: str, text: str = "", *, tip: str = "", **attributes: str | float) -> Element:
     """Adds an element, with a tooltip."""
     values = {key: value if isinstance(value, str) else f"{value:.6g}" for key, value in attributes.items()}
@@ -252,29 +142,12 @@ def _add(parent: Element, tag: str, text: str = "", *, tip: str = "", **attribut
 def _labels(parent: Element, **attributes: str) -> Element:
     """A group for small text with a pale rim, legible on lines."""
     rim = {"paint_order": "stroke", "stroke": "white", "stroke_width": "3", "stroke_linejoin": "round"}
-    return _add(parent, "g", class_="labels", font_size=_SMALL, **rim, **attributes)
+    return _add(parent, "g", class_="labels", font_size=SMALL, **rim, **attributes)
 
 
 def _clean(text: str) -> str:
     """A text with those characters replaced that XML forbids."""
     return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") or c in "\ufffe\uffff" else c for c in text)
-
-
-def _short(text: str) -> str:
-    """A long text without its middle."""
-    return text if len(text) <= _LETTERS else f"{text[: _LETTERS // 2]}…{text[1 - _LETTERS // 2 :]}"
-
-
-def _width(text: str, size: float) -> float:
-    """About how wide a text is, px."""
-    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
-    broad = sum(c in "mw@%" or c.isupper() for c in text)
-    return size * (0.6 * len(text) + 0.45 * wide + 0.2 * broad)
-
-
-def _extent(*boxes: np.ndarray) -> np.ndarray:
-    every = np.concatenate(boxes)
-    return np.append(every[:, :2].min(0), every[:, 2:].max(0))
 
 
 def _draw_hull(parent: Element, boxes: np.ndarray, colour: str) -> None:
@@ -290,7 +163,7 @@ def _draw_hull(parent: Element, boxes: np.ndarray, colour: str) -> None:
         _add(hull, "path", d=path, stroke_width=26, stroke_linecap="round")
 
 
-def _draw_edges(parent: Element, tree: _Layout, tips: Sequence[str]) -> None:
+def _draw_edges(parent: Element, tree: Layout, tips: Sequence[str]) -> None:
     edges, labels = _add(parent, "g", fill="none", **_STROKES["tree joint"]), _labels(parent)
     for above, nodes in enumerate(tree.children):
         for node in nodes:
@@ -302,19 +175,19 @@ def _draw_edges(parent: Element, tree: _Layout, tips: Sequence[str]) -> None:
                 _add(labels, "text", tree.labels[node], x=tree.x[node] + 4, y=top - 5)
 
 
-def _draw_nodes(parent: Element, tree: _Layout, colours: Sequence[str], tips: Sequence[str]) -> None:
+def _draw_nodes(parent: Element, tree: Layout, colours: Sequence[str], tips: Sequence[str]) -> None:
     for (x0, y0, x1, y1), text, colour, tip in zip(tree.boxes, tree.texts, colours, tips, strict=True):
         node = _add(parent, "g", tip=tip, class_="node", text_anchor="middle")
         _add(node, "rect", x=x0, y=y0, width=x1 - x0, height=y1 - y0, rx=6, fill=colour, stroke=_INK)
         for i, line in enumerate(text):
             weight = "bold" if i == 0 and len(text) > 1 else "normal"
-            _add(node, "text", line, x=(x0 + x1) / 2, y=y0 + 16.5 + i * _LINE, font_weight=weight)
+            _add(node, "text", line, x=(x0 + x1) / 2, y=y0 + 16.5 + i * LINE, font_weight=weight)
 
 
 class _Curves:
     """Draws curves from node to node, each where it runs over the least of what is there already."""
 
-    def __init__(self, parent: Element, graph: _Layout, large: bool) -> None:
+    def __init__(self, parent: Element, graph: Layout, large: bool) -> None:
         self._lines, self.labels = _add(parent, "g", fill="none"), _labels(Element("g"), text_anchor="middle")
         self._middles = (graph.boxes[:, :2] + graph.boxes[:, 2:]) / 2
         self._used: dict[tuple[int, int], set[int]] = defaultdict(set)  # which bows, between two nodes
@@ -344,11 +217,11 @@ class _Curves:
         _add(self._lines, "path", tip=tip, d=path, class_=kind.split()[0], **_STROKES[kind])
         self._take(_around(points[best], 3), weight=4)
         if label and not self._large:
-            self._write(_short(label), points[best], np.sign(bows[best]) * across, _STROKES[kind]["stroke"])
+            self._write(shortened(label), points[best], np.sign(bows[best]) * across, _STROKES[kind]["stroke"])
 
     def _write(self, label: str, points: np.ndarray, outwards: np.ndarray, colour: str) -> None:
         """Writes a label beside a curve, where there is room and as near to the middle as can be."""
-        half = np.array([_width(label, _SMALL) / 2, 6.0])
+        half = np.array([text_width(label, SMALL) / 2, 6.0])
         places = points + outwards * (abs(outwards) @ half + 3)
         boxes = _around(places, half)
         best = np.argmin(self._crowd(boxes) + abs(np.linspace(-5, 5, len(places))))
@@ -356,7 +229,7 @@ class _Curves:
         _add(self.labels, "text", label, x=places[best, 0], y=places[best, 1] + 3.5, fill=colour)
 
     def _take(self, boxes: np.ndarray, weight: float) -> None:
-        self.extent = _extent(self.extent[None], boxes)
+        self.extent = extent_of(self.extent[None], boxes)
         if not self._large:
             self._taken = np.append(self._taken, boxes, axis=0)
             self._weights = np.append(self._weights, np.full(len(boxes), weight))
@@ -365,7 +238,7 @@ class _Curves:
         """For each box the weight of what it would cover, nodes at the ends of a curve left out."""
         weights = self._weights.copy()
         weights[list(ends)] = 0.0
-        reach = _extent(boxes)
+        reach = extent_of(boxes)
         near = ((self._taken[:, :2] < reach[2:]) & (self._taken[:, 2:] > reach[:2])).all(axis=1) & (weights > 0)
         x0, y0, x1, y1 = self._taken[near].T
         left, upper, right, lower = boxes.T[:, :, None]
@@ -396,7 +269,7 @@ def _page(title: str, panels: dict[str, tuple[Element, np.ndarray]]) -> str:
     page.attrib |= {"width": f"{width:.0f}", "height": f"{height:.0f}"}
     _add(page, "title", title)
     _add(page, "rect", width="100%", height="100%", fill="white")
-    content = _add(page, "g", font_family="Helvetica, Arial, sans-serif", font_size=_FONT, fill=_INK)
+    content = _add(page, "g", font_family="Helvetica, Arial, sans-serif", font_size=FONT, fill=_INK)
     _add(content, "text", title, x=_MARGIN, y=30, font_size=16, font_weight="bold")
     corner = np.array([_MARGIN, 60.0])
     for (name, (panel, extent)), size in zip(panels.items(), sizes, strict=True):

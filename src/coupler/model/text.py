@@ -49,7 +49,7 @@ def _cluster(robot: Robot, k: int) -> str:
     bonds = [c.name for loop in robot.embedding.closure.loops if loop.cluster == k for c in loop.constraints]
     if bonds:
         what += f" [{_shortened(bonds)}]"
-    return f"{what} · {freedoms(robot, k)}"
+    return f"{what} · {_freedoms(robot, k)}: {_independent(robot, k)}"
 
 
 def _link(robot: Robot, link: int) -> str:
@@ -58,23 +58,26 @@ def _link(robot: Robot, link: int) -> str:
     return f"{first} (+ {', '.join(others)})" if others else first
 
 
-def freedoms(robot: Robot, k: int) -> str:
-    """The freedoms of a cluster: how many of how many, and which joints they belong to."""
+def _freedoms(robot: Robot, k: int) -> str:
+    """The freedoms of a cluster: how many, and of how many if loops take some away."""
+    entries = np.concatenate([robot.tree.velocities(link) for link in robot.cluster_tree.clusters[k].bodies])
+    count = int(np.isin(entries, robot.embedding.v_index).sum())
+    return _counted(count, "freedom") if count == len(entries) else f"{count} of {len(entries)} freedoms"
+
+
+def _independent(robot: Robot, k: int) -> str:
+    """The joints to which the freedoms of a cluster belong."""
     tree, index = robot.tree, robot.embedding.v_index
-    links = robot.cluster_tree.clusters[k].bodies
-    entries = np.concatenate([tree.velocities(link) for link in links])
-    own = [link for link in links if np.isin(tree.velocities(link), index).any()]
-    count = int(np.isin(entries, index).sum())
-    names = _shortened([f"{tree.links[link].joint} ({tree.links[link].kind.kind})" for link in own])
-    return f"{_counted(count, 'freedom') if count == len(entries) else f'{count} of {len(entries)} freedoms'}: {names}"
+    own = [i for i in robot.cluster_tree.clusters[k].bodies if np.isin(tree.velocities(i), index).any()]
+    return _shortened([f"{tree.links[link].joint} ({tree.links[link].kind.kind})" for link in own])
 
 
 def _idle(robot: Robot) -> list[str]:
     remarks = []
     for freedom in robot.idle:
-        bodies = " and ".join(repr(robot.tree.links[link].name) for link in freedom.links)
+        bodies = " with ".join(repr(robot.tree.links[link].name) for link in freedom.links)
         joint = robot.tree.links[freedom.joint].joint
-        remarks.append(f"{bodies} can move on its own, at joint {joint!r}: an idle freedom")
+        remarks.append(f"{bodies} can move alone, at joint {joint!r}: an idle freedom")
     return remarks
 
 
@@ -103,5 +106,5 @@ def robot_picture(robot: Robot) -> str:
         [([child[joint] for joint in coupling.joints], coupling.name) for coupling in robot.couplings],
         groups,
         [cluster.parent for cluster in clusters],
-        ["", *(freedoms(robot, k) for k in range(1, len(clusters)))],
+        ["", *(_freedoms(robot, k) for k in range(1, len(clusters)))],
     )
