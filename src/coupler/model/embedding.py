@@ -149,6 +149,20 @@ class Embedding:
             K[..., at, stack.independent[:, None, :]] = entries[..., stack.KI]
         return K, k[..., rows[order]]
 
+    def of_cluster(self, p: np.ndarray, number: int, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """K and G of one cluster, at positions p of one state, for its entries of w and those of v among them."""
+        for stack in self.stacks:
+            for i, loop in enumerate(stack.loops):
+                if self.closure.loops[loop].cluster == number:
+                    entries = self.closure.at(p)[1]
+                    KD, KI = entries[stack.KD[i]], entries[stack.KI[i]]
+                    dependent = np.isin(columns, stack.dependent[i])
+                    K, G = np.empty((len(KD), len(columns))), np.zeros((len(columns), KI.shape[1]))
+                    K[:, dependent], K[:, ~dependent] = KD, KI
+                    G[dependent], G[~dependent] = -np.linalg.solve(KD, KI), np.eye(KI.shape[1])
+                    return K, G
+        return np.zeros((0, len(columns))), np.eye(len(columns))
+
     def quality(self, p: np.ndarray) -> np.ndarray:
         """How far each cluster's choice of coordinates is from singular, of shape (..., loops); 0 where it is.
 

@@ -19,6 +19,7 @@ from coupler.model.idle import IdleFreedom
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.numbers import numbers
 from coupler.model.states import States, in_state, shaped
+from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.text import robot_picture, robot_text
 from coupler.model.tree import Tree, TreeJoint, listed
 
@@ -247,6 +248,16 @@ class Robot:
         p = self._positions(q)
         v = self._vector("v", np.zeros(self.nv) if v is None else v, self.nv)
         return self.embedding.implicit_constraint(p, self.embedding.velocities(p, v))
+
+    def cluster_subspaces(self, q: Any, cluster: int) -> ClusterSubspaces:
+        """S, Tᵃ and Tᶜ of a cluster, by its number in `cluster_tree`, for one configuration. [001, §V]"""
+        if not 0 < cluster < len(self.cluster_tree.clusters):
+            raise ModelError(f"there is no cluster {cluster!r}; there are 1 to {len(self.cluster_tree.clusters) - 1}")
+        p = self._positions(q)
+        if p.ndim != 1:
+            raise ModelError(f"q has the shape {p.shape}; subspaces are computed for one configuration at a time")
+        self._states.check_regular(p)
+        return ClusterJoint(self.cluster_tree, self.embedding, p, cluster).subspaces()
 
     def loop_errors(self, q: Any) -> dict[str, np.ndarray]:
         """How far each loop and coupling is from closed: its largest residual, in m or as the sine of an angle."""
