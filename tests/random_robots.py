@@ -33,10 +33,19 @@ from coupler.model import (
 from coupler.rotation import about_axis
 from coupler.spatial import Transform
 
-__all__ = ["COUPLINGS", "LOOP_KINDS", "ROBOTS", "Sample", "Sketch", "coupled_robot", "loop_robot", "random_tree"]
+__all__ = [
+    "COUPLINGS",
+    "LOOP_KINDS",
+    "ROBOTS",
+    "Sample",
+    "Sketch",
+    "coupled_robot",
+    "loop_robot",
+    "random_tree",
+    "sample",
+]
 
 Rng = np.random.Generator
-FAR = (4e3, -7e3, 2e3)  # m: where a floating base may be
 
 
 def unit(rng: Rng) -> np.ndarray:
@@ -164,7 +173,7 @@ def loop_robot(rng: Rng, loop_kind: str, chain: str, floating: bool = False, spr
         rng: draws everything.
         loop_kind: what closes it.
         chain: kinds of its joints.
-        floating: whether it hangs on the second link of a floating base far away, and carries something itself.
+        floating: whether it hangs on the second link of a floating base, and carries something itself.
         spread: how far from neutral it closes, as a part of the way to random positions.
     """
     sketch = Sketch(rng, f"{loop_kind} loop of {chain}", spread)
@@ -217,7 +226,7 @@ def overlapping(rng: Rng, spread: float = 1.0) -> Robot:
 
 
 def parallel(rng: Rng, spread: float = 1.0, lock_idle: bool = False) -> Robot:
-    """A platform on six telescopic legs, the platform itself on a free joint, far from the origin."""
+    """A platform on six telescopic legs, the platform itself on a free joint."""
     sketch = Sketch(rng, "parallel", spread)
     base = sketch.joint("free", "ground")
     platform = sketch.joint("free", base, "platform")
@@ -228,7 +237,7 @@ def parallel(rng: Rng, spread: float = 1.0, lock_idle: bool = False) -> Robot:
 
 
 def delta(rng: Rng, spread: float = 1.0) -> Robot:
-    """A platform on a planar joint, held by three arms with rods."""
+    """A platform held by three arms with rods."""
     sketch = Sketch(rng, "delta", spread)
     platform = sketch.joint("free", "ground", "platform")
     for i in range(3):
@@ -269,8 +278,7 @@ def geared_loops(rng: Rng, spread: float = 1.0) -> Robot:
         knee = sketch.joint("revolute", hip, f"knee{side}")
         foot, other = sketch.chain("universal", knee), sketch.chain("revolute revolute prismatic", hip)
         sketch.loop("spherical", foot, other, f"loop{side}")
-    position = 0.4
-    sketch.couple("tie", ["kneea", "kneeb"], lambda q: q[0] + q[1] + position * np.sin(q[1]))
+    sketch.couple("tie", ["kneea", "kneeb"], lambda q: q[0] + q[1] + 0.4 * np.sin(q[1]))
     return sketch.build()
 
 
@@ -287,7 +295,7 @@ def planar_loop(rng: Rng, spread: float = 1.0) -> Robot:
     at = rng.uniform(-0.4, 0.4, 3)
     first, second = (sketch.pose[end] for end in ends)
     meets = second.E @ (first.r + first.E.T @ at - second.r)
-    sketch.builder.loop("loop", Revolute(axis=axis), *ends, at, meets)
+    sketch.builder.loop("loop", Revolute(axis=axis), ends[0], ends[1], at, meets)
     return sketch.build()
 
 
@@ -311,13 +319,9 @@ def _gear(rng: Rng) -> Sample:
 
 
 def _belt(rng: Rng) -> Sample:
-    sketch, (a, b, c, d) = _joints(rng, "revolute revolute revolute revolute")
-    e = sketch.joint("revolute", a, "e")
-    sketch.couple("belt", [a, b, c, e], belt(6.0, 3.0, -4.0), [a, e])
-    sketch.couple("other", [d, b], gear(-0.5), [d]) if rng is None else None
-    return Sample(
-        sketch.build(), lambda p: [p["jb"] - 6.0 * p["ja"], p["jc"] - 3.0 * p["ja"] + 4.0 * p["je"]]
-    )
+    sketch, (a, b, c, d) = _joints(rng, "revolute /revolute continuous continuous")
+    sketch.couple("belt", [a, c, d, b], belt(6.0, 3.0, -4.0), [a, b])
+    return Sample(sketch.build(), lambda p: [p["jc"] - 6.0 * p["ja"], p["jd"] - 3.0 * p["ja"] + 4.0 * p["jb"]])
 
 
 def _differential(rng: Rng) -> Sample:
@@ -368,9 +372,7 @@ def _cam(rng: Rng) -> Sample:
     """A γ of two inputs."""
     sketch, (a, b, c, d) = _joints(rng, "revolute prismatic /revolute prismatic", floating=True)
     sketch.couple("cam", [a, b, c, d], lambda y: np.array([y[0], _lift(*y), y[1], np.cos(y[0] * y[1])]), [a, c])
-    return Sample(
-        sketch.build(), lambda p: [p["jb"] - _lift(p["ja"], p["jc"]), p["jd"] - np.cos(p["ja"] * p["jc"])]
-    )
+    return Sample(sketch.build(), lambda p: [p["jb"] - _lift(p["ja"], p["jc"]), p["jd"] - np.cos(p["ja"] * p["jc"])])
 
 
 def _lift(x: Any, y: Any) -> Any:

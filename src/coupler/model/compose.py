@@ -21,6 +21,7 @@ from coupler.model.idle import IdleFreedom, find_idle
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.masses import check_masses
 from coupler.model.robot import Robot
+from coupler.model.states import States
 from coupler.model.tree import GROUND, Tree, TreeJoint, listed
 
 __all__ = ["compose"]
@@ -73,8 +74,7 @@ def compose(
         idle=tuple(idle),
         tree=tree,
         cluster_tree=clusters,
-        embedding=embedding,
-        _neutral=neutral[embedding.q_index],
+        states=States(embedding, neutral),
     )
 
 

@@ -191,21 +191,23 @@ def spread(solution: Template, inputs: int, slots: Sequence[int]) -> Kernel:
 def begin(cluster: View) -> None:
     """N = φᵀφ 1, to which K W Kᵀ is added; never quite zero, so that what is closed stays as it is."""
     f = cluster.f
-    cluster.N = (f @ f + 1e-30) * np.eye(len(f))
+    cluster.N, cluster.right = (f @ f + 1e-30) * np.eye(len(f)), f
     cluster.longest = np.array(0.0)
 
 
 def accumulate(cluster: View, column: View) -> None:
+    """N += K W Kᵀ, and φ − K d on the right-hand side, where d = x − start is how far x has come."""
     cluster.N += column.weight * np.outer(column.K, column.K)
+    cluster.right -= column.K * (column.x - column.start)
 
 
 def solve(cluster: View) -> None:
-    cluster.force = Cholesky(cluster.N).solve(cluster.f)
+    cluster.force = Cholesky(cluster.N).solve(cluster.right)
 
 
 def step_of(cluster: View, column: View) -> None:
-    """What Newton's method would add to an entry of x."""
-    column.step = -column.weight * (column.K @ cluster.force)
+    """From how far x has come to −W Kᵀ N⁻¹ (φ − K d)."""
+    column.step = -column.weight * (column.K @ cluster.force) - (column.x - column.start)
     cluster.longest = np.maximum(cluster.longest, np.abs(column.step))
 
 
@@ -215,13 +217,13 @@ def add_step(cluster: View, column: View) -> None:
 
 
 def acquit(here: View) -> None:
-    """No residual has been seen."""
-    here.worst = np.array(0.0)
+    """No residual and no step has been seen."""
+    here.worst = here.longest = np.array(0.0)
 
 
 def judge(here: View, cluster: View) -> None:
-    """The largest residual so far."""
+    """The largest residual so far, and the longest step."""
     worst = here.worst
     for value in cluster.f:
         worst = np.maximum(worst, np.abs(value))
-    here.worst = worst
+    here.worst, here.longest = worst, np.maximum(here.longest, cluster.longest)

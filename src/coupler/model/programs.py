@@ -24,7 +24,8 @@ from coupler.model.tree import Tree
 __all__ = ["newton_program", "rates_program", "spread_program"]
 
 TOLERANCE = 1e-13  # Newton's method goes on until all residuals are below, m or as the sine of an angle
-ROUNDS = 40  # and not longer than this
+SETTLED = 1e-8  # and the last step was shorter, rad or m
+ROUNDS = 40  # or until it has taken so many
 
 
 def rates_program(tree: Tree, loops: Sequence[Loop]) -> Program:
@@ -51,9 +52,10 @@ def rates_program(tree: Tree, loops: Sequence[Loop]) -> Program:
 def newton_program(tree: Tree, loops: Sequence[Loop], kept: np.ndarray) -> Program:
     """(p, step, weight) → q, φ: positions that close the loops, and what is left of their residuals.
 
-    Positions are q = integrate(p, x), and x starts as the step. Each round adds −W Kᵀ (K W Kᵀ + φᵀφ)⁻¹ φ to it, with
-    K = ∂φ/∂x: the shortest way for weights of one, while joints of weight zero stay where the step takes them. The term
-    φᵀφ tames singular poses and vanishes faster than φ, as in Levenberg's and Marquardt's method.
+    Positions are q = integrate(p, x), and x = step + d. Each round takes d to −W Kᵀ (K W Kᵀ + φᵀφ)⁻¹ (φ − K d), with
+    K = ∂φ/∂x. This ends where φ = 0 and W⁻¹ d has no part along the loops' freedoms: for weights of one, at the nearest
+    closed configuration. Joints of weight zero stay where the step takes them. The term φᵀφ tames singular poses and
+    vanishes faster than φ, as in Levenberg's and Marquardt's method.
 
     Args:
         tree: the links.
@@ -71,9 +73,9 @@ def newton_program(tree: Tree, loops: Sequence[Loop], kept: np.ndarray) -> Progr
         b.loop(kernels.advance(kind), joint=scene.joint(links))
     scene.place()
     scene.measure()
-    solver = Solver(scene, weight)
+    solver = Solver(scene, step, weight)
     solver.judge()
-    with b.repeat(until=_closed, at_most=ROUNDS, here=solver.here):
+    with b.repeat(until=_closed, at_most=ROUNDS, here=solver.here()):
         scene.columns()
         solver.step()
         scene.place()
@@ -99,4 +101,4 @@ def spread_program(tree: Tree, q_index: np.ndarray, solutions: Sequence[Solution
 
 
 def _closed(here: View) -> Any:
-    return here.worst < TOLERANCE
+    return (here.worst < TOLERANCE) & (here.longest < SETTLED)

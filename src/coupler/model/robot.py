@@ -47,7 +47,7 @@ class Robot:
         idle: motions of single bodies in loops that leave all others at rest.
         tree: its moving links, in the form that algorithms use.
         cluster_tree: which links make clusters.
-        embedding: how its coordinates determine the positions and velocities of all joints.
+        states: its configurations and how they are closed.
     """
 
     name: str
@@ -61,8 +61,7 @@ class Robot:
     idle: tuple[IdleFreedom, ...]
     tree: Tree
     cluster_tree: ClusterTree
-    embedding: Embedding
-    _neutral: np.ndarray
+    states: States
 
     # Names and places
 
@@ -127,15 +126,16 @@ class Robot:
             raise ModelError(f"joint {joint!r} is fixed: it has neither position nor velocity")
         raise ModelError(f"robot {self.name!r} has no joint {joint!r}; it has {listed(self.tree.number)}")
 
-    # Configurations
+    @property
+    def embedding(self) -> Embedding:
+        """How its coordinates determine the positions and velocities of all joints."""
+        return self.states.embedding
 
-    @cached_property
-    def _states(self) -> States:
-        return States(self.embedding, self.embedding.positions(self._neutral))
+    # Configurations
 
     def neutral(self) -> np.ndarray:
         """A closed configuration away from singularities, with joints at or near their neutral positions."""
-        return self._neutral.copy()
+        return self.states.neutral[self.embedding.q_index]
 
     def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """A closed configuration q and a velocity v, the same for the same seed or state of a generator.
@@ -143,7 +143,7 @@ class Robot:
         Positions are away from singularities and, wherever such are found, within their limits.
         """
         rng = np.random.default_rng(rng)
-        return self._states.random(rng)[self.embedding.q_index], rng.normal(size=self.nv)
+        return self.states.random(rng)[self.embedding.q_index], rng.normal(size=self.nv)
 
     def close(self, q: Any, hold: Iterable[str] = ()) -> np.ndarray:
         """The closed configuration nearest to q, of shape (..., nq), with quaternions of unit length.
@@ -156,10 +156,10 @@ class Robot:
             ModelError: where no closed configuration is found, naming the loop.
         """
         hold = list(hold)
-        p, weight = self._states.motion.normalize(self._positions(q)), np.ones(int(self.tree.v_start[-1]))
+        p, weight = self.states.motion.normalize(self._positions(q)), np.ones(int(self.tree.v_start[-1]))
         for joint in hold:
             weight[self.tree.velocities(self._link(joint))] = 0.0
-        return self._states.closed(p, np.zeros_like(weight), weight, hold)[..., self.embedding.q_index]
+        return self.states.closed(p, np.zeros_like(weight), weight, hold)[..., self.embedding.q_index]
 
     def integrate(self, q: Any, v: Any, dt: float = 1.0) -> np.ndarray:
         """The closed configuration after moving from q with the constant velocity v for the time dt (s).
@@ -168,11 +168,11 @@ class Robot:
         """
         p = self._positions(q)
         w = self.embedding.velocities(p, self._vector("v", v, self.nv))
-        return self._states.moved(p, w * float(numbers("dt", dt, ())))[..., self.embedding.q_index]
+        return self.states.moved(p, w * float(numbers("dt", dt, ())))[..., self.embedding.q_index]
 
     def difference(self, q0: Any, q1: Any) -> np.ndarray:
         """The velocity that leads from q0 to q1 in a unit of time: integrate(q0, difference(q0, q1)) is q1."""
-        apart = self._states.motion.difference(self._positions(q0), self._positions(q1))
+        apart = self.states.motion.difference(self._positions(q0), self._positions(q1))
         return apart[..., self.embedding.v_index]
 
     def check(self, q: Any) -> None:
@@ -182,8 +182,8 @@ class Robot:
             ModelError: naming the loop and, of a batch, the state; for a singular one, what to choose instead.
         """
         p = self._positions(q)
-        self._states.check_closed(p)
-        self._states.check_regular(p)
+        self.states.check_closed(p)
+        self.states.check_regular(p)
 
     # All joints by name
 
@@ -194,7 +194,7 @@ class Robot:
     def joint_velocities(self, q: Any, v: Any) -> dict[str, np.ndarray]:
         """The velocity of every moving joint, dependent ones included: a number, or a vector of its nv entries."""
         p = self._positions(q)
-        self._states.check_regular(p)
+        self.states.check_regular(p)
         return self._by_joint(self.embedding.velocities(p, self._vector("v", v, self.nv)), self.tree.velocities)
 
     def pack_q(self, positions: Mapping[str, Any]) -> np.ndarray:
@@ -203,7 +203,7 @@ class Robot:
         Dependent joints may be left out, and what is left out starts at neutral. Joints of a loop that are given stay
         where they are, unless all of them are: then the nearest closed configuration is taken.
         """
-        return self._states.packed(positions, {joint: self._link(joint) for joint in positions})[
+        return self.states.packed(positions, {joint: self._link(joint) for joint in positions})[
             ..., self.embedding.q_index
         ]
 
@@ -236,7 +236,7 @@ class Robot:
             G of shape (..., nw, nv) and g of shape (..., nw), in the order of `tree.links`.
         """
         p = self._positions(q)
-        self._states.check_regular(p)
+        self.states.check_regular(p)
         return self.embedding.explicit_constraint(p, self._vector("v", np.zeros(self.nv) if v is None else v, self.nv))
 
     def implicit_constraint(self, q: Any, v: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -256,7 +256,7 @@ class Robot:
         p = self._positions(q)
         if p.ndim != 1:
             raise ModelError(f"q has the shape {p.shape}; subspaces are computed for one configuration at a time")
-        self._states.check_regular(p)
+        self.states.check_regular(p)
         return ClusterJoint(self.cluster_tree, self.embedding, p, cluster).subspaces()
 
     def loop_errors(self, q: Any) -> dict[str, np.ndarray]:
@@ -296,8 +296,10 @@ class Robot:
     # Input
 
     def _positions(self, q: Any) -> np.ndarray:
-        """All joint positions."""
-        return self.embedding.positions(self._vector("q", q, self.nq))
+        """The positions of all joints, where a solution gives them."""
+        p = self.embedding.positions(self._vector("q", q, self.nq))
+        self.states.check_solved(p)
+        return p
 
     def _vector(self, name: str, value: Any, size: int) -> np.ndarray:
         """What the user gave, with its shape and values checked."""

@@ -212,24 +212,24 @@ class Scene:
 class Solver:
     """The steps of a round of Newton's method, cluster by cluster."""
 
-    def __init__(self, scene: Scene, weight: Buffer) -> None:
+    def __init__(self, scene: Scene, start: Buffer, weight: Buffer) -> None:
         b, self.b = scene.b, scene.b
         assert scene.x is not None
-        self.worst, steps = b.scratch("worst", 1), b.scratch("steps", weight.size)
-        self.here = fields(worst=self.worst.at(0))
+        self.verdict, steps = b.scratch("verdict", 2), b.scratch("steps", weight.size)
         self.clusters: list[Window] = []
         self.columns: list[dict[str, Any]] = []
         for places in grouped([place for place in scene.places if place.rows], lambda place: place.rows):
             rows = places[0].rows
-            records = b.records(f"cluster{rows}", len(places), N=symmetric(rows), force=rows, longest=())
+            records = b.records(f"cluster{rows}", len(places), N=symmetric(rows), right=rows, force=rows, longest=())
             f = [place.f for place in places]
             self.clusters.append(records[:] | fields(f=scene.f.at(f, rows)))
             numbers = np.repeat(np.arange(len(places)), [len(place.loop.columns) for place in places])
             entries = np.concatenate([place.loop.columns for place in places])
             K = np.concatenate([place.K + rows * np.arange(len(place.loop.columns)) for place in places])
             column = fields(K=scene.K.at(K, rows), weight=weight.at(entries), step=steps.at(entries))
-            column |= fields(x=scene.x.at(entries))
+            column |= fields(x=scene.x.at(entries), start=start.at(entries))
             self.columns.append({"cluster": records[numbers], "column": column})
+            b.loop(kernels.begin, cluster=self.clusters[-1])
 
     def step(self) -> None:
         """Moves x towards closed loops."""
@@ -240,12 +240,16 @@ class Solver:
             self.b.loop(kernels.step_of, **columns)
             self.b.loop(kernels.add_step, **columns)
 
+    def here(self, rows: int = 1) -> Window:
+        """The window of the verdict, seen from that many rows."""
+        return fields(worst=self.verdict.at([0] * rows), longest=self.verdict.at([1] * rows))
+
     def judge(self) -> None:
-        """Finds the largest residual."""
-        self.b.loop(kernels.acquit, here=self.here)
+        """Finds the largest residual, and the longest step of the round."""
+        self.b.loop(kernels.acquit, here=self.here())
         for cluster in self.clusters:
             rows = next(iter(cluster.fields.values())).rows
-            self.b.loop(kernels.judge, here=fields(worst=self.worst.at([0] * rows)), cluster=cluster)
+            self.b.loop(kernels.judge, here=self.here(rows), cluster=cluster)
 
 
 def _laid_out(loops: Sequence[Loop], kept: np.ndarray) -> list[_Place]:

@@ -50,7 +50,11 @@ class States:
 
     def moved(self, p: np.ndarray, w: np.ndarray) -> np.ndarray:
         """Closed positions after moving from p with w: independent ones exactly, the others as the loops demand."""
-        return self.closed(p, w, self._dependent)
+        q = self.closed(p, w, self._dependent)
+        if self.embedding.solutions:
+            q = self.embedding.positions(q[..., self.embedding.q_index])
+            self.check_solved(q)
+        return q
 
     def closed(self, p: np.ndarray, step: np.ndarray, weight: np.ndarray, hold: Iterable[str] = ()) -> np.ndarray:
         """Closed positions near integrate(p, step), where entries of weight 0 are not moved any further.
@@ -74,6 +78,11 @@ class States:
             self.check_closed(q, hold)
         return q
 
+    def check_solved(self, p: np.ndarray) -> None:
+        """Refuses positions that a coupling's solution does not give."""
+        if self.embedding.solutions and not np.isfinite(p).all():
+            self.check_closed(p)
+
     def check_closed(self, p: np.ndarray, hold: Iterable[str] = ()) -> None:
         """Refuses positions at which a loop is open."""
         if not self.closure.loops:
@@ -86,7 +95,7 @@ class States:
             held = list(hold)
             why = f" while {listed(held)} is held" if held else ""
             gap = gaps[tuple(wrong[0])]
-            told = f"the gap is {gap:.3g} (m, or sine of an angle)" if np.isfinite(gap) else "it has no value there"
+            told = f"the gap is {gap:.3g} (m, or sine of an angle)" if np.isfinite(gap) else "there is no solution"
             raise ModelError(f"{what} does not close{why}{in_state(state)}: {told}")
 
     def check_regular(self, p: np.ndarray) -> None:
