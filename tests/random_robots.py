@@ -144,10 +144,17 @@ class Sketch:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A random robot, and what must be zero of its joint positions beside its loops, by joint name."""
+    """A random robot.
+
+    Attributes:
+        robot: itself.
+        relation: what must be zero of its joint positions, by joint name.
+        surplus: how many rows of its loops and couplings follow from the others.
+    """
 
     robot: Robot
     relation: Callable[[dict[str, Any]], Any] | None = None
+    surplus: int = 0
 
 
 # Trees
@@ -365,7 +372,7 @@ def _four_bar(rng: Rng) -> Sample:
     rocker = sketch.joint(z, base, "rocker", at=Transform.translation([bar.ground, 0, 0]))
     sketch.builder.loop("loop", z, coupler, rocker, (bar.coupler, 0, 0), (bar.rocker, 0, 0))
     sketch.builder.couple("bars", ["jcrank", "jcoupler", "jrocker"], bar, ["jcrank"], ["loop"])
-    return Sample(sketch.build(), lambda p: bar.opening(np.stack([p["jcrank"], p["jcoupler"], p["jrocker"]])))
+    return Sample(sketch.build(), lambda p: bar.opening(np.stack([p["jcrank"], p["jcoupler"], p["jrocker"]])), 5)
 
 
 def _cam(rng: Rng) -> Sample:
@@ -430,8 +437,8 @@ def coupled_robot(rng: Rng, coupling: str) -> Sample:
     return COUPLINGS[coupling](rng)
 
 
-def _of(make: Callable[..., Robot], *arguments: Any, **options: Any) -> Callable[[Rng], Sample]:
-    return lambda rng: Sample(make(rng, *arguments, **options))
+def _of(make: Callable[..., Robot], *arguments: Any, surplus: int = 0, **options: Any) -> Callable[[Rng], Sample]:
+    return lambda rng: Sample(make(rng, *arguments, **options), surplus=surplus)
 
 
 ROBOTS: dict[str, Callable[[Rng], Sample]] = {
@@ -445,10 +452,10 @@ ROBOTS: dict[str, Callable[[Rng], Sample]] = {
     "parallel": _of(parallel),
     "delta": _of(delta),
     "idle rod": _of(idle_rod),
-    "locked rod": _of(idle_rod, lock_idle=True),
+    "locked rod": _of(idle_rod, lock_idle=True, surplus=-1),
     "geared loop": _of(geared_loop),
     "geared loops": _of(geared_loops),
-    "five-bar": _of(planar_loop),
+    "five-bar": _of(planar_loop, surplus=3),
     **{name: (lambda rng, name=name: coupled_robot(rng, name)) for name in COUPLINGS},
 }
 

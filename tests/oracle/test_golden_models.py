@@ -60,14 +60,11 @@ class State:
         self.v[self.order] = self.data["yd"]
         self.opening, self.tolerance = 0.0, EXACT
         for loop in self.data["clusters"]:
-            K, dependent = (
-                np.array(loop["K"]),
-                ~np.array(self.model["clusters"][loop["cluster"]]["constraint"]["independent"]),
-            )
-            weakest = np.linalg.svd(K, compute_uv=False)[-1]
-            self.opening = max(self.opening, np.linalg.norm(loop["phi"]) / weakest)
-            quality = np.linalg.svd(K[:, dependent], compute_uv=False)[-1] / np.linalg.norm(K, 2)
-            self.tolerance = max(self.tolerance, EXACT / quality)
+            independent = np.array(self.model["clusters"][loop["cluster"]]["constraint"]["independent"])
+            K = np.array(loop["K"])
+            weakest, weakest_dependent = (np.linalg.norm(A, -2) for A in (K, K[:, ~independent]))
+            self.opening = max(self.opening, float(np.linalg.norm(loop["phi"]) / weakest))
+            self.tolerance = max(self.tolerance, EXACT * float(np.linalg.norm(K, 2) / weakest_dependent))
 
 
 def joints_of_q(robot: Robot) -> list[str]:
@@ -120,8 +117,8 @@ def test_independent_joints(name: str) -> None:
 
 
 @every_model
-def test_constant_constraints(name: str) -> None:
-    """G of gears, belts and differentials, at a random state; those from URDF are built from ratios alone."""
+def test_constraints_at_a_random_state(name: str) -> None:
+    """K G = 0, K g = k, and the G of gears, belts and differentials; those from URDF are built from ratios alone."""
     robot, model = golden.robot(name), golden.load(name)["model"]
     q, v = robot.random_state(1)
     robot.check(q)
@@ -141,8 +138,8 @@ def test_neutral_and_random_configurations_are_closed(name: str) -> None:
     robot = golden.robot(name)
     configurations = np.stack([robot.neutral(), *(robot.random_state(seed)[0] for seed in range(5))])
     robot.check(configurations)
-    for q in configurations:
-        assert gap(robot.pack_q(robot.joint_positions(q)), q) < 1e-9
+    for q in configurations:  # which may be open by as much as counts as closed, and move by more when packed
+        assert gap(robot.pack_q(robot.joint_positions(q)), q) < 1e-6
 
 
 def entries(robot: Robot, model: golden.Data, cluster: golden.Data) -> tuple[np.ndarray, np.ndarray]:
@@ -238,7 +235,8 @@ def test_mass_matrix(name: str) -> None:
     """H = Σ Jᵀ I J over all links, scaled to ones on its diagonal."""
     for state in states(name):
         _, jacobians = walk(state)
-        H = sum(J.T @ (link.inertia @ J) for link, J in zip(state.robot.tree.links, jacobians, strict=True))
+        links = zip(state.robot.tree.links, jacobians, strict=True)
+        H = np.sum([J.T @ (link.inertia @ J) for link, J in links], axis=0)
         expected = np.array(state.data["H"])
         scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
         assert gap(H[np.ix_(state.order, state.order)] / scale, expected / scale) < state.tolerance

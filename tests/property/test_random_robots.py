@@ -52,7 +52,8 @@ class Case:
 
     Attributes:
         robot: which.
-        q, v: a batch of states, with joint velocities and accelerations of 1 at most.
+        q, v: a batch of states, so slow that joint velocities and accelerations are 1 at most, and that no singularity
+            is near on the way of a second.
         p, w: positions and velocities of all joints, in the order of its tree.
         scale: the largest position, or 1.
     """
@@ -72,10 +73,21 @@ def case(name: str) -> Case:
     base = robot.joints[0]
     if isinstance(base.kind, Free) and not any(1 in loop.links for loop in robot.embedding.closure.loops):
         q[-1, robot.q_slice(base.name)][:3] += FAR
-    G, g = robot.explicit_constraint(q, v)
-    fastest = np.maximum(np.abs(G @ v[..., None]).max(axis=(1, 2)), np.sqrt(np.abs(g).max(axis=1)))
-    v = v / fastest[:, None]
+    v = v / haste(robot, q, v)[:, None]
     return Case(robot, q, v, all_of(robot.joint_positions(q)), all_of(robot.joint_velocities(q, v)), largest(q))
+
+
+def haste(robot: Robot, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The largest joint velocity, the root of the largest acceleration, and how fast K_D⁻¹ changes, relatively."""
+    _, g = robot.explicit_constraint(q, v)
+    p, w = all_of(robot.joint_positions(q)), all_of(robot.joint_velocities(q, v))
+    dependent = np.setdiff1d(np.arange(w.shape[1]), robot.embedding.v_index)
+    ahead, here, behind = (
+        robot.embedding.implicit_constraint(robot.embedding.closure.motion.integrate(p, t * w), w)[0][..., dependent]
+        for t in (1e-6, 0.0, -1e-6)
+    )
+    rate = np.linalg.norm(np.linalg.solve(here, (ahead - behind) / 2e-6), axis=(1, 2))
+    return np.maximum.reduce([np.abs(w).max(axis=1), np.sqrt(np.abs(g).max(axis=1)), rate])
 
 
 def all_of(by_joint: dict[str, np.ndarray]) -> np.ndarray:
@@ -189,6 +201,14 @@ def test_closing_holds_what_it_is_told_to(name: str) -> None:
 
 
 # Constraints
+
+
+@every_robot
+def test_freedoms_are_those_of_the_joints_less_what_the_loops_take(name: str) -> None:
+    robot = case(name).robot
+    loops = sum(1 if isinstance(loop.kind, Rod) else 6 - loop.kind.nv for loop in robot.loops)
+    couplings = sum(len(np.atleast_1d(c.residual(np.full(len(c.joints), 0.1)))) for c in robot.couplings)
+    assert robot.nv == sum(joint.kind.nv for joint in robot.joints) - loops - couplings + sample(name).surplus
 
 
 @every_robot

@@ -13,14 +13,14 @@ import numpy as np
 
 from coupler.model.closure import CLOSED, Closure
 from coupler.model.constraints import Loop, LoopConstraint
-from coupler.model.coordinates import Choice, Preference, choose
+from coupler.model.coordinates import Choice, Preference, choose, qualities
 from coupler.model.errors import ModelError
 from coupler.model.tree import Tree, listed
 
 __all__ = ["Assembly", "assemble", "described", "outside_limits"]
 
 _STARTS = (0.0, 0.03, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.0)  # how far they are from neutral, of the way to random
-_REGULAR = 1e-4  # coordinates are regular where K_D's smallest singular value is above this part of K's largest
+_REGULAR = 0.1  # coordinates are regular where their quality is above this part of what it is elsewhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ def assemble(
     """
     choices, neutral, remarks = list(given), start.copy(), []
     if None in choices:
-        samples = _Samples(closure, start, [i for i, choice in enumerate(given) if choice is not None])
+        samples = _Samples(closure, start, {i for i, choice in enumerate(given) if choice is not None})
         for group in closure.groups:
             for i, rows, columns, entries in zip(group.loops, group.rows, group.columns, group.entries, strict=True):
                 if choices[i] is not None:
@@ -77,13 +77,15 @@ def assemble(
 class _Samples:
     """Closed configurations, the first of them reached from neutral positions, the others from further away."""
 
-    def __init__(self, closure: Closure, start: np.ndarray, solved: Sequence[int]) -> None:
-        rng, motion = np.random.default_rng(0), closure.motion
-        away = np.stack([motion.difference(start, motion.random(rng)) for _ in _STARTS])
-        for i in solved:
-            away[:, closure.loops[i].columns] = 0.0
+    def __init__(self, closure: Closure, start: np.ndarray, solved: set[int]) -> None:
+        motion, goals = closure.motion, np.repeat(start[None], len(_STARTS), axis=0)
+        for i, loop in enumerate(closure.loops):
+            if i not in solved:
+                rng = np.random.default_rng(0)  # the same for each, so that loops that are alike are treated alike
+                own = np.concatenate([closure.tree.positions(link) for link in loop.links])
+                goals[:, own] = [motion.random(rng, loop.links) for _ in _STARTS]
         self.closure = closure
-        self.p = closure.assemble(motion.integrate(start, np.array(_STARTS)[:, None] * away))
+        self.p = closure.assemble(motion.integrate(start, np.array(_STARTS)[:, None] * motion.difference(start, goals)))
         phi, self.K, _ = closure.at(self.p)
         self.gaps, self.away = closure.gaps(phi), np.abs(motion.difference(start, self.p))
         self.outside = outside_limits(closure.tree, self.p) > 1e-9
@@ -101,20 +103,13 @@ class _Samples:
     def neutral(self, i: int, closed: np.ndarray, K: np.ndarray, choice: Choice) -> tuple[int, bool]:
         """The sample nearest to neutral where coordinates are regular, and whether they are not at neutral itself."""
         loop, tree = self.closure.loops[i], self.closure.tree
-        singular = _quality(K, choice) < _REGULAR
+        quality = qualities(K[:, :, choice.dependent], K)
+        singular = quality < _REGULAR * choice.quality
         own = np.concatenate([tree.positions(link) for link in loop.links])
         outside = self.outside[np.ix_(closed, own)].any(axis=1)
         away = self.away[np.ix_(closed, loop.columns)].max(axis=1)
         best = np.lexsort([away, outside, singular])[0]
         return int(closed[best]), bool(closed[0] == 0 and singular[0])
-
-
-def _quality(K: np.ndarray, choice: Choice) -> np.ndarray:
-    """How far coordinates are from singular in each sample."""
-    KD = K[:, :, choice.dependent]
-    if not KD.size:
-        return np.ones(len(K))
-    return np.linalg.svd(KD, compute_uv=False)[:, -1] / np.linalg.norm(K, 2, axis=(1, 2))
 
 
 def described(loop: Loop, tree: Tree) -> str:

@@ -184,7 +184,8 @@ class _Parts:
 
     def _preferences(self, solved: Mapping[str, str]) -> np.ndarray:
         """For each entry of w how much it should be independent."""
-        preferences = np.full(int(self.tree.v_start[-1]), Preference.NONE)
+        nv = np.array([link.kind.nv for link in self.tree.links])
+        preferences = np.where(np.repeat(nv, nv) > 1, Preference.PARTIAL, Preference.SINGLE)
         for coupling in self.couplings.values():
             for joint in coupling.joints:
                 if coupling.solved and joint not in coupling.independent and coupling.name not in solved:

@@ -15,16 +15,20 @@ import numpy as np
 
 from coupler.model.closure import RANK
 
-__all__ = ["Choice", "Preference", "choose", "conditioning", "generic_rank", "pivots"]
+__all__ = ["Choice", "Preference", "choose", "generic_rank", "pivots", "qualities"]
 
 _CANDIDATES = 3  # samples that propose a choice; all of them judge it
+_ABOUT_EQUAL = 0.5  # pivots above this part of the largest are as good as it
 _POOR = 1e-3  # a pivot below this part of the largest column is passed over while there are better ones
 
 
 class Preference:
-    """Why a joint velocity would rather be independent; the larger, the stronger."""
+    """Why a joint velocity would rather be independent; the larger, the stronger.
 
-    SOLVED, NONE, ACTUATED, MARKED = range(4)
+    SOLVED velocities are those that a coupling gives, PARTIAL ones belong to a joint of several freedoms.
+    """
+
+    SOLVED, PARTIAL, SINGLE, ACTUATED, MARKED = range(5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +38,8 @@ class Choice:
     Attributes:
         rows: numbers of the rows that are kept, among those of its loop.
         dependent, independent: numbers of columns, among those of its loop, in ascending order.
-        quality: the smallest singular value of K_D over the largest of K, in the worst of the configurations.
+        quality: how far they are from singular where the loop was looked at, in the middle of all samples: the smallest
+            singular value of K_D over the largest of K.
     """
 
     rows: np.ndarray
@@ -72,16 +77,17 @@ def choose(K: np.ndarray, preferences: np.ndarray, usable: np.ndarray) -> Choice
     allowed = np.flatnonzero(usable)
     rank = generic_rank(K[:, allowed])
     some = np.linspace(0, len(K) - 1, _CANDIDATES).astype(int)
-    rows = _best([allowed[pivots(A[allowed].T, rank)] for A in K[some]], lambda rows: conditioning(K[:, rows], K))
-    kept = K[:, rows]
+    rows = _best([allowed[pivots(A[allowed].T, rank)] for A in K[some]], lambda rows: qualities(K[:, rows], K).min())
+    K = K[:, rows]
 
-    def merit(columns: np.ndarray) -> tuple[float, float]:
-        quality = conditioning(kept[:, :, columns], kept)
-        return -float(preferences[columns].sum()) if quality > _POOR * 1e-2 else -np.inf, quality
+    def merit(columns: np.ndarray) -> tuple[float, ...]:
+        worst = qualities(K[:, :, columns], K).min()
+        magnitude = np.floor(np.log10(max(worst, 1e-16)))
+        return worst > _POOR * 1e-2, -float(preferences[columns].sum()), magnitude, float(columns.sum())
 
-    dependent = _best([pivots(A, rank, preferences) for A in kept[some]], merit)
+    dependent = _best([pivots(A, rank, preferences) for A in K[some]], merit)
     independent = np.setdiff1d(np.arange(K.shape[2]), dependent)
-    return Choice(rows, dependent, independent, conditioning(kept[:, :, dependent], kept))
+    return Choice(rows, dependent, independent, float(np.median(qualities(K[:, :, dependent], K))))
 
 
 def _best(candidates: Iterable[np.ndarray], merit: Callable[[np.ndarray], Any]) -> np.ndarray:
@@ -90,21 +96,22 @@ def _best(candidates: Iterable[np.ndarray], merit: Callable[[np.ndarray], Any]) 
     return max((np.array(candidate, int) for candidate in sorted(different)), key=merit)
 
 
-def conditioning(part: np.ndarray, whole: np.ndarray) -> float:
-    """The smallest singular value of a part of K over the largest of K, in the worst of the samples."""
+def qualities(part: np.ndarray, K: np.ndarray) -> np.ndarray:
+    """In each sample, the smallest singular value of some rows and columns of K over the largest of K."""
     if not part.size:
-        return 1.0
-    smallest = np.linalg.svd(part, compute_uv=False)[..., -1]
-    return float((smallest / np.linalg.norm(whole, 2, axis=(-2, -1))).min())
+        return np.ones(len(K))
+    return np.linalg.svd(part, compute_uv=False)[:, -1] / np.linalg.norm(K, 2, axis=(1, 2))
 
 
 def pivots(A: np.ndarray, count: int, preferences: np.ndarray | None = None) -> np.ndarray:
     """Columns of A that are independent of each other, by pivoting.
 
-    Those of the lowest preference are taken first, as long as they do not nearly depend on what has been taken.
+    Given preferences, those of the lowest are taken first, as long as they do not nearly depend on what has been taken,
+    and of columns that are about equally good the last: joints far from the base then depend on those near it.
     """
     A = A.copy()
     classes = np.zeros(A.shape[1], int) if preferences is None else preferences
+    slack = 1.0 if preferences is None else _ABOUT_EQUAL
     scale = np.linalg.norm(A, axis=0).max(initial=0.0)
     taken: list[int] = []
     for threshold in (_POOR, 0.0):
@@ -113,10 +120,10 @@ def pivots(A: np.ndarray, count: int, preferences: np.ndarray | None = None) -> 
                 length = np.linalg.norm(A, axis=0)
                 length[taken] = -1.0
                 length[classes != level] = -1.0
-                best = int(np.argmax(length))
-                if length[best] <= threshold * scale:
+                if length.max() <= threshold * scale:
                     break
+                best = int(np.flatnonzero(length >= slack * length.max())[-1])
                 taken.append(best)
                 direction = A[:, best] / length[best]
                 A -= np.outer(direction, direction @ A)
-    return np.array(taken[:count], int)
+    return np.array(taken, int)

@@ -40,12 +40,14 @@ __all__ = [
     "root",
     "solve",
     "spread",
+    "start",
     "step_of",
 ]
 
 Kernel = Callable[..., None]
 Array = Any  # an ndarray of floats, or of nodes
 
+_NEAR = 24  # rounds of Newton's method in which the nearest closed configuration is sought
 _STRIDE = 0.5  # the longest step of a joint in one round of Newton's method, rad or m
 
 
@@ -195,19 +197,19 @@ def begin(cluster: View) -> None:
     cluster.longest = np.array(0.0)
 
 
-def accumulate(cluster: View, column: View) -> None:
+def accumulate(here: View, cluster: View, column: View) -> None:
     """N += K W Kᵀ, and φ − K d on the right-hand side, where d = x − start is how far x has come."""
     cluster.N += column.weight * np.outer(column.K, column.K)
-    cluster.right -= column.K * (column.x - column.start)
+    cluster.right -= column.K * (column.x - column.start) * here.pull
 
 
 def solve(cluster: View) -> None:
     cluster.force = Cholesky(cluster.N).solve(cluster.right)
 
 
-def step_of(cluster: View, column: View) -> None:
+def step_of(here: View, cluster: View, column: View) -> None:
     """From how far x has come to −W Kᵀ N⁻¹ (φ − K d)."""
-    column.step = -column.weight * (column.K @ cluster.force) - (column.x - column.start)
+    column.step = -column.weight * (column.K @ cluster.force) - (column.x - column.start) * here.pull
     cluster.longest = np.maximum(cluster.longest, np.abs(column.step))
 
 
@@ -216,9 +218,16 @@ def add_step(cluster: View, column: View) -> None:
     column.x += column.step * (_STRIDE / np.maximum(_STRIDE, cluster.longest))
 
 
+def start(here: View) -> None:
+    """No round has been made."""
+    here.round = np.array(0.0)
+
+
 def acquit(here: View) -> None:
-    """No residual and no step has been seen."""
+    """No residual and no step has been seen. In late rounds nothing pulls back any more: closed comes before near."""
     here.worst = here.longest = np.array(0.0)
+    here.round += 1.0
+    here.pull = np.where(here.round < _NEAR, 1.0, 0.0)
 
 
 def judge(here: View, cluster: View) -> None:

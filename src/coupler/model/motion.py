@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,7 @@ class Motion:
         plain = [i for i, link in enumerate(tree.links) if link.kind.nq == link.kind.nv]
         self._p = np.concatenate([tree.positions(i) for i in plain])
         self._w = np.concatenate([tree.velocities(i) for i in plain])
-        self._turning = [i for i, link in enumerate(tree.links) if link.kind.nq != link.kind.nv]
+        self._turning = {i for i, link in enumerate(tree.links) if link.kind.nq != link.kind.nv}
         self._integrate = self._program("integrate", _integrate, "pwq")
         self._difference = self._program("difference", _difference, "pqw")
         self._normalize = self._program("normalize", _normalize, "pq")
@@ -36,20 +36,24 @@ class Motion:
         """The neutral position of every joint, or the nearest within its limits."""
         return np.concatenate([_within(link.kind, link.kind.neutral()) for link in self.tree.links])
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        """A random position of every joint, within its limits."""
+    def random(self, rng: np.random.Generator, links: Sequence[int] | None = None) -> np.ndarray:
+        """Random positions of joints within their limits, of all of them or of those that carry some links."""
+        links = range(len(self.tree.links)) if links is None else links
+        entries = np.concatenate([self.tree.positions(link) for link in links])
         p = np.empty(int(self.tree.q_start[-1]))
-        p[self._p] = rng.uniform(*self._range)
-        for link in self._turning:
+        p[entries] = rng.uniform(*self._range[:, entries])
+        for link in (link for link in links if link in self._turning):
             p[self.tree.positions(link)] = self.tree.links[link].kind.random(rng)
-        return p
+        return p[entries]
 
     @cached_property
-    def _range(self) -> tuple[np.ndarray, np.ndarray]:
-        lower, upper = zip(
-            *(link.kind.range() for link in self.tree.links if link.kind.nq == link.kind.nv), strict=True
-        )
-        return np.concatenate(lower), np.concatenate(upper)
+    def _range(self) -> np.ndarray:
+        """The ranges of all positions, lower and upper; nothing of orientations."""
+        result = np.zeros((2, int(self.tree.q_start[-1])))
+        for i, link in enumerate(self.tree.links):
+            if i not in self._turning:
+                result[:, self.tree.positions(i)] = link.kind.range()
+        return result
 
     def integrate(self, p: np.ndarray, w: np.ndarray) -> np.ndarray:
         """The positions after moving from p with the velocities w for a unit of time."""
@@ -72,7 +76,7 @@ class Motion:
     def _turn(self, result: np.ndarray, run: Any, a: np.ndarray, b: Any, entries: Any) -> np.ndarray:
         """Fills in what belongs to joints with orientations."""
         if self._turning:
-            own = np.concatenate([entries(i) for i in self._turning])
+            own = np.concatenate([entries(i) for i in sorted(self._turning)])
             result[..., own] = run(a)[..., own] if b is None else run(a, b)[..., own]
         return result
 
@@ -86,7 +90,7 @@ class Motion:
         buffers = {x: builder.input(x, sizes[x]) for x in inputs} | {output: builder.output(output, sizes[output])}
         builder.loop(_zero, joint=fields(x=buffers[output].at(range(sizes[output]))))
         groups: dict[Any, list[int]] = {}
-        for link in self._turning:
+        for link in sorted(self._turning):
             groups.setdefault(form_of(tree.links[link].kind), []).append(link)
         for links in groups.values():
             kind = tree.links[links[0]].kind

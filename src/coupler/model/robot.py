@@ -18,7 +18,7 @@ from coupler.model.errors import ModelError
 from coupler.model.idle import IdleFreedom
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.numbers import numbers
-from coupler.model.states import States, in_state, shaped
+from coupler.model.states import States, held, in_state, shaped
 from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.text import robot_picture, robot_text
 from coupler.model.tree import Tree, TreeJoint, listed
@@ -32,8 +32,8 @@ class Robot:
 
     Its state is q, of nq entries, and v, of nv. Of a cluster whose couplings are solved, q holds the positions of the
     independent joints; of any other cluster, those of all joints, which must fit together. v holds independent
-    velocities only, as do accelerations and forces. Joints come in the order in which they are described. Arrays may
-    have leading dimensions: a batch of states.
+    velocities only, as do accelerations and forces. Joints come in the order in which they are described, those that
+    carry others before these. Arrays may have leading dimensions: a batch of states.
 
     Attributes:
         name: what it is called.
@@ -99,6 +99,11 @@ class Robot:
         entries = self.tree.velocities(self._link(joint))
         return self._slice(joint, entries, self.embedding.v_index, "velocity")
 
+    def position_joints(self) -> list[str]:
+        """The joints whose positions make q."""
+        kept = set(self.embedding.q_index.tolist())
+        return [joint for joint, link in self.tree.number.items() if int(self.tree.q_start[link]) in kept]
+
     def independent_joints(self) -> list[str]:
         """The joints whose velocities, or parts of them, make v."""
         links = dict.fromkeys(self.tree.link_of(int(i)) for i in self.embedding.v_index)
@@ -159,7 +164,7 @@ class Robot:
         p, weight = self.states.motion.normalize(self._positions(q)), np.ones(int(self.tree.v_start[-1]))
         for joint in hold:
             weight[self.tree.velocities(self._link(joint))] = 0.0
-        return self.states.closed(p, np.zeros_like(weight), weight, hold)[..., self.embedding.q_index]
+        return self.states.closed(p, np.zeros_like(weight), weight, held(hold))[..., self.embedding.q_index]
 
     def integrate(self, q: Any, v: Any, dt: float = 1.0) -> np.ndarray:
         """The closed configuration after moving from q with the constant velocity v for the time dt (s).
@@ -201,16 +206,21 @@ class Robot:
         """The closed configuration in which joints have the given positions.
 
         Dependent joints may be left out, and what is left out starts at neutral. Joints of a loop that are given stay
-        where they are, unless all of them are: then the nearest closed configuration is taken.
+        where they are, unless all of them are given and leave it open: then the nearest closed configuration is taken.
+
+        Args:
+            positions: by joint: a number for a joint of one freedom, else a vector; with leading dimensions for a batch.
         """
         return self.states.packed(positions, {joint: self._link(joint) for joint in positions})[
             ..., self.embedding.q_index
         ]
 
-    def pack_v(self, velocities: Mapping[str, Any]) -> np.ndarray:
+    def pack_v(self, velocities: Mapping[str, Any], q: Any = None) -> np.ndarray:
         """The velocity v in which independent joints have the given velocities, and the others none.
 
-        Dependent joints may be given beside all independent ones of their cluster, on which they depend.
+        Args:
+            velocities: by joint. Dependent joints may be given beside all independent ones of their cluster.
+            q: the configuration, if dependent velocities are to be checked against the independent ones.
         """
         given = {joint: shaped(joint, x, self.tree.links[self._link(joint)].kind.nv) for joint, x in velocities.items()}
         for joint in given:
@@ -221,7 +231,14 @@ class Robot:
         w = np.zeros((*batch, int(self.tree.v_start[-1])))
         for joint, value in given.items():
             w[..., self.tree.velocities(self._link(joint))] = value
-        return w[..., self.embedding.v_index]
+        v = w[..., self.embedding.v_index]
+        if q is not None:
+            true = self.joint_velocities(q, v)
+            for joint, value in velocities.items():
+                apart = np.abs(true[joint] - np.asarray(value, dtype=float)).max()
+                if not apart < 1e-6 * max(1.0, np.abs(true[joint]).max()):
+                    raise ModelError(f"joint {joint!r} is given a velocity that misses its true one by {apart:.3g}")
+        return v
 
     def _by_joint(self, values: np.ndarray, entries: Callable[[int], np.ndarray]) -> dict[str, np.ndarray]:
         found = {joint: entries(link) for joint, link in self.tree.number.items()}

@@ -215,7 +215,8 @@ class Solver:
     def __init__(self, scene: Scene, start: Buffer, weight: Buffer) -> None:
         b, self.b = scene.b, scene.b
         assert scene.x is not None
-        self.verdict, steps = b.scratch("verdict", 2), b.scratch("steps", weight.size)
+        self.verdict, steps = b.scratch("verdict", 4), b.scratch("steps", weight.size)
+        b.loop(kernels.start, here=self.here())
         self.clusters: list[Window] = []
         self.columns: list[dict[str, Any]] = []
         for places in grouped([place for place in scene.places if place.rows], lambda place: place.rows):
@@ -235,21 +236,22 @@ class Solver:
         """Moves x towards closed loops."""
         for cluster, columns in zip(self.clusters, self.columns, strict=True):
             self.b.loop(kernels.begin, cluster=cluster)
-            self.b.loop(kernels.accumulate, **columns)
+            here = self.here(columns["cluster"].fields["N"].rows)
+            self.b.loop(kernels.accumulate, here=here, **columns)
             self.b.loop(kernels.solve, cluster=cluster)
-            self.b.loop(kernels.step_of, **columns)
+            self.b.loop(kernels.step_of, here=here, **columns)
             self.b.loop(kernels.add_step, **columns)
 
     def here(self, rows: int = 1) -> Window:
         """The window of the verdict, seen from that many rows."""
-        return fields(worst=self.verdict.at([0] * rows), longest=self.verdict.at([1] * rows))
+        places = {name: self.verdict.at([i] * rows) for i, name in enumerate(("worst", "longest", "round", "pull"))}
+        return fields(**places)
 
     def judge(self) -> None:
         """Finds the largest residual, and the longest step of the round."""
         self.b.loop(kernels.acquit, here=self.here())
         for cluster in self.clusters:
-            rows = next(iter(cluster.fields.values())).rows
-            self.b.loop(kernels.judge, here=self.here(rows), cluster=cluster)
+            self.b.loop(kernels.judge, here=self.here(cluster.fields["N"].rows), cluster=cluster)
 
 
 def _laid_out(loops: Sequence[Loop], kept: np.ndarray) -> list[_Place]:

@@ -19,10 +19,11 @@ from coupler.model.embedding import Embedding
 from coupler.model.errors import ModelError
 from coupler.model.tree import listed
 
-__all__ = ["States", "in_state", "shaped"]
+__all__ = ["States", "held", "in_state", "shaped"]
 
 _SINGULAR = 1e-8  # coordinates are singular where K_D's smallest singular value is below this part of K's largest
-_WELL = 1e-2  # and well away from it above this part of what they have at the neutral configuration
+_WELL = 0.05  # and well away from it above this part of their usual quality
+_MET = 1e-12  # what closing a loop must leave of its residual; m, or the sine of an angle
 _LARGEST = 48  # rows of a cluster that Newton's program solves for; larger ones are closed by NumPy
 _DRAWS = 8  # how many configurations are drawn at once
 
@@ -48,18 +49,31 @@ class States:
         weight[self.embedding.v_index] = 0.0
         return weight
 
+    @cached_property
+    def _usual_quality(self) -> np.ndarray:
+        """For each loop how far its coordinates are from singular, where nothing is special."""
+        usual = self.embedding.quality(self.neutral)
+        pairs = zip(self.embedding.choices, self.embedding.explicit, usual, strict=True)
+        return np.array([here if explicit else choice.quality for choice, explicit, here in pairs])
+
     def moved(self, p: np.ndarray, w: np.ndarray) -> np.ndarray:
         """Closed positions after moving from p with w: independent ones exactly, the others as the loops demand."""
-        q = self.closed(p, w, self._dependent)
+        q = self.closed(p, w, self._dependent, "the others follow the independent ones, which may be out of reach")
         if self.embedding.solutions:
             q = self.embedding.positions(q[..., self.embedding.q_index])
             self.check_solved(q)
         return q
 
-    def closed(self, p: np.ndarray, step: np.ndarray, weight: np.ndarray, hold: Iterable[str] = ()) -> np.ndarray:
+    def closed(self, p: np.ndarray, step: np.ndarray, weight: np.ndarray, condition: str = "") -> np.ndarray:
         """Closed positions near integrate(p, step), where entries of weight 0 are not moved any further.
 
         Newton's method is tried first; where it fails, the slower and surer one of `Closure.assemble`.
+
+        Args:
+            p: where to start.
+            step: the velocities with which p is moved first.
+            weight: for each entry of w, how willingly it moves.
+            condition: what is asked besides, for a message.
 
         Raises:
             ModelError: for loops that stay open, in one state or in any of a batch.
@@ -68,14 +82,14 @@ class States:
             return self.motion.integrate(p, step)
         if max(len(choice.rows) for _, choice in self._implicit) <= _LARGEST:
             q, phi = self._newton(p, step, weight)
-            failed = ~(np.abs(phi).max(axis=-1) < CLOSED)
+            failed = ~(np.abs(phi).max(axis=-1) < _MET)
         else:
             q = self.motion.integrate(p, step)
             failed = np.ones(q.shape[:-1], bool)
         if failed.any():
             start = np.broadcast_to(self.motion.integrate(p, step), q.shape)[failed]
             q[failed] = self.closure.assemble(start, np.broadcast_to(weight, (*q.shape[:-1], len(weight)))[failed])
-            self.check_closed(q, hold)
+            self.check_closed(q, condition)
         return q
 
     def check_solved(self, p: np.ndarray) -> None:
@@ -83,7 +97,7 @@ class States:
         if self.embedding.solutions and not np.isfinite(p).all():
             self.check_closed(p)
 
-    def check_closed(self, p: np.ndarray, hold: Iterable[str] = ()) -> None:
+    def check_closed(self, p: np.ndarray, condition: str = "") -> None:
         """Refuses positions at which a loop is open."""
         if not self.closure.loops:
             return
@@ -92,11 +106,10 @@ class States:
         if wrong.size:
             *state, i = (int(x) for x in wrong[0])
             what = described(self.closure.loops[i], self.tree)
-            held = list(hold)
-            why = f" while {listed(held)} is held" if held else ""
             gap = gaps[tuple(wrong[0])]
             told = f"the gap is {gap:.3g} (m, or sine of an angle)" if np.isfinite(gap) else "there is no solution"
-            raise ModelError(f"{what} does not close{why}{in_state(state)}: {told}")
+            why = f"; {condition}" if condition else ""
+            raise ModelError(f"{what} does not close{in_state(state)}: {told}{why}")
 
     def check_regular(self, p: np.ndarray) -> None:
         """Refuses positions at which the independent velocities do not determine the others."""
@@ -140,17 +153,13 @@ class States:
         drawn = self.embedding.positions(drawn[:, self.embedding.q_index])
         if self._implicit:
             drawn, _ = self._newton(drawn, np.zeros(way.shape[1]), np.ones(way.shape[1]))
-        good = self.closure.gaps(self.closure.at(drawn)[0]) < CLOSED
-        good &= self._well(drawn)
+        good = self.closure.gaps(self.closure.at(drawn)[0]) < _MET
+        good &= self.embedding.quality(drawn) > _WELL * self._usual_quality
         if strict:
             outside = outside_limits(self.tree, drawn) > 1e-9
             for i, loop in enumerate(self.closure.loops):
                 good[:, i] &= ~outside[:, np.concatenate([self.tree.positions(x) for x in loop.links])].any(axis=1)
         return drawn, good
-
-    def _well(self, p: np.ndarray) -> np.ndarray:
-        quality = self.embedding.quality(p)
-        return quality > _WELL * self.embedding.quality(self.neutral)
 
     def packed(self, values: Mapping[str, Any], number: Mapping[str, int]) -> np.ndarray:
         """Closed positions with these joints where they are given, and the others near neutral."""
@@ -162,13 +171,22 @@ class States:
         p = self.motion.normalize(p)
         spread = self.embedding.positions(p[..., self.embedding.q_index])
         self._check_dependent(given, number, p, spread)
-        weight, hold = np.ones(int(self.tree.v_start[-1])), []
+        weight, hold, complete = np.ones(int(self.tree.v_start[-1])), [], []
         for loop, _ in self._implicit:
             named = [link for link in loop.links if self.tree.links[link].joint in given]
             if len(named) < len(loop.links):
                 hold += [self.tree.links[link].joint for link in named]
-                weight[np.concatenate([np.zeros(0, int), *map(self.tree.velocities, named)])] = 0.0
-        return self.closed(spread, np.zeros(len(weight)), weight, hold)
+                weight[[entry for link in named for entry in self.tree.velocities(link)]] = 0.0
+            else:
+                complete.append(loop)
+        closed = self.closed(spread, np.zeros(len(weight)), weight, held(hold))
+        if complete:  # what is closed already is left as it is, to the last bit
+            gaps = self.closure.gaps(self.closure.at(spread)[0])
+            for loop in complete:
+                own = np.concatenate([self.tree.positions(link) for link in loop.links])
+                fits = gaps[..., self.closure.loops.index(loop), None] < CLOSED
+                closed[..., own] = np.where(fits, spread[..., own], closed[..., own])
+        return closed
 
     def _check_dependent(self, given: Mapping[str, Any], number: Mapping[str, int], p: Any, spread: Any) -> None:
         """What is given for a dependent joint must be what its solution says."""
@@ -182,16 +200,23 @@ class States:
 
 
 def shaped(joint: str, value: Any, size: int) -> np.ndarray:
-    """A joint's position or velocity with one axis for its entries; a plain number stands for a single entry."""
+    """Positions or velocities of a joint, with their entries along the last axis; those of a single entry have none."""
     try:
         array = np.array(value, dtype=float)
     except (TypeError, ValueError):
         array = np.full(1, np.nan)
-    if size == 1 and (array.ndim == 0 or array.shape[-1] != 1):
+    if size == 1:
         array = array[..., None]
     if array.ndim == 0 or array.shape[-1] != size or not np.isfinite(array).all():
-        raise ModelError(f"joint {joint!r} takes {size} finite numbers, got {value!r}")
+        wanted = "a finite number, or an array of them for a batch" if size == 1 else f"{size} finite numbers"
+        raise ModelError(f"joint {joint!r} takes {wanted}, got {value!r}")
     return array
+
+
+def held(joints: Iterable[str]) -> str:
+    """That joints are held, for messages; nothing where none is."""
+    names = listed(joints)
+    return f"held is {names}" if names else ""
 
 
 def in_state(state: list[int]) -> str:
