@@ -96,7 +96,7 @@ class _Samples:
         if not found.size:
             raise ModelError(
                 f"{described(self.closure.loops[i], self.closure.tree)} cannot close: the smallest gap found is "
-                f"{self.gaps[:, i].min():.3g} (m, or sine of an angle); are lengths, frames and positions right?"
+                f"{self.gaps[:, i].min():.3g} (m or rad); are lengths, frames and positions right?"
             )
         return found
 

@@ -16,7 +16,7 @@ from coupler.model.tree import Tree
 
 __all__ = ["CLOSED", "RANK", "Closure", "Group"]
 
-CLOSED = 1e-10  # the residual up to which a configuration counts as closed, m or the sine of an angle
+CLOSED = 1e-10  # the residual up to which a configuration counts as closed, m or rad
 RANK = 1e-7  # singular values of K below this part of the largest count as zero
 
 

@@ -258,5 +258,5 @@ class _Parts:
             told = ", ".join(f"{joint} = {x:.4g}" for joint, x in zip(coupling.joints, at, strict=True))
             raise ModelError(
                 f"coupling {name!r} contradicts {constraint.name!r}, which it is said to solve: at {told} it leaves a "
-                f"gap of {gap[worst]:.3g} (m, or sine of an angle)"
+                f"gap of {gap[worst]:.3g} (m or rad)"
             )

@@ -87,17 +87,16 @@ class LoopJoint:
 def residual_of(kind: Joint | Rod, X: Transform) -> Array:
     """What must be zero of the transform X between two frames for this kind of joint to hold them.
 
-    There is one row for each freedom that the joint takes away, in m or as the sine of an angle, and no more. With
+    There is one row for each freedom that the joint takes away, in m or, for small angles, rad, and no more. With
     X = (E, r), r is the successor's origin and Eᵀ a the successor's direction a, both seen from the predecessor.
 
-    Two limits: a residual made of sines is zero at half a turn, too, and that of a screw jumps where its angle passes
-    ±π; a loop that winds on a screw is better cut elsewhere.
+    Angles θ count as 2 tan(θ/2), which is zero nowhere but at θ = 0: a loop does not close with a joint turned over.
     """
     E, r = X.E, X.r
     if isinstance(kind, Rod):
         return np.array([(r @ r - kind.length**2) / (2.0 * kind.length)])
     if isinstance(kind, Fixed):
-        return np.concatenate([r, _sine_of_turn(E)])
+        return np.concatenate([r, _turn(E)])
     if isinstance(kind, Spherical):
         return np.asarray(r)
     if isinstance(kind, Universal):
@@ -112,24 +111,35 @@ def residual_of(kind: Joint | Rod, X: Transform) -> Array:
     if isinstance(kind, Revolute):
         return np.concatenate([r, _tilt(E, kind.axis)])
     if isinstance(kind, Prismatic):
-        return np.concatenate([across, _sine_of_turn(E)])
+        return np.concatenate([across, _turn(E)])
     if isinstance(kind, Helical):
-        b, c = plane_across(kind.axis)
-        turned = E.T @ b
-        advance = kind.axis @ r - kind.pitch * np.arctan2(c @ turned, b @ turned)
-        return np.concatenate([across, _tilt(E, kind.axis), np.array([advance])])
+        return np.concatenate([across, _tilt(E, kind.axis), np.array([_advance(E, kind.axis @ r, kind)])])
     return np.concatenate([across, _tilt(E, kind.axis)])
 
 
 def _tilt(E: Array, axis: np.ndarray) -> Array:
-    """How far the successor's axis leans from the predecessor's, two rows."""
+    """How far the successor's axis leans from the predecessor's, two rows: 2 tan(θ/2) times the direction."""
     turned = E.T @ axis
-    return np.array([side @ turned for side in plane_across(axis)])
+    scale = 2.0 / (1.0 + axis @ turned)
+    return np.array([scale * (side @ turned) for side in plane_across(axis)])
 
 
-def _sine_of_turn(E: Array) -> Array:
-    """The axis of a rotation times the sine of its angle, three rows."""
-    return 0.5 * np.array([E[1, 2] - E[2, 1], E[2, 0] - E[0, 2], E[0, 1] - E[1, 0]])
+def _advance(E: Array, shift: Any, screw: Helical) -> Any:
+    """How far a screw is from where its turn would have it, however many turns it has made."""
+    if screw.pitch == 0.0:
+        return shift
+    b, c = plane_across(screw.axis)
+    turned = E.T @ b
+    due = shift / screw.pitch
+    sine = np.sin(due) * (b @ turned) - np.cos(due) * (c @ turned)
+    cosine = np.cos(due) * (b @ turned) + np.sin(due) * (c @ turned)
+    return screw.pitch * 2.0 * sine / (1.0 + cosine)
+
+
+def _turn(E: Array) -> Array:
+    """How far the successor is turned from the predecessor, three rows: 2 tan(θ/2) times the axis."""
+    scale = 2.0 / (1.0 + E[0, 0] + E[1, 1] + E[2, 2])
+    return scale * np.array([E[1, 2] - E[2, 1], E[2, 0] - E[0, 2], E[0, 1] - E[1, 0]])
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from coupler.model.tree import Tree
 
 __all__ = ["newton_program", "rates_program", "spread_program"]
 
-TOLERANCE = 1e-13  # Newton's method goes on until all residuals are below, m or as the sine of an angle
+TOLERANCE = 1e-13  # Newton's method goes on until all residuals are below, m or rad
 SETTLED = 1e-8  # and the last step was shorter, rad or m
 ROUNDS = 40  # or until it has taken so many
 

@@ -209,7 +209,7 @@ class Robot:
         where they are, unless all of them are given and leave it open: then the nearest closed configuration is taken.
 
         Args:
-            positions: by joint: a number for a joint of one freedom, else a vector; with leading dimensions for a batch.
+            positions: by joint: a number, or a vector where it has several; with leading dimensions for a batch.
         """
         return self.states.packed(positions, {joint: self._link(joint) for joint in positions})[
             ..., self.embedding.q_index
@@ -277,7 +277,7 @@ class Robot:
         return ClusterJoint(self.cluster_tree, self.embedding, p, cluster).subspaces()
 
     def loop_errors(self, q: Any) -> dict[str, np.ndarray]:
-        """How far each loop and coupling is from closed: its largest residual, in m or as the sine of an angle."""
+        """How far each loop and coupling is from closed: its largest residual, in m or rad."""
         closure = self.embedding.closure
         p = self._positions(q)
         if not closure.loops:

@@ -23,7 +23,7 @@ __all__ = ["States", "held", "in_state", "shaped"]
 
 _SINGULAR = 1e-8  # coordinates are singular where K_D's smallest singular value is below this part of K's largest
 _WELL = 0.05  # and well away from it above this part of their usual quality
-_MET = 1e-12  # what closing a loop must leave of its residual; m, or the sine of an angle
+_MET = 1e-12  # what closing a loop must leave of its residual; m or rad
 _LARGEST = 48  # rows of a cluster that Newton's program solves for; larger ones are closed by NumPy
 _DRAWS = 8  # how many configurations are drawn at once
 
@@ -107,7 +107,7 @@ class States:
             *state, i = (int(x) for x in wrong[0])
             what = described(self.closure.loops[i], self.tree)
             gap = gaps[tuple(wrong[0])]
-            told = f"the gap is {gap:.3g} (m, or sine of an angle)" if np.isfinite(gap) else "there is no solution"
+            told = f"the gap is {gap:.3g} (m or rad)" if np.isfinite(gap) else "there is no solution"
             why = f"; {condition}" if condition else ""
             raise ModelError(f"{what} does not close{in_state(state)}: {told}{why}")
 

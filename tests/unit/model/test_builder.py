@@ -523,7 +523,7 @@ Q: dict[str, Any] = {
 METHODS: dict[str, Callable[[Robot, Any], Any]] = {
     "close": lambda robot, q: robot.close(q),
     "check": lambda robot, q: robot.check(q),
-    "integrate": lambda robot, q: robot.integrate(q, [0.0]),
+    "integrate": lambda robot, q: robot.integrate(q, [0.1]),
     "difference from": lambda robot, q: robot.difference(q, robot.neutral()),
     "difference to": lambda robot, q: robot.difference(robot.neutral(), q),
     "joint_positions": lambda robot, q: robot.joint_positions(q),
