@@ -62,7 +62,7 @@ JOINTS: dict[str, Callable[[Rng], Joint]] = {
     "revolute": lambda rng: Revolute(axis=unit(rng)),
     "continuous": lambda rng: Continuous(axis=unit(rng)),
     "prismatic": lambda rng: Prismatic(axis=unit(rng)),
-    "helical": lambda rng: Helical(axis=unit(rng), pitch=rng.uniform(-0.2, 0.2)),
+    "helical": lambda rng: Helical(axis=unit(rng), pitch=rng.choice([-1, 1]) * rng.uniform(0.02, 0.2)),
     "cylindrical": lambda rng: Cylindrical(axis=unit(rng)),
     "universal": lambda rng: Universal(first=unit(rng), second=unit(rng)),
     "planar": lambda rng: Planar(normal=unit(rng)),
@@ -201,7 +201,7 @@ def series(rng: Rng, spread: float = 1.0) -> Robot:
     """Two loops, the second carried by the first."""
     sketch = Sketch(rng, "series", spread)
     base = sketch.joint("free", "ground")
-    a, b = sketch.chain("revolute universal", base), sketch.chain("revolute revolute prismatic", base)
+    a, b = sketch.chain("revolute fixed universal fixed", base), sketch.chain("fixed revolute revolute prismatic", base)
     sketch.loop("spherical", a, b, "lower")
     c, d = sketch.chain("revolute revolute", b), sketch.chain("universal cylindrical", b)
     sketch.loop("spherical", c, d, "upper")

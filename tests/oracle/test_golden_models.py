@@ -111,7 +111,7 @@ def test_clusters(name: str) -> None:
 def test_independent_joints(name: str) -> None:
     robot, model = golden.robot(name), golden.load(name)["model"]
     expected = [joint for cluster in model["clusters"] for joint in golden.independent(model, cluster)]
-    assert sorted(robot.independent_joints()) == sorted(expected)
+    assert sorted(robot.independent_joints) == sorted(expected)
     spanning = {joint for c in model["clusters"] if c["constraint"]["implicit"] for joint in golden.joints(model, c)}
     assert set(joints_of_q(robot)) == spanning | set(expected)
 
@@ -161,7 +161,7 @@ def test_packing(name: str) -> None:
         assert gap(q, state.q) <= 2.0 * state.opening + EXACT
         assert all(error <= CLOSED for error in state.robot.loop_errors(q).values())
         assert np.array_equal(state.robot.pack_v(state.velocities), state.v)
-        chosen = {joint: state.velocities[joint] for joint in state.robot.independent_joints()}
+        chosen = {joint: state.velocities[joint] for joint in state.robot.independent_joints}
         assert np.array_equal(state.robot.pack_v(chosen), state.v)
 
 

@@ -107,7 +107,7 @@ def near(a: Any, b: Any, tolerance: float) -> None:
     np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)
 
 
-def slope(path: Callable[[float], Any], h: float = 0.01) -> Any:
+def slope(path: Callable[[float], Any], h: float = 0.004) -> Any:
     """The derivative at 0, by differences of order 8."""
     weights = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
     return sum(w * (path(i * h) - path(-i * h)) for i, w in enumerate(weights, 1)) / h
@@ -191,7 +191,7 @@ def test_closing_goes_the_shortest_way(name: str) -> None:
 @every_robot
 def test_closing_holds_what_it_is_told_to(name: str) -> None:
     c = case(name)
-    noise = 1e-3 * np.random.default_rng(3).normal(size=c.q.shape)
+    noise = 1e-5 * np.random.default_rng(3).normal(size=c.q.shape)
     for joint in independent(c.robot):
         closed = c.robot.close(c.q + noise, hold=[joint])
         own = c.robot.q_slice(joint)
@@ -246,7 +246,7 @@ def test_the_implicit_constraint_is_the_derivative_of_the_residual(name: str) ->
     """φ̇ = K w and d(K w)/dt = −k along any motion of the joints, closed or not."""
     c, rng = case(name), np.random.default_rng(4)
     motion = c.robot.embedding.closure.motion
-    p = motion.integrate(c.p, 0.1 * rng.normal(size=c.w.shape))
+    p = motion.integrate(c.p, 0.01 * rng.normal(size=c.w.shape))  # further, a screw jumps to its next turn
     w = rng.uniform(-0.5, 0.5, c.w.shape)
     _, K, k = dense(c.robot, p, w)
 
@@ -332,7 +332,7 @@ def test_packing(name: str) -> None:
     c = case(name)
     positions, velocities = c.robot.joint_positions(c.q), c.robot.joint_velocities(c.q, c.v)
     near(c.robot.pack_q(positions), c.q, SAME * c.scale)
-    near(c.robot.pack_v({joint: velocities[joint] for joint in c.robot.independent_joints()}), c.v, SAME)
+    near(c.robot.pack_v({joint: velocities[joint] for joint in c.robot.independent_joints}), c.v, SAME)
     near(c.robot.pack_v(velocities), c.v, SAME)
     for joint, kind in ((joint.name, joint.kind) for joint in c.robot.joints if not isinstance(joint.kind, Fixed)):
         link = c.robot.tree.number[joint]

@@ -6,16 +6,17 @@ there tells the rank of K, which rows follow from others, and which velocities m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from coupler.model.closure import CLOSED, Closure
-from coupler.model.constraints import Loop, LoopConstraint
-from coupler.model.coordinates import Choice, Preference, choose, qualities
+from coupler.model.constraints import Loop, LoopConstraint, RelationConstraint
+from coupler.model.coordinates import Choice, Preference, choose, fitting, qualities
 from coupler.model.errors import ModelError
-from coupler.model.tree import Tree, listed
+from coupler.model.tree import Tree
+from coupler.model.words import counted, listed
 
 __all__ = ["Assembly", "assemble", "described", "outside_limits"]
 
@@ -39,7 +40,13 @@ class Assembly:
 
 
 def assemble(
-    closure: Closure, preferences: np.ndarray, usable: np.ndarray, given: Sequence[Choice | None], start: np.ndarray
+    closure: Closure,
+    preferences: np.ndarray,
+    usable: np.ndarray,
+    given: Sequence[Choice | None],
+    settled: Sequence[bool],
+    start: np.ndarray,
+    spread: Callable[[np.ndarray], np.ndarray],
 ) -> Assembly:
     """Closes all loops and chooses their coordinates.
 
@@ -47,69 +54,91 @@ def assemble(
         closure: the loops.
         preferences: for each entry of w how much it should be independent.
         usable: for each row of φ whether it may be kept.
-        given: the coordinates of loops that are solved; their positions in `start` are final.
+        given: the coordinates of loops that are solved.
+        settled: for each loop whether its positions in `start` are final: it is solved, and its couplings are linear.
         start: positions p near which to look.
+        spread: puts dependent positions of solved loops into p.
 
     Raises:
         ModelError: for a loop that cannot close or cannot move, or coordinates that do not fit its freedoms.
     """
     choices, neutral, remarks = list(given), start.copy(), []
-    if None in choices:
-        samples = _Samples(closure, start, {i for i, choice in enumerate(given) if choice is not None})
-        for group in closure.groups:
-            for i, rows, columns, entries in zip(group.loops, group.rows, group.columns, group.entries, strict=True):
-                if choices[i] is not None:
-                    continue
-                loop = closure.loops[i]
-                closed = samples.closed(i)
-                K = samples.K[closed][:, entries]
-                choice = choose(K, preferences[columns], usable[rows])
-                _check(loop, closure.tree, choice, preferences[columns])
-                at, singular = samples.neutral(i, closed, K[:, choice.rows], choice)
-                own = np.concatenate([closure.tree.positions(link) for link in loop.links])
-                neutral[own], choices[i] = samples.p[at, own], choice
-                if singular:
-                    remarks.append(f"{described(loop, closure.tree)} is singular where its joints are neutral")
+    if not all(settled):
+        samples = _Samples(closure, start, settled, spread)
+        for i in np.flatnonzero(~np.array(settled)).tolist():
+            choice, at = samples.choose(i, choices[i], preferences, usable)
+            own = samples.positions(i)
+            choices[i], neutral[own] = choice, samples.p[at, own]
+            remarks += samples.remarks(i, at)
     done = [choice for choice in choices if choice is not None]
     return Assembly(done, neutral, _redundant(closure.loops, done, usable) + remarks)
 
 
 class _Samples:
-    """Closed configurations, the first of them reached from neutral positions, the others from further away."""
+    """Closed configurations, the first of them reached from where joints start, the others from further away."""
 
-    def __init__(self, closure: Closure, start: np.ndarray, solved: set[int]) -> None:
+    def __init__(
+        self, closure: Closure, start: np.ndarray, settled: Sequence[bool], spread: Callable[[np.ndarray], np.ndarray]
+    ) -> None:
         motion, goals = closure.motion, np.repeat(start[None], len(_STARTS), axis=0)
-        for i, loop in enumerate(closure.loops):
-            if i not in solved:
+        for loop, is_settled in zip(closure.loops, settled, strict=True):
+            if not is_settled:
                 rng = np.random.default_rng(0)  # the same for each, so that loops that are alike are treated alike
                 own = np.concatenate([closure.tree.positions(link) for link in loop.links])
                 goals[:, own] = [motion.random(rng, loop.links) for _ in _STARTS]
-        self.closure = closure
-        self.p = closure.assemble(motion.integrate(start, np.array(_STARTS)[:, None] * motion.difference(start, goals)))
+        way = np.array(_STARTS)[:, None] * motion.difference(start, goals)
+        self.closure, self.p = closure, closure.assemble(spread(motion.integrate(start, way)))
         phi, self.K, _ = closure.at(self.p)
         self.gaps, self.away = closure.gaps(phi), np.abs(motion.difference(start, self.p))
         self.outside = outside_limits(closure.tree, self.p) > 1e-9
+        self.regular = np.ones(self.gaps.shape, bool)
 
-    def closed(self, i: int) -> np.ndarray:
+    def choose(self, i: int, choice: Choice | None, preferences: np.ndarray, usable: np.ndarray) -> tuple[Choice, int]:
+        """The coordinates of a loop, unless they are given, and the sample that is to be neutral.
+
+        This is the nearest to where joints start, of those where coordinates are regular and limits are kept.
+        """
+        loop, (rows, entries) = self.closure.loops[i], self.closure.places[i]
+        closed = self._closed(i)
+        K, wishes = self.K[closed][:, entries], preferences[loop.columns]
+        if choice is None:
+            fits = fitting(K, wishes == Preference.MARKED)
+            closed, K = closed[fits], K[fits]
+            choice = choose(K, wishes, usable[rows])
+            _check(loop, self.closure.tree, choice, wishes, K)
+        quality = qualities(K[:, choice.rows][:, :, choice.dependent], K[:, choice.rows])
+        usual = float(np.median(quality))
+        self.regular[closed, i] = quality > _REGULAR * usual
+        outside = self.outside[np.ix_(closed, self.positions(i))].any(axis=1)
+        away = self.away[np.ix_(closed, loop.columns)].max(axis=1)
+        at = np.lexsort([away, outside, ~self.regular[closed, i]])[0]
+        return replace(choice, quality=usual), int(closed[at])
+
+    def _closed(self, i: int) -> np.ndarray:
         """The samples in which a loop is closed."""
         found = np.flatnonzero(self.gaps[:, i] < CLOSED)
         if not found.size:
+            smallest = self.gaps[:, i].min()
+            told = f"the smallest gap found is {smallest:.3g}" if np.isfinite(smallest) else "it is nowhere a number"
             raise ModelError(
-                f"{described(self.closure.loops[i], self.closure.tree)} cannot close: the smallest gap found is "
-                f"{self.gaps[:, i].min():.3g} (m or rad); are lengths, frames and positions right?"
+                f"{described(self.closure.loops[i], self.closure.tree)} cannot close: {told}; are lengths, frames and "
+                "positions right?"
             )
         return found
 
-    def neutral(self, i: int, closed: np.ndarray, K: np.ndarray, choice: Choice) -> tuple[int, bool]:
-        """The sample nearest to neutral where coordinates are regular, and whether they are not at neutral itself."""
-        loop, tree = self.closure.loops[i], self.closure.tree
-        quality = qualities(K[:, :, choice.dependent], K)
-        singular = quality < _REGULAR * choice.quality
-        own = np.concatenate([tree.positions(link) for link in loop.links])
-        outside = self.outside[np.ix_(closed, own)].any(axis=1)
-        away = self.away[np.ix_(closed, loop.columns)].max(axis=1)
-        best = np.lexsort([away, outside, singular])[0]
-        return int(closed[best]), bool(closed[0] == 0 and singular[0])
+    def remarks(self, i: int, neutral: int) -> list[str]:
+        """What is special about a loop's configurations."""
+        what = described(self.closure.loops[i], self.closure.tree)
+        found = []
+        if not self.regular[0, i]:
+            found.append(f"{what} is singular where its joints start; neutral is elsewhere")
+        if self.outside[neutral, self.positions(i)].any():
+            found.append(f"{what} was found closed only beyond the limits of its joints")
+        return found
+
+    def positions(self, i: int) -> np.ndarray:
+        """The entries of p that belong to a loop."""
+        return np.concatenate([self.closure.tree.positions(link) for link in self.closure.loops[i].links])
 
 
 def described(loop: Loop, tree: Tree) -> str:
@@ -119,20 +148,25 @@ def described(loop: Loop, tree: Tree) -> str:
     return f"the {kind} {names} of joints {listed(tree.links[link].joint for link in loop.links)}"
 
 
-def _check(loop: Loop, tree: Tree, choice: Choice, preferences: np.ndarray) -> None:
+def _check(loop: Loop, tree: Tree, choice: Choice, preferences: np.ndarray, K: np.ndarray) -> None:
     if not len(choice.independent):
         raise ModelError(
-            f"{described(loop, tree)} cannot move: {len(choice.dependent)} constraints leave its joints no freedom; "
-            "weld its bodies by fixed joints, or close it by loop joints with more freedom"
+            f"{described(loop, tree)} cannot move: {counted(len(choice.dependent), 'constraint')} on as many joint "
+            "velocities leave no freedom; weld its bodies by fixed joints, or constrain them less"
         )
+    row = 0
+    for constraint in loop.constraints:
+        if isinstance(constraint, RelationConstraint) and np.abs(K[:, row : row + constraint.rows]).max() < 1e-12:
+            raise ModelError(f"coupling {constraint.name!r} constrains nothing: its function never changes")
+        row += constraint.rows
     dependent, independent = ([tree.joint_of(int(i)) for i in loop.columns[part]]
                               for part in (choice.dependent, choice.independent))  # fmt: skip
     marked = preferences[choice.dependent] == Preference.MARKED
     if marked.any():
         wrong = dict.fromkeys(joint for joint, is_marked in zip(dependent, marked, strict=True) if is_marked)
         raise ModelError(
-            f"{described(loop, tree)} has {len(independent)} freedoms, which the joints marked as independent do not "
-            f"fit: {listed(wrong)} depends on others; {listed(dict.fromkeys(independent))} would do"
+            f"{described(loop, tree)} has {counted(len(independent), 'freedom')}, which the joints marked as "
+            f"independent do not fit: {listed(wrong)} depends on others; {listed(dict.fromkeys(independent))} would do"
         )
 
 

@@ -27,7 +27,8 @@ class Body:
         name: unique in its robot.
         mass: kg; zero for a body without inertia.
         centre: 3, the centre of mass in the body's frame, m.
-        inertia: 3 × 3, rotational inertia about the centre of mass, in the axes of the body's frame, kg m².
+        inertia: 3 × 3, rotational inertia about the centre of mass, in the axes of the body's frame, kg m²; three
+            numbers are its moments about those axes.
         frames: named frames on the body: transforms from the body's frame to theirs.
         contacts: named contact points, each 3 in the body's frame, m.
         ideal: whether the inertia may be one that no real body has, as in planar models or for a rotor of which only
@@ -47,7 +48,7 @@ class Body:
             raise ModelError(f"a body needs a name, got {self.name!r}")
         what = f"body {self.name!r}: its"
         mass = float(numbers(f"{what} mass", self.mass, (), least=0.0))
-        centre, inertia = numbers(f"{what} centre", self.centre, (3,)), numbers(f"{what} inertia", self.inertia, (3, 3))
+        centre, inertia = numbers(f"{what} centre", self.centre, (3,)), _matrix(f"{what} inertia", self.inertia)
         check_inertia(self.name, mass, inertia, self.ideal)
         inertia = (inertia + inertia.T) / 2  # equal up to rounding, and from here on exactly
         inertia.setflags(write=False)
@@ -69,6 +70,14 @@ class Body:
     def spatial_inertia(self) -> RigidInertia:
         """Its inertia about the origin of its frame."""
         return RigidInertia.from_centre(self.mass, self.centre, self.inertia)
+
+
+def _matrix(what: str, inertia: Any) -> np.ndarray:
+    """The inertia as a matrix, of which the three moments may be given."""
+    try:
+        return np.diag(numbers(what, inertia, (3,)))
+    except ModelError:
+        return numbers(what, inertia, (3, 3))
 
 
 def check_inertia(name: str, mass: float, inertia: np.ndarray, ideal: bool = False) -> None:

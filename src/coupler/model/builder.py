@@ -28,6 +28,7 @@ from coupler.model.loops import Coupling, LoopJoint, Rod
 from coupler.model.numbers import numbers
 from coupler.model.robot import Robot
 from coupler.model.tree import GROUND, TreeJoint
+from coupler.model.words import listed
 from coupler.spatial import Transform
 
 __all__ = ["RobotBuilder"]
@@ -43,15 +44,18 @@ class RobotBuilder:
     """
 
     def __init__(self, name: str, gravity: Any = (0.0, 0.0, -9.81)) -> None:
-        self.name, self.gravity = name, numbers("gravity", gravity, (3,))
+        self.name, self.gravity = _name("robot", name), numbers("gravity", gravity, (3,))
         self._bodies: dict[str, Body] = {}
         self._joints: dict[str, TreeJoint] = {}
         self._loops: dict[str, LoopJoint] = {}
         self._couplings: dict[str, Coupling] = {}
-        self._elements: dict[str, PointElement] = {}
-        self._places: dict[str, str] = {GROUND: "ground"}
+        self._springs: dict[str, PointElement] = {}
+        self._frames: dict[str, tuple[str, Transform]] = {}
+        self._contacts: dict[str, tuple[str, np.ndarray]] = {}
+        # What names are taken by: places that can be asked for, what binds bodies, and springs.
+        self._places: dict[str, str] = {GROUND: "the ground"}
         self._bonds: dict[str, str] = {}
-        self._springs: dict[str, str] = {}
+        self._elements: dict[str, str] = {}
 
     def body(
         self,
@@ -71,24 +75,23 @@ class RobotBuilder:
             inertia: about the centre of mass, in the axes of the body's frame, kg m²: 3 × 3, or the three moments.
             ideal: whether the inertia may be one that no real body has; see `Body`.
         """
-        moments = np.asarray(inertia)
-        if moments.shape == (3,):
-            inertia = np.diag(moments)
-        body = Body(name, mass, centre, inertia, ideal=ideal)
-        self._new_place(name, "body")
+        body = Body(_name("body", name), mass, centre, inertia, ideal=ideal)
+        _take(self._places, name, "a body")
         self._bodies[name] = body
 
     def frame(self, name: str, body: str, at: Place = (0.0, 0.0, 0.0), turned: Any = None) -> None:
         """A named frame on a body."""
-        place, known = _place(f"frame {name!r}", at, turned), self._known(body, f"frame {name!r}")
-        self._new_place(name, "frame")
-        self._bodies[body] = replace(known, frames={**known.frames, name: place})
+        what = f"frame {_name('frame', name)!r}"
+        place = _name(f"{what}: its body", body), _place(what, at, turned)
+        _take(self._places, name, f"a frame on {body!r}")
+        self._frames[name] = place
 
     def contact(self, name: str, body: str, at: Any) -> None:
-        """A named point on a body that may touch something."""
-        point, known = numbers(f"contact point {name!r}", at, (3,)), self._known(body, f"contact point {name!r}")
-        self._new_place(name, "contact point")
-        self._bodies[body] = replace(known, contacts={**known.contacts, name: point})
+        """A named point on a body that may touch something, 3, m."""
+        what = f"contact point {_name('contact point', name)!r}"
+        place = _name(f"{what}: its body", body), numbers(what, at, (3,))
+        _take(self._places, name, f"a contact point on {body!r}")
+        self._contacts[name] = place
 
     def joint(
         self,
@@ -101,6 +104,7 @@ class RobotBuilder:
         *,
         independent: bool = False,
         actuated: bool = False,
+        start: Any = None,
     ) -> None:
         """A joint by which a parent carries a child, whose frame is the joint's.
 
@@ -113,12 +117,19 @@ class RobotBuilder:
             turned: how it is turned against the parent.
             independent: whether its velocity must be one of the robot's, where loops leave a choice.
             actuated: whether an actuator drives it; such joints are independent where possible.
+            start: a position of nq entries near which loops are closed, where there are several ways to close them;
+                neutral if not given.
         """
+        what = f"joint {_name('joint', name)!r}"
         if not isinstance(kind, Joint):
-            raise ModelError(f"joint {name!r}: its kind must be a joint such as Revolute(...), got {kind!r}")
-        place = _place(f"joint {name!r}", at, turned)
-        self._new_bond(name, "joint")
-        self._joints[name] = TreeJoint(name, kind, parent, child, place, independent, actuated)
+            raise ModelError(f"{what}: its kind must be a joint such as Revolute(...), got {kind!r}")
+        if kind.nv == 0 and (independent or actuated):
+            raise ModelError(f"{what}: a fixed joint can be neither independent nor actuated")
+        bodies = _name(f"{what}: its parent", parent), _name(f"{what}: its child", child)
+        place = _place(what, at, turned)
+        begin = kind.neutral() if start is None else numbers(f"{what}: its start", np.atleast_1d(start), (kind.nq,))
+        _take(self._bonds, name, "a joint")
+        self._joints[name] = TreeJoint(name, kind, *bodies, place, independent, actuated, kind.normalize(begin))
 
     def loop(
         self,
@@ -142,9 +153,12 @@ class RobotBuilder:
             meets: where it is on the second body.
             turned, meets_turned: how its frame is turned against each body.
         """
-        ends = _place(f"loop {name!r}", at, turned), _place(f"loop {name!r}", meets, meets_turned)
-        loop = LoopJoint(name, kind, first, second, *ends)
-        self._new_bond(name, "loop")
+        what = f"loop {_name('loop', name)!r}"
+        ends = _place(what, at, turned), _place(what, meets, meets_turned)
+        loop = LoopJoint(
+            name, kind, _name(f"{what}: its first body", first), _name(f"{what}: its second body", second), *ends
+        )
+        _take(self._bonds, name, "a loop")
         self._loops[name] = loop
 
     def couple(
@@ -166,22 +180,40 @@ class RobotBuilder:
             solves: for a γ, names of loops and couplings that it is the solution of. They are checked against it, and
                 add nothing to it.
         """
-        coupling = Coupling(name, tuple(joints), tuple(independent), function, tuple(solves))
-        self._new_bond(name, "coupling")
+        coupling = Coupling(_name("coupling", name), joints, independent, function, solves)  # type: ignore[arg-type]
+        _take(self._bonds, name, "a coupling")
         self._couplings[name] = coupling
 
-    def spring(self, name: str, first: str, second: str, at: Any, meets: Any, **properties: float) -> None:
+    def spring(
+        self,
+        name: str,
+        first: str,
+        second: str,
+        at: Any = (0.0, 0.0, 0.0),
+        meets: Any = (0.0, 0.0, 0.0),
+        *,
+        stiffness: float = 0.0,
+        free_length: float = 0.0,
+        pretension: float = 0.0,
+        damping: float = 0.0,
+    ) -> None:
         """A spring, a damper or both between a point of one body and one of another; see `PointElement`.
 
         Args:
             name: its name.
             first, second: names of bodies, or "ground".
-            at, meets: the points, 3 each, m.
-            properties: stiffness (N/m), free_length (m), pretension (N), damping (N s/m).
+            at: the point on the first body, 3, m.
+            meets: the point on the second body, 3, m.
+            stiffness: N/m.
+            free_length: m.
+            pretension: N.
+            damping: N s/m.
         """
-        element = PointElement(name, first, second, at, meets, **properties)
-        _take_name(self._springs, name, "spring")
-        self._elements[name] = element
+        what = f"spring {_name('spring', name)!r}"
+        bodies = _name(f"{what}: its first body", first), _name(f"{what}: its second body", second)
+        spring = PointElement(name, *bodies, at, meets, stiffness, free_length, pretension, damping)
+        _take(self._elements, name, "a spring")
+        self._springs[name] = spring
 
     def build(self, *, lock_idle: bool = False) -> Robot:
         """The robot, checked as a whole.
@@ -192,34 +224,41 @@ class RobotBuilder:
         return compose(
             self.name,
             self.gravity,
-            self._bodies,
+            self._equipped(),
             tuple(self._joints.values()),
             tuple(self._loops.values()),
             tuple(self._couplings.values()),
-            tuple(self._elements.values()),
+            tuple(self._springs.values()),
             lock_idle=lock_idle,
         )
 
-    def _known(self, body: str, user: str) -> Body:
-        if body not in self._bodies:
-            raise ModelError(f"{user}: there is no body {body!r} yet; describe it first")
-        return self._bodies[body]
+    def _equipped(self) -> dict[str, Body]:
+        """The bodies with their frames and contact points."""
+        frames: dict[str, dict[str, Transform]] = {}
+        contacts: dict[str, dict[str, np.ndarray]] = {}
+        for kind, places, found in (("frame", self._frames, frames), ("contact point", self._contacts, contacts)):
+            for name, (body, place) in places.items():
+                if body not in self._bodies:
+                    raise ModelError(f"{kind} {name!r}: there is no body {body!r}; there are {listed(self._bodies)}")
+                found.setdefault(body, {})[name] = place  # type: ignore[arg-type]
+        return {
+            name: replace(body, frames=frames.get(name, {}), contacts=contacts.get(name, {}))
+            if name in frames or name in contacts
+            else body
+            for name, body in self._bodies.items()
+        }
 
-    def _new_place(self, name: str, kind: str) -> None:
-        """Bodies, frames and contact points share their names: each is a place to ask for."""
-        _take_name(self._places, name, kind)
 
-    def _new_bond(self, name: str, kind: str) -> None:
-        """Joints, loops and couplings share their names."""
-        _take_name(self._bonds, name, kind)
-
-
-def _take_name(taken: dict[str, str], name: str, kind: str) -> None:
+def _name(what: str, name: Any) -> str:
     if not isinstance(name, str) or not name:
-        raise ModelError(f"a {kind} needs a name, got {name!r}")
+        raise ModelError(f"{what} needs a name, got {name!r}")
+    return name
+
+
+def _take(taken: dict[str, str], name: str, user: str) -> None:
     if name in taken:
-        raise ModelError(f"the name {name!r} of a {kind} is taken already, by a {taken[name]}")
-    taken[name] = kind
+        raise ModelError(f"{name!r} is {taken[name]} already; give {user} another name")
+    taken[name] = user
 
 
 def _place(what: str, at: Place, turned: Any) -> Transform:
@@ -231,6 +270,14 @@ def _place(what: str, at: Place, turned: Any) -> Transform:
     else:
         r = numbers(f"{what}: its point", at, (3,))
         E = np.eye(3) if turned is None else numbers(f"{what}: its rotation", turned, (3, 3)).T
-    if np.abs(E @ E.T - np.eye(3)).max() > 1e-6 or np.linalg.det(E) < 0:
+    if np.abs(E).max() > 2.0 or np.abs(E @ E.T - np.eye(3)).max() > 1e-6 or np.linalg.det(E) < 0:
         raise ModelError(f"{what}: its rotation is no rotation matrix:\n{E.T}")
-    return Transform(E, r)
+    return Transform(_orthonormal(E), r)
+
+
+def _orthonormal(E: np.ndarray) -> np.ndarray:
+    """The nearest rotation matrix; one that is exact in its digits, such as a permutation, is left as it is."""
+    if np.abs(E @ E.T - np.eye(3)).max() < 4e-16:
+        return E
+    U, _, Vt = np.linalg.svd(E)
+    return U @ Vt

@@ -59,6 +59,12 @@ class Closure:
             row, entry = row + shape[0], entry + shape[0] * shape[1]
         self.groups = tuple(self._group(*shape, found) for shape, found in by_shape.items())
 
+    @cached_property
+    def places(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For each loop, where its residuals are in φ, and its K, rows × columns, in the vector of all entries."""
+        found = [(i, place) for g in self.groups for i, *place in zip(g.loops.tolist(), g.rows, g.entries, strict=True)]
+        return [tuple(place) for _, place in sorted(found, key=lambda pair: pair[0])]
+
     def _group(self, m: int, n: int, found: list[tuple[int, int, int]]) -> Group:
         loops, row, entry = np.array(found).T
         columns = np.stack([self.loops[i].columns for i in loops])
@@ -125,7 +131,7 @@ class Closure:
             largest = sigma.max(axis=-1, keepdims=True, initial=1e-300)
             used = sigma > RANK * largest
             mu = damping[..., group.loops, None] * largest**2
-            scaled = np.where(used, sigma / (sigma**2 + mu), 0.0)
+            scaled = np.where(used, sigma, 0.0) / np.where(used, sigma**2 + mu, 1.0)
             along = np.einsum("...ji,...j->...i", U, phi[..., group.rows])
             found = -root * np.einsum("...ij,...i->...j", Vt, scaled * along)
             length = np.abs(found).max(axis=-1, keepdims=True, initial=0.5)

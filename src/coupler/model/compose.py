@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
-from coupler.graph import template
+from coupler.graph import Array, jacobian, symbols, template
 from coupler.model.assembly import assemble
 from coupler.model.bodies import Body
 from coupler.model.closure import CLOSED, Closure
@@ -22,7 +23,8 @@ from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.masses import check_masses
 from coupler.model.robot import Robot
 from coupler.model.states import States
-from coupler.model.tree import GROUND, Tree, TreeJoint, listed
+from coupler.model.tree import Tree, TreeJoint
+from coupler.model.words import listed
 
 __all__ = ["compose"]
 
@@ -46,26 +48,21 @@ def compose(
     if not bodies:
         raise ModelError(f"robot {name!r} has no bodies")
     tree = Tree.of(bodies, joints)
-    for kind, parts in (("loop joint", [(x.name, x.predecessor, x.successor) for x in loops]),
-                        ("spring", [(x.name, x.first, x.second) for x in elements])):  # fmt: skip
-        for part, *ends in parts:
-            for body in ends:
-                if body != GROUND and body not in bodies:
-                    raise ModelError(f"{kind} {part!r} names a body {body!r} that there is not")
+    remarks = _check_ends(tree, bodies, loops, elements)
     constraints: list[Constraint] = [LoopConstraint.of(loop, tree) for loop in loops]
     constraints += [RelationConstraint.of(coupling, tree) for coupling in couplings]
     parts = _Parts(tree, {joint.name: joint for joint in joints}, {c.name: c for c in couplings})
-    clusters, embedding, neutral, remarks = parts.embed(constraints)
-    idle = _idle(embedding, neutral)
+    clusters, states, found = parts.embed(constraints)
+    idle = _idle(states)
     if idle and lock_idle:
-        constraints += [parts.lock(freedom, neutral) for freedom in idle]
-        clusters, embedding, neutral, remarks = parts.embed(constraints)
+        constraints += parts.locks(idle, states.neutral, {constraint.name for constraint in constraints})
+        clusters, states, found = parts.embed(constraints)
         idle = []
-    check_masses(clusters, embedding, neutral)
+    remarks += found + check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
     return Robot(
         name=name,
         gravity=gravity,
-        bodies=dict(bodies),
+        bodies=MappingProxyType(dict(bodies)),
         joints=tuple(joints),
         loops=tuple(loops),
         couplings=tuple(couplings),
@@ -74,15 +71,31 @@ def compose(
         idle=tuple(idle),
         tree=tree,
         cluster_tree=clusters,
-        states=States(embedding, neutral),
+        states=states,
     )
 
 
-def _idle(embedding: Embedding, p: np.ndarray) -> list[IdleFreedom]:
-    loops = embedding.closure.loops
-    if not any(isinstance(c, LoopConstraint) for loop in loops for c in loop.constraints) or all(embedding.explicit):
+def _check_ends(
+    tree: Tree, bodies: Mapping[str, Body], loops: Sequence[LoopJoint], elements: Sequence[PointElement]
+) -> list[str]:
+    """Refuses loops and springs on bodies that there are not; remarks on springs that do nothing."""
+    remarks: list[str] = []
+    ends = [(f"loop {loop.name!r}", loop.predecessor, loop.successor) for loop in loops]
+    ends += [(f"spring {spring.name!r}", spring.first, spring.second) for spring in elements]
+    for what, *pair in ends:
+        for body in pair:
+            if body not in tree.place:
+                raise ModelError(f"{what}: there is no body {body!r}; there are {listed(bodies)}")
+        if what.startswith("spring") and tree.place[pair[0]][0] == tree.place[pair[1]][0]:
+            remarks.append(f"{what} does nothing: its bodies {listed(pair)} are welded together")
+    return remarks
+
+
+def _idle(states: States) -> list[IdleFreedom]:
+    loops = states.closure.loops
+    if not any(isinstance(c, LoopConstraint) for loop in loops for c in loop.constraints):
         return []
-    return find_idle(embedding.closure, p)
+    return [] if all(states.embedding.explicit) else find_idle(states.closure, states.neutral)
 
 
 class _Parts:
@@ -90,32 +103,58 @@ class _Parts:
 
     def __init__(self, tree: Tree, joints: Mapping[str, TreeJoint], couplings: Mapping[str, Coupling]) -> None:
         self.tree, self.joints, self.couplings = tree, joints, couplings
+        self._is_linear: dict[str, bool] = {}  # by the text of a solution
 
-    def lock(self, freedom: IdleFreedom, p: np.ndarray) -> RelationConstraint:
-        name = f"lock of {self.tree.links[freedom.links[0]].name}"
-        direction = np.array(freedom.direction)
-        return RelationConstraint.lock(name, self.tree, freedom.joint, p[self.tree.positions(freedom.joint)], direction)
+    def locks(self, idle: Sequence[IdleFreedom], p: np.ndarray, taken: set[str]) -> list[RelationConstraint]:
+        """Constraints that hold idle freedoms where they are."""
+        found = []
+        for freedom in idle:
+            name = f"lock of {self.tree.links[freedom.links[0]].name}"
+            while name in taken:
+                name += "'"
+            taken.add(name)
+            position, direction = p[self.tree.positions(freedom.joint)], np.array(freedom.direction)
+            found.append(RelationConstraint.lock(name, self.tree, freedom.joint, position, direction))
+        return found
 
-    def embed(self, constraints: Sequence[Constraint]) -> tuple[ClusterTree, Embedding, np.ndarray, list[str]]:
-        """Clusters, coordinates, a closed configuration, and remarks."""
+    def embed(self, constraints: Sequence[Constraint]) -> tuple[ClusterTree, States, list[str]]:
+        """Clusters, coordinates with a closed neutral configuration, and remarks."""
         clusters = find_clusters(self.tree.parent, [constraint.links for constraint in constraints])
         loops = self._loops(clusters, constraints)
         closure = Closure(self.tree, loops)
         solved = self._solved(constraints)
-        given: list[Choice | None] = []
-        solutions: list[Solution] = []
-        for loop in loops:
-            found = self._solutions(loop, solved)
-            given.append(None if found is None else self._choice(loop, found, solved))
-            solutions += found or []
-        solutions.sort(key=lambda solution: solution.level)
+        solutions = [self._solutions(loop, solved) for loop in loops]
+        given = [
+            None if found is None else self._choice(loop, found, solved)
+            for loop, found in zip(loops, solutions, strict=True)
+        ]
+        settled = [found is not None and all(self._linear(x) for x in found) for found in solutions]
+        in_order = sorted((x for found in solutions for x in found or ()), key=lambda solution: solution.level)
         usable = [c.name not in solved for loop in loops for c in loop.constraints for _ in range(c.rows)]
-        start = self._start(closure, solutions)
+        start = self._start(closure, in_order)
         self._check_solutions(closure, solved, start)
-        assembly = assemble(closure, self._preferences(solved), np.array(usable, bool), given, start)
+        assembly = assemble(
+            closure,
+            self._preferences(solved),
+            np.array(usable, bool),
+            given,
+            settled,
+            start,
+            lambda samples: np.stack([self._spread(p, in_order)[0] for p in samples]),
+        )
+        order = [self.tree.number[joint] for joint in self.joints if joint in self.tree.number]
         explicit = [choice is not None for choice in given]
-        embedding = Embedding(closure, assembly.choices, explicit, solutions)
-        return clusters, embedding, assembly.neutral, assembly.remarks
+        embedding = Embedding(closure, assembly.choices, explicit, in_order, order)
+        return clusters, States(embedding, assembly.neutral), assembly.remarks
+
+    def _linear(self, solution: Solution) -> bool:
+        """Whether a solution is linear, so that it exists and is regular everywhere."""
+        text = solution.function.text
+        if text not in self._is_linear:
+            x = symbols("x", len(solution.inputs))
+            rates = jacobian(lambda y: solution.function(y, solution.function.numbers), x)
+            self._is_linear[text] = not isinstance(rates, Array)
+        return self._is_linear[text]
 
     def _loops(self, clusters: ClusterTree, constraints: Sequence[Constraint]) -> list[Loop]:
         bound: dict[int, list[Constraint]] = {}
@@ -143,6 +182,9 @@ class _Parts:
                     joints = listed(self.tree.links[link].joint for link in sorted(missing))
                     raise ModelError(f"coupling {coupling.name!r} solves {name!r} but gives no position for {joints}")
                 solved[name] = coupling.name
+        for name, by in solved.items():
+            if by in solved:
+                raise ModelError(f"coupling {by!r} solves {name!r} and is itself solved, by {solved[by]!r}; drop one")
         return solved
 
     def _solutions(self, loop: Loop, solved: Mapping[str, str]) -> list[Solution] | None:
@@ -198,33 +240,28 @@ class _Parts:
         return preferences
 
     def _start(self, closure: Closure, solutions: Sequence[Solution]) -> np.ndarray:
-        """Neutral positions of all joints; where a solution does not exist there, random ones where it does."""
-        p, rng = closure.motion.neutral(), np.random.default_rng(0)
+        """Where joints start; in clusters in which a solution does not exist there, random positions where it does."""
+        p, rng = closure.motion.start(), np.random.default_rng(0)
         for _ in range(300):
-            broken = self._spread(p, solutions)
+            spread, broken = self._spread(p, solutions)
             if broken is None:
-                return p
-            other = closure.motion.random(rng)
-            for solution in solutions:
-                if {*solution.outputs} & set(self._cluster_of(closure, broken)):
-                    entries = np.concatenate([self.tree.positions(link) for link in solution.inputs])
-                    p[entries] = other[entries]
-        names = listed(solution.name for solution in solutions)
-        raise ModelError(f"the functions of couplings {names} give no finite positions, wherever they are asked")
+                return spread
+            links = next(loop.links for loop in closure.loops if broken.outputs[0] in loop.links)
+            entries = np.concatenate([self.tree.positions(link) for link in links])
+            p[entries] = closure.motion.random(rng, links)
+        raise ModelError(f"coupling {broken.name!r}: its function gives no finite positions, wherever it is asked")  # type: ignore[possibly-undefined]
 
-    def _cluster_of(self, closure: Closure, solution: Solution) -> tuple[int, ...]:
-        return next(loop.links for loop in closure.loops if solution.outputs[0] in loop.links)
-
-    def _spread(self, p: np.ndarray, solutions: Sequence[Solution]) -> Solution | None:
-        """Puts dependent positions into p; the first solution that does not exist."""
+    def _spread(self, p: np.ndarray, solutions: Sequence[Solution]) -> tuple[np.ndarray, Solution | None]:
+        """Positions with dependent ones as solutions give them, and the first solution that does not exist."""
+        p, broken = p.copy(), None
         for solution in solutions:
-            y = p[self.tree.q_start[list(solution.inputs)]]
             with np.errstate(all="ignore"):
+                y = p[self.tree.q_start[list(solution.inputs)]]
                 positions = np.asarray(self.couplings[solution.name].function(y), dtype=float)
-            if not np.isfinite(positions).all():
-                return solution
+            if broken is None and not np.isfinite(positions).all():
+                broken = solution
             p[self.tree.q_start[list(solution.dependent)]] = positions[list(solution.slots)]
-        return None
+        return p, broken
 
     def _check_solutions(self, closure: Closure, solved: Mapping[str, str], start: np.ndarray) -> None:
         """Every γ must make its φ zero, wherever it exists."""
@@ -248,10 +285,7 @@ class _Parts:
 
     def _compare(self, constraint: Constraint, name: str, samples: np.ndarray, phi: np.ndarray) -> None:
         coupling = self.couplings[name]
-        real = np.isfinite(phi).all(axis=1)
-        if not real.any():
-            raise ModelError(f"coupling {name!r}: its function gives no finite positions, wherever it is asked")
-        gap = np.where(real, np.abs(phi).max(axis=1), 0.0)
+        gap = np.where(np.isfinite(phi).all(axis=1), np.abs(phi).max(axis=1), 0.0)
         worst = int(np.argmax(gap))
         if gap[worst] > CLOSED:
             at = [samples[worst, self.tree.q_start[self.tree.number[joint]]] for joint in coupling.joints]

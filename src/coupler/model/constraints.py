@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from coupler.graph import GraphError, Template, jacobian, jvp, second_directional, template
+from coupler.graph import Template, jacobian, jvp, second_directional, template
 from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
 from coupler.model.loops import Coupling, LoopJoint, Rod, residual_of
-from coupler.model.tree import Tree, aligned, listed
+from coupler.model.tree import Tree, aligned
+from coupler.model.words import listed
 from coupler.spatial import Transform, skew
 
 __all__ = [
@@ -71,12 +72,12 @@ class LoopConstraint:
         (first, on_first), (second, on_second) = tree.place[loop.predecessor], tree.place[loop.successor]
         if first == second:
             raise ModelError(
-                f"loop joint {loop.name!r}: its bodies {loop.predecessor!r} and {loop.successor!r} are welded together "
+                f"loop {loop.name!r}: its bodies {loop.predecessor!r} and {loop.successor!r} are welded together "
                 "already, so that it closes no loop"
             )
         rows = len(residual_of(kind, Transform.identity()))
         if not rows:
-            raise ModelError(f"loop joint {loop.name!r}: a {kind.kind} joint holds nothing")  # type: ignore[union-attr]
+            raise ModelError(f"loop {loop.name!r}: a joint that is free holds nothing; leave the loop out")
         turn = Transform.rotation(A)
         frames = turn @ loop.predecessor_frame @ on_first, turn @ loop.successor_frame @ on_second
         to_first, to_second = tree.ways(first, second)
@@ -116,15 +117,15 @@ class RelationConstraint:
         what = f"coupling {coupling.name!r}"
         for joint in coupling.joints:
             if joint not in tree.number:
-                raise ModelError(f"{what}: there is no moving joint {joint!r}; there are {listed(tree.number)}")
+                raise ModelError(f"{what}: there is no joint {joint!r} that moves; there are {listed(tree.number)}")
             if (nv := tree.links[tree.number[joint]].kind.nv) != 1:
                 raise ModelError(f"{what}: joint {joint!r} has {nv} freedoms; only joints of one can be coupled")
         try:
             traced = template(coupling.residual, len(coupling.joints))
-        except (GraphError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
+        except Exception as error:  # whatever a user's function raises
             raise ModelError(
-                f"{what}: its function cannot be traced; it must be written with NumPy's functions and operators, "
-                f"without branches on positions: {error}"
+                f"{what}: its function fails for {len(coupling.joints)} positions that are not known yet: {error!r}; "
+                "it must be written with NumPy's functions and operators, without branches on positions"
             ) from error
         if len(traced.shape) != 1 or not traced.shape[0]:
             raise ModelError(f"{what}: its function must give a vector of equations, got the shape {traced.shape}")

@@ -15,7 +15,7 @@ import numpy as np
 
 from coupler.model.closure import RANK
 
-__all__ = ["Choice", "Preference", "choose", "generic_rank", "pivots", "qualities"]
+__all__ = ["Choice", "Preference", "choose", "fitting", "generic_rank", "pivots", "qualities"]
 
 _CANDIDATES = 3  # samples that propose a choice; all of them judge it
 _ABOUT_EQUAL = 0.5  # pivots above this part of the largest are as good as it
@@ -56,7 +56,7 @@ def generic_rank(K: np.ndarray) -> int:
 def _ranks(K: np.ndarray) -> np.ndarray:
     if not K.size:
         return np.zeros(len(K), int)
-    sigma = np.linalg.svd(K, compute_uv=False)
+    sigma = np.linalg.svd(np.nan_to_num(K), compute_uv=False)
     return (sigma > RANK * np.maximum(sigma[:, :1], _smallest(K))).sum(axis=1)
 
 
@@ -90,6 +90,15 @@ def choose(K: np.ndarray, preferences: np.ndarray, usable: np.ndarray) -> Choice
     return Choice(rows, dependent, independent, float(np.median(qualities(K[:, :, dependent], K))))
 
 
+def fitting(K: np.ndarray, marked: np.ndarray) -> np.ndarray:
+    """The samples at which the marked columns can be independent, if there are any; else all.
+
+    A loop may have a branch on which some joints are at rest; whoever marks one of those means another branch.
+    """
+    fits = _ranks(K[:, :, ~marked]) == _ranks(K)
+    return np.flatnonzero(fits if fits.any() else np.ones(len(K), bool))
+
+
 def _best(candidates: Iterable[np.ndarray], merit: Callable[[np.ndarray], Any]) -> np.ndarray:
     """The candidate of the highest merit, in ascending order."""
     different = {tuple(sorted(candidate.tolist())) for candidate in candidates}
@@ -97,10 +106,12 @@ def _best(candidates: Iterable[np.ndarray], merit: Callable[[np.ndarray], Any]) 
 
 
 def qualities(part: np.ndarray, K: np.ndarray) -> np.ndarray:
-    """In each sample, the smallest singular value of some rows and columns of K over the largest of K."""
+    """In each sample, the smallest singular value of some rows and columns of K over the largest of K; 0 for a NaN."""
     if not part.size:
-        return np.ones(len(K))
-    return np.linalg.svd(part, compute_uv=False)[:, -1] / np.linalg.norm(K, 2, axis=(1, 2))
+        return np.ones(K.shape[:-2])
+    smallest = np.linalg.svd(np.nan_to_num(part), compute_uv=False)[..., -1]
+    largest = np.linalg.norm(np.nan_to_num(K), 2, axis=(-2, -1))
+    return np.where(np.isfinite(K).all(axis=(-2, -1)), smallest / np.maximum(largest, 1e-300), 0.0)
 
 
 def pivots(A: np.ndarray, count: int, preferences: np.ndarray | None = None) -> np.ndarray:

@@ -45,14 +45,15 @@ class PointElement:
 
     def __post_init__(self) -> None:
         for end in ("first_point", "second_point"):
-            object.__setattr__(self, end, numbers(f"element {self.name!r}: its {end}", getattr(self, end), (3,)))
+            what = f"spring {self.name!r}: its {end.replace('_', ' ')}"
+            object.__setattr__(self, end, numbers(what, getattr(self, end), (3,)))
         for quantity, least in (("stiffness", 0.0), ("free_length", 0.0), ("damping", 0.0), ("pretension", -np.inf)):
-            value = numbers(f"element {self.name!r}: its {quantity}", getattr(self, quantity), (), least=least)
+            value = numbers(f"spring {self.name!r}: its {quantity}", getattr(self, quantity), (), least=least)
             object.__setattr__(self, quantity, float(value))
         if not (self.stiffness or self.pretension or self.damping):
-            raise ModelError(f"element {self.name!r}: it has neither stiffness nor pretension nor damping")
+            raise ModelError(f"spring {self.name!r}: it has neither stiffness nor pretension nor damping")
         if self.first == self.second:
-            raise ModelError(f"element {self.name!r}: both its ends are on body {self.first!r}")
+            raise ModelError(f"spring {self.name!r}: both its ends are on body {self.first!r}")
 
     def length(self, first: Transform, second: Transform) -> Any:
         """L, m, for the transforms from the world to the two bodies."""

@@ -20,7 +20,7 @@ import numpy as np
 from coupler.graph import Executable, compile
 from coupler.model.closure import Closure
 from coupler.model.constraints import Solution
-from coupler.model.coordinates import Choice
+from coupler.model.coordinates import Choice, qualities
 from coupler.model.programs import spread_program
 from coupler.model.tree import Tree
 
@@ -56,18 +56,27 @@ class Embedding:
         solutions: the solved couplings, in the order in which they can be evaluated.
         q_index: entries of p that make q.
         v_index: entries of w that make v.
+        v_place: for each entry of w its place in v, or -1.
     """
 
     def __init__(
-        self, closure: Closure, choices: Sequence[Choice], explicit: Sequence[bool], solutions: Sequence[Solution]
+        self,
+        closure: Closure,
+        choices: Sequence[Choice],
+        explicit: Sequence[bool],
+        solutions: Sequence[Solution],
+        order: Sequence[int],
     ) -> None:
+        """Args: see the attributes, and the order of links in q and v."""
         self.closure, self.choices, self.explicit = closure, tuple(choices), tuple(explicit)
         self.solutions = tuple(solutions)
         tree, loops = closure.tree, closure.loops
         dependent = [loop.columns[choice.dependent] for loop, choice in zip(loops, choices, strict=True)]
-        self.v_index = _all_but(int(tree.v_start[-1]), dependent)
+        self.v_index = _all_but(dependent, [tree.velocities(link) for link in order])
         solved = [tree.positions(link) for solution in self.solutions for link in solution.dependent]
-        self.q_index = _all_but(int(tree.q_start[-1]), solved)
+        self.q_index = _all_but(solved, [tree.positions(link) for link in order])
+        self.v_place = np.full(int(tree.v_start[-1]), -1)
+        self.v_place[self.v_index] = np.arange(len(self.v_index))
         self.stacks = tuple(self._stacks())
 
     @property
@@ -127,7 +136,7 @@ class Embedding:
         if self.stacks:
             _, K, k = self.closure.at(p, w)
             for stack in self.stacks:
-                at = np.searchsorted(self.v_index, stack.independent)
+                at = self.v_place[stack.independent]
                 solved = -np.linalg.solve(K[..., stack.KD], K[..., stack.KI])
                 G[..., stack.dependent[:, :, None], at[:, None, :]] = solved
                 g[..., stack.dependent] = _solve(K, stack, k[..., stack.rows])
@@ -172,19 +181,17 @@ class Embedding:
         if self.stacks:
             _, K, _ = self.closure.at(p)
             for stack in self.stacks:
-                with np.errstate(all="ignore"):
-                    KD, KI = np.nan_to_num(K[..., stack.KD]), np.nan_to_num(K[..., stack.KI])
-                    largest = np.linalg.norm(np.concatenate([KD, KI], axis=-1), 2, axis=(-2, -1))
-                    smallest = np.linalg.svd(KD, compute_uv=False)[..., -1]
-                    result[..., stack.loops] = smallest / np.maximum(largest, 1e-300)
+                KD = K[..., stack.KD]
+                result[..., stack.loops] = qualities(KD, np.concatenate([KD, K[..., stack.KI]], axis=-1))
         return result
 
 
-def _all_but(size: int, left_out: Sequence[np.ndarray]) -> np.ndarray:
-    keep = np.ones(size, bool)
-    for entries in left_out:
-        keep[entries] = False
-    return np.flatnonzero(keep)
+def _all_but(left_out: Sequence[np.ndarray], entries: Sequence[np.ndarray]) -> np.ndarray:
+    """The entries in their order, without those that are left out; not to be changed."""
+    everything, nothing = np.concatenate(entries), np.zeros(0, int)
+    kept = everything[~np.isin(everything, np.concatenate([nothing, *left_out]))]
+    kept.setflags(write=False)
+    return kept
 
 
 def _times(A: np.ndarray, x: np.ndarray) -> np.ndarray:

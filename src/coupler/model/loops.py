@@ -72,12 +72,12 @@ class LoopJoint:
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, Joint | Rod):
-            raise ModelError(f"loop joint {self.name!r}: its kind must be a joint or a Rod, got {self.kind!r}")
+            raise ModelError(f"loop {self.name!r}: its kind must be a joint or a Rod, got {self.kind!r}")
         if self.predecessor == self.successor:
-            raise ModelError(f"loop joint {self.name!r}: both its ends are on body {self.predecessor!r}")
+            raise ModelError(f"loop {self.name!r}: both its ends are on body {self.predecessor!r}")
         for frame in (self.predecessor_frame, self.successor_frame):
             if not isinstance(frame, Transform):
-                raise ModelError(f"loop joint {self.name!r}: its frames must be Transforms, got {type(frame).__name__}")
+                raise ModelError(f"loop {self.name!r}: its frames must be Transforms, got {type(frame).__name__}")
 
     def residual(self, X: Transform) -> Array:
         """Zero when closed: see `residual_of`, for X from the predecessor's body to the successor's."""
@@ -164,7 +164,7 @@ class Coupling:
         what = f"coupling {self.name!r}"
         for field in ("joints", "independent", "solves"):
             names = getattr(self, field)
-            if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
                 raise ModelError(f"{what}: {field} must be a list of names, got {names!r}")
             if len(set(names)) != len(names):
                 raise ModelError(f"{what}: {field} names something twice, in {', '.join(names)}")

@@ -6,13 +6,15 @@ inertia SᵀIᴬS of its cluster is singular, and a force on it would have no fi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from coupler.model.clusters import ClusterTree
-from coupler.model.embedding import Embedding
 from coupler.model.errors import ModelError
+from coupler.model.states import States
 from coupler.model.subspaces import ClusterJoint
-from coupler.model.tree import Tree, listed
+from coupler.model.words import listed
 from coupler.spatial import block
 
 __all__ = ["check_masses"]
@@ -20,41 +22,63 @@ __all__ = ["check_masses"]
 _NOTHING = 1e-12  # eigenvalues below this part of the largest count as zero
 
 
-def check_masses(clusters: ClusterTree, embedding: Embedding, p: np.ndarray) -> None:
-    """Refuses a robot whose articulated inertia is singular at positions p.
+def check_masses(clusters: ClusterTree, states: States, idle: Sequence[int]) -> list[str]:
+    """Refuses a robot whose articulated inertia is singular wherever one looks.
 
-    The backward pass of the articulated-body algorithm, in numbers. [001, eq. 49, 56]
+    Args:
+        clusters: its clusters.
+        states: its configurations.
+        idle: links that can move alone.
+
+    Returns:
+        A remark, if the inertia is singular at the neutral configuration only.
 
     Raises:
         ModelError: naming the joints that nothing resists, and the bodies without mass there.
     """
-    tree = embedding.tree
+    tree = states.tree
     if all(_regular(link.inertia.matrix()) for link in tree.links[1:]):
-        return
-    inertia = [block([tree.links[i].inertia.matrix() for i in cluster.bodies]) for cluster in clusters.clusters]
+        return []
+    found = _unresisted(clusters, states, states.neutral)
+    if found is None:
+        return []
+    joints, light = found
+    if _unresisted(clusters, states, states.random(np.random.default_rng(0))) is None:
+        return [f"nothing resists a motion of joint {listed(joints)} at the neutral configuration"]
+    locked = ", or lock it by build(lock_idle=True)" if set(light) & set(idle) else ""
+    raise ModelError(
+        f"nothing resists a motion of joint {listed(joints)}: body {listed(tree.links[i].name for i in light)} has too "
+        f"little inertia, and so has what moves with it; give it mass and inertia, or its joint an armature{locked}"
+    )
+
+
+def _unresisted(clusters: ClusterTree, states: States, p: np.ndarray) -> tuple[list[str], list[int]] | None:
+    """The joints of a cluster whose articulated inertia is singular, and its links that are too light.
+
+    This is the backward pass of the articulated-body algorithm, in numbers [001, eq. 49, 56], and beside it the
+    composite inertia, of links that hold fast to each other. The one is singular where it is nothing beside the other.
+    """
+    tree = states.tree
+    rigid = [block([tree.links[i].inertia.matrix() for i in cluster.bodies]) for cluster in clusters.clusters]
+    articulated = list(rigid)
     for k in reversed(range(1, len(clusters.clusters))):
-        joint = ClusterJoint(clusters, embedding, p, k)
-        S, G = joint.motion_subspace(), joint.G
+        joint = ClusterJoint(clusters, states.embedding, p, k)
+        S, G, parent = joint.motion_subspace(), joint.G, clusters.clusters[k].parent
         armature = np.concatenate([tree.links[link].kind.armature for link in joint.links])
-        U = inertia[k] @ S
-        D = S.T @ U + G.T @ (armature[:, None] * G)
-        if not _regular(D):
-            idle = np.abs(np.linalg.eigh(D)[1][:, 0])
-            _refuse(tree, joint, joint.columns[joint.independent][idle > 1e-3 * idle.max()])
-        carried = joint.transform().transform_inertia(inertia[k] - U @ np.linalg.solve(D, U.T))
-        parent = clusters.clusters[k].parent
-        inertia[parent] = inertia[parent] + carried
+        U, own = articulated[k] @ S, G.T @ (armature[:, None] * G)
+        D, scale = S.T @ U + own, np.linalg.eigvalsh(S.T @ rigid[k] @ S + own)[-1]
+        smallest, directions = np.linalg.eigh(D)
+        if smallest[0] <= _NOTHING * scale:
+            idle = np.abs(directions[:, 0])
+            entries = joint.columns[joint.independent][idle > 1e-3 * idle.max()]
+            joints = list(dict.fromkeys(tree.joint_of(int(entry)) for entry in entries))
+            return joints, [link for link in joint.links if not _regular(tree.links[link].inertia.matrix())]
+        X = joint.transform()
+        articulated[parent] = articulated[parent] + X.transform_inertia(articulated[k] - U @ np.linalg.solve(D, U.T))
+        rigid[parent] = rigid[parent] + X.transform_inertia(rigid[k])
+    return None
 
 
 def _regular(A: np.ndarray) -> bool:
     eigenvalues = np.linalg.eigvalsh(A)
     return bool(eigenvalues[0] > _NOTHING * eigenvalues[-1])
-
-
-def _refuse(tree: Tree, joint: ClusterJoint, entries: np.ndarray) -> None:
-    joints = dict.fromkeys(tree.joint_of(int(entry)) for entry in entries)
-    light = [tree.links[link].name for link in joint.links if not _regular(tree.links[link].inertia.matrix())]
-    raise ModelError(
-        f"nothing resists a motion of joint {listed(joints)}: body {listed(light)} has too little inertia, and so has "
-        "what moves with it; give it a mass and an inertia, or its joint an armature"
-    )

@@ -27,14 +27,14 @@ class Motion:
         plain = [i for i, link in enumerate(tree.links) if link.kind.nq == link.kind.nv]
         self._p = np.concatenate([tree.positions(i) for i in plain])
         self._w = np.concatenate([tree.velocities(i) for i in plain])
-        self._turning = {i for i, link in enumerate(tree.links) if link.kind.nq != link.kind.nv}
+        self.turning = [i for i, link in enumerate(tree.links) if link.kind.nq != link.kind.nv]
         self._integrate = self._program("integrate", _integrate, "pwq")
         self._difference = self._program("difference", _difference, "pqw")
         self._normalize = self._program("normalize", _normalize, "pq")
 
-    def neutral(self) -> np.ndarray:
-        """The neutral position of every joint, or the nearest within its limits."""
-        return np.concatenate([_within(link.kind, link.kind.neutral()) for link in self.tree.links])
+    def start(self) -> np.ndarray:
+        """The position from which each joint starts, or the nearest within its limits."""
+        return np.concatenate([_within(link.kind, link.start) for link in self.tree.links])
 
     def random(self, rng: np.random.Generator, links: Sequence[int] | None = None) -> np.ndarray:
         """Random positions of joints within their limits, of all of them or of those that carry some links."""
@@ -42,7 +42,7 @@ class Motion:
         entries = np.concatenate([self.tree.positions(link) for link in links])
         p = np.empty(int(self.tree.q_start[-1]))
         p[entries] = rng.uniform(*self._range[:, entries])
-        for link in (link for link in links if link in self._turning):
+        for link in (link for link in links if link in self.turning):
             p[self.tree.positions(link)] = self.tree.links[link].kind.random(rng)
         return p[entries]
 
@@ -51,7 +51,7 @@ class Motion:
         """The ranges of all positions, lower and upper; nothing of orientations."""
         result = np.zeros((2, int(self.tree.q_start[-1])))
         for i, link in enumerate(self.tree.links):
-            if i not in self._turning:
+            if i not in self.turning:
                 result[:, self.tree.positions(i)] = link.kind.range()
         return result
 
@@ -75,14 +75,14 @@ class Motion:
 
     def _turn(self, result: np.ndarray, run: Any, a: np.ndarray, b: Any, entries: Any) -> np.ndarray:
         """Fills in what belongs to joints with orientations."""
-        if self._turning:
-            own = np.concatenate([entries(i) for i in sorted(self._turning)])
+        if self.turning:
+            own = np.concatenate([entries(i) for i in self.turning])
             result[..., own] = run(a)[..., own] if b is None else run(a, b)[..., own]
         return result
 
     def _program(self, name: str, kernel: Callable[[Joint], Callable[[View], None]], order: str) -> Any:
         """A program over joints with orientations, from the first vectors of the order to its last."""
-        if not self._turning:
+        if not self.turning:
             return None
         builder, tree = Builder(name), self.tree
         sizes = {"p": int(tree.q_start[-1]), "q": int(tree.q_start[-1]), "w": int(tree.v_start[-1])}
@@ -90,7 +90,7 @@ class Motion:
         buffers = {x: builder.input(x, sizes[x]) for x in inputs} | {output: builder.output(output, sizes[output])}
         builder.loop(_zero, joint=fields(x=buffers[output].at(range(sizes[output]))))
         groups: dict[Any, list[int]] = {}
-        for link in sorted(self._turning):
+        for link in self.turning:
             groups.setdefault(form_of(tree.links[link].kind), []).append(link)
         for links in groups.values():
             kind = tree.links[links[0]].kind

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from coupler.model.errors import ModelError
+from coupler.model.words import in_state
 
 __all__ = ["numbers"]
 
@@ -19,6 +20,7 @@ def numbers(
     finite: bool = True,
     least: float = -np.inf,
     spread: bool = False,
+    batch: bool = False,
 ) -> np.ndarray:
     """The value as a read-only copy of that shape.
 
@@ -29,6 +31,7 @@ def numbers(
         finite: whether it must be finite; NaN is never taken.
         least: what it must not be below.
         spread: whether a single number stands for equal ones.
+        batch: whether it may have leading dimensions.
 
     Raises:
         ModelError: naming what is wanted and what was given.
@@ -36,13 +39,24 @@ def numbers(
     kind = "finite " if finite else ""
     wanted = f"{' × '.join(map(str, shape))} {kind}numbers" if np.prod(shape) > 1 else f"a {kind}number"
     wanted += f", {least:g} or more" if least > -np.inf else ""
+    wanted += " (with leading dimensions for a batch)" if batch else ""
     try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
+        given = np.asarray(value)
+    except ValueError:
         raise ModelError(f"{what} must be {wanted}, got {value!r}") from None
+    if given.dtype.kind not in "fiu" or (given.shape != shape and not (batch or (spread and given.ndim == 0))):
+        raise ModelError(f"{what} must be {wanted}, got {value!r}")
+    array = np.array(given, dtype=float)
     if spread and array.ndim == 0:
         array = np.full(shape, array)
-    if array.shape != shape or np.isnan(array).any() or (finite and np.isinf(array).any()) or (array < least).any():
+    if batch and (array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape):
+        raise ModelError(f"{what} must be {wanted}, got the shape {array.shape}")
+    wrong = np.isnan(array) | (np.isinf(array) if finite else False) | (array < least)
+    if wrong.any() and batch:
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        entry, state = at[len(at) - len(shape) :], at[: len(at) - len(shape)]
+        raise ModelError(f"{what} must be {wanted}; entry {', '.join(map(str, entry))}{in_state(state)} is {array[at]}")
+    if wrong.any():
         raise ModelError(f"{what} must be {wanted}, got {value!r}")
     array.setflags(write=False)
     return array

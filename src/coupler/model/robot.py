@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from coupler.model.errors import ModelError
 from coupler.model.idle import IdleFreedom
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.numbers import numbers
-from coupler.model.states import States, held, in_state, shaped
+from coupler.model.states import States, batch_of, held, shaped
 from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.text import robot_picture, robot_text
-from coupler.model.tree import Tree, TreeJoint, listed
+from coupler.model.tree import Tree, TreeJoint
+from coupler.model.words import counted, listed
 
 __all__ = ["Robot"]
 
@@ -32,8 +33,8 @@ class Robot:
 
     Its state is q, of nq entries, and v, of nv. Of a cluster whose couplings are solved, q holds the positions of the
     independent joints; of any other cluster, those of all joints, which must fit together. v holds independent
-    velocities only, as do accelerations and forces. Joints come in the order in which they are described, those that
-    carry others before these. Arrays may have leading dimensions: a batch of states.
+    velocities only, as do accelerations and forces. Joints come in the order in which they are described. Arrays may
+    have leading dimensions: a batch of states.
 
     Attributes:
         name: what it is called.
@@ -75,19 +76,45 @@ class Robot:
         """How many freedoms it has."""
         return len(self.embedding.v_index)
 
-    @cached_property
+    @property
+    def mass(self) -> float:
+        """The mass of all bodies, kg."""
+        return sum(body.mass for body in self.bodies.values())
+
+    @property
     def body_names(self) -> list[str]:
         return list(self.bodies)
 
-    @cached_property
+    @property
     def joint_names(self) -> list[str]:
-        """All joints of the spanning tree, fixed ones included."""
+        """All joints of the spanning tree, fixed ones included, in the order in which they are described."""
         return [joint.name for joint in self.joints]
 
-    @cached_property
+    @property
+    def actuated_joints(self) -> list[str]:
+        """The joints that an actuator drives."""
+        return [joint.name for joint in self.joints if joint.actuated]
+
+    @property
+    def position_joints(self) -> list[str]:
+        """The joints whose positions make q, in order."""
+        kept = set(self.embedding.q_index.tolist())
+        return [joint for joint, link in self._moving.items() if int(self.tree.q_start[link]) in kept]
+
+    @property
+    def independent_joints(self) -> list[str]:
+        """The joints whose velocities, or parts of them, make v, in order."""
+        return list(dict.fromkeys(self.tree.joint_of(int(entry)) for entry in self.embedding.v_index))
+
+    @property
     def frame_names(self) -> list[str]:
         """Named frames and contact points, body by body."""
         return [name for body in self.bodies.values() for name in (*body.frames, *body.contacts)]
+
+    @property
+    def _moving(self) -> dict[str, int]:
+        """The link of each joint that moves, in the order in which joints are described."""
+        return {joint.name: self.tree.number[joint.name] for joint in self.joints if joint.name in self.tree.number}
 
     def q_slice(self, joint: str) -> slice:
         """Where the position of a joint is in q."""
@@ -98,16 +125,6 @@ class Robot:
         """Where the velocity of an independent joint is in v; of a joint that is so in part, the independent part."""
         entries = self.tree.velocities(self._link(joint))
         return self._slice(joint, entries, self.embedding.v_index, "velocity")
-
-    def position_joints(self) -> list[str]:
-        """The joints whose positions make q."""
-        kept = set(self.embedding.q_index.tolist())
-        return [joint for joint, link in self.tree.number.items() if int(self.tree.q_start[link]) in kept]
-
-    def independent_joints(self) -> list[str]:
-        """The joints whose velocities, or parts of them, make v."""
-        links = dict.fromkeys(self.tree.link_of(int(i)) for i in self.embedding.v_index)
-        return [self.tree.links[link].joint for link in links]
 
     def _slice(self, joint: str, entries: np.ndarray, index: np.ndarray, what: str) -> slice:
         found = np.flatnonzero(np.isin(index, entries))
@@ -122,14 +139,14 @@ class Robot:
         """The independent joints in a joint's cluster."""
         cluster = self.cluster_tree.cluster_of[self._link(joint)]
         members = {self.tree.links[link].joint for link in self.cluster_tree.clusters[cluster].bodies}
-        return [name for name in self.independent_joints() if name in members]
+        return [name for name in self.independent_joints if name in members]
 
     def _link(self, joint: str) -> int:
-        if joint in self.tree.number:
+        if isinstance(joint, str) and joint in self.tree.number:
             return self.tree.number[joint]
         if joint in self.joint_names:
             raise ModelError(f"joint {joint!r} is fixed: it has neither position nor velocity")
-        raise ModelError(f"robot {self.name!r} has no joint {joint!r}; it has {listed(self.tree.number)}")
+        raise ModelError(f"robot {self.name!r} has no joint {joint!r}; it has {listed(self._moving)}")
 
     @property
     def embedding(self) -> Embedding:
@@ -147,7 +164,12 @@ class Robot:
 
         Positions are away from singularities and, wherever such are found, within their limits.
         """
-        rng = np.random.default_rng(rng)
+        try:
+            rng = np.random.default_rng(rng)
+        except (TypeError, ValueError):
+            raise ModelError(
+                f"random states need a generator or a seed, a whole number from 0 on, got {rng!r}"
+            ) from None
         return self.states.random(rng)[self.embedding.q_index], rng.normal(size=self.nv)
 
     def close(self, q: Any, hold: Iterable[str] = ()) -> np.ndarray:
@@ -160,7 +182,7 @@ class Robot:
         Raises:
             ModelError: where no closed configuration is found, naming the loop.
         """
-        hold = list(hold)
+        hold = _names("hold", hold)
         p, weight = self.states.motion.normalize(self._positions(q)), np.ones(int(self.tree.v_start[-1]))
         for joint in hold:
             weight[self.tree.velocities(self._link(joint))] = 0.0
@@ -171,14 +193,16 @@ class Robot:
 
         Independent positions are integrated exactly; the others follow.
         """
-        p = self._positions(q)
-        w = self.embedding.velocities(p, self._vector("v", v, self.nv))
-        return self.states.moved(p, w * float(numbers("dt", dt, ())))[..., self.embedding.q_index]
+        p, v = self._state(q, v)
+        self.states.check_regular(p)
+        w = self.embedding.velocities(p, v) * float(numbers("dt", dt, ()))
+        return self.states.moved(p, w)[..., self.embedding.q_index]
 
     def difference(self, q0: Any, q1: Any) -> np.ndarray:
         """The velocity that leads from q0 to q1 in a unit of time: integrate(q0, difference(q0, q1)) is q1."""
-        apart = self.states.motion.difference(self._positions(q0), self._positions(q1))
-        return apart[..., self.embedding.v_index]
+        p0, p1 = self._positions(q0), self._positions(q1)
+        batch_of({"q0": p0, "q1": p1})
+        return self.states.motion.difference(p0, p1)[..., self.embedding.v_index]
 
     def check(self, q: Any) -> None:
         """Refuses a configuration at which a loop is open, or at which the independent velocities are singular.
@@ -187,6 +211,7 @@ class Robot:
             ModelError: naming the loop and, of a batch, the state; for a singular one, what to choose instead.
         """
         p = self._positions(q)
+        self.states.check_quaternions(p, 1e-6)
         self.states.check_closed(p)
         self.states.check_regular(p)
 
@@ -198,9 +223,9 @@ class Robot:
 
     def joint_velocities(self, q: Any, v: Any) -> dict[str, np.ndarray]:
         """The velocity of every moving joint, dependent ones included: a number, or a vector of its nv entries."""
-        p = self._positions(q)
+        p, v = self._state(q, v)
         self.states.check_regular(p)
-        return self._by_joint(self.embedding.velocities(p, self._vector("v", v, self.nv)), self.tree.velocities)
+        return self._by_joint(self.embedding.velocities(p, v), self.tree.velocities)
 
     def pack_q(self, positions: Mapping[str, Any]) -> np.ndarray:
         """The closed configuration in which joints have the given positions.
@@ -211,9 +236,8 @@ class Robot:
         Args:
             positions: by joint: a number, or a vector where it has several; with leading dimensions for a batch.
         """
-        return self.states.packed(positions, {joint: self._link(joint) for joint in positions})[
-            ..., self.embedding.q_index
-        ]
+        number = {joint: self._link(joint) for joint in _names("positions", positions)}
+        return self.states.packed(positions, number)[..., self.embedding.q_index]
 
     def pack_v(self, velocities: Mapping[str, Any], q: Any = None) -> np.ndarray:
         """The velocity v in which independent joints have the given velocities, and the others none.
@@ -222,15 +246,15 @@ class Robot:
             velocities: by joint. Dependent joints may be given beside all independent ones of their cluster.
             q: the configuration, if dependent velocities are to be checked against the independent ones.
         """
-        given = {joint: shaped(joint, x, self.tree.links[self._link(joint)].kind.nv) for joint, x in velocities.items()}
+        number = {joint: self._link(joint) for joint in _names("velocities", velocities)}
+        given = {joint: shaped(joint, x, self.tree.links[number[joint]].kind.nv) for joint, x in velocities.items()}
         for joint in given:
             missing = [name for name in self._siblings(joint) if name not in given]
             if missing and joint not in self._siblings(joint):
                 raise ModelError(f"joint {joint!r} depends on {listed(missing)}: give the velocity of that one instead")
-        batch = np.broadcast_shapes(*(value.shape[:-1] for value in given.values()))
-        w = np.zeros((*batch, int(self.tree.v_start[-1])))
+        w = np.zeros((*batch_of(given), int(self.tree.v_start[-1])))
         for joint, value in given.items():
-            w[..., self.tree.velocities(self._link(joint))] = value
+            w[..., self.tree.velocities(number[joint])] = value
         v = w[..., self.embedding.v_index]
         if q is not None:
             true = self.joint_velocities(q, v)
@@ -241,7 +265,7 @@ class Robot:
         return v
 
     def _by_joint(self, values: np.ndarray, entries: Callable[[int], np.ndarray]) -> dict[str, np.ndarray]:
-        found = {joint: entries(link) for joint, link in self.tree.number.items()}
+        found = {joint: entries(link) for joint, link in self._moving.items()}
         return {joint: values[..., own[0] if len(own) == 1 else own] for joint, own in found.items()}
 
     # Constraints
@@ -252,9 +276,9 @@ class Robot:
         Returns:
             G of shape (..., nw, nv) and g of shape (..., nw), in the order of `tree.links`.
         """
-        p = self._positions(q)
+        p, v = self._state(q, v)
         self.states.check_regular(p)
-        return self.embedding.explicit_constraint(p, self._vector("v", np.zeros(self.nv) if v is None else v, self.nv))
+        return self.embedding.explicit_constraint(p, v)
 
     def implicit_constraint(self, q: Any, v: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """K and k with K w = 0 and K ẇ = k, for the velocities w of all joints; no row follows from others.
@@ -262,8 +286,10 @@ class Robot:
         Returns:
             K of shape (..., rows, nw) and k of shape (..., rows), in the order of `tree.links`.
         """
-        p = self._positions(q)
-        v = self._vector("v", np.zeros(self.nv) if v is None else v, self.nv)
+        p, v = self._state(q, v)
+        if not v.any():
+            return self.embedding.implicit_constraint(p, np.zeros((*v.shape[:-1], int(self.tree.v_start[-1]))))
+        self.states.check_regular(p)
         return self.embedding.implicit_constraint(p, self.embedding.velocities(p, v))
 
     def cluster_subspaces(self, q: Any, cluster: int) -> ClusterSubspaces:
@@ -296,7 +322,8 @@ class Robot:
 
     def draw(self, path: str | Path | None = None) -> Path:
         """Writes a picture of its connectivity graph and its cluster tree as an SVG file, named after it by default."""
-        path = Path(f"{self.name}.svg" if path is None else path)
+        plain = re.sub(r"[^\w.-]+", "_", self.name)
+        path = Path(f"{plain}.svg" if path is None else path)
         path.write_text(self._repr_svg_(), encoding="utf-8")
         return path
 
@@ -308,26 +335,26 @@ class Robot:
         return robot_text(self)
 
     def __repr__(self) -> str:
-        return f"<Robot {self.name!r}: {len(self.bodies)} bodies, {self.nv} freedoms>"
+        return f"<Robot {self.name!r}: {counted(len(self.bodies), 'body', 'bodies')}, {counted(self.nv, 'freedom')}>"
 
     # Input
 
     def _positions(self, q: Any) -> np.ndarray:
-        """The positions of all joints, where a solution gives them."""
-        p = self.embedding.positions(self._vector("q", q, self.nq))
+        """The positions of all joints, where solutions give them."""
+        p = self.embedding.positions(numbers("q", q, (self.nq,), batch=True))
+        self.states.check_quaternions(p)
         self.states.check_solved(p)
         return p
 
-    def _vector(self, name: str, value: Any, size: int) -> np.ndarray:
-        """What the user gave, with its shape and values checked."""
-        try:
-            array = np.asarray(value, dtype=float)
-        except (TypeError, ValueError):
-            raise ModelError(f"{name} must be numbers of shape (..., {size}), got {value!r}") from None
-        if array.ndim == 0 or array.shape[-1] != size:
-            raise ModelError(f"{name} has the shape {array.shape}; robot {self.name!r} takes (..., {size})")
-        wrong = np.argwhere(~np.isfinite(array))
-        if wrong.size:
-            *state, entry = (int(i) for i in wrong[0])
-            raise ModelError(f"{name} must be finite; entry {entry}{in_state(state)} is {array[tuple(wrong[0])]}")
-        return array
+    def _state(self, q: Any, v: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The positions of all joints, and v, which is zero if not given."""
+        p, v = self._positions(q), numbers("v", np.zeros(self.nv) if v is None else v, (self.nv,), batch=True)
+        batch_of({"q": p, "v": v})
+        return p, v
+
+
+def _names(what: str, given: Any) -> list[str]:
+    """Names that a user gave as a list, or as the keys of a mapping."""
+    if isinstance(given, str) or not isinstance(given, Iterable) or (what != "hold" and not isinstance(given, Mapping)):
+        raise ModelError(f"{what} must go by names of joints, got {given!r}")
+    return list(given)

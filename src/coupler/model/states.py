@@ -17,15 +17,17 @@ from coupler.model.closure import CLOSED
 from coupler.model.coordinates import pivots
 from coupler.model.embedding import Embedding
 from coupler.model.errors import ModelError
-from coupler.model.tree import listed
+from coupler.model.numbers import numbers
+from coupler.model.words import in_state, listed
 
-__all__ = ["States", "held", "in_state", "shaped"]
+__all__ = ["States", "batch_of", "held", "shaped"]
 
 _SINGULAR = 1e-8  # coordinates are singular where K_D's smallest singular value is below this part of K's largest
 _WELL = 0.05  # and well away from it above this part of their usual quality
 _MET = 1e-12  # what closing a loop must leave of its residual; m or rad
 _LARGEST = 48  # rows of a cluster that Newton's program solves for; larger ones are closed by NumPy
 _DRAWS = 8  # how many configurations are drawn at once
+_SHORT, _STEPS = 0.2, 40  # the length of a step, rad or m, that stays on a branch, and how many are made
 
 
 class States:
@@ -80,17 +82,34 @@ class States:
         """
         if not self._implicit:
             return self.motion.integrate(p, step)
-        if max(len(choice.rows) for _, choice in self._implicit) <= _LARGEST:
-            q, phi = self._newton(p, step, weight)
-            failed = ~(np.abs(phi).max(axis=-1) < _MET)
-        else:
-            q = self.motion.integrate(p, step)
-            failed = np.ones(q.shape[:-1], bool)
+        q, failed = self._approach(p, step, weight)
         if failed.any():
             start = np.broadcast_to(self.motion.integrate(p, step), q.shape)[failed]
             q[failed] = self.closure.assemble(start, np.broadcast_to(weight, (*q.shape[:-1], len(weight)))[failed])
             self.check_closed(q, condition)
         return q
+
+    def _approach(self, p: np.ndarray, step: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions by Newton's method, and for which states it failed; for all where clusters are too large for it."""
+        if max(len(choice.rows) for _, choice in self._implicit) > _LARGEST:
+            q = self.motion.integrate(p, step)
+            return q, np.ones(q.shape[:-1], bool)
+        q, phi = self._newton(p, step, weight)
+        return q, ~(np.abs(phi).max(axis=-1) < _MET)
+
+    def check_quaternions(self, p: np.ndarray, tolerance: float = 1.0) -> None:
+        """Refuses orientations whose quaternions are not of unit length, or so far from it that nothing is meant."""
+        for link in self.motion.turning:
+            entries = self.tree.positions(link)[-4:]
+            with np.errstate(all="ignore"):
+                length = np.linalg.norm(p[..., entries], axis=-1)
+            wrong = np.argwhere(~(np.abs(np.log(np.maximum(length, 1e-300))) < tolerance))
+            if wrong.size:
+                state = [int(i) for i in wrong[0]]
+                raise ModelError(
+                    f"joint {self.tree.links[link].joint!r}: its quaternion has the length {length[tuple(state)]:.6g}"
+                    f"{in_state(state)}; it must be 1, as close(q) makes it"
+                )
 
     def check_solved(self, p: np.ndarray) -> None:
         """Refuses positions that a coupling's solution does not give."""
@@ -152,7 +171,9 @@ class States:
         drawn = self.motion.integrate(self.neutral, way)
         drawn = self.embedding.positions(drawn[:, self.embedding.q_index])
         if self._implicit:
-            drawn, _ = self._newton(drawn, np.zeros(way.shape[1]), np.ones(way.shape[1]))
+            drawn, failed = self._approach(drawn, np.zeros(way.shape[1]), np.ones(way.shape[1]))
+            if failed.all():
+                drawn = self.closure.assemble(drawn)
         good = self.closure.gaps(self.closure.at(drawn)[0]) < _MET
         good &= self.embedding.quality(drawn) > _WELL * self._usual_quality
         if strict:
@@ -164,12 +185,13 @@ class States:
     def packed(self, values: Mapping[str, Any], number: Mapping[str, int]) -> np.ndarray:
         """Closed positions with these joints where they are given, and the others near neutral."""
         given = {joint: shaped(joint, value, self.tree.links[number[joint]].kind.nq) for joint, value in values.items()}
-        batch = np.broadcast_shapes(*(value.shape[:-1] for value in given.values()))
-        p = np.broadcast_to(self.neutral, (*batch, len(self.neutral))).copy()
+        p = np.broadcast_to(self.neutral, (*batch_of(given), len(self.neutral))).copy()
         for joint, value in given.items():
             p[..., self.tree.positions(number[joint])] = value
         p = self.motion.normalize(p)
+        self.check_quaternions(p)
         spread = self.embedding.positions(p[..., self.embedding.q_index])
+        self.check_solved(spread)
         self._check_dependent(given, number, p, spread)
         weight, hold, complete = np.ones(int(self.tree.v_start[-1])), [], []
         for loop, _ in self._implicit:
@@ -179,7 +201,7 @@ class States:
                 weight[[entry for link in named for entry in self.tree.velocities(link)]] = 0.0
             else:
                 complete.append(loop)
-        closed = self.closed(spread, np.zeros(len(weight)), weight, held(hold))
+        closed = self._followed(spread, weight, held(hold))
         if complete:  # what is closed already is left as it is, to the last bit
             gaps = self.closure.gaps(self.closure.at(spread)[0])
             for loop in complete:
@@ -187,6 +209,32 @@ class States:
                 fits = gaps[..., self.closure.loops.index(loop), None] < CLOSED
                 closed[..., own] = np.where(fits, spread[..., own], closed[..., own])
         return closed
+
+    def _followed(self, p: np.ndarray, weight: np.ndarray, condition: str) -> np.ndarray:
+        """Closed positions with what has weight 0 as in p, on the branch that leads there from the neutral ones.
+
+        A loop may close in several ways. Small steps from neutral stay on its branch; where they get stuck, p is closed
+        as it stands.
+        """
+        way = np.where(weight == 0.0, self.motion.difference(self.neutral, p), 0.0)
+        start = self.motion.integrate(p, -np.where(weight == 0.0, self.motion.difference(self.neutral, p), 0.0))
+        steps = min(int(np.ceil(np.abs(way).max(initial=0.0) / _SHORT)), _STEPS)
+        nothing = np.zeros(len(weight))
+        try:
+            for _ in range(steps):
+                start = self.closed(start, way / steps, weight)
+            if steps:
+                goal = np.where(self._of(weight == 0.0), p, start)
+                return self.closed(goal, nothing, weight, condition)
+        except ModelError:
+            pass
+        return self.closed(p, nothing, weight, condition)
+
+    def _of(self, entries: np.ndarray) -> np.ndarray:
+        """The entries of p that belong to joints with some entries of w."""
+        links = np.repeat(np.arange(len(self.tree.links)), np.diff(self.tree.v_start))
+        chosen = np.isin(np.arange(len(self.tree.links)), links[entries])
+        return np.repeat(chosen, np.diff(self.tree.q_start))
 
     def _check_dependent(self, given: Mapping[str, Any], number: Mapping[str, int], p: Any, spread: Any) -> None:
         """What is given for a dependent joint must be what its solution says."""
@@ -201,24 +249,20 @@ class States:
 
 def shaped(joint: str, value: Any, size: int) -> np.ndarray:
     """Positions or velocities of a joint, with their entries along the last axis; those of a single entry have none."""
+    array = numbers(f"joint {joint!r}: what it is given", value, () if size == 1 else (size,), batch=True)
+    return array[..., None] if size == 1 else array
+
+
+def batch_of(values: Mapping[str, np.ndarray]) -> tuple[int, ...]:
+    """The leading dimensions that arrays have in common."""
     try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        array = np.full(1, np.nan)
-    if size == 1:
-        array = array[..., None]
-    if array.ndim == 0 or array.shape[-1] != size or not np.isfinite(array).all():
-        wanted = "a finite number, or an array of them for a batch" if size == 1 else f"{size} finite numbers"
-        raise ModelError(f"joint {joint!r} takes {wanted}, got {value!r}")
-    return array
+        return np.broadcast_shapes(*(value.shape[:-1] for value in values.values()))
+    except ValueError:
+        told = ", ".join(f"{name}: {value.shape[:-1]}" for name, value in values.items())
+        raise ModelError(f"leading (batch) dimensions do not fit together: {told}") from None
 
 
 def held(joints: Iterable[str]) -> str:
     """That joints are held, for messages; nothing where none is."""
     names = listed(joints)
     return f"held is {names}" if names else ""
-
-
-def in_state(state: list[int]) -> str:
-    """Which state of a batch is meant, for messages; nothing where there is one only."""
-    return f" in state {tuple(state) if len(state) > 1 else state[0]}" if state else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from coupler.model.picture import draw
+from coupler.model.words import counted
 
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
@@ -24,9 +25,12 @@ def robot_text(robot: Robot) -> str:
     which joints they belong to.
     """
     clusters = robot.cluster_tree.clusters
-    counts = [_counted(len(robot.bodies), "body", "bodies"), _counted(len(robot.joints), "joint")]
-    counts += [_counted(len(x), name) for x, name in ((robot.loops, "loop"), (robot.couplings, "coupling")) if x]
-    lines = [f"{robot.name}: {', '.join(counts)}; {robot.nq} positions, {_counted(robot.nv, 'freedom')}", "ground"]
+    counts = [counted(len(robot.bodies), "body", "bodies"), counted(len(robot.joints), "joint")]
+    counts += [counted(len(x), name) for x, name in ((robot.loops, "loop"), (robot.couplings, "coupling")) if x]
+    lines = [
+        f"{robot.name}: {', '.join(counts)}; {counted(robot.nq, 'position')}, {counted(robot.nv, 'freedom')}",
+        "ground",
+    ]
     children: dict[int, list[int]] = {}
     for k, cluster in enumerate(clusters[1:], 1):
         children.setdefault(cluster.parent, []).append(k)
@@ -39,7 +43,7 @@ def robot_text(robot: Robot) -> str:
         lines.append(f"{indent}{'└─' if last else '├─'} {_cluster(robot, k)}")
         waiting += [(child, indent + ("   " if last else "│  ")) for child in reversed(children.get(k, []))]
     if len(lines) <= len(clusters):
-        lines.append(f"... and {_counted(len(clusters) + 1 - len(lines), 'more cluster')}")
+        lines.append(f"... and {counted(len(clusters) + 1 - len(lines), 'more cluster')}")
     return "\n".join([*lines, *(f"note: {remark}" for remark in (*robot.remarks, *_idle(robot)))])
 
 
@@ -62,7 +66,7 @@ def _freedoms(robot: Robot, k: int) -> str:
     """The freedoms of a cluster: how many, and of how many if loops take some away."""
     entries = np.concatenate([robot.tree.velocities(link) for link in robot.cluster_tree.clusters[k].bodies])
     count = int(np.isin(entries, robot.embedding.v_index).sum())
-    return _counted(count, "freedom") if count == len(entries) else f"{count} of {len(entries)} freedoms"
+    return counted(count, "freedom") if count == len(entries) else f"{count} of {len(entries)} freedoms"
 
 
 def _independent(robot: Robot, k: int) -> str:
@@ -84,10 +88,6 @@ def _idle(robot: Robot) -> list[str]:
 def _shortened(names: list[str]) -> str:
     more = len(names) - _LISTED
     return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _counted(count: int, one: str, many: str = "") -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def robot_picture(robot: Robot) -> str:

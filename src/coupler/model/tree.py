@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
@@ -18,9 +19,10 @@ from coupler.model.bodies import Body
 from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
 from coupler.model.joints import Cylindrical, Fixed, Helical, Planar, Prismatic, Revolute, Universal, plane_across
+from coupler.model.words import listed
 from coupler.spatial import RigidInertia, Transform
 
-__all__ = ["GROUND", "Link", "Tree", "TreeJoint", "aligned", "listed"]
+__all__ = ["GROUND", "Link", "Tree", "TreeJoint", "aligned"]
 
 GROUND = "ground"  # the name of the world, on which robots stand
 
@@ -36,6 +38,7 @@ class TreeJoint:
         placement: transform from the parent's frame to the joint's predecessor frame.
         independent: whether its velocity must be among the independent ones.
         actuated: whether an actuator drives it; such joints are preferred as independent ones.
+        start: a position near which loops are closed; neutral if not given.
     """
 
     name: str
@@ -45,6 +48,7 @@ class TreeJoint:
     placement: Transform
     independent: bool = False
     actuated: bool = False
+    start: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +60,7 @@ class Link:
         joint: name of that joint.
         kind: how it moves in the link's frame: along or about z.
         parent: number of the link that carries it.
+        start: its joint's position near which loops are closed.
         placement: transform from the parent link's frame to the joint's predecessor frame.
         inertia: of all its bodies, in its frame.
         bodies: names of all its bodies.
@@ -65,6 +70,7 @@ class Link:
     joint: str
     kind: Joint
     parent: int
+    start: np.ndarray
     placement: Transform
     inertia: RigidInertia
     bodies: tuple[str, ...]
@@ -104,14 +110,14 @@ class Tree:
         members: list[list[str]] = [[] for _ in range(len(moving) + 1)]
         for body in (GROUND, *bodies):
             members[place[body][0]].append(body)
-        links = [Link(GROUND, "", Fixed(), 0, Transform.identity(), _NOTHING, tuple(members[0]))]
+        links = [Link(GROUND, "", Fixed(), 0, np.zeros(0), Transform.identity(), _NOTHING, tuple(members[0]))]
         for (joint, kind, placement), own in zip(moving, members[1:], strict=True):
             inertia = _NOTHING
             for body in own:
                 inertia = inertia + bodies[body].spatial_inertia().seen_from(place[body][1])
-            parent = place[joint.parent][0]
-            links.append(Link(joint.child, joint.name, kind, parent, placement, inertia, tuple(own)))
-        return cls(tuple(links), place)
+            parent, start = place[joint.parent][0], kind.neutral() if joint.start is None else joint.start
+            links.append(Link(joint.child, joint.name, kind, parent, start, placement, inertia, tuple(own)))
+        return cls(tuple(links), MappingProxyType(place))
 
     @cached_property
     def parent(self) -> list[int]:
@@ -127,19 +133,19 @@ class Tree:
         return children
 
     @cached_property
-    def number(self) -> dict[str, int]:
+    def number(self) -> Mapping[str, int]:
         """The link of each moving joint, by the joint's name."""
-        return {link.joint: i for i, link in enumerate(self.links) if i}
+        return MappingProxyType({link.joint: i for i, link in enumerate(self.links) if i})
 
     @cached_property
     def q_start(self) -> np.ndarray:
         """Where each link's position starts in p; one more entry than there are links."""
-        return np.cumsum([0, *(link.kind.nq for link in self.links)])
+        return _starts(link.kind.nq for link in self.links)
 
     @cached_property
     def v_start(self) -> np.ndarray:
         """Where each link's velocity starts in w; one more entry than there are links."""
-        return np.cumsum([0, *(link.kind.nv for link in self.links)])
+        return _starts(link.kind.nv for link in self.links)
 
     def positions(self, link: int) -> np.ndarray:
         """The entries of p that belong to a link."""
@@ -204,11 +210,10 @@ def _but(kind: Joint, **axes: tuple[float, ...]) -> Joint:
     return other
 
 
-def listed(names: Iterable[str], most: int = 8) -> str:
-    """Names for a message, quoted; a long list is cut short."""
-    quoted = [repr(name) for name in names]
-    more = len(quoted) - most
-    return ", ".join(quoted[:most]) + (f" and {more} more" if more > 0 else "")
+def _starts(sizes: Iterable[int]) -> np.ndarray:
+    starts = np.cumsum([0, *sizes])
+    starts.setflags(write=False)
+    return starts
 
 
 def _clean(X: Transform) -> Transform:
@@ -222,7 +227,9 @@ def _hung(bodies: Mapping[str, Body], joints: Iterable[TreeJoint]) -> dict[str, 
     for joint in joints:
         for body in (joint.parent, joint.child):
             if body not in bodies and body != GROUND:
-                raise ModelError(f"joint {joint.name!r} names a body {body!r} that there is not")
+                raise ModelError(f"joint {joint.name!r}: there is no body {body!r}; there are {listed(bodies)}")
+        if joint.child == joint.parent:
+            raise ModelError(f"joint {joint.name!r} would carry body {joint.child!r} on itself")
         if joint.child == GROUND:
             raise ModelError(f"joint {joint.name!r} would carry the ground; exchange its two bodies")
         if joint.child in carried:
@@ -235,8 +242,8 @@ def _hung(bodies: Mapping[str, Body], joints: Iterable[TreeJoint]) -> dict[str, 
     missing = [body for body in bodies if body not in carried]
     if missing:
         raise ModelError(
-            f"no joint carries body {listed(missing)}: hang it on another body or on the ground, by a Free joint if it "
-            "floats"
+            f"no joint carries {listed(missing)}: each body must hang on another or on the ground, by a Free joint if "
+            "it floats"
         )
     return carried
 

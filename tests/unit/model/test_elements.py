@@ -75,7 +75,7 @@ def test_where_the_points_meet_nothing_is_undefined() -> None:
 @pytest.mark.parametrize(
     ("properties", "message"),
     [
-        ({"stiffness": -1.0}, "element 'spring': its stiffness must be a finite number, 0 or more"),
+        ({"stiffness": -1.0}, "spring 'spring': its stiffness must be a finite number, 0 or more"),
         ({"damping": np.nan}, "its damping must be a finite"),
         ({"stiffness": 1.0, "free_length": -0.1}, "its free_length must be a finite number, 0 or more"),
         ({"pretension": np.inf}, "its pretension must be a finite"),
@@ -90,5 +90,5 @@ def test_what_an_element_cannot_be(properties: dict[str, float], message: str) -
 def test_an_element_joins_two_bodies_at_points() -> None:
     with pytest.raises(ModelError, match="both its ends are on body 'a'"):
         PointElement("s", "a", "a", (0, 0, 0), (0, 0, 1), stiffness=1.0)
-    with pytest.raises(ModelError, match="its second_point must be 3 finite numbers"):
+    with pytest.raises(ModelError, match="its second point must be 3 finite numbers"):
         PointElement("s", "a", "b", (0, 0, 0), (0, 1), stiffness=1.0)
