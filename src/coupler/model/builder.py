@@ -44,7 +44,7 @@ class RobotBuilder:
     """
 
     def __init__(self, name: str, gravity: Any = (0.0, 0.0, -9.81)) -> None:
-        self.name, self.gravity = _name("robot", name), numbers("gravity", gravity, (3,))
+        self.name, self.gravity = _name("a robot", name), numbers("gravity", gravity, (3,))
         self._bodies: dict[str, Body] = {}
         self._joints: dict[str, TreeJoint] = {}
         self._loops: dict[str, LoopJoint] = {}
@@ -75,20 +75,20 @@ class RobotBuilder:
             inertia: about the centre of mass, in the axes of the body's frame, kg m²: 3 × 3, or the three moments.
             ideal: whether the inertia may be one that no real body has; see `Body`.
         """
-        body = Body(_name("body", name), mass, centre, inertia, ideal=ideal)
+        body = Body(_name("a body", name), mass, centre, inertia, ideal=ideal)
         _take(self._places, name, "a body")
         self._bodies[name] = body
 
     def frame(self, name: str, body: str, at: Place = (0.0, 0.0, 0.0), turned: Any = None) -> None:
         """A named frame on a body."""
-        what = f"frame {_name('frame', name)!r}"
+        what = f"frame {_name('a frame', name)!r}"
         place = _name(f"{what}: its body", body), _place(what, at, turned)
         _take(self._places, name, f"a frame on {body!r}")
         self._frames[name] = place
 
     def contact(self, name: str, body: str, at: Any) -> None:
         """A named point on a body that may touch something, 3, m."""
-        what = f"contact point {_name('contact point', name)!r}"
+        what = f"contact point {_name('a contact point', name)!r}"
         place = _name(f"{what}: its body", body), numbers(what, at, (3,))
         _take(self._places, name, f"a contact point on {body!r}")
         self._contacts[name] = place
@@ -120,7 +120,7 @@ class RobotBuilder:
             start: a position of nq entries near which loops are closed, where there are several ways to close them;
                 neutral if not given.
         """
-        what = f"joint {_name('joint', name)!r}"
+        what = f"joint {_name('a joint', name)!r}"
         if not isinstance(kind, Joint):
             raise ModelError(f"{what}: its kind must be a joint such as Revolute(...), got {kind!r}")
         if kind.nv == 0 and (independent or actuated):
@@ -153,7 +153,7 @@ class RobotBuilder:
             meets: where it is on the second body.
             turned, meets_turned: how its frame is turned against each body.
         """
-        what = f"loop {_name('loop', name)!r}"
+        what = f"loop {_name('a loop', name)!r}"
         ends = _place(what, at, turned), _place(what, meets, meets_turned)
         loop = LoopJoint(
             name, kind, _name(f"{what}: its first body", first), _name(f"{what}: its second body", second), *ends
@@ -180,7 +180,7 @@ class RobotBuilder:
             solves: for a γ, names of loops and couplings that it is the solution of. They are checked against it, and
                 add nothing to it.
         """
-        coupling = Coupling(_name("coupling", name), joints, independent, function, solves)  # type: ignore[arg-type]
+        coupling = Coupling(_name("a coupling", name), joints, independent, function, solves)  # type: ignore[arg-type]
         _take(self._bonds, name, "a coupling")
         self._couplings[name] = coupling
 
@@ -209,7 +209,7 @@ class RobotBuilder:
             pretension: N.
             damping: N s/m.
         """
-        what = f"spring {_name('spring', name)!r}"
+        what = f"spring {_name('a spring', name)!r}"
         bodies = _name(f"{what}: its first body", first), _name(f"{what}: its second body", second)
         spring = PointElement(name, *bodies, at, meets, stiffness, free_length, pretension, damping)
         _take(self._elements, name, "a spring")
@@ -257,7 +257,7 @@ def _name(what: str, name: Any) -> str:
 
 def _take(taken: dict[str, str], name: str, user: str) -> None:
     if name in taken:
-        raise ModelError(f"{name!r} is {taken[name]} already; give {user} another name")
+        raise ModelError(f"the name {name!r} is taken already, by {taken[name]}; choose another for {user}")
     taken[name] = user
 
 

@@ -77,7 +77,7 @@ class LoopConstraint:
             )
         rows = len(residual_of(kind, Transform.identity()))
         if not rows:
-            raise ModelError(f"loop {loop.name!r}: a joint that is free holds nothing; leave the loop out")
+            raise ModelError(f"loop {loop.name!r}: a free joint holds nothing; leave it out")
         turn = Transform.rotation(A)
         frames = turn @ loop.predecessor_frame @ on_first, turn @ loop.successor_frame @ on_second
         to_first, to_second = tree.ways(first, second)

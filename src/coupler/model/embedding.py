@@ -188,7 +188,8 @@ class Embedding:
 
 def _all_but(left_out: Sequence[np.ndarray], entries: Sequence[np.ndarray]) -> np.ndarray:
     """The entries in their order, without those that are left out; not to be changed."""
-    everything, nothing = np.concatenate(entries), np.zeros(0, int)
+    nothing = np.zeros(0, int)
+    everything = np.concatenate([nothing, *entries])
     kept = everything[~np.isin(everything, np.concatenate([nothing, *left_out]))]
     kept.setflags(write=False)
     return kept

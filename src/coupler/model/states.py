@@ -97,15 +97,15 @@ class States:
         q, phi = self._newton(p, step, weight)
         return q, ~(np.abs(phi).max(axis=-1) < _MET)
 
-    def check_quaternions(self, p: np.ndarray, tolerance: float = 1.0) -> None:
-        """Refuses orientations whose quaternions are not of unit length, or so far from it that nothing is meant."""
+    def check_quaternions(self, p: np.ndarray, tolerance: float = 7.0) -> None:
+        """Refuses orientations whose quaternions are too long or too short, by the logarithm of their length."""
         for link in self.motion.turning:
             entries = self.tree.positions(link)[-4:]
             with np.errstate(all="ignore"):
                 length = np.linalg.norm(p[..., entries], axis=-1)
-            wrong = np.argwhere(~(np.abs(np.log(np.maximum(length, 1e-300))) < tolerance))
-            if wrong.size:
-                state = [int(i) for i in wrong[0]]
+            wrong = ~(np.abs(np.log(np.maximum(length, 1e-300))) < tolerance)
+            if wrong.any():
+                state = [int(i) for i in np.argwhere(wrong)[0]]
                 raise ModelError(
                     f"joint {self.tree.links[link].joint!r}: its quaternion has the length {length[tuple(state)]:.6g}"
                     f"{in_state(state)}; it must be 1, as close(q) makes it"
@@ -143,7 +143,9 @@ class States:
         names = [self.tree.links[self.tree.link_of(int(column))].joint for column in loop.columns]
         chosen = listed(dict.fromkeys(names[j] for j in choice.independent))
         what = f"{described(loop, self.tree)} is singular{in_state(state)}"
-        sigma = np.linalg.svd(np.nan_to_num(K), compute_uv=False)
+        if not np.isfinite(K).all():
+            raise ModelError(f"{what}: {chosen} does not determine the velocities of the others")
+        sigma = np.linalg.svd(K, compute_uv=False)
         if sigma[-1] <= _SINGULAR * sigma[0]:
             raise ModelError(f"{what}: it has more freedoms there than elsewhere, whatever coordinates are chosen")
         others = np.setdiff1d(np.arange(len(names)), pivots(K, len(choice.rows)))
@@ -188,8 +190,8 @@ class States:
         p = np.broadcast_to(self.neutral, (*batch_of(given), len(self.neutral))).copy()
         for joint, value in given.items():
             p[..., self.tree.positions(number[joint])] = value
-        p = self.motion.normalize(p)
         self.check_quaternions(p)
+        p = self.motion.normalize(p)
         spread = self.embedding.positions(p[..., self.embedding.q_index])
         self.check_solved(spread)
         self._check_dependent(given, number, p, spread)
