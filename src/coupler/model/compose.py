@@ -9,20 +9,20 @@ from types import MappingProxyType
 import numpy as np
 
 from coupler.graph import Array, jacobian, symbols, template
-from coupler.model.assembly import assemble
 from coupler.model.bodies import Body
-from coupler.model.closure import CLOSED, Closure
 from coupler.model.clusters import ClusterTree, find_clusters
-from coupler.model.constraints import Constraint, Loop, LoopConstraint, RelationConstraint, Solution
-from coupler.model.coordinates import Choice, Preference
 from coupler.model.elements import PointElement
-from coupler.model.embedding import Embedding
+from coupler.model.embedding.assembly import assemble
+from coupler.model.embedding.choice import Choice, Preference
+from coupler.model.embedding.closure import CLOSED, Closure
+from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint, RelationConstraint, Solution
+from coupler.model.embedding.coordinates import Embedding
+from coupler.model.embedding.idle import IdleFreedom, find_idle
+from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
-from coupler.model.idle import IdleFreedom, find_idle
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.masses import check_masses
 from coupler.model.robot import Robot
-from coupler.model.states import States
 from coupler.model.tree import Tree, TreeJoint
 from coupler.model.words import listed
 

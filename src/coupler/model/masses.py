@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from coupler.model.clusters import ClusterTree
+from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
-from coupler.model.states import States
 from coupler.model.subspaces import ClusterJoint
 from coupler.model.words import listed
 from coupler.spatial import block

@@ -13,12 +13,12 @@ import numpy as np
 from coupler.model.bodies import Body
 from coupler.model.clusters import ClusterTree
 from coupler.model.elements import PointElement
-from coupler.model.embedding import Embedding
+from coupler.model.embedding.coordinates import Embedding
+from coupler.model.embedding.idle import IdleFreedom
+from coupler.model.embedding.states import States, batch_of, held, shaped
 from coupler.model.errors import ModelError
-from coupler.model.idle import IdleFreedom
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.numbers import numbers
-from coupler.model.states import States, batch_of, held, shaped
 from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.text import robot_picture, robot_text
 from coupler.model.tree import Tree, TreeJoint

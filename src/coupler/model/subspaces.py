@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coupler.model.clusters import ClusterTree
-from coupler.model.embedding import Embedding
+from coupler.model.embedding.coordinates import Embedding
 from coupler.spatial import ClusterTransform, Remap, Transform, block
 
 __all__ = ["ClusterJoint", "ClusterSubspaces"]

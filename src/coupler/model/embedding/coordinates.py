@@ -18,10 +18,10 @@ from functools import cached_property
 import numpy as np
 
 from coupler.graph import Executable, compile
-from coupler.model.closure import Closure
-from coupler.model.constraints import Solution
-from coupler.model.coordinates import Choice, qualities
-from coupler.model.programs import spread_program
+from coupler.model.embedding.choice import Choice, qualities
+from coupler.model.embedding.closure import Closure
+from coupler.model.embedding.constraints import Solution
+from coupler.model.embedding.programs import spread_program
 from coupler.model.tree import Tree
 
 __all__ = ["Embedding"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coupler.graph import Builder, Interpreter, View, fields
-from coupler.model.constraints import form_of
+from coupler.model.embedding.constraints import form_of
 from coupler.model.joint import Joint
 from coupler.model.tree import Tree
 

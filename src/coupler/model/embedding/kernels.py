@@ -14,7 +14,7 @@ import numpy as np
 
 from coupler.graph import Template, View, jacobian
 from coupler.linear import Cholesky
-from coupler.model.constraints import RelationConstraint, loop_bias, loop_rate, relation_bias, relation_rate
+from coupler.model.embedding.constraints import RelationConstraint, loop_bias, loop_rate, relation_bias, relation_rate
 from coupler.model.joint import Joint
 from coupler.model.loops import Rod, residual_of
 from coupler.spatial import Transform, cross_motion

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from coupler.graph import Buffer, Builder, Window, constants, fields, symmetric
-from coupler.model import kernels
-from coupler.model.constraints import Constraint, Loop, LoopConstraint, RelationConstraint, form_of
+from coupler.model.embedding import kernels
+from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint, RelationConstraint, form_of
 from coupler.model.joint import Joint
 from coupler.model.tree import Tree
 

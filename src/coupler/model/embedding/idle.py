@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coupler.model.closure import Closure
-from coupler.model.constraints import Loop, LoopConstraint
+from coupler.model.embedding.closure import Closure
+from coupler.model.embedding.constraints import Loop, LoopConstraint
 
 __all__ = ["IdleFreedom", "find_idle"]
 

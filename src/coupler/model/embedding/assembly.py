@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coupler.model.closure import CLOSED, Closure
-from coupler.model.constraints import Loop, LoopConstraint, RelationConstraint
-from coupler.model.coordinates import Choice, Preference, choose, fitting, qualities
+from coupler.model.embedding.choice import Choice, Preference, choose, fitting, qualities
+from coupler.model.embedding.closure import CLOSED, Closure
+from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
 from coupler.model.errors import ModelError
 from coupler.model.tree import Tree
 from coupler.model.words import counted, listed

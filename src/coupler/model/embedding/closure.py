@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from coupler.graph import Executable, compile
-from coupler.model.constraints import Loop
-from coupler.model.motion import Motion
-from coupler.model.programs import newton_program, rates_program
+from coupler.model.embedding.constraints import Loop
+from coupler.model.embedding.motion import Motion
+from coupler.model.embedding.programs import newton_program, rates_program
 from coupler.model.tree import Tree
 
 __all__ = ["CLOSED", "RANK", "Closure", "Group"]

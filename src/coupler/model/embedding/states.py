@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from coupler.graph import Executable
-from coupler.model.assembly import described, outside_limits
-from coupler.model.closure import CLOSED
-from coupler.model.coordinates import pivots
-from coupler.model.embedding import Embedding
+from coupler.model.embedding.assembly import described, outside_limits
+from coupler.model.embedding.choice import pivots
+from coupler.model.embedding.closure import CLOSED
+from coupler.model.embedding.coordinates import Embedding
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.model.words import in_state, listed
@@ -164,7 +164,7 @@ class States:
             for i in np.flatnonzero(waiting & good.any(axis=0)):
                 p[owner == i] = drawn[np.argmax(good[:, i])][owner == i]
                 waiting[i] = False
-        return p
+        return self.closed(p, np.zeros(len(self._dependent)), self._dependent)
 
     def _draw(self, rng: np.random.Generator, strict: bool) -> tuple[np.ndarray, np.ndarray]:
         """Positions drawn at random and closed, and for each draw and loop whether it is good."""

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from coupler.graph import Builder, Program, View, constants, fields
-from coupler.model import kernels
-from coupler.model.constraints import Loop, Solution
-from coupler.model.scene import Scene, Solver, by_kind, grouped
+from coupler.model.embedding import kernels
+from coupler.model.embedding.constraints import Loop, Solution
+from coupler.model.embedding.scene import Scene, Solver, by_kind, grouped
 from coupler.model.tree import Tree
 
 __all__ = ["newton_program", "rates_program", "spread_program"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.model.closure import RANK
+from coupler.model.embedding.closure import RANK
 
 __all__ = ["Choice", "Preference", "choose", "fitting", "generic_rank", "pivots", "qualities"]
 
