@@ -466,3 +466,49 @@ def test_couplings_hold_their_ratios(name: str) -> None:
     if relation is not None:
         for q in (c.q, c.robot.integrate(c.q, c.v, 0.3)):
             near(relation(c.robot.joint_positions(q)), 0.0, CLOSED * 10)
+
+
+# Clusters
+
+
+@every_robot
+def test_forces_of_clusters_are_split_into_those_that_work_and_those_that_do_not(name: str) -> None:
+    """SᵀTᵃ = 1 and SᵀTᶜ = 0, and together they are all forces. [001, eq. 9, 31]"""
+    c = case(name)
+    for k in range(1, len(c.robot.cluster_tree.clusters)):
+        found = c.robot.cluster_subspaces(c.q[0], k)
+        freedoms = found.S.shape[1]
+        near(found.S.T @ found.Ta, np.eye(freedoms), SAME * largest(found.S))
+        near(found.S.T @ found.Tc, 0.0, SAME * largest(found.S))
+        everything = np.concatenate([found.Ta, found.Tc], axis=1)
+        assert everything.shape[0] == everything.shape[1] == np.linalg.matrix_rank(everything)
+
+
+@every_robot
+def test_a_cluster_moves_as_its_subspace_says(name: str) -> None:
+    """S v is the velocity of each link against its output body, by differences of poses along the motion."""
+    c = case(name)
+    robot, q, v = c.robot, c.q[0], c.v[0]
+    for k, cluster in enumerate(robot.cluster_tree.clusters[1:], 1):
+        entries = np.concatenate([robot.tree.velocities(link) for link in cluster.bodies])
+        own = robot.embedding.v_place[entries]
+        expected = robot.cluster_subspaces(q, k).S @ v[own[own >= 0]]
+        for i, (link, output) in enumerate(zip(cluster.bodies, cluster.outputs, strict=True)):
+            E, _ = against(robot, robot.embedding.positions(q), link, output)
+
+            def path(t: float, part: int, link: int = link, output: int = output) -> Any:
+                return against(robot, robot.embedding.positions(robot.integrate(q, v, t)), link, output)[part]
+
+            turning = -slope(lambda t, path=path: path(t, 0)) @ E.T  # ω×
+            w = np.array([turning[2, 1], turning[0, 2], turning[1, 0]])
+            near(expected[6 * i : 6 * i + 3], w, SLOPE)
+            near(expected[6 * i + 3 : 6 * i + 6], E @ slope(lambda t, path=path: path(t, 1)), SLOPE)
+
+
+def against(robot: Robot, p: np.ndarray, link: int, output: int) -> tuple[np.ndarray, np.ndarray]:
+    """The pose of a link, seen from another that carries it."""
+    X = Transform.identity()
+    while link != output:
+        X = X @ robot.tree.links[link].kind.transform(p[robot.tree.positions(link)]) @ robot.tree.links[link].placement
+        link = robot.tree.links[link].parent
+    return np.asarray(X.E, float), np.asarray(X.r, float)

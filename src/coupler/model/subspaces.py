@@ -17,6 +17,8 @@ __all__ = ["ClusterJoint", "ClusterSubspaces"]
 class ClusterSubspaces:
     """What a cluster of b links with n freedoms can move along and transmit, stacked in the frames of its links.
 
+    Freedoms come in the order of its links.
+
     Together Tᵃ and Tᶜ span all forces, SᵀTᵃ = 1 and SᵀTᶜ = 0. [001, eq. 9, 31]
 
     Attributes:

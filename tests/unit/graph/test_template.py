@@ -1,0 +1,58 @@
+"""Functions with their numbers taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coupler.graph import GraphError, symbol, symbols, template
+from coupler.mechanisms import FourBar, gear
+
+
+def polynomial(c: float) -> Callable[[Any], Any]:
+    return lambda x: np.array([c * x[0] * x[0] + x[1], np.sin(x[0]) - 2.0 * c])
+
+
+def test_functions_that_differ_in_numbers_look_alike() -> None:
+    one, other = template(polynomial(3.0), 2), template(polynomial(-0.7), 2)
+    assert one.text == other.text
+    np.testing.assert_array_equal(one.numbers, [3.0, 6.0])
+    x = np.array([0.4, 1.5])
+    np.testing.assert_allclose([float(y) for y in one(x, other.numbers)], polynomial(-0.7)(x), rtol=1e-15)
+
+
+def test_functions_that_compute_something_else_do_not() -> None:
+    assert template(gear(6.0), 1).text != template(gear(6.0, offset=0.5), 1).text
+    assert template(FourBar(0.2, 0.5, 0.4, 0.6), 1).text != template(FourBar(0.2, 0.5, 0.4, 0.6, crossed=True), 1).text
+
+
+def test_ones_and_zeros_are_structure() -> None:
+    found = template(gear(1.0), 1)
+    assert not found.numbers.size
+    assert found.text != template(gear(6.0), 1).text
+
+
+def test_a_four_bar_is_what_it_was() -> None:
+    bars = FourBar(0.21, 0.52, 0.43, 0.64)
+    found = template(bars, 1)
+    assert found.text == template(FourBar(0.2, 0.5, 0.4, 0.6), 1).text
+    for angle in np.linspace(-3, 3, 7):
+        y = np.array([angle])
+        np.testing.assert_allclose([float(q) for q in found(y, found.numbers)], bars(y), rtol=0, atol=1e-15)
+
+
+def test_nodes_can_be_put_in() -> None:
+    found = template(gear(6.0), 1)
+    y = symbols("y", 1)
+    assert found(y, [symbol("ratio")])[0] is y[0]
+
+
+def test_what_a_template_cannot_be() -> None:
+    stray = symbol("stray")
+    with pytest.raises(GraphError, match="which is none of its 1 arguments"):
+        template(lambda x: x * stray, 1)
+    with pytest.raises(GraphError, match="computes with inf"):
+        template(lambda x: np.where(x > 0, x, np.inf), 1)

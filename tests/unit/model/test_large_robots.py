@@ -1,0 +1,32 @@
+"""Robots of a thousand parts: kernels are traced once for each kind of part, so that they build in seconds.
+
+How many is told by benchmarks/robot.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from coupler import Robot
+from robot import four_bars, geared_chain, ring
+
+
+def worst(robot: Robot, q: np.ndarray) -> float:
+    return max(float(error) for error in robot.loop_errors(q).values())
+
+
+@pytest.mark.parametrize(
+    ("describe", "bodies", "freedoms", "clusters"),
+    [(ring, 999, 994, 1), (four_bars, 3000, 1000, 1000), (geared_chain, 2000, 1000, 1000)],
+)
+def test_a_thousand(describe, bodies: int, freedoms: int, clusters: int) -> None:
+    robot = describe(1000).build()
+    assert (len(robot.bodies), robot.nv, len(robot.cluster_tree.clusters) - 1) == (bodies, freedoms, clusters)
+    q, _ = robot.random_state(0)
+    assert worst(robot, robot.neutral()) < 1e-12
+    assert worst(robot, q) < 1e-12
+    if robot.loops:
+        noisy = q + 0.001 * np.random.default_rng(0).normal(size=q.shape)
+        assert worst(robot, robot.close(noisy)) < 1e-12
+    assert "more" in str(robot)
