@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 
-from coupler.graph import Array, jacobian, symbols, template
 from coupler.model.bodies import Body
 from coupler.model.clusters import ClusterTree, find_clusters
 from coupler.model.elements import PointElement
 from coupler.model.embedding.assembly import assemble
 from coupler.model.embedding.choice import Choice, Preference
-from coupler.model.embedding.closure import CLOSED, Closure
+from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint, RelationConstraint, Solution
 from coupler.model.embedding.coordinates import Embedding
 from coupler.model.embedding.idle import IdleFreedom, find_idle
+from coupler.model.embedding.solutions import Solutions
 from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling, LoopJoint
@@ -122,39 +121,27 @@ class _Parts:
         clusters = find_clusters(self.tree.parent, [constraint.links for constraint in constraints])
         loops = self._loops(clusters, constraints)
         closure = Closure(self.tree, loops)
-        solved = self._solved(constraints)
-        solutions = [self._solutions(loop, solved) for loop in loops]
+        solutions = Solutions(closure, self.couplings)
+        usable = [c.name not in solutions.solved for loop in loops for c in loop.constraints for _ in range(c.rows)]
         given = [
-            None if found is None else self._choice(loop, found, solved)
-            for loop, found in zip(loops, solutions, strict=True)
+            None if found is None else self._choice(loop, found, solutions.solved)
+            for loop, found in zip(loops, solutions.of_loop, strict=True)
         ]
-        settled = [found is not None and all(self._linear(x) for x in found) for found in solutions]
-        in_order = sorted((x for found in solutions for x in found or ()), key=lambda solution: solution.level)
-        usable = [c.name not in solved for loop in loops for c in loop.constraints for _ in range(c.rows)]
-        start = self._start(closure, in_order)
-        self._check_solutions(closure, solved, start)
+        start = solutions.start()
+        solutions.check(start)
         assembly = assemble(
             closure,
-            self._preferences(solved),
+            self._preferences(solutions.solved),
             np.array(usable, bool),
             given,
-            settled,
+            solutions.linear,
             start,
-            lambda samples: np.stack([self._spread(p, in_order)[0] for p in samples]),
+            solutions.spread,
         )
         order = [self.tree.number[joint] for joint in self.joints if joint in self.tree.number]
         explicit = [choice is not None for choice in given]
-        embedding = Embedding(closure, assembly.choices, explicit, in_order, order)
+        embedding = Embedding(closure, assembly.choices, explicit, solutions.in_order, order)
         return clusters, States(embedding, assembly.neutral), assembly.remarks
-
-    def _linear(self, solution: Solution) -> bool:
-        """Whether a solution is linear, so that it exists and is regular everywhere."""
-        text = solution.function.text
-        if text not in self._is_linear:
-            x = symbols("x", len(solution.inputs))
-            rates = jacobian(lambda y: solution.function(y, solution.function.numbers), x)
-            self._is_linear[text] = not isinstance(rates, Array)
-        return self._is_linear[text]
 
     def _loops(self, clusters: ClusterTree, constraints: Sequence[Constraint]) -> list[Loop]:
         bound: dict[int, list[Constraint]] = {}
@@ -166,49 +153,6 @@ class _Parts:
             columns = np.concatenate([self.tree.velocities(link) for link in links])
             loops.append(Loop(number, links, columns, tuple(own)))
         return loops
-
-    def _solved(self, constraints: Sequence[Constraint]) -> dict[str, str]:
-        """The constraints that a coupling solves, each with that coupling's name."""
-        links = {constraint.name: set(constraint.links) for constraint in constraints}
-        solved: dict[str, str] = {}
-        for coupling in self.couplings.values():
-            for name in coupling.solves:
-                if name not in links or name == coupling.name:
-                    raise ModelError(f"coupling {coupling.name!r} solves {name!r}, which is no loop or other coupling")
-                if name in solved:
-                    raise ModelError(f"couplings {solved[name]!r} and {coupling.name!r} both solve {name!r}")
-                missing = links[name] - links[coupling.name]
-                if missing:
-                    joints = listed(self.tree.links[link].joint for link in sorted(missing))
-                    raise ModelError(f"coupling {coupling.name!r} solves {name!r} but gives no position for {joints}")
-                solved[name] = coupling.name
-        for name, by in solved.items():
-            if by in solved:
-                raise ModelError(f"coupling {by!r} solves {name!r} and is itself solved, by {solved[by]!r}; drop one")
-        return solved
-
-    def _solutions(self, loop: Loop, solved: Mapping[str, str]) -> list[Solution] | None:
-        """The couplings that solve a loop, if they do: each dependent joint has one, and none depends on itself."""
-        found: list[Solution] = []
-        for constraint in loop.constraints:
-            if constraint.name in solved:
-                continue
-            coupling = self.couplings.get(constraint.name)
-            if coupling is None or not coupling.solved:
-                return None
-            inputs = tuple(self.tree.number[joint] for joint in coupling.independent)
-            outputs = tuple(self.tree.number[joint] for joint in coupling.joints)
-            found.append(Solution(coupling.name, template(coupling.function, len(inputs)), inputs, outputs))
-        source = {link: i for i, solution in enumerate(found) for link in solution.dependent}
-        if len(source) < sum(len(solution.dependent) for solution in found):
-            return None
-        levels = [0] * len(found)
-        for _ in range(len(found) + 1):
-            new = [max((levels[source[x]] + 1 for x in s.inputs if x in source), default=0) for s in found]
-            if new == levels:
-                return [replace(solution, level=level) for solution, level in zip(found, levels, strict=True)]
-            levels = new
-        return None
 
     def _choice(self, loop: Loop, solutions: Iterable[Solution], solved: Mapping[str, str]) -> Choice:
         """The coordinates of a solved loop."""
@@ -238,59 +182,3 @@ class _Parts:
             if self.joints[link.joint].independent:
                 preferences[self.tree.velocities(i)] = Preference.MARKED
         return preferences
-
-    def _start(self, closure: Closure, solutions: Sequence[Solution]) -> np.ndarray:
-        """Where joints start; in clusters in which a solution does not exist there, random positions where it does."""
-        p, rng = closure.motion.start(), np.random.default_rng(0)
-        for _ in range(300):
-            spread, broken = self._spread(p, solutions)
-            if broken is None:
-                return spread
-            links = next(loop.links for loop in closure.loops if broken.outputs[0] in loop.links)
-            entries = np.concatenate([self.tree.positions(link) for link in links])
-            p[entries] = closure.motion.random(rng, links)
-        raise ModelError(f"coupling {broken.name!r}: its function gives no finite positions, wherever it is asked")  # type: ignore[possibly-undefined]
-
-    def _spread(self, p: np.ndarray, solutions: Sequence[Solution]) -> tuple[np.ndarray, Solution | None]:
-        """Positions with dependent ones as solutions give them, and the first solution that does not exist."""
-        p, broken = p.copy(), None
-        for solution in solutions:
-            with np.errstate(all="ignore"):
-                y = p[self.tree.q_start[list(solution.inputs)]]
-                positions = np.asarray(self.couplings[solution.name].function(y), dtype=float)
-            if broken is None and not np.isfinite(positions).all():
-                broken = solution
-            p[self.tree.q_start[list(solution.dependent)]] = positions[list(solution.slots)]
-        return p, broken
-
-    def _check_solutions(self, closure: Closure, solved: Mapping[str, str], start: np.ndarray) -> None:
-        """Every γ must make its φ zero, wherever it exists."""
-        if not solved:
-            return
-        rng = np.random.default_rng(0)
-        samples = np.stack([start, *(closure.motion.random(rng) for _ in range(20))])
-        for name in dict.fromkeys(solved.values()):
-            coupling = self.couplings[name]
-            inputs, outputs = ([int(self.tree.q_start[self.tree.number[x]]) for x in joints]
-                               for joints in (coupling.independent, coupling.joints))  # fmt: skip
-            for p in samples:
-                with np.errstate(all="ignore"):
-                    p[outputs] = np.asarray(coupling.function(p[inputs]), dtype=float)
-        phi, row = closure.at(samples)[0], 0
-        for loop in closure.loops:
-            for constraint in loop.constraints:
-                if constraint.name in solved:
-                    self._compare(constraint, solved[constraint.name], samples, phi[:, row : row + constraint.rows])
-                row += constraint.rows
-
-    def _compare(self, constraint: Constraint, name: str, samples: np.ndarray, phi: np.ndarray) -> None:
-        coupling = self.couplings[name]
-        gap = np.where(np.isfinite(phi).all(axis=1), np.abs(phi).max(axis=1), 0.0)
-        worst = int(np.argmax(gap))
-        if gap[worst] > CLOSED:
-            at = [samples[worst, self.tree.q_start[self.tree.number[joint]]] for joint in coupling.joints]
-            told = ", ".join(f"{joint} = {x:.4g}" for joint, x in zip(coupling.joints, at, strict=True))
-            raise ModelError(
-                f"coupling {name!r} contradicts {constraint.name!r}, which it is said to solve: at {told} it leaves a "
-                f"gap of {gap[worst]:.3g} (m or rad)"
-            )

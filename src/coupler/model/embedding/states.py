@@ -1,6 +1,6 @@
 """Configurations of a robot: closing them, packing them from names, drawing them at random, and judging them.
 
-Everything here works on the positions p and velocities w of all joints; see embedding.py.
+Everything here works on the positions p and velocities w of all joints; see coordinates.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class States:
     """The configurations of a robot."""
 
     def __init__(self, embedding: Embedding, neutral: np.ndarray) -> None:
-        self.embedding, self.neutral = embedding, neutral
+        self.embedding, self.neutral = embedding, neutral.copy()
+        self.neutral.setflags(write=False)
         self.closure, self.motion, self.tree = embedding.closure, embedding.closure.motion, embedding.tree
         loops = zip(self.closure.loops, embedding.choices, embedding.explicit, strict=True)
         self._implicit = [(loop, choice) for loop, choice, explicit in loops if not explicit]
@@ -137,10 +138,8 @@ class States:
             return
         *state, i = (int(x) for x in wrong[0])
         loop, choice = self.closure.loops[i], self.embedding.choices[i]
-        group = next(group for group in self.closure.groups if i in group.loops)
-        entries = group.entries[list(group.loops).index(i)][choice.rows]
-        K = self.closure.at(p[tuple(state)])[1][entries]
-        names = [self.tree.links[self.tree.link_of(int(column))].joint for column in loop.columns]
+        K = self.closure.at(p[tuple(state)])[1][self.closure.places[i][1][choice.rows]]
+        names = [self.tree.joint_of(int(column)) for column in loop.columns]
         chosen = listed(dict.fromkeys(names[j] for j in choice.independent))
         what = f"{described(loop, self.tree)} is singular{in_state(state)}"
         if not np.isfinite(K).all():
@@ -218,25 +217,22 @@ class States:
         A loop may close in several ways. Small steps from neutral stay on its branch; where they get stuck, p is closed
         as it stands.
         """
+        given, nothing = self._positions_of(weight == 0.0), np.zeros(len(weight))
         way = np.where(weight == 0.0, self.motion.difference(self.neutral, p), 0.0)
-        start = self.motion.integrate(p, -np.where(weight == 0.0, self.motion.difference(self.neutral, p), 0.0))
         steps = min(int(np.ceil(np.abs(way).max(initial=0.0) / _SHORT)), _STEPS)
-        nothing = np.zeros(len(weight))
         try:
+            follower = np.where(given, self.neutral, p)
             for _ in range(steps):
-                start = self.closed(start, way / steps, weight)
-            if steps:
-                goal = np.where(self._of(weight == 0.0), p, start)
-                return self.closed(goal, nothing, weight, condition)
+                follower = self.closed(follower, way / steps, weight)
+            return self.closed(np.where(given, p, follower), nothing, weight)
         except ModelError:
-            pass
-        return self.closed(p, nothing, weight, condition)
+            return self.closed(p, nothing, weight, condition)
 
-    def _of(self, entries: np.ndarray) -> np.ndarray:
-        """The entries of p that belong to joints with some entries of w."""
-        links = np.repeat(np.arange(len(self.tree.links)), np.diff(self.tree.v_start))
-        chosen = np.isin(np.arange(len(self.tree.links)), links[entries])
-        return np.repeat(chosen, np.diff(self.tree.q_start))
+    def _positions_of(self, entries: np.ndarray) -> np.ndarray:
+        """Which entries of p belong to joints that have some of these entries of w."""
+        sizes = np.diff(self.tree.q_start)
+        joints = np.array([entries[self.tree.velocities(link)].any() for link in range(len(sizes))])
+        return np.repeat(joints, sizes)
 
     def _check_dependent(self, given: Mapping[str, Any], number: Mapping[str, int], p: Any, spread: Any) -> None:
         """What is given for a dependent joint must be what its solution says."""

@@ -1,0 +1,154 @@
+"""Solved couplings: which loops they solve, in what order they are evaluated, and whether they are true."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from coupler.graph import Array, jacobian, symbols, template
+from coupler.model.embedding.closure import CLOSED, Closure
+from coupler.model.embedding.constraints import Constraint, Loop, Solution
+from coupler.model.errors import ModelError
+from coupler.model.loops import Coupling
+from coupler.model.words import listed
+
+__all__ = ["Solutions"]
+
+_TRIES = 300  # random positions at which a solution is looked for
+_SAMPLES = 20  # at which it is compared with what it solves
+
+
+class Solutions:
+    """The solutions γ of a robot's loops.
+
+    Attributes:
+        closure: the loops.
+        couplings: by name.
+        solved: the constraints that a coupling solves, each with that coupling's name.
+        of_loop: for each loop the couplings that give all its dependent positions, or None where there are not such.
+    """
+
+    def __init__(self, closure: Closure, couplings: Mapping[str, Coupling]) -> None:
+        self.closure, self.tree, self.couplings = closure, closure.tree, couplings
+        self.solved = self._solved([c for loop in closure.loops for c in loop.constraints])
+        self.of_loop = [self._solutions(loop) for loop in closure.loops]
+
+    @cached_property
+    def in_order(self) -> list[Solution]:
+        """All solutions of loops, in an order in which they can be evaluated."""
+        return sorted((x for found in self.of_loop for x in found or ()), key=lambda solution: solution.level)
+
+    def _solved(self, constraints: Sequence[Constraint]) -> dict[str, str]:
+        """The constraints that a coupling solves, each with that coupling's name."""
+        links = {constraint.name: set(constraint.links) for constraint in constraints}
+        solved: dict[str, str] = {}
+        for coupling in self.couplings.values():
+            for name in coupling.solves:
+                if name not in links or name == coupling.name:
+                    raise ModelError(f"coupling {coupling.name!r} solves {name!r}, which is no loop or other coupling")
+                if name in solved:
+                    raise ModelError(f"couplings {solved[name]!r} and {coupling.name!r} both solve {name!r}")
+                missing = links[name] - links[coupling.name]
+                if missing:
+                    joints = listed(self.tree.links[link].joint for link in sorted(missing))
+                    raise ModelError(f"coupling {coupling.name!r} solves {name!r} but gives no position for {joints}")
+                solved[name] = coupling.name
+        for name, by in solved.items():
+            if by in solved:
+                raise ModelError(f"coupling {by!r} solves {name!r} and is itself solved, by {solved[by]!r}; drop one")
+        return solved
+
+    def _solutions(self, loop: Loop) -> list[Solution] | None:
+        """The couplings that solve a loop, if they do: each dependent joint has one, and none depends on itself."""
+        found: list[Solution] = []
+        for constraint in loop.constraints:
+            if constraint.name in self.solved:
+                continue
+            coupling = self.couplings.get(constraint.name)
+            if coupling is None or not coupling.solved:
+                return None
+            inputs = tuple(self.tree.number[joint] for joint in coupling.independent)
+            outputs = tuple(self.tree.number[joint] for joint in coupling.joints)
+            found.append(Solution(coupling.name, template(coupling.function, len(inputs)), inputs, outputs))
+        source = {link: i for i, solution in enumerate(found) for link in solution.dependent}
+        if len(source) < sum(len(solution.dependent) for solution in found):
+            return None
+        levels = [0] * len(found)
+        for _ in range(len(found) + 1):
+            new = [max((levels[source[x]] + 1 for x in s.inputs if x in source), default=0) for s in found]
+            if new == levels:
+                return [replace(solution, level=level) for solution, level in zip(found, levels, strict=True)]
+            levels = new
+        return None
+
+    @cached_property
+    def linear(self) -> list[bool]:
+        """For each loop whether its solutions are linear, so that they exist and are regular everywhere."""
+        known: dict[str, bool] = {}
+        for solution in self.in_order:
+            function = solution.function
+            if function.text not in known:
+                rates = jacobian(lambda y, f=function: f(y, f.numbers), symbols("x", len(solution.inputs)))
+                known[function.text] = not isinstance(rates, Array)
+        return [found is not None and all(known[x.function.text] for x in found) for found in self.of_loop]
+
+    def start(self) -> np.ndarray:
+        """Where joints start; in clusters in which a solution does not exist there, random positions where it does."""
+        p, rng, motion = self.closure.motion.start(), np.random.default_rng(0), self.closure.motion
+        broken = np.zeros(0, int)
+        for _ in range(_TRIES):
+            spread = self.spread(p)
+            broken = self.closure.loop_of_position[~np.isfinite(spread)]
+            if not broken.size:
+                return spread
+            links = self.closure.loops[broken[0]].links
+            p[np.concatenate([self.tree.positions(link) for link in links])] = motion.random(rng, links)
+        names = listed(c.name for i in set(broken.tolist()) for c in self.closure.loops[i].constraints)
+        raise ModelError(f"coupling {names}: its function gives no finite positions, wherever it is asked")
+
+    def spread(self, p: np.ndarray) -> np.ndarray:
+        """Positions, one state or several, with dependent ones as solutions give them."""
+        p = p.copy()
+        for state in np.atleast_2d(p):
+            for solution in self.in_order:
+                positions = self._evaluate(solution.name, state[self.tree.q_start[list(solution.inputs)]])
+                state[self.tree.q_start[list(solution.dependent)]] = positions[list(solution.slots)]
+        return p
+
+    def _evaluate(self, coupling: str, y: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return np.asarray(self.couplings[coupling].function(y), dtype=float)
+
+    def check(self, start: np.ndarray) -> None:
+        """Refuses a γ that does not make its φ zero, wherever it exists."""
+        if not self.solved:
+            return
+        rng = np.random.default_rng(0)
+        samples = np.stack([start, *(self.closure.motion.random(rng) for _ in range(_SAMPLES))])
+        for name in dict.fromkeys(self.solved.values()):
+            coupling = self.couplings[name]
+            for p in samples:
+                p[self._entries(coupling.joints)] = self._evaluate(name, p[self._entries(coupling.independent)])
+        phi, row = self.closure.at(samples)[0], 0
+        for constraint in (constraint for loop in self.closure.loops for constraint in loop.constraints):
+            if constraint.name in self.solved:
+                self._compare(constraint, self.solved[constraint.name], samples, phi[:, row : row + constraint.rows])
+            row += constraint.rows
+
+    def _entries(self, joints: Sequence[str]) -> list[int]:
+        return [int(self.tree.q_start[self.tree.number[joint]]) for joint in joints]
+
+    def _compare(self, constraint: Constraint, name: str, samples: np.ndarray, phi: np.ndarray) -> None:
+        joints = self.couplings[name].joints
+        gap = np.where(np.isfinite(phi).all(axis=1), np.abs(phi).max(axis=1), 0.0)
+        worst = int(np.argmax(gap))
+        if gap[worst] > CLOSED:
+            at = zip(joints, samples[worst, self._entries(joints)], strict=True)
+            told = ", ".join(f"{joint} = {position:.4g}" for joint, position in at)
+            raise ModelError(
+                f"coupling {name!r} contradicts {constraint.name!r}, which it is said to solve: at {told} it leaves a "
+                f"gap of {gap[worst]:.3g} (m or rad)"
+            )
