@@ -24,6 +24,7 @@ unit: $(READY)
 
 benchmark: $(READY)
 	$(BIN)/python benchmarks/compiler.py
+	$(BIN)/python benchmarks/robot.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("coupler needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'

@@ -51,12 +51,10 @@ def compose(
     constraints: list[Constraint] = [LoopConstraint.of(loop, tree) for loop in loops]
     constraints += [RelationConstraint.of(coupling, tree) for coupling in couplings]
     parts = _Parts(tree, {joint.name: joint for joint in joints}, {c.name: c for c in couplings})
-    clusters, states, found = parts.embed(constraints)
-    idle = _idle(states)
+    clusters, states, idle, found = parts.embed(constraints)
     if idle and lock_idle:
         constraints += parts.locks(idle, states.neutral, {constraint.name for constraint in constraints})
-        clusters, states, found = parts.embed(constraints)
-        idle = []
+        clusters, states, idle, found = parts.embed(constraints)
     remarks += found + check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
     return Robot(
         name=name,
@@ -90,13 +88,6 @@ def _check_ends(
     return remarks
 
 
-def _idle(states: States) -> list[IdleFreedom]:
-    loops = states.closure.loops
-    if not any(isinstance(c, LoopConstraint) for loop in loops for c in loop.constraints):
-        return []
-    return [] if all(states.embedding.explicit) else find_idle(states.closure, states.neutral)
-
-
 class _Parts:
     """What the embedding of a robot's constraints is made from."""
 
@@ -116,8 +107,8 @@ class _Parts:
             found.append(RelationConstraint.lock(name, self.tree, freedom.joint, position, direction))
         return found
 
-    def embed(self, constraints: Sequence[Constraint]) -> tuple[ClusterTree, States, list[str]]:
-        """Clusters, coordinates with a closed neutral configuration, and remarks."""
+    def embed(self, constraints: Sequence[Constraint]) -> tuple[ClusterTree, States, list[IdleFreedom], list[str]]:
+        """Clusters, coordinates with a closed neutral configuration, idle freedoms, and remarks."""
         clusters = find_clusters(self.tree.parent, [constraint.links for constraint in constraints])
         loops = self._loops(clusters, constraints)
         closure = Closure(self.tree, loops)
@@ -141,7 +132,10 @@ class _Parts:
         order = [self.tree.number[joint] for joint in self.joints if joint in self.tree.number]
         explicit = [choice is not None for choice in given]
         embedding = Embedding(closure, assembly.choices, explicit, solutions.in_order, order)
-        return clusters, States(embedding, assembly.neutral), assembly.remarks
+        idle: list[IdleFreedom] = []
+        if not all(explicit):
+            idle = find_idle(closure, np.stack([assembly.neutral, assembly.elsewhere]))
+        return clusters, States(embedding, assembly.neutral), idle, assembly.remarks
 
     def _loops(self, clusters: ClusterTree, constraints: Sequence[Constraint]) -> list[Loop]:
         bound: dict[int, list[Constraint]] = {}

@@ -36,27 +36,31 @@ def numbers(
     Raises:
         ModelError: naming what is wanted and what was given.
     """
-    kind = "finite " if finite else ""
-    wanted = f"{' × '.join(map(str, shape))} {kind}numbers" if np.prod(shape) > 1 else f"a {kind}number"
-    wanted += f", {least:g} or more" if least > -np.inf else ""
-    wanted += " (with leading dimensions for a batch)" if batch else ""
     try:
         given = np.asarray(value)
     except ValueError:
-        raise ModelError(f"{what} must be {wanted}, got {value!r}") from None
+        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {value!r}") from None
     if given.dtype.kind not in "fiu" or (given.shape != shape and not (batch or (spread and given.ndim == 0))):
-        raise ModelError(f"{what} must be {wanted}, got {value!r}")
+        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {value!r}")
     array = np.array(given, dtype=float)
     if spread and array.ndim == 0:
         array = np.full(shape, array)
     if batch and (array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape):
-        raise ModelError(f"{what} must be {wanted}, got the shape {array.shape}")
-    wrong = np.isnan(array) | (np.isinf(array) if finite else False) | (array < least)
-    if wrong.any() and batch:
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
-        entry, state = at[len(at) - len(shape) :], at[: len(at) - len(shape)]
-        raise ModelError(f"{what} must be {wanted}; entry {', '.join(map(str, entry))}{in_state(state)} is {array[at]}")
-    if wrong.any():
-        raise ModelError(f"{what} must be {wanted}, got {value!r}")
+        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got the shape {array.shape}")
+    right = (np.isfinite(array) if finite else ~np.isnan(array)) & (array >= least)
+    if not right.all():
+        got = f"got {value!r}"
+        if batch:
+            at = tuple(int(i) for i in np.argwhere(~right)[0])
+            state, entry = at[: len(at) - len(shape)], at[len(at) - len(shape) :]
+            got = f"entry {', '.join(map(str, entry))}{in_state(state)} is {array[at]}" if entry else got
+        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, {got}")
     array.setflags(write=False)
     return array
+
+
+def _wanted(shape: tuple[int, ...], finite: bool, least: float, batch: bool) -> str:
+    kind = "finite " if finite else ""
+    wanted = f"{' × '.join(map(str, shape))} {kind}numbers" if np.prod(shape) > 1 else f"a {kind}number"
+    wanted += f", {least:g} or more" if least > -np.inf else ""
+    return wanted + (" (with leading dimensions for a batch)" if batch else "")

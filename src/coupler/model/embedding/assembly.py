@@ -30,12 +30,14 @@ class Assembly:
 
     Attributes:
         choices: for each loop its coordinates.
-        neutral: a closed, regular configuration p, near the neutral position of every joint.
+        neutral: a closed, regular configuration p, near where joints start.
+        elsewhere: another, far from it.
         remarks: what the user should know.
     """
 
     choices: list[Choice]
     neutral: np.ndarray
+    elsewhere: np.ndarray
     remarks: list[str]
 
 
@@ -62,16 +64,16 @@ def assemble(
     Raises:
         ModelError: for a loop that cannot close or cannot move, or coordinates that do not fit its freedoms.
     """
-    choices, neutral, remarks = list(given), start.copy(), []
+    choices, neutral, elsewhere, remarks = list(given), start.copy(), start.copy(), []
     if not all(settled):
         samples = _Samples(closure, start, settled, spread)
         for i in np.flatnonzero(~np.array(settled)).tolist():
-            choice, at = samples.choose(i, choices[i], preferences, usable)
+            choices[i], near, far = samples.choose(i, choices[i], preferences, usable)
             own = samples.positions(i)
-            choices[i], neutral[own] = choice, samples.p[at, own]
-            remarks += samples.remarks(i, at)
+            neutral[own], elsewhere[own] = samples.p[near, own], samples.p[far, own]
+            remarks += samples.remarks(i, near)
     done = [choice for choice in choices if choice is not None]
-    return Assembly(done, neutral, _redundant(closure.loops, done, usable) + remarks)
+    return Assembly(done, neutral, elsewhere, _redundant(closure.loops, done, usable) + remarks)
 
 
 class _Samples:
@@ -93,10 +95,12 @@ class _Samples:
         self.outside = outside_limits(closure.tree, self.p) > 1e-9
         self.regular = np.ones(self.gaps.shape, bool)
 
-    def choose(self, i: int, choice: Choice | None, preferences: np.ndarray, usable: np.ndarray) -> tuple[Choice, int]:
-        """The coordinates of a loop, unless they are given, and the sample that is to be neutral.
+    def choose(
+        self, i: int, choice: Choice | None, preferences: np.ndarray, usable: np.ndarray
+    ) -> tuple[Choice, int, int]:
+        """The coordinates of a loop, unless they are given, the sample that is to be neutral, and one far from it.
 
-        This is the nearest to where joints start, of those where coordinates are regular and limits are kept.
+        Neutral is the nearest to where joints start, of those where coordinates are regular and limits are kept.
         """
         loop, (rows, entries) = self.closure.loops[i], self.closure.places[i]
         closed = self._closed(i)
@@ -111,8 +115,9 @@ class _Samples:
         self.regular[closed, i] = quality > _REGULAR * usual
         outside = self.outside[np.ix_(closed, self.positions(i))].any(axis=1)
         away = self.away[np.ix_(closed, loop.columns)].max(axis=1)
-        at = np.lexsort([away, outside, ~self.regular[closed, i]])[0]
-        return replace(choice, quality=usual), int(closed[at])
+        order = np.lexsort([away, outside, ~self.regular[closed, i]])
+        far = np.argmax(np.where(self.regular[closed, i], away, -1.0))
+        return replace(choice, quality=usual), int(closed[order[0]]), int(closed[far])
 
     def _closed(self, i: int) -> np.ndarray:
         """The samples in which a loop is closed."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from coupler.model.embedding.closure import RANK
 
-__all__ = ["Choice", "Preference", "choose", "fitting", "generic_rank", "pivots", "qualities"]
+__all__ = ["Choice", "Preference", "choose", "fitting", "pivots", "qualities"]
 
 _CANDIDATES = 3  # samples that propose a choice; all of them judge it
 _ABOUT_EQUAL = 0.5  # pivots above this part of the largest are as good as it
@@ -38,8 +38,7 @@ class Choice:
     Attributes:
         rows: numbers of the rows that are kept, among those of its loop.
         dependent, independent: numbers of columns, among those of its loop, in ascending order.
-        quality: how far they are from singular where the loop was looked at, in the middle of all samples: the smallest
-            singular value of K_D over the largest of K.
+        quality: how far they usually are from singular: the smallest singular value of K_D over the largest of K.
     """
 
     rows: np.ndarray
@@ -48,12 +47,8 @@ class Choice:
     quality: float
 
 
-def generic_rank(K: np.ndarray) -> int:
-    """The rank of K, samples × m × n, at most of the samples: where it is largest."""
-    return int(_ranks(K).max(initial=0))
-
-
 def _ranks(K: np.ndarray) -> np.ndarray:
+    """The rank of K in each sample."""
     if not K.size:
         return np.zeros(len(K), int)
     sigma = np.linalg.svd(np.nan_to_num(K), compute_uv=False)
@@ -66,16 +61,16 @@ def _smallest(K: np.ndarray) -> float:
 
 
 def choose(K: np.ndarray, preferences: np.ndarray, usable: np.ndarray) -> Choice:
-    """Rows and columns of a cluster.
+    """Rows and columns of a cluster; what their quality is, is left to be said.
 
     Args:
         K: samples × m × n, the Jacobians at generic closed configurations.
         preferences: for each column how much it should be independent; see `Preference`.
         usable: for each row whether it may be kept.
     """
-    K = K[_ranks(K) == generic_rank(K)]
-    allowed = np.flatnonzero(usable)
-    rank = generic_rank(K[:, allowed])
+    ranks, allowed = _ranks(K), np.flatnonzero(usable)
+    K = K[ranks == ranks.max()]
+    rank = int(ranks.max() if usable.all() else _ranks(K[:, allowed]).max())
     some = np.linspace(0, len(K) - 1, _CANDIDATES).astype(int)
     rows = _best([allowed[pivots(A[allowed].T, rank)] for A in K[some]], lambda rows: qualities(K[:, rows], K).min())
     K = K[:, rows]
@@ -87,7 +82,7 @@ def choose(K: np.ndarray, preferences: np.ndarray, usable: np.ndarray) -> Choice
 
     dependent = _best([pivots(A, rank, preferences) for A in K[some]], merit)
     independent = np.setdiff1d(np.arange(K.shape[2]), dependent)
-    return Choice(rows, dependent, independent, float(np.median(qualities(K[:, :, dependent], K))))
+    return Choice(rows, dependent, independent, 0.0)
 
 
 def fitting(K: np.ndarray, marked: np.ndarray) -> np.ndarray:
@@ -95,8 +90,9 @@ def fitting(K: np.ndarray, marked: np.ndarray) -> np.ndarray:
 
     A loop may have a branch on which some joints are at rest; whoever marks one of those means another branch.
     """
-    fits = _ranks(K[:, :, ~marked]) == _ranks(K)
-    return np.flatnonzero(fits if fits.any() else np.ones(len(K), bool))
+    everything = np.arange(len(K))
+    fits = _ranks(K[:, :, ~marked]) == _ranks(K) if marked.any() else everything >= 0
+    return everything[fits] if fits.any() else everything
 
 
 def _best(candidates: Iterable[np.ndarray], merit: Callable[[np.ndarray], Any]) -> np.ndarray:

@@ -17,6 +17,7 @@ from coupler.model.tree import Tree
 __all__ = ["CLOSED", "RANK", "Closure", "Group"]
 
 CLOSED = 1e-10  # the residual up to which a configuration counts as closed, m or rad
+_STUCK = 1e6  # the damping at which a way to close a loop is given up
 RANK = 1e-7  # singular values of K below this part of the largest count as zero
 
 
@@ -104,38 +105,39 @@ class Closure:
             rounds: how many steps are tried.
         """
         weight = np.ones(int(self.tree.v_start[-1])) if weight is None else weight
-        phi, K, _ = self.at(p)
         damping = np.full((*p.shape[:-1], len(self.loops)), 1e-3)
+        phi, K, _ = self.at(p)
         for _ in range(rounds):
             gap = self.gaps(phi)
-            if not (gap > 1e-13).any():
+            if not ((gap > 1e-13) & (damping < _STUCK)).any():
                 break
-            step = self._damped_steps(phi, K, damping, weight)
-            tried = self.motion.integrate(p, step)
+            tried = self.motion.integrate(p, self._damped_steps(phi, K, damping, weight))
             better = self.gaps(self.at(tried)[0]) < gap
-            damping = np.where(better, 0.1 * damping, np.minimum(10.0 * damping + 1e-9, 1e6))
-            if not better.any() and (damping >= 1e6).all():
-                break
+            damping = np.where(better, 0.1 * damping, 10.0 * damping + 1e-9)
             p = self._merged(better, tried, p)
             phi, K, _ = self.at(p)
         return p
 
     def _damped_steps(self, phi: np.ndarray, K: np.ndarray, damping: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """−W½ (K W½)⁺ φ of each cluster, with singular values damped and those that are zero left out."""
+        """−W½ (K W½)⁺ φ of each cluster, with singular values damped and those that are zero left out.
+
+        None where φ or K is not a number.
+        """
         step = np.zeros((*phi.shape[:-1], int(self.tree.v_start[-1])))
         for group in self.groups:
-            root = np.sqrt(weight[..., group.columns])
-            with np.errstate(all="ignore"):
-                A = np.nan_to_num(K[..., group.entries] * root[..., None, :])
+            root, residual = np.sqrt(weight[..., group.columns]), phi[..., group.rows]
+            A = K[..., group.entries] * root[..., None, :]
+            real = np.asarray(np.isfinite(A).all(axis=(-2, -1)) & np.isfinite(residual).all(axis=-1))
+            A, residual = np.where(real[..., None, None], A, 0.0), np.where(real[..., None], residual, 0.0)
             U, sigma, Vt = np.linalg.svd(A, full_matrices=False)
             largest = sigma.max(axis=-1, keepdims=True, initial=1e-300)
             used = sigma > RANK * largest
             mu = damping[..., group.loops, None] * largest**2
             scaled = np.where(used, sigma, 0.0) / np.where(used, sigma**2 + mu, 1.0)
-            along = np.einsum("...ji,...j->...i", U, phi[..., group.rows])
+            along = np.einsum("...ji,...j->...i", U, residual)
             found = -root * np.einsum("...ij,...i->...j", Vt, scaled * along)
             length = np.abs(found).max(axis=-1, keepdims=True, initial=0.5)
-            step[..., group.columns] = np.nan_to_num(found * (0.5 / length))
+            step[..., group.columns] = found * (0.5 / length)
         return step
 
     def _merged(self, better: np.ndarray, tried: np.ndarray, p: np.ndarray) -> np.ndarray:

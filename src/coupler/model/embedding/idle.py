@@ -33,28 +33,28 @@ class IdleFreedom:
 
 
 def find_idle(closure: Closure, p: np.ndarray) -> list[IdleFreedom]:
-    """All idle freedoms at a closed generic configuration.
+    """All idle freedoms, at closed generic configurations p, of which there are several.
 
     Links that are connected move as one, with a twist that every joint between them and the rest allows: a tree joint
     those in its motions s, a loop joint those for which T gives zero. What carries something else is not idle, nor is
-    the only motion of a whole cluster.
+    the only motion of a whole cluster, nor what is possible at one of the configurations only.
     """
     _, _, _, s, T = closure.rates(p, np.zeros(int(closure.tree.v_start[-1])))
-    s, T = s.reshape(-1, 6), T.reshape(-1, 6)
+    s, T = s.reshape(len(p), -1, 6), T.reshape(len(p), -1, 6)
     found: list[IdleFreedom] = []
     row = 0
     for number, loop in enumerate(closure.loops):
-        scene = _Loop(closure, loop, s, T[row : row + loop.rows])
+        here, *elsewhere = (_Loop(closure, loop, a, b[row : row + loop.rows]) for a, b in zip(s, T, strict=True))
         row += loop.rows
         idle: list[frozenset[int]] = []
-        for links in scene.candidates():
-            if any(known <= links for known in idle) or scene.carries_more(links):
+        for links in here.candidates():
+            if any(known <= links for known in idle) or here.carries_more(links):
                 continue
-            twist = scene.twist(links)
-            if twist is not None:
+            twist = here.twist(links)
+            if twist is not None and all(other.twist(links) is not None for other in elsewhere):
                 idle.append(links)
                 top = next(link for link in sorted(links) if closure.tree.parent[link] not in links)
-                own = s[closure.tree.velocities(top)]
+                own = s[0][closure.tree.velocities(top)]
                 direction = np.linalg.lstsq(own.T, twist, rcond=None)[0]
                 direction = direction / np.linalg.norm(direction)
                 found.append(IdleFreedom(number, tuple(sorted(links)), top, tuple(direction.tolist())))
