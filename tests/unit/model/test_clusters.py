@@ -203,3 +203,25 @@ def test_large_robots_are_quick() -> None:
     tree = find_clusters(parent, [joints_of_loop(parent, *pair) for pair in loops])
     assert len(tree.clusters) == 1001
     assert time.perf_counter() - start < 5.0
+
+
+# Graphs of the paper, by what its text says of the figures: parents of bodies 1, 2, ..., and what couples their joints.
+FIGURES: dict[str, tuple[list[int], list[tuple[int, int] | set[int]]]] = {
+    "Fig. 2": ([0, 0, 1, 2, 1], [(3, 4)]),
+    "Fig. 4": ([0, 0, 1, 2, 2, 3, 1], [(4, 5)]),  # clusters 1, 2 and 4 are single bodies
+    "Fig. 5": ([0, 0, 1, 2, 1, 4, 1, 2], [(3, 0), (5, 1), {6, 7}]),
+    "nested": ([0, 0, 1, 0, 2, 4, 2], [(5, 6), (2, 3)]),
+    "nested, and one that spans both": ([0, 0, 1, 0, 2, 4, 2], [(5, 6), (2, 3), (6, 3)]),
+    "overlapping": ([0, 0, 1, 2, 0, 4], [(3, 0), (2, 5)]),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_and_nested_loops_equal_a_brute_force_search(name: str) -> None:
+    parent, bonds = FIGURES[name]
+    constraints = [frozenset(x) if isinstance(x, set) else joints_of_loop(parent, *x) for x in bonds]
+    tree = find_clusters(parent, constraints)
+    assert search(parent, constraints) == [found(tree)]
+    check_numbering(parent, tree)
+    if name == "Fig. 4":
+        assert [len(cluster.bodies) for cluster in tree.clusters[1:]] == [1, 1, 3, 1]
