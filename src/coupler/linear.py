@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Cholesky"]
+__all__ = ["Cholesky", "solve"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -37,3 +37,38 @@ class Cholesky:
             for k, factor in enumerate(self.L[i]):
                 x[k] = x[k] - factor * x[i]
         return np.array(x)
+
+
+def solve(A: Array, B: Array) -> Array:
+    """A⁻¹ B for a small square A of any kind, and a vector or matrix B.
+
+    One and two rows are solved by hand, more by Householder's reflections, which need no pivots and hence no branches.
+    """
+    columns = B[:, None] if B.ndim == 1 else B
+    if len(A) == 1:
+        X = columns / A[0, 0]
+    elif len(A) == 2:
+        (a, b), (c, d) = A
+        X = np.array([d * columns[0] - b * columns[1], a * columns[1] - c * columns[0]]) / (a * d - b * c)
+    else:
+        X = _solve_by_reflections(A, columns)
+    return X[:, 0] if B.ndim == 1 else X
+
+
+def _solve_by_reflections(A: Array, B: Array) -> Array:
+    """R X = Qᵀ B, where Q R = A: each reflection takes the rest of a column onto its first entry."""
+    n = len(A)
+    M = np.concatenate([A, B], axis=1)
+    rows = [M[i] for i in range(n)]
+    for j in range(n - 1):
+        x = [rows[i][j] for i in range(j, n)]
+        length = np.sqrt(sum(a * a for a in x))
+        length = np.where(x[0] < 0.0, -length, length)  # away from x, so that nothing cancels
+        normal = [x[0] + length, *x[1:]]
+        scale = 1.0 / (length * normal[0])
+        shift = scale * sum(a * rows[i] for a, i in zip(normal, range(j, n), strict=True))
+        rows[j:] = [rows[i] - a * shift for a, i in zip(normal, range(j, n), strict=True)]
+    X: list[Any] = [None] * n
+    for i in reversed(range(n)):
+        X[i] = (rows[i][n:] - sum((rows[i][k] * X[k] for k in range(i + 1, n)), 0.0)) / rows[i][i]
+    return np.array(X)

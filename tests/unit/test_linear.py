@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coupler.graph import array
-from coupler.linear import Cholesky
+from coupler.linear import Cholesky, solve
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 12])
@@ -29,3 +29,20 @@ def test_nodes_are_taken_like_floats() -> None:
 def test_the_lower_triangle_is_not_read() -> None:
     A = np.array([[4.0, 1.0], [np.nan, 3.0]])
     np.testing.assert_allclose(Cholesky(A).solve(np.array([1.0, 2.0])), np.linalg.solve([[4, 1], [1, 3]], [1, 2]))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 9])
+def test_any_square_matrix(n: int) -> None:
+    rng = np.random.default_rng(n)
+    for _ in range(20):
+        A, b, B = rng.normal(size=(n, n)), rng.normal(size=n), rng.normal(size=(n, 2))
+        tolerance = 1e-14 * np.linalg.cond(A) * n
+        np.testing.assert_allclose(solve(A, b), np.linalg.solve(A, b), rtol=0, atol=tolerance * 10)
+        np.testing.assert_allclose(solve(A, B), np.linalg.solve(A, B), rtol=0, atol=tolerance * 10)
+
+
+def test_a_zero_on_the_diagonal_needs_no_pivot() -> None:
+    A = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 3.0, 0.0]])
+    np.testing.assert_allclose(solve(A, np.eye(3)) @ A, np.eye(3), rtol=0, atol=1e-15)
+    traced = np.array([[float(x) for x in row] for row in solve(array(A), array(np.eye(3)))])
+    np.testing.assert_allclose(traced, np.linalg.inv(A), rtol=0, atol=1e-15)

@@ -76,9 +76,17 @@ class Joint(ABC):
         """What it is called: "revolute", "free", ..."""
         return type(self).__name__.lower()
 
-    @abstractmethod
     def transform(self, q: Array) -> Transform:
         """The transform from the predecessor to the successor frame, for q of shape (nq,)."""
+        return self.placed(self.keep(q))
+
+    def keep(self, q: Array) -> Array:
+        """What of a position is worth keeping for later: sines and cosines of its angles instead of the angles."""
+        return q
+
+    @abstractmethod
+    def placed(self, kept: Array) -> Transform:
+        """The transform for what was kept of a position."""
 
     @abstractmethod
     def subspace(self, q: Array) -> Array:

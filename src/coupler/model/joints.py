@@ -4,7 +4,8 @@ A joint connects a predecessor frame to a successor frame. Its position q gives 
 v the motion S v of the successor against the predecessor, in the successor's frame. Where q has as many entries as v,
 v is q̇; a ball's orientation is a unit quaternion, and its velocity the angular velocity in the successor's frame.
 
-`transform`, `subspace`, `subspace_rate`, `integrate` and `difference` take floats or nodes of a trace.
+`transform` and its two halves, `keep` and `placed`, `subspace`, `subspace_rate`, `integrate` and `difference` take
+floats or nodes of a trace.
 """
 
 from __future__ import annotations
@@ -18,10 +19,6 @@ from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
 from coupler.model.numbers import numbers
 from coupler.rotation import (
-    about_axis,
-    about_x,
-    about_y,
-    about_z,
     exp_motion,
     identity_quaternion,
     log_motion,
@@ -32,7 +29,7 @@ from coupler.rotation import (
     quaternion_log,
     quaternion_product,
 )
-from coupler.spatial import Transform, cross
+from coupler.spatial import Transform, cross, skew
 
 __all__ = [
     "Continuous",
@@ -72,12 +69,22 @@ def plane_across(normal: np.ndarray) -> np.ndarray:
     return np.stack([x, np.cross(normal, x)])
 
 
+def _turned(axis: np.ndarray, cosine: Any, sine: Any) -> Array:
+    """The rotation matrix about a known axis, with exact zeros and ones for the axes of coordinates.
+
+    Rodrigues: 1 + sin θ a× + (1 − cos θ) a×a×.
+    """
+    c, s = cosine, sine
+    for i in range(3):
+        if abs(axis[i]) == 1.0 and np.count_nonzero(axis) == 1:
+            s = float(axis[i]) * s
+            R = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])  # about z, and so on in turn
+            return np.roll(R, i + 1, axis=(0, 1))
+    return c * np.eye(3) + s * skew(axis) + (1.0 - c) * np.outer(axis, axis)
+
+
 def _turn(axis: np.ndarray, angle: Any) -> Array:
-    """The rotation matrix about a known axis, with exact zeros and ones for the axes of coordinates."""
-    for about, unit in ((about_x, (1, 0, 0)), (about_y, (0, 1, 0)), (about_z, (0, 0, 1))):
-        if np.array_equal(np.abs(axis), unit):
-            return about(float(axis @ unit) * angle)
-    return about_axis(axis, angle)
+    return _turned(axis, np.cos(angle), np.sin(angle))
 
 
 def _column(*parts: Array) -> Array:
@@ -90,7 +97,7 @@ class Fixed(Joint):
 
     nq, nv = 0, 0
 
-    def transform(self, q: Array) -> Transform:
+    def placed(self, kept: Array) -> Transform:
         return Transform.identity()
 
     def subspace(self, q: Array) -> Array:
@@ -117,8 +124,11 @@ class _Axial(Joint):
 class Revolute(_Axial):
     """A turn about an axis; q in rad."""
 
-    def transform(self, q: Array) -> Transform:
-        return Transform.rotation(_turn(self.axis, q[0]).T)
+    def keep(self, q: Array) -> Array:
+        return np.array([np.cos(q[0]), np.sin(q[0])])
+
+    def placed(self, kept: Array) -> Transform:
+        return Transform.rotation(_turned(self.axis, *kept).T)
 
     def subspace(self, q: Array) -> Array:
         return _column(self.axis, np.zeros(3))
@@ -138,8 +148,8 @@ class Continuous(Revolute):
 class Prismatic(_Axial):
     """A shift along an axis; q in m."""
 
-    def transform(self, q: Array) -> Transform:
-        return Transform.translation(self.axis * q[0])
+    def placed(self, kept: Array) -> Transform:
+        return Transform.translation(self.axis * kept[0])
 
     def subspace(self, q: Array) -> Array:
         return _column(np.zeros(3), self.axis)
@@ -159,8 +169,11 @@ class Helical(_Axial):
         super().__post_init__()
         object.__setattr__(self, "pitch", float(numbers("helical joint: its pitch", self.pitch, ())))
 
-    def transform(self, q: Array) -> Transform:
-        return Transform(_turn(self.axis, q[0]).T, self.axis * (self.pitch * q[0]))
+    def keep(self, q: Array) -> Array:
+        return np.array([np.cos(q[0]), np.sin(q[0]), q[0]])
+
+    def placed(self, kept: Array) -> Transform:
+        return Transform(_turned(self.axis, *kept[:2]).T, self.axis * (self.pitch * kept[2]))
 
     def subspace(self, q: Array) -> Array:
         return _column(self.axis, self.pitch * self.axis)
@@ -172,8 +185,11 @@ class Cylindrical(_Axial):
 
     nq, nv = 2, 2
 
-    def transform(self, q: Array) -> Transform:
-        return Transform(_turn(self.axis, q[0]).T, self.axis * q[1])
+    def keep(self, q: Array) -> Array:
+        return np.array([np.cos(q[0]), np.sin(q[0]), q[1]])
+
+    def placed(self, kept: Array) -> Transform:
+        return Transform(_turned(self.axis, *kept[:2]).T, self.axis * kept[2])
 
     def subspace(self, q: Array) -> Array:
         return np.concatenate([_column(self.axis, np.zeros(3)), _column(np.zeros(3), self.axis)], axis=1)
@@ -199,8 +215,11 @@ class Universal(Joint):
         if np.linalg.norm(np.cross(self.first, self.second)) < 1e-9:
             raise ModelError("universal joint: its two axes are parallel; use a revolute joint")
 
-    def transform(self, q: Array) -> Transform:
-        return Transform.rotation((_turn(self.first, q[0]) @ _turn(self.second, q[1])).T)
+    def keep(self, q: Array) -> Array:
+        return np.array([np.cos(q[0]), np.sin(q[0]), np.cos(q[1]), np.sin(q[1])])
+
+    def placed(self, kept: Array) -> Transform:
+        return Transform.rotation((_turned(self.first, *kept[:2]) @ _turned(self.second, *kept[2:])).T)
 
     def subspace(self, q: Array) -> Array:
         first = _turn(self.second, q[1]).T @ self.first
@@ -231,9 +250,12 @@ class Planar(Joint):
         """2 × 3: the directions x and y."""
         return plane_across(self.normal)
 
-    def transform(self, q: Array) -> Transform:
+    def keep(self, q: Array) -> Array:
+        return np.array([q[0], q[1], np.cos(q[2]), np.sin(q[2])])
+
+    def placed(self, kept: Array) -> Transform:
         x, y = self.plane
-        return Transform(_turn(self.normal, q[2]).T, x * q[0] + y * q[1])
+        return Transform(_turned(self.normal, *kept[2:]).T, x * kept[0] + y * kept[1])
 
     def subspace(self, q: Array) -> Array:
         E = _turn(self.normal, q[2]).T
@@ -252,8 +274,8 @@ class Spherical(Joint):
 
     nq, nv = 4, 3
 
-    def transform(self, q: Array) -> Transform:
-        return Transform.rotation(matrix_from_quaternion(q).T)
+    def placed(self, kept: Array) -> Transform:
+        return Transform.rotation(matrix_from_quaternion(kept).T)
 
     def subspace(self, q: Array) -> Array:
         return np.concatenate([np.eye(3), np.zeros((3, 3))])
@@ -283,8 +305,8 @@ class Free(Joint):
 
     nq, nv = 7, 6
 
-    def transform(self, q: Array) -> Transform:
-        return Transform(matrix_from_quaternion(q[3:]).T, q[:3])
+    def placed(self, kept: Array) -> Transform:
+        return Transform(matrix_from_quaternion(kept[3:]).T, kept[:3])
 
     def subspace(self, q: Array) -> Array:
         return np.eye(6)
