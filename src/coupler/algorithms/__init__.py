@@ -1,0 +1,1 @@
+"""The cluster algorithms, one a file."""

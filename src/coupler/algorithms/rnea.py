@@ -1,0 +1,54 @@
+"""Inverse dynamics by the cluster-based recursive Newton-Euler algorithm, C-RNEA [001, §VI]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coupler.model import Robot
+from coupler.passes import Body, Cluster, Sweep
+
+__all__ = ["inverse_dynamics_program"]
+
+
+def inverse_dynamics_program(robot: Robot) -> Any:
+    """The program τ(q, v, a) of a robot: forces at its independent joints, from accelerations."""
+    sweep = Sweep(robot, "inverse_dynamics", body={"v": 6, "a": 6, "f": 6})
+    sweep.input("q", robot.nq)
+    sweep.input("v", robot.nv)
+    sweep.input("a", robot.nv)
+    sweep.output("tau", robot.nv)
+    sweep.outward(outward, carriers=True)
+    sweep.inward(inward)
+    return sweep.build()
+
+
+def outward(cluster: Cluster) -> None:
+    """Velocities, accelerations, and the forces that bodies need on their own. [001, eq. 33, 34]"""
+    cluster.remember()
+    for body in cluster.carriers:
+        body.memory.v, body.memory.a = body.v, acceleration(body)
+        body.memory.f = net_force(body)
+
+
+def inward(cluster: Cluster) -> None:
+    """Forces across cluster joints, collected on the output bodies, and what joints must do. [001, eq. 31, 35]"""
+    ydd = cluster.read("a")
+    tau = cluster.armature @ ydd + cluster.armature_bias - cluster.passive
+    for body in cluster.bodies:
+        f = body.memory.f if body.carries else net_force(body)
+        tau = tau + body.S.T @ f
+        if not body.output.grounded:
+            body.output.memory.f += body.Xo.transform_force(f)
+    cluster.write("tau", tau)
+
+
+def acceleration(body: Body) -> Any:
+    """a = X a_λ + c + S ÿ. [001, eq. 33]"""
+    if body.carries and body.cluster.later:
+        return body.memory.a
+    return body.Xo @ body.output.a + body.c + body.S @ body.cluster.read("a")
+
+
+def net_force(body: Body) -> Any:
+    """I a + v ×* I v. [001, eq. 34]"""
+    return body.inertia @ acceleration(body) + body.p

@@ -1,0 +1,8 @@
+"""Passes over the clusters of a robot: what algorithms are written in, and how they become programs."""
+
+from coupler.graph import symmetric
+from coupler.passes.cluster import Body, Cluster, Output
+from coupler.passes.shape import Shape
+from coupler.passes.sweep import Sweep
+
+__all__ = ["Body", "Cluster", "Output", "Shape", "Sweep", "symmetric"]

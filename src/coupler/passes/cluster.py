@@ -1,0 +1,387 @@
+"""A cluster as an algorithm sees it: bodies, transforms, subspaces and memory, in the notation of the papers.
+
+Everything is computed where it is first asked for and remembered; what is not asked for costs nothing, because a trace
+keeps what leads to its results and nothing else. What a cluster knows after the first pass over it (sines and cosines,
+the Jacobian G of its loops) is loaded from its memory in later ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from coupler.graph import View, jacobian, second_directional
+from coupler.linear import solve
+from coupler.model.embedding.constraints import loop_bias, loop_rate, relation_bias, relation_rate
+from coupler.passes.shape import Held, Related, Shape, Solved
+from coupler.spatial import RigidInertia, Transform, cross_force, cross_motion
+
+__all__ = ["Body", "Cluster", "Memory", "Output"]
+
+Array = Any  # nodes of a trace
+
+
+class Memory:
+    """Fields of a record, read and written as attributes."""
+
+    def __init__(self, here: View, prefix: str) -> None:
+        object.__setattr__(self, "_here", here)
+        object.__setattr__(self, "_prefix", prefix)
+
+    def __getattr__(self, name: str) -> Array:
+        return getattr(self._here, self._prefix + name)
+
+    def __setattr__(self, name: str, value: Array) -> None:
+        setattr(self._here, self._prefix + name, value)
+
+
+class Output:
+    """A body outside of the cluster that carries bodies of it; the ground rests."""
+
+    def __init__(self, cluster: Cluster, number: int) -> None:
+        self.number, self.grounded = number, cluster.shape.grounded[number]
+        self.memory = Memory(cluster.here, f"o{number}_")
+        self._here = cluster.here
+
+    @property
+    def v(self) -> Array:
+        return np.zeros(6) if self.grounded else self.memory.v
+
+    @property
+    def a(self) -> Array:
+        """Its acceleration, to which gravity is added: the ground falls upwards. [001, §VI-A]"""
+        return np.concatenate([np.zeros(3), -self._here.gravity]) if self.grounded else self.memory.a
+
+
+class Body:
+    """A body of a cluster."""
+
+    def __init__(self, cluster: Cluster, number: int) -> None:
+        self.cluster, self.number, self.kind = cluster, number, cluster.shape.kinds[number]
+        self.carries = cluster.shape.carries[number]
+        self.output = cluster.outputs[cluster.shape.outputs[number]]
+        self.memory = Memory(cluster.here, f"b{number}_")
+
+    @property
+    def parent(self) -> Body | None:
+        """The body of the same cluster that carries it."""
+        number = self.cluster.shape.parents[self.number]
+        return None if number is None else self.cluster.bodies[number]
+
+    def number_of(self, name: str) -> Array:
+        """What the table has for it."""
+        return getattr(self.cluster.here, f"{name}{self.number}")
+
+    @cached_property
+    def inertia(self) -> RigidInertia:
+        return RigidInertia(self.number_of("m"), self.number_of("h"), self.number_of("I"))
+
+    @cached_property
+    def X(self) -> Transform:
+        """From its parent body, in the cluster or outside."""
+        placement = Transform(self.number_of("E"), self.number_of("r"))
+        return self.kind.placed(self.cluster.kept[self.number]) @ placement
+
+    @cached_property
+    def Xo(self) -> Transform:
+        """From its output body."""
+        return self.X if self.parent is None else self.X @ self.parent.Xo
+
+    @cached_property
+    def subspace(self) -> Array:
+        """Sᵢ of its own joint, 6 × nv."""
+        return self.kind.subspace(self.cluster.q[self.number])
+
+    @property
+    def entries(self) -> slice:
+        """Where its joint's velocity is among those of the cluster."""
+        return slice(*self.cluster.shape.starts[self.number : self.number + 2].tolist())
+
+    @cached_property
+    def w(self) -> Array:
+        """Its joint's velocity."""
+        return self.cluster.w[self.entries]
+
+    @cached_property
+    def S(self) -> Array:
+        """Its rows of the cluster's motion subspace: its motion against its output body by unit of v. [001, eq. 24]"""
+        own = self.subspace @ self.cluster.G[self.entries]
+        return own if self.parent is None else own + self.X @ self.parent.S
+
+    @cached_property
+    def joint_velocity(self) -> Array:
+        """Sᵢ q̇ᵢ, across its own joint."""
+        return self.subspace @ self.w
+
+    @cached_property
+    def v(self) -> Array:
+        """Its velocity; a body that carries others has it in its memory after the first pass."""
+        if self.carries and self.cluster.later:
+            return self.memory.v
+        above = self.output.v if self.parent is None else self.parent.v
+        return self.X @ above + self.joint_velocity
+
+    @cached_property
+    def c(self) -> Array:
+        """Its acceleration against its output body where v does not change: Ṡ ẏ, with g of the loops. [001, eq. 25]"""
+        rate = self.kind.subspace_rate(self.cluster.q[self.number], self.w) @ self.w
+        own = cross_motion(self.v, self.joint_velocity) + rate + self.subspace @ self.cluster.g[self.entries]
+        return own if self.parent is None else own + self.X @ self.parent.c
+
+    @cached_property
+    def p(self) -> Array:
+        """v ×* I v, less what acts on it from outside."""
+        force = cross_force(self.v, self.inertia @ self.v)
+        return force - self.applied
+
+    @cached_property
+    def applied(self) -> Array:
+        """Forces on it from outside, in its own frame."""
+        if not self.cluster.loaded:
+            return np.zeros(6)
+        return Transform(self.memory.E, self.memory.r).inverse_force(self.memory.f)
+
+
+class Cluster:
+    """A cluster while a pass over it is traced; see the module's text."""
+
+    def __init__(self, here: View, shape: Shape, *, later: bool, loaded: bool = False) -> None:
+        self.here, self.shape, self.later, self.loaded = here, shape, later and any(shape.carries), loaded
+        self.memory = Memory(here, "c_")
+        self.outputs = [Output(self, i) for i in range(len(shape.grounded))]
+        self.bodies = [Body(self, i) for i in range(len(shape.kinds))]
+        own = {(a, b): Memory(here, f"p{a}_{b}_") for a, b in shape.couples}
+        self.pairs = [(self.bodies[a], self.bodies[b], memory) for (a, b), memory in own.items()]
+        self.output_pairs = {(a, b): Memory(here, f"q{a}_{b}_") for a, b in combinations(range(len(shape.grounded)), 2)}
+
+    @property
+    def carriers(self) -> list[Body]:
+        """The bodies on which other clusters hang."""
+        return [body for body in self.bodies if body.carries]
+
+    # Coordinates
+
+    def read(self, name: str) -> Array:
+        """The cluster's part of a vector such as v or τ."""
+        parts = [getattr(self.here, f"{name}{i}") for i, free in enumerate(self.shape.free) if free]
+        return np.concatenate(parts)
+
+    def write(self, name: str, value: Array) -> None:
+        """Sets the cluster's part of a vector."""
+        start = 0
+        for i, free in enumerate(self.shape.free):
+            if free:
+                setattr(self.here, f"{name}{i}", value[start : start + len(free)])
+                start += len(free)
+
+    @cached_property
+    def v(self) -> Array:
+        """ẏ: its independent velocities."""
+        return self.read("v")
+
+    @cached_property
+    def q(self) -> list[Array]:
+        """The positions of all its joints."""
+        stored = self.shape.stored
+        return [getattr(self.here, f"q{i}") if stored[i] else self._given[i] for i in range(len(stored))]
+
+    @cached_property
+    def kept(self) -> list[Array]:
+        """Of each position what is kept."""
+        kinds = enumerate(self.shape.kinds)
+        return [getattr(self.here, f"kept{i}") if self.later else kind.keep(self.q[i]) for i, kind in kinds]
+
+    @cached_property
+    def _given(self) -> dict[int, Array]:
+        """Positions of dependent joints."""
+        y = np.concatenate([getattr(self.here, f"q{i}") for i in self._inputs])
+        found = self._solution(y)
+        return {i: found[j : j + 1] for j, i in enumerate(self._outputs)}
+
+    @cached_property
+    def _inputs(self) -> list[int]:
+        """Bodies whose positions solutions start from."""
+        named = {i for solved in self.shape.constraints if isinstance(solved, Solved) for i in solved.inputs}
+        return [i for i in sorted(named) if self.shape.stored[i]]
+
+    @cached_property
+    def _outputs(self) -> list[int]:
+        return [i for i, stored in enumerate(self.shape.stored) if not stored]
+
+    def _solution(self, y: Array) -> Array:
+        """γ: dependent positions from the independent ones that they start from."""
+        known = dict(zip(self._inputs, y, strict=True))
+        for i, solved in enumerate(self.shape.constraints):
+            assert isinstance(solved, Solved)
+            found = solved.function(np.array([known[j] for j in solved.inputs]), getattr(self.here, f"n{i}"))
+            known |= {solved.outputs[j]: found[j] for j in solved.dependent}
+        return np.array([known[i] for i in self._outputs])
+
+    @cached_property
+    def G(self) -> Array:
+        """w = G ẏ: velocities of all joints from the independent ones. [001, §II-B]"""
+        n, independent = int(self.shape.starts[-1]), self.shape.independent
+        rows: list[Any] = [None] * n
+        for row, unit in zip(independent, np.eye(len(independent)), strict=True):
+            rows[row] = unit
+        for row, values in zip(self.shape.dependent, self._dependent_rows, strict=True):
+            rows[row] = values
+        return np.array(rows)
+
+    @cached_property
+    def _dependent_rows(self) -> Array:
+        """The rows of G that belong to dependent velocities."""
+        dependent, independent = self.shape.dependent, self.shape.independent
+        if not len(dependent):
+            return np.zeros((0, len(independent)))
+        if self.later:
+            return self.memory.GD
+        if not self.shape.solved:
+            return -solve(self._K[:, dependent], self._K[:, independent])
+        y = np.concatenate([getattr(self.here, f"q{i}") for i in self._inputs])
+        rates = jacobian(self._solution, y)
+        columns = {int(self.shape.starts[i]): rates[:, j] for j, i in enumerate(self._inputs)}
+        zero = np.zeros(len(dependent))
+        return np.array([columns.get(int(entry), zero) for entry in independent]).T
+
+    @cached_property
+    def g(self) -> Array:
+        """ẇ = G ÿ + g."""
+        values: list[Any] = [0.0] * int(self.shape.starts[-1])
+        for row, value in zip(self.shape.dependent, self._dependent_bias, strict=True):
+            values[row] = value
+        return np.array(values)
+
+    @cached_property
+    def _dependent_bias(self) -> Array:
+        if not len(self.shape.dependent):
+            return np.zeros(0)
+        if self.later:
+            return self.memory.gD
+        if not self.shape.solved:
+            return solve(self._K[:, self.shape.dependent], self._k)
+        y = np.concatenate([getattr(self.here, f"q{i}") for i in self._inputs])
+        speed = np.concatenate([self.w[self.bodies[i].entries] for i in self._inputs])
+        return second_directional(self._solution, y, speed)
+
+    @cached_property
+    def w(self) -> Array:
+        """Velocities of all its joints."""
+        return self.G @ self.v
+
+    def remember(self) -> None:
+        """Stores what later passes need again."""
+        if not any(self.shape.carries):
+            return
+        for i in range(len(self.bodies)):
+            setattr(self.here, f"kept{i}", self.kept[i])
+        if len(self.shape.dependent):
+            self.memory.GD, self.memory.gD = self._dependent_rows, self._dependent_bias
+
+    # Loops that are not solved
+
+    @cached_property
+    def _motions(self) -> Array:
+        """The motion of each joint velocity, 6 × n, in the output body's frame."""
+        return np.concatenate([body.Xo.inverse_motion(body.subspace) for body in self.bodies], axis=1)
+
+    def _frames(self, i: int, held: Held) -> tuple[Transform, Transform]:
+        """From the output body to the two frames that are held."""
+        ends = []
+        for name, body in (("A", held.first), ("B", held.second)):
+            frame = Transform(getattr(self.here, f"{name}E{i}"), getattr(self.here, f"{name}r{i}"))
+            ends.append(frame if body is None else frame @ self.bodies[body].Xo)
+        return ends[0], ends[1]
+
+    @cached_property
+    def _K(self) -> Array:
+        """∂φ/∂w, without rows that follow from others."""
+        rows, n = [], int(self.shape.starts[-1])
+        for i, constraint in enumerate(self.shape.constraints):
+            columns: list[Any] = [np.zeros(len(constraint.rows))] * n  # type: ignore[union-attr]
+            if isinstance(constraint, Held):
+                first, second = self._frames(i, constraint)
+                T = loop_rate(constraint.kind, second @ first.inverse())[list(constraint.rows)] @ second.matrix()
+                for bodies, sign in ((constraint.to_second, 1.0), (constraint.to_first, -1.0)):
+                    for j in self._entries(bodies):
+                        columns[j] = sign * (T @ self._motions[:, j])
+            else:
+                assert isinstance(constraint, Related)
+                kinds, q = [self.shape.kinds[j] for j in constraint.bodies], [self.q[j] for j in constraint.bodies]
+                x = [np.zeros(kind.nv) for kind in kinds]
+                rates = relation_rate(self._relation(i, constraint), kinds, q, x)
+                for j, column in zip(self._entries(constraint.bodies), rates.T, strict=True):
+                    columns[j] = column
+            rows.append(np.array(columns).T)
+        return np.concatenate(rows)
+
+    @cached_property
+    def _k(self) -> Array:
+        """−K̇ w."""
+        parts = []
+        V, A = self._relative_motion
+        rest = np.zeros(6)
+        for i, constraint in enumerate(self.shape.constraints):
+            if isinstance(constraint, Held):
+                first, second = self._frames(i, constraint)
+                start, goal = (rest if x is None else V[x] for x in (constraint.first, constraint.second))
+                before, after = (rest if x is None else A[x] for x in (constraint.first, constraint.second))
+                m = goal - start
+                rate = second @ (after - before - cross_motion(goal, m))
+                bias = loop_bias(constraint.kind, second @ first.inverse(), second @ m, rate)
+                parts.append(bias[list(constraint.rows)])
+            else:
+                assert isinstance(constraint, Related)
+                kinds, q = [self.shape.kinds[j] for j in constraint.bodies], [self.q[j] for j in constraint.bodies]
+                speed = [self.bodies[j].w for j in constraint.bodies]
+                parts.append(relation_bias(self._relation(i, constraint), kinds, q, speed))
+        return np.concatenate(parts)
+
+    def _relation(self, i: int, related: Related) -> Any:
+        rows = list(related.rows)
+        return lambda q: related.function(q, getattr(self.here, f"n{i}"))[rows]
+
+    @cached_property
+    def _relative_motion(self) -> tuple[list[Array], list[Array]]:
+        """Velocities, and accelerations where no joint accelerates, against the output body and in its frame."""
+        V: list[Array] = []
+        A: list[Array] = []
+        for body in self.bodies:
+            own = self._motions[:, body.entries] @ body.w
+            above, rate = (
+                (np.zeros(6), np.zeros(6)) if body.parent is None else (V[body.parent.number], A[body.parent.number])
+            )
+            V.append(above + own)
+            turning = body.kind.subspace_rate(self.q[body.number], body.w) @ body.w
+            A.append(rate + cross_motion(V[-1], own) + body.Xo.inverse_motion(turning))
+        return V, A
+
+    def _entries(self, bodies: Sequence[int]) -> list[int]:
+        return [j for body in bodies for j in range(*self.shape.starts[body : body + 2].tolist())]
+
+    # Passive forces
+
+    @cached_property
+    def armature(self) -> Array:
+        """The armature of its joints, by independent velocities: Gᵀ A G."""
+        A = np.concatenate([body.number_of("armature") for body in self.bodies])
+        return self.G.T @ (A[:, None] * self.G)
+
+    @cached_property
+    def armature_bias(self) -> Array:
+        """Gᵀ A g."""
+        A = np.concatenate([body.number_of("armature") for body in self.bodies])
+        return self.G.T @ (A * self.g)
+
+    @cached_property
+    def passive(self) -> Array:
+        """Forces of springs and dampers at its joints, on independent velocities: Gᵀ (k (rest − q) − d q̇)."""
+        forces = []
+        for body, q in zip(self.bodies, self.q, strict=True):
+            pull = -body.kind.difference(body.number_of("rest"), q) * body.number_of("stiffness")
+            forces.append(pull - body.number_of("damping") * body.w)
+        return self.G.T @ np.concatenate(forces)

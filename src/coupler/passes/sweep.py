@@ -1,0 +1,147 @@
+"""Programs that go over the clusters of a robot, outwards and inwards, one kernel for each shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from coupler.graph import Buffer, Builder, Program, Records, View, Window, constants, fields
+from coupler.model import Robot
+from coupler.passes.cluster import Cluster
+from coupler.passes.shape import Instance, Shape, coupled_by_children, described, shapes_of
+
+__all__ = ["Sweep"]
+
+Pass = Callable[[Cluster], None]
+Layout = Mapping[str, Any]
+
+
+class Sweep:
+    """Writes a program of passes over a robot's clusters.
+
+    Vectors are made by `input` and `output`; a cluster reads and writes its part of them by name. There is memory for
+    each body that carries others, with the fields of `body`, for each pair of bodies that feel each other's inertia, with
+    those of `pair`, and for each cluster, with those that `cluster` gives for its shape.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        name: str,
+        *,
+        body: Layout,
+        pair: Layout | None = None,
+        cluster: Callable[[Shape], Layout] = lambda shape: {},
+        loaded: bool = False,
+    ) -> None:
+        self.robot, self.loaded, self.builder = robot, loaded, Builder(name)
+        self.shapes = shapes_of(robot)
+        self.vectors: dict[str, Buffer] = {}
+        self.instances = [Instance((), ())]
+        self.instances += [described(robot, k)[2] for k in range(1, len(robot.cluster_tree.clusters))]
+        carriers = [link for link in range(1, len(robot.tree.links)) if robot.tree.children[link]]
+        self._row = {link: i for i, link in enumerate(carriers)}
+        self._bodies = self.builder.records("body", max(len(carriers), 1), **body)
+        pairs = [both for k in range(1, len(self.instances)) for both in coupled_by_children(robot, k)]
+        self._pair = {both: i for i, both in enumerate(pairs)}
+        self._pairs = self.builder.records("pair", len(pairs), **pair) if pairs and pair else None
+        self._clusters = [self._cluster_records(i, cluster) for i in range(len(self.shapes))]
+        self._first = True
+
+    def input(self, name: str, size: int) -> Buffer:
+        self.vectors[name] = self.builder.input(name, size)
+        return self.vectors[name]
+
+    def output(self, name: str, size: int) -> Buffer:
+        self.vectors[name] = self.builder.output(name, size)
+        return self.vectors[name]
+
+    def outward(self, function: Pass, *, carriers: bool = False) -> None:
+        """Runs a pass over all clusters, parents first, or only over those that carry others.
+
+        After the first pass, clusters load what they remember.
+        """
+        self._run(function, carriers, backwards=False)
+
+    def inward(self, function: Pass) -> None:
+        """Runs a pass over all clusters, children first."""
+        self._run(function, False, backwards=True)
+
+    def build(self) -> Program:
+        return self.builder.build()
+
+    def _cluster_records(self, number: int, layout: Callable[[Shape], Layout]) -> Records | None:
+        shape, clusters = self.shapes[number]
+        own = dict(layout(shape))
+        if any(shape.carries):
+            own |= {f"kept{i}": _size_of_kept(shape, i) for i in range(len(shape.kinds))}
+            if len(shape.dependent):
+                own |= {"GD": (len(shape.dependent), len(shape.independent)), "gD": len(shape.dependent)}
+        return self.builder.records(f"shape{number}", len(clusters), **own) if own else None
+
+    def _run(self, function: Pass, carriers: bool, backwards: bool) -> None:
+        later, self._first = not self._first, False
+        active = [i for i, (shape, _) in enumerate(self.shapes) if any(shape.carries) or not carriers]
+        turn = {k: at for at, i in enumerate(active) for k in self.shapes[i][1]}
+        with self.builder.interleave([turn[k] for k in sorted(turn, reverse=backwards)]):
+            for i in active:
+                shape, clusters = self.shapes[i]
+                kernel = _kernel(function, shape, later, self.loaded)
+                self.builder.loop(kernel, here=self._window(i, clusters[::-1] if backwards else clusters))
+
+    def _window(self, number: int, clusters: Sequence[int]) -> Window:
+        """Everything that the clusters of a shape can see."""
+        shape, of_shape = self.shapes[number]
+        robot, tree, place = self.robot, self.robot.tree, self.robot.embedding.v_place
+        instances = [self.instances[k] for k in clusters]
+        window: dict[str, Any] = {}
+        for name in instances[0].numbers:
+            window[name] = constants(np.stack([instance.numbers[name] for instance in instances]) + 0.0)
+        window["gravity"] = constants(np.stack([robot.gravity for _ in instances]))
+        q_place = np.full(int(tree.q_start[-1]), -1)
+        q_place[robot.embedding.q_index] = np.arange(robot.nq)
+        for i, kind in enumerate(shape.kinds):
+            links = [instance.links[i] for instance in instances]
+            if shape.stored[i] and "q" in self.vectors:
+                window[f"q{i}"] = self.vectors["q"].at(q_place[tree.q_start[links]], kind.nq)
+            for name, buffer in self.vectors.items():
+                if shape.free[i] and name != "q" and buffer.size == robot.nv:
+                    starts = place[tree.v_start[links] + shape.free[i][0]]
+                    window[f"{name}{i}"] = buffer.at(starts, len(shape.free[i]))
+            if shape.carries[i]:
+                window |= _prefixed(f"b{i}_", self._bodies[[self._row[link] for link in links]])
+        for j, grounded in enumerate(shape.grounded):
+            if not grounded:
+                window |= _prefixed(f"o{j}_", self._bodies[[self._row[x.outputs[j]] for x in instances]])
+        if self._pairs is not None:
+            for a, b in shape.couples:
+                own = self._pairs[[self._pair[x.links[a], x.links[b]] for x in instances]]
+                window |= _prefixed(f"p{a}_{b}_", own)
+            for a, b in combinations(range(len(shape.grounded)), 2):
+                outside = self._pairs[[self._pair[x.outputs[a], x.outputs[b]] for x in instances]]
+                window |= _prefixed(f"q{a}_{b}_", outside)
+        records = self._clusters[number]
+        if records is not None:
+            for name, slot in records[[of_shape.index(k) for k in clusters]].fields.items():
+                window[name if name.startswith("kept") else f"c_{name}"] = slot
+        return fields(**window)
+
+
+def _size_of_kept(shape: Shape, i: int) -> int:
+    kind = shape.kinds[i]
+    return len(kind.keep(kind.neutral()))
+
+
+def _prefixed(prefix: str, window: Window) -> dict[str, Any]:
+    return {prefix + name: slot for name, slot in window.fields.items()}
+
+
+def _kernel(function: Pass, shape: Shape, later: bool, loaded: bool) -> Callable[[View], None]:
+    def kernel(here: View) -> None:
+        function(Cluster(here, shape, later=later, loaded=loaded))
+
+    kernel.__name__ = function.__name__
+    return kernel
