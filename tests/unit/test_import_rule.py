@@ -20,7 +20,9 @@ ALLOWED: dict[str, set[str]] = {
     "graph": set(),
     "model": {"spatial", "rotation", "linear", "mechanisms", "graph"},
     "mechanisms": {"spatial", "rotation"},
-    "algorithms": {"spatial", "rotation", "linear", "model", "mechanisms"},
+    "passes": {"spatial", "rotation", "linear", "model", "graph"},
+    "algorithms": {"spatial", "rotation", "linear", "model", "mechanisms", "passes"},
+    "robots": {"spatial", "rotation", "model", "mechanisms"},
 }
 # Imported only where they are used, so that `import coupler` stays light and works without them.
 HEAVY = {"llvmlite", "mujoco", "pinocchio", "coal", "viser", "matplotlib", "gymnasium", "ray", "cupy", "xacrodoc"}

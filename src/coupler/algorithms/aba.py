@@ -12,19 +12,27 @@ import numpy as np
 
 from coupler.linear import Cholesky
 from coupler.model import Robot
-from coupler.passes import Body, Cluster, Output, Shape, Sweep, symmetric
+from coupler.passes import Body, Cluster, Output, Shape, Sweep, add_loads, symmetric
 
 __all__ = ["forward_dynamics_program"]
 
 
-def forward_dynamics_program(robot: Robot) -> Any:
-    """The program a(q, v, tau) of a robot: accelerations of its independent joints, from their forces."""
+def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
+    """The program a(q, v, tau) of a robot: accelerations of its independent joints, from their forces.
+
+    Args:
+        robot: which.
+        external: whether there are forces on its bodies, too, as a further input `f_ext`.
+    """
+    loaded = external or bool(robot.elements)
     body = {"v": 6, "a": 6, "IA": symmetric(6), "pA": 6}
-    sweep = Sweep(robot, "forward_dynamics", body=body, pair={"IA": (6, 6)}, cluster=memory_of)
+    sweep = Sweep(robot, "forward_dynamics", body=body, pair={"IA": (6, 6)}, cluster=memory_of, loaded=loaded)
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     sweep.input("tau", robot.nv)
     sweep.output("a", robot.nv)
+    if loaded:
+        add_loads(sweep, external)
     sweep.outward(outward, carriers=True)
     sweep.inward(inward)
     sweep.outward(accelerate)
@@ -49,6 +57,7 @@ def outward(cluster: Cluster) -> None:
 
 def inward(cluster: Cluster) -> None:
     """Articulated inertias and bias forces, collected on the output bodies. [001, eq. 49, 55, 56]"""
+    cluster.report_gap()
     U = {body: inertia_times(body, body.S) for body in cluster.bodies}
     pA = {body: bias_of(body) + inertia_times(body, body.c) for body in cluster.bodies}
     for one, other, pair in cluster.pairs:

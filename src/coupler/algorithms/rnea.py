@@ -5,18 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from coupler.model import Robot
-from coupler.passes import Body, Cluster, Sweep
+from coupler.passes import Body, Cluster, Sweep, add_loads
 
 __all__ = ["inverse_dynamics_program"]
 
 
-def inverse_dynamics_program(robot: Robot) -> Any:
-    """The program τ(q, v, a) of a robot: forces at its independent joints, from accelerations."""
-    sweep = Sweep(robot, "inverse_dynamics", body={"v": 6, "a": 6, "f": 6})
+def inverse_dynamics_program(robot: Robot, external: bool = False) -> Any:
+    """The program τ(q, v, a) of a robot: forces at its independent joints, from accelerations.
+
+    Args:
+        robot: which.
+        external: whether there are forces on its bodies, too, as a further input `f_ext`.
+    """
+    loaded = external or bool(robot.elements)
+    sweep = Sweep(robot, "inverse_dynamics", body={"v": 6, "a": 6, "f": 6}, loaded=loaded)
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     sweep.input("a", robot.nv)
     sweep.output("tau", robot.nv)
+    if loaded:
+        add_loads(sweep, external)
     sweep.outward(outward, carriers=True)
     sweep.inward(inward)
     return sweep.build()
@@ -32,6 +40,7 @@ def outward(cluster: Cluster) -> None:
 
 def inward(cluster: Cluster) -> None:
     """Forces across cluster joints, collected on the output bodies, and what joints must do. [001, eq. 31, 35]"""
+    cluster.report_gap()
     ydd = cluster.read("a")
     tau = cluster.armature @ ydd + cluster.armature_bias - cluster.passive
     for body in cluster.bodies:
@@ -44,8 +53,6 @@ def inward(cluster: Cluster) -> None:
 
 def acceleration(body: Body) -> Any:
     """a = X a_λ + c + S ÿ. [001, eq. 33]"""
-    if body.carries and body.cluster.later:
-        return body.memory.a
     return body.Xo @ body.output.a + body.c + body.S @ body.cluster.read("a")
 
 

@@ -2,7 +2,8 @@
 
 from coupler.graph import symmetric
 from coupler.passes.cluster import Body, Cluster, Output
+from coupler.passes.loads import add_loads
 from coupler.passes.shape import Shape
 from coupler.passes.sweep import Sweep
 
-__all__ = ["Body", "Cluster", "Output", "Shape", "Sweep", "symmetric"]
+__all__ = ["Body", "Cluster", "Output", "Shape", "Sweep", "add_loads", "symmetric"]

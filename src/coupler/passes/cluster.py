@@ -17,6 +17,7 @@ import numpy as np
 from coupler.graph import View, jacobian, second_directional
 from coupler.linear import solve
 from coupler.model.embedding.constraints import loop_bias, loop_rate, relation_bias, relation_rate
+from coupler.model.loops import residual_of
 from coupler.passes.shape import Held, Related, Shape, Solved
 from coupler.spatial import RigidInertia, Transform, cross_force, cross_motion
 
@@ -50,6 +51,11 @@ class Output:
     @property
     def v(self) -> Array:
         return np.zeros(6) if self.grounded else self.memory.v
+
+    @property
+    def pose(self) -> Transform:
+        """From the world."""
+        return Transform.identity() if self.grounded else Transform(self.memory.E, self.memory.r)
 
     @property
     def a(self) -> Array:
@@ -90,6 +96,11 @@ class Body:
     def Xo(self) -> Transform:
         """From its output body."""
         return self.X if self.parent is None else self.X @ self.parent.Xo
+
+    @cached_property
+    def pose(self) -> Transform:
+        """From the world."""
+        return self.Xo @ self.output.pose
 
     @cached_property
     def subspace(self) -> Array:
@@ -143,7 +154,7 @@ class Body:
         """Forces on it from outside, in its own frame."""
         if not self.cluster.loaded:
             return np.zeros(6)
-        return Transform(self.memory.E, self.memory.r).inverse_force(self.memory.f)
+        return Transform(self.memory.E, self.memory.r).inverse_force(self.memory.load)
 
 
 class Cluster:
@@ -318,6 +329,22 @@ class Cluster:
                     columns[j] = column
             rows.append(np.array(columns).T)
         return np.concatenate(rows)
+
+    def report_gap(self) -> None:
+        """Tells how far from closed its loops are, if they are not solved."""
+        if self.shape.solved:
+            return
+        gap = self.here.gap
+        for i, constraint in enumerate(self.shape.constraints):
+            if isinstance(constraint, Held):
+                first, second = self._frames(i, constraint)
+                residual = residual_of(constraint.kind, second @ first.inverse())[list(constraint.rows)]
+            else:
+                assert isinstance(constraint, Related)
+                residual = self._relation(i, constraint)([self.q[j] for j in constraint.bodies])
+            for value in residual:
+                gap = np.maximum(gap, np.abs(value))
+        self.here.gap = gap
 
     @cached_property
     def _k(self) -> Array:

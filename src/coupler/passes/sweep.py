@@ -23,8 +23,9 @@ class Sweep:
     """Writes a program of passes over a robot's clusters.
 
     Vectors are made by `input` and `output`; a cluster reads and writes its part of them by name. There is memory for
-    each body that carries others, with the fields of `body`, for each pair of bodies that feel each other's inertia, with
-    those of `pair`, and for each cluster, with those that `cluster` gives for its shape.
+    each body that carries others, with the fields of `body`, for each pair of bodies that feel each other's inertia,
+    with those of `pair`, and for each cluster, with those that `cluster` gives for its shape. Where forces act from
+    outside, all bodies have memory.
     """
 
     def __init__(
@@ -42,14 +43,18 @@ class Sweep:
         self.vectors: dict[str, Buffer] = {}
         self.instances = [Instance((), ())]
         self.instances += [described(robot, k)[2] for k in range(1, len(robot.cluster_tree.clusters))]
-        carriers = [link for link in range(1, len(robot.tree.links)) if robot.tree.children[link]]
-        self._row = {link: i for i, link in enumerate(carriers)}
-        self._bodies = self.builder.records("body", max(len(carriers), 1), **body)
+        self.links = [i for i in range(1, len(robot.tree.links)) if loaded or robot.tree.children[i]]
+        self._row = {link: i for i, link in enumerate(self.links)}
+        world = {"E": (3, 3), "r": 3, "load": 6} if loaded else {}
+        self._bodies = self.builder.records("body", max(len(self.links), 1), **body, **world)
         pairs = [both for k in range(1, len(self.instances)) for both in coupled_by_children(robot, k)]
         self._pair = {both: i for i, both in enumerate(pairs)}
         self._pairs = self.builder.records("pair", len(pairs), **pair) if pairs and pair else None
         self._clusters = [self._cluster_records(i, cluster) for i in range(len(self.shapes))]
         self._first = True
+        self.gap = None if all(shape.solved for shape, _ in self.shapes) else self.builder.output("gap", 1)
+        if self.gap is not None:
+            self.builder.loop(_no_gap, here=fields(gap=self.gap.at(0)))
 
     def input(self, name: str, size: int) -> Buffer:
         self.vectors[name] = self.builder.input(name, size)
@@ -69,6 +74,10 @@ class Sweep:
     def inward(self, function: Pass) -> None:
         """Runs a pass over all clusters, children first."""
         self._run(function, False, backwards=True)
+
+    def bodies(self, links: Sequence[int]) -> Window:
+        """The memory of links."""
+        return self._bodies[[self._row[link] for link in links]]
 
     def build(self) -> Program:
         return self.builder.build()
@@ -101,6 +110,8 @@ class Sweep:
         for name in instances[0].numbers:
             window[name] = constants(np.stack([instance.numbers[name] for instance in instances]) + 0.0)
         window["gravity"] = constants(np.stack([robot.gravity for _ in instances]))
+        if self.gap is not None:
+            window["gap"] = self.gap.at([0] * len(instances))
         q_place = np.full(int(tree.q_start[-1]), -1)
         q_place[robot.embedding.q_index] = np.arange(robot.nq)
         for i, kind in enumerate(shape.kinds):
@@ -111,7 +122,7 @@ class Sweep:
                 if shape.free[i] and name != "q" and buffer.size == robot.nv:
                     starts = place[tree.v_start[links] + shape.free[i][0]]
                     window[f"{name}{i}"] = buffer.at(starts, len(shape.free[i]))
-            if shape.carries[i]:
+            if shape.carries[i] or self.loaded:
                 window |= _prefixed(f"b{i}_", self._bodies[[self._row[link] for link in links]])
         for j, grounded in enumerate(shape.grounded):
             if not grounded:
@@ -128,6 +139,10 @@ class Sweep:
             for name, slot in records[[of_shape.index(k) for k in clusters]].fields.items():
                 window[name if name.startswith("kept") else f"c_{name}"] = slot
         return fields(**window)
+
+
+def _no_gap(here: View) -> None:
+    here.gap = np.array(0.0)
 
 
 def _size_of_kept(shape: Shape, i: int) -> int:

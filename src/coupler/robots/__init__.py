@@ -1,0 +1,61 @@
+"""The bundled robots, each described in a file of its own by a function of the same name.
+
+robot = coupler.robots.load("mini_cheetah")
+chain = coupler.robots.load("geared_chain", links=100)
+"""
+
+from __future__ import annotations
+
+import inspect
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from coupler.model import ModelError, Robot
+from coupler.model.words import listed
+
+__all__ = ["load", "names"]
+
+_NAMES = (
+    "mini_cheetah",
+    "mit_humanoid",
+    "mit_humanoid_leg",
+    "tello",
+    "tello_with_arms",
+    "jvrc1",
+    "geared_chain",
+    "belt_chain",
+    "four_bar",
+    "planar_leg_linkage",
+    "six_bar",
+    "slider_crank",
+    "five_bar",
+)
+
+
+def names() -> list[str]:
+    """The names of all bundled robots."""
+    return list(_NAMES)
+
+
+def load(name: str, **options: Any) -> Robot:
+    """A bundled robot.
+
+    Args:
+        name: one of `names()`.
+        options: those of the robot's own function, such as `links=12` of "geared_chain".
+
+    Raises:
+        ModelError: for a robot or an option that there is not, naming those that there are.
+    """
+    if name not in _NAMES:
+        near = get_close_matches(str(name).lower(), _NAMES, n=1)
+        hint = f" did you mean {near[0]!r}?" if near else ""
+        raise ModelError(f"there is no bundled robot {name!r};{hint} there are {listed(_NAMES, most=len(_NAMES))}")
+    describe = getattr(import_module(f"coupler.robots.{name}"), name)
+    known = inspect.signature(describe).parameters
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        there_are = f"its options are {listed(known)}" if known else "it has none"
+        raise ModelError(f"robot {name!r} has no option {listed(unknown)}; {there_are}")
+    return describe(**options)

@@ -1,0 +1,41 @@
+"""What legged robots share: left and right sides, rotors, and the corners of a torso."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from coupler.model import RobotBuilder
+
+__all__ = ["BASE", "Point", "X", "Y", "Z", "inertia_matrix", "on_side", "rotor_inertia", "torso_contacts"]
+
+BASE = "Floating Base"
+X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
+
+Point = tuple[float, float, float]
+
+
+def on_side(side: int, point: Point) -> Point:
+    """A point of the left side (1) on a side; the right one (−1) is its mirror image in y."""
+    x, y, z = point
+    return x, side * y, z
+
+
+def inertia_matrix(moments: Sequence[float], side: int = 1) -> np.ndarray:
+    """3 × 3, kg m², from xx, yy, zz, xy, xz, yz in mg m² (1e-6 kg m²) of the left side."""
+    xx, yy, zz, xy, xz, yz = moments
+    xy, yz = side * xy, side * yz
+    return 1e-6 * np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def rotor_inertia(axis: Sequence[int], spin: float, across: float) -> list[float]:
+    """The three moments of a rotor: one about its axis, another about all lines across it, kg m²."""
+    return [spin if along else across for along in axis]
+
+
+def torso_contacts(b: RobotBuilder, half: Point) -> None:
+    """Contact points at the eight corners of a box of given half lengths, numbered with x changing first."""
+    for number, (z, y, x) in enumerate(product((1, -1), repeat=3), 1):
+        b.contact(f"torso-contact-{number}", BASE, (x * half[0], y * half[1], z * half[2]))
