@@ -1,9 +1,10 @@
 """Passes over the clusters of a robot: what algorithms are written in, and how they become programs."""
 
 from coupler.graph import symmetric
+from coupler.passes.climb import Climb, velocities_of
 from coupler.passes.cluster import Body, Cluster, Output
 from coupler.passes.loads import add_loads
 from coupler.passes.shape import Shape
 from coupler.passes.sweep import Sweep
 
-__all__ = ["Body", "Cluster", "Output", "Shape", "Sweep", "add_loads", "symmetric"]
+__all__ = ["Body", "Climb", "Cluster", "Output", "Shape", "Sweep", "add_loads", "symmetric", "velocities_of"]

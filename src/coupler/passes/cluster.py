@@ -160,8 +160,9 @@ class Body:
 class Cluster:
     """A cluster while a pass over it is traced; see the module's text."""
 
-    def __init__(self, here: View, shape: Shape, *, later: bool, loaded: bool = False) -> None:
+    def __init__(self, here: View, shape: Shape, *, later: bool, moving: bool, loaded: bool = False) -> None:
         self.here, self.shape, self.later, self.loaded = here, shape, later and any(shape.carries), loaded
+        self.moving = moving  # whether it has velocities
         self.memory = Memory(here, "c_")
         self.outputs = [Output(self, i) for i in range(len(shape.grounded))]
         self.bodies = [Body(self, i) for i in range(len(shape.kinds))]
@@ -249,7 +250,7 @@ class Cluster:
         dependent, independent = self.shape.dependent, self.shape.independent
         if not len(dependent):
             return np.zeros((0, len(independent)))
-        if self.later:
+        if self.later and not self.shape.linear:
             return self.memory.GD
         if not self.shape.solved:
             return -solve(self._K[:, dependent], self._K[:, independent])
@@ -269,8 +270,8 @@ class Cluster:
 
     @cached_property
     def _dependent_bias(self) -> Array:
-        if not len(self.shape.dependent):
-            return np.zeros(0)
+        if self.shape.linear:
+            return np.zeros(len(self.shape.dependent))
         if self.later:
             return self.memory.gD
         if not self.shape.solved:
@@ -290,8 +291,10 @@ class Cluster:
             return
         for i in range(len(self.bodies)):
             setattr(self.here, f"kept{i}", self.kept[i])
-        if len(self.shape.dependent):
-            self.memory.GD, self.memory.gD = self._dependent_rows, self._dependent_bias
+        if not self.shape.linear:
+            self.memory.GD = self._dependent_rows
+            if self.moving:
+                self.memory.gD = self._dependent_bias
 
     # Loops that are not solved
 

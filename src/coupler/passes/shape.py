@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.graph import Template
+from coupler.graph import Array, Template, jacobian, symbols
 from coupler.model import Robot
 from coupler.model.embedding.choice import Choice
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint, Solution, form_of
@@ -34,6 +34,7 @@ class Solved:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     dependent: tuple[int, ...]  # which of the outputs
+    linear: bool  # whether its rates are the same everywhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +101,11 @@ class Shape:
     @property
     def solved(self) -> bool:
         return all(isinstance(constraint, Solved) for constraint in self.constraints)
+
+    @property
+    def linear(self) -> bool:
+        """Whether G is constant."""
+        return all(isinstance(constraint, Solved) and constraint.linear for constraint in self.constraints)
 
 
 @dataclass(eq=False)
@@ -191,10 +197,15 @@ def _solved(solutions: Sequence[Solution], own: dict[int, int], numbers: dict[st
     found, key = [], []
     for i, solution in enumerate(solutions):
         inputs, outputs = (tuple(own[link] for link in links) for links in (solution.inputs, solution.outputs))
-        found.append(Solved(solution.function, inputs, outputs, solution.slots))
+        linear = not isinstance(_rates(solution.function, len(inputs)), Array)
+        found.append(Solved(solution.function, inputs, outputs, solution.slots, linear))
         key.append((solution.function.text, inputs, outputs))
         numbers[f"n{i}"] = solution.function.numbers
     return tuple(found), tuple(key)
+
+
+def _rates(function: Template, size: int) -> Any:
+    return jacobian(lambda y: function(y, function.numbers), symbols("y", size))
 
 
 def _unsolved(loop: Loop, choice: Choice, own: dict[int, int], numbers: dict[str, np.ndarray]) -> Any:

@@ -52,6 +52,7 @@ class Sweep:
         self._pairs = self.builder.records("pair", len(pairs), **pair) if pairs and pair else None
         self._clusters = [self._cluster_records(i, cluster) for i in range(len(self.shapes))]
         self._first = True
+        self.extra: Callable[..., dict[str, Any]] = lambda *_: {}  # further fields of clusters
         self.gap = None if all(shape.solved for shape, _ in self.shapes) else self.builder.output("gap", 1)
         if self.gap is not None:
             self.builder.loop(_no_gap, here=fields(gap=self.gap.at(0)))
@@ -75,6 +76,23 @@ class Sweep:
         """Runs a pass over all clusters, children first."""
         self._run(function, False, backwards=True)
 
+    def report(self, name: str, size: Callable[[int], int]) -> dict[int, int]:
+        """An output with so many numbers for each link, which every body has in its memory; where each link's start."""
+        starts, at = {}, 0
+        for link in range(1, len(self.robot.tree.links)):
+            starts[link], at = at, at + size(link)
+        buffer, before = self.builder.output(name, at), self.extra
+
+        def fields_of(shape: Shape, instances: Sequence[Instance], clusters: Sequence[int]) -> dict[str, Any]:
+            window = before(shape, instances, clusters)
+            for i in range(len(shape.kinds)):
+                links = [instance.links[i] for instance in instances]
+                window[f"b{i}_{name}"] = buffer.at([starts[link] for link in links], size(links[0]))
+            return window
+
+        self.extra = fields_of
+        return starts
+
     def bodies(self, links: Sequence[int]) -> Window:
         """The memory of links."""
         return self._bodies[[self._row[link] for link in links]]
@@ -87,7 +105,7 @@ class Sweep:
         own = dict(layout(shape))
         if any(shape.carries):
             own |= {f"kept{i}": _size_of_kept(shape, i) for i in range(len(shape.kinds))}
-            if len(shape.dependent):
+            if not shape.linear:
                 own |= {"GD": (len(shape.dependent), len(shape.independent)), "gD": len(shape.dependent)}
         return self.builder.records(f"shape{number}", len(clusters), **own) if own else None
 
@@ -98,8 +116,17 @@ class Sweep:
         with self.builder.interleave([turn[k] for k in sorted(turn, reverse=backwards)]):
             for i in active:
                 shape, clusters = self.shapes[i]
-                kernel = _kernel(function, shape, later, self.loaded)
+                kernel = self._kernel(function, shape, later)
                 self.builder.loop(kernel, here=self._window(i, clusters[::-1] if backwards else clusters))
+
+    def _kernel(self, function: Pass, shape: Shape, later: bool) -> Callable[[View], None]:
+        moving = "v" in self.vectors
+
+        def kernel(here: View) -> None:
+            function(Cluster(here, shape, later=later, moving=moving, loaded=self.loaded))
+
+        kernel.__name__ = function.__name__
+        return kernel
 
     def _window(self, number: int, clusters: Sequence[int]) -> Window:
         """Everything that the clusters of a shape can see."""
@@ -138,7 +165,7 @@ class Sweep:
         if records is not None:
             for name, slot in records[[of_shape.index(k) for k in clusters]].fields.items():
                 window[name if name.startswith("kept") else f"c_{name}"] = slot
-        return fields(**window)
+        return fields(**window, **self.extra(shape, instances, clusters))
 
 
 def _no_gap(here: View) -> None:
@@ -152,11 +179,3 @@ def _size_of_kept(shape: Shape, i: int) -> int:
 
 def _prefixed(prefix: str, window: Window) -> dict[str, Any]:
     return {prefix + name: slot for name, slot in window.fields.items()}
-
-
-def _kernel(function: Pass, shape: Shape, later: bool, loaded: bool) -> Callable[[View], None]:
-    def kernel(here: View) -> None:
-        function(Cluster(here, shape, later=later, loaded=loaded))
-
-    kernel.__name__ = function.__name__
-    return kernel

@@ -1,0 +1,73 @@
+"""The joint-space inertia matrix by the composite-rigid-body algorithm, on clusters.
+
+With all joints held, every body moves with its output body. What a cluster carries is then a rigid body on each of its
+bodies, and H couples it with the clusters that carry it alone: F = I S are the momenta of its bodies by unit of ẏ,
+H_kk = Sᵀ F, and H_jk = Sᵀ F for each cluster j on the way to the ground, where F is seen from its body in j.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coupler.model import Robot
+from coupler.passes import Body, Climb, Cluster, Sweep, symmetric
+from coupler.spatial import RigidInertia, Transform, mirrored
+
+__all__ = ["mass_matrix_entries", "mass_matrix_program"]
+
+
+def mass_matrix_program(robot: Robot) -> Any:
+    """The program q → H of a robot, as its `mass_matrix_entries`; what is left out is zero."""
+    body = {"m": (), "h": 3, "I": symmetric(3), "E": (3, 3), "r": 3}
+    sweep = Sweep(robot, "mass_matrix", body=body)
+    sweep.input("q", robot.nq)
+    climb = Climb(sweep)
+    sweep.outward(outward, carriers=True)
+    sweep.inward(inward)
+    climb.run(up)
+    return sweep.build()
+
+
+def mass_matrix_entries(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the entries that the program gives, of each pair of equal ones at least one."""
+    return Climb(Sweep(robot, "entries", body={})).entries
+
+
+def outward(cluster: Cluster) -> None:
+    """What bodies that carry others are on their own, and how they move and hang on their output bodies."""
+    cluster.remember()
+    for body in cluster.carriers:
+        body.memory.m, body.memory.h, body.memory.I = body.inertia.m, body.inertia.h, body.inertia.I
+        body.memory.E, body.memory.r, body.memory.S = body.Xo.E, body.Xo.r, body.S
+
+
+def inward(cluster: Cluster) -> None:
+    """Composite inertias, collected on the output bodies; the cluster's own block of H, and its momenta F."""
+    cluster.report_gap()
+    inertia = {body: composite(body) for body in cluster.bodies}
+    F = {body: inertia[body] @ body.S for body in cluster.bodies}
+    cluster.memory.H = mirrored(sum((body.S.T @ F[body] for body in cluster.bodies), cluster.armature))
+    for output in cluster.outputs:
+        if output.grounded:
+            continue
+        own = [body for body in cluster.bodies if body.output is output]
+        output.memory.F = sum(body.Xo.transform_force(F[body]) for body in own)
+        for body in own:
+            seen = inertia[body].seen_from(body.Xo)
+            output.memory.m += seen.m
+            output.memory.h += seen.h
+            output.memory.I += seen.I
+
+
+def composite(body: Body) -> RigidInertia:
+    """A body with all that it carries."""
+    return RigidInertia(body.memory.m, body.memory.h, body.memory.I) if body.carries else body.inertia
+
+
+def up(body: Any, momentum: Any) -> Any:
+    """From a body that carries a cluster to that body's own output body; the block of H that is passed."""
+    block = body.S.T @ momentum.F
+    momentum.F = Transform(body.E, body.r).transform_force(momentum.F)
+    return block
