@@ -1,7 +1,7 @@
 """Exact dynamics and contact simulation for robots with kinematic loops."""
 
 from coupler import robots
-from coupler.dynamics import bias_force, forward_dynamics, inverse_dynamics, mass_matrix
+from coupler.dynamics import bias_force, forward_dynamics, inverse_dynamics, inverse_osim, mass_matrix
 from coupler.kinematics import (
     centre_of_mass,
     frame_acceleration,
@@ -26,6 +26,7 @@ __all__ = [
     "frame_pose",
     "frame_velocity",
     "inverse_dynamics",
+    "inverse_osim",
     "kinetic_energy",
     "mass_matrix",
     "momentum",

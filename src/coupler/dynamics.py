@@ -6,17 +6,20 @@ Results are fresh arrays and depend on arguments alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from coupler.algorithms.aba import forward_dynamics_program
 from coupler.algorithms.crba import mass_matrix_entries, mass_matrix_program
+from coupler.algorithms.efpa import inverse_osim_program
 from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.compiled import remembered, run
+from coupler.kinematics import frame_place
 from coupler.model import ModelError, Robot
 
-__all__ = ["bias_force", "forward_dynamics", "inverse_dynamics", "mass_matrix"]
+__all__ = ["bias_force", "forward_dynamics", "inverse_dynamics", "inverse_osim", "mass_matrix"]
 
 
 def forward_dynamics(robot: Robot, q: Any, v: Any, tau: Any, f_ext: Any = None) -> np.ndarray:
@@ -79,6 +82,28 @@ def mass_matrix(robot: Robot, q: Any) -> np.ndarray:
     H[..., rows, columns] = entries
     H[..., columns, rows] = entries
     return H
+
+
+def inverse_osim(robot: Robot, q: Any, frames: Sequence[str]) -> np.ndarray:
+    """J H⁻¹ Jᵀ: the inverse operational-space inertia of frames, by the extended force propagator algorithm (C-EFPA).
+
+    Args:
+        robot: which.
+        q: (..., nq), a closed configuration.
+        frames: names of frames, contact points or bodies.
+
+    Returns:
+        (..., 6 frames, 6 frames): accelerations of frames by forces at them, angular first, along each frame's axes.
+    """
+    if isinstance(frames, str):
+        raise ModelError(f"frames must be a list of names, got {frames!r}")
+    omega = run(robot, _inverse_osim_program, q, options=tuple(frames))
+    size = 6 * len(frames)
+    return omega.reshape(*omega.shape[:-1], size, size)
+
+
+def _inverse_osim_program(robot: Robot, *frames: str) -> Any:
+    return inverse_osim_program(robot, [frame_place(robot, frame) for frame in frames])
 
 
 def _flat(robot: Robot, f_ext: Any) -> np.ndarray:

@@ -21,6 +21,7 @@ __all__ = [
     "centre_of_mass",
     "frame_acceleration",
     "frame_jacobian",
+    "frame_place",
     "frame_pose",
     "frame_velocity",
     "kinetic_energy",
@@ -33,7 +34,7 @@ Axes = Literal["frame", "world"]
 
 def frame_pose(robot: Robot, q: Any, frame: str) -> np.ndarray:
     """The pose of a frame, (..., 4, 4): a homogeneous matrix from the frame's coordinates to the world's."""
-    link, place = _frame(robot, frame)
+    link, place = frame_place(robot, frame)
     E, r = _pose(robot, run(robot, poses_program, q), link)
     T = np.zeros((*E.shape[:-2], 4, 4), E.dtype)
     T[..., :3, :3] = np.swapaxes(place.E @ E, -1, -2)
@@ -51,7 +52,7 @@ def frame_jacobian(robot: Robot, q: Any, frame: str, axes: Axes = "frame") -> np
         frame: name of a frame, contact point or body.
         axes: whose axes its rows are along, at the frame's origin.
     """
-    link, place = _frame(robot, frame)
+    link, place = frame_place(robot, frame)
     poses, subspaces = run(robot, jacobians_program, q)
     columns, starts = remembered(robot, "subspaces", lambda: _layout(robot))
     J = np.zeros((*poses.shape[:-1], 6, robot.nv), poses.dtype)
@@ -67,7 +68,7 @@ def frame_jacobian(robot: Robot, q: Any, frame: str, axes: Axes = "frame") -> np
 
 def frame_velocity(robot: Robot, q: Any, v: Any, frame: str, axes: Axes = "frame") -> np.ndarray:
     """The velocity of a frame, (..., 6): angular, then of its origin; rad/s and m/s."""
-    link, place = _frame(robot, frame)
+    link, place = frame_place(robot, frame)
     poses, velocities, _ = run(robot, motions_program, q, v, np.zeros(robot.nv, getattr(q, "dtype", float)))
     own = _of_link(velocities, link)[..., None]
     return _in_axes(_at_frame(own, place), _pose(robot, poses, link)[0], place, axes)[..., 0]
@@ -78,7 +79,7 @@ def frame_acceleration(robot: Robot, q: Any, v: Any, a: Any, frame: str, axes: A
 
     It is the rate of the velocity along the world's axes, J a + J̇ v, and has no gravity in it; rad/s² and m/s².
     """
-    link, place = _frame(robot, frame)
+    link, place = frame_place(robot, frame)
     poses, velocities, accelerations = run(robot, motions_program, q, v, a)
     v_frame = _at_frame(_of_link(velocities, link)[..., None], place)[..., 0]
     a_frame = _at_frame(_of_link(accelerations, link)[..., None], place)[..., 0].copy()
@@ -136,7 +137,7 @@ def potential_energy(robot: Robot, q: Any) -> np.ndarray:
     return energy
 
 
-def _frame(robot: Robot, name: str) -> tuple[int, Transform]:
+def frame_place(robot: Robot, name: str) -> tuple[int, Transform]:
     """The link of a frame, and the transform from the link's frame to it."""
 
     def places() -> dict[str, tuple[int, Transform]]:

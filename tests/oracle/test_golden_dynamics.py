@@ -75,9 +75,20 @@ def states(name: str) -> Golden:
     spanning = of("q_span")
     positions = {joint: spanning[:, own] for joint, own in golden.spans(model, "num_positions")}
     q = robot.pack_q({joint: x[:, 0] if x.shape[1] == 1 else x for joint, x in positions.items()})
-    keys = ("yd", "tau", "ydd_caba", "ydd_caba_fext", "ydd_in", "tau_crnea", "tau_crnea_fext")
-    H = of("H")[:, np.argsort(order)][:, :, np.argsort(order)]
-    return Golden(robot, q, *map(vectors, keys), H, vectors("C"), of("fext"))
+    return Golden(
+        robot,
+        q,
+        v=vectors("yd"),
+        tau=vectors("tau"),
+        a=vectors("ydd_caba"),
+        a_loaded=vectors("ydd_caba_fext"),
+        given=vectors("ydd_in"),
+        needs=vectors("tau_crnea"),
+        needs_loaded=vectors("tau_crnea_fext"),
+        H=of("H")[:, np.argsort(order)][:, :, np.argsort(order)],
+        C=vectors("C"),
+        f_ext=of("fext"),
+    )
 
 
 @cache

@@ -6,6 +6,7 @@ a cluster shows to its parent is Xᵀ Iᴬ X − W D⁻¹ Wᵀ, and a rotor besi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from coupler.linear import Cholesky
 from coupler.model import Robot
 from coupler.passes import Body, Cluster, Output, Shape, Sweep, add_loads, symmetric
 
-__all__ = ["forward_dynamics_program"]
+__all__ = ["forward_dynamics_program", "inertia_times", "on", "seen_by_output", "share_pairs"]
 
 
 def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
@@ -77,15 +78,7 @@ def inward(cluster: Cluster) -> None:
         own = slice(6 * output.number, 6 * output.number + 6)
         output.memory.IA += sum((seen_by_output(body) for body in on(cluster, output)), -Wo @ Y[:, own])
         output.memory.pA += sum((body.Xo.transform_force(pA[body]) for body in on(cluster, output)), Wo @ y0)
-    for (a, b), pair in cluster.output_pairs.items():
-        pair.IA -= W[a] @ Y[:, 6 * b : 6 * b + 6]
-    for one, other, pair in cluster.pairs:
-        shared = other.Xo.transform_force(one.Xo.transform_force(pair.IA).T).T  # Xᵀ I X'
-        a, b = one.output.number, other.output.number
-        if a == b:
-            one.output.memory.IA += shared + shared.T
-        else:
-            cluster.output_pairs[min(a, b), max(a, b)].IA += shared if a < b else shared.T
+    share_pairs(cluster, W, Y)
 
 
 def accelerate(cluster: Cluster) -> None:
@@ -97,6 +90,19 @@ def accelerate(cluster: Cluster) -> None:
         cluster.write("a", ydd)
     for body in cluster.carriers:
         body.memory.a = body.Xo @ body.output.a + body.c + body.S @ ydd
+
+
+def share_pairs(cluster: Cluster, W: Sequence[Any], Y: Any) -> None:
+    """The inertia that output bodies feel of each other, and what pairs of bodies add to it."""
+    for (a, b), pair in cluster.output_pairs.items():
+        pair.IA -= W[a] @ Y[:, 6 * b : 6 * b + 6]
+    for one, other, pair in cluster.pairs:
+        shared = other.Xo.transform_force(one.Xo.transform_force(pair.IA).T).T  # Xᵀ I X'
+        a, b = one.output.number, other.output.number
+        if a == b:
+            one.output.memory.IA += shared + shared.T
+        else:
+            cluster.output_pairs[min(a, b), max(a, b)].IA += shared if a < b else shared.T
 
 
 def on(cluster: Cluster, output: Output) -> list[Body]:

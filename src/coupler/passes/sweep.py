@@ -117,7 +117,7 @@ class Sweep:
             for i in active:
                 shape, clusters = self.shapes[i]
                 kernel = self._kernel(function, shape, later)
-                self.builder.loop(kernel, here=self._window(i, clusters[::-1] if backwards else clusters))
+                self.builder.loop(kernel, here=self.window(i, clusters[::-1] if backwards else clusters))
 
     def _kernel(self, function: Pass, shape: Shape, later: bool) -> Callable[[View], None]:
         moving = "v" in self.vectors
@@ -128,7 +128,7 @@ class Sweep:
         kernel.__name__ = function.__name__
         return kernel
 
-    def _window(self, number: int, clusters: Sequence[int]) -> Window:
+    def window(self, number: int, clusters: Sequence[int]) -> Window:
         """Everything that the clusters of a shape can see."""
         shape, of_shape = self.shapes[number]
         robot, tree, place = self.robot, self.robot.tree, self.robot.embedding.v_place
