@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coupler import ModelError, bias_force, forward_dynamics, inverse_dynamics
+from coupler import bias_force, forward_dynamics, inverse_dynamics
 from coupler.mechanisms import gear, linear
-from coupler.model import Free, Prismatic, Revolute, Robot, RobotBuilder, Spherical
+from coupler.model import Free, Prismatic, Revolute, Robot, Spherical
 from coupler.model.elements import PointElement
 from coupler.spatial import Transform, skew
-from random_robots import ROBOTS, Rng, Sketch, place, sample
+from random_robots import ROBOTS, Rng, Sketch, sample
 
 FORCES = 1e-12  # relative to the largest force and, for loops, to how far they are from singular
 ACCELERATIONS = 1e-10

@@ -9,7 +9,7 @@ import numpy as np
 
 from coupler.model import RobotBuilder
 
-__all__ = ["BASE", "Point", "X", "Y", "Z", "inertia_matrix", "on_side", "rotor_inertia", "torso_contacts"]
+__all__ = ["BASE", "Point", "X", "Y", "Z", "foot_point", "inertia_matrix", "on_side", "rotor_inertia", "torso_contacts"]
 
 BASE = "Floating Base"
 X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
@@ -33,6 +33,13 @@ def inertia_matrix(moments: Sequence[float], side: int = 1) -> np.ndarray:
 def rotor_inertia(axis: Sequence[int], spin: float, across: float) -> list[float]:
     """The three moments of a rotor: one about its axis, another about all lines across it, kg m²."""
     return [spin if along else across for along in axis]
+
+
+def foot_point(b: RobotBuilder, name: str, body: str, at: Point, again: bool) -> None:
+    """A contact point of a foot; reference states name most of them again, as end effectors, which are frames here."""
+    b.contact(name, body, at)
+    if again:
+        b.frame(f"{name}__ee", body, at)
 
 
 def torso_contacts(b: RobotBuilder, half: Point) -> None:

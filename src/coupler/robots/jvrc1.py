@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coupler.mechanisms import gear
 from coupler.model import Free, Revolute, Robot, RobotBuilder
-from coupler.robots._parts import Point, X, Y, Z, on_side
+from coupler.robots._parts import Point, X, Y, Z, foot_point, on_side
 
 __all__ = ["jvrc1"]
 
@@ -66,8 +66,9 @@ def jvrc1() -> Robot:
         for side in ("left", "right"):
             _limb(b, parent.format(side=side), side, limb)
     for name, body, left, right in POINTS:
-        b.contact(f"left_{name}_contact", f"left_{body}", left)
-        b.contact(f"right_{name}_contact", f"right_{body}", right)
+        foot = body == "ankle_p"
+        foot_point(b, f"left_{name}_contact", f"left_{body}", left, again=foot and name != "toe")
+        foot_point(b, f"right_{name}_contact", f"right_{body}", right, again=foot)
     return b.build()
 
 

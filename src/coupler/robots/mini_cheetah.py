@@ -6,7 +6,7 @@ import numpy as np
 
 from coupler.mechanisms import gear
 from coupler.model import Free, Revolute, Robot, RobotBuilder
-from coupler.robots._parts import BASE, X, Y, inertia_matrix, on_side, rotor_inertia, torso_contacts
+from coupler.robots._parts import BASE, X, Y, foot_point, inertia_matrix, on_side, rotor_inertia, torso_contacts
 
 __all__ = ["mini_cheetah"]
 
@@ -53,4 +53,4 @@ def _add_leg(b: RobotBuilder, leg: str, front: int, side: int) -> None:
         parent = link
     b.contact(f"{leg}_hip_contact", f"{leg}_hip_link", (0.0, 0.0, 0.0))
     b.contact(f"{leg}_knee_contact", f"{leg}_hip_link", (0.0, 0.0, -0.209))
-    b.contact(f"{leg}_foot_contact", f"{leg}_knee_link", on_side(side, (0.0, -0.004, -0.195)))
+    foot_point(b, f"{leg}_foot_contact", f"{leg}_knee_link", on_side(side, (0.0, -0.004, -0.195)), again=leg != "FR")

@@ -6,7 +6,18 @@ from typing import NamedTuple
 
 from coupler.mechanisms import belt, gear
 from coupler.model import Free, Revolute, Robot, RobotBuilder
-from coupler.robots._parts import BASE, Point, X, Y, Z, inertia_matrix, on_side, rotor_inertia, torso_contacts
+from coupler.robots._parts import (
+    BASE,
+    Point,
+    X,
+    Y,
+    Z,
+    foot_point,
+    inertia_matrix,
+    on_side,
+    rotor_inertia,
+    torso_contacts,
+)
 from coupler.rotation import about_y
 
 __all__ = ["mit_humanoid"]
@@ -114,8 +125,8 @@ def add_leg(b: RobotBuilder, side: str, base: str, rotors: bool = True) -> None:
         ratios = belt(_KNEE.ratio, _ANKLE.ratio, _ANKLE.ratio)
         b.couple(f"{side}_knee_and_ankle", joints, ratios, [joints[0], joints[-1]])
     b.contact(f"{side}_knee_contact", thigh, _KNEE.at)
-    b.contact(f"{side}_toe_contact", foot, (0.1, 0.0, -0.041))
-    b.contact(f"{side}_heel_contact", foot, (-0.05, 0.0, -0.041))
+    foot_point(b, f"{side}_toe_contact", foot, (0.1, 0.0, -0.041), again=side == "left")
+    foot_point(b, f"{side}_heel_contact", foot, (-0.05, 0.0, -0.041), again=True)
 
 
 def _add_geared(b: RobotBuilder, side: str, base: str, joints: tuple[_Joint, ...], rotors: bool) -> str:

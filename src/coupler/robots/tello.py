@@ -10,7 +10,7 @@ import numpy as np
 
 from coupler.mechanisms import gear
 from coupler.model import Free, Revolute, Robot, RobotBuilder
-from coupler.robots._parts import X, Y, Z, inertia_matrix, on_side, rotor_inertia
+from coupler.robots._parts import X, Y, Z, foot_point, inertia_matrix, on_side, rotor_inertia
 from coupler.rotation import about_x, about_y
 
 __all__ = ["tello"]
@@ -107,8 +107,8 @@ def add_tello(b: RobotBuilder, base: str, as_shipped: bool) -> None:
         b.couple(f"{side}-hip-differential", [*hips, f"{side}-gimbal-to-thigh"], hip)
         knees = [f"{side}-thigh-to-{part}" for part in ("knee-ankle-rotor-1", "knee-ankle-rotor-2", "shin")]
         b.couple(f"{side}-knee-ankle-differential", [*knees, f"{side}-shin-to-foot"], knee_ankle)
-        b.contact(f"{side}-toe_contact", f"{side}-foot", (TOES[side], 0, SOLE))
-        b.contact(f"{side}-heel_contact", f"{side}-foot", (HEEL, 0, SOLE))
+        foot_point(b, f"{side}-toe_contact", f"{side}-foot", (TOES[side], 0, SOLE), again=side == "right")
+        foot_point(b, f"{side}-heel_contact", f"{side}-foot", (HEEL, 0, SOLE), again=True)
 
 
 def hip_differential(q: Array, rod: float = HIP_ROD) -> Array:

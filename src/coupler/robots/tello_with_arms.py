@@ -26,11 +26,12 @@ NAMES = {"shoulder-rz": "shoulder-rz-link", "elbow": "elbow-link"}  # of links t
 HAND = (0, 0, -0.27)
 
 
-def tello_with_arms(*, as_shipped: bool = False) -> Robot:
+def tello_with_arms(*, as_shipped: bool = True) -> Robot:
     """Legs, torso and arms: 24 freedoms, 37 bodies. The arms' rotors have inertia but, in the published model, no mass.
 
     Args:
-        as_shipped: see `tello`.
+        as_shipped: whether the differentials are those of the published model, whose reference this robot agrees with;
+            else they are the physical ones, as in `tello`.
     """
     b = RobotBuilder("tello_with_arms")
     add_tello(b, "torso-to-ground", as_shipped)

@@ -12,10 +12,10 @@ from coupler.robots import load, names
 
 # name, options, and then: bodies, nq, nv, clusters, actuated joints, contact points, mass in kg.
 SIZES: list[tuple[str, dict[str, Any], tuple[int, ...], float]] = [
-    ("mini_cheetah", {}, (25, 19, 18, 13, 12, 20), 3.3 + 4 * (0.54 + 0.634 + 0.064) + 12 * 0.055),
-    ("mit_humanoid", {}, (37, 25, 24, 17, 18, 18), 25.96855),
-    ("mit_humanoid", {"rotors": False}, (19, 25, 24, 19, 18, 18), 24.86855),
-    ("mit_humanoid_leg", {}, (10, 5, 5, 4, 5, 3), 5.680541),
+    ("mini_cheetah", {}, (25, 19, 18, 13, 12, 23), 3.3 + 4 * (0.54 + 0.634 + 0.064) + 12 * 0.055),
+    ("mit_humanoid", {}, (37, 25, 24, 17, 18, 21), 25.96855),
+    ("mit_humanoid", {"rotors": False}, (19, 25, 24, 19, 18, 21), 24.86855),
+    ("mit_humanoid_leg", {}, (10, 5, 5, 4, 5, 4), 5.680541),
     ("geared_chain", {}, (24, 12, 12, 12, 12, 12), 12.0),
     ("geared_chain", {"links": 1}, (2, 1, 1, 1, 1, 1), 1.0),
     ("geared_chain", {"links": 2}, (4, 2, 2, 2, 2, 2), 2.0),

@@ -85,8 +85,8 @@ def test_both_variants_of_the_differentials_close(describe: Callable[..., Robot]
 
 
 @every_tello
-def test_tello_stands_straight_when_neutral(describe: Callable[[], Robot]) -> None:
-    robot = describe()
+def test_tello_stands_straight_when_neutral(describe: Callable[..., Robot]) -> None:
+    robot = describe(as_shipped=False)
     rotors = [joint for joint in robot.joint_names if "hip-rotor" in joint]
     positions = robot.joint_positions(robot.neutral())
     for joint, position in positions.items():
@@ -113,7 +113,7 @@ def test_a_differential_adds_and_subtracts(rotors: str, together: str, apart: st
 
 
 def test_arms_leave_the_legs_as_they_are() -> None:
-    legs, both = tello(), tello_with_arms()
+    legs, both = tello(as_shipped=True), tello_with_arms()
     q, v = both.random_state(4)
     velocities = both.joint_velocities(q, v)
     own = legs.joint_velocities(q[: legs.nq], v[: legs.nv])
