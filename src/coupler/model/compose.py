@@ -38,8 +38,9 @@ def compose(
     elements: Sequence[PointElement],
     *,
     lock_idle: bool = False,
+    weigh: bool = True,
 ) -> Robot:
-    """The robot that is made of these parts; see `RobotBuilder`.
+    """The robot that is made of these parts; see `RobotBuilder`. Whether masses suffice is asked if it is weighed.
 
     Raises:
         ModelError: for parts that do not fit together.
@@ -55,7 +56,9 @@ def compose(
     if idle and lock_idle:
         constraints += parts.locks(idle, states.neutral, {constraint.name for constraint in constraints})
         clusters, states, idle, found = parts.embed(constraints)
-    remarks += found + check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
+    remarks += found
+    if weigh:
+        remarks += check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
     return Robot(
         name=name,
         gravity=gravity,

@@ -320,6 +320,13 @@ class Robot:
         """The same robot under another gravity, 3, m/s²."""
         return replace(self, gravity=numbers("gravity", gravity, (3,)))
 
+    def spanning_tree(self) -> Robot:
+        """The same robot with its loops open: all joints are independent. Its masses may not suffice any more."""
+        from coupler.model.compose import compose  # which makes robots
+
+        joints = [replace(joint, independent=False) for joint in self.joints]
+        return compose(f"{self.name}_tree", self.gravity, self.bodies, joints, (), (), self.elements, weigh=False)
+
     def draw(self, path: str | Path | None = None) -> Path:
         """Writes a picture of its connectivity graph and its cluster tree as an SVG file, named after it by default."""
         plain = re.sub(r"[^\w.-]+", "_", self.name)

@@ -6,6 +6,19 @@ from coupler.passes.cluster import Body, Cluster, Output
 from coupler.passes.loads import add_loads
 from coupler.passes.paths import Paths
 from coupler.passes.shape import Shape
+from coupler.passes.spanning import Spanning
 from coupler.passes.sweep import Sweep
 
-__all__ = ["Body", "Climb", "Cluster", "Output", "Paths", "Shape", "Sweep", "add_loads", "symmetric", "velocities_of"]
+__all__ = [
+    "Body",
+    "Climb",
+    "Cluster",
+    "Output",
+    "Paths",
+    "Shape",
+    "Spanning",
+    "Sweep",
+    "add_loads",
+    "symmetric",
+    "velocities_of",
+]

@@ -160,9 +160,12 @@ class Body:
 class Cluster:
     """A cluster while a pass over it is traced; see the module's text."""
 
-    def __init__(self, here: View, shape: Shape, *, later: bool, moving: bool, loaded: bool = False) -> None:
-        self.here, self.shape, self.later, self.loaded = here, shape, later and any(shape.carries), loaded
-        self.moving = moving  # whether it has velocities
+    def __init__(
+        self, here: View, shape: Shape, remembers: bool, *, later: bool, moving: bool, loaded: bool = False
+    ) -> None:
+        """Args: what it sees, its shape, and whether it remembers, has been seen before, has velocities, has loads."""
+        self.here, self.shape, self.remembers, self.later = here, shape, remembers, later and remembers
+        self.moving, self.loaded = moving, loaded
         self.memory = Memory(here, "c_")
         self.outputs = [Output(self, i) for i in range(len(shape.grounded))]
         self.bodies = [Body(self, i) for i in range(len(shape.kinds))]
@@ -287,7 +290,7 @@ class Cluster:
 
     def remember(self) -> None:
         """Stores what later passes need again."""
-        if not any(self.shape.carries):
+        if not self.remembers:
             return
         for i in range(len(self.bodies)):
             setattr(self.here, f"kept{i}", self.kept[i])
@@ -332,6 +335,17 @@ class Cluster:
                     columns[j] = column
             rows.append(np.array(columns).T)
         return np.concatenate(rows)
+
+    @cached_property
+    def constraint(self) -> tuple[Array, Array]:
+        """K and k of its joints, K w = 0 and K ẇ = k, before they are solved for dependent velocities."""
+        if not self.shape.solved:
+            return self._K, self._k
+        dependent, independent = self.shape.dependent, self.shape.independent
+        K = np.zeros((len(dependent), int(self.shape.starts[-1])), dtype=object)
+        K[:, dependent] = np.eye(len(dependent))
+        K[:, independent] = -self._dependent_rows
+        return K, self._dependent_bias
 
     def report_gap(self) -> None:
         """Tells how far from closed its loops are, if they are not solved."""

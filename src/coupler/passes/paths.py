@@ -104,7 +104,7 @@ class Paths:
 
     def _kernel(self, function: Callable[..., None], shape: Any, active: Sequence[int], felt: Sequence[int]) -> Any:
         def kernel(here: View) -> None:
-            cluster = Cluster(here, shape, later=True, moving=False)
+            cluster = Cluster(here, shape, any(shape.carries), later=True, moving=False)
             function(cluster, [cluster.bodies[i] for i in active], [cluster.bodies[i] for i in felt])
 
         kernel.__name__ = function.__name__

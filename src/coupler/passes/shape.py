@@ -21,7 +21,7 @@ from coupler.model.embedding.choice import Choice
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint, Solution, form_of
 from coupler.model.joint import Joint
 
-__all__ = ["Held", "Instance", "Related", "Shape", "Solved", "coupled_by_children", "described", "shapes_of"]
+__all__ = ["Clusters", "Held", "Instance", "Related", "Shape", "Solved"]
 
 _MOST = 12  # shapes; where there would be more, zeros and ones are left to the table
 
@@ -123,74 +123,80 @@ class Instance:
     numbers: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-def shapes_of(robot: Robot) -> list[tuple[Shape, list[int]]]:
-    """The shapes of a robot's clusters, each with the numbers of its clusters."""
-    found = [described(robot, k) for k in range(1, len(robot.cluster_tree.clusters))]
-    for pattern in (("E", "r"), ("E",), ()):
+class Clusters:
+    """The clusters of a robot, sorted by shape.
+
+    Attributes:
+        instances: what is each cluster's own; that of the ground is empty.
+        shapes: all shapes, each with the numbers of its clusters.
+        couples: for each cluster the pairs of its links on both of which one of its children hangs, the lower first.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot, clusters = robot, robot.cluster_tree.clusters
+        self._stored = frozenset(robot.embedding.q_index.tolist())
+        self._loop = {loop.cluster: i for i, loop in enumerate(robot.embedding.closure.loops)}
+        couples: list[set[tuple[int, int]]] = [set() for _ in clusters]
+        for cluster in clusters[1:]:
+            couples[cluster.parent] |= set(combinations(sorted(set(cluster.outputs)), 2))
+        self.couples = [sorted(pairs) for pairs in couples]
+        found = [self._described(number) for number in range(1, len(clusters))]
+        self.instances = [Instance((), ()), *(instance for _, _, instance in found)]
         groups: dict[Hashable, list[int]] = {}
-        for k, (key, _, instance) in enumerate(found, 1):
-            ones = tuple(_pattern(instance.numbers[name]) for name in instance.numbers if name[0] in pattern)
-            groups.setdefault((key, ones), []).append(k)
-        if len(groups) <= _MOST:
-            break
-    return [(found[clusters[0] - 1][1], clusters) for clusters in groups.values()]
+        for pattern in (("E", "r"), ("E",), ()):
+            groups = {}
+            for number, (key, _, instance) in enumerate(found, 1):
+                ones = tuple(_pattern(instance.numbers[name]) for name in instance.numbers if name[0] in pattern)
+                groups.setdefault((key, ones), []).append(number)
+            if len(groups) <= _MOST:
+                break
+        self.shapes = [(found[numbers[0] - 1][1], numbers) for numbers in groups.values()]
+
+    def _described(self, number: int) -> tuple[Hashable, Shape, Instance]:
+        """A cluster's shape with a key that is equal for equal shapes, and what is its own."""
+        tree, cluster = self._robot.tree, self._robot.cluster_tree.clusters[number]
+        embedding, links = self._robot.embedding, cluster.bodies
+        own, outputs = {link: i for i, link in enumerate(links)}, tuple(sorted(set(cluster.outputs)))
+        numbers: dict[str, np.ndarray] = {}
+        for i, link in enumerate(links):
+            placement, inertia, kind = tree.links[link].placement, tree.links[link].inertia, tree.links[link].kind
+            numbers |= {f"E{i}": placement.E, f"r{i}": placement.r, f"m{i}": np.asarray(inertia.m)}
+            numbers |= {f"h{i}": inertia.h, f"I{i}": inertia.I}
+            numbers |= {f"{name}{i}": getattr(kind, name) for name in ("stiffness", "rest", "damping", "armature")}
+        constraints, key = self._constraints(number, own, numbers)
+        shape = Shape(
+            kinds=tuple(tree.links[link].kind for link in links),
+            parents=tuple(own.get(tree.parent[link]) for link in links),
+            outputs=tuple(outputs.index(output) for output in cluster.outputs),
+            grounded=tuple(output == 0 for output in outputs),
+            carries=tuple(any(child not in own for child in tree.children[link]) for link in links),
+            stored=tuple(self._stored.issuperset(tree.positions(link).tolist()) for link in links),
+            free=tuple(tuple(np.flatnonzero(embedding.v_place[tree.velocities(link)] >= 0).tolist()) for link in links),
+            couples=tuple((own[a], own[b]) for a, b in self.couples[number]),
+            constraints=constraints,
+        )
+        kinds = tuple(form_of(kind) for kind in shape.kinds)
+        ways = shape.parents, shape.outputs, shape.grounded, shape.carries, shape.stored, shape.free, shape.couples
+        return (kinds, ways, key), shape, Instance(links, outputs, numbers)
+
+    def _constraints(self, number: int, own: dict[int, int], numbers: dict[str, np.ndarray]) -> Any:
+        """What constrains a cluster, and a key of it; its numbers are added to the others."""
+        if number not in self._loop:
+            return (), ()
+        embedding, at = self._robot.embedding, self._loop[number]
+        if not embedding.explicit[at]:
+            return _unsolved(embedding.closure.loops[at], embedding.choices[at], own, numbers)
+        names = {constraint.name for constraint in embedding.closure.loops[at].constraints}
+        return _solved([self._solutions[name] for name in self._solutions if name in names], own, numbers)
+
+    @cached_property
+    def _solutions(self) -> dict[str, Solution]:
+        return {solution.name: solution for solution in self._robot.embedding.solutions}
 
 
 def _pattern(values: np.ndarray) -> Hashable:
     """Where exact zeros and ones stand."""
     return tuple(np.where(np.isin(values, (0.0, 1.0, -1.0)), values, 2.0).ravel().tolist())
-
-
-def described(robot: Robot, number: int) -> tuple[Hashable, Shape, Instance]:
-    """A cluster's shape with a key that is equal for equal shapes, and what is its own."""
-    tree, cluster, embedding = robot.tree, robot.cluster_tree.clusters[number], robot.embedding
-    links, own = cluster.bodies, {link: i for i, link in enumerate(cluster.bodies)}
-    outputs = tuple(sorted(set(cluster.outputs)))
-    numbers: dict[str, np.ndarray] = {}
-    for i, link in enumerate(links):
-        placement, inertia = tree.links[link].placement, tree.links[link].inertia
-        kind = tree.links[link].kind
-        numbers |= {f"E{i}": placement.E, f"r{i}": placement.r, f"m{i}": np.asarray(inertia.m)}
-        numbers |= {f"h{i}": inertia.h, f"I{i}": inertia.I}
-        for name in ("stiffness", "rest", "damping", "armature"):
-            numbers[f"{name}{i}"] = getattr(kind, name)
-    constraints, key = _constraints(robot, number, own, numbers)
-    shape = Shape(
-        kinds=tuple(tree.links[link].kind for link in links),
-        parents=tuple(own.get(tree.parent[link]) for link in links),
-        outputs=tuple(outputs.index(output) for output in cluster.outputs),
-        grounded=tuple(output == 0 for output in outputs),
-        carries=tuple(any(child not in own for child in tree.children[link]) for link in links),
-        stored=tuple(bool(np.isin(tree.positions(link), embedding.q_index).all()) for link in links),
-        free=tuple(tuple(np.flatnonzero(embedding.v_place[tree.velocities(link)] >= 0).tolist()) for link in links),
-        couples=tuple((own[a], own[b]) for a, b in coupled_by_children(robot, number)),
-        constraints=constraints,
-    )
-    key = (
-        tuple(form_of(kind) for kind in shape.kinds),
-        *(shape.parents, shape.outputs, shape.grounded, shape.carries, shape.stored, shape.free, shape.couples, key),
-    )
-    return key, shape, Instance(links, outputs, numbers)
-
-
-def coupled_by_children(robot: Robot, number: int) -> list[tuple[int, int]]:
-    """The pairs of links of a cluster on both of which one of its children hangs, the lower number first."""
-    children = (cluster for cluster in robot.cluster_tree.clusters[1:] if cluster.parent == number)
-    return sorted({pair for child in children for pair in combinations(sorted(set(child.outputs)), 2)})
-
-
-def _constraints(
-    robot: Robot, number: int, own: dict[int, int], numbers: dict[str, np.ndarray]
-) -> tuple[tuple[Solved | Held | Related, ...], Hashable]:
-    """What constrains a cluster, and a key of it; its numbers are added to the others."""
-    embedding = robot.embedding
-    at = next((i for i, loop in enumerate(embedding.closure.loops) if loop.cluster == number), None)
-    if at is None:
-        return (), ()
-    loop, choice = embedding.closure.loops[at], embedding.choices[at]
-    if embedding.explicit[at]:
-        return _solved([x for x in embedding.solutions if x.outputs[0] in own], own, numbers)
-    return _unsolved(loop, choice, own, numbers)
 
 
 def _solved(solutions: Sequence[Solution], own: dict[int, int], numbers: dict[str, np.ndarray]) -> Any:

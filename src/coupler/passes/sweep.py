@@ -11,7 +11,7 @@ import numpy as np
 from coupler.graph import Buffer, Builder, Program, Records, View, Window, constants, fields
 from coupler.model import Robot
 from coupler.passes.cluster import Cluster
-from coupler.passes.shape import Instance, Shape, coupled_by_children, described, shapes_of
+from coupler.passes.shape import Clusters, Instance, Shape
 
 __all__ = ["Sweep"]
 
@@ -25,7 +25,7 @@ class Sweep:
     Vectors are made by `input` and `output`; a cluster reads and writes its part of them by name. There is memory for
     each body that carries others, with the fields of `body`, for each pair of bodies that feel each other's inertia,
     with those of `pair`, and for each cluster, with those that `cluster` gives for its shape. Where forces act from
-    outside, all bodies have memory.
+    outside, all bodies have memory. Clusters that carry nothing remember nothing, unless all are `remembering`.
     """
 
     def __init__(
@@ -37,17 +37,17 @@ class Sweep:
         pair: Layout | None = None,
         cluster: Callable[[Shape], Layout] = lambda shape: {},
         loaded: bool = False,
+        remembering: bool = False,
     ) -> None:
-        self.robot, self.loaded, self.builder = robot, loaded, Builder(name)
-        self.shapes = shapes_of(robot)
+        self.robot, self.loaded, self.remembering, self.builder = robot, loaded, remembering, Builder(name)
+        clusters = Clusters(robot)
+        self.shapes, self.instances = clusters.shapes, clusters.instances
         self.vectors: dict[str, Buffer] = {}
-        self.instances = [Instance((), ())]
-        self.instances += [described(robot, k)[2] for k in range(1, len(robot.cluster_tree.clusters))]
         self.links = [i for i in range(1, len(robot.tree.links)) if loaded or robot.tree.children[i]]
         self._row = {link: i for i, link in enumerate(self.links)}
         world = {"E": (3, 3), "r": 3, "load": 6} if loaded else {}
         self._bodies = self.builder.records("body", max(len(self.links), 1), **body, **world)
-        pairs = [both for k in range(1, len(self.instances)) for both in coupled_by_children(robot, k)]
+        pairs = [pair for pairs in clusters.couples for pair in pairs]
         self._pair = {both: i for i, both in enumerate(pairs)}
         self._pairs = self.builder.records("pair", len(pairs), **pair) if pairs and pair else None
         self._clusters = [self._cluster_records(i, cluster) for i in range(len(self.shapes))]
@@ -103,7 +103,7 @@ class Sweep:
     def _cluster_records(self, number: int, layout: Callable[[Shape], Layout]) -> Records | None:
         shape, clusters = self.shapes[number]
         own = dict(layout(shape))
-        if any(shape.carries):
+        if any(shape.carries) or self.remembering:
             own |= {f"kept{i}": _size_of_kept(shape, i) for i in range(len(shape.kinds))}
             if not shape.linear:
                 own |= {"GD": (len(shape.dependent), len(shape.independent)), "gD": len(shape.dependent)}
@@ -120,10 +120,10 @@ class Sweep:
                 self.builder.loop(kernel, here=self.window(i, clusters[::-1] if backwards else clusters))
 
     def _kernel(self, function: Pass, shape: Shape, later: bool) -> Callable[[View], None]:
-        moving = "v" in self.vectors
+        moving, remembers = "v" in self.vectors, any(shape.carries) or self.remembering
 
         def kernel(here: View) -> None:
-            function(Cluster(here, shape, later=later, moving=moving, loaded=self.loaded))
+            function(Cluster(here, shape, remembers, later=later, moving=moving, loaded=self.loaded))
 
         kernel.__name__ = function.__name__
         return kernel
@@ -131,6 +131,7 @@ class Sweep:
     def window(self, number: int, clusters: Sequence[int]) -> Window:
         """Everything that the clusters of a shape can see."""
         shape, of_shape = self.shapes[number]
+        at = {k: row for row, k in enumerate(of_shape)}
         robot, tree, place = self.robot, self.robot.tree, self.robot.embedding.v_place
         instances = [self.instances[k] for k in clusters]
         window: dict[str, Any] = {}
@@ -163,7 +164,7 @@ class Sweep:
                 window |= _prefixed(f"q{a}_{b}_", outside)
         records = self._clusters[number]
         if records is not None:
-            for name, slot in records[[of_shape.index(k) for k in clusters]].fields.items():
+            for name, slot in records[[at[k] for k in clusters]].fields.items():
                 window[name if name.startswith("kept") else f"c_{name}"] = slot
         return fields(**window, **self.extra(shape, instances, clusters))
 
