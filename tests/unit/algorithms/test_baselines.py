@@ -1,0 +1,93 @@
+"""Exact methods agree with each other; approximations are what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coupler
+from coupler.algorithms.approximate import with_armatures, without_rotors
+from coupler.algorithms.baselines import lagrange_program, projected_rnea_program, projection_program
+from coupler.compiled import run
+from coupler.model import ModelError, Robot
+from random_robots import ROBOTS, sample
+
+EXACT = 1e-10  # relative to the largest entry
+BUNDLED = ("mini_cheetah", "tello", "geared_chain", "belt_chain", "mit_humanoid_leg", "four_bar", "six_bar", "five_bar")
+
+
+def near(found: Any, expected: np.ndarray, tolerance: float = EXACT) -> None:
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max(initial=1.0))
+
+
+def some_states(robot: Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    q, v = map(np.array, zip(*(robot.random_state(seed) for seed in range(4)), strict=True))
+    return q, v, np.random.default_rng(0).normal(size=v.shape)
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("make", [projection_program, lagrange_program])
+def test_forward_dynamics_of_bundled_robots(make: Callable[..., Any], name: str) -> None:
+    robot = coupler.robots.load(name)
+    q, v, tau = some_states(robot)
+    near(run(robot, make, q, v, tau), coupler.forward_dynamics(robot, q, v, tau))
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_inverse_dynamics_of_bundled_robots(name: str) -> None:
+    robot = coupler.robots.load(name)
+    q, v, a = some_states(robot)
+    near(run(robot, projected_rnea_program, q, v, a), coupler.inverse_dynamics(robot, q, v, a))
+
+
+@pytest.mark.parametrize("name", [name for i, name in enumerate(ROBOTS) if i % 5 == 0])
+def test_random_robots(name: str) -> None:
+    """Trees, loops of several kinds and couplings: projection agrees with the cluster algorithms."""
+    robot = sample(name).robot
+    q, v, x = some_states(robot)
+    near(run(robot, projected_rnea_program, q, v, x), coupler.inverse_dynamics(robot, q, v, x), 1e-9)
+    near(run(robot, projection_program, q, v, x), coupler.forward_dynamics(robot, q, v, x), 1e-8)
+
+
+def test_the_spanning_tree_has_all_joints() -> None:
+    robot = coupler.robots.load("four_bar")
+    tree = robot.spanning_tree()
+    assert tree.joint_names == robot.joint_names
+    assert (tree.nv, len(tree.loops)) == (3, 0)
+
+
+def rotors(robot: Robot) -> list[str]:
+    return [body for body in robot.body_names if "rotor" in body]
+
+
+def test_an_armature_is_the_ratio_squared_times_the_rotors_inertia() -> None:
+    robot = coupler.robots.load("geared_chain", links=3)
+    light, bare = with_armatures(robot, rotors(robot)), without_rotors(robot, rotors(robot))
+    assert (light.nv, light.mass, bare.nv) == (robot.nv, robot.mass, robot.nv)
+    assert bare.body_names == [body for body in robot.body_names if body not in rotors(robot)]
+    G, _ = robot.explicit_constraint(robot.neutral())
+    ratio = G[robot.tree.velocities(robot.tree.number[robot.joint_names[1]])].max()
+    inertia = robot.bodies[rotors(robot)[0]].inertia[2, 2]
+    kinds = {joint.name: joint.kind for joint in light.joints}
+    assert kinds[light.joint_names[0]].armature[0] == pytest.approx(ratio**2 * inertia)
+    assert not bare.joints[0].kind.armature.any()
+
+
+@pytest.mark.parametrize("name", ["mini_cheetah", "mit_humanoid_leg", "jvrc1"])
+def test_approximations_are_near_but_not_exact(name: str) -> None:
+    robot = coupler.robots.load(name)
+    light, bare = with_armatures(robot, rotors(robot)), without_rotors(robot, rotors(robot))
+    q, v, a = some_states(robot)
+    exact, approximate, off = (coupler.inverse_dynamics(r, q, v, a) for r in (robot, light, bare))
+    assert 0 < np.linalg.norm(approximate - exact) < np.linalg.norm(off - exact)
+
+
+def test_what_cannot_be_left_out() -> None:
+    robot = coupler.robots.load("geared_chain", links=2)
+    with pytest.raises(ModelError, match="is no rotor: it carries"):
+        without_rotors(robot, robot.body_names[:1])
+    with pytest.raises(ModelError, match="no body 'x'"):
+        without_rotors(robot, ["x"])
