@@ -2,7 +2,7 @@
 
 A rotor that turns N times as fast as a link is welded to what carries it, and N² times its inertia added to the link's
 joint as an armature. This neglects how a turning rotor couples joints with each other and with the motion of its
-carrier. The paper also looks at robots from which rotors are left out altogether, and calls their dynamics unconstrained.
+carrier. The paper also looks at robots without rotors altogether, whose dynamics it calls unconstrained.
 """
 
 from __future__ import annotations
