@@ -1,42 +1,25 @@
-"""Programs of robots, compiled when they are first needed, and called with what a user gives."""
+"""Programs of robots, compiled when they are first needed, and called with what a user gives.
+
+A control loop calls these thousands of times a second: what is done around the machine code counts. Programs are kept
+in a dictionary of their robot, and a result is seen to be finite by its product with zeros.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from coupler.graph import Executable, GraphError, compile
+from coupler.graph import GraphError, compile
 from coupler.model import ModelError, Robot
 from coupler.model.words import in_state
 
 __all__ = ["remembered", "run"]
 
-_OPEN = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-3}  # from here on a loop counts as open; m or rad
-
-
-@dataclass(frozen=True, eq=False)
-class _Compiled:
-    """A program, which of its outputs tells how far loops are open, and the others."""
-
-    executable: Executable
-    gap: int | None
-    results: tuple[int, ...]
-
-
-_memory: WeakKeyDictionary[Robot, dict[Any, Any]] = WeakKeyDictionary()
-
-
-def remembered(robot: Robot, key: Any, make: Callable[[], Any]) -> Any:
-    """What is made once for a robot, and kept as long as it."""
-    own = _memory.setdefault(robot, {})
-    if key not in own:
-        own[key] = make()
-    return own[key]
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_OPEN = {_FLOAT64: 1e-6, _FLOAT32: 1e-3}  # from here on a loop counts as open; m or rad
 
 
 def run(robot: Robot, make: Callable[..., Any], q: Any, *vectors: Any, options: tuple[Any, ...] = ()) -> Any:
@@ -53,34 +36,80 @@ def run(robot: Robot, make: Callable[..., Any], q: Any, *vectors: Any, options: 
         ModelError: for arguments of a wrong shape, for open loops, and for results that are not finite, naming what is
             wrong and, in a batch, where.
     """
-    dtype = np.dtype(np.float32 if getattr(q, "dtype", None) == np.float32 else np.float64)
-    compiled = _find(robot, make, options, dtype)
+    dtype = _FLOAT32 if getattr(q, "dtype", None) is _FLOAT32 else _FLOAT64
+    compiled = remembered(robot, (make, options, dtype), _Compiled, make, options, dtype)
     try:
         found = compiled.executable(q, *vectors)
     except GraphError as error:
         raise ModelError(f"robot {robot.name!r}: {error}") from None
-    if compiled.gap is None and len(compiled.results) == 1:
-        if not np.isfinite(found).all():
-            _explain(robot, compiled, q, vectors, found)
+    if compiled.single:
+        if not _is_finite(found, compiled.zeros[0]):
+            compiled.explain(q, vectors, found)
         return found
-    if compiled.gap is not None and not (found[compiled.gap] < _OPEN[dtype]).all():
-        _explain(robot, compiled, q, vectors, found[compiled.gap])
-    results = tuple(found[i] for i in compiled.results)
-    for result in results:
-        if not np.isfinite(result).all():
-            _explain(robot, compiled, q, vectors, result)
-    return results[0] if len(results) == 1 else results
+    if compiled.gap is not None and not _is_closed(found[compiled.gap], _OPEN[dtype]):
+        compiled.explain(q, vectors, found[compiled.gap])
+    results = [found[i] for i in compiled.results]
+    for result, zeros in zip(results, compiled.zeros, strict=True):
+        if not _is_finite(result, zeros):
+            compiled.explain(q, vectors, result)
+    return results[0] if len(results) == 1 else tuple(results)
 
 
-def _find(robot: Robot, make: Callable[..., Any], options: tuple[Any, ...], dtype: np.dtype) -> _Compiled:
-    def compiled() -> _Compiled:
+def remembered(robot: Robot, key: Any, make: Callable[..., Any], *arguments: Any) -> Any:
+    """What is made once for a robot, of it and the arguments, and kept as long as it."""
+    memory = robot.__dict__.get("_memory")
+    if memory is None:
+        memory = robot.__dict__["_memory"] = {}
+    found = memory.get(key)
+    if found is None:
+        found = memory[key] = make(robot, *arguments)
+    return found
+
+
+class _Compiled:
+    """A program of a robot, ready to run.
+
+    Attributes:
+        executable: the program.
+        gap: which of its outputs tells how far loops are open, if any does.
+        results: the others.
+        zeros: for each result as many zeros as it has entries.
+        single: whether there is one output alone.
+    """
+
+    def __init__(self, robot: Robot, make: Callable[..., Any], options: tuple[Any, ...], dtype: np.dtype) -> None:
         program = make(robot, *options)
         names = [buffer.name for buffer in program.outputs]
-        gap = names.index("gap") if "gap" in names else None
-        results = tuple(i for i in range(len(names)) if i != gap)
-        return _Compiled(compile(program, dtype, threads=_threads()), gap, results)
+        self.robot_name, self._check = robot.name, robot.check
+        self.executable = compile(program, dtype, threads=_threads())
+        self.gap = names.index("gap") if "gap" in names else None
+        self.results = [i for i in range(len(names)) if i != self.gap]
+        self.zeros = [np.zeros(program.outputs[i].size, dtype) for i in self.results]
+        self.single = len(names) == 1
 
-    return remembered(robot, (make, options, dtype), compiled)
+    def explain(self, q: Any, vectors: tuple[Any, ...], result: np.ndarray) -> None:
+        """Raises what is wrong with a call that gave no good result."""
+        for buffer, given in zip(self.executable.program.inputs, (q, *vectors), strict=True):
+            values = np.asarray(given, dtype=float)
+            wrong = np.argwhere(~np.isfinite(values))
+            if wrong.size:
+                *state, entry = (int(i) for i in wrong[0])
+                value = values[tuple(wrong[0])]
+                raise ModelError(f"{buffer.name} must be finite; entry {entry}{in_state(state)} is {value}")
+        self._check(np.asarray(q, dtype=float))
+        state = [int(i) for i in np.argwhere(~np.isfinite(result).all(axis=-1))[0]] if result.ndim > 1 else []
+        raise ModelError(
+            f"robot {self.robot_name!r}: there is no finite result{in_state(state)}; is a loop singular, a mass zero?"
+        )
+
+
+def _is_finite(result: np.ndarray, zeros: np.ndarray) -> bool:
+    """Whether all entries are finite: what is not gives NaN times zero."""
+    return bool(result.dot(zeros) == 0.0 if result.ndim == 1 else np.isfinite(result).all())
+
+
+def _is_closed(opening: np.ndarray, limit: float) -> bool:
+    return bool(opening[0] < limit if opening.ndim == 1 else (opening < limit).all())
 
 
 def _threads() -> int:
@@ -89,20 +118,3 @@ def _threads() -> int:
     if given.isdigit():
         return max(int(given), 1)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _explain(robot: Robot, compiled: _Compiled, q: Any, vectors: tuple[Any, ...], result: np.ndarray) -> None:
-    """Raises what is wrong with a call that gave no good result."""
-    for buffer, given in zip(compiled.executable.program.inputs, (q, *vectors), strict=True):
-        values = np.asarray(given, dtype=float)
-        wrong = np.argwhere(~np.isfinite(values))
-        if wrong.size:
-            *state, entry = (int(i) for i in wrong[0])
-            raise ModelError(
-                f"{buffer.name} must be finite; entry {entry}{in_state(state)} is {values[tuple(wrong[0])]}"
-            )
-    robot.check(np.asarray(q, dtype=float))
-    state = [int(i) for i in np.argwhere(~np.isfinite(result).all(axis=-1))[0]] if result.ndim > 1 else []
-    raise ModelError(
-        f"robot {robot.name!r}: there is no finite result{in_state(state)}; is a loop singular, or a mass zero there?"
-    )

@@ -77,7 +77,7 @@ def mass_matrix(robot: Robot, q: Any) -> np.ndarray:
         (..., nv, nv), symmetric and positive definite; kg m², kg m or kg.
     """
     entries = run(robot, mass_matrix_program, q)
-    rows, columns = remembered(robot, mass_matrix_entries, lambda: mass_matrix_entries(robot))
+    rows, columns = remembered(robot, mass_matrix_entries, mass_matrix_entries)
     H = np.zeros((*entries.shape[:-1], robot.nv, robot.nv), entries.dtype)
     H[..., rows, columns] = entries
     H[..., columns, rows] = entries

@@ -54,7 +54,7 @@ def frame_jacobian(robot: Robot, q: Any, frame: str, axes: Axes = "frame") -> np
     """
     link, place = frame_place(robot, frame)
     poses, subspaces = run(robot, jacobians_program, q)
-    columns, starts = remembered(robot, "subspaces", lambda: _layout(robot))
+    columns, starts = remembered(robot, _layout, _layout)
     J = np.zeros((*poses.shape[:-1], 6, robot.nv), poses.dtype)
     E, r = _pose(robot, poses, link)
     at, clusters = link, robot.cluster_tree
@@ -139,20 +139,21 @@ def potential_energy(robot: Robot, q: Any) -> np.ndarray:
 
 def frame_place(robot: Robot, name: str) -> tuple[int, Transform]:
     """The link of a frame, and the transform from the link's frame to it."""
-
-    def places() -> dict[str, tuple[int, Transform]]:
-        found = dict(robot.tree.place)
-        for body in robot.bodies.values():
-            link, place = robot.tree.place[body.name]
-            found |= {frame: (link, X @ place) for frame, X in body.frames.items()}
-            found |= {point: (link, Transform.translation(r) @ place) for point, r in body.contacts.items()}
-        return found
-
-    known = remembered(robot, "frames", places)
+    known = remembered(robot, _places, _places)
     if name not in known:
         named = listed([*robot.frame_names, *robot.body_names])
         raise ModelError(f"robot {robot.name!r} has no frame, contact point or body {name!r}; it has {named}")
     return known[name]
+
+
+def _places(robot: Robot) -> dict[str, tuple[int, Transform]]:
+    """Where all frames, contact points and bodies are on links."""
+    found = dict(robot.tree.place)
+    for body in robot.bodies.values():
+        link, place = robot.tree.place[body.name]
+        found |= {frame: (link, X @ place) for frame, X in body.frames.items()}
+        found |= {point: (link, Transform.translation(r) @ place) for point, r in body.contacts.items()}
+    return found
 
 
 def _layout(robot: Robot) -> tuple[list[np.ndarray], dict[int, int]]:

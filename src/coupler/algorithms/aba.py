@@ -15,7 +15,7 @@ from coupler.linear import Cholesky
 from coupler.model import Robot
 from coupler.passes import Body, Cluster, Output, Shape, Sweep, add_loads, symmetric
 
-__all__ = ["forward_dynamics_program", "inertia_times", "on", "seen_by_output", "share_pairs"]
+__all__ = ["forward_dynamics_program", "inertia_times", "on", "pulled", "seen_by_output", "share_pairs"]
 
 
 def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
@@ -26,8 +26,9 @@ def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
         external: whether there are forces on its bodies, too, as a further input `f_ext`.
     """
     loaded = external or bool(robot.elements)
-    body = {"v": 6, "a": 6, "IA": symmetric(6), "pA": 6}
-    sweep = Sweep(robot, "forward_dynamics", body=body, pair={"IA": (6, 6)}, cluster=memory_of, loaded=loaded)
+    body, pair = {"v": 6, "a": 6, "IA": symmetric(6), "pA": 6}, {"IA": (6, 6)}
+    options: Any = {"cluster": memory_of, "loaded": loaded, "turning": pulled(robot)}
+    sweep = Sweep(robot, "forward_dynamics", body=body, pair=pair, **options)
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     sweep.input("tau", robot.nv)
@@ -38,6 +39,11 @@ def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
     sweep.inward(inward)
     sweep.outward(accelerate)
     return sweep.build()
+
+
+def pulled(robot: Robot) -> set[int]:
+    """The links that springs between points pull at, so that their angles matter even where they are symmetric."""
+    return {robot.tree.place[body][0] for spring in robot.elements for body in (spring.first, spring.second)}
 
 
 def memory_of(shape: Shape) -> dict[str, Any]:

@@ -21,7 +21,7 @@ __all__ = ["mass_matrix_entries", "mass_matrix_program"]
 def mass_matrix_program(robot: Robot) -> Any:
     """The program q → H of a robot, as its `mass_matrix_entries`; what is left out is zero."""
     body = {"m": (), "h": 3, "I": symmetric(3), "E": (3, 3), "r": 3}
-    sweep = Sweep(robot, "mass_matrix", body=body)
+    sweep = Sweep(robot, "mass_matrix", body=body, turning=())
     sweep.input("q", robot.nq)
     climb = Climb(sweep)
     sweep.outward(outward, carriers=True)

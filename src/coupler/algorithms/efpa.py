@@ -23,7 +23,8 @@ def inverse_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) 
         robot: which.
         frames: for each its link, and the transform from the link's frame to it.
     """
-    sweep = Sweep(robot, "inverse_osim", body={"IA": symmetric(6)}, pair={"IA": (6, 6)}, cluster=memory_of)
+    body, pair, turning = {"IA": symmetric(6)}, {"IA": (6, 6)}, {link for link, _ in frames}
+    sweep = Sweep(robot, "inverse_osim", body=body, pair=pair, cluster=memory_of, turning=turning)
     sweep.input("q", robot.nq)
     omega = sweep.builder.output("omega", (6 * len(frames)) ** 2)
     sweep.outward(outward, carriers=True)

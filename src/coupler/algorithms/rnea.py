@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from coupler.algorithms.aba import pulled
 from coupler.model import Robot
 from coupler.passes import Body, Cluster, Sweep, add_loads
 
@@ -18,7 +19,7 @@ def inverse_dynamics_program(robot: Robot, external: bool = False) -> Any:
         external: whether there are forces on its bodies, too, as a further input `f_ext`.
     """
     loaded = external or bool(robot.elements)
-    sweep = Sweep(robot, "inverse_dynamics", body={"v": 6, "a": 6, "f": 6}, loaded=loaded)
+    sweep = Sweep(robot, "inverse_dynamics", body={"v": 6, "a": 6, "f": 6}, loaded=loaded, turning=pulled(robot))
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     sweep.input("a", robot.nv)

@@ -90,6 +90,8 @@ class Body:
     def X(self) -> Transform:
         """From its parent body, in the cluster or outside."""
         placement = Transform(self.number_of("E"), self.number_of("r"))
+        if self.cluster.shape.steady[self.number]:
+            return placement
         return self.kind.placed(self.cluster.kept[self.number]) @ placement
 
     @cached_property
@@ -207,8 +209,11 @@ class Cluster:
     @cached_property
     def kept(self) -> list[Array]:
         """Of each position what is kept."""
-        kinds = enumerate(self.shape.kinds)
-        return [getattr(self.here, f"kept{i}") if self.later else kind.keep(self.q[i]) for i, kind in kinds]
+        found: list[Array] = []
+        for i, kind in enumerate(self.shape.kinds):
+            loaded = self.later and not self.shape.steady[i]
+            found.append(getattr(self.here, f"kept{i}") if loaded else kind.keep(self.q[i]))
+        return found
 
     @cached_property
     def _given(self) -> dict[int, Array]:
@@ -292,8 +297,9 @@ class Cluster:
         """Stores what later passes need again."""
         if not self.remembers:
             return
-        for i in range(len(self.bodies)):
-            setattr(self.here, f"kept{i}", self.kept[i])
+        for i, steady in enumerate(self.shape.steady):
+            if not steady:
+                setattr(self.here, f"kept{i}", self.kept[i])
         if not self.shape.linear:
             self.memory.GD = self._dependent_rows
             if self.moving:

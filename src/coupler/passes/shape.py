@@ -7,7 +7,7 @@ placements of joints make part of the shape, too, as long as there are not too m
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from coupler.graph import Array, Template, jacobian, symbols
-from coupler.model import Robot
+from coupler.model import Revolute, Robot
 from coupler.model.embedding.choice import Choice
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint, Solution, form_of
 from coupler.model.joint import Joint
 
 __all__ = ["Clusters", "Held", "Instance", "Related", "Shape", "Solved"]
 
+_ROUNDING = 1e-14  # relative: how symmetric an inertia must be
 _MOST = 12  # shapes; where there would be more, zeros and ones are left to the table
 
 
@@ -69,6 +70,7 @@ class Shape:
         grounded: for each output body whether it is the ground.
         carries: for each body whether other clusters hang on it.
         stored: for each body whether its position is in q.
+        steady: for each body whether its angle does not matter: it turns about an axis of symmetry and carries nothing.
         free: for each body which entries of its velocity are in v.
         couples: pairs of bodies on both of which a cluster hangs, so that one feels the other's inertia.
         constraints: solved couplings, or loops and relations where there is no solution.
@@ -80,6 +82,7 @@ class Shape:
     grounded: tuple[bool, ...]
     carries: tuple[bool, ...]
     stored: tuple[bool, ...]
+    steady: tuple[bool, ...]
     free: tuple[tuple[int, ...], ...]
     couples: tuple[tuple[int, int], ...]
     constraints: tuple[Solved | Held | Related, ...]
@@ -132,8 +135,11 @@ class Clusters:
         couples: for each cluster the pairs of its links on both of which one of its children hangs, the lower first.
     """
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, turning: Iterable[int] | None = None) -> None:
+        """Args: a robot, and the links whose angles matter whatever their symmetry; all of them if not given."""
         self._robot, clusters = robot, robot.cluster_tree.clusters
+        held = [link for loop in robot.embedding.closure.loops for link in _held(loop)]
+        self._turning = None if turning is None else {*turning, *held}
         self._stored = frozenset(robot.embedding.q_index.tolist())
         self._loop = {loop.cluster: i for i, loop in enumerate(robot.embedding.closure.loops)}
         couples: list[set[tuple[int, int]]] = [set() for _ in clusters]
@@ -171,13 +177,24 @@ class Clusters:
             grounded=tuple(output == 0 for output in outputs),
             carries=tuple(any(child not in own for child in tree.children[link]) for link in links),
             stored=tuple(self._stored.issuperset(tree.positions(link).tolist()) for link in links),
+            steady=tuple(self._is_steady(link) for link in links),
             free=tuple(tuple(np.flatnonzero(embedding.v_place[tree.velocities(link)] >= 0).tolist()) for link in links),
             couples=tuple((own[a], own[b]) for a, b in self.couples[number]),
             constraints=constraints,
         )
         kinds = tuple(form_of(kind) for kind in shape.kinds)
-        ways = shape.parents, shape.outputs, shape.grounded, shape.carries, shape.stored, shape.free, shape.couples
-        return (kinds, ways, key), shape, Instance(links, outputs, numbers)
+        ways = shape.parents, shape.outputs, shape.grounded, shape.carries
+        flags = shape.stored, shape.steady, shape.free, shape.couples
+        return (kinds, ways, flags, key), shape, Instance(links, outputs, numbers)
+
+    def _is_steady(self, link: int) -> bool:
+        """Whether a link is a rotor, seen from which nothing changes when it turns."""
+        own, tree = self._robot.tree.links[link], self._robot.tree
+        if self._turning is None or link in self._turning or tree.children[link] or not isinstance(own.kind, Revolute):
+            return False
+        m, h, I = own.inertia.m, own.inertia.h, own.inertia.I  # noqa: E741
+        skewed, scale = [I[0, 1], I[0, 2], I[1, 2], I[0, 0] - I[1, 1]], np.abs(I).max()
+        return bool(np.abs(skewed).max() <= _ROUNDING * scale and np.abs(h[:2]).max() ** 2 <= _ROUNDING**2 * m * scale)
 
     def _constraints(self, number: int, own: dict[int, int], numbers: dict[str, np.ndarray]) -> Any:
         """What constrains a cluster, and a key of it; its numbers are added to the others."""
@@ -192,6 +209,12 @@ class Clusters:
     @cached_property
     def _solutions(self) -> dict[str, Solution]:
         return {solution.name: solution for solution in self._robot.embedding.solutions}
+
+
+def _held(loop: Loop) -> list[int]:
+    """The links that loop joints hold."""
+    ends = [(c.first, c.second) for c in loop.constraints if isinstance(c, LoopConstraint)]
+    return [link for pair in ends for link in pair]
 
 
 def _pattern(values: np.ndarray) -> Hashable:

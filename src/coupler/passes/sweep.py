@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -38,9 +38,11 @@ class Sweep:
         cluster: Callable[[Shape], Layout] = lambda shape: {},
         loaded: bool = False,
         remembering: bool = False,
+        turning: Iterable[int] | None = None,
     ) -> None:
+        """Args: see above, and the links whose angles matter even where bodies are symmetric; all if not given."""
         self.robot, self.loaded, self.remembering, self.builder = robot, loaded, remembering, Builder(name)
-        clusters = Clusters(robot)
+        clusters = Clusters(robot, turning)
         self.shapes, self.instances = clusters.shapes, clusters.instances
         self.vectors: dict[str, Buffer] = {}
         self.links = [i for i in range(1, len(robot.tree.links)) if loaded or robot.tree.children[i]]
@@ -104,7 +106,7 @@ class Sweep:
         shape, clusters = self.shapes[number]
         own = dict(layout(shape))
         if any(shape.carries) or self.remembering:
-            own |= {f"kept{i}": _size_of_kept(shape, i) for i in range(len(shape.kinds))}
+            own |= {f"kept{i}": _size_of_kept(shape, i) for i, steady in enumerate(shape.steady) if not steady}
             if not shape.linear:
                 own |= {"GD": (len(shape.dependent), len(shape.independent)), "gD": len(shape.dependent)}
         return self.builder.records(f"shape{number}", len(clusters), **own) if own else None

@@ -1,0 +1,26 @@
+"""Tables and figures of the papers, run again: `coupler study NAME` prints ours beside the paper's, and saves data."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from coupler.model import ModelError
+from coupler.model.words import listed
+
+__all__ = ["STUDIES", "run"]
+
+STUDIES = {  # name: module, what it shows
+    "001-table2": ("speed", "inverse dynamics: time of other methods against C-RNEA"),
+    "001-table3": ("speed", "forward dynamics: time of other methods against C-ABA"),
+    "001-fig11": ("scaling", "forward dynamics of chains of 2 to 24 links, then to 1,000"),
+    "001-fig14": ("torques", "torque errors without rotors and with armatures"),
+}
+
+
+def run(name: str, folder: Path) -> None:
+    """Runs a study; data and pictures go into the folder."""
+    if name not in STUDIES:
+        raise ModelError(f"there is no study {name!r}; there are {listed(STUDIES)}")
+    folder.mkdir(parents=True, exist_ok=True)
+    import_module(f"coupler.studies.{STUDIES[name][0]}").run(name, folder)
