@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from coupler.graph import GraphError, compile
+from coupler.graph import compile
 from coupler.model import ModelError, Robot
 from coupler.model.words import in_state
 
 __all__ = ["remembered", "run"]
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-_OPEN = {_FLOAT64: 1e-6, _FLOAT32: 1e-3}  # from here on a loop counts as open; m or rad
 
 
 def run(robot: Robot, make: Callable[..., Any], q: Any, *vectors: Any, options: tuple[Any, ...] = ()) -> Any:
@@ -40,19 +39,13 @@ def run(robot: Robot, make: Callable[..., Any], q: Any, *vectors: Any, options: 
     compiled = remembered(robot, (make, options, dtype), _Compiled, make, options, dtype)
     try:
         found = compiled.executable(q, *vectors)
-    except GraphError as error:
+    except ValueError as error:
         raise ModelError(f"robot {robot.name!r}: {error}") from None
-    if compiled.single:
-        if not _is_finite(found, compiled.zeros[0]):
-            compiled.explain(q, vectors, found)
-        return found
-    if compiled.gap is not None and not _is_closed(found[compiled.gap], _OPEN[dtype]):
-        compiled.explain(q, vectors, found[compiled.gap])
-    results = [found[i] for i in compiled.results]
+    results = (found,) if compiled.single else found
     for result, zeros in zip(results, compiled.zeros, strict=True):
         if not _is_finite(result, zeros):
             compiled.explain(q, vectors, result)
-    return results[0] if len(results) == 1 else tuple(results)
+    return found
 
 
 def remembered(robot: Robot, key: Any, make: Callable[..., Any], *arguments: Any) -> Any:
@@ -70,25 +63,20 @@ class _Compiled:
     """A program of a robot, ready to run.
 
     Attributes:
+        robot: which.
         executable: the program.
-        gap: which of its outputs tells how far loops are open, if any does.
-        results: the others.
-        zeros: for each result as many zeros as it has entries.
-        single: whether there is one output alone.
+        single: whether it has one output alone.
+        zeros: for each output as many zeros as it has entries.
     """
 
     def __init__(self, robot: Robot, make: Callable[..., Any], options: tuple[Any, ...], dtype: np.dtype) -> None:
         program = make(robot, *options)
-        names = [buffer.name for buffer in program.outputs]
-        self.robot_name, self._check = robot.name, robot.check
-        self.executable = compile(program, dtype, threads=_threads())
-        self.gap = names.index("gap") if "gap" in names else None
-        self.results = [i for i in range(len(names)) if i != self.gap]
-        self.zeros = [np.zeros(program.outputs[i].size, dtype) for i in self.results]
-        self.single = len(names) == 1
+        self.robot, self.executable = robot, compile(program, dtype, threads=_threads())
+        self.single = len(program.outputs) == 1
+        self.zeros = [np.zeros(buffer.size, dtype) for buffer in program.outputs]
 
     def explain(self, q: Any, vectors: tuple[Any, ...], result: np.ndarray) -> None:
-        """Raises what is wrong with a call that gave no good result."""
+        """Raises what is wrong with a call whose result is not finite; so are those of invalid configurations."""
         for buffer, given in zip(self.executable.program.inputs, (q, *vectors), strict=True):
             values = np.asarray(given, dtype=float)
             wrong = np.argwhere(~np.isfinite(values))
@@ -96,20 +84,20 @@ class _Compiled:
                 *state, entry = (int(i) for i in wrong[0])
                 value = values[tuple(wrong[0])]
                 raise ModelError(f"{buffer.name} must be finite; entry {entry}{in_state(state)} is {value}")
-        self._check(np.asarray(q, dtype=float))
         state = [int(i) for i in np.argwhere(~np.isfinite(result).all(axis=-1))[0]] if result.ndim > 1 else []
+        one = np.broadcast_to(np.asarray(q, dtype=float), (*result.shape[:-1], np.shape(q)[-1]))[tuple(state)]
+        try:
+            self.robot.check(one)
+        except ModelError as error:
+            raise ModelError(f"{error}{in_state(state)}") from None
         raise ModelError(
-            f"robot {self.robot_name!r}: there is no finite result{in_state(state)}; is a loop singular, a mass zero?"
+            f"robot {self.robot.name!r}: there is no finite result{in_state(state)}; is a loop singular, a mass zero?"
         )
 
 
 def _is_finite(result: np.ndarray, zeros: np.ndarray) -> bool:
     """Whether all entries are finite: what is not gives NaN times zero."""
     return bool(result.dot(zeros) == 0.0 if result.ndim == 1 else np.isfinite(result).all())
-
-
-def _is_closed(opening: np.ndarray, limit: float) -> bool:
-    return bool(opening[0] < limit if opening.ndim == 1 else (opening < limit).all())
 
 
 def _threads() -> int:

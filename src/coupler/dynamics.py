@@ -107,7 +107,11 @@ def _inverse_osim_program(robot: Robot, *frames: str) -> Any:
 
 
 def _flat(robot: Robot, f_ext: Any) -> np.ndarray:
-    forces, wanted = np.asarray(f_ext), (len(robot.bodies), 6)
+    wanted = len(robot.bodies), 6
+    try:
+        forces = np.asarray(f_ext)
+    except ValueError as error:
+        raise ModelError(f"f_ext: {error}") from None
     if forces.shape[-2:] != wanted:
         raise ModelError(f"f_ext has the shape {forces.shape}; robot {robot.name!r} takes (..., {wanted[0]}, 6)")
     return forces.reshape(*forces.shape[:-2], -1)

@@ -6,6 +6,7 @@ and their rates, is checked by power: the energy changes as fast as forces work,
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,23 +15,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coupler import bias_force, forward_dynamics, inverse_dynamics
+from coupler import ModelError, bias_force, forward_dynamics, inverse_dynamics
 from coupler.mechanisms import gear, linear
-from coupler.model import Free, Prismatic, Revolute, Robot, Spherical
+from coupler.model import Free, Prismatic, Revolute, Robot, RobotBuilder, Spherical, Universal
 from coupler.model.elements import PointElement
 from coupler.spatial import Transform, skew
 from random_robots import ROBOTS, Rng, Sketch, sample
 
-FORCES = 1e-12  # relative to the largest force and, for loops, to how far they are from singular
-ACCELERATIONS = 1e-10
+FORCES = 1e-12  # relative to the largest force; 4e-14 is reached
+ACCELERATIONS = 1e-10  # relative to the largest; 2e-12 is reached, on the way there and back
 SLOPE = 1e-7  # difference quotients against derivatives
 STATES = 4
 
 
 @pytest.fixture(autouse=True, scope="module")
-def no_disk_cache() -> Iterator[None]:
+def own_disk_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An empty one for each run, which its workers share: robots that differ in gravity alone are compiled once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COUPLER_CACHE", "off")
+        base = tmp_path_factory.getbasetemp()
+        patch.setenv("COUPLER_CACHE", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"))
         yield
 
 
@@ -65,7 +68,7 @@ def three_carriers(rng: Rng, floating: bool) -> Robot:
     G = np.vstack([np.eye(2), rng.normal(size=(2, 2))])
     sketch.couple("upper", [*upper, last], linear(G), upper[:2])
     top = [sketch.joint("prismatic", on, name) for on, name in ((last, "h"), (upper[2], "i"))]
-    sketch.couple("top", top, gear(1.3), [top[1]])
+    sketch.couple("top", top, gear(1.3), [top[0]])
     return sketch.build()
 
 
@@ -109,11 +112,13 @@ OWN: dict[str, Callable[[Rng, bool], Robot]] = {
 def robot_of(name: str) -> Robot:
     if name in ROBOTS:
         return sample(name).robot
-    own, _, afloat = name.partition(" afloat")
-    return OWN[own](np.random.default_rng([1, *name.encode()]), bool(afloat) or name.endswith("afloat"))
+    return OWN[name.removesuffix(" afloat")](np.random.default_rng([1, *name.encode()]), name.endswith(" afloat"))
 
 
 EVERY = [*ROBOTS, *OWN, *(f"{name} afloat" for name in OWN)]
+
+
+PARTS = np.array([[1, 0, 0, 0], [1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]])  # of springs, that count
 
 
 def equipped(robot: Robot, rng: Rng) -> Robot:
@@ -131,10 +136,10 @@ def equipped(robot: Robot, rng: Rng) -> Robot:
     ground, *links = robot.tree.links
     tree = replace(robot.tree, links=(ground, *(replace(link, kind=passive(link.kind)) for link in links)))
     bodies, elements = ["ground", *robot.bodies], []
-    for i in range(5):
+    for i in range(len(PARTS)):
         first, second = rng.choice(len(bodies), 2, replace=False)
         ends = rng.uniform(-0.3, 0.3, (2, 3))
-        numbers = rng.uniform(0, [50.0, 0.5, 5.0, 3.0]) * ([1, 0, 0, 0] if i == 0 else [1, 1, 1, i % 2])
+        numbers = rng.uniform(0, [50.0, 0.5, 5.0, 3.0]) * PARTS[i]
         elements.append(PointElement(f"spring{i}", bodies[first], bodies[second], *ends, *numbers))
     return replace(robot, tree=tree, elements=tuple(elements), gravity=rng.normal(size=3) * 5.0)
 
@@ -183,15 +188,20 @@ def stretch(robot: Robot, q: np.ndarray) -> float:
     return float((np.linalg.norm(K, 2, axis=(1, 2)) / np.linalg.norm(K[..., dependent], -2, axis=(1, 2))).max())
 
 
-@pytest.fixture(scope="module", params=EVERY)
+# Compiling takes most of the time: of a robot on the ground and the same one afloat, each is used in one way.
+SLOW = ("parallel", "overlapping", "delta", "geared loop", "alike afloat")
+BARE = [name for name in EVERY if not name.endswith(" afloat")]
+DRESSED = [name for name in EVERY if f"{name} afloat" not in EVERY and name not in SLOW]
+
+
+@pytest.fixture(scope="module", params=BARE)
 def plain(request: pytest.FixtureRequest) -> Case:
     return case_of(robot_of(request.param))
 
 
-@pytest.fixture(scope="module")
-def passive(plain: Case) -> Case:
-    robot = equipped(plain.robot, np.random.default_rng(7))
-    return replace(plain, robot=robot, expected=[Dense(robot, *s) for s in zip(plain.q, plain.v, strict=True)])
+@pytest.fixture(scope="module", params=DRESSED)
+def passive(request: pytest.FixtureRequest) -> Case:
+    return case_of(equipped(robot_of(request.param), np.random.default_rng(7)))
 
 
 # The reference
@@ -277,20 +287,27 @@ class Dense:
         forces = zip(links, f_ext, strict=True)
         return np.sum([self.J[link].T @ self.X[link].force_matrix() @ f for link, f in forces], axis=0)
 
-    def potential(self) -> float:
-        """The energy of weight and springs, J."""
-        total = 0.0
-        for body in self.robot.bodies.values():
-            link, onto = self.robot.tree.place[body.name]
-            X = onto @ self.X[link]
-            total -= body.mass * self.robot.gravity @ (X.r + X.E.T @ body.centre)
-        for i, link in enumerate(self.robot.tree.links):
-            stretch = link.kind.difference(link.kind.rest, self.p[self.robot.tree.positions(i)])
-            total += 0.5 * float(link.kind.stiffness @ stretch**2)
-        for e in self.robot.elements:
-            L = np.linalg.norm(self.point(e.first, e.first_point)[0] - self.point(e.second, e.second_point)[0])
-            total += 0.5 * e.stiffness * (L - e.free_length) ** 2 + e.pretension * L
-        return total
+
+def potential(robot: Robot, q: np.ndarray) -> float:
+    """The energy of weight and springs, J."""
+    tree, p = robot.tree, robot.embedding.positions(q)
+    X, total = [Transform.identity()], 0.0
+    for i, link in enumerate(tree.links[1:], 1):
+        own = p[tree.positions(i)]
+        X.append(link.kind.transform(own) @ link.placement @ X[link.parent])
+        total += 0.5 * float(link.kind.stiffness @ link.kind.difference(link.kind.rest, own) ** 2)
+
+    def point(body: str, at: np.ndarray) -> np.ndarray:
+        link, onto = tree.place[body]
+        pose = onto @ X[link]
+        return pose.r + pose.E.T @ at
+
+    for body in robot.bodies.values():
+        total -= body.mass * float(robot.gravity @ point(body.name, body.centre))
+    for e in robot.elements:
+        L = float(np.linalg.norm(point(e.first, e.first_point) - point(e.second, e.second_point)))
+        total += 0.5 * e.stiffness * (L - e.free_length) ** 2 + e.pretension * L
+    return total
 
 
 def forces_of(c: Case, a: np.ndarray, f_ext: np.ndarray | None = None) -> np.ndarray:
@@ -323,19 +340,13 @@ def slope(path: Callable[[float], Any], h: float = 0.004) -> Any:
 # Against the reference
 
 
-@pytest.mark.parametrize("equipment", ["plain", "passive"])
-def test_inverse_dynamics(equipment: str, plain: Case, passive: Case) -> None:
-    c = passive if equipment == "passive" else plain
-    assert gap(inverse_dynamics(c.robot, c.q, c.v, c.a), forces_of(c, c.a)) < FORCES * c.stretch
-    assert gap(bias_force(c.robot, c.q, c.v), np.array([d.c for d in c.expected])) < FORCES * c.stretch
-
-
-@pytest.mark.parametrize("equipment", ["plain", "passive"])
-def test_forward_dynamics(equipment: str, plain: Case, passive: Case) -> None:
-    c = passive if equipment == "passive" else plain
-    found = forward_dynamics(c.robot, c.q, c.v, c.tau)
-    assert gap(found, accelerations_of(c, c.tau)) < ACCELERATIONS
-    assert gap(inverse_dynamics(c.robot, c.q, c.v, found), c.tau) < ACCELERATIONS
+def test_robots_without_springs(plain: Case) -> None:
+    c = plain
+    assert gap(inverse_dynamics(c.robot, c.q, c.v, c.a), forces_of(c, c.a)) < FORCES
+    assert gap(bias_force(c.robot, c.q, c.v), forces_of(c, 0.0 * c.a)) < FORCES
+    a = forward_dynamics(c.robot, c.q, c.v, c.tau)
+    assert gap(a, accelerations_of(c, c.tau)) < ACCELERATIONS
+    assert gap(inverse_dynamics(c.robot, c.q, c.v, a), c.tau) < ACCELERATIONS
     needs = inverse_dynamics(c.robot, c.q, c.v, c.a)
     assert gap(forward_dynamics(c.robot, c.q, c.v, needs), c.a) < ACCELERATIONS
 
@@ -346,29 +357,34 @@ def test_mass_matrix(plain: Case) -> None:
     columns = inverse_dynamics(plain.robot, plain.q[:, None], rest, np.eye(plain.robot.nv))
     H = columns - inverse_dynamics(plain.robot, plain.q, rest, rest)[:, None]
     for found, d in zip(H, plain.expected, strict=True):
-        scale = np.abs(d.H).max(initial=1.0)
-        np.testing.assert_allclose(found, found.T, rtol=0, atol=FORCES * plain.stretch * scale)
-        np.testing.assert_allclose(found, d.H, rtol=0, atol=FORCES * plain.stretch * scale)
+        tolerance = FORCES * np.abs(d.H).max(initial=1.0)
+        np.testing.assert_allclose(found, found.T, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(found, d.H, rtol=0, atol=tolerance)
         assert np.linalg.eigvalsh((found + found.T) / 2).min() > 0
 
 
-def test_external_forces(plain: Case) -> None:
-    """A force on any body, welded ones too, is −JᵀF; one on a body that is fixed to the ground does nothing."""
-    c = plain
-    assert gap(inverse_dynamics(c.robot, c.q, c.v, c.a, c.f_ext), forces_of(c, c.a, c.f_ext)) < FORCES * c.stretch
-    found = forward_dynamics(c.robot, c.q, c.v, c.tau, c.f_ext)
-    assert gap(found, accelerations_of(c, c.tau, c.f_ext)) < ACCELERATIONS
-    assert gap(inverse_dynamics(c.robot, c.q, c.v, found, c.f_ext), c.tau) < ACCELERATIONS
-    n, d = len(c.robot.bodies), c.expected[0]
-    single = np.eye(n)[:, :, None] * c.f_ext[0]  # on one body at a time
-    none = bias_force(c.robot, c.q[0], c.v[0], np.zeros((n, 6)))
-    assert gap(none, bias_force(c.robot, c.q[0], c.v[0])) < FORCES * c.stretch
-    expected = none - np.array([d.from_forces(f) for f in single])
-    found = bias_force(c.robot, c.q[0], c.v[0], single)
-    assert gap(found, expected) < FORCES * c.stretch
-    for i, body in enumerate(c.robot.bodies):
+def test_robots_with_springs_and_external_forces(passive: Case) -> None:
+    """Springs, dampers and armatures at joints, dependent ones too; springs and dampers between bodies; forces."""
+    c = passive
+    needs = inverse_dynamics(c.robot, c.q, c.v, c.a, c.f_ext)
+    assert gap(needs, forces_of(c, c.a, c.f_ext)) < FORCES
+    a = forward_dynamics(c.robot, c.q, c.v, c.tau, c.f_ext)
+    assert gap(a, accelerations_of(c, c.tau, c.f_ext)) < ACCELERATIONS
+    assert gap(inverse_dynamics(c.robot, c.q, c.v, a, c.f_ext), c.tau) < ACCELERATIONS
+    assert gap(forward_dynamics(c.robot, c.q, c.v, needs, c.f_ext), c.a) < ACCELERATIONS
+
+
+def test_a_force_on_one_body(passive: Case) -> None:
+    """It adds −JᵀF, on a welded body too; on a body that is fixed to the ground it does nothing."""
+    c = passive
+    d, n = c.expected[0], len(c.robot.bodies)
+    single = np.concatenate([np.zeros((1, n, 6)), np.eye(n)[:, :, None] * c.f_ext[0]])
+    none, *found = bias_force(c.robot, c.q[0], c.v[0], single)
+    assert gap(none, d.c) < FORCES
+    for body, f, forces in zip(c.robot.bodies, single[1:], found, strict=True):
+        assert gap(forces, d.c - d.from_forces(f)) < FORCES
         if c.robot.tree.place[body][0] == 0:
-            np.testing.assert_array_equal(found[i], none)
+            np.testing.assert_array_equal(forces, none)
 
 
 # Energy
@@ -376,14 +392,13 @@ def test_external_forces(plain: Case) -> None:
 
 def test_energy_changes_as_fast_as_forces_work(passive: Case) -> None:
     """d/dt (½ vᵀHv + U) = vᵀτ + Σ Vᵀf less what dampers take, by differences along the motion."""
-    c, rest = passive, np.zeros(passive.robot.nv)
+    c, rest, none = passive, np.zeros(passive.robot.nv), np.zeros((len(passive.robot.bodies), 6))
     a = forward_dynamics(c.robot, c.q, c.v, c.tau, c.f_ext)
 
     def energy(t: float) -> np.ndarray:
         q, v = c.robot.integrate(c.q, c.v, t), c.v + a * t
-        momentum = inverse_dynamics(c.robot, q, rest, v) - inverse_dynamics(c.robot, q, rest, rest)
-        potential = [Dense(c.robot, *state).potential() for state in zip(q, v, strict=True)]
-        return 0.5 * (v * momentum).sum(axis=1) + potential
+        momentum = inverse_dynamics(c.robot, q, rest, v, none) - inverse_dynamics(c.robot, q, rest, rest, none)
+        return 0.5 * (v * momentum).sum(axis=1) + [potential(c.robot, at) for at in q]
 
     links = [c.robot.tree.place[body][0] for body in c.robot.bodies]
     power = (c.v * c.tau).sum(axis=1)
@@ -396,25 +411,53 @@ def test_energy_changes_as_fast_as_forces_work(passive: Case) -> None:
 
 
 def test_forces_at_rest_are_the_slope_of_the_potential(passive: Case) -> None:
-    """Weight, springs at joints and springs between bodies."""
-    c = passive
-    n = c.robot.nv
-    q, h = np.tile(c.q[0], (n, 1)), 0.004 / c.stretch
+    """Weight, springs at joints and springs between bodies, along random motions."""
+    c, rest = passive, np.zeros_like(passive.v)
 
-    def potential(t: float) -> np.ndarray:
-        moved = c.robot.integrate(q, np.eye(n), t)
-        return np.array([Dense(c.robot, at, np.zeros(n)).potential() for at in moved])
+    def height(t: float) -> np.ndarray:
+        return np.array([potential(c.robot, q) for q in c.robot.integrate(c.q, c.v, t)])
 
-    found = bias_force(c.robot, c.q[0], np.zeros(n))
-    np.testing.assert_allclose(found, slope(potential, h), rtol=0, atol=SLOPE * max(1.0, np.abs(found).max()))
+    found = bias_force(c.robot, c.q, rest, np.zeros((len(c.robot.bodies), 6)))
+    expected = slope(height, 0.004 / max(1.0, c.stretch / 10))
+    np.testing.assert_allclose((c.v * found).sum(axis=1), expected, rtol=0, atol=SLOPE * max(1.0, np.abs(found).max()))
+
+
+@pytest.mark.parametrize(("name", "order"), [("belt", 4), ("implicit", 4), ("four-bar", 2), ("crossed", 2)])
+def test_energy_is_conserved(name: str, order: int) -> None:
+    """Over some time, up to the error of the integrator: of order 4, or 2 where orientations turn."""
+    c = case_of(robot_of(name))
+    none = np.zeros_like(c.v)
+
+    def energy(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        momentum = inverse_dynamics(c.robot, q, none, v) - inverse_dynamics(c.robot, q, none, none)
+        return 0.5 * (v * momentum).sum(axis=1) + [potential(c.robot, at) for at in q]
+
+    def drift(steps: int) -> float:
+        q, v, h, start = c.q, c.v, 0.6 / steps, energy(c.q, c.v)
+        for _ in range(steps):
+            a1 = forward_dynamics(c.robot, q, v, none)
+            a2 = forward_dynamics(c.robot, c.robot.integrate(q, v, h / 2), v + a1 * h / 2, none)
+            a3 = forward_dynamics(c.robot, c.robot.integrate(q, v + a1 * h / 2, h / 2), v + a2 * h / 2, none)
+            a4 = forward_dynamics(c.robot, c.robot.integrate(q, v + a2 * h / 2, h), v + a3 * h, none)
+            q = c.robot.integrate(q, v + (a1 + a2 + a3) * h / 6, h)
+            v = v + (a1 + 2 * a2 + 2 * a3 + a4) * h / 6
+        return float(np.abs(energy(q, v) - start).max())
+
+    coarse, fine = drift(60), drift(120)
+    assert fine < 1e-2
+    assert coarse > 0.6 * 2**order * fine
 
 
 # Calling
 
 
-def test_a_batch_is_as_one_by_one(plain: Case) -> None:
+some_robots = pytest.mark.parametrize("name", ["differential", "belt", "implicit", "spherical loop"])
+
+
+@some_robots
+def test_a_batch_is_as_one_by_one(name: str) -> None:
     """To the last bit, whatever the leading dimensions, and where some arguments have none."""
-    c, rng = plain, np.random.default_rng(9)
+    c, rng = case_of(robot_of(name)), np.random.default_rng(9)
     count = 13  # no multiple of any number of lanes
     q = c.q[np.arange(count) % STATES]
     v, x = rng.normal(size=(2, count, c.robot.nv))
@@ -435,11 +478,6 @@ def test_a_batch_is_as_one_by_one(plain: Case) -> None:
         assert function(c.robot, q[:0], v[:0], x[:0]).shape == (0, c.robot.nv)
 
 
-some_robots = pytest.mark.parametrize(
-    "name", ["floating tree", "series", "nested", "geared loops", "belt", "four-bar", "implicit", "crossed afloat"]
-)
-
-
 @some_robots
 def test_gravity_adds_up(name: str) -> None:
     """Forces are linear in gravity, and with_gravity leaves the first robot as it was."""
@@ -452,8 +490,7 @@ def test_gravity_adds_up(name: str) -> None:
         return bias_force(robot.with_gravity(gravity), c.q, c.v)
 
     none = bias(np.zeros(3))
-    assert gap(bias(g1 + 2 * g2) - none, bias(g1) - none + 2 * (bias(g2) - none)) < FORCES * c.stretch
-    assert gap(before - none, (bias(np.array([0, 0, 9.81])) - none) * -1.0) < FORCES * c.stretch
+    assert gap(bias(g1 + 2 * g2) - none, bias(g1) - none + 2 * (bias(g2) - none)) < FORCES
     np.testing.assert_array_equal(bias_force(robot, c.q, c.v), before)
     tilted = robot.with_gravity(g1)
     a = forward_dynamics(tilted, c.q, c.v, c.tau)
@@ -471,3 +508,105 @@ def test_single_precision(name: str) -> None:
         assert gap(found, function(robot, c.q, c.v, exact)) < 1e-3
         assert gap(loaded, function(robot, c.q, c.v, exact, c.f_ext)) < 1e-3
     assert bias_force(robot, q, v).dtype == np.float32
+
+
+# What is built
+
+
+def test_passive_parts_of_a_description_count() -> None:
+    """A four-bar of which every joint has a spring, a damper and an armature, through the builder; and a free joint."""
+    b, arm = RobotBuilder("four-bar"), np.array([0.4, 0.0, 0.0])
+    for i, (name, parent, at) in enumerate((("a", "ground", 0 * arm), ("b", "a", arm), ("c", "ground", arm * 1.2))):
+        kind = Revolute(axis=(0, 0, 1), stiffness=3.0 + i, rest=0.2 * i, damping=0.5 + i, armature=0.1 + i)
+        b.body(name, 1.0, arm / 2, (0.01, 0.02, 0.02))
+        b.joint(f"j{name}", kind, parent, name, at, start=(1.2, -0.9, 1.5)[i])
+    b.loop("loop", Revolute(axis=(0, 0, 1)), "b", "c", arm * 1.25, arm)
+    joint = Universal(stiffness=(1.0, 2.0), rest=(0.3, -0.2), damping=(0.1, 0.2), armature=(0.3, 0.4))
+    b.body("d", 1.0, arm / 2, (0.01, 0.02, 0.02))
+    b.joint("jd", joint, "b", "d", arm)
+    b.body("e", 1.0, arm / 2, (0.01, 0.02, 0.02))
+    b.joint("je", Free(stiffness=np.arange(6.0), damping=2.0, armature=0.5), "ground", "e")
+    b.spring("first", "d", "c", arm, -arm, stiffness=20.0, free_length=0.1, damping=1.0)
+    b.spring("second", "ground", "e", arm, -arm, stiffness=20.0, pretension=2.0)
+    c = case_of(b.build())
+    assert all(link.kind.stiffness.any() and link.kind.armature.all() for link in c.robot.tree.links[1:])
+    assert gap(inverse_dynamics(c.robot, c.q, c.v, c.a), forces_of(c, c.a)) < FORCES
+    assert gap(forward_dynamics(c.robot, c.q, c.v, c.tau), accelerations_of(c, c.tau)) < ACCELERATIONS
+
+
+# Errors
+
+
+def test_wrong_shapes_and_numbers_are_refused() -> None:
+    robot = robot_of("tree")
+    q, v = robot.random_state(0)
+    f_ext, bad = np.zeros((len(robot.bodies), 6)), v.copy()
+    bad[2] = np.nan
+    for function in (forward_dynamics, inverse_dynamics):
+        for arguments, told in (
+            ((q[:-1], v, v), "'q' has shape"),
+            ((q, v[:-1], v), "'v' has shape"),
+            ((q, v, 0.0), "has shape"),
+            ((np.stack([q] * 2), np.stack([v] * 3), v), "do not fit together"),
+            ((np.stack([q] * 2), v, v, np.stack([f_ext] * 3)), "do not fit together"),
+            ((q, v, v, f_ext[1:]), "f_ext has the shape"),
+            ((q, v, v, f_ext.ravel()), "f_ext has the shape"),
+            ((q, v, v, f_ext + np.nan), "f_ext must be finite"),
+            ((None, v, v), "'q'"),
+            (("abc", v, v), "'q'"),
+            ((q, v + 0j, v), "'v' is complex128"),
+            ((q, bad, v), "v must be finite; entry 2 is nan"),
+            ((q, np.stack([v, v, bad]), v), "v must be finite; entry 2 in state 2 is nan"),
+            ((q, v, np.array([[v, v, v], [v, bad, v]])), r"must be finite; entry 2 in state \(1, 1\) is nan"),
+            ((q, v * 1e200, v), "no finite result"),
+        ):
+            with pytest.raises(ModelError, match=told):
+                function(robot, *arguments)
+
+
+@pytest.mark.parametrize("name", ["spherical loop", "implicit"])
+def test_open_loops_are_refused(name: str) -> None:
+    robot = robot_of(name)
+    q, v = robot.random_state(0)
+    ajar = q.copy()
+    ajar[-1] += 1e-2
+    for function in (forward_dynamics, inverse_dynamics):
+        with pytest.raises(ModelError, match="does not close: the gap is"):
+            function(robot, ajar, v, v)
+        with pytest.raises(ModelError, match=r"does not close.* in state 2"):
+            function(robot, np.stack([q, q, ajar]), v, v)
+
+
+def test_open_loops_are_refused_in_single_precision() -> None:
+    robot = robot_of("spherical loop")
+    q, v = (x.astype(np.float32) for x in robot.random_state(0))
+    ajar = q.copy()
+    ajar[-1] += np.float32(1e-2)
+    with pytest.raises(ModelError, match=r"does not close.* in state 2"):
+        forward_dynamics(robot, np.stack([q, q, ajar]), v, v)
+
+
+@pytest.mark.parametrize("entry", [np.nan, np.inf])
+def test_positions_must_be_finite(entry: float) -> None:
+    robot = robot_of("gear")
+    q, v = robot.random_state(0)
+    q[0] = entry
+    with pytest.raises(ModelError, match="q must be finite; entry 0"):
+        forward_dynamics(robot, q, v, v)
+
+
+def test_quaternions_must_have_unit_length() -> None:
+    robot = robot_of("gear")
+    q, v = robot.random_state(0)
+    q[3:7] *= 1.5
+    with pytest.raises(ModelError, match="quaternion"):
+        forward_dynamics(robot, q, v, v)
+
+
+@pytest.mark.parametrize("wrong", ["q", "v", "f_ext"])
+def test_ragged_lists_are_refused(wrong: str) -> None:
+    robot = robot_of("gear")
+    q, v = robot.random_state(0)
+    given: dict[str, Any] = {"q": q, "v": v, "f_ext": np.zeros((len(robot.bodies), 6)), wrong: [[1.0], [1.0, 2.0]]}
+    with pytest.raises(ModelError):
+        inverse_dynamics(robot, a=v, **given)

@@ -26,7 +26,7 @@ def inverse_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) 
     body, pair, turning = {"IA": symmetric(6)}, {"IA": (6, 6)}, {link for link, _ in frames}
     sweep = Sweep(robot, "inverse_osim", body=body, pair=pair, cluster=memory_of, turning=turning)
     sweep.input("q", robot.nq)
-    omega = sweep.builder.output("omega", (6 * len(frames)) ** 2)
+    omega = sweep.result("omega", (6 * len(frames)) ** 2)
     sweep.outward(outward, carriers=True)
     sweep.inward(inward)
     paths = Paths(sweep, frames)

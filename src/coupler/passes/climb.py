@@ -47,7 +47,7 @@ class Climb:
                 self.H[j, k], at = at, at + sizes[j] * sizes[k]
                 rows.append(np.repeat(self.columns[j], sizes[k]))
                 columns.append(np.tile(self.columns[k], sizes[j]))
-        self.matrix = builder.output("H", at)
+        self.matrix = sweep.result("H", at)
         self.entries = np.concatenate(rows), np.concatenate(columns)
         self.tree = tree
         sweep.extra = self._window

@@ -25,6 +25,8 @@ __all__ = ["Body", "Cluster", "Memory", "Output"]
 
 Array = Any  # nodes of a trace
 
+_STEEP = 1e-15  # velocities of dependent joints this much slower than they are count as a gap: 1e9 times v is singular
+
 
 class Memory:
     """Fields of a record, read and written as attributes."""
@@ -354,10 +356,22 @@ class Cluster:
         return K, self._dependent_bias
 
     def report_gap(self) -> None:
-        """Tells how far from closed its loops are, if they are not solved."""
-        if self.shape.solved:
+        """Tells how far its loops are from closed and from regular, and its quaternions from unit length."""
+        if not self.shape.judged:
             return
         gap = self.here.gap
+        for kind, q in zip(self.shape.kinds, self.q, strict=True):
+            if kind.nq != kind.nv:
+                gap = np.maximum(gap, np.abs(q[-4:] @ q[-4:] - 1.0))
+                for x in q[:-4]:  # nothing else may depend on where a body floats
+                    gap = np.maximum(gap, np.where(np.abs(x) < np.inf, 0.0, 1.0))
+        if not self.shape.solved:
+            gap = self._gap_of_loops(gap)
+        self.here.gap = gap
+
+    def _gap_of_loops(self, gap: Any) -> Any:
+        for entry in self._dependent_rows.ravel():
+            gap = np.maximum(gap, _STEEP * np.abs(entry))
         for i, constraint in enumerate(self.shape.constraints):
             if isinstance(constraint, Held):
                 first, second = self._frames(i, constraint)
@@ -367,7 +381,7 @@ class Cluster:
                 residual = self._relation(i, constraint)([self.q[j] for j in constraint.bodies])
             for value in residual:
                 gap = np.maximum(gap, np.abs(value))
-        self.here.gap = gap
+        return gap
 
     @cached_property
     def _k(self) -> Array:

@@ -106,6 +106,11 @@ class Shape:
         return all(isinstance(constraint, Solved) for constraint in self.constraints)
 
     @property
+    def judged(self) -> bool:
+        """Whether a configuration of it may be invalid: an open loop, a quaternion of wrong length."""
+        return not self.solved or any(kind.nq != kind.nv for kind in self.kinds)
+
+    @property
     def linear(self) -> bool:
         """Whether G is constant."""
         return all(isinstance(constraint, Solved) and constraint.linear for constraint in self.constraints)

@@ -15,6 +15,8 @@ from coupler.passes.shape import Clusters, Instance, Shape
 
 __all__ = ["Sweep"]
 
+_OPEN = 1e-5  # from here on a loop counts as open, and a quaternion as of wrong length; m or rad
+
 Pass = Callable[[Cluster], None]
 Layout = Mapping[str, Any]
 
@@ -55,7 +57,8 @@ class Sweep:
         self._clusters = [self._cluster_records(i, cluster) for i in range(len(self.shapes))]
         self._first = True
         self.extra: Callable[..., dict[str, Any]] = lambda *_: {}  # further fields of clusters
-        self.gap = None if all(shape.solved for shape, _ in self.shapes) else self.builder.output("gap", 1)
+        self.gap = self.builder.scratch("gap", 1) if any(shape.judged for shape, _ in self.shapes) else None
+        self.results: list[Buffer] = []
         if self.gap is not None:
             self.builder.loop(_no_gap, here=fields(gap=self.gap.at(0)))
 
@@ -64,8 +67,13 @@ class Sweep:
         return self.vectors[name]
 
     def output(self, name: str, size: int) -> Buffer:
-        self.vectors[name] = self.builder.output(name, size)
+        self.vectors[name] = self.result(name, size)
         return self.vectors[name]
+
+    def result(self, name: str, size: int) -> Buffer:
+        """An output that is not a vector over independent velocities."""
+        self.results.append(self.builder.output(name, size))
+        return self.results[-1]
 
     def outward(self, function: Pass, *, carriers: bool = False) -> None:
         """Runs a pass over all clusters, parents first, or only over those that carry others.
@@ -83,7 +91,7 @@ class Sweep:
         starts, at = {}, 0
         for link in range(1, len(self.robot.tree.links)):
             starts[link], at = at, at + size(link)
-        buffer, before = self.builder.output(name, at), self.extra
+        buffer, before = self.result(name, at), self.extra
 
         def fields_of(shape: Shape, instances: Sequence[Instance], clusters: Sequence[int]) -> dict[str, Any]:
             window = before(shape, instances, clusters)
@@ -100,6 +108,10 @@ class Sweep:
         return self._bodies[[self._row[link] for link in links]]
 
     def build(self) -> Program:
+        """The program. Where a configuration is invalid (open, singular, not of unit length), its results are NaN."""
+        for result in self.results if self.gap is not None else ():
+            here = fields(x=result.at(range(result.size)), gap=self.gap.at([0] * result.size))  # type: ignore[union-attr]
+            self.builder.loop(_judge, here=here)
         return self.builder.build()
 
     def _cluster_records(self, number: int, layout: Callable[[Shape], Layout]) -> Records | None:
@@ -173,6 +185,10 @@ class Sweep:
 
 def _no_gap(here: View) -> None:
     here.gap = np.array(0.0)
+
+
+def _judge(here: View) -> None:
+    here.x = np.where(here.gap < _OPEN, here.x, np.nan)
 
 
 def _size_of_kept(shape: Shape, i: int) -> int:
