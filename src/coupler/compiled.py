@@ -18,7 +18,7 @@ from coupler.model.words import in_state
 
 __all__ = ["remembered", "run"]
 
-_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_FLOAT32 = np.dtype(np.float32)
 
 
 def run(robot: Robot, make: Callable[..., Any], q: Any, *vectors: Any, options: tuple[Any, ...] = ()) -> Any:
@@ -35,15 +35,21 @@ def run(robot: Robot, make: Callable[..., Any], q: Any, *vectors: Any, options: 
         ModelError: for arguments of a wrong shape, for open loops, and for results that are not finite, naming what is
             wrong and, in a batch, where.
     """
-    dtype = _FLOAT32 if getattr(q, "dtype", None) is _FLOAT32 else _FLOAT64
-    compiled = remembered(robot, (make, options, dtype), _Compiled, make, options, dtype)
+    try:
+        compiled = robot.__dict__["_memory"][make, options, q.dtype is _FLOAT32]
+    except (AttributeError, KeyError):  # the first call, or a list instead of an array
+        single = getattr(q, "dtype", None) is _FLOAT32
+        compiled = remembered(robot, (make, options, single), _Compiled, make, options, single)
     try:
         found = compiled.executable(q, *vectors)
     except ValueError as error:
         raise ModelError(f"robot {robot.name!r}: {error}") from None
-    results = (found,) if compiled.single else found
-    for result, zeros in zip(results, compiled.zeros, strict=True):
-        if not _is_finite(result, zeros):
+    if compiled.zeros is not None and found.ndim == 1:  # one state, one output: the call that must be quick
+        if found.dot(compiled.zeros) == 0.0:  # which infinity and NaN are not
+            return found
+        compiled.explain(q, vectors, found)
+    for result in found if isinstance(found, tuple) else (found,):
+        if not np.isfinite(result).all():
             compiled.explain(q, vectors, result)
     return found
 
@@ -65,15 +71,13 @@ class _Compiled:
     Attributes:
         robot: which.
         executable: the program.
-        single: whether it has one output alone.
-        zeros: for each output as many zeros as it has entries.
+        zeros: as many as its output has entries, where it has one alone.
     """
 
-    def __init__(self, robot: Robot, make: Callable[..., Any], options: tuple[Any, ...], dtype: np.dtype) -> None:
-        program = make(robot, *options)
+    def __init__(self, robot: Robot, make: Callable[..., Any], options: tuple[Any, ...], single: bool) -> None:
+        dtype, program = np.float32 if single else np.float64, make(robot, *options)
         self.robot, self.executable = robot, compile(program, dtype, threads=_threads())
-        self.single = len(program.outputs) == 1
-        self.zeros = [np.zeros(buffer.size, dtype) for buffer in program.outputs]
+        self.zeros = np.zeros(program.outputs[0].size, dtype) if len(program.outputs) == 1 else None
 
     def explain(self, q: Any, vectors: tuple[Any, ...], result: np.ndarray) -> None:
         """Raises what is wrong with a call whose result is not finite; so are those of invalid configurations."""
@@ -93,11 +97,6 @@ class _Compiled:
         raise ModelError(
             f"robot {self.robot.name!r}: there is no finite result{in_state(state)}; is a loop singular, a mass zero?"
         )
-
-
-def _is_finite(result: np.ndarray, zeros: np.ndarray) -> bool:
-    """Whether all entries are finite: what is not gives NaN times zero."""
-    return bool(result.dot(zeros) == 0.0 if result.ndim == 1 else np.isfinite(result).all())
 
 
 def _threads() -> int:
