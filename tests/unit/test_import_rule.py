@@ -23,6 +23,9 @@ ALLOWED: dict[str, set[str]] = {
     "passes": {"spatial", "rotation", "linear", "model", "graph"},
     "algorithms": {"spatial", "rotation", "linear", "model", "mechanisms", "passes"},
     "robots": {"spatial", "rotation", "model", "mechanisms"},
+    "compiled": {"graph", "model"},
+    "kinematics": {"spatial", "model", "passes", "algorithms", "compiled"},
+    "dynamics": {"model", "algorithms", "compiled", "kinematics"},
 }
 # Imported only where they are used, so that `import coupler` stays light and works without them.
 HEAVY = {"llvmlite", "mujoco", "pinocchio", "coal", "viser", "matplotlib", "gymnasium", "ray", "cupy", "xacrodoc"}
