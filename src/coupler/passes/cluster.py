@@ -7,7 +7,6 @@ the Jacobian G of its loops) is loaded from its memory in later ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -16,9 +15,8 @@ import numpy as np
 
 from coupler.graph import View, jacobian, second_directional
 from coupler.linear import solve
-from coupler.model.embedding.constraints import loop_bias, loop_rate, relation_bias, relation_rate
-from coupler.model.loops import residual_of
-from coupler.passes.shape import Held, Related, Shape, Solved
+from coupler.passes.loops import Loops
+from coupler.passes.shape import Shape, Solved
 from coupler.spatial import RigidInertia, Transform, cross_force, cross_motion
 
 __all__ = ["Body", "Cluster", "Memory", "Output"]
@@ -263,7 +261,7 @@ class Cluster:
         if self.later and not self.shape.linear:
             return self.memory.GD
         if not self.shape.solved:
-            return -solve(self._K[:, dependent], self._K[:, independent])
+            return -solve(self.loops.K[:, dependent], self.loops.K[:, independent])
         y = np.concatenate([getattr(self.here, f"q{i}") for i in self._inputs])
         rates = jacobian(self._solution, y)
         columns = {int(self.shape.starts[i]): rates[:, j] for j, i in enumerate(self._inputs)}
@@ -285,7 +283,7 @@ class Cluster:
         if self.later:
             return self.memory.gD
         if not self.shape.solved:
-            return solve(self._K[:, self.shape.dependent], self._k)
+            return solve(self.loops.K[:, self.shape.dependent], self.loops.k)
         y = np.concatenate([getattr(self.here, f"q{i}") for i in self._inputs])
         speed = np.concatenate([self.w[self.bodies[i].entries] for i in self._inputs])
         return second_directional(self._solution, y, speed)
@@ -307,48 +305,18 @@ class Cluster:
             if self.moving:
                 self.memory.gD = self._dependent_bias
 
-    # Loops that are not solved
+    # Loops
 
     @cached_property
-    def _motions(self) -> Array:
-        """The motion of each joint velocity, 6 × n, in the output body's frame."""
-        return np.concatenate([body.Xo.inverse_motion(body.subspace) for body in self.bodies], axis=1)
-
-    def _frames(self, i: int, held: Held) -> tuple[Transform, Transform]:
-        """From the output body to the two frames that are held."""
-        ends = []
-        for name, body in (("A", held.first), ("B", held.second)):
-            frame = Transform(getattr(self.here, f"{name}E{i}"), getattr(self.here, f"{name}r{i}"))
-            ends.append(frame if body is None else frame @ self.bodies[body].Xo)
-        return ends[0], ends[1]
-
-    @cached_property
-    def _K(self) -> Array:
-        """∂φ/∂w, without rows that follow from others."""
-        rows, n = [], int(self.shape.starts[-1])
-        for i, constraint in enumerate(self.shape.constraints):
-            columns: list[Any] = [np.zeros(len(constraint.rows))] * n  # type: ignore[union-attr]
-            if isinstance(constraint, Held):
-                first, second = self._frames(i, constraint)
-                T = loop_rate(constraint.kind, second @ first.inverse())[list(constraint.rows)] @ second.matrix()
-                for bodies, sign in ((constraint.to_second, 1.0), (constraint.to_first, -1.0)):
-                    for j in self._entries(bodies):
-                        columns[j] = sign * (T @ self._motions[:, j])
-            else:
-                assert isinstance(constraint, Related)
-                kinds, q = [self.shape.kinds[j] for j in constraint.bodies], [self.q[j] for j in constraint.bodies]
-                x = [np.zeros(kind.nv) for kind in kinds]
-                rates = relation_rate(self._relation(i, constraint), kinds, q, x)
-                for j, column in zip(self._entries(constraint.bodies), rates.T, strict=True):
-                    columns[j] = column
-            rows.append(np.array(columns).T)
-        return np.concatenate(rows)
+    def loops(self) -> Loops:
+        """Its constraints, where they have no solution."""
+        return Loops(self)
 
     @cached_property
     def constraint(self) -> tuple[Array, Array]:
         """K and k of its joints, K w = 0 and K ẇ = k, before they are solved for dependent velocities."""
         if not self.shape.solved:
-            return self._K, self._k
+            return self.loops.K, self.loops.k
         dependent, independent = self.shape.dependent, self.shape.independent
         K = np.zeros((len(dependent), int(self.shape.starts[-1])), dtype=object)
         K[:, dependent] = np.eye(len(dependent))
@@ -366,66 +334,9 @@ class Cluster:
                 for x in q[:-4]:  # nothing else may depend on where a body floats
                     gap = np.maximum(gap, np.where(np.abs(x) < np.inf, 0.0, 1.0))
         if not self.shape.solved:
-            gap = self._gap_of_loops(gap)
-        self.here.gap = gap
-
-    def _gap_of_loops(self, gap: Any) -> Any:
-        for entry in self._dependent_rows.ravel():
-            gap = np.maximum(gap, _STEEP * np.abs(entry))
-        for i, constraint in enumerate(self.shape.constraints):
-            if isinstance(constraint, Held):
-                first, second = self._frames(i, constraint)
-                residual = residual_of(constraint.kind, second @ first.inverse())[list(constraint.rows)]
-            else:
-                assert isinstance(constraint, Related)
-                residual = self._relation(i, constraint)([self.q[j] for j in constraint.bodies])
-            for value in residual:
+            for value in (*self.loops.residuals(), *(_STEEP * self._dependent_rows).ravel()):
                 gap = np.maximum(gap, np.abs(value))
-        return gap
-
-    @cached_property
-    def _k(self) -> Array:
-        """−K̇ w."""
-        parts = []
-        V, A = self._relative_motion
-        rest = np.zeros(6)
-        for i, constraint in enumerate(self.shape.constraints):
-            if isinstance(constraint, Held):
-                first, second = self._frames(i, constraint)
-                start, goal = (rest if x is None else V[x] for x in (constraint.first, constraint.second))
-                before, after = (rest if x is None else A[x] for x in (constraint.first, constraint.second))
-                m = goal - start
-                rate = second @ (after - before - cross_motion(goal, m))
-                bias = loop_bias(constraint.kind, second @ first.inverse(), second @ m, rate)
-                parts.append(bias[list(constraint.rows)])
-            else:
-                assert isinstance(constraint, Related)
-                kinds, q = [self.shape.kinds[j] for j in constraint.bodies], [self.q[j] for j in constraint.bodies]
-                speed = [self.bodies[j].w for j in constraint.bodies]
-                parts.append(relation_bias(self._relation(i, constraint), kinds, q, speed))
-        return np.concatenate(parts)
-
-    def _relation(self, i: int, related: Related) -> Any:
-        rows = list(related.rows)
-        return lambda q: related.function(q, getattr(self.here, f"n{i}"))[rows]
-
-    @cached_property
-    def _relative_motion(self) -> tuple[list[Array], list[Array]]:
-        """Velocities, and accelerations where no joint accelerates, against the output body and in its frame."""
-        V: list[Array] = []
-        A: list[Array] = []
-        for body in self.bodies:
-            own = self._motions[:, body.entries] @ body.w
-            above, rate = (
-                (np.zeros(6), np.zeros(6)) if body.parent is None else (V[body.parent.number], A[body.parent.number])
-            )
-            V.append(above + own)
-            turning = body.kind.subspace_rate(self.q[body.number], body.w) @ body.w
-            A.append(rate + cross_motion(V[-1], own) + body.Xo.inverse_motion(turning))
-        return V, A
-
-    def _entries(self, bodies: Sequence[int]) -> list[int]:
-        return [j for body in bodies for j in range(*self.shape.starts[body : body + 2].tolist())]
+        self.here.gap = gap
 
     # Passive forces
 
