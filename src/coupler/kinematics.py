@@ -89,7 +89,10 @@ def frame_acceleration(robot: Robot, q: Any, v: Any, a: Any, frame: str, axes: A
 
 def centre_of_mass(robot: Robot, q: Any) -> np.ndarray:
     """The centre of mass of all bodies in the world, (..., 3), m."""
-    poses = run(robot, poses_program, q)
+    return _centre(robot, run(robot, poses_program, q))
+
+
+def _centre(robot: Robot, poses: np.ndarray) -> np.ndarray:
     E, r = _all_poses(poses)
     m, h, _ = _inertias(robot)
     total = m @ r + np.einsum("...lji,lj->...i", E, h)
@@ -122,7 +125,7 @@ def kinetic_energy(robot: Robot, q: Any, v: Any) -> np.ndarray:
 def potential_energy(robot: Robot, q: Any) -> np.ndarray:
     """The energy of all bodies in the field of gravity, and of springs at joints and between points; (...), J."""
     poses = run(robot, poses_program, q)
-    energy = -robot.mass * (centre_of_mass(robot, q) @ robot.gravity)
+    energy = -robot.mass * (_centre(robot, poses) @ robot.gravity)
     p = robot.embedding.positions(np.asarray(q, dtype=float))
     rest = np.concatenate([link.kind.rest for link in robot.tree.links])
     stiffness = np.concatenate([link.kind.stiffness for link in robot.tree.links])

@@ -15,7 +15,7 @@ from coupler.linear import Cholesky
 from coupler.model import Robot
 from coupler.passes import Body, Cluster, Output, Shape, Sweep, add_loads, symmetric
 
-__all__ = ["forward_dynamics_program", "inertia_times", "on", "pulled", "seen_by_output", "share_pairs"]
+__all__ = ["collect_inertia", "forward_dynamics_program", "momenta", "pulled", "seen_from_outputs"]
 
 
 def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
@@ -27,8 +27,8 @@ def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
     """
     loaded = external or bool(robot.elements)
     body, pair = {"v": 6, "a": 6, "IA": symmetric(6), "pA": 6}, {"IA": (6, 6)}
-    options: Any = {"cluster": memory_of, "loaded": loaded, "turning": pulled(robot)}
-    sweep = Sweep(robot, "forward_dynamics", body=body, pair=pair, **options)
+    turning = pulled(robot)
+    sweep = Sweep(robot, "forward_dynamics", body=body, pair=pair, cluster=memory_of, loaded=loaded, turning=turning)
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     sweep.input("tau", robot.nv)
@@ -65,10 +65,9 @@ def outward(cluster: Cluster) -> None:
 def inward(cluster: Cluster) -> None:
     """Articulated inertias and bias forces, collected on the output bodies. [001, eq. 49, 55, 56]"""
     cluster.report_gap()
-    U = {body: inertia_times(body, body.S) for body in cluster.bodies}
+    U = momenta(cluster)
     pA = {body: bias_of(body) + inertia_times(body, body.c) for body in cluster.bodies}
     for one, other, pair in cluster.pairs:
-        U[one], U[other] = U[one] + pair.IA @ other.S, U[other] + pair.IA.T @ one.S
         pA[one], pA[other] = pA[one] + pair.IA @ other.c, pA[other] + pair.IA.T @ one.c
     D = Cholesky(sum((body.S.T @ U[body] for body in cluster.bodies), cluster.armature))
     u = cluster.read("tau") + cluster.passive - cluster.armature_bias
@@ -77,14 +76,10 @@ def inward(cluster: Cluster) -> None:
         u = u - sum(U[body].T @ (body.Xo @ body.output.a) for body in cluster.bodies)
         cluster.write("a", D.solve(u))
         return
-    W = [sum(body.Xo.transform_force(U[body]) for body in on(cluster, output)) for output in cluster.outputs]
-    Y, y0 = D.solve(np.concatenate(W).T), D.solve(u)
-    cluster.memory.Y, cluster.memory.y0 = Y, y0
+    W, y0 = seen_from_outputs(cluster, U), D.solve(u)
+    cluster.memory.Y, cluster.memory.y0 = collect_inertia(cluster, W, D), y0
     for output, Wo in zip(cluster.outputs, W, strict=True):
-        own = slice(6 * output.number, 6 * output.number + 6)
-        output.memory.IA += sum((seen_by_output(body) for body in on(cluster, output)), -Wo @ Y[:, own])
         output.memory.pA += sum((body.Xo.transform_force(pA[body]) for body in on(cluster, output)), Wo @ y0)
-    share_pairs(cluster, W, Y)
 
 
 def accelerate(cluster: Cluster) -> None:
@@ -98,8 +93,25 @@ def accelerate(cluster: Cluster) -> None:
         body.memory.a = body.Xo @ body.output.a + body.c + body.S @ ydd
 
 
-def share_pairs(cluster: Cluster, W: Sequence[Any], Y: Any) -> None:
-    """The inertia that output bodies feel of each other, and what pairs of bodies add to it."""
+def momenta(cluster: Cluster) -> dict[Body, Any]:
+    """U = Iᴬ S."""
+    U = {body: inertia_times(body, body.S) for body in cluster.bodies}
+    for one, other, pair in cluster.pairs:
+        U[one], U[other] = U[one] + pair.IA @ other.S, U[other] + pair.IA.T @ one.S
+    return U
+
+
+def seen_from_outputs(cluster: Cluster, U: dict[Body, Any]) -> list[Any]:
+    """W = Xᵀ U, for each output body."""
+    return [sum(body.Xo.transform_force(U[body]) for body in on(cluster, output)) for output in cluster.outputs]
+
+
+def collect_inertia(cluster: Cluster, W: Sequence[Any], D: Cholesky) -> Any:
+    """Adds Xᵀ Iᴬ X − W D⁻¹ Wᵀ to the output bodies; returns Y = D⁻¹ Wᵀ."""
+    Y = D.solve(np.concatenate(W).T)
+    for output, Wo in zip(cluster.outputs, W, strict=True):
+        own = slice(6 * output.number, 6 * output.number + 6)
+        output.memory.IA += sum((seen_by_output(body) for body in on(cluster, output)), -Wo @ Y[:, own])
     for (a, b), pair in cluster.output_pairs.items():
         pair.IA -= W[a] @ Y[:, 6 * b : 6 * b + 6]
     for one, other, pair in cluster.pairs:
@@ -109,6 +121,7 @@ def share_pairs(cluster: Cluster, W: Sequence[Any], Y: Any) -> None:
             one.output.memory.IA += shared + shared.T
         else:
             cluster.output_pairs[min(a, b), max(a, b)].IA += shared if a < b else shared.T
+    return Y
 
 
 def on(cluster: Cluster, output: Output) -> list[Body]:

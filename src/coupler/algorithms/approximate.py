@@ -82,8 +82,8 @@ def _armatures(robot: Robot, rotors: set[str]) -> dict[str, np.ndarray]:
     G, _ = robot.explicit_constraint(robot.neutral())
     turning = [tree.number[joint] for joint in rotors]
     others = [i for i, link in enumerate(tree.links) if i and link.joint not in rotors]
-    rows = np.concatenate([tree.velocities(link) for link in others])
-    N = G[np.concatenate([tree.velocities(link) for link in turning])] @ np.linalg.pinv(G[rows])
+    rows = tree.velocities_of(others)
+    N = G[tree.velocities_of(turning)] @ np.linalg.pinv(G[rows])
     inertia = []
     for link in turning:
         S = np.asarray(tree.links[link].kind.subspace(tree.links[link].kind.neutral()), float)

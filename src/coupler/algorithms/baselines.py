@@ -178,5 +178,5 @@ def _tree_velocities(robot: Robot, tree: Robot) -> list[np.ndarray]:
 def _chosen(robot: Robot, cluster: int) -> np.ndarray:
     """Which velocities of a cluster's joints are independent."""
     links = [link for link in robot.cluster_tree.clusters[cluster].bodies if link]
-    entries = np.concatenate([np.zeros(0, int), *(robot.tree.velocities(link) for link in links)])
+    entries = robot.tree.velocities_of(links)
     return np.flatnonzero(robot.embedding.v_place[entries] >= 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.aba import inertia_times, on, seen_by_output, share_pairs
+from coupler.algorithms.aba import collect_inertia, momenta, seen_from_outputs
 from coupler.linear import Cholesky
 from coupler.model import Robot
 from coupler.passes import Body, Cluster, Paths, Shape, Sweep, symmetric
@@ -54,20 +54,11 @@ def outward(cluster: Cluster) -> None:
 def inward(cluster: Cluster) -> None:
     """Articulated inertias, collected on the output bodies. [001, eq. 49, 55]"""
     cluster.report_gap()
-    U = {body: inertia_times(body, body.S) for body in cluster.bodies}
-    for one, other, pair in cluster.pairs:
-        U[one], U[other] = U[one] + pair.IA @ other.S, U[other] + pair.IA.T @ one.S
+    U = momenta(cluster)
     D = Cholesky(sum((body.S.T @ U[body] for body in cluster.bodies), cluster.armature))
     cluster.memory.Dinv = D.solve(np.eye(len(cluster.shape.independent)))
-    if cluster.outputs[0].grounded:
-        return
-    W = [sum(body.Xo.transform_force(U[body]) for body in on(cluster, output)) for output in cluster.outputs]
-    Y = D.solve(np.concatenate(W).T)
-    cluster.memory.Y = Y
-    for output, Wo in zip(cluster.outputs, W, strict=True):
-        own = slice(6 * output.number, 6 * output.number + 6)
-        output.memory.IA += sum((seen_by_output(body) for body in on(cluster, output)), -Wo @ Y[:, own])
-    share_pairs(cluster, W, Y)
+    if not cluster.outputs[0].grounded:
+        cluster.memory.Y = collect_inertia(cluster, seen_from_outputs(cluster, U), D)
 
 
 def propagate(cluster: Cluster, active: Sequence[Body], felt: Sequence[Body]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coupler.model import Robot
-from coupler.passes import Cluster, Sweep
+from coupler.passes import Cluster, Sweep, velocities_of
 
 __all__ = ["jacobians_program", "motions_program", "poses_program"]
 
@@ -45,9 +45,7 @@ def jacobians_program(robot: Robot) -> Any:
 
 def freedoms(robot: Robot, link: int) -> int:
     """How many independent velocities a link's cluster has."""
-    cluster = robot.cluster_tree.clusters[robot.cluster_tree.cluster_of[link]]
-    entries = np.concatenate([robot.tree.velocities(i) for i in cluster.bodies])
-    return int((robot.embedding.v_place[entries] >= 0).sum())
+    return len(velocities_of(robot, robot.cluster_tree.cluster_of[link]))
 
 
 def locate(cluster: Cluster) -> None:

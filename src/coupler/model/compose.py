@@ -147,7 +147,7 @@ class _Parts:
         loops: list[Loop] = []
         for number, own in sorted(bound.items()):
             links = clusters.clusters[number].bodies
-            columns = np.concatenate([self.tree.velocities(link) for link in links])
+            columns = self.tree.velocities_of(links)
             loops.append(Loop(number, links, columns, tuple(own)))
         return loops
 
@@ -160,7 +160,7 @@ class _Parts:
                     f"joint {self.tree.links[link].joint!r} is marked as independent, but coupling {name!r} gives its "
                     "position from others"
                 )
-        entries = np.concatenate([self.tree.velocities(link) for link in dependent])
+        entries = self.tree.velocities_of(dependent)
         taken = np.isin(loop.columns, entries)
         rows = [constraint.name not in solved for constraint in loop.constraints for _ in range(constraint.rows)]
         return Choice(np.flatnonzero(rows), np.flatnonzero(taken), np.flatnonzero(~taken), 1.0)

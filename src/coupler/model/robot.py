@@ -183,7 +183,7 @@ class Robot:
             ModelError: where no closed configuration is found, naming the loop.
         """
         hold = _names("hold", hold)
-        p, weight = self.states.motion.normalize(self._positions(q)), np.ones(int(self.tree.v_start[-1]))
+        p, weight = self.states.motion.normalize(self._positions(q)), np.ones(self.tree.nv)
         for joint in hold:
             weight[self.tree.velocities(self._link(joint))] = 0.0
         return self.states.closed(p, np.zeros_like(weight), weight, held(hold))[..., self.embedding.q_index]
@@ -252,7 +252,7 @@ class Robot:
             missing = [name for name in self._siblings(joint) if name not in given]
             if missing and joint not in self._siblings(joint):
                 raise ModelError(f"joint {joint!r} depends on {listed(missing)}: give the velocity of that one instead")
-        w = np.zeros((*batch_of(given), int(self.tree.v_start[-1])))
+        w = np.zeros((*batch_of(given), self.tree.nv))
         for joint, value in given.items():
             w[..., self.tree.velocities(number[joint])] = value
         v = w[..., self.embedding.v_index]
@@ -288,7 +288,7 @@ class Robot:
         """
         p, v = self._state(q, v)
         if not v.any():
-            return self.embedding.implicit_constraint(p, np.zeros((*v.shape[:-1], int(self.tree.v_start[-1]))))
+            return self.embedding.implicit_constraint(p, np.zeros((*v.shape[:-1], self.tree.nv)))
         self.states.check_regular(p)
         return self.embedding.implicit_constraint(p, self.embedding.velocities(p, v))
 

@@ -47,7 +47,7 @@ class ClusterJoint:
         ]
         own = {link: i for i, link in enumerate(self.links)}
         self._parents = [own.get(tree.parent[link]) for link in self.links]
-        self.columns = np.concatenate([tree.velocities(link) for link in self.links])
+        self.columns = tree.velocities_of(self.links)
         self.independent = np.isin(self.columns, embedding.v_index)
         self.K, self.G = embedding.of_cluster(p, number, self.columns)
 

@@ -64,7 +64,7 @@ def _link(robot: Robot, link: int) -> str:
 
 def _freedoms(robot: Robot, k: int) -> str:
     """The freedoms of a cluster: how many, and of how many if loops take some away."""
-    entries = np.concatenate([robot.tree.velocities(link) for link in robot.cluster_tree.clusters[k].bodies])
+    entries = robot.tree.velocities_of(robot.cluster_tree.clusters[k].bodies)
     count = int(np.isin(entries, robot.embedding.v_index).sum())
     return counted(count, "freedom") if count == len(entries) else f"{count} of {len(entries)} freedoms"
 

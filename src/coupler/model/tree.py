@@ -147,6 +147,24 @@ class Tree:
         """Where each link's velocity starts in w; one more entry than there are links."""
         return _starts(link.kind.nv for link in self.links)
 
+    @property
+    def nq(self) -> int:
+        """The size of p."""
+        return int(self.q_start[-1])
+
+    @property
+    def nv(self) -> int:
+        """The size of w."""
+        return int(self.v_start[-1])
+
+    def positions_of(self, links: Iterable[int]) -> np.ndarray:
+        """The entries of p that belong to some links, one after the other."""
+        return np.concatenate([np.zeros(0, int), *map(self.positions, links)])
+
+    def velocities_of(self, links: Iterable[int]) -> np.ndarray:
+        """The entries of w that belong to some links, one after the other."""
+        return np.concatenate([np.zeros(0, int), *map(self.velocities, links)])
+
     def positions(self, link: int) -> np.ndarray:
         """The entries of p that belong to a link."""
         return np.arange(self.q_start[link], self.q_start[link + 1])

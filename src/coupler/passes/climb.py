@@ -110,7 +110,7 @@ class Climb:
 def velocities_of(robot: Robot, cluster: int) -> np.ndarray:
     """Where a cluster's independent velocities are in v, in the order of its links."""
     links = robot.cluster_tree.clusters[cluster].bodies
-    places = robot.embedding.v_place[np.concatenate([robot.tree.velocities(link) for link in links])]
+    places = robot.embedding.v_place[robot.tree.velocities_of(links)]
     return places[places >= 0]
 
 

@@ -55,6 +55,8 @@ class Sweep:
         self._pair = {both: i for i, both in enumerate(pairs)}
         self._pairs = self.builder.records("pair", len(pairs), **pair) if pairs and pair else None
         self._clusters = [self._cluster_records(i, cluster) for i in range(len(self.shapes))]
+        self._q_place = np.full(robot.tree.nq, -1)
+        self._q_place[robot.embedding.q_index] = np.arange(robot.nq)
         self._first = True
         self.extra: Callable[..., dict[str, Any]] = lambda *_: {}  # further fields of clusters
         self.gap = self.builder.scratch("gap", 1) if any(shape.judged for shape, _ in self.shapes) else None
@@ -154,12 +156,10 @@ class Sweep:
         window["gravity"] = constants(np.stack([robot.gravity for _ in instances]))
         if self.gap is not None:
             window["gap"] = self.gap.at([0] * len(instances))
-        q_place = np.full(int(tree.q_start[-1]), -1)
-        q_place[robot.embedding.q_index] = np.arange(robot.nq)
         for i, kind in enumerate(shape.kinds):
             links = [instance.links[i] for instance in instances]
             if shape.stored[i] and "q" in self.vectors:
-                window[f"q{i}"] = self.vectors["q"].at(q_place[tree.q_start[links]], kind.nq)
+                window[f"q{i}"] = self.vectors["q"].at(self._q_place[tree.q_start[links]], kind.nq)
             for name, buffer in self.vectors.items():
                 if shape.free[i] and name != "q" and buffer.size == robot.nv:
                     starts = place[tree.v_start[links] + shape.free[i][0]]

@@ -86,7 +86,7 @@ class _Samples:
         for loop, is_settled in zip(closure.loops, settled, strict=True):
             if not is_settled:
                 rng = np.random.default_rng(0)  # the same for each, so that loops that are alike are treated alike
-                own = np.concatenate([closure.tree.positions(link) for link in loop.links])
+                own = closure.tree.positions_of(loop.links)
                 goals[:, own] = [motion.random(rng, loop.links) for _ in _STARTS]
         way = np.array(_STARTS)[:, None] * motion.difference(start, goals)
         self.closure, self.p = closure, closure.assemble(spread(motion.integrate(start, way)))
@@ -143,7 +143,7 @@ class _Samples:
 
     def positions(self, i: int) -> np.ndarray:
         """The entries of p that belong to a loop."""
-        return np.concatenate([self.closure.tree.positions(link) for link in self.closure.loops[i].links])
+        return self.closure.tree.positions_of(self.closure.loops[i].links)
 
 
 def described(loop: Loop, tree: Tree) -> str:

@@ -83,7 +83,7 @@ class Closure:
 
     def at(self, p: np.ndarray, w: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """φ, K and k (as vectors of all entries) at positions p and velocities w."""
-        phi, K, k, _, _ = self.rates(p, np.zeros(int(self.tree.v_start[-1])) if w is None else w)
+        phi, K, k, _, _ = self.rates(p, np.zeros(self.tree.nv) if w is None else w)
         return phi, K, k
 
     def gaps(self, phi: np.ndarray) -> np.ndarray:
@@ -104,7 +104,7 @@ class Closure:
             weight: for each entry of w, how willingly it moves; ones if not given.
             rounds: how many steps are tried.
         """
-        weight = np.ones(int(self.tree.v_start[-1])) if weight is None else weight
+        weight = np.ones(self.tree.nv) if weight is None else weight
         damping = np.full((*p.shape[:-1], len(self.loops)), 1e-3)
         phi, K, _ = self.at(p)
         for _ in range(rounds):
@@ -123,7 +123,7 @@ class Closure:
 
         None where φ or K is not a number.
         """
-        step = np.zeros((*phi.shape[:-1], int(self.tree.v_start[-1])))
+        step = np.zeros((*phi.shape[:-1], self.tree.nv))
         for group in self.groups:
             root, residual = np.sqrt(weight[..., group.columns]), phi[..., group.rows]
             A = K[..., group.entries] * root[..., None, :]
@@ -148,7 +148,7 @@ class Closure:
     @cached_property
     def loop_of_position(self) -> np.ndarray:
         """For each entry of p the number of its loop, or how many there are for those of none."""
-        owner = np.full(int(self.tree.q_start[-1]), len(self.loops))
+        owner = np.full(self.tree.nq, len(self.loops))
         for i, loop in enumerate(self.loops):
             for link in loop.links:
                 owner[self.tree.positions(link)] = i

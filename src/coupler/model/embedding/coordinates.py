@@ -75,7 +75,7 @@ class Embedding:
         self.v_index = _all_but(dependent, [tree.velocities(link) for link in order])
         solved = [tree.positions(link) for solution in self.solutions for link in solution.dependent]
         self.q_index = _all_but(solved, [tree.positions(link) for link in order])
-        self.v_place = np.full(int(tree.v_start[-1]), -1)
+        self.v_place = np.full(tree.nv, -1)
         self.v_place[self.v_index] = np.arange(len(self.v_index))
         self.stacks = tuple(self._stacks())
 
@@ -84,7 +84,6 @@ class Embedding:
         return self.closure.tree
 
     def _stacks(self) -> list[_Stack]:
-        where = {int(i): (group, c) for group in self.closure.groups for c, i in enumerate(group.loops)}
         alike: dict[tuple[int, int], list[int]] = {}
         for i, choice in enumerate(self.choices):
             if len(choice.dependent):
@@ -93,12 +92,12 @@ class Embedding:
         for loops in alike.values():
             rows, dependent, independent, KD, KI = [], [], [], [], []
             for i in loops:
-                (group, c), choice = where[i], self.choices[i]
-                rows.append(group.rows[c][choice.rows])
-                dependent.append(group.columns[c][choice.dependent])
-                independent.append(group.columns[c][choice.independent])
-                KD.append(group.entries[c][np.ix_(choice.rows, choice.dependent)])
-                KI.append(group.entries[c][np.ix_(choice.rows, choice.independent)])
+                (own, entries), columns, choice = self.closure.places[i], self.closure.loops[i].columns, self.choices[i]
+                rows.append(own[choice.rows])
+                dependent.append(columns[choice.dependent])
+                independent.append(columns[choice.independent])
+                KD.append(entries[np.ix_(choice.rows, choice.dependent)])
+                KI.append(entries[np.ix_(choice.rows, choice.independent)])
             stacks.append(_Stack(*map(np.array, (loops, rows, dependent, independent, KD, KI))))
         return stacks
 
@@ -119,7 +118,7 @@ class Embedding:
     def velocities(self, p: np.ndarray, v: np.ndarray) -> np.ndarray:
         """w = G v."""
         shape = np.broadcast_shapes(p.shape[:-1], v.shape[:-1])
-        w = np.zeros((*shape, int(self.tree.v_start[-1])))
+        w = np.zeros((*shape, self.tree.nv))
         w[..., self.v_index] = v
         if self.stacks:
             _, K, _ = self.closure.at(p)

@@ -39,7 +39,7 @@ def find_idle(closure: Closure, p: np.ndarray) -> list[IdleFreedom]:
     those in its motions s, a loop joint those for which T gives zero. What carries something else is not idle, nor is
     the only motion of a whole cluster, nor what is possible at one of the configurations only.
     """
-    _, _, _, s, T = closure.rates(p, np.zeros(int(closure.tree.v_start[-1])))
+    _, _, _, s, T = closure.rates(p, np.zeros(closure.tree.nv))
     s, T = s.reshape(len(p), -1, 6), T.reshape(len(p), -1, 6)
     found: list[IdleFreedom] = []
     row = 0

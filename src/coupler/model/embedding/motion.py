@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coupler.graph import Builder, Interpreter, View, fields
-from coupler.model.embedding.constraints import form_of
+from coupler.model.embedding.scene import by_kind
 from coupler.model.joint import Joint
 from coupler.model.tree import Tree
 
@@ -25,8 +25,8 @@ class Motion:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         plain = [i for i, link in enumerate(tree.links) if link.kind.nq == link.kind.nv]
-        self._p = np.concatenate([tree.positions(i) for i in plain])
-        self._w = np.concatenate([tree.velocities(i) for i in plain])
+        self._p = tree.positions_of(plain)
+        self._w = tree.velocities_of(plain)
         self.turning = [i for i, link in enumerate(tree.links) if link.kind.nq != link.kind.nv]
         self._integrate = self._program("integrate", _integrate, "pwq")
         self._difference = self._program("difference", _difference, "pqw")
@@ -39,8 +39,8 @@ class Motion:
     def random(self, rng: np.random.Generator, links: Sequence[int] | None = None) -> np.ndarray:
         """Random positions of joints within their limits, of all of them or of those that carry some links."""
         links = range(len(self.tree.links)) if links is None else links
-        entries = np.concatenate([self.tree.positions(link) for link in links])
-        p = np.empty(int(self.tree.q_start[-1]))
+        entries = self.tree.positions_of(links)
+        p = np.empty(self.tree.nq)
         p[entries] = rng.uniform(*self._range[:, entries])
         for link in (link for link in links if link in self.turning):
             p[self.tree.positions(link)] = self.tree.links[link].kind.random(rng)
@@ -49,7 +49,7 @@ class Motion:
     @cached_property
     def _range(self) -> np.ndarray:
         """The ranges of all positions, lower and upper; nothing of orientations."""
-        result = np.zeros((2, int(self.tree.q_start[-1])))
+        result = np.zeros((2, self.tree.nq))
         for i, link in enumerate(self.tree.links):
             if i not in self.turning:
                 result[:, self.tree.positions(i)] = link.kind.range()
@@ -65,7 +65,7 @@ class Motion:
     def difference(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
         """The velocities that lead from p to q in a unit of time."""
         p, q = _batch(p, q)
-        w = np.zeros((*p.shape[:-1], int(self.tree.v_start[-1])))
+        w = np.zeros((*p.shape[:-1], self.tree.nv))
         w[..., self._w] = q[..., self._p] - p[..., self._p]
         return self._turn(w, self._difference, p, q, self.tree.velocities)
 
@@ -85,15 +85,11 @@ class Motion:
         if not self.turning:
             return None
         builder, tree = Builder(name), self.tree
-        sizes = {"p": int(tree.q_start[-1]), "q": int(tree.q_start[-1]), "w": int(tree.v_start[-1])}
+        sizes = {"p": tree.nq, "q": tree.nq, "w": tree.nv}
         *inputs, output = order
         buffers = {x: builder.input(x, sizes[x]) for x in inputs} | {output: builder.output(output, sizes[output])}
         builder.loop(_zero, joint=fields(x=buffers[output].at(range(sizes[output]))))
-        groups: dict[Any, list[int]] = {}
-        for link in self.turning:
-            groups.setdefault(form_of(tree.links[link].kind), []).append(link)
-        for links in groups.values():
-            kind = tree.links[links[0]].kind
+        for kind, links in by_kind(tree, self.turning):
             starts = {"p": (tree.q_start[links], kind.nq), "q": (tree.q_start[links], kind.nq)}
             starts["w"] = tree.v_start[links], kind.nv
             builder.loop(kernel(kind), joint=fields(**{x: buffers[x].at(*starts[x]) for x in order}))

@@ -35,7 +35,7 @@ def rates_program(tree: Tree, loops: Sequence[Loop]) -> Program:
     they are made of: the motion of each joint (6 for each entry of w) and the rates of loop joints (6 for each row).
     """
     b = Builder("rates")
-    p, w = b.input("p", int(tree.q_start[-1])), b.input("w", int(tree.v_start[-1]))
+    p, w = b.input("p", tree.nq), b.input("w", tree.nv)
     rows = sum(loop.rows for loop in loops)
     phi, K = b.output("phi", rows), b.output("K", sum(loop.rows * len(loop.columns) for loop in loops))
     k, s, T = b.output("k", rows), b.output("s", 6 * w.size), b.output("T", 6 * rows)
@@ -63,7 +63,7 @@ def newton_program(tree: Tree, loops: Sequence[Loop], kept: np.ndarray) -> Progr
         kept: for each row of φ, whether it is used; the others must follow from those.
     """
     b = Builder("newton")
-    p, n = b.input("p", int(tree.q_start[-1])), int(tree.v_start[-1])
+    p, n = b.input("p", tree.nq), tree.nv
     step, weight, x = b.input("step", n), b.input("weight", n), b.scratch("x", n)
     q, phi = b.output("q", p.size), b.output("phi", len(kept))
     b.loop(kernels.copy, here=fields(source=step.at(range(n)), target=x.at(range(n))))
@@ -87,7 +87,7 @@ def newton_program(tree: Tree, loops: Sequence[Loop], kept: np.ndarray) -> Progr
 def spread_program(tree: Tree, q_index: np.ndarray, solutions: Sequence[Solution]) -> Program:
     """q → p: positions of all joints, the dependent ones by the solutions, which are evaluated in this order."""
     b = Builder("spread")
-    q, p = b.input("q", len(q_index)), b.output("p", int(tree.q_start[-1]))
+    q, p = b.input("q", len(q_index)), b.output("p", tree.nq)
     b.loop(kernels.copy, here=fields(source=q.at(range(q.size)), target=p.at(q_index)))
     for alike in grouped(solutions, lambda solution: (solution.level, solution.function.text, *solution.slots)):
         first = alike[0]

@@ -73,7 +73,7 @@ class Scene:
         self.places = _laid_out(loops, kept)
         self.bound = [c for place in self.places for c in place.bound]
         self.f = b.scratch("f", int(kept.sum()))
-        self.s = s or b.scratch("s", 6 * int(tree.v_start[-1]))
+        self.s = s or b.scratch("s", 6 * tree.nv)
         self.T = T or b.scratch("T", 6 * int(kept.sum()))
         self.K = K or b.scratch("K", sum(len(c.kept) * len(c.columns) for c in self.bound))
         b.loop(kernels.root, pose=self.pose[0])
@@ -96,7 +96,7 @@ class Scene:
             self.b.loop(kernel, loop=self._residuals(alike) | fields(T=T), **self._ends(alike))
         for alike, relation, kinds in self._relations():
             here = self._residuals(alike) | self._arguments(alike, kinds)
-            entries = [np.concatenate([self.tree.velocities(i) for i in c.constraint.links]) for c in alike]
+            entries = [self.tree.velocities_of(c.constraint.links) for c in alike]
             starts = np.array([[c.columns[i] for i in own.tolist()] for c, own in zip(alike, entries, strict=True)])
             for name, start in zip(kernels.columns_of_relation(kinds), starts.T, strict=True):
                 here |= fields(**{name: self.K.at(start, len(alike[0].kept))})

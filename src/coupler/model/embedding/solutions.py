@@ -105,7 +105,7 @@ class Solutions:
             if not broken.size:
                 return spread
             links = self.closure.loops[broken[0]].links
-            p[np.concatenate([self.tree.positions(link) for link in links])] = motion.random(rng, links)
+            p[self.tree.positions_of(links)] = motion.random(rng, links)
         names = listed(c.name for i in set(broken.tolist()) for c in self.closure.loops[i].constraints)
         raise ModelError(f"coupling {names}: its function gives no finite positions, wherever it is asked")
 

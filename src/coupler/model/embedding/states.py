@@ -48,7 +48,7 @@ class States:
     @cached_property
     def _dependent(self) -> np.ndarray:
         """For each entry of w, 1 where it follows from others, else 0."""
-        weight = np.ones(int(self.tree.v_start[-1]))
+        weight = np.ones(self.tree.nv)
         weight[self.embedding.v_index] = 0.0
         return weight
 
@@ -180,7 +180,7 @@ class States:
         if strict:
             outside = outside_limits(self.tree, drawn) > 1e-9
             for i, loop in enumerate(self.closure.loops):
-                good[:, i] &= ~outside[:, np.concatenate([self.tree.positions(x) for x in loop.links])].any(axis=1)
+                good[:, i] &= ~outside[:, self.tree.positions_of(loop.links)].any(axis=1)
         return drawn, good
 
     def packed(self, values: Mapping[str, Any], number: Mapping[str, int]) -> np.ndarray:
@@ -194,19 +194,19 @@ class States:
         spread = self.embedding.positions(p[..., self.embedding.q_index])
         self.check_solved(spread)
         self._check_dependent(given, number, p, spread)
-        weight, hold, complete = np.ones(int(self.tree.v_start[-1])), [], []
+        weight, hold, complete = np.ones(self.tree.nv), [], []
         for loop, _ in self._implicit:
             named = [link for link in loop.links if self.tree.links[link].joint in given]
             if len(named) < len(loop.links):
                 hold += [self.tree.links[link].joint for link in named]
-                weight[[entry for link in named for entry in self.tree.velocities(link)]] = 0.0
+                weight[self.tree.velocities_of(named)] = 0.0
             else:
                 complete.append(loop)
         closed = self._followed(spread, weight, held(hold))
         if complete:  # what is closed already is left as it is, to the last bit
             gaps = self.closure.gaps(self.closure.at(spread)[0])
             for loop in complete:
-                own = np.concatenate([self.tree.positions(link) for link in loop.links])
+                own = self.tree.positions_of(loop.links)
                 fits = gaps[..., self.closure.loops.index(loop), None] < CLOSED
                 closed[..., own] = np.where(fits, spread[..., own], closed[..., own])
         return closed
