@@ -15,7 +15,7 @@ from coupler.algorithms.aba import forward_dynamics_program
 from coupler.algorithms.crba import mass_matrix_entries, mass_matrix_program
 from coupler.algorithms.efpa import inverse_osim_program
 from coupler.algorithms.rnea import inverse_dynamics_program
-from coupler.compiled import remembered, run
+from coupler.compiled import remembered, run, run_three
 from coupler.kinematics import frame_place
 from coupler.model import ModelError, Robot
 
@@ -39,7 +39,7 @@ def forward_dynamics(robot: Robot, q: Any, v: Any, tau: Any, f_ext: Any = None) 
         (..., nv), accelerations of independent joints.
     """
     if f_ext is None:
-        return run(robot, forward_dynamics_program, q, v, tau)
+        return run_three(robot, forward_dynamics_program, q, v, tau)
     return run(robot, forward_dynamics_program, q, v, tau, _flat(robot, f_ext), options=(True,))
 
 
@@ -57,7 +57,7 @@ def inverse_dynamics(robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None) ->
         (..., nv), forces at independent joints, N m or N.
     """
     if f_ext is None:
-        return run(robot, inverse_dynamics_program, q, v, a)
+        return run_three(robot, inverse_dynamics_program, q, v, a)
     return run(robot, inverse_dynamics_program, q, v, a, _flat(robot, f_ext), options=(True,))
 
 

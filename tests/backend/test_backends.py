@@ -112,3 +112,29 @@ def test_constants_beyond_single_precision_are_infinite_there(backend: str) -> N
     b.loop(kernel, s=fields(x=b.input("x", 1).at(0), y=b.output("y", 2).at(0, 2), c=constants([-1e300])))
     run = BACKENDS[backend](b.build(), np.float32)
     np.testing.assert_array_equal(run(np.array([3.0], np.float32)), [3.0, -np.inf])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_is_overwritten_is_read_before(backend: str) -> None:
+    """Results are stored early, and what was not needed for long is loaded again: never from where a result went."""
+
+    def kernel(s: View) -> None:
+        x, y, z = s.x, s.y, s.x[0]
+        for i in range(200):  # between the first use of x and the last
+            z = z * 0.5 + y[i % 4]
+        s.x, s.y = y, np.array([x[0] + x[3], x[1] * z, x[2] - z, z])  # x is overwritten by what is known from the start
+
+    b = Builder("swap")
+    given, memory, result = b.input("given", 8), b.scratch("memory", 8), b.output("result", 8)
+    own = fields(x=memory.at(0, 4), y=memory.at(4, 4))
+    b.loop(lambda s: setattr(s, "to", s.of + 0.0), s=fields(of=given.at(0, 8), to=memory.at(0, 8)))
+    b.loop(kernel, s=own)
+    b.loop(lambda s: setattr(s, "to", s.of + 0.0), s=fields(of=memory.at(0, 8), to=result.at(0, 8)))
+    run = BACKENDS[backend](b.build(), np.float64)
+    values = np.random.default_rng(3).normal(size=(13, 8))
+    x, y = values[:, :4].T, values[:, 4:].T
+    z = x[0]
+    for i in range(200):
+        z = z * 0.5 + y[i % 4]
+    expected = np.stack([*y, x[0] + x[3], x[1] * z, x[2] - z, z], axis=1)
+    assert relative_error(run(values), expected) <= 1e-15

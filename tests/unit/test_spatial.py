@@ -13,6 +13,7 @@ from coupler.graph.measure import operations
 from coupler.spatial import (
     RigidInertia,
     Transform,
+    Turn,
     cross,
     cross_force,
     cross_force_matrix,
@@ -35,6 +36,15 @@ def random_inertia() -> RigidInertia:
     points, masses = RNG.normal(size=(8, 3)), RNG.uniform(0.1, 1.0, 8)
     inertia = sum(m * (p @ p * np.eye(3) - np.outer(p, p)) for m, p in zip(masses, points, strict=True))
     return RigidInertia(masses.sum(), masses @ points, inertia)
+
+
+def test_a_turn_about_z_is_a_rotation() -> None:
+    angle = 0.7
+    turn, A = Turn(np.cos(angle), np.sin(angle)), RNG.normal(size=(3, 3))
+    assert_close(turn.E @ [np.cos(0.2 + angle), np.sin(0.2 + angle), 3.0], [np.cos(0.2), np.sin(0.2), 3.0])
+    assert_close(turn.turn_back(A), turn.E.T @ A @ turn.E)
+    inertia = random_inertia()
+    assert_close(inertia.seen_from(turn).matrix(), turn.matrix().T @ inertia.matrix() @ turn.matrix())
 
 
 def symmetric_matrix() -> np.ndarray:

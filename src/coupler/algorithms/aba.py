@@ -1,7 +1,9 @@
 """Forward dynamics by the cluster-based articulated-body algorithm, C-ABA [001, §VII].
 
-Inertias and forces are seen from the output bodies before they are reduced: with W = Xᵀ U the articulated inertia that
-a cluster shows to its parent is Xᵀ Iᴬ X − W D⁻¹ Wᵀ, and a rotor beside its link costs one more Xᵀ I X of a rigid body.
+A cluster answers accelerations a from outside by ÿ = y₀ − Y a. Where it is one body that carries others, a is what that
+body would do with its joint locked, Y = D⁻¹ Uᵀ, and its inertia is reduced first, Iᴬ − U Y, and then seen from its
+output body: the rows that its joint moves are zero then. Otherwise a is what the output bodies do. With W = Xᵀ U and
+Y = D⁻¹ Wᵀ they feel Xᵀ Iᴬ X − W Y, and a rotor beside its link costs no more than one Xᵀ I X of a rigid body.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from coupler.linear import Cholesky
 from coupler.model import Robot
 from coupler.passes import Body, Cluster, Output, Shape, Sweep, add_loads, symmetric
 
-__all__ = ["collect_inertia", "forward_dynamics_program", "momenta", "pulled", "seen_from_outputs"]
+__all__ = ["alone", "collect_inertia", "forward_dynamics_program", "joint_inertia", "met", "momenta", "pulled"]
 
 
 def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
@@ -26,9 +28,16 @@ def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
         external: whether there are forces on its bodies, too, as a further input `f_ext`.
     """
     loaded = external or bool(robot.elements)
-    body, pair = {"v": 6, "a": 6, "IA": symmetric(6), "pA": 6}, {"IA": (6, 6)}
-    turning = pulled(robot)
-    sweep = Sweep(robot, "forward_dynamics", body=body, pair=pair, cluster=memory_of, loaded=loaded, turning=turning)
+    sweep = Sweep(
+        robot,
+        "forward_dynamics",
+        body={"v": 6, "a": 6},
+        left={"IA": symmetric(6), "pA": 6},
+        pair={"IA": (6, 6)},
+        cluster=memory_of,
+        loaded=loaded,
+        turning=pulled(robot),
+    )
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     sweep.input("tau", robot.nv)
@@ -47,17 +56,16 @@ def pulled(robot: Robot) -> set[int]:
 
 
 def memory_of(shape: Shape) -> dict[str, Any]:
-    """What a cluster remembers on the way inwards: ÿ = y₀ − Y a, for accelerations a of its output bodies."""
+    """What a cluster remembers on the way inwards: y₀ and Y."""
     n, outputs = len(shape.independent), len(shape.grounded)
     return {} if all(shape.grounded) else {"y0": n, "Y": (n, 6 * outputs)}
 
 
 def outward(cluster: Cluster) -> None:
-    """Velocities, and inertias and bias forces of bodies on their own. [001, eq. 33, 36]"""
+    """Velocities. [001, eq. 33]"""
     cluster.remember()
     for body in cluster.carriers:
         body.memory.v = body.v
-        body.memory.IA, body.memory.pA = body.inertia.matrix(), body.p
     for _, _, pair in cluster.pairs:
         pair.IA = np.zeros((6, 6))
 
@@ -66,20 +74,21 @@ def inward(cluster: Cluster) -> None:
     """Articulated inertias and bias forces, collected on the output bodies. [001, eq. 49, 55, 56]"""
     cluster.report_gap()
     U = momenta(cluster)
-    pA = {body: bias_of(body) + inertia_times(body, body.c) for body in cluster.bodies}
+    M = joint_inertia(cluster, U)
+    pA = {body: body.pA + inertia_times(body, body.c) for body in cluster.bodies}
     for one, other, pair in cluster.pairs:
         pA[one], pA[other] = pA[one] + pair.IA @ other.c, pA[other] + pair.IA.T @ one.c
-    D = Cholesky(sum((body.S.T @ U[body] for body in cluster.bodies), cluster.armature))
     u = cluster.read("tau") + cluster.passive - cluster.armature_bias
     u = u - sum(body.S.T @ pA[body] for body in cluster.bodies)
     if cluster.outputs[0].grounded:
         u = u - sum(U[body].T @ (body.Xo @ body.output.a) for body in cluster.bodies)
-        cluster.write("a", D.solve(u))
+        cluster.write("a", Cholesky(M).solve(u))
         return
-    W, y0 = seen_from_outputs(cluster, U), D.solve(u)
-    cluster.memory.Y, cluster.memory.y0 = collect_inertia(cluster, W, D), y0
-    for output, Wo in zip(cluster.outputs, W, strict=True):
-        output.memory.pA += sum((body.Xo.transform_force(pA[body]) for body in on(cluster, output)), Wo @ y0)
+    y0 = cluster.memory.y0 = Cholesky(M).solve(u)
+    cluster.memory.Y = collect_inertia(cluster, U, M)
+    for output in cluster.outputs:
+        own = on(cluster, output)
+        output.collect(pA=sum(body.Xo.transform_force(pA[body] + U[body] @ y0) for body in own))
 
 
 def accelerate(cluster: Cluster) -> None:
@@ -87,7 +96,7 @@ def accelerate(cluster: Cluster) -> None:
     if cluster.outputs[0].grounded:
         ydd = cluster.read("a")
     else:
-        ydd = cluster.memory.y0 - cluster.memory.Y @ np.concatenate([output.a for output in cluster.outputs])
+        ydd = cluster.memory.y0 - cluster.memory.Y @ met(cluster, [output.a for output in cluster.outputs])
         cluster.write("a", ydd)
     for body in cluster.carriers:
         body.memory.a = body.Xo @ body.output.a + body.c + body.S @ ydd
@@ -101,17 +110,33 @@ def momenta(cluster: Cluster) -> dict[Body, Any]:
     return U
 
 
-def seen_from_outputs(cluster: Cluster, U: dict[Body, Any]) -> list[Any]:
-    """W = Xᵀ U, for each output body."""
-    return [sum(body.Xo.transform_force(U[body]) for body in on(cluster, output)) for output in cluster.outputs]
+def joint_inertia(cluster: Cluster, U: dict[Body, Any]) -> Any:
+    """D = Sᵀ U, and armatures."""
+    return sum((body.S.T @ U[body] for body in cluster.bodies), cluster.armature)
 
 
-def collect_inertia(cluster: Cluster, W: Sequence[Any], D: Cholesky) -> Any:
-    """Adds Xᵀ Iᴬ X − W D⁻¹ Wᵀ to the output bodies; returns Y = D⁻¹ Wᵀ."""
-    Y = D.solve(np.concatenate(W).T)
+def met(cluster: Cluster, above: Sequence[Any]) -> Any:
+    """What Y answers, from accelerations of the output bodies; see the module's text."""
+    return cluster.bodies[0].Xo @ above[0] if alone(cluster) else np.concatenate(above)
+
+
+def alone(cluster: Cluster) -> bool:
+    """Whether it is one body that carries others; one that carries nothing is rigid and easily seen from elsewhere."""
+    return len(cluster.bodies) == 1 and cluster.bodies[0].carries
+
+
+def collect_inertia(cluster: Cluster, U: dict[Body, Any], M: Any) -> Any:
+    """Adds what a cluster weighs for its output bodies to their inertias; returns Y."""
+    if alone(cluster):
+        (body,) = cluster.bodies
+        Y = Cholesky(M).solve(U[body].T)
+        body.output.collect(IA=body.seen_by_output(reduced(body.IA, U[body], M, Y)))
+        return Y
+    W = [sum(body.Xo.transform_force(U[body]) for body in on(cluster, output)) for output in cluster.outputs]
+    Y = Cholesky(M).solve(np.concatenate(W).T)
     for output, Wo in zip(cluster.outputs, W, strict=True):
         own = slice(6 * output.number, 6 * output.number + 6)
-        output.memory.IA += sum((seen_by_output(body) for body in on(cluster, output)), -Wo @ Y[:, own])
+        output.collect(IA=sum((weight(body) for body in on(cluster, output)), -Wo @ Y[:, own]))
     for (a, b), pair in cluster.output_pairs.items():
         pair.IA -= W[a] @ Y[:, 6 * b : 6 * b + 6]
     for one, other, pair in cluster.pairs:
@@ -124,6 +149,20 @@ def collect_inertia(cluster: Cluster, W: Sequence[Any], D: Cholesky) -> Any:
     return Y
 
 
+def reduced(IA: Any, U: Any, M: Any, Y: Any) -> Any:
+    """Iᴬ − U Y. Where U are columns of Iᴬ and M what they share, those columns of the result are zero, and its rows."""
+    Ia = IA - U @ Y
+    moved = [r for column in U.T for r in range(6) if same(column, IA[:, r])]
+    if len(moved) != len(M) or not same(M.ravel(), IA[np.ix_(moved, moved)].ravel()):
+        return Ia
+    return np.array([[0.0 if {i, j} & {*moved} else Ia[i, j] for j in range(6)] for i in range(6)])
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether numbers are computed in the same way."""
+    return all(a is b for a, b in zip(one, other, strict=True))
+
+
 def on(cluster: Cluster, output: Output) -> list[Body]:
     """The bodies of a cluster that hang on one of its output bodies."""
     return [body for body in cluster.bodies if body.output is output]
@@ -131,13 +170,9 @@ def on(cluster: Cluster, output: Output) -> list[Body]:
 
 def inertia_times(body: Body, m: Any) -> Any:
     """Iᴬ m; a body that carries nothing has its own inertia."""
-    return body.memory.IA @ m if body.carries else body.inertia @ m
+    return body.IA @ m if body.carries else body.inertia @ m
 
 
-def bias_of(body: Body) -> Any:
-    return body.memory.pA if body.carries else body.p
-
-
-def seen_by_output(body: Body) -> Any:
+def weight(body: Body) -> Any:
     """Xᵀ Iᴬ X."""
-    return body.Xo.transform_inertia(body.memory.IA) if body.carries else body.inertia.seen_from(body.Xo).matrix()
+    return body.seen_by_output(body.IA) if body.carries else body.seen_by_output(body.inertia).matrix()

@@ -20,8 +20,8 @@ __all__ = ["mass_matrix_entries", "mass_matrix_program"]
 
 def mass_matrix_program(robot: Robot) -> Any:
     """The program q → H of a robot, as its `mass_matrix_entries`; what is left out is zero."""
-    body = {"m": (), "h": 3, "I": symmetric(3), "E": (3, 3), "r": 3}
-    sweep = Sweep(robot, "mass_matrix", body=body, turning=())
+    body, left = {"E": (3, 3), "r": 3}, {"m": (), "h": 3, "I": symmetric(3)}
+    sweep = Sweep(robot, "mass_matrix", body=body, left=left, turning=())
     sweep.input("q", robot.nq)
     climb = Climb(sweep)
     sweep.outward(outward, carriers=True)
@@ -36,10 +36,9 @@ def mass_matrix_entries(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
 
 
 def outward(cluster: Cluster) -> None:
-    """What bodies that carry others are on their own, and how they move and hang on their output bodies."""
+    """How bodies that carry others move and hang on their output bodies."""
     cluster.remember()
     for body in cluster.carriers:
-        body.memory.m, body.memory.h, body.memory.I = body.inertia.m, body.inertia.h, body.inertia.I
         body.memory.E, body.memory.r, body.memory.S = body.Xo.E, body.Xo.r, body.S
 
 
@@ -54,16 +53,14 @@ def inward(cluster: Cluster) -> None:
             continue
         own = [body for body in cluster.bodies if body.output is output]
         output.memory.F = sum(body.Xo.transform_force(F[body]) for body in own)
-        for body in own:
-            seen = inertia[body].seen_from(body.Xo)
-            output.memory.m += seen.m
-            output.memory.h += seen.h
-            output.memory.I += seen.I
+        seen = [body.seen_by_output(inertia[body]) for body in own]
+        output.collect(m=sum(x.m for x in seen), h=sum(x.h for x in seen), I=sum(x.I for x in seen))
 
 
 def composite(body: Body) -> RigidInertia:
     """A body with all that it carries."""
-    return RigidInertia(body.memory.m, body.memory.h, body.memory.I) if body.carries else body.inertia
+    left = body.memory
+    return body.inertia + RigidInertia(left.m, left.h, left.I) if body.carries else body.inertia
 
 
 def up(body: Any, momentum: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.aba import collect_inertia, momenta, seen_from_outputs
+from coupler.algorithms.aba import alone, collect_inertia, joint_inertia, met, momenta
 from coupler.linear import Cholesky
 from coupler.model import Robot
 from coupler.passes import Body, Cluster, Paths, Shape, Sweep, symmetric
@@ -23,8 +23,8 @@ def inverse_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) 
         robot: which.
         frames: for each its link, and the transform from the link's frame to it.
     """
-    body, pair, turning = {"IA": symmetric(6)}, {"IA": (6, 6)}, {link for link, _ in frames}
-    sweep = Sweep(robot, "inverse_osim", body=body, pair=pair, cluster=memory_of, turning=turning)
+    left, pair, turning = {"IA": symmetric(6)}, {"IA": (6, 6)}, {link for link, _ in frames}
+    sweep = Sweep(robot, "inverse_osim", body={}, left=left, pair=pair, cluster=memory_of, turning=turning)
     sweep.input("q", robot.nq)
     omega = sweep.result("omega", (6 * len(frames)) ** 2)
     sweep.outward(outward, carriers=True)
@@ -37,16 +37,14 @@ def inverse_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) 
 
 
 def memory_of(shape: Shape) -> dict[str, Any]:
-    """D⁻¹, and Y = D⁻¹ Wᵀ where W = Xᵀ U."""
+    """D⁻¹, and Y as in C-ABA."""
     n, outputs = len(shape.independent), len(shape.grounded)
     return {"Dinv": symmetric(n)} if all(shape.grounded) else {"Dinv": symmetric(n), "Y": (n, 6 * outputs)}
 
 
 def outward(cluster: Cluster) -> None:
-    """Inertias of bodies on their own."""
+    """What later passes need again."""
     cluster.remember()
-    for body in cluster.carriers:
-        body.memory.IA = body.inertia.matrix()
     for _, _, pair in cluster.pairs:
         pair.IA = np.zeros((6, 6))
 
@@ -55,16 +53,20 @@ def inward(cluster: Cluster) -> None:
     """Articulated inertias, collected on the output bodies. [001, eq. 49, 55]"""
     cluster.report_gap()
     U = momenta(cluster)
-    D = Cholesky(sum((body.S.T @ U[body] for body in cluster.bodies), cluster.armature))
-    cluster.memory.Dinv = D.solve(np.eye(len(cluster.shape.independent)))
+    M = joint_inertia(cluster, U)
+    cluster.memory.Dinv = Cholesky(M).solve(np.eye(len(M)))
     if not cluster.outputs[0].grounded:
-        cluster.memory.Y = collect_inertia(cluster, seen_from_outputs(cluster, U), D)
+        cluster.memory.Y = collect_inertia(cluster, U, M)
 
 
 def propagate(cluster: Cluster, active: Sequence[Body], felt: Sequence[Body]) -> None:
     """A force at a frame, as it is felt beyond the cluster: χᵀ := Xᵀ Lᵀ χᵀ with Lᵀ = 1 − U D⁻¹ Sᵀ. [001, eq. 62]"""
     z = sum(body.S.T @ body.memory.P for body in active)
     cluster.memory.y = cluster.memory.Dinv @ z
+    if alone(cluster) and not cluster.outputs[0].grounded:
+        (body,) = cluster.bodies
+        body.output.memory.P = body.Xo.transform_force(body.memory.P - cluster.memory.Y.T @ z)
+        return
     for output in cluster.outputs:
         if not output.grounded:
             own = slice(6 * output.number, 6 * output.number + 6)
@@ -76,7 +78,7 @@ def respond(cluster: Cluster, active: Sequence[Body], felt: Sequence[Body]) -> N
     """Accelerations by unit of force at a frame: Ω := L X Ω_λ + S D⁻¹ Sᵀ χᵀ. [001, eq. 67]"""
     ydd = cluster.memory.y
     if not cluster.outputs[0].grounded:
-        ydd = ydd - cluster.memory.Y @ np.concatenate([output.memory.A for output in cluster.outputs])
+        ydd = ydd - cluster.memory.Y @ met(cluster, [output.memory.A for output in cluster.outputs])
     for body in felt:
         own = body.S @ ydd
         body.memory.A = own if body.output.grounded else own + body.Xo @ body.output.memory.A

@@ -15,14 +15,16 @@ import numpy as np
 
 from coupler.graph import View, jacobian, second_directional
 from coupler.linear import solve
+from coupler.model import Revolute
 from coupler.passes.loops import Loops
 from coupler.passes.shape import Shape, Solved
-from coupler.spatial import RigidInertia, Transform, cross_force, cross_motion
+from coupler.spatial import RigidInertia, Transform, Turn, cross_force, cross_motion, mirrored
 
 __all__ = ["Body", "Cluster", "Memory", "Output"]
 
 Array = Any  # nodes of a trace
 
+_ONE_AXIS = 5  # zeros and ones in a matrix that turns about one of the axes
 _STEEP = 1e-15  # velocities of dependent joints this much slower than they are count as a gap: 1e9 times v is singular
 
 
@@ -45,6 +47,7 @@ class Output:
 
     def __init__(self, cluster: Cluster, number: int) -> None:
         self.number, self.grounded = number, cluster.shape.grounded[number]
+        self._begins = cluster.shape.begins[number]
         self.memory = Memory(cluster.here, f"o{number}_")
         self._here = cluster.here
 
@@ -61,6 +64,11 @@ class Output:
     def a(self) -> Array:
         """Its acceleration, to which gravity is added: the ground falls upwards. [001, §VI-A]"""
         return np.concatenate([np.zeros(3), -self._here.gravity]) if self.grounded else self.memory.a
+
+    def collect(self, **left: Array) -> None:
+        """Adds to what the clusters on it leave for it in its memory, which the first of them begins."""
+        for name, value in left.items():
+            setattr(self.memory, name, value if self._begins else getattr(self.memory, name) + value)
 
 
 class Body:
@@ -84,20 +92,32 @@ class Body:
 
     @cached_property
     def inertia(self) -> RigidInertia:
-        return RigidInertia(self.number_of("m"), self.number_of("h"), self.number_of("I"))
+        return RigidInertia(self.number_of("m"), self.number_of("h"), mirrored(self.number_of("I")))
 
     @cached_property
     def X(self) -> Transform:
         """From its parent body, in the cluster or outside."""
         placement = Transform(self.number_of("E"), self.number_of("r"))
-        if self.cluster.shape.steady[self.number]:
-            return placement
-        return self.kind.placed(self.cluster.kept[self.number]) @ placement
+        steady = self.cluster.shape.steady[self.number]
+        return placement if steady else self.kind.placed(self.cluster.kept[self.number]) @ placement
 
     @cached_property
     def Xo(self) -> Transform:
         """From its output body."""
         return self.X if self.parent is None else self.X @ self.parent.Xo
+
+    def seen_by_output(self, inertia: Any) -> Any:
+        """Xᵀ I X: an inertia of it, rigid or as a matrix, seen from its output body.
+
+        A turn about z is cheap. Where its joint is placed along some axis, it is turned first and then placed.
+        """
+        steps, E = [self.Xo], self.number_of("E")
+        turns = isinstance(self.kind, Revolute) and not self.cluster.shape.steady[self.number] and self.parent is None
+        if turns and sum(entry.op == "constant" for entry in E.ravel()) >= _ONE_AXIS:
+            steps = [Turn(*self.cluster.kept[self.number]), Transform(E, self.number_of("r"))]
+        for X in steps:
+            inertia = inertia.seen_from(X) if isinstance(inertia, RigidInertia) else X.transform_inertia(inertia)
+        return inertia
 
     @cached_property
     def pose(self) -> Transform:
@@ -150,6 +170,17 @@ class Body:
         """v ×* I v, less what acts on it from outside."""
         force = cross_force(self.v, self.inertia @ self.v)
         return force - self.applied
+
+    @cached_property
+    def IA(self) -> Array:
+        """Its articulated inertia: its own, and what the clusters on it have left. [001, eq. 49]"""
+        own = self.inertia.matrix()
+        return own + self.memory.IA if self.carries else own
+
+    @cached_property
+    def pA(self) -> Array:
+        """Its articulated bias force."""
+        return self.p + self.memory.pA if self.carries else self.p
 
     @cached_property
     def applied(self) -> Array:

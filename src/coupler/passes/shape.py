@@ -69,6 +69,7 @@ class Shape:
         outputs: for each body which of the cluster's output bodies it hangs on.
         grounded: for each output body whether it is the ground.
         carries: for each body whether other clusters hang on it.
+        begins: for each output body whether the cluster is the first, on the way inwards, of those that hang on it.
         stored: for each body whether its position is in q.
         steady: for each body whether its angle does not matter: it turns about an axis of symmetry and carries nothing.
         free: for each body which entries of its velocity are in v.
@@ -81,6 +82,7 @@ class Shape:
     outputs: tuple[int, ...]
     grounded: tuple[bool, ...]
     carries: tuple[bool, ...]
+    begins: tuple[bool, ...]
     stored: tuple[bool, ...]
     steady: tuple[bool, ...]
     free: tuple[tuple[int, ...], ...]
@@ -151,6 +153,7 @@ class Clusters:
         for cluster in clusters[1:]:
             couples[cluster.parent] |= set(combinations(sorted(set(cluster.outputs)), 2))
         self.couples = [sorted(pairs) for pairs in couples]
+        self._outermost = {output: k for k, cluster in enumerate(clusters) for output in cluster.outputs}
         found = [self._described(number) for number in range(1, len(clusters))]
         self.instances = [Instance((), ()), *(instance for _, _, instance in found)]
         groups: dict[Hashable, list[int]] = {}
@@ -181,6 +184,7 @@ class Clusters:
             outputs=tuple(outputs.index(output) for output in cluster.outputs),
             grounded=tuple(output == 0 for output in outputs),
             carries=tuple(any(child not in own for child in tree.children[link]) for link in links),
+            begins=tuple(number == self._outermost[output] for output in outputs),
             stored=tuple(self._stored.issuperset(tree.positions(link).tolist()) for link in links),
             steady=tuple(self._is_steady(link) for link in links),
             free=tuple(tuple(np.flatnonzero(embedding.v_place[tree.velocities(link)] >= 0).tolist()) for link in links),
@@ -188,7 +192,7 @@ class Clusters:
             constraints=constraints,
         )
         kinds = tuple(form_of(kind) for kind in shape.kinds)
-        ways = shape.parents, shape.outputs, shape.grounded, shape.carries
+        ways = shape.parents, shape.outputs, shape.grounded, shape.carries, shape.begins
         flags = shape.stored, shape.steady, shape.free, shape.couples
         return (kinds, ways, flags, key), shape, Instance(links, outputs, numbers)
 

@@ -28,6 +28,9 @@ class Sweep:
     each body that carries others, with the fields of `body`, for each pair of bodies that feel each other's inertia,
     with those of `pair`, and for each cluster, with those that `cluster` gives for its shape. Where forces act from
     outside, all bodies have memory. Clusters that carry nothing remember nothing, unless all are `remembering`.
+
+    The fields of `left` are for what clusters leave for the bodies that carry them, on the way inwards: from the first
+    cluster on a body to the body's own, and then for others. So little memory stays in the processor's first cache.
     """
 
     def __init__(
@@ -36,6 +39,7 @@ class Sweep:
         name: str,
         *,
         body: Layout,
+        left: Layout | None = None,
         pair: Layout | None = None,
         cluster: Callable[[Shape], Layout] = lambda shape: {},
         loaded: bool = False,
@@ -51,6 +55,8 @@ class Sweep:
         self._row = {link: i for i, link in enumerate(self.links)}
         world = {"E": (3, 3), "r": 3, "load": 6} if loaded else {}
         self._bodies = self.builder.records("body", max(len(self.links), 1), **body, **world)
+        self._slot = _slots(robot)
+        self._left = self.builder.records("left", max(self._slot.values(), default=0) + 1, **left) if left else None
         pairs = [pair for pairs in clusters.couples for pair in pairs]
         self._pair = {both: i for i, both in enumerate(pairs)}
         self._pairs = self.builder.records("pair", len(pairs), **pair) if pairs and pair else None
@@ -166,9 +172,14 @@ class Sweep:
                     window[f"{name}{i}"] = buffer.at(starts, len(shape.free[i]))
             if shape.carries[i] or self.loaded:
                 window |= _prefixed(f"b{i}_", self._bodies[[self._row[link] for link in links]])
+            if shape.carries[i] and self._left is not None:
+                window |= _prefixed(f"b{i}_", self._left[[self._slot[link] for link in links]])
         for j, grounded in enumerate(shape.grounded):
+            above = [instance.outputs[j] for instance in instances]
             if not grounded:
-                window |= _prefixed(f"o{j}_", self._bodies[[self._row[x.outputs[j]] for x in instances]])
+                window |= _prefixed(f"o{j}_", self._bodies[[self._row[link] for link in above]])
+            if not grounded and self._left is not None:
+                window |= _prefixed(f"o{j}_", self._left[[self._slot[link] for link in above]])
         if self._pairs is not None:
             for a, b in shape.couples:
                 own = self._pairs[[self._pair[x.links[a], x.links[b]] for x in instances]]
@@ -181,6 +192,20 @@ class Sweep:
             for name, slot in records[[at[k] for k in clusters]].fields.items():
                 window[name if name.startswith("kept") else f"c_{name}"] = slot
         return fields(**window, **self.extra(shape, instances, clusters))
+
+
+def _slots(robot: Robot) -> dict[int, int]:
+    """Where each body finds what clusters leave for it: places are used again once a body's own cluster has passed."""
+    slots: dict[int, int] = {0: -1}  # the ground needs nothing
+    free, places = [], 0
+    for cluster in reversed(robot.cluster_tree.clusters[1:]):
+        for output in cluster.outputs:
+            if output not in slots:
+                if not free:
+                    free, places = [places], places + 1
+                slots[output] = free.pop()
+        free += [slots[link] for link in cluster.bodies if link in slots]
+    return slots
 
 
 def _no_gap(here: View) -> None:

@@ -3,6 +3,7 @@
 from coupler.spatial.body import (
     RigidInertia,
     Transform,
+    Turn,
     cross,
     cross_force,
     cross_force_matrix,
@@ -18,6 +19,7 @@ __all__ = [
     "Remap",
     "RigidInertia",
     "Transform",
+    "Turn",
     "block",
     "cross",
     "cross_force",

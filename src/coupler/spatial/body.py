@@ -123,12 +123,16 @@ class Transform:
         With I = [[A, H], [Hᵀ, M]] turned into A's axes, shifting by r gives H + r× M beside the unchanged M, and
         A + r× (H + r× M)ᵀ − H r×.
         """
-        E, R = self.E, skew(self.r)
-        A = mirrored(E.T @ inertia[:3, :3] @ E)
-        H = E.T @ inertia[:3, 3:] @ E
-        M = mirrored(E.T @ inertia[3:, 3:] @ E)
+        R = skew(self.r)
+        A = mirrored(self.turn_back(inertia[:3, :3]))
+        H = self.turn_back(inertia[:3, 3:])
+        M = mirrored(self.turn_back(inertia[3:, 3:]))
         shifted = H + R @ M
         return np.block([[mirrored(A + R @ shifted.T - H @ R), shifted], [shifted.T, M]])
+
+    def turn_back(self, A: Array) -> Array:
+        """Eᵀ A E: a 3 × 3 matrix along B's axes, seen along A's."""
+        return self.E.T @ A @ self.E
 
     def matrix(self) -> Array:
         """X as a 6 × 6 matrix on motion vectors."""
@@ -137,6 +141,21 @@ class Transform:
     def force_matrix(self) -> Array:
         """X* = X⁻ᵀ as a 6 × 6 matrix on force vectors, from A to B."""
         return np.block([[self.E, -self.E @ skew(self.r)], [np.zeros((3, 3)), self.E]])
+
+
+class Turn(Transform):
+    """A rotation about z, by the cosine and the sine of its angle."""
+
+    def __init__(self, c: Any, s: Any) -> None:
+        super().__init__(np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]), np.zeros(3))
+
+    def turn_back(self, A: Array) -> Array:
+        """Eᵀ A E with half the products: in the plane, all four entries change by multiples of one number."""
+        (c, s, _), _, _ = self.E
+        (p, q, _), (r, t, _), (_, _, z) = A
+        w = c * (p - t) - s * (q + r)
+        x, y = self.E.T[:2, :2] @ A[:2, 2], A[2, :2] @ self.E[:2, :2]
+        return np.array([[t + c * w, q + s * w, x[0]], [r + s * w, p - c * w, x[1]], [y[0], y[1], z]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +198,7 @@ class RigidInertia:
         h, r = X.E.T @ self.h, X.r
         moved = h + self.m * r
         square = r @ (h + moved)
-        shifted = X.E.T @ self.I @ X.E + square * np.eye(3) - np.outer(r, h) - np.outer(moved, r)
+        shifted = X.turn_back(self.I) + square * np.eye(3) - np.outer(r, h) - np.outer(moved, r)
         return RigidInertia(self.m, moved, mirrored(shifted))
 
     def matrix(self) -> Array:

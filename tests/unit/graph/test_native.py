@@ -202,6 +202,37 @@ def test_a_batch_alone_compiles_nothing_else() -> None:
     assert native._one is None
 
 
+def test_the_short_way_for_one_state() -> None:
+    native, x = Native(scaled(9.5)), np.array([1.0, 2.0])
+    assert native.one(x) is None  # not compiled yet
+    native(x)
+    result = native.one(x)
+    assert result is not None
+    np.testing.assert_array_equal(result, [9.5, 19.0])
+    for other in (x.astype(np.float32), x[:1], x[None], np.ones((2, 2))[:, 0], [1.0, 2.0], None):
+        assert native.one(other) is None
+    for value in (np.nan, np.inf, -np.inf):
+        assert native.one(np.array([1.0, value])) is None
+    one = native.one
+    del native
+    gc.collect()
+    np.testing.assert_array_equal(one(x), [9.5, 19.0])  # it keeps the code alive
+
+
+@pytest.mark.parametrize("size", [1, 3, 8, 19, 256, 257])
+def test_the_short_way_is_for_results_that_are_known_to_be_finite(size: int) -> None:
+    b = Builder("copy")
+    x, y = b.input("x", size), b.output("y", size)
+    b.loop(lambda here: setattr(here, "y", here.x + 1.0), here=fields(x=x.at(0, size), y=y.at(0, size)))
+    native, values = Native(b.build()), np.arange(size, dtype=float)
+    native(values)
+    assert (native.one(values) is None) == (size > 256)  # there are too many to look at
+    for i in range(size):
+        values[i], kept = np.nan, values[i]
+        assert native.one(values) is None
+        values[i] = kept
+
+
 def test_short_programs_keep_the_interpreter_lock_and_long_ones_release_it() -> None:
     for links, release in ((4, False), (300, True)):
         renderer = Renderer(forward_dynamics(random_chain(links)), DOUBLE, 1, True)

@@ -12,13 +12,17 @@ from coupler.graph.llvm.render import Renderer
 from coupler.graph.program import Program, Repeat
 from coupler.graph.window import Buffer
 
-__all__ = ["array_layout_is_known", "batch_entry", "one_state_entry"]
+__all__ = ["FINITE", "array_layout_is_known", "batch_entry", "fits_on_stack", "one_state_entry"]
+
+REFUSED, FINITE, DONE = 0, 1, 2  # what the call for one state returns
 
 # Where NumPy keeps what within an array object, in bytes from the object's start; `array_layout_is_known` makes sure.
 _HEADER = object.__basicsize__
 _TYPE, _DATA, _DIMENSIONS, _SHAPE, _STRIDES, _DTYPE = (_HEADER + at for at in (-8, 0, 8, 16, 24, 40))
 
 _LONG = 50_000  # operations
+_STACK = 64 * 1024  # bytes of memory that a program may take on the stack
+_CHECKED = 256  # so many outputs are seen to be finite before Python sees them
 
 
 def array_layout_is_known() -> bool:
@@ -45,9 +49,10 @@ def array_layout_is_known() -> bool:
 def one_state_entry(renderer: Renderer) -> str:
     """PyObject *one(PyObject *self, PyObject **args, Py_ssize_t n): a METH_FASTCALL builtin.
 
-    Takes the inputs and outputs, in the program's order, as arrays. Returns True once it has run; False, having done
-    nothing, if an argument is not a contiguous vector of the right type and size. `self` is an int64 array that holds
-    the addresses of the tables, the arena, the type ndarray and the dtype.
+    Takes the inputs and outputs, in the program's order, as arrays. Returns FINITE or DONE once it has run, FINITE if
+    all outputs are known to be finite; REFUSED, having done nothing, if an argument is not a contiguous vector of the
+    right type and size. `self` is an int64 array that holds the addresses of the tables, the arena, the type ndarray
+    and the dtype. A program that `fits_on_stack` needs no arena, and may run in several threads at once.
 
     The interpreter lock is released meanwhile if the program is long. For a short one that would be worse than useless:
     any other thread that runs Python takes the lock and keeps it for milliseconds.
@@ -55,7 +60,11 @@ def one_state_entry(renderer: Renderer) -> str:
     program = renderer.program
     arguments = [*program.inputs, *program.outputs]
     lines = ["entry:", f"%context.p = getelementptr i8, ptr %self, i64 {_DATA}", "%context = load ptr, ptr %context.p"]
-    _read_context(("tables", "arena", "type", "dtype"), lines.append)
+    stack = fits_on_stack(renderer)
+    _read_context(("tables", "given" if stack else "arena", "type", "dtype"), lines.append)
+    if stack:
+        size = sum(buffer.size for buffer in program.scratch)
+        lines.append(f"%arena = alloca [{size} x {renderer.scalar}], align 64")
     lines.append(f"%counted = icmp eq i64 %n, {len(arguments)}")
     lines.append("br i1 %counted, label %check0, label %refuse")
     for i, buffer in enumerate(arguments):
@@ -68,17 +77,49 @@ def one_state_entry(renderer: Renderer) -> str:
     lines.append(_call_program(renderer, places))
     if release:
         lines.append("call void @PyEval_RestoreThread(ptr %thread)")
+    declared = {
+        "declare ptr @PyEval_SaveThread()": None,
+        "declare void @PyEval_RestoreThread(ptr)": None,
+        "declare ptr @PyLong_FromLong(i64)": None,
+    }
+    answer = _finite(renderer, places, lines.append, declared)
     lines += [
-        "%yes = call ptr @PyBool_FromLong(i64 1)",
-        "ret ptr %yes",
+        f"%done = call ptr @PyLong_FromLong(i64 {answer})",
+        "ret ptr %done",
         "refuse:",
-        "%no = call ptr @PyBool_FromLong(i64 0)",
-        "ret ptr %no",
+        f"%refused = call ptr @PyLong_FromLong(i64 {REFUSED})",
+        "ret ptr %refused",
     ]
-    declared = (
-        "declare ptr @PyEval_SaveThread()\ndeclare void @PyEval_RestoreThread(ptr)\ndeclare ptr @PyBool_FromLong(i64)\n"
-    )
-    return declared + function("ptr @one(ptr %self, ptr %args, i64 %n)", lines)
+    return "\n".join([*declared, function("ptr @one(ptr %self, ptr %args, i64 %n)", lines)])
+
+
+def fits_on_stack(renderer: Renderer) -> bool:
+    """Whether a single state needs so little memory that it may lie on the stack."""
+    return sum(b.size for b in renderer.program.scratch) * renderer.dtype.itemsize <= _STACK
+
+
+def _finite(
+    renderer: Renderer, places: dict[Buffer, str], emit: Callable[[str], None], declared: dict[str, None]
+) -> str:
+    """FINITE if all outputs are, else DONE; DONE, too, where there are so many that the code would get long."""
+    outputs, scalar = renderer.program.outputs, renderer.scalar
+    if sum(buffer.size for buffer in outputs) > _CHECKED:
+        return str(DONE)
+    wrong = "false"
+    for i, buffer in enumerate(outputs):
+        for at in range(0, buffer.size, 8):
+            x, width = f"%check{i}.{at}", min(8, buffer.size - at)
+            v, zeros = f"<{width} x {scalar}>", f"<{', '.join([f'{scalar} 0.0'] * width)}>"
+            declared[f"declare i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1>)"] = None
+            emit(f"{x}.p = getelementptr {scalar}, ptr {places[buffer]}, i64 {at}")
+            emit(f"{x} = load {v}, ptr {x}.p, align 1")
+            emit(f"{x}.zero = fmul {v} {x}, {zeros}")  # which infinities and NaN are not
+            emit(f"{x}.nan = fcmp uno {v} {x}.zero, {zeros}")
+            emit(f"{x}.any = call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {x}.nan)")
+            emit(f"{x}.wrong = or i1 {wrong}, {x}.any")
+            wrong = f"{x}.wrong"
+    emit(f"%answer = select i1 {wrong}, i64 {DONE}, i64 {FINITE}")
+    return "%answer"
 
 
 def _is_long(program: Program) -> bool:

@@ -85,7 +85,7 @@ def _object_code(text: str, target: Target) -> bytes:
 @memoise
 def _make_symbols_known() -> None:
     """Tells LLVM where the few outside functions are, instead of having it look through the process."""
-    for name in ("PyEval_SaveThread", "PyEval_RestoreThread", "PyBool_FromLong"):
+    for name in ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLong"):
         binding.add_symbol(name, _address_of(getattr(ctypes.pythonapi, name)))
     libm = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)  # the interpreter is linked with it
     for name in ("sin", "cos", "tan", "fma", "fmaf", "rint", "rintf"):

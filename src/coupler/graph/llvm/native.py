@@ -11,7 +11,7 @@ import numpy as np
 
 from coupler.graph.errors import GraphError
 from coupler.graph.executable import Executable
-from coupler.graph.llvm.entry import array_layout_is_known, batch_entry, one_state_entry
+from coupler.graph.llvm.entry import FINITE, array_layout_is_known, batch_entry, fits_on_stack, one_state_entry
 from coupler.graph.llvm.jit import Code, compile_text
 from coupler.graph.llvm.render import Renderer
 from coupler.graph.llvm.target import Target, host
@@ -34,6 +34,8 @@ class Native(Executable):
         threads: how many threads share a batch.
         target: the processor to compile for: this one, unless a lesser one is wanted.
         lanes: how many states of a batch share a register.
+        one: a program with one output, for one state in plain arrays of the right type: its result, or None where they
+            are something else, or the result is not known to be finite. This is the shortest way into machine code.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Native(Executable):
         self.target = target or host()
         self.lanes = self.target.lanes(self.dtype)
         self._output_sizes = [b.size for b in program.outputs]
+        self.one: Callable[..., np.ndarray | None] = _nothing_yet
         self._one: _Entry | None = None
         self._batch: _Entry | None = None
 
@@ -84,8 +87,11 @@ class Native(Executable):
         if self._one is None:
             renderer = Renderer(self.program, self.dtype, 1, self.target.fused)
             code = compile_text(renderer.text + one_state_entry(renderer), "one", self.target)
-            size = sum(b.size for b in self.program.scratch) * self.dtype.itemsize
-            self._one = _Entry(code, renderer.tables, size, partial(_builtin, code.address, self.dtype))
+            shared, bind = fits_on_stack(renderer), partial(_builtin, code.address, self.dtype)
+            size = 0 if shared else sum(b.size for b in self.program.scratch) * self.dtype.itemsize
+            self._one = _Entry(code, renderer.tables, size, bind, shared)
+            if len(self._output_sizes) == 1:
+                self.one = _short_way(self._one, len(self.program.inputs), self._output_sizes[0], self.dtype)
         return self._one
 
     def _batch_entry(self) -> _Entry:
@@ -101,18 +107,27 @@ _Bound = Callable[..., Any]  # machine code with the memory it works in
 
 
 class _Entry:
-    """A function in machine code. Each call under way has one of its own, bound to an arena of its own."""
+    """A function in machine code. Each call under way has one of its own, bound to an arena of its own.
+
+    One that needs no arena serves all.
+    """
 
     def __init__(
-        self, code: Code, tables: list[np.ndarray | int], arena_size: int, bind: Callable[[np.ndarray], _Bound]
+        self,
+        code: Code,
+        tables: list[np.ndarray | int],
+        arena_size: int,
+        bind: Callable[[np.ndarray], _Bound],
+        shared: bool = False,
     ) -> None:
         self.code, self._tables, self._arena_size, self._bind = code, tables, arena_size, bind
         addresses = [entry if isinstance(entry, int) else entry.ctypes.data for entry in tables]
         self._table = np.array(addresses, dtype=np.int64)
         self._arenas: list[np.ndarray] = []
         self._free: list[_Bound] = []  # list.pop and list.append are atomic
+        self.run: _Bound = self._new() if shared else self._pooled
 
-    def run(self, *arguments: Any) -> Any:
+    def _pooled(self, *arguments: Any) -> Any:
         try:
             function = self._free.pop()
         except IndexError:
@@ -127,6 +142,27 @@ class _Entry:
         aligned = -(-arena.ctypes.data // _ALIGNMENT) * _ALIGNMENT
         self._arenas.append(arena)
         return self._bind(np.array([self._table.ctypes.data, aligned], dtype=np.int64))
+
+
+def _nothing_yet(*inputs: Any) -> None:
+    """What is not compiled gives no result."""
+
+
+def _short_way(entry: _Entry, inputs: int, size: int, dtype: np.dtype) -> Callable[..., np.ndarray | None]:
+    """`Native.one`, for a number of inputs; the usual one spelled out, because collecting arguments costs 100 ns."""
+    run, empty = entry.run, np.empty
+
+    def of_any(*arguments: Any) -> np.ndarray | None:
+        result = empty(size, dtype)
+        return result if run(*arguments, result) == FINITE else None
+
+    def of_three(q: Any, v: Any, x: Any) -> np.ndarray | None:
+        result = empty(size, dtype)
+        return result if run(q, v, x, result) == FINITE else None
+
+    way = of_three if inputs == 3 else of_any
+    way.__dict__["entry"] = entry  # the code and its tables live as long
+    return way
 
 
 _NAME = ctypes.create_string_buffer(b"one")

@@ -21,6 +21,8 @@ from coupler.graph.rewrite import rewrite
 
 __all__ = ["Renderer"]
 
+_FAR = 50  # operations after which a number is loaded again: to keep it would cost a register, or a store and a load
+
 
 class Renderer:
     """Renders one program for one number format and lane count.
@@ -76,33 +78,68 @@ class Renderer:
                 lines.append(f"{x} = load {self.vector}, ptr {x}p, align {self.align}")
             return x
 
-        value = self.straight_line(outputs, load, lines)
-        for i, (at, node) in enumerate(zip(kernel.stores, outputs, strict=not kernel.is_condition)):
+        def store(i: int, x: str) -> None:
+            at = kernel.stores[i]
             lines.append(f"%s{i}p = getelementptr {self.vector}, ptr %p{at.pointer}, i64 {at.offset}")
-            x = value[node]
             if masked:
                 lines.append(f"%s{i}o = load {self.vector}, ptr %s{i}p, align {self.align}")
                 lines.append(f"%s{i} = select {self.mask} %mask, {self.vector} {x}, {self.vector} %s{i}o")
                 x = f"%s{i}"
             lines.append(f"store {self.vector} {x}, ptr %s{i}p, align {self.align}")
+
+        loaded = {at: node for node, at in kernel.loads.items()}
+        value = self.straight_line(outputs, load, lines, store, [loaded.get(at) for at in kernel.stores])
         lines.append(f"ret {self.mask} {value[outputs[0]]}" if kernel.is_condition else "ret void")
         parameters = [f"ptr noalias %p{i}" for i in range(kernel.pointers)] + ["ptr noalias readonly %c"]
         parameters += [f"{self.mask} %mask"] if masked else []
         result = self.mask if kernel.is_condition else "void"
         return function(f"internal fastcc {result} {name}({', '.join(parameters)})", [f"; {kernel.name}", *lines])
 
-    def straight_line(self, outputs: Sequence[Node], leaf: Callable[[Node], str], lines: list[str]) -> dict[Node, str]:
-        """Appends the operations that the outputs need; returns the text of each node's value."""
+    def straight_line(
+        self,
+        outputs: Sequence[Node],
+        leaf: Callable[[Node], str],
+        lines: list[str],
+        store: Callable[[int, str], None] | None = None,
+        overwritten: Sequence[Node | None] = (),
+    ) -> dict[Node, str]:
+        """Appends the operations that the outputs need; returns the text of each node's value.
+
+        Args:
+            outputs: the graph.
+            leaf: appends what loads a symbol and returns its name, when it is first needed and again when it was not
+                needed for long.
+            lines: the text so far.
+            store: appends what stores an output, by its number and its name, as soon as that may be.
+            overwritten: for each store the symbol that cannot be loaded any more after it.
+        """
+        order = list(topological(outputs))
+        due = _due(order, outputs, overwritten)
         value: dict[Node, str] = {}
+        used: dict[Node, int] = {}
         called: set[str] = set()
-        for node in topological(outputs):
+
+        def text(node: Node, now: int, again: bool = True) -> str:
+            if node.op == "symbol":
+                if node not in used or (again and now - used[node] > _FAR):
+                    value[node] = leaf(node)
+                used[node] = now
+            return value[node]
+
+        for node in outputs:
+            if node.op == "symbol":  # which may be overwritten
+                text(node, 0)
+        for now, node in enumerate(order):
             if node.op == "constant":
                 value[node] = self.literal(node.value)  # type: ignore[arg-type]
-            elif node.op == "symbol":
-                value[node] = leaf(node)
-            else:
-                value[node] = f"%n{len(value)}"
-                self.functions.emit(node.op, value[node], [value[arg] for arg in node.args], lines, called)
+            elif node.op != "symbol":
+                again = node.op not in ("sin", "cos")  # which share a call, by the name of their argument
+                arguments = [text(arg, now, again) for arg in node.args]
+                value[node] = f"%n{now}"
+                self.functions.emit(node.op, value[node], arguments, lines, called)
+            if store is not None:
+                for i in due.get(now, ()):
+                    store(i, value[outputs[i]])
         return value
 
     def literal(self, number: float | bool) -> str:
@@ -121,3 +158,13 @@ class Renderer:
             return mask
         emit(f"{name} = call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.mask} {mask})")
         return name
+
+
+def _due(order: Sequence[Node], outputs: Sequence[Node], overwritten: Sequence[Node | None]) -> dict[int, list[int]]:
+    """Which outputs can be stored after which turn: they are known, and what they overwrite is not needed any more."""
+    turn = {node: now for now, node in enumerate(order)}
+    last = {arg: now for now, node in enumerate(order) for arg in node.args}
+    due: dict[int, list[int]] = {}
+    for i, old in enumerate(overwritten):
+        due.setdefault(max(turn[outputs[i]], last.get(old, 0) if old is not None else 0), []).append(i)
+    return due
