@@ -37,10 +37,10 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
     single = getattr(vectors[0], "dtype", None) is _FLOAT32
     compiled = remembered(robot, (make, options, single), _Compiled, make, options, single)
     try:
-        found = compiled.executable(*vectors)
+        found, finite = compiled.executable.answer(*vectors)
     except ValueError as error:
         raise ModelError(f"robot {robot.name!r}: {error}") from None
-    for result in found if isinstance(found, tuple) else (found,):
+    for result in () if finite else found if isinstance(found, tuple) else (found,):
         if not np.isfinite(result).all():
             compiled.explain(vectors, result)
     if not single and not options:

@@ -13,7 +13,6 @@ from coupler.graph.measure import operations
 from coupler.spatial import (
     RigidInertia,
     Transform,
-    Turn,
     cross,
     cross_force,
     cross_force_matrix,
@@ -38,13 +37,27 @@ def random_inertia() -> RigidInertia:
     return RigidInertia(masses.sum(), masses @ points, inertia)
 
 
-def test_a_turn_about_z_is_a_rotation() -> None:
-    angle = 0.7
-    turn, A = Turn(np.cos(angle), np.sin(angle)), RNG.normal(size=(3, 3))
-    assert_close(turn.E @ [np.cos(0.2 + angle), np.sin(0.2 + angle), 3.0], [np.cos(0.2), np.sin(0.2), 3.0])
-    assert_close(turn.turn_back(A), turn.E.T @ A @ turn.E)
-    inertia = random_inertia()
-    assert_close(inertia.seen_from(turn).matrix(), turn.matrix().T @ inertia.matrix() @ turn.matrix())
+@pytest.mark.parametrize("axis", range(3))
+def test_turning_about_an_axis_takes_fewer_products(axis: int) -> None:
+    c, s = np.cos(0.7), np.sin(0.7)
+    turn = np.roll(np.roll([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]], axis, axis=0), axis, axis=1)
+    for order in ([0, 1, 2], [1, 2, 0], [2, 0, 1]):
+        for signs in ([1, 1, 1], [-1, -1, 1], [-1, 1, -1], [1, -1, -1]):
+            X = Transform(turn @ np.diag(signs)[order], RNG.normal(size=3))
+            assert X.axis is not None and Transform(random_transform(RNG).E, X.r).axis is None
+            A = RNG.normal(size=(3, 3))
+            assert_close(X.turn_back(A), X.E.T @ A @ X.E)
+            inertia = random_inertia()
+            expected = X.matrix().T @ inertia.matrix() @ X.matrix()
+            assert_close(X.transform_inertia(inertia.matrix()), expected, atol=1e-13)
+            assert_close(inertia.seen_from(X).matrix(), expected, atol=1e-13)
+    small = 1e-9  # its cosine is 1, which makes no axis of the one that turns
+    X = Transform(np.array([[1.0, small, 0.0], [-small, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.zeros(3))
+    assert X.axis == (2, 2, 1.0)
+    cosine, sine = symbols("a", 2)
+    about = Transform(np.array([[cosine, sine, 0.0], [-sine, cosine, 0.0], [0.0, 0.0, 1.0]]), np.zeros(3))
+    count = operations(nodes_of(about.turn_back(mirrored(symbols("A", 9).reshape(3, 3)))))
+    assert count["mul"] <= 10
 
 
 def symmetric_matrix() -> np.ndarray:

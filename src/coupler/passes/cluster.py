@@ -7,7 +7,7 @@ the Jacobian G of its loops) is loaded from its memory in later ones.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import combinations
 from typing import Any
 
@@ -15,16 +15,14 @@ import numpy as np
 
 from coupler.graph import View, jacobian, second_directional
 from coupler.linear import solve
-from coupler.model import Revolute
 from coupler.passes.loops import Loops
 from coupler.passes.shape import Shape, Solved
-from coupler.spatial import RigidInertia, Transform, Turn, cross_force, cross_motion, mirrored
+from coupler.spatial import RigidInertia, Transform, cross_force, cross_motion, mirrored
 
 __all__ = ["Body", "Cluster", "Memory", "Output"]
 
 Array = Any  # nodes of a trace
 
-_ONE_AXIS = 5  # zeros and ones in a matrix that turns about one of the axes
 _STEEP = 1e-15  # velocities of dependent joints this much slower than they are count as a gap: 1e9 times v is singular
 
 
@@ -97,9 +95,14 @@ class Body:
     @cached_property
     def X(self) -> Transform:
         """From its parent body, in the cluster or outside."""
+        return reduce(lambda X, before: X @ before, self._steps)
+
+    @cached_property
+    def _steps(self) -> list[Transform]:
+        """Its joint, if its angle matters, and where that is placed."""
         placement = Transform(self.number_of("E"), self.number_of("r"))
         steady = self.cluster.shape.steady[self.number]
-        return placement if steady else self.kind.placed(self.cluster.kept[self.number]) @ placement
+        return [placement] if steady else [self.kind.placed(self.cluster.kept[self.number]), placement]
 
     @cached_property
     def Xo(self) -> Transform:
@@ -109,12 +112,9 @@ class Body:
     def seen_by_output(self, inertia: Any) -> Any:
         """Xᵀ I X: an inertia of it, rigid or as a matrix, seen from its output body.
 
-        A turn about z is cheap. Where its joint is placed along some axis, it is turned first and then placed.
+        To turn about one axis and then about another is cheaper than to turn about both.
         """
-        steps, E = [self.Xo], self.number_of("E")
-        turns = isinstance(self.kind, Revolute) and not self.cluster.shape.steady[self.number] and self.parent is None
-        if turns and sum(entry.op == "constant" for entry in E.ravel()) >= _ONE_AXIS:
-            steps = [Turn(*self.cluster.kept[self.number]), Transform(E, self.number_of("r"))]
+        steps = self._steps if self.parent is None and all(X.axis for X in self._steps) else [self.Xo]
         for X in steps:
             inertia = inertia.seen_from(X) if isinstance(inertia, RigidInertia) else X.transform_inertia(inertia)
         return inertia

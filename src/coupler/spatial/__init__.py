@@ -3,7 +3,6 @@
 from coupler.spatial.body import (
     RigidInertia,
     Transform,
-    Turn,
     cross,
     cross_force,
     cross_force_matrix,
@@ -19,7 +18,6 @@ __all__ = [
     "Remap",
     "RigidInertia",
     "Transform",
-    "Turn",
     "block",
     "cross",
     "cross_force",

@@ -8,6 +8,7 @@ nodes of a trace. Names say what a thing is: `X` a transform, `m` a motion, `f` 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -55,6 +56,13 @@ def cross_motion_matrix(v: Array) -> Array:
 def cross_force_matrix(v: Array) -> Array:
     """The 6 × 6 matrix v×* = −(v×)ᵀ of `cross_force`."""
     return np.block([[skew(v[:3]), skew(v[3:])], [np.zeros((3, 3)), skew(v[:3])]])
+
+
+def _value(x: Any) -> float | None:
+    """Of a number, or of a node that is a constant."""
+    if hasattr(x, "op"):
+        return x.value if x.op == "constant" else None
+    return float(x)
 
 
 def mirrored(M: Array) -> Array:
@@ -130,9 +138,40 @@ class Transform:
         shifted = H + R @ M
         return np.block([[mirrored(A + R @ shifted.T - H @ R), shifted], [shifted.T, M]])
 
+    @cached_property
+    def axis(self) -> tuple[int, int, float] | None:
+        """An axis of B, the axis of A that it is parallel to, and 1 or -1; None if it is known of none."""
+        values = [[_value(x) for x in row] for row in self.E]
+        for i, row in enumerate(values):
+            for j, sign in enumerate(row):
+                if sign in (1.0, -1.0) and [*row, *(other[j] for other in values)].count(0.0) == 4:
+                    return i, j, sign
+        return None
+
     def turn_back(self, A: Array) -> Array:
-        """Eᵀ A E: a 3 × 3 matrix along B's axes, seen along A's."""
-        return self.E.T @ A @ self.E
+        """Eᵀ A E: a 3 × 3 matrix along B's axes, seen along A's.
+
+        If E turns about an axis, that takes half the products: in the plane across it, with (x, y) where E takes the
+        first axis, [[p, q], [r, t]] becomes [[t + x w, ±(q − y w)], [±(r − y w), p − x w]], w = x (p − t) + y (q + r).
+        """
+        if self.axis is None:
+            return self.E.T @ A @ self.E
+        i, j, sign = self.axis
+        across, along = [k for k in range(3) if k != i], [k for k in range(3) if k != j]
+        (p, q), (r, t) = A[np.ix_(across, across)]
+        E = self.E[np.ix_(across, along)]
+        x, y = E[:, 0]
+        w = x * (p - t) + y * (q + r)
+        result: Any = [[None] * 3 for _ in range(3)]
+        det = sign * (-1) ** (i + j)
+        plane = [[t + x * w, det * (q - y * w)], [det * (r - y * w), p - x * w]]
+        for a, row in zip(along, plane, strict=True):
+            for b, value in zip(along, row, strict=True):
+                result[a][b] = value
+        for a, down, right in zip(along, sign * (E.T @ A[across, i]), sign * (A[i, across] @ E), strict=True):
+            result[a][j], result[j][a] = down, right
+        result[j][j] = A[i, i]
+        return np.array(result)
 
     def matrix(self) -> Array:
         """X as a 6 × 6 matrix on motion vectors."""
@@ -141,21 +180,6 @@ class Transform:
     def force_matrix(self) -> Array:
         """X* = X⁻ᵀ as a 6 × 6 matrix on force vectors, from A to B."""
         return np.block([[self.E, -self.E @ skew(self.r)], [np.zeros((3, 3)), self.E]])
-
-
-class Turn(Transform):
-    """A rotation about z, by the cosine and the sine of its angle."""
-
-    def __init__(self, c: Any, s: Any) -> None:
-        super().__init__(np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]), np.zeros(3))
-
-    def turn_back(self, A: Array) -> Array:
-        """Eᵀ A E with half the products: in the plane, all four entries change by multiples of one number."""
-        (c, s, _), _, _ = self.E
-        (p, q, _), (r, t, _), (_, _, z) = A
-        w = c * (p - t) - s * (q + r)
-        x, y = self.E.T[:2, :2] @ A[:2, 2], A[2, :2] @ self.E[:2, :2]
-        return np.array([[t + c * w, q + s * w, x[0]], [r + s * w, p - c * w, x[1]], [y[0], y[1], z]])
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from coupler.graph import Builder, GraphError, View, cache, fields
 from coupler.graph.llvm import Native, Target, host
 from coupler.graph.llvm.entry import array_layout_is_known, batch_entry, one_state_entry
 from coupler.graph.llvm.render import Renderer
-from coupler.graph.llvm.workers import run_all
+from coupler.graph.llvm.workers import together
 from geared_chain import forward_dynamics, random_chain
 from samples import four_bar, runge_kutta
 
@@ -241,17 +241,65 @@ def test_short_programs_keep_the_interpreter_lock_and_long_ones_release_it() -> 
 
 
 def test_workers_are_waited_for_even_if_this_thread_fails() -> None:
-    ended = threading.Event()
+    here, begun, ended = threading.current_thread(), threading.Event(), threading.Event()
 
-    def work(i: int) -> None:
-        if i == 0:
+    def work() -> None:
+        if threading.current_thread() is here:
+            assert begun.wait(10)
             raise KeyboardInterrupt
+        begun.set()
         time.sleep(0.2)
         ended.set()
 
     with pytest.raises(KeyboardInterrupt):
-        run_all(work, [(0,), (1,)])
+        together(work, (), 2)
     assert ended.is_set()
+
+
+def test_what_a_worker_raises_is_raised() -> None:
+    here, begun = threading.current_thread(), threading.Event()
+
+    def work() -> int:
+        if threading.current_thread() is here:
+            assert begun.wait(10)
+            return 1
+        begun.set()
+        raise ArithmeticError("in a worker")
+
+    with pytest.raises(ArithmeticError, match="in a worker"):
+        together(work, (), 2)
+
+
+def test_a_call_that_no_worker_has_begun_is_not_waited_for() -> None:
+    busy, calls = threading.Event(), []
+    blocked = [threading.Thread(target=together, args=(busy.wait, (), 2)) for _ in range(2)]
+    for thread in blocked:
+        thread.start()  # the first of them occupies the worker
+    assert together(lambda: calls.append(None), (), 2) == [None] * len(calls)
+    busy.set()
+    for thread in blocked:
+        thread.join()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("states", [2, 7, 8, 9, 1000, 100_001])
+def test_every_state_of_a_batch_is_computed_once(threads: int, states: int) -> None:
+    x = np.arange(2.0 * states).reshape(states, 2)
+    native, out = Native(scaled(3.5), threads=threads), np.full((states, 2), np.nan)
+    native(x, out=out)
+    np.testing.assert_array_equal(out, 3.5 * x)
+    np.testing.assert_array_equal(native(x[::-1]), out[::-1])
+
+
+def test_whether_a_batch_is_finite_is_told() -> None:
+    native, x = Native(scaled(3.75), threads=2), np.ones((10_000, 2))
+    assert not native.answer(x)[1]  # the first call compiles, and tells nothing
+    assert native.answer(x)[1]
+    for state in (0, 5001, 9999):
+        x[state, 1] = np.inf
+        assert not native.answer(x)[1]
+        x[state, 1] = 1.0
+    assert native.answer(x)[1]
 
 
 def test_a_million_rounds_need_no_more_memory_than_one() -> None:

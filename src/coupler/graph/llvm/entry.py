@@ -1,4 +1,10 @@
-"""How machine code is entered from Python: a builtin function for one state, a plain C function for a batch."""
+"""How machine code is entered from Python: builtin functions that read arrays themselves, for one state and for many.
+
+Both take the inputs and outputs of a program, in its order, as arrays of the right type, dimensions and sizes. They
+return FINITE or DONE once they have run, FINITE if all outputs are known to be finite; REFUSED, having done nothing, if
+an argument is something else. `self` is an int64 array that holds the addresses of the tables, the arena, the type
+ndarray and the dtype.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +18,9 @@ from coupler.graph.llvm.render import Renderer
 from coupler.graph.program import Program, Repeat
 from coupler.graph.window import Buffer
 
-__all__ = ["FINITE", "array_layout_is_known", "batch_entry", "fits_on_stack", "one_state_entry"]
+__all__ = ["FINITE", "array_layout_is_known", "batch_entry", "fits_on_stack", "one_state_entry", "piece"]
 
-REFUSED, FINITE, DONE = 0, 1, 2  # what the call for one state returns
+REFUSED, FINITE, DONE = 0, 1, 2
 
 # Where NumPy keeps what within an array object, in bytes from the object's start; `array_layout_is_known` makes sure.
 _HEADER = object.__basicsize__
@@ -22,11 +28,12 @@ _TYPE, _DATA, _DIMENSIONS, _SHAPE, _STRIDES, _DTYPE = (_HEADER + at for at in (-
 
 _LONG = 50_000  # operations
 _STACK = 64 * 1024  # bytes of memory that a program may take on the stack
+_PIECE = 20_000  # operations of which it is worth taking the next states: some microseconds
 _CHECKED = 256  # so many outputs are seen to be finite before Python sees them
 
 
 def array_layout_is_known() -> bool:
-    """Whether this interpreter and this NumPy lay out arrays as `one_state_entry` reads them."""
+    """Whether this interpreter and this NumPy lay out arrays as builtins read them."""
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     sample = np.empty((3, 5))[:, 1:4:2]
@@ -47,50 +54,54 @@ def array_layout_is_known() -> bool:
 
 
 def one_state_entry(renderer: Renderer) -> str:
-    """PyObject *one(PyObject *self, PyObject **args, Py_ssize_t n): a METH_FASTCALL builtin.
+    """PyObject *one(PyObject *self, PyObject **args, Py_ssize_t n): a METH_FASTCALL builtin for contiguous vectors.
 
-    Takes the inputs and outputs, in the program's order, as arrays. Returns FINITE or DONE once it has run, FINITE if
-    all outputs are known to be finite; REFUSED, having done nothing, if an argument is not a contiguous vector of the
-    right type and size. `self` is an int64 array that holds the addresses of the tables, the arena, the type ndarray
-    and the dtype. A program that `fits_on_stack` needs no arena, and may run in several threads at once.
+    A program that `fits_on_stack` needs no arena, and may run in several threads at once.
 
     The interpreter lock is released meanwhile if the program is long. For a short one that would be worse than useless:
     any other thread that runs Python takes the lock and keeps it for milliseconds.
     """
     program = renderer.program
-    arguments = [*program.inputs, *program.outputs]
-    lines = ["entry:", f"%context.p = getelementptr i8, ptr %self, i64 {_DATA}", "%context = load ptr, ptr %context.p"]
-    stack = fits_on_stack(renderer)
-    _read_context(("tables", "given" if stack else "arena", "type", "dtype"), lines.append)
-    if stack:
+    code = Blocks()
+    places = _read_arguments(renderer, code, dimensions=1)
+    if fits_on_stack(renderer):
         size = sum(buffer.size for buffer in program.scratch)
-        lines.append(f"%arena = alloca [{size} x {renderer.scalar}], align 64")
-    lines.append(f"%counted = icmp eq i64 %n, {len(arguments)}")
-    lines.append("br i1 %counted, label %check0, label %refuse")
-    for i, buffer in enumerate(arguments):
-        lines += _check_argument(i, buffer, renderer.dtype.itemsize)
-    lines.append(f"check{len(arguments)}:")
+        code.emit(f"%stack = alloca [{size} x {renderer.scalar}], align 64")
+        places |= _lay_out(renderer, program.scratch, "%stack", code.emit)
+    else:
+        places |= _lay_out(renderer, program.scratch, "%arena", code.emit)
     if release := _is_long(program):
-        lines.append("%thread = call ptr @PyEval_SaveThread()")
-    places = {buffer: f"%data{i}" for i, buffer in enumerate(arguments)}
-    places |= _lay_out(renderer, program.scratch, lines.append)
-    lines.append(_call_program(renderer, places))
+        code.emit("%thread = call ptr @PyEval_SaveThread()")
+    code.emit(_call_program(renderer, places))
+    wrong = _not_finite(renderer, places, code.emit)
     if release:
-        lines.append("call void @PyEval_RestoreThread(ptr %thread)")
-    declared = {
-        "declare ptr @PyEval_SaveThread()": None,
-        "declare void @PyEval_RestoreThread(ptr)": None,
-        "declare ptr @PyLong_FromLong(i64)": None,
-    }
-    answer = _finite(renderer, places, lines.append, declared)
-    lines += [
-        f"%done = call ptr @PyLong_FromLong(i64 {answer})",
-        "ret ptr %done",
-        "refuse:",
-        f"%refused = call ptr @PyLong_FromLong(i64 {REFUSED})",
-        "ret ptr %refused",
-    ]
-    return "\n".join([*declared, function("ptr @one(ptr %self, ptr %args, i64 %n)", lines)])
+        code.emit("call void @PyEval_RestoreThread(ptr %thread)")
+    code.emit(f"%answer = select i1 {wrong}, i64 {DONE}, i64 {FINITE}")
+    return _builtin("one", renderer, code)
+
+
+def batch_entry(renderer: Renderer) -> str:
+    """PyObject *batch(PyObject *self, PyObject **args, Py_ssize_t n): a METH_FASTCALL builtin for arrays of states.
+
+    One more argument, an int64 array, tells which state comes next. Several threads that are given the same arrays
+    share the states of a batch; whoever comes takes some. The interpreter lock is released meanwhile.
+    """
+    code = Blocks()
+    arguments = len(renderer.program.inputs) + len(renderer.program.outputs)
+    _read_arguments(renderer, code, dimensions=2)
+    code.emit(f"%arrays = alloca [{3 * arguments} x i64]")
+    for i in range(arguments):
+        for j, (value, kind) in enumerate(((f"%data{i}", "ptr"), (f"%away{i}", "i64"), (f"%stride{i}", "i64"))):
+            code.emit(f"%arrays{i}.{j} = getelementptr i64, ptr %arrays, i64 {3 * i + j}")
+            code.emit(f"store {kind} {value}, ptr %arrays{i}.{j}")
+    code.emit(f"%next.a = getelementptr ptr, ptr %args, i64 {arguments}")
+    code.emit("%next.array = load ptr, ptr %next.a")
+    code.emit(f"%next.p = getelementptr i8, ptr %next.array, i64 {_DATA}")
+    code.emit("%next = load ptr, ptr %next.p")
+    code.emit("%thread = call ptr @PyEval_SaveThread()")
+    code.emit("%answer = call i64 @states(ptr %context, ptr %arrays, i64 %count0, ptr %next)")
+    code.emit("call void @PyEval_RestoreThread(ptr %thread)")
+    return _states(renderer) + _builtin("batch", renderer, code)
 
 
 def fits_on_stack(renderer: Renderer) -> bool:
@@ -98,28 +109,35 @@ def fits_on_stack(renderer: Renderer) -> bool:
     return sum(b.size for b in renderer.program.scratch) * renderer.dtype.itemsize <= _STACK
 
 
-def _finite(
-    renderer: Renderer, places: dict[Buffer, str], emit: Callable[[str], None], declared: dict[str, None]
-) -> str:
-    """FINITE if all outputs are, else DONE; DONE, too, where there are so many that the code would get long."""
-    outputs, scalar = renderer.program.outputs, renderer.scalar
-    if sum(buffer.size for buffer in outputs) > _CHECKED:
-        return str(DONE)
-    wrong = "false"
-    for i, buffer in enumerate(outputs):
-        for at in range(0, buffer.size, 8):
-            x, width = f"%check{i}.{at}", min(8, buffer.size - at)
-            v, zeros = f"<{width} x {scalar}>", f"<{', '.join([f'{scalar} 0.0'] * width)}>"
-            declared[f"declare i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1>)"] = None
-            emit(f"{x}.p = getelementptr {scalar}, ptr {places[buffer]}, i64 {at}")
-            emit(f"{x} = load {v}, ptr {x}.p, align 1")
-            emit(f"{x}.zero = fmul {v} {x}, {zeros}")  # which infinities and NaN are not
-            emit(f"{x}.nan = fcmp uno {v} {x}.zero, {zeros}")
-            emit(f"{x}.any = call i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1> {x}.nan)")
-            emit(f"{x}.wrong = or i1 {wrong}, {x}.any")
-            wrong = f"{x}.wrong"
-    emit(f"%answer = select i1 {wrong}, i64 {DONE}, i64 {FINITE}")
-    return "%answer"
+def piece(program: Program, lanes: int) -> int:
+    """How many states of a batch a thread takes at a time: whole registers, enough to be worth the asking."""
+    return lanes * max(_PIECE // max(program.operations().total(), 1), 1)
+
+
+def _builtin(name: str, renderer: Renderer, code: Blocks) -> str:
+    """A builtin that returns %answer."""
+    code.emit("%done = call ptr @PyLong_FromLong(i64 %answer)")
+    code.emit("ret ptr %done")
+    code.block("refuse")
+    code.emit(f"%refused = call ptr @PyLong_FromLong(i64 {REFUSED})")
+    code.emit("ret ptr %refused")
+    declared = ["ptr @PyEval_SaveThread()", "void @PyEval_RestoreThread(ptr)", "ptr @PyLong_FromLong(i64)"]
+    lines = [f"declare {signature}" for signature in declared]
+    return "\n".join([*lines, function(f"ptr @{name}(ptr %self, ptr %args, i64 %n)", code.lines())])
+
+
+def _read_arguments(renderer: Renderer, code: Blocks, dimensions: int) -> dict[Buffer, str]:
+    """Reads the context and the arguments, or goes to %refuse; returns where the data of each argument is."""
+    arguments = [*renderer.program.inputs, *renderer.program.outputs]
+    code.emit(f"%context.p = getelementptr i8, ptr %self, i64 {_DATA}")
+    code.emit("%context = load ptr, ptr %context.p")
+    _read_context(("tables", "arena", "type", "dtype"), code.emit)
+    code.emit(f"%counted = icmp eq i64 %n, {len(arguments) + dimensions - 1}")
+    code.emit("br i1 %counted, label %check0, label %refuse")
+    for i, buffer in enumerate(arguments):
+        _check_argument(code, i, buffer, renderer.dtype.itemsize, dimensions)
+    code.block(f"check{len(arguments)}")
+    return {buffer: f"%data{i}" for i, buffer in enumerate(arguments)}
 
 
 def _is_long(program: Program) -> bool:
@@ -127,61 +145,106 @@ def _is_long(program: Program) -> bool:
     return any(isinstance(step, Repeat) for step in program.steps) or program.operations().total() > _LONG
 
 
-def _check_argument(i: int, buffer: Buffer, itemsize: int) -> list[str]:
+def _check_argument(code: Blocks, i: int, buffer: Buffer, itemsize: int, dimensions: int) -> None:
     """Goes on to the next argument if this one is as it should be, else to %refuse."""
-    lines = [f"check{i}:", f"%arg{i}.p = getelementptr ptr, ptr %args, i64 {i}", f"%arg{i} = load ptr, ptr %arg{i}.p"]
+    emit = code.emit
+    code.block(f"check{i}")
+    emit(f"%arg{i}.p = getelementptr ptr, ptr %args, i64 {i}")
+    emit(f"%arg{i} = load ptr, ptr %arg{i}.p")
 
-    def field(name: str, kind: str, at: int) -> str:
-        lines.append(f"%{name}{i}.p = getelementptr i8, ptr %arg{i}, i64 {at}")
-        lines.append(f"%{name}{i} = load {kind}, ptr %{name}{i}.p")
+    def field(name: str, kind: str, of: str, at: int) -> str:
+        emit(f"%{name}{i}.p = getelementptr i8, ptr {of}, i64 {at}")
+        emit(f"%{name}{i} = load {kind}, ptr %{name}{i}.p")
         return f"%{name}{i}"
 
-    def go_on_if(name: str, condition: str, target: str) -> None:
-        lines.append(f"%is.{name}{i} = icmp eq {condition}")
-        lines.append(f"br i1 %is.{name}{i}, label %{target}, label %refuse")
+    def go_on_if(name: str, condition: str, target: str = "") -> None:
+        emit(f"%is.{name}{i} = icmp eq {condition}")
+        emit(f"br i1 %is.{name}{i}, label %{target or f'{name}{i}'}, label %refuse")
+        if not target:
+            code.block(f"{name}{i}")
 
     # The type comes first: nothing else may be read from an object that is no array.
-    go_on_if("type", f"ptr {field('type', 'ptr', _TYPE)}, %type", f"array{i}")
-    lines.append(f"array{i}:")
-    go_on_if("dtype", f"ptr {field('dtype', 'ptr', _DTYPE)}, %dtype", f"number{i}")
-    lines.append(f"number{i}:")
-    go_on_if("ndim", f"i32 {field('ndim', 'i32', _DIMENSIONS)}, 1", f"vector{i}")
-    lines.append(f"vector{i}:")
-    shape, strides = field("shape", "ptr", _SHAPE), field("strides", "ptr", _STRIDES)
-    lines += [f"%size{i} = load i64, ptr {shape}", f"%stride{i} = load i64, ptr {strides}"]
-    go_on_if("size", f"i64 %size{i}, {buffer.size}", f"sized{i}")
-    lines.append(f"sized{i}:")
-    field("data", "ptr", _DATA)
-    if buffer.size > 1:
-        go_on_if("dense", f"i64 %stride{i}, {itemsize}", f"check{i + 1}")
+    array, last = f"%arg{i}", 8 * (dimensions - 1)
+    go_on_if("array", f"ptr {field('type', 'ptr', array, _TYPE)}, %type")
+    go_on_if("number", f"ptr {field('dtype', 'ptr', array, _DTYPE)}, %dtype")
+    go_on_if("vector", f"i32 {field('ndim', 'i32', array, _DIMENSIONS)}, {dimensions}")
+    shape, strides = field("shape", "ptr", array, _SHAPE), field("strides", "ptr", array, _STRIDES)
+    field("data", "ptr", array, _DATA)
+    stride = field("stride", "i64", strides, last)
+    go_on_if("sized", f"i64 {field('size', 'i64', shape, last)}, {buffer.size}")
+    if dimensions == 2:  # any strides, and as many states as the first has
+        field("away", "i64", strides, 0)
+        go_on_if("states", f"i64 {field('count', 'i64', shape, 0)}, %count0", f"check{i + 1}")
+    elif buffer.size > 1:
+        go_on_if("dense", f"i64 {stride}, {itemsize}", f"check{i + 1}")
     else:  # there is no next element: the stride means nothing
-        lines.append(f"br label %check{i + 1}")
-    return lines
+        emit(f"br label %check{i + 1}")
 
 
-def batch_entry(renderer: Renderer) -> str:
-    """void batch(context, arrays, first, last): states first to last, a register full at a time.
+def _states(renderer: Renderer) -> str:
+    """i64 states(context, arrays, count, next): takes some states at a time until none are left, a register at once.
 
-    `context` holds the addresses of the tables and the arena; `arrays` holds address, stride between states and stride
-    between elements, in bytes, of each input and output. The last register is filled up with copies of the last state.
+    `arrays` holds address, stride between states and stride between elements, in bytes, of each input and output. The
+    last register is filled up with copies of the last state.
     """
     program = renderer.program
     code = Blocks()
     emit = code.emit
     _read_context(("tables", "arena"), emit)
-    places = _lay_out(renderer, program.buffers, emit)
-    emit("%end = sub i64 %last, 1")
+    places = _lay_out(renderer, program.buffers, "%arena", emit)
+    wrong = code.allocate("i1")
+    emit(f"store i1 false, ptr {wrong}")
+    emit("%end = sub i64 %count, 1")
+    emit("br label %more")
+    code.block("more")
+    size = piece(program, renderer.lanes)
+    emit(f"%first = atomicrmw add ptr %next, i64 {size} monotonic")
+    emit("%left = icmp slt i64 %first, %count")
+    emit("br i1 %left, label %take, label %done")
+    code.block("take")
+    emit(f"%full = add i64 %first, {size}")
+    emit("%inside = icmp slt i64 %full, %count")
+    emit("%last = select i1 %inside, i64 %full, i64 %count")
     with code.count("%first", "%last", step=renderer.lanes) as block:
         for lane in range(renderer.lanes):
             emit(f"%lane{lane} = add i64 {block}, {lane}")
-            emit(f"%inside{lane} = icmp slt i64 %lane{lane}, %last")
+            emit(f"%inside{lane} = icmp slt i64 %lane{lane}, %count")
             emit(f"%state{lane} = select i1 %inside{lane}, i64 %lane{lane}, i64 %end")
         for i, buffer in enumerate(program.inputs):
             _copy(renderer, code, i, buffer.size, places[buffer], inwards=True)
         emit(_call_program(renderer, places))
+        here = _not_finite(renderer, places, emit)
+        emit(f"%before = load i1, ptr {wrong}")
+        emit(f"%sofar = or i1 %before, {here}")
+        emit(f"store i1 %sofar, ptr {wrong}")
         for i, buffer in enumerate(program.outputs):
             _copy(renderer, code, i + len(program.inputs), buffer.size, places[buffer], inwards=False)
-    return function("void @batch(ptr %context, ptr %arrays, i64 %first, i64 %last)", [*code.lines(), "ret void"])
+    emit("br label %more")
+    code.block("done")
+    emit(f"%wrong = load i1, ptr {wrong}")
+    emit(f"%answer = select i1 %wrong, i64 {DONE}, i64 {FINITE}")
+    return function("i64 @states(ptr %context, ptr %arrays, i64 %count, ptr %next)", [*code.lines(), "ret i64 %answer"])
+
+
+def _not_finite(renderer: Renderer, places: dict[Buffer, str], emit: Callable[[str], None]) -> str:
+    """Whether some output is not finite; true, too, where there are so many that the code would get long."""
+    v, outputs = renderer.vector, renderer.program.outputs
+    if sum(buffer.size for buffer in outputs) > _CHECKED:
+        return "true"
+    sums = [renderer.literal(0.0)] * 4  # so that they need not wait for each other
+    for i, buffer in enumerate(outputs):
+        for at in range(buffer.size):
+            x = f"%check{i}.{at}"
+            emit(f"{x}.p = getelementptr {v}, ptr {places[buffer]}, i64 {at}")
+            emit(f"{x} = load {v}, ptr {x}.p, align {renderer.align}")
+            emit(f"{x}.zero = fmul {v} {x}, {renderer.literal(0.0)}")  # which infinities and NaN are not
+            emit(f"{x}.sum = fadd {v} {sums[0]}, {x}.zero")
+            sums = [*sums[1:], f"{x}.sum"]
+    emit(f"%check.a = fadd {v} {sums[0]}, {sums[1]}")
+    emit(f"%check.b = fadd {v} {sums[2]}, {sums[3]}")
+    emit(f"%check.all = fadd {v} %check.a, %check.b")
+    emit(f"%check.nan = fcmp uno {v} %check.all, {renderer.literal(0.0)}")
+    return renderer.any_lane("%check.nan", "%check.any", emit)
 
 
 def _copy(renderer: Renderer, code: Blocks, number: int, size: int, place: str, inwards: bool) -> None:
@@ -221,12 +284,14 @@ def _read_context(names: Sequence[str], emit: Callable[[str], None]) -> None:
         emit(f"%{name} = load ptr, ptr %{name}.p")
 
 
-def _lay_out(renderer: Renderer, buffers: Sequence[Buffer], emit: Callable[[str], None]) -> dict[Buffer, str]:
-    """Where in the arena each of the buffers lies: one behind the other."""
+def _lay_out(
+    renderer: Renderer, buffers: Sequence[Buffer], memory: str, emit: Callable[[str], None]
+) -> dict[Buffer, str]:
+    """Where in the memory each of the buffers lies: one behind the other."""
     offset, places = 0, {}
     for i, buffer in enumerate(buffers):
         places[buffer] = f"%buffer{i}"
-        emit(f"{places[buffer]} = getelementptr {renderer.vector}, ptr %arena, i64 {offset}")
+        emit(f"{places[buffer]} = getelementptr {renderer.vector}, ptr {memory}, i64 {offset}")
         offset += buffer.size
     return places
 

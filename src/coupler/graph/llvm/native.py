@@ -11,11 +11,18 @@ import numpy as np
 
 from coupler.graph.errors import GraphError
 from coupler.graph.executable import Executable
-from coupler.graph.llvm.entry import FINITE, array_layout_is_known, batch_entry, fits_on_stack, one_state_entry
+from coupler.graph.llvm.entry import (
+    FINITE,
+    array_layout_is_known,
+    batch_entry,
+    fits_on_stack,
+    one_state_entry,
+    piece,
+)
 from coupler.graph.llvm.jit import Code, compile_text
 from coupler.graph.llvm.render import Renderer
 from coupler.graph.llvm.target import Target, host
-from coupler.graph.llvm.workers import run_all
+from coupler.graph.llvm.workers import together
 from coupler.graph.program import Program
 
 __all__ = ["Native"]
@@ -47,6 +54,7 @@ class Native(Executable):
         self.threads = threads
         self.target = target or host()
         self.lanes = self.target.lanes(self.dtype)
+        self._piece = piece(program, self.lanes)
         self._output_sizes = [b.size for b in program.outputs]
         self.one: Callable[..., np.ndarray | None] = _nothing_yet
         self._one: _Entry | None = None
@@ -57,14 +65,33 @@ class Native(Executable):
         return (self._batch_entry() if batch else self._one_entry()).code
 
     def __call__(self, *inputs: Any, out: Any = None, check: bool = False, **named: Any) -> Any:
-        # One state in plain arrays, the case that controllers call at 1 kHz, goes straight to machine code.
-        if self._one is not None and out is None and not check and not named:
-            results = [np.empty(size, self.dtype) for size in self._output_sizes]
-            if self._one.run(*inputs, *results):
-                return results[0] if len(results) == 1 else tuple(results)
+        if out is None and not check and not named:
+            return self.answer(*inputs)[0]
         return super().__call__(*inputs, out=out, check=check, **named)
 
     __call__.__doc__ = Executable.__call__.__doc__
+
+    def answer(self, *inputs: Any) -> tuple[Any, bool]:
+        """What a call with these inputs gives, and whether it is known to be finite.
+
+        One state, or a batch with one leading dimension, in plain arrays goes straight to machine code.
+        """
+        first = inputs[0] if inputs else None
+        if type(first) is np.ndarray and 0 < first.ndim < 3:
+            entry = self._one if first.ndim == 1 else self._batch
+            if entry is not None:  # else it is compiled first
+                results = [np.empty((*first.shape[:-1], size), self.dtype) for size in self._output_sizes]
+                arrays = (*inputs, *results)
+                code = entry.run(*arrays) if first.ndim == 1 else self._share(entry, len(first), arrays)
+                if code:
+                    return results[0] if len(results) == 1 else tuple(results), code == FINITE
+        return super().__call__(*inputs), False
+
+    def _share(self, entry: _Entry, states: int, arrays: tuple[np.ndarray, ...]) -> int:
+        """Runs a batch in as many threads as are worth it."""
+        threads = min(self.threads, -(-states // self._piece))
+        arguments = (*arrays, np.zeros(1, np.int64))
+        return entry.run(*arguments) if threads < 2 else max(together(entry.run, arguments, threads))
 
     def _run(self, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> None:
         states = len(outputs[0]) if outputs else 0
@@ -76,12 +103,10 @@ class Native(Executable):
                 raise GraphError("machine code refuses arrays as this NumPy makes them")
             for target, result in zip(outputs, plain[len(inputs) :], strict=True):
                 target[0] = result
-        elif states:
-            arrays = np.array([(a.ctypes.data, *a.strides) for a in (*inputs, *outputs)], dtype=np.int64)
-            registers = -(-states // self.lanes)
-            threads = min(self.threads, registers)
-            bounds = [min(registers * i // threads * self.lanes, states) for i in range(threads + 1)]
-            run_all(self._batch_entry().run, [(arrays.ctypes.data, *bounds[i : i + 2]) for i in range(threads)])
+        elif states and not self._share(
+            self._batch_entry(), states, tuple(a.view(self.dtype) for a in (*inputs, *outputs))
+        ):
+            raise GraphError("machine code refuses arrays as this NumPy makes them")
 
     def _one_entry(self) -> _Entry:
         if self._one is None:
@@ -97,9 +122,11 @@ class Native(Executable):
     def _batch_entry(self) -> _Entry:
         if self._batch is None:
             renderer = Renderer(self.program, self.dtype, self.lanes, self.target.fused)
-            code = compile_text(renderer.text + batch_entry(renderer), "batch", self.target)
+            entry = "batch" if _ARRAYS_ARE_READABLE else "states"
+            code = compile_text(renderer.text + batch_entry(renderer), entry, self.target)
             size = sum(b.size for b in self.program.buffers) * self.lanes * self.dtype.itemsize
-            self._batch = _Entry(code, renderer.tables, size, partial(_c_function, code.address))
+            bind = partial(_builtin, code.address, self.dtype) if _ARRAYS_ARE_READABLE else partial(_c_function, code)
+            self._batch = _Entry(code, renderer.tables, size, bind)
         return self._batch
 
 
@@ -173,7 +200,7 @@ _NEW_BUILTIN = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_ob
 
 
 def _builtin(address: int, dtype: np.dtype, context: np.ndarray) -> _Bound:
-    """A Python builtin whose self is the context, as `one_state_entry` reads it.
+    """A Python builtin whose self is the context, as entry.py says.
 
     CPython's PyMethodDef (name, function, flags, documentation) stands in the same array: it lives as long as self.
     """
@@ -182,7 +209,13 @@ def _builtin(address: int, dtype: np.dtype, context: np.ndarray) -> _Bound:
     return _NEW_BUILTIN(full[4:].ctypes.data, full, None)
 
 
-def _c_function(address: int, context: np.ndarray) -> _Bound:
-    """The C function of `batch_entry` with its first argument given."""
-    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
-    return partial(function, context.ctypes)  # which keeps the context alive
+def _c_function(code: Code, context: np.ndarray) -> _Bound:
+    """The batch where builtins cannot read arrays: by a C function that is told where everything is."""
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, ctypes.c_int64, ctypes.c_void_p)(code.address)
+
+    def batch(*arguments: np.ndarray) -> int:
+        *arrays, following = arguments
+        table = np.array([(a.ctypes.data, *a.strides) for a in arrays], dtype=np.int64)
+        return function(context.ctypes.data, table.ctypes.data, len(arrays[-1]), following.ctypes.data)
+
+    return batch

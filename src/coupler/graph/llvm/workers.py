@@ -3,49 +3,83 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
-__all__ = ["run_all"]
+__all__ = ["together"]
 
-_POOL: list[ThreadPoolExecutor] = []  # one, made when first needed
+
+class _Job:
+    """A call that a worker may take, or its giver may take back, whoever comes first."""
+
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self._function, self._arguments = function, arguments
+        self._taken, self._ended = threading.Lock(), threading.Lock()
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._ended.acquire()
+
+    def run(self) -> None:
+        if self._taken.acquire(blocking=False):
+            try:
+                self._result = self._function(*self._arguments)
+            except BaseException as error:  # which is the giver's
+                self._error = error
+            finally:
+                self._ended.release()
+
+    def take_back(self) -> bool:
+        """Whether nobody has begun it; then nobody will."""
+        return self._taken.acquire(blocking=False)
+
+    def wait(self) -> None:
+        """Waits for its end, and if that is interrupted, waits on and passes the interruption on afterwards."""
+        interruption: KeyboardInterrupt | None = None
+        while True:
+            try:
+                self._ended.acquire()
+                break
+            except KeyboardInterrupt as caught:
+                interruption = caught
+        if interruption is not None:
+            raise interruption
+
+    def result(self) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+_JOBS: SimpleQueue[_Job] = SimpleQueue()
+_WORKERS: list[threading.Thread] = []  # made when they are first needed
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_POOL.clear)  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_WORKERS.clear)  # threads do not survive a fork
 
 
-def run_all(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> None:
-    """Calls the function with each tuple of arguments, all at the same time, one of them in this thread.
+def together(function: Callable[..., Any], arguments: tuple[Any, ...], threads: int) -> list[Any]:
+    """Calls the function with the same arguments in several threads, one of them this one; returns all results.
 
-    Returns, or raises, only when all calls have ended: they work in memory that the caller is free to give up then.
+    A call that has not begun when this thread's has ended is not made. Returns, or raises, only when all calls have
+    ended: they work in memory that the caller is free to give up then.
     """
-    here, *rest = arguments
-    others: list[Future[Any]] = []
+    others = [_Job(function, arguments) for _ in range(threads - 1)]
+    while len(_WORKERS) < len(others):
+        _WORKERS.append(threading.Thread(target=_work, args=(_JOBS,), name="coupler", daemon=True))
+        _WORKERS[-1].start()
+    for job in others:
+        _JOBS.put(job)
     try:
-        for args in rest:
-            others.append(_pool().submit(function, *args))
-        function(*here)
+        results = [function(*arguments)]
     finally:
-        _wait_for(others)
-    for other in others:
-        other.result()
+        begun = [job for job in others if not job.take_back()]
+        for job in begun:
+            job.wait()
+    return results + [job.result() for job in begun]
 
 
-def _wait_for(futures: Sequence[Future[Any]]) -> None:
-    """Waits for all of them, and if that is interrupted, waits on and passes the interruption on afterwards."""
-    interruption: KeyboardInterrupt | None = None
+def _work(jobs: SimpleQueue[_Job]) -> None:
     while True:
-        try:
-            wait(futures)
-            break
-        except KeyboardInterrupt as caught:
-            interruption = caught
-    if interruption is not None:
-        raise interruption
-
-
-def _pool() -> ThreadPoolExecutor:
-    if not _POOL:
-        _POOL.append(ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="coupler"))
-    return _POOL[0]
+        jobs.get().run()
