@@ -17,6 +17,8 @@ __all__ = ["Sweep"]
 
 _OPEN = 1e-5  # from here on a loop counts as open, and a quaternion as of wrong length; m or rad
 
+_AT_ONCE = 8  # results that are judged together
+
 Pass = Callable[[Cluster], None]
 Layout = Mapping[str, Any]
 
@@ -118,8 +120,11 @@ class Sweep:
     def build(self) -> Program:
         """The program. Where a configuration is invalid (open, singular, not of unit length), its results are NaN."""
         for result in self.results if self.gap is not None else ():
-            here = fields(x=result.at(range(result.size)), gap=self.gap.at([0] * result.size))  # type: ignore[union-attr]
-            self.builder.loop(_judge, here=here)
+            full = result.size - result.size % _AT_ONCE
+            for starts, size in ((range(0, full, _AT_ONCE), _AT_ONCE), (range(full, result.size, 1), 1)):
+                if starts:
+                    gap = self.gap.at([0] * len(starts))  # type: ignore[union-attr]
+                    self.builder.loop(_judge, here=fields(x=result.at(starts, size), gap=gap))
         return self.builder.build()
 
     def _cluster_records(self, number: int, layout: Callable[[Shape], Layout]) -> Records | None:
