@@ -1,11 +1,20 @@
 """Exact dynamics and contact simulation for robots with kinematic loops."""
 
 from coupler import robots
-from coupler.dynamics import bias_force, forward_dynamics, inverse_dynamics, inverse_osim, mass_matrix
+from coupler.dynamics import bias_force, forward_dynamics, inverse_dynamics, inverse_osim
+from coupler.forces import JointForces, joint_forces
+from coupler.inertia import (
+    mass_matrix,
+    mass_matrix_factors,
+    mass_matrix_inverse,
+    mass_matrix_product,
+    mass_matrix_solve,
+)
 from coupler.kinematics import (
     centre_of_mass,
     frame_acceleration,
     frame_jacobian,
+    frame_jacobian_rate,
     frame_pose,
     frame_velocity,
     kinetic_energy,
@@ -15,6 +24,7 @@ from coupler.kinematics import (
 from coupler.model import ModelError, Robot, RobotBuilder
 
 __all__ = [
+    "JointForces",
     "ModelError",
     "Robot",
     "RobotBuilder",
@@ -23,12 +33,18 @@ __all__ = [
     "forward_dynamics",
     "frame_acceleration",
     "frame_jacobian",
+    "frame_jacobian_rate",
     "frame_pose",
     "frame_velocity",
     "inverse_dynamics",
     "inverse_osim",
+    "joint_forces",
     "kinetic_energy",
     "mass_matrix",
+    "mass_matrix_factors",
+    "mass_matrix_inverse",
+    "mass_matrix_product",
+    "mass_matrix_solve",
     "momentum",
     "potential_energy",
     "robots",

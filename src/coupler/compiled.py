@@ -16,7 +16,7 @@ from coupler.graph import compile
 from coupler.model import ModelError, Robot
 from coupler.model.words import in_state
 
-__all__ = ["remembered", "run", "run_three"]
+__all__ = ["on_bodies", "remembered", "run", "run_three"]
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -34,17 +34,25 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
         ModelError: for arguments of a wrong shape, for open loops, and for results that are not finite, naming what is
             wrong and, in a batch, where.
     """
+    key = (make, options) if options else make
+    try:
+        found = robot.__dict__["_memory"][key](*vectors)
+    except KeyError:  # the first call
+        found = None
+    if found is not None:
+        return found
     single = getattr(vectors[0], "dtype", None) is _FLOAT32
     compiled = remembered(robot, (make, options, single), _Compiled, make, options, single)
     try:
         found, finite = compiled.executable.answer(*vectors)
     except ValueError as error:
         raise ModelError(f"robot {robot.name!r}: {error}") from None
-    for result in () if finite else found if isinstance(found, tuple) else (found,):
-        if not np.isfinite(result).all():
-            compiled.explain(vectors, result)
-    if not single and not options:
-        robot.__dict__["_memory"][make] = compiled.executable.one  # from now on
+    results = found if isinstance(found, tuple) else (found,)
+    for values in () if finite else (*results, *vectors):
+        if not np.isfinite(values).all():
+            compiled.explain(vectors, np.asarray(values))
+    if not single:
+        robot.__dict__["_memory"][key] = compiled.executable.one  # from now on
     return found
 
 
@@ -68,6 +76,18 @@ def remembered(robot: Robot, key: Any, make: Callable[..., Any], *arguments: Any
     return found
 
 
+def on_bodies(robot: Robot, f_ext: Any) -> np.ndarray:
+    """Forces on all bodies, (..., bodies, 6), as a program takes them: (..., 6 bodies)."""
+    wanted = len(robot.bodies), 6
+    try:
+        forces = np.asarray(f_ext)
+    except ValueError as error:
+        raise ModelError(f"f_ext: {error}") from None
+    if forces.shape[-2:] != wanted:
+        raise ModelError(f"f_ext has the shape {forces.shape}; robot {robot.name!r} takes (..., {wanted[0]}, 6)")
+    return forces.reshape(*forces.shape[:-2], -1)
+
+
 class _Compiled:
     """A program of a robot, ready to run.
 
@@ -81,7 +101,7 @@ class _Compiled:
         self.robot, self.executable = robot, compile(program, dtype, threads=_threads())
 
     def explain(self, vectors: tuple[Any, ...], result: np.ndarray) -> None:
-        """Raises what is wrong with a call whose result is not finite; so are those of invalid configurations."""
+        """Raises what is wrong with a call where a number is not finite; results of invalid configurations are not."""
         for buffer, given in zip(self.executable.program.inputs, vectors, strict=True):
             values = np.asarray(given, dtype=float)
             wrong = np.argwhere(~np.isfinite(values))

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from coupler.algorithms.aba import forward_dynamics_program
-from coupler.algorithms.crba import mass_matrix_entries, mass_matrix_program
 from coupler.algorithms.efpa import inverse_osim_program
 from coupler.algorithms.rnea import inverse_dynamics_program
-from coupler.compiled import remembered, run, run_three
+from coupler.compiled import on_bodies, run, run_three
 from coupler.kinematics import frame_place
 from coupler.model import ModelError, Robot
 
-__all__ = ["bias_force", "forward_dynamics", "inverse_dynamics", "inverse_osim", "mass_matrix"]
+__all__ = ["bias_force", "forward_dynamics", "inverse_dynamics", "inverse_osim"]
 
 
 def forward_dynamics(robot: Robot, q: Any, v: Any, tau: Any, f_ext: Any = None) -> np.ndarray:
@@ -40,7 +39,7 @@ def forward_dynamics(robot: Robot, q: Any, v: Any, tau: Any, f_ext: Any = None) 
     """
     if f_ext is None:
         return run_three(robot, forward_dynamics_program, q, v, tau)
-    return run(robot, forward_dynamics_program, q, v, tau, _flat(robot, f_ext), options=(True,))
+    return run(robot, forward_dynamics_program, q, v, tau, on_bodies(robot, f_ext), options=(True,))
 
 
 def inverse_dynamics(robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None) -> np.ndarray:
@@ -58,30 +57,12 @@ def inverse_dynamics(robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None) ->
     """
     if f_ext is None:
         return run_three(robot, inverse_dynamics_program, q, v, a)
-    return run(robot, inverse_dynamics_program, q, v, a, _flat(robot, f_ext), options=(True,))
+    return run(robot, inverse_dynamics_program, q, v, a, on_bodies(robot, f_ext), options=(True,))
 
 
 def bias_force(robot: Robot, q: Any, v: Any, f_ext: Any = None) -> np.ndarray:
     """c(q, v): forces at independent joints that keep them from accelerating; (..., nv), N m or N."""
     return inverse_dynamics(robot, q, v, np.zeros(robot.nv, getattr(q, "dtype", float)), f_ext)
-
-
-def mass_matrix(robot: Robot, q: Any) -> np.ndarray:
-    """H(q): the joint-space inertia of independent joints, by the composite-rigid-body algorithm on clusters.
-
-    Args:
-        robot: which.
-        q: (..., nq), a closed configuration.
-
-    Returns:
-        (..., nv, nv), symmetric and positive definite; kg m², kg m or kg.
-    """
-    entries = run(robot, mass_matrix_program, q)
-    rows, columns = remembered(robot, mass_matrix_entries, mass_matrix_entries)
-    H = np.zeros((*entries.shape[:-1], robot.nv, robot.nv), entries.dtype)
-    H[..., rows, columns] = entries
-    H[..., columns, rows] = entries
-    return H
 
 
 def inverse_osim(robot: Robot, q: Any, frames: Sequence[str]) -> np.ndarray:
@@ -104,14 +85,3 @@ def inverse_osim(robot: Robot, q: Any, frames: Sequence[str]) -> np.ndarray:
 
 def _inverse_osim_program(robot: Robot, *frames: str) -> Any:
     return inverse_osim_program(robot, [frame_place(robot, frame) for frame in frames])
-
-
-def _flat(robot: Robot, f_ext: Any) -> np.ndarray:
-    wanted = len(robot.bodies), 6
-    try:
-        forces = np.asarray(f_ext)
-    except ValueError as error:
-        raise ModelError(f"f_ext: {error}") from None
-    if forces.shape[-2:] != wanted:
-        raise ModelError(f"f_ext has the shape {forces.shape}; robot {robot.name!r} takes (..., {wanted[0]}, 6)")
-    return forces.reshape(*forces.shape[:-2], -1)

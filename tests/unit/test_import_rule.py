@@ -25,7 +25,9 @@ ALLOWED: dict[str, set[str]] = {
     "robots": {"spatial", "rotation", "model", "mechanisms"},
     "compiled": {"graph", "model"},
     "kinematics": {"spatial", "model", "passes", "algorithms", "compiled"},
+    "inertia": {"model", "algorithms", "compiled"},
     "dynamics": {"model", "algorithms", "compiled", "kinematics"},
+    "forces": {"model", "algorithms", "compiled", "dynamics"},
 }
 # Imported only where they are used, so that `import coupler` stays light and works without them.
 HEAVY = {"llvmlite", "mujoco", "pinocchio", "coal", "viser", "matplotlib", "gymnasium", "ray", "cupy", "xacrodoc"}

@@ -1,76 +1,234 @@
-"""Where bodies are, how they move, and how independent joints move them."""
+"""Where frames are, how they move, how independent joints move them, and the mass, momentum and energy of all bodies.
+
+Motions of a frame are told at its origin, along its own axes or the world's.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from coupler.model import Robot
-from coupler.passes import Cluster, Sweep, velocities_of
+from coupler.passes import Body, Cluster, FrameMotion, FrameSweep, Sweep, add_element_energy
+from coupler.spatial import Transform, cross, cross_motion
 
-__all__ = ["jacobians_program", "motions_program", "poses_program"]
+__all__ = [
+    "centre_of_mass_program",
+    "frame_acceleration_program",
+    "frame_jacobian_program",
+    "frame_jacobian_rate_program",
+    "frame_pose_program",
+    "frame_velocity_program",
+    "kinetic_energy_program",
+    "momentum_program",
+    "potential_energy_program",
+]
 
 
-def poses_program(robot: Robot) -> Any:
-    """The program q → poses of all links, 12 each: rotation E from the world's axes to the link's, and origin r."""
-    sweep = Sweep(robot, "poses", body={"E": (3, 3), "r": 3})
+# Frames
+
+
+def frame_pose_program(robot: Robot, link: int, place: Transform) -> Any:
+    """The program q → T of a frame, a homogeneous matrix from its coordinates to the world's."""
+    sweep = FrameSweep(robot, "frame_pose", link, place, False, {})
     sweep.input("q", robot.nq)
-    sweep.report("pose", lambda link: 12)
     sweep.outward(locate)
+    sweep.tell(tell_pose, T=(4, 4))
     return sweep.build()
 
 
-def motions_program(robot: Robot) -> Any:
-    """The program (q, v, a) → poses, and velocities and accelerations of all links, 6 each, in their own frames."""
-    sweep = Sweep(robot, "motions", body={"E": (3, 3), "r": 3, "v": 6, "a": 6})
+def frame_velocity_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
+    """The program (q, v) → the velocity of a frame: angular, and of its origin."""
+    sweep = FrameSweep(robot, "frame_velocity", link, place, along_world, {"v": 6})
+    sweep.input("q", robot.nq)
+    sweep.input("v", robot.nv)
+    sweep.outward(move)
+    sweep.tell(tell_velocity, velocity=6)
+    return sweep.build()
+
+
+def frame_acceleration_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
+    """The program (q, v, a) → the rate of a frame's velocity along the world's axes, told along those asked for."""
+    sweep = FrameSweep(robot, "frame_acceleration", link, place, along_world, {"v": 6, "a": 6})
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     sweep.input("a", robot.nv)
-    for name, size in (("pose", 12), ("velocity", 6), ("acceleration", 6)):
-        sweep.report(name, lambda link, size=size: size)
-    sweep.outward(move)
+    sweep.outward(accelerate)
+    sweep.tell(tell_acceleration, acceleration=6)
     return sweep.build()
-
-
-def jacobians_program(robot: Robot) -> Any:
-    """The program q → poses, and S of all links, 6 × n: motions against output bodies by v of their clusters."""
-    sweep = Sweep(robot, "jacobians", body={"E": (3, 3), "r": 3})
-    sweep.input("q", robot.nq)
-    sweep.report("pose", lambda link: 12)
-    sweep.report("subspace", lambda link: 6 * freedoms(robot, link))
-    sweep.outward(span)
-    return sweep.build()
-
-
-def freedoms(robot: Robot, link: int) -> int:
-    """How many independent velocities a link's cluster has."""
-    return len(velocities_of(robot, robot.cluster_tree.cluster_of[link]))
 
 
 def locate(cluster: Cluster) -> None:
     """Poses."""
-    cluster.report_gap()
+    cluster.report_gap(moving=False)
     for body in cluster.bodies:
-        body.memory.pose = np.concatenate([body.pose.E.ravel(), body.pose.r])
-        if body.carries:
-            body.memory.E, body.memory.r = body.pose.E, body.pose.r
-
-
-def move(cluster: Cluster) -> None:
-    """Poses, velocities v = X v_λ + S ẏ and accelerations a = X a_λ + c + S ÿ. [001, eq. 33]"""
-    locate(cluster)
-    ydd = cluster.read("a")
-    for body in cluster.bodies:
-        above = np.zeros(6) if body.output.grounded else body.output.memory.a
-        a = body.Xo @ above + body.c + body.S @ ydd
-        body.memory.velocity, body.memory.acceleration = body.v, a
-        if body.carries:
-            body.memory.v, body.memory.a = body.v, a
+        body.memory.E, body.memory.r = body.pose.E, body.pose.r
 
 
 def span(cluster: Cluster) -> None:
-    """Poses and subspaces."""
+    """Poses, and what the way back to the ground needs again."""
     locate(cluster)
+    cluster.report_gap()
+    cluster.remember()
+
+
+def move(cluster: Cluster) -> None:
+    """Poses, and velocities v = X v_λ + S ẏ. [001, eq. 33]"""
+    span(cluster)
     for body in cluster.bodies:
-        body.memory.subspace = body.S.ravel()
+        body.memory.v = body.v
+
+
+def accelerate(cluster: Cluster) -> None:
+    """Poses, velocities, and accelerations a = X a_λ + c + S ÿ. [001, eq. 33]"""
+    move(cluster)
+    ydd = cluster.read("a")
+    for body in cluster.bodies:
+        above = np.zeros(6) if body.output.grounded else body.output.memory.a
+        body.memory.a = body.Xo @ above + body.c + body.S @ ydd
+
+
+def tell_pose(frame: FrameMotion) -> None:
+    frame.here.T = np.block([[frame.X.E.T, frame.X.r[:, None]], [np.zeros((1, 3)), np.ones((1, 1))]])
+
+
+def tell_velocity(frame: FrameMotion) -> None:
+    frame.here.velocity = frame.seen("v")
+
+
+def tell_acceleration(frame: FrameMotion) -> None:
+    """A spatial acceleration is that of the body at a fixed place; the frame's origin moves on."""
+    v, a = frame.seen("v"), frame.seen("a")
+    frame.here.acceleration = np.concatenate([a[:3], a[3:] + cross(v[:3], v[3:])])
+
+
+# Jacobians
+
+
+def frame_jacobian_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
+    """The program q → J of a frame, 6 × nv, by which velocities of independent joints move it."""
+    sweep = FrameSweep(robot, "frame_jacobian", link, place, along_world, {})
+    sweep.input("q", robot.nq)
+    sweep.outward(span)
+    sweep.matrix("J", columns)
+    return sweep.build()
+
+
+def frame_jacobian_rate_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
+    """The program (q, v) → J̇ of a frame, with which its acceleration is J a + J̇ v."""
+    sweep = FrameSweep(robot, "frame_jacobian_rate", link, place, along_world, {"v": 6})
+    sweep.input("q", robot.nq)
+    sweep.input("v", robot.nv)
+    sweep.outward(move)
+    sweep.matrix("J", column_rates, moving=True)
+    return sweep.build()
+
+
+def columns(cluster: Cluster, active: Sequence[Body]) -> Any:
+    """J = Σ Pᵀ S, where Pᵀ is the transform from a body to the frame."""
+    return sum(body.memory.P.T @ body.S for body in active)
+
+
+def column_rates(cluster: Cluster, active: Sequence[Body]) -> Any:
+    """J̇ = Σ Pᵀ (Ṡ + v × S), with J_ω × u in the rows below, for the velocity u of the frame's origin."""
+    rates = cluster.rates(lambda moved: np.array([body.S for body in moved.bodies]))
+    total: Any = sum(body.memory.P.T @ (rates[body.number] + crossed(body.v, body.S)) for body in active)
+    turning, u = columns(cluster, active)[:3], cluster.here.motion[3:]
+    return np.concatenate([total[:3], total[3:] + np.array([cross(w, u) for w in turning.T]).T])
+
+
+def crossed(v: Any, S: Any) -> Any:
+    """v × S, column by column."""
+    return np.array([cross_motion(v, column) for column in S.T]).T
+
+
+# All bodies
+
+
+def centre_of_mass_program(robot: Robot) -> Any:
+    """The program q → the centre of mass of all bodies in the world."""
+    sweep = Sweep(robot, "centre_of_mass", body={"E": (3, 3), "r": 3}, turning=())
+    sweep.input("q", robot.nq)
+    moment, fixed = sweep.total("moment", 3), robot.tree.links[0].inertia
+    sweep.outward(weigh)
+    sweep.finish("centre", 3, lambda total: (total + fixed.h) / robot.mass, moment)
+    return sweep.build()
+
+
+def momentum_program(robot: Robot) -> Any:
+    """The program (q, v) → the momentum of all bodies about the world's origin."""
+    sweep = Sweep(robot, "momentum", body={"E": (3, 3), "r": 3, "v": 6}, turning=())
+    sweep.input("q", robot.nq)
+    sweep.input("v", robot.nv)
+    momentum = sweep.total("momentum", 6)
+    sweep.outward(carry)
+    sweep.finish("h", 6, lambda total: total, momentum)
+    return sweep.build()
+
+
+def kinetic_energy_program(robot: Robot) -> Any:
+    """The program (q, v) → ½ Σ vᵀ I v over all bodies and ½ Σ A q̇² over armatures."""
+    sweep = Sweep(robot, "kinetic_energy", body={"v": 6}, turning=())
+    sweep.input("q", robot.nq)
+    sweep.input("v", robot.nv)
+    energy = sweep.total("energy", 1)
+    sweep.outward(speed)
+    sweep.finish("T", 1, lambda total: total, energy)
+    return sweep.build()
+
+
+def potential_energy_program(robot: Robot) -> Any:
+    """The program q → the energy of all bodies in the field of gravity, and of springs at joints and between points."""
+    sweep = Sweep(robot, "potential_energy", body={"E": (3, 3), "r": 3}, everybody=bool(robot.elements))
+    sweep.input("q", robot.nq)
+    energy, fixed = sweep.total("energy", 1), robot.tree.links[0].inertia
+    sweep.outward(lift)
+    add_element_energy(sweep, energy)
+    sweep.finish("V", 1, lambda total: total - fixed.h @ robot.gravity, energy)
+    return sweep.build()
+
+
+def weigh(cluster: Cluster) -> None:
+    """Σ m r, for the centre of mass of each body."""
+    cluster.report_gap(moving=False)
+    for body in cluster.bodies:
+        cluster.add("moment", first_moment(body))
+    for body in cluster.carriers:
+        body.memory.E, body.memory.r = body.pose.E, body.pose.r
+
+
+def carry(cluster: Cluster) -> None:
+    """Σ Xᵀ I v."""
+    cluster.report_gap()
+    for body in cluster.bodies:
+        cluster.add("momentum", body.pose.transform_force(body.inertia @ body.v))
+    for body in cluster.carriers:
+        body.memory.E, body.memory.r, body.memory.v = body.pose.E, body.pose.r, body.v
+
+
+def speed(cluster: Cluster) -> None:
+    """½ Σ vᵀ I v, and of armatures."""
+    cluster.report_gap()
+    for body in cluster.bodies:
+        turning = (body.number_of("armature") * body.w) @ body.w
+        cluster.add("energy", 0.5 * np.array([body.v @ (body.inertia @ body.v) + turning]))
+    for body in cluster.carriers:
+        body.memory.v = body.v
+
+
+def lift(cluster: Cluster) -> None:
+    """−Σ m r · g, and ½ Σ k (q − rest)²."""
+    cluster.report_gap(moving=False)
+    for body, q in zip(cluster.bodies, cluster.q, strict=True):
+        away = body.kind.difference(body.number_of("rest"), q)
+        springs = 0.5 * ((body.number_of("stiffness") * away) @ away)
+        cluster.add("energy", np.array([springs - first_moment(body) @ cluster.here.gravity]))
+        if body.remembers:
+            body.memory.E, body.memory.r = body.pose.E, body.pose.r
+
+
+def first_moment(body: Body) -> Any:
+    """m r of its centre of mass, in the world."""
+    return body.inertia.m * body.pose.r + body.pose.E.T @ body.inertia.h

@@ -3,7 +3,8 @@
 from coupler.graph import symmetric
 from coupler.passes.climb import Climb, velocities_of
 from coupler.passes.cluster import Body, Cluster, Output
-from coupler.passes.loads import add_loads
+from coupler.passes.frame import FrameMotion, FrameSweep
+from coupler.passes.loads import add_element_energy, add_loads
 from coupler.passes.paths import Paths
 from coupler.passes.shape import Shape
 from coupler.passes.spanning import Spanning
@@ -13,11 +14,14 @@ __all__ = [
     "Body",
     "Climb",
     "Cluster",
+    "FrameMotion",
+    "FrameSweep",
     "Output",
     "Paths",
     "Shape",
     "Spanning",
     "Sweep",
+    "add_element_energy",
     "add_loads",
     "symmetric",
     "velocities_of",

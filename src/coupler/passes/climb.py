@@ -41,7 +41,8 @@ class Climb:
                 self.F[k, output], at = at, at + 6 * sizes[k]
         self.momenta = builder.scratch("F", max(at, 1))
         self.steps = [step for k in range(1, len(clusters)) for step in self._steps(k)]
-        self.H, at, rows, columns = {}, 0, [], []
+        none = np.zeros(0, int)
+        self.H, at, rows, columns = {}, 0, [none], [none]
         for j, k in [(k, k) for k in range(1, len(clusters))] + [(j, k) for j, k, *_ in self.steps]:
             if (j, k) not in self.H:
                 self.H[j, k], at = at, at + sizes[j] * sizes[k]

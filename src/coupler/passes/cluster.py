@@ -7,13 +7,14 @@ the Jacobian G of its loops) is loaded from its memory in later ones.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, reduce
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from coupler.graph import View, jacobian, second_directional
+from coupler.graph import View, jacobian, jvp, second_directional
 from coupler.linear import solve
 from coupler.passes.loops import Loops
 from coupler.passes.shape import Shape, Solved
@@ -75,6 +76,7 @@ class Body:
     def __init__(self, cluster: Cluster, number: int) -> None:
         self.cluster, self.number, self.kind = cluster, number, cluster.shape.kinds[number]
         self.carries = cluster.shape.carries[number]
+        self.remembers = self.carries or cluster.everybody
         self.output = cluster.outputs[cluster.shape.outputs[number]]
         self.memory = Memory(cluster.here, f"b{number}_")
 
@@ -194,11 +196,22 @@ class Cluster:
     """A cluster while a pass over it is traced; see the module's text."""
 
     def __init__(
-        self, here: View, shape: Shape, remembers: bool, *, later: bool, moving: bool, loaded: bool = False
+        self,
+        here: View,
+        shape: Shape,
+        remembers: bool,
+        *,
+        later: bool,
+        moving: bool,
+        loaded: bool = False,
+        everybody: bool = False,
     ) -> None:
-        """Args: what it sees, its shape, and whether it remembers, has been seen before, has velocities, has loads."""
+        """Args: what it sees, its shape, and whether it remembers, has been seen before, has velocities, has loads.
+
+        And whether bodies have memory that carry nothing.
+        """
         self.here, self.shape, self.remembers, self.later = here, shape, remembers, later and remembers
-        self.moving, self.loaded = moving, loaded
+        self.moving, self.loaded, self.everybody = moving, loaded, everybody or loaded
         self.memory = Memory(here, "c_")
         self.outputs = [Output(self, i) for i in range(len(shape.grounded))]
         self.bodies = [Body(self, i) for i in range(len(shape.kinds))]
@@ -210,6 +223,22 @@ class Cluster:
     def carriers(self) -> list[Body]:
         """The bodies on which other clusters hang."""
         return [body for body in self.bodies if body.carries]
+
+    def add(self, name: str, value: Array) -> None:
+        """Adds to a total of all clusters."""
+        setattr(self.here, name, getattr(self.here, name) + value)
+
+    def rates(self, quantity: Callable[[Cluster], Array]) -> Array:
+        """How fast a quantity changes that depends on where the cluster's joints are, at their velocities w."""
+        starts = self.shape.starts[1:-1]
+
+        def moved(x: Array) -> Array:
+            other = Cluster(self.here, self.shape, False, later=False, moving=False)
+            parts = zip(self.shape.kinds, self.q, np.split(x, starts), strict=True)
+            other.q = [kind.integrate(q, own) for kind, q, own in parts]
+            return quantity(other)
+
+        return jvp(moved, np.zeros(int(self.shape.starts[-1])), self.w)
 
     # Coordinates
 
@@ -293,7 +322,7 @@ class Cluster:
             return self.memory.GD
         if not self.shape.solved:
             return -solve(self.loops.K[:, dependent], self.loops.K[:, independent])
-        y = np.concatenate([getattr(self.here, f"q{i}") for i in self._inputs])
+        y = np.concatenate([self.q[i] for i in self._inputs])
         rates = jacobian(self._solution, y)
         columns = {int(self.shape.starts[i]): rates[:, j] for j, i in enumerate(self._inputs)}
         zero = np.zeros(len(dependent))
@@ -315,7 +344,7 @@ class Cluster:
             return self.memory.gD
         if not self.shape.solved:
             return solve(self.loops.K[:, self.shape.dependent], self.loops.k)
-        y = np.concatenate([getattr(self.here, f"q{i}") for i in self._inputs])
+        y = np.concatenate([self.q[i] for i in self._inputs])
         speed = np.concatenate([self.w[self.bodies[i].entries] for i in self._inputs])
         return second_directional(self._solution, y, speed)
 
@@ -354,8 +383,11 @@ class Cluster:
         K[:, independent] = -self._dependent_rows
         return K, self._dependent_bias
 
-    def report_gap(self) -> None:
-        """Tells how far its loops are from closed and from regular, and its quaternions from unit length."""
+    def report_gap(self, *, moving: bool = True) -> None:
+        """Tells how far its loops are from closed and from regular, and its quaternions from unit length.
+
+        What depends on positions alone, with nothing `moving`, is right in a singular configuration, too.
+        """
         if not self.shape.judged:
             return
         gap = self.here.gap
@@ -365,7 +397,8 @@ class Cluster:
                 for x in q[:-4]:  # nothing else may depend on where a body floats
                     gap = np.maximum(gap, np.where(np.abs(x) < np.inf, 0.0, 1.0))
         if not self.shape.solved:
-            for value in (*self.loops.residuals(), *(_STEEP * self._dependent_rows).ravel()):
+            steepness = (_STEEP * self._dependent_rows).ravel() if moving else ()
+            for value in (*self.loops.residuals(), *steepness):
                 gap = np.maximum(gap, np.abs(value))
         self.here.gap = gap
 

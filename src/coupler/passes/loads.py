@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from coupler.graph import View, fields
+from coupler.graph import Buffer, View, fields
 from coupler.model.elements import PointElement
 from coupler.passes.cluster import Cluster
 from coupler.passes.sweep import Sweep
 from coupler.spatial import Transform
 
-__all__ = ["add_loads"]
+__all__ = ["add_element_energy", "add_loads"]
 
 
 def add_loads(sweep: Sweep, external: bool) -> None:
@@ -32,16 +32,36 @@ def add_loads(sweep: Sweep, external: bool) -> None:
         moving = [(i, tree.place[name][0]) for i, name in enumerate(robot.bodies) if tree.place[name][0]]
         force = fields(f=forces.at([6 * i for i, _ in moving], 6))
         builder.loop(_load, body=sweep.bodies([link for _, link in moving]), force=force)
-    for element in robot.elements:
-        (first, on_first), (second, on_second) = tree.place[element.first], tree.place[element.second]
-        if first == second:
-            continue
-        points = {"first_point": _on_link(on_first, element.first_point)}
-        points["second_point"] = _on_link(on_second, element.second_point)
-        ends: dict[str, Any] = {
-            name: sweep.bodies([link]) for name, link in (("first", first), ("second", second)) if link
+    for element, ends in _elements(sweep):
+        builder.loop(_pull(element, "first" in ends, "second" in ends), **ends)
+
+
+def add_element_energy(sweep: Sweep, energy: Buffer) -> None:
+    """Writes the steps that add the energy of springs between points, for bodies that remember their poses."""
+
+    def store(element: PointElement, first: Any, second: Any, total: View) -> None:
+        poses = [Transform.identity() if end is None else Transform(end.E, end.r) for end in (first, second)]
+        total.energy += np.array([element.energy(*poses)])
+
+    for element, ends in _elements(sweep):
+        kernels = {
+            ("first", "second"): lambda first, second, total, e=element: store(e, first, second, total),
+            ("first",): lambda first, total, e=element: store(e, first, None, total),
+            ("second",): lambda second, total, e=element: store(e, None, second, total),
         }
-        builder.loop(_pull(replace(element, **points), *(name in ends for name in ("first", "second"))), **ends)
+        sweep.builder.loop(kernels[tuple(ends)], **ends, total=fields(energy=energy.at(0, 1)))
+
+
+def _elements(sweep: Sweep) -> Iterator[tuple[PointElement, dict[str, Any]]]:
+    """Springs and dampers with their points on links, and the memory of their ends, where that is not the ground."""
+    place = sweep.robot.tree.place
+    for element in sweep.robot.elements:
+        (first, on_first), (second, on_second) = place[element.first], place[element.second]
+        if first != second:
+            points = {"first_point": _on_link(on_first, element.first_point)}
+            points["second_point"] = _on_link(on_second, element.second_point)
+            links = {name: link for name, link in (("first", first), ("second", second)) if link}
+            yield replace(element, **points), {name: sweep.bodies([link]) for name, link in links.items()}
 
 
 def _on_link(place: Transform, point: np.ndarray) -> np.ndarray:

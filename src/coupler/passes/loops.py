@@ -1,4 +1,4 @@
-"""Loops of a cluster that have no solution: their residuals φ, Jacobian K and bias k, from the poses of its bodies."""
+"""Loops of a cluster: their residuals φ, Jacobian K and bias k, from the poses of its bodies, and their forces."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from coupler.passes.shape import Held, Related
 from coupler.spatial import Transform, cross_motion
 
 if TYPE_CHECKING:
+    from coupler.passes.bonds import Bonds
     from coupler.passes.cluster import Cluster
 
 __all__ = ["Loops"]
@@ -25,8 +26,14 @@ Array = Any  # nodes of a trace
 class Loops:
     """What constrains a cluster while a pass over it is traced; all in the frame of its output body."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+    def __init__(self, cluster: Cluster, bonds: Bonds | None = None) -> None:
+        """Args: a cluster, and its bonds where forces are asked for; else the constraints by which it is embedded."""
+        self.cluster, self._prefix = cluster, "" if bonds is None else "bond_"
+        self.constraints = cluster.shape.constraints if bonds is None else bonds.constraints
+
+    def _number(self, name: str) -> Array:
+        """What the table has for a constraint."""
+        return getattr(self.cluster.here, self._prefix + name)
 
     @cached_property
     def _motions(self) -> Array:
@@ -37,19 +44,25 @@ class Loops:
         """From the output body to the two frames that are held."""
         ends = []
         for name, body in (("A", held.first), ("B", held.second)):
-            frame = Transform(getattr(self.cluster.here, f"{name}E{i}"), getattr(self.cluster.here, f"{name}r{i}"))
+            frame = Transform(self._number(f"{name}E{i}"), self._number(f"{name}r{i}"))
             ends.append(frame if body is None else frame @ self.cluster.bodies[body].Xo)
         return ends[0], ends[1]
 
     @cached_property
     def K(self) -> Array:
         """∂φ/∂w, without rows that follow from others."""
+        return np.concatenate(self.rates)
+
+    @cached_property
+    def rates(self) -> list[Array]:
+        """The rows of K, constraint by constraint."""
         rows, n = [], int(self.cluster.shape.starts[-1])
-        for i, constraint in enumerate(self.cluster.shape.constraints):
+        for i, constraint in enumerate(self.constraints):
             columns: list[Any] = [np.zeros(len(constraint.rows))] * n  # type: ignore[union-attr]
-            if isinstance(constraint, Held):
-                first, second = self._frames(i, constraint)
-                T = loop_rate(constraint.kind, second @ first.inverse())[list(constraint.rows)] @ second.matrix()
+            if not constraint.rows:  # type: ignore[union-attr]
+                pass
+            elif isinstance(constraint, Held):
+                T = self._rate(i, constraint) @ self._frames(i, constraint)[1].matrix()
                 for bodies, sign in ((constraint.to_second, 1.0), (constraint.to_first, -1.0)):
                     for j in self._entries(bodies):
                         columns[j] = sign * (T @ self._motions[:, j])
@@ -61,12 +74,30 @@ class Loops:
                 for j, column in zip(self._entries(constraint.bodies), rates.T, strict=True):
                     columns[j] = column
             rows.append(np.array(columns).T)
-        return np.concatenate(rows)
+        return rows
+
+    def _rate(self, i: int, held: Held) -> Array:
+        """T = ∂φ/∂m for the motion m of the second frame against the first, given in the second."""
+        first, second = self._frames(i, held)
+        return loop_rate(held.kind, second @ first.inverse())[list(held.rows)]
+
+    def wrench(self, i: int, held: Held, multipliers: Array) -> tuple[Array, dict[int, Array]]:
+        """The force Tᵀλ of a loop joint on its second body, in its second frame, and what it does for tree joints.
+
+        Its opposite acts on the first body. On the way to the second body tree joints carry so much less, on the way to
+        the first so much more: for each body on those ways, what its joint is spared, in the body's frame.
+        """
+        force = self._rate(i, held).T @ multipliers
+        on_output = self._frames(i, held)[1].transform_force(force)
+        spared = {}
+        for bodies, sign in ((held.to_second, 1.0), (held.to_first, -1.0)):
+            spared |= {j: sign * self.cluster.bodies[j].Xo.inverse_force(on_output) for j in bodies}
+        return force, spared
 
     def residuals(self) -> Array:
         """φ, without rows that follow from others."""
         found = []
-        for i, constraint in enumerate(self.cluster.shape.constraints):
+        for i, constraint in enumerate(self.constraints):
             if isinstance(constraint, Held):
                 first, second = self._frames(i, constraint)
                 residual = residual_of(constraint.kind, second @ first.inverse())[list(constraint.rows)]
@@ -82,7 +113,7 @@ class Loops:
         parts = []
         V, A = self._relative_motion
         rest = np.zeros(6)
-        for i, constraint in enumerate(self.cluster.shape.constraints):
+        for i, constraint in enumerate(self.constraints):
             if isinstance(constraint, Held):
                 first, second = self._frames(i, constraint)
                 start, goal = (rest if x is None else V[x] for x in (constraint.first, constraint.second))
@@ -104,7 +135,7 @@ class Loops:
 
     def _relation(self, i: int, related: Related) -> Any:
         rows = list(related.rows)
-        return lambda q: related.function(q, getattr(self.cluster.here, f"n{i}"))[rows]
+        return lambda q: related.function(q, self._number(f"n{i}"))[rows]
 
     @cached_property
     def _relative_motion(self) -> tuple[list[Array], list[Array]]:

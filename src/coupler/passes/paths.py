@@ -83,6 +83,10 @@ class Paths:
     def _at(self, name: str, keys: Sequence[Hashable]) -> Any:
         return self._buffers[name].at([self._places[name][key] for key in keys], (6, 6))
 
+    def start(self, frame: int) -> Any:
+        """Where P of a frame's own link is."""
+        return self._at("P", [(frame, *self._body(self.frames[frame][0]))])
+
     def inward(self, function: Callable[..., None]) -> None:
         """Runs a pass over all steps, from frames to the ground."""
         self._run(function, self.steps)

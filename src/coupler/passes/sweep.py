@@ -11,7 +11,7 @@ import numpy as np
 from coupler.graph import Buffer, Builder, Program, Records, View, Window, constants, fields
 from coupler.model import Robot
 from coupler.passes.cluster import Cluster
-from coupler.passes.shape import Clusters, Instance, Shape
+from coupler.passes.shape import Clusters, Shape
 
 __all__ = ["Sweep"]
 
@@ -29,7 +29,8 @@ class Sweep:
     Vectors are made by `input` and `output`; a cluster reads and writes its part of them by name. There is memory for
     each body that carries others, with the fields of `body`, for each pair of bodies that feel each other's inertia,
     with those of `pair`, and for each cluster, with those that `cluster` gives for its shape. Where forces act from
-    outside, all bodies have memory. Clusters that carry nothing remember nothing, unless all are `remembering`.
+    outside, or where that is asked for, `everybody` has memory. Clusters that carry nothing remember nothing, unless
+    all are `remembering`. Passes go over all clusters or `only` over some, with each of them the one it hangs on.
 
     The fields of `left` are for what clusters leave for the bodies that carry them, on the way inwards: from the first
     cluster on a body to the body's own, and then for others. So little memory stays in the processor's first cache.
@@ -45,7 +46,9 @@ class Sweep:
         pair: Layout | None = None,
         cluster: Callable[[Shape], Layout] = lambda shape: {},
         loaded: bool = False,
+        everybody: bool = False,
         remembering: bool = False,
+        only: Iterable[int] | None = None,
         turning: Iterable[int] | None = None,
     ) -> None:
         """Args: see above, and the links whose angles matter even where bodies are symmetric; all if not given."""
@@ -53,7 +56,8 @@ class Sweep:
         clusters = Clusters(robot, turning)
         self.shapes, self.instances = clusters.shapes, clusters.instances
         self.vectors: dict[str, Buffer] = {}
-        self.links = [i for i in range(1, len(robot.tree.links)) if loaded or robot.tree.children[i]]
+        self._everybody, self._only = everybody or loaded, None if only is None else set(only)
+        self.links = [i for i in range(1, len(robot.tree.links)) if self._everybody or robot.tree.children[i]]
         self._row = {link: i for i, link in enumerate(self.links)}
         world = {"E": (3, 3), "r": 3, "load": 6} if loaded else {}
         self._bodies = self.builder.records("body", max(len(self.links), 1), **body, **world)
@@ -67,6 +71,7 @@ class Sweep:
         self._q_place[robot.embedding.q_index] = np.arange(robot.nq)
         self._first = True
         self.extra: Callable[..., dict[str, Any]] = lambda *_: {}  # further fields of clusters
+        self._totals: dict[str, Buffer] = {}
         self.gap = self.builder.scratch("gap", 1) if any(shape.judged for shape, _ in self.shapes) else None
         self.results: list[Buffer] = []
         if self.gap is not None:
@@ -96,22 +101,20 @@ class Sweep:
         """Runs a pass over all clusters, children first."""
         self._run(function, False, backwards=True)
 
-    def report(self, name: str, size: Callable[[int], int]) -> dict[int, int]:
-        """An output with so many numbers for each link, which every body has in its memory; where each link's start."""
-        starts, at = {}, 0
-        for link in range(1, len(self.robot.tree.links)):
-            starts[link], at = at, at + size(link)
-        buffer, before = self.result(name, at), self.extra
+    def total(self, name: str, size: int) -> Buffer:
+        """A vector that all clusters see, and may add to."""
+        self._totals[name] = self.builder.scratch(name, size)
+        self.builder.loop(_clear, here=fields(x=self._totals[name].at(0, size)))
+        return self._totals[name]
 
-        def fields_of(shape: Shape, instances: Sequence[Instance], clusters: Sequence[int]) -> dict[str, Any]:
-            window = before(shape, instances, clusters)
-            for i in range(len(shape.kinds)):
-                links = [instance.links[i] for instance in instances]
-                window[f"b{i}_{name}"] = buffer.at([starts[link] for link in links], size(links[0]))
-            return window
+    def finish(self, name: str, size: int, function: Callable[[Any], Any], total: Buffer) -> None:
+        """An output that is a function of a total."""
 
-        self.extra = fields_of
-        return starts
+        def kernel(here: View) -> None:
+            here.y = function(here.x)
+
+        output = self.result(name, size)
+        self.builder.loop(kernel, here=fields(x=total.at(0, total.size), y=output.at(0, size)))
 
     def bodies(self, links: Sequence[int]) -> Window:
         """The memory of links."""
@@ -139,18 +142,29 @@ class Sweep:
     def _run(self, function: Pass, carriers: bool, backwards: bool) -> None:
         later, self._first = not self._first, False
         active = [i for i, (shape, _) in enumerate(self.shapes) if any(shape.carries) or not carriers]
-        turn = {k: at for at, i in enumerate(active) for k in self.shapes[i][1]}
+        visited = {i: [k for k in self.shapes[i][1] if self._only is None or k in self._only] for i in active}
+        active = [i for i in active if visited[i]]
+        turn = {k: at for at, i in enumerate(active) for k in visited[i]}
         with self.builder.interleave([turn[k] for k in sorted(turn, reverse=backwards)]):
             for i in active:
-                shape, clusters = self.shapes[i]
-                kernel = self._kernel(function, shape, later)
-                self.builder.loop(kernel, here=self.window(i, clusters[::-1] if backwards else clusters))
+                kernel = self._kernel(function, self.shapes[i][0], later)
+                self.builder.loop(kernel, here=self.window(i, visited[i][::-1] if backwards else visited[i]))
 
     def _kernel(self, function: Pass, shape: Shape, later: bool) -> Callable[[View], None]:
         moving, remembers = "v" in self.vectors, any(shape.carries) or self.remembering
 
         def kernel(here: View) -> None:
-            function(Cluster(here, shape, remembers, later=later, moving=moving, loaded=self.loaded))
+            function(
+                Cluster(
+                    here,
+                    shape,
+                    remembers,
+                    later=later,
+                    moving=moving,
+                    loaded=self.loaded,
+                    everybody=self._everybody,
+                )
+            )
 
         kernel.__name__ = function.__name__
         return kernel
@@ -165,6 +179,7 @@ class Sweep:
         for name in instances[0].numbers:
             window[name] = constants(np.stack([instance.numbers[name] for instance in instances]) + 0.0)
         window["gravity"] = constants(np.stack([robot.gravity for _ in instances]))
+        window |= {name: total.at([0] * len(instances), total.size) for name, total in self._totals.items()}
         if self.gap is not None:
             window["gap"] = self.gap.at([0] * len(instances))
         for i, kind in enumerate(shape.kinds):
@@ -175,7 +190,7 @@ class Sweep:
                 if shape.free[i] and name != "q" and buffer.size == robot.nv:
                     starts = place[tree.v_start[links] + shape.free[i][0]]
                     window[f"{name}{i}"] = buffer.at(starts, len(shape.free[i]))
-            if shape.carries[i] or self.loaded:
+            if shape.carries[i] or self._everybody:
                 window |= _prefixed(f"b{i}_", self._bodies[[self._row[link] for link in links]])
             if shape.carries[i] and self._left is not None:
                 window |= _prefixed(f"b{i}_", self._left[[self._slot[link] for link in links]])
@@ -215,6 +230,10 @@ def _slots(robot: Robot) -> dict[int, int]:
 
 def _no_gap(here: View) -> None:
     here.gap = np.array(0.0)
+
+
+def _clear(here: View) -> None:
+    here.x = np.zeros(np.shape(here.x))
 
 
 def _judge(here: View) -> None:

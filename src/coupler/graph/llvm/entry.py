@@ -1,9 +1,9 @@
 """How machine code is entered from Python: builtin functions that read arrays themselves, for one state and for many.
 
 Both take the inputs and outputs of a program, in its order, as arrays of the right type, dimensions and sizes. They
-return FINITE or DONE once they have run, FINITE if all outputs are known to be finite; REFUSED, having done nothing, if
-an argument is something else. `self` is an int64 array that holds the addresses of the tables, the arena, the type
-ndarray and the dtype.
+return FINITE or DONE once they have run, FINITE if all inputs and outputs are known to be finite; REFUSED, having done
+nothing, if an argument is something else. `self` is an int64 array that holds the addresses of the tables, the arena,
+the type ndarray and the dtype.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from coupler.graph.llvm.render import Renderer
 from coupler.graph.program import Program, Repeat
 from coupler.graph.window import Buffer
 
-__all__ = ["FINITE", "array_layout_is_known", "batch_entry", "fits_on_stack", "one_state_entry", "piece"]
+__all__ = ["FINITE", "array_layout_is_known", "batch_entry", "fits_on_stack", "is_checked", "one_state_entry", "piece"]
 
 REFUSED, FINITE, DONE = 0, 1, 2
 
@@ -29,7 +29,7 @@ _TYPE, _DATA, _DIMENSIONS, _SHAPE, _STRIDES, _DTYPE = (_HEADER + at for at in (-
 _LONG = 50_000  # operations
 _STACK = 64 * 1024  # bytes of memory that a program may take on the stack
 _PIECE = 20_000  # operations of which it is worth taking the next states: some microseconds
-_CHECKED = 256  # so many outputs are seen to be finite before Python sees them
+_CHECKED = 1024  # so many numbers are seen to be finite before Python sees them
 
 
 def array_layout_is_known() -> bool:
@@ -107,6 +107,11 @@ def batch_entry(renderer: Renderer) -> str:
 def fits_on_stack(renderer: Renderer) -> bool:
     """Whether a single state needs so little memory that it may lie on the stack."""
     return sum(b.size for b in renderer.program.scratch) * renderer.dtype.itemsize <= _STACK
+
+
+def is_checked(program: Program) -> bool:
+    """Whether its numbers are few enough to be checked."""
+    return sum(buffer.size for buffer in (*program.inputs, *program.outputs)) <= _CHECKED
 
 
 def piece(program: Program, lanes: int) -> int:
@@ -227,12 +232,12 @@ def _states(renderer: Renderer) -> str:
 
 
 def _not_finite(renderer: Renderer, places: dict[Buffer, str], emit: Callable[[str], None]) -> str:
-    """Whether some output is not finite; true, too, where there are so many that the code would get long."""
-    v, outputs = renderer.vector, renderer.program.outputs
-    if sum(buffer.size for buffer in outputs) > _CHECKED:
+    """Whether some input or output is not finite; true, too, where there are so many that the code would get long."""
+    v, numbers = renderer.vector, [*renderer.program.inputs, *renderer.program.outputs]
+    if not is_checked(renderer.program):
         return "true"
     sums = [renderer.literal(0.0)] * 4  # so that they need not wait for each other
-    for i, buffer in enumerate(outputs):
+    for i, buffer in enumerate(numbers):
         for at in range(buffer.size):
             x = f"%check{i}.{at}"
             emit(f"{x}.p = getelementptr {v}, ptr {places[buffer]}, i64 {at}")

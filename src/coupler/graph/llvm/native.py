@@ -16,6 +16,7 @@ from coupler.graph.llvm.entry import (
     array_layout_is_known,
     batch_entry,
     fits_on_stack,
+    is_checked,
     one_state_entry,
     piece,
 )
@@ -42,7 +43,7 @@ class Native(Executable):
         target: the processor to compile for: this one, unless a lesser one is wanted.
         lanes: how many states of a batch share a register.
         one: a program with one output, for one state in plain arrays of the right type: its result, or None where they
-            are something else, or the result is not known to be finite. This is the shortest way into machine code.
+            are something else, or not all numbers are known to be finite. This is the shortest way into machine code.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Native(Executable):
     __call__.__doc__ = Executable.__call__.__doc__
 
     def answer(self, *inputs: Any) -> tuple[Any, bool]:
-        """What a call with these inputs gives, and whether it is known to be finite.
+        """What a call with these inputs gives, and whether inputs and results are known to be finite.
 
         One state, or a batch with one leading dimension, in plain arrays goes straight to machine code.
         """
@@ -115,7 +116,7 @@ class Native(Executable):
             shared, bind = fits_on_stack(renderer), partial(_builtin, code.address, self.dtype)
             size = 0 if shared else sum(b.size for b in self.program.scratch) * self.dtype.itemsize
             self._one = _Entry(code, renderer.tables, size, bind, shared)
-            if len(self._output_sizes) == 1:
+            if len(self._output_sizes) == 1 and is_checked(self.program):
                 self.one = _short_way(self._one, len(self.program.inputs), self._output_sizes[0], self.dtype)
         return self._one
 

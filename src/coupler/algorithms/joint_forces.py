@@ -1,0 +1,293 @@
+"""Forces in every tree joint and every loop, actuators and constraints apart [001, §V-D], beside C-RNEA [001, §VI].
+
+What a body and all that it carries needs would come through its tree joint if the loops of its cluster were open. With
+f of all bodies from C-RNEA, that is carried = f + Σ Xᵀ carried over its children [001, eq. 27, 28], and its joint would
+need Sᵀ carried + A q̈ − springs and dampers along its freedoms, s for all joints of a cluster. Loops and couplings give
+Kᵀλ of it and actuators τ, those at driven joints only:
+
+    s = P τ + Kᵀ λ,    hence    K_Uᵀ λ = s_U    for the undriven joints U,    and    τ = s − Kᵀ λ    at the others.
+
+Gᵀ s = Gᵀ P τ are the forces of inverse dynamics [001, eq. 29]; where P selects the independent joints, they are τ.
+A coupling works along the freedoms of its joints. A loop joint transmits the force Tᵀλ from one body to another, which
+the tree joints on the way to that body are spared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coupler.algorithms.rnea import net_force, outward
+from coupler.linear import Cholesky, solve
+from coupler.model import ModelError, Robot
+from coupler.model.words import counted, listed
+from coupler.passes import Body, Cluster, Sweep, add_loads, velocities_of
+from coupler.passes.bonds import Bonds, bonds_of_clusters
+from coupler.passes.loops import Loops
+from coupler.passes.shape import Held
+from coupler.spatial import Transform
+
+__all__ = ["ForceLayout", "joint_forces_layout", "joint_forces_program"]
+
+_IDLE = 1e-7  # relative: joints that move their cluster less than this do not drive it
+
+Places = Mapping[str, Any]  # by name, where something is in a vector: a slice, or a place for a single number
+
+
+@dataclass(frozen=True, eq=False)
+class ForceLayout:
+    """Where forces are in the result of the program.
+
+    Attributes:
+        joints: total force of each tree joint, 6.
+        constraints: the part of it that does no work, 6.
+        actuators: of each driven joint, one for each freedom.
+        passive: of each tree joint, one for each freedom.
+        loops: of each loop joint, 6.
+        couplings: of each coupling, by joint, one for each freedom.
+        size: of the result.
+    """
+
+    joints: Places
+    constraints: Places
+    actuators: Places
+    passive: Places
+    loops: Places
+    couplings: Mapping[str, Places]
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Alike:
+    """Clusters that one trace serves.
+
+    Attributes:
+        shape: number of their shape.
+        bonds: of one of them.
+        driven: which of their velocities are driven.
+        clusters: their numbers.
+    """
+
+    shape: int
+    bonds: Bonds
+    driven: np.ndarray
+    clusters: list[int] = field(default_factory=list)
+
+
+def joint_forces_layout(robot: Robot, actuators: tuple[str, ...] = ()) -> ForceLayout:
+    """Where forces are in the result of `joint_forces_program`."""
+    return _Places(robot, _driven(robot, actuators), bonds_of_clusters(robot)).layout()
+
+
+def joint_forces_program(robot: Robot, external: bool = False, actuators: tuple[str, ...] = ()) -> Any:
+    """The program (q, v, a) → forces in all joints, laid out as `joint_forces_layout` says.
+
+    Args:
+        robot: which.
+        external: whether there are forces on its bodies, too, as a further input `f_ext`.
+        actuators: the joints that actuators drive, in clusters of which some are named; in others the independent ones.
+    """
+    loaded = external or bool(robot.elements)
+    sweep = Sweep(robot, "joint_forces", body={"v": 6, "a": 6, "f": 6}, loaded=loaded)
+    for name, size in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv)):
+        sweep.input(name, size)
+    driven, bonds = _driven(robot, actuators), bonds_of_clusters(robot)
+    places = _Places(robot, driven, bonds)
+    forces = sweep.result("forces", places.size)
+    if loaded:
+        add_loads(sweep, external)
+    sweep.outward(outward, carriers=True)
+    sweep.extra = lambda shape, instances, clusters: places.windows(forces, clusters)
+    groups: dict[Hashable, _Alike] = {}
+    for number, (_, clusters) in enumerate(sweep.shapes):
+        for k in clusters:
+            entries = np.flatnonzero(driven[robot.tree.velocities_of(robot.cluster_tree.clusters[k].bodies)])
+            key = number, bonds[k].form, tuple(entries.tolist())
+            groups.setdefault(key, _Alike(number, bonds[k], entries)).clusters.append(k)
+    turn = {k: i for i, alike in enumerate(groups.values()) for k in alike.clusters}
+    with sweep.builder.interleave([turn[k] for k in sorted(turn, reverse=True)]):
+        for alike in groups.values():
+            sweep.builder.loop(_kernel(sweep, alike), here=sweep.window(alike.shape, alike.clusters[::-1]))
+    return sweep.build()
+
+
+def _kernel(sweep: Sweep, alike: _Alike) -> Callable[..., None]:
+    shape = sweep.shapes[alike.shape][0]
+
+    def inward(here: Any) -> None:
+        cluster = Cluster(here, shape, any(shape.carries), later=True, moving=True, loaded=sweep.loaded)
+        transmit(cluster, alike.bonds, alike.driven)
+
+    return inward
+
+
+def transmit(cluster: Cluster, bonds: Bonds, driven: np.ndarray) -> None:
+    """Forces across all joints of a cluster, and what its output bodies carry of it; see the module's text."""
+    cluster.report_gap()
+    force, passive, loops = carry(cluster), passive_forces(cluster), Loops(cluster, bonds)
+    s = np.concatenate([body.subspace.T @ force[body] for body in cluster.bodies]) - passive
+    undriven = np.setdiff1d(np.arange(len(s)), driven)
+    tau: Any = s
+    if len(undriven):
+        multipliers = solve(loops.K[:, undriven].T, s[undriven])
+        rest = s - loops.K.T @ multipliers
+        tau = np.array([rest[j] if j in driven else 0.0 for j in range(len(s))])
+        for body, spared in hold(cluster, bonds, loops, multipliers).items():
+            force[body] = force[body] - spared
+    for body in cluster.bodies:
+        S, axes = body.subspace, body.memory.axes
+        along = S @ Cholesky(S.T @ S).solve(S.T @ force[body])  # Tᵃ Sᵀ f [001, eq. 9]
+        body.memory.total, body.memory.constraint = turned(axes, force[body]), turned(axes, force[body] - along)
+        body.memory.actuator, body.memory.passive = tau[body.entries], passive[body.entries]
+
+
+def hold(cluster: Cluster, bonds: Bonds, loops: Loops, multipliers: Any) -> dict[Body, Any]:
+    """Tells the forces of loop joints and couplings; gives what loop joints spare the tree joints of bodies."""
+    spared: dict[Body, Any] = {}
+    ends = np.cumsum([len(constraint.rows) for constraint in bonds.constraints])[:-1]
+    for i, (constraint, own) in enumerate(zip(bonds.constraints, np.split(multipliers, ends), strict=True)):
+        if not isinstance(constraint, Held):
+            given = loops.rates[i].T @ own if constraint.rows else np.zeros(int(cluster.shape.starts[-1]))
+            for j in constraint.bodies:
+                setattr(cluster.here, f"bond{i}_force{j}", given[cluster.bodies[j].entries])
+            continue
+        force, parts = loops.wrench(i, constraint, own) if constraint.rows else (np.zeros(6), {})
+        setattr(cluster.here, f"bond{i}_force", turned(getattr(cluster.here, f"bond_turn{i}"), force))
+        for j, part in parts.items():
+            spared[cluster.bodies[j]] = spared.get(cluster.bodies[j], 0.0) + part
+    return spared
+
+
+def carry(cluster: Cluster) -> dict[Body, Any]:
+    """What comes through each tree joint with loops open, in the body's frame; output bodies collect it."""
+    carried = {body: body.memory.f if body.carries else net_force(body) for body in cluster.bodies}
+    for body in reversed(cluster.bodies):
+        force = body.X.transform_force(carried[body])
+        if body.parent is not None:
+            carried[body.parent] = carried[body.parent] + force
+        elif not body.output.grounded:
+            body.output.memory.f += force
+    return carried
+
+
+def passive_forces(cluster: Cluster) -> Any:
+    """k (rest − q) − d q̇ − A q̈ at all joints: what springs and dampers give, less what armatures take."""
+    wd, forces = cluster.G @ cluster.read("a") + cluster.g, []
+    for body, q in zip(cluster.bodies, cluster.q, strict=True):
+        pull = -body.kind.difference(body.number_of("rest"), q) * body.number_of("stiffness")
+        forces.append(pull - body.number_of("damping") * body.w - body.number_of("armature") * wd[body.entries])
+    return np.concatenate(forces)
+
+
+def turned(E: Any, force: Any) -> Any:
+    """A force along other axes."""
+    return Transform.rotation(E).inverse_force(force)
+
+
+def _driven(robot: Robot, actuators: Sequence[str]) -> np.ndarray:
+    """For each velocity of the spanning tree whether an actuator works along it.
+
+    Raises:
+        ModelError: for joints that there are not, and where a cluster has more or less of them than freedoms.
+    """
+    tree, driven = robot.tree, robot.embedding.v_place >= 0
+    for joint in actuators:
+        if joint not in tree.number:
+            raise ModelError(f"actuators: {joint!r} is no joint that moves; there are {listed(tree.number)}")
+    named = {tree.number[joint] for joint in actuators}
+    G = robot.explicit_constraint(robot.neutral())[0] if named else np.zeros((0, 0))
+    for k in sorted({robot.cluster_tree.cluster_of[link] for link in named}):
+        links = robot.cluster_tree.clusters[k].bodies
+        every, own = tree.velocities_of(links), tree.velocities_of([link for link in links if link in named])
+        freedoms = int(driven[every].sum())
+        told = listed(tree.links[link].joint for link in links if link in named)
+        if len(own) != freedoms:
+            others = listed(tree.links[link].joint for link in links)
+            raise ModelError(
+                f"actuators: {told} drive {counted(len(own), 'velocity', 'velocities')} of a cluster with "
+                f"{counted(freedoms, 'freedom')}; name as many of its joints, or none: it has {others}"
+            )
+        driven[every] = False
+        driven[own] = True
+        sizes = np.linalg.svd(G[np.ix_(own, velocities_of(robot, k))], compute_uv=False)
+        if sizes[freedoms - 1] < _IDLE * sizes[0]:
+            raise ModelError(f"actuators: {told} cannot move all freedoms of their cluster")
+    return driven
+
+
+class _Places:
+    """Where the forces of links and bonds are in the result, one cluster after the other."""
+
+    def __init__(self, robot: Robot, driven: np.ndarray, bonds: Sequence[Bonds]) -> None:
+        self.robot, self.driven, self.bonds, self.size = robot, driven, bonds, 0
+        self.links: dict[int, dict[str, slice]] = {}
+        self.bond_forces: dict[tuple[int, int, int | None], slice] = {}  # by cluster, bond, and body of a coupling
+        for k, cluster in enumerate(robot.cluster_tree.clusters):
+            for link in cluster.bodies if k else ():
+                nv = robot.tree.links[link].kind.nv
+                sizes = {"total": 6, "constraint": 6, "actuator": nv, "passive": nv}
+                self.links[link] = {name: self._take(size) for name, size in sizes.items()}
+            for i, constraint in enumerate(bonds[k].constraints):
+                if isinstance(constraint, Held):
+                    self.bond_forces[k, i, None] = self._take(6)
+                    continue
+                for j in constraint.bodies:
+                    self.bond_forces[k, i, j] = self._take(robot.tree.links[cluster.bodies[j]].kind.nv)
+
+    def _take(self, size: int) -> slice:
+        self.size += size
+        return slice(self.size - size, self.size)
+
+    def windows(self, forces: Any, clusters: Sequence[int]) -> dict[str, Any]:
+        """What clusters of the same kind see of the result, of their bonds, and of the axes of bodies."""
+        tree, of_robot, first = self.robot.tree, self.robot.cluster_tree.clusters, clusters[0]
+
+        def at(places: Sequence[slice]) -> Any:
+            return forces.at([place.start for place in places], places[0].stop - places[0].start)
+
+        window = Bonds.tables([self.bonds[k] for k in clusters])
+        for i in range(len(of_robot[first].bodies)):
+            links = [of_robot[k].bodies[i] for k in clusters]
+            axes = [tree.place[tree.links[link].name][1].E + 0.0 for link in links]
+            window |= Bonds.tables([Bonds(numbers={f"b{i}_axes": E}) for E in axes])
+            window |= {f"b{i}_{name}": at([self.links[link][name] for link in links]) for name in self.links[links[0]]}
+        for k, i, j in self.bond_forces:
+            if k == first:
+                name = f"bond{i}_force{'' if j is None else j}"
+                window[name] = at([self.bond_forces[other, i, j] for other in clusters])
+        return window
+
+    def layout(self) -> ForceLayout:
+        """By name, joints in the order in which they are described."""
+        tree, of_robot = self.robot.tree, self.robot.cluster_tree.clusters
+        number = {joint.name: tree.number[joint.name] for joint in self.robot.joints if joint.name in tree.number}
+        by_joint = {
+            name: {joint: self.links[link][name] for joint, link in number.items()}
+            for name in ("total", "constraint", "actuator", "passive")
+        }
+        drives = {joint for joint, link in number.items() if self.driven[tree.velocities(link)].any()}
+        loops: dict[str, Any] = {}
+        couplings: dict[str, dict[str, Any]] = {}
+        for (k, i, j), place in self.bond_forces.items():
+            name = self.bonds[k].names[i]
+            if j is None:
+                loops[name] = place
+            else:
+                couplings.setdefault(name, {})[tree.links[of_robot[k].bodies[j]].joint] = _single(place)
+        return ForceLayout(
+            joints=by_joint["total"],
+            constraints=by_joint["constraint"],
+            actuators={joint: _single(place) for joint, place in by_joint["actuator"].items() if joint in drives},
+            passive={joint: _single(place) for joint, place in by_joint["passive"].items()},
+            loops={loop.name: loops[loop.name] for loop in self.robot.loops},
+            couplings=couplings,
+            size=self.size,
+        )
+
+
+def _single(place: slice) -> Any:
+    """A place for a single number, where there is one."""
+    return place.start if place.stop - place.start == 1 else place

@@ -1,0 +1,130 @@
+"""The mass matrix of a robot, its factors and its inverse, and products with both in linear time [003, §IV-B].
+
+Leading dimensions of q and x are a batch, computed in lanes and threads. Numbers are float64, or float32 where q is.
+Results are fresh arrays and depend on arguments alone. None but the first of these functions computes H.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from coupler.algorithms.crba import mass_matrix_entries, mass_matrix_program
+from coupler.algorithms.factorization import (
+    mass_matrix_factors_entries,
+    mass_matrix_factors_program,
+    mass_matrix_inverse_entries,
+    mass_matrix_inverse_program,
+    mass_matrix_product_program,
+    mass_matrix_solve_program,
+)
+from coupler.compiled import remembered, run
+from coupler.model import Robot
+
+__all__ = ["mass_matrix", "mass_matrix_factors", "mass_matrix_inverse", "mass_matrix_product", "mass_matrix_solve"]
+
+
+def mass_matrix(robot: Robot, q: Any) -> np.ndarray:
+    """H(q): the joint-space inertia of independent joints, by the composite-rigid-body algorithm on clusters.
+
+    Args:
+        robot: which.
+        q: (..., nq), a closed configuration.
+
+    Returns:
+        (..., nv, nv), symmetric and positive definite; kg m², kg m or kg.
+    """
+    entries = run(robot, mass_matrix_program, q)
+    return remembered(robot, mass_matrix, _symmetric_in, mass_matrix_entries).filled(entries)
+
+
+def mass_matrix_factors(robot: Robot, q: Any) -> tuple[np.ndarray, np.ndarray]:
+    """B and D of H = Bᵀ D B [003, eq. 24], from articulated inertias.
+
+    D has a block for each cluster, its inertia when all joints further out are free. B is one on its diagonal, and not
+    zero only in rows of a cluster and columns of those that carry it: sorted as they hang, it is lower triangular.
+
+    Args:
+        robot: which.
+        q: (..., nq), a closed configuration.
+
+    Returns:
+        B and D, both (..., nv, nv); D in kg m², kg m or kg, symmetric and positive definite.
+    """
+    entries = run(robot, mass_matrix_factors_program, q)
+    B, D = remembered(robot, mass_matrix_factors, _factors_in)
+    return B.filled(entries), D.filled(entries)
+
+
+def mass_matrix_inverse(robot: Robot, q: Any) -> np.ndarray:
+    """H⁻¹ = B⁻¹ D⁻¹ B⁻ᵀ with B⁻¹ = 1 − κ ψ X [003, eq. 26, 27], in closed form.
+
+    Args:
+        robot: which.
+        q: (..., nq), a closed configuration.
+
+    Returns:
+        (..., nv, nv), symmetric and positive definite: accelerations of independent joints by unit of force at them.
+    """
+    entries = run(robot, mass_matrix_inverse_program, q)
+    return remembered(robot, mass_matrix_inverse, _symmetric_in, mass_matrix_inverse_entries).filled(entries)
+
+
+def mass_matrix_product(robot: Robot, q: Any, x: Any) -> np.ndarray:
+    """H(q) x, in linear time: forces that accelerations x need, but for the bias force.
+
+    Args:
+        robot: which.
+        q: (..., nq), a closed configuration.
+        x: (..., nv), accelerations of independent joints, or velocities: then the result are momenta.
+
+    Returns:
+        (..., nv), N m or N.
+    """
+    return run(robot, mass_matrix_product_program, q, x)
+
+
+def mass_matrix_solve(robot: Robot, q: Any, x: Any) -> np.ndarray:
+    """H(q)⁻¹ x, in linear time: accelerations that forces x cause, where there is no bias force.
+
+    Args:
+        robot: which.
+        q: (..., nq), a closed configuration.
+        x: (..., nv), forces at independent joints, N m or N; or impulses: then the result are changes of velocities.
+
+    Returns:
+        (..., nv), accelerations of independent joints.
+    """
+    return run(robot, mass_matrix_solve_program, q, x)
+
+
+class _Matrix:
+    """A matrix of which some elements are the results of a program, and the others always the same."""
+
+    def __init__(self, given: np.ndarray, rows: np.ndarray, columns: np.ndarray, otherwise: np.ndarray) -> None:
+        """Args: numbers of results, rows and columns that they go to, and a matrix with all other elements."""
+        self._place, self._otherwise, self._given = np.zeros(otherwise.shape, int), otherwise.copy(), otherwise * 0.0
+        self._place[rows, columns], self._otherwise[rows, columns], self._given[rows, columns] = given, 0.0, 1.0
+        self._complete = bool(self._given.all())
+
+    def filled(self, results: np.ndarray) -> np.ndarray:
+        matrix = results.take(self._place, axis=-1)  # many times faster than to put results into a matrix of zeros
+        if not self._complete:
+            matrix *= self._given
+            matrix += self._otherwise
+        return matrix
+
+
+def _factors_in(robot: Robot) -> tuple[_Matrix, _Matrix]:
+    rows, columns, own = mass_matrix_factors_entries(robot)
+    between, n = np.arange(own, len(rows)), robot.nv
+    B = _Matrix(between, columns[own:], rows[own:], np.eye(n))
+    return B, _Matrix(np.arange(own), rows[:own], columns[:own], np.zeros((n, n)))
+
+
+def _symmetric_in(robot: Robot, entries: Callable[[Robot], tuple[np.ndarray, np.ndarray]]) -> _Matrix:
+    rows, columns = entries(robot)
+    both = np.concatenate([rows, columns]), np.concatenate([columns, rows])
+    return _Matrix(np.tile(np.arange(len(rows)), 2), *both, np.zeros((robot.nv, robot.nv)))
