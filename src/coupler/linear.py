@@ -28,15 +28,27 @@ class Cholesky:
 
     def solve(self, b: Array) -> Array:
         """A⁻¹ b, for a vector or for the columns of a matrix."""
-        x = list(b)
-        for i, row in enumerate(self.L):
-            for k, factor in enumerate(row):
-                x[i] = x[i] - factor * x[k]
-        x = [value * r for value, r in zip(x, self.reciprocal, strict=True)]
+        x = [value * r for value, r in zip(self._forward(b), self.reciprocal, strict=True)]
         for i in reversed(range(len(x))):
             for k, factor in enumerate(self.L[i]):
                 x[k] = x[k] - factor * x[i]
         return np.array(x)
+
+    def sandwich(self, B: Array) -> Array:
+        """Bᵀ A⁻¹ B, symmetric, for the columns of a matrix: half the work of solving for them."""
+        x = np.array(self._forward(B))
+        scaled = x * np.array(self.reciprocal)[:, None]
+        n = B.shape[1]
+        upper = {(i, j): scaled[:, i] @ x[:, j] for i in range(n) for j in range(i, n)}
+        return np.array([[upper[min(i, j), max(i, j)] for j in range(n)] for i in range(n)])
+
+    def _forward(self, b: Array) -> list[Any]:
+        """L⁻¹ b."""
+        x = list(b)
+        for i, row in enumerate(self.L):
+            for k, factor in enumerate(row):
+                x[i] = x[i] - factor * x[k]
+        return x
 
 
 def solve(A: Array, B: Array) -> Array:

@@ -8,17 +8,20 @@ Dynamics Algorithms", chapter 6): what is zero by structure is zero in the trace
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from coupler.algorithms.crba import mass_matrix_entries, mass_matrix_program
+from coupler.algorithms.kinematics import frame_jacobian_program
 from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.linear import Cholesky
 from coupler.model import Robot
 from coupler.passes import Cluster, Spanning, Sweep, velocities_of
+from coupler.spatial import Transform
 
-__all__ = ["lagrange_program", "projected_rnea_program", "projection_program"]
+__all__ = ["lagrange_program", "projected_osim_program", "projected_rnea_program", "projection_program"]
 
 
 def projected_rnea_program(robot: Robot) -> Any:
@@ -41,15 +44,10 @@ def projection_program(robot: Robot) -> Any:
     """The program a(q, v, tau) by projection: (GᵀHG) a = τ − Gᵀ(c + H g), H and c of the spanning tree. [001, §II-D]"""
     sweep, spanning, H, tau, a = _forward(robot, "projection", "G")
     rows, columns = mass_matrix_entries(spanning.tree)
-    order, places = _independent(robot), _tree_velocities(robot, spanning.tree)
 
     def solve(here: Any) -> None:
-        M = _symmetric(here.H, rows, columns, spanning.tree.nv)
-        G: Any = np.zeros((spanning.tree.nv, robot.nv), dtype=object)
-        for k, block in enumerate(spanning.block("G", here.G)):
-            G[np.ix_(places[k], order[k])] = block
-        projected = G.T @ M @ G
-        here.a = Reversed(projected).solve(here.tau - G.T @ here.f)
+        M, G = _symmetric(here.H, rows, columns, spanning.tree.nv), _whole_G(robot, spanning, here.G)
+        here.a = Reversed(G.T @ M @ G).solve(here.tau - G.T @ here.f)
 
     spanning.whole(solve, H=H, f=spanning.vectors["f"], tau=tau, a=a)
     return sweep.build()
@@ -94,6 +92,56 @@ def lagrange_program(robot: Robot) -> Any:
     return sweep.build()
 
 
+def projected_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:
+    """The program q → J (GᵀHG)⁻¹ Jᵀ of some frames, H and Jacobians of the spanning tree. [001, §II-E]
+
+    Args:
+        robot: which.
+        frames: for each its link, and the transform from the link's frame to it.
+    """
+    sweep = Sweep(robot, "projected_osim", body={}, remembering=True)
+    sweep.input("q", robot.nq)
+    omega = sweep.result("omega", (6 * len(frames)) ** 2)
+    spanning = Spanning(sweep, matrices="G")
+    sweep.outward(place_and_project)
+    tree, positions = spanning.tree, spanning.vectors["p"]
+    H = sweep.builder.scratch("H", len(mass_matrix_entries(tree)[0]))
+    spanning.call(mass_matrix_program(tree), q=positions, H=H)
+    links = [tree.tree.number[robot.tree.links[link].joint] if link else 0 for link, _ in frames]
+    jacobians = {f"J{i}": sweep.builder.scratch(f"J{i}", 6 * tree.nv) for i in range(len(frames))}
+    for link, (_, place), J in zip(links, frames, jacobians.values(), strict=True):
+        spanning.call(frame_jacobian_program(tree, link, place, along_world=False), q=positions, J=J)
+    rows, columns = mass_matrix_entries(tree)
+
+    def solve(here: Any) -> None:
+        M, G = _symmetric(here.H, rows, columns, tree.nv), _whole_G(robot, spanning, here.G)
+        J = np.zeros((6 * len(frames), tree.nv), dtype=object)
+        for i, link in enumerate(links):
+            way = _on_way(tree, link)
+            J[6 * i : 6 * i + 6, way] = getattr(here, f"J{i}").reshape(6, -1)[:, way]
+        here.omega = Reversed(G.T @ M @ G).sandwich((J @ G).T).ravel()
+
+    spanning.whole(solve, H=H, omega=omega, **jacobians)
+    return sweep.build()
+
+
+def _on_way(tree: Robot, link: int) -> list[int]:
+    """The velocities of a tree that move a link."""
+    found: list[int] = []
+    while link:
+        found += tree.embedding.v_place[tree.tree.velocities(link)].tolist()
+        link = tree.tree.parent[link]
+    return found
+
+
+def _whole_G(robot: Robot, spanning: Spanning, blocks: Any) -> Any:
+    order, places = _independent(robot), _tree_velocities(robot, spanning.tree)
+    G: Any = np.zeros((spanning.tree.nv, robot.nv), dtype=object)
+    for k, block in enumerate(spanning.block("G", blocks)):
+        G[np.ix_(places[k], order[k])] = block
+    return G
+
+
 def _forward(robot: Robot, name: str, matrices: str) -> Any:
     """A program with what both methods need: the tree's inertia and bias, and the loops' matrices."""
     sweep = Sweep(robot, name, body={}, remembering=True)
@@ -124,6 +172,14 @@ def spread_and_project(cluster: Cluster) -> None:
     cluster.memory.G = cluster.G
 
 
+def place_and_project(cluster: Cluster) -> None:
+    """Positions of all joints, and G."""
+    cluster.report_gap()
+    for body in cluster.bodies:
+        body.memory.p = cluster.q[body.number]
+    cluster.memory.G = cluster.G
+
+
 def spread_and_constrain(cluster: Cluster) -> None:
     """Positions and velocities of all joints, without accelerations, and K and k."""
     cluster.report_gap()
@@ -151,6 +207,9 @@ class Reversed:
 
     def solve(self, b: Any) -> Any:
         return self._factors.solve(b[::-1])[::-1]
+
+    def sandwich(self, B: Any) -> Any:
+        return self._factors.sandwich(B[::-1])
 
 
 def _symmetric(entries: Any, rows: np.ndarray, columns: np.ndarray, size: int) -> Any:

@@ -11,10 +11,14 @@ from coupler.model.words import listed
 __all__ = ["STUDIES", "run"]
 
 STUDIES = {  # name: module, what it shows
+    "000-fig3": ("scaling", "forward dynamics of chains with random gears and belts, of 2 to 24 links, then to 1,000"),
     "001-table2": ("speed", "inverse dynamics: time of other methods against C-RNEA"),
     "001-table3": ("speed", "forward dynamics: time of other methods against C-ABA"),
+    "001-table4": ("speed", "inverse operational-space inertia: time of other methods against C-EFPA"),
     "001-fig11": ("scaling", "forward dynamics of chains of 2 to 24 links, then to 1,000"),
+    "001-fig13": ("scaling", "inverse operational-space inertia of chains of 2 to 24 links, then to 1,000"),
     "001-fig14": ("torques", "torque errors without rotors and with armatures"),
+    "003-fig10": ("embedding", "accelerations along cycloids, by C-ABA and by the inverse of the mass matrix"),
 }
 
 

@@ -1,4 +1,4 @@
-"""How fast other methods are, against the cluster algorithms [001, Tables II, III].
+"""How fast other methods are, against the cluster algorithms [001, Tables II, III, IV].
 
 All methods are written for the same compiler and run on the same batch, on one thread. Approximate methods run the
 cluster algorithm on a robot with armatures instead of rotors, which is the conventional algorithm on its tree.
@@ -6,7 +6,8 @@ cluster algorithm on a robot with armatures instead of rotors, which is the conv
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,56 +15,125 @@ import numpy as np
 
 from coupler.algorithms.aba import forward_dynamics_program
 from coupler.algorithms.approximate import with_armatures
-from coupler.algorithms.baselines import lagrange_program, projected_rnea_program, projection_program
+from coupler.algorithms.baselines import (
+    lagrange_program,
+    projected_osim_program,
+    projected_rnea_program,
+    projection_program,
+)
+from coupler.algorithms.efpa import inverse_osim_program
 from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.graph import compile
+from coupler.kinematics import frame_place
 from coupler.model import Robot
 from coupler.robots import load
 from coupler.studies.report import best_times, save_table, with_pyplot
 
-__all__ = ["run", "sampled"]
+__all__ = ["at_effectors", "run", "sampled"]
 
 STATES = 1024
 ROBOTS = ("geared_chain", "belt_chain", "mini_cheetah", "mit_humanoid", "tello", "jvrc1")
 Make = Callable[[Robot], Any]
-INVERSE: dict[str, Make] = {"projected RNEA": projected_rnea_program}
-FORWARD: dict[str, Make] = {"projection": projection_program, "Lagrange multipliers": lagrange_program}
-PAPER = {  # per cent of additional time, in the order of ROBOTS
-    "approximate RNEA": (-40.3, -36.2, -41.0, -42.0, -59.6, -37.7),
-    "projected RNEA": (38.0, 37.8, 36.7, 35.9, 22.4, 36.6),
-    "approximate ABA": (-34.1, -34.6, -35.3, -38.6, -49.4, -38.4),
-    "projection": (86.8, 73.5, 21.0, 32.5, 22.2, 87.3),
-    "Lagrange multipliers": (133.1, 119.8, 76.3, 106.2, 82.7, 212.8),
+
+FEET = {
+    "mini_cheetah": [f"{leg}_foot_contact" for leg in ("FR", "FL", "HR", "HL")],
+    "mit_humanoid": [f"{side}_{end}_contact" for side in ("right", "left") for end in ("toe", "heel")],
+    "tello": [f"{side}-{end}_contact" for side in ("right", "left") for end in ("toe", "heel")],
+    "jvrc1": [f"{side}_{end}_contact" for side in ("right", "left") for end in ("toe", "heel")],
+}
+
+
+def at_effectors(make: Callable[..., Any]) -> Make:
+    """A program for the frames with which a robot touches the world: its feet, or the tip of a chain."""
+
+    def made(robot: Robot) -> Any:
+        name = robot.name.removesuffix("_with_armatures")
+        frames = FEET.get(name) or robot.frame_names[-1:]
+        return make(robot, [frame_place(robot, frame) for frame in frames])
+
+    return made
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is compared.
+
+    Attributes:
+        exact: the cluster algorithm's name.
+        cluster: its program.
+        approximate: the name of the same for a robot with armatures.
+        others: programs of exact methods, by name.
+        paper: per cent of additional time, in the order of ROBOTS, by method.
+    """
+
+    exact: str
+    cluster: Make
+    approximate: str
+    others: Mapping[str, Make]
+    paper: Mapping[str, tuple[float, ...]]
+
+
+TABLES = {
+    "001-table2": Table(
+        "C-RNEA",
+        inverse_dynamics_program,
+        "approximate RNEA",
+        {"projected RNEA": projected_rnea_program},
+        {
+            "approximate RNEA": (-40.3, -36.2, -41.0, -42.0, -59.6, -37.7),
+            "projected RNEA": (38.0, 37.8, 36.7, 35.9, 22.4, 36.6),
+        },
+    ),
+    "001-table3": Table(
+        "C-ABA",
+        forward_dynamics_program,
+        "approximate ABA",
+        {"projection": projection_program, "Lagrange multipliers": lagrange_program},
+        {
+            "approximate ABA": (-34.1, -34.6, -35.3, -38.6, -49.4, -38.4),
+            "projection": (86.8, 73.5, 21.0, 32.5, 22.2, 87.3),
+            "Lagrange multipliers": (133.1, 119.8, 76.3, 106.2, 82.7, 212.8),
+        },
+    ),
+    "001-table4": Table(
+        "C-EFPA",
+        at_effectors(inverse_osim_program),
+        "approximate EFPA",
+        {"projected EFPA": at_effectors(projected_osim_program)},
+        {
+            "approximate EFPA": (-35.7, -52.1, -28.6, -37.4, -51.4, -22.54),
+            "projected EFPA": (51.8, 6.3, 19.0, 23.2, 7.80, 107.4),
+        },
+    ),
 }
 
 
 def run(name: str, folder: Path) -> None:
-    inverse = name == "001-table2"
-    cluster, others = (inverse_dynamics_program, INVERSE) if inverse else (forward_dynamics_program, FORWARD)
-    approximate = "approximate RNEA" if inverse else "approximate ABA"
+    table = TABLES[name]
+    methods = (table.approximate, *table.others)
     rows: list[list[Any]] = []
     for i, robot_name in enumerate(ROBOTS):
         robot = load(robot_name)
         light = with_armatures(robot, [body for body in robot.body_names if "rotor" in body])
-        makes = [(cluster, robot), (cluster, light), *((make, robot) for make in others.values())]
+        makes = [(table.cluster, robot), (table.cluster, light), *((make, robot) for make in table.others.values())]
         calls = [sampled(make, of) for make, of in makes]
         print(f"{robot_name}: {len(calls)} programs", flush=True)
         exact, *times = best_times(calls)
         row: list[Any] = [robot_name, f"{exact / STATES * 1e6:.3f} µs"]
-        for method, seconds in zip((approximate, *others), times, strict=True):
-            row += [f"{100 * (seconds / exact - 1):+.0f} %", f"{PAPER[method][i]:+.1f} %"]
+        for method, seconds in zip(methods, times, strict=True):
+            row += [f"{100 * (seconds / exact - 1):+.0f} %", f"{table.paper[method][i]:+.1f} %"]
         rows.append(row)
-    head = ["robot", "C-RNEA" if inverse else "C-ABA"]
-    for method in (approximate, *others):
+    head = ["robot", table.exact]
+    for method in methods:
         head += [method, "paper"]
     save_table(folder / f"{name}.csv", head, rows)
 
     def draw(plt: Any) -> None:
-        for j, method in enumerate((approximate, *others)):
+        for j, method in enumerate(methods):
             values = [float(row[2 + 2 * j].rstrip(" %")) for row in rows]
             plt.bar(np.arange(len(ROBOTS)) + 0.25 * j, values, 0.25, label=method)
         plt.xticks(np.arange(len(ROBOTS)) + 0.25, ROBOTS, rotation=30)
-        plt.ylabel(f"time beyond {head[1]}'s, %")
+        plt.ylabel(f"time beyond {table.exact}'s, %")
         plt.legend()
 
     with_pyplot(folder / f"{name}.png", draw)
@@ -75,4 +145,5 @@ def sampled(make: Make, robot: Robot, states: int = STATES) -> Callable[[], Any]
     q = np.tile(q, (-(-states // 16), 1))[:states]
     v, x = np.random.default_rng(0).normal(size=(2, states, robot.nv))
     executable = compile(make(robot))
-    return lambda: executable(q, v, x)
+    given = (q, v, x)[: len(executable.program.inputs)]
+    return lambda: executable(*given)

@@ -10,8 +10,15 @@ import pytest
 
 import coupler
 from coupler.algorithms.approximate import with_armatures, without_rotors
-from coupler.algorithms.baselines import lagrange_program, projected_rnea_program, projection_program
+from coupler.algorithms.baselines import (
+    lagrange_program,
+    projected_osim_program,
+    projected_rnea_program,
+    projection_program,
+)
 from coupler.compiled import run
+from coupler.graph import compile
+from coupler.kinematics import frame_place
 from coupler.model import ModelError, Robot
 from random_robots import ROBOTS, sample
 
@@ -43,6 +50,20 @@ def test_inverse_dynamics_of_bundled_robots(name: str) -> None:
     near(run(robot, projected_rnea_program, q, v, a), coupler.inverse_dynamics(robot, q, v, a))
 
 
+@pytest.mark.parametrize("name", BUNDLED)
+def test_inverse_operational_space_inertias_of_bundled_robots(name: str) -> None:
+    robot = coupler.robots.load(name)
+    q, (first, *_, last) = some_states(robot)[0], list(robot.bodies)
+    frames = [last, first, *robot.frame_names[-2:], last]
+    omega = coupler.inverse_osim(robot, q, frames)
+    near(projected_osim(robot, q, frames), omega, 1e-9)
+
+
+def projected_osim(robot: Robot, q: np.ndarray, frames: list[str]) -> np.ndarray:
+    program = projected_osim_program(robot, [frame_place(robot, frame) for frame in frames])
+    return compile(program)(q).reshape(len(q), 6 * len(frames), -1)
+
+
 @pytest.mark.parametrize("name", [name for i, name in enumerate(ROBOTS) if i % 5 == 0])
 def test_random_robots(name: str) -> None:
     """Trees, loops of several kinds and couplings: projection agrees with the cluster algorithms."""
@@ -50,6 +71,8 @@ def test_random_robots(name: str) -> None:
     q, v, x = some_states(robot)
     near(run(robot, projected_rnea_program, q, v, x), coupler.inverse_dynamics(robot, q, v, x), 1e-9)
     near(run(robot, projection_program, q, v, x), coupler.forward_dynamics(robot, q, v, x), 1e-8)
+    frames = list(robot.bodies)[-2:]
+    near(projected_osim(robot, q, frames), coupler.inverse_osim(robot, q, frames), 1e-8)
 
 
 def test_the_spanning_tree_has_all_joints() -> None:

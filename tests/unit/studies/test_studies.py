@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ def test_torque_errors_are_the_papers(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "4.31" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["001-table2", "001-table3"])
+@pytest.mark.parametrize("name", ["001-table2", "001-table3", "001-table4"])
 def test_tables_of_times(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "ROBOTS", ("geared_chain",))
     monkeypatch.setattr(speed, "best_times", lambda calls: report.best_times(calls, 0.01))
@@ -37,17 +38,27 @@ def test_tables_of_times(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(head) == len(row)
 
 
-def test_scaling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scaling, "CHAINS", {"geared_chain": (12, 24)})
+@pytest.mark.parametrize("name", ["000-fig3", "001-fig11", "001-fig13"])
+def test_scaling(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = replace(scaling.FIGURES[name], chains=scaling.FIGURES[name].chains[:1])
+    monkeypatch.setattr(scaling, "FIGURES", {name: figure})
+    monkeypatch.setattr(scaling, "LENGTHS", (12, 24))
     monkeypatch.setattr(scaling, "LONG", (1000,))
     monkeypatch.setattr(scaling, "best_times", lambda calls, _: report.best_times(calls, 0.01))
-    run("001-fig11", tmp_path)
-    assert [row[1] for row in table(tmp_path / "001-fig11.csv")[1:]] == ["12", "24", "1000"]
+    run(name, tmp_path)
+    assert [row[1] for row in table(tmp_path / f"{name}.csv")[1:]] == ["12", "24", "1000"]
+
+
+def test_embedded_loops_have_the_accelerations_of_the_mass_matrix(tmp_path: Path) -> None:
+    """003, Fig. 10: the paper gives a root mean square error of zero."""
+    run("003-fig10", tmp_path)
+    for row in table(tmp_path / "003-fig10.csv")[1:]:
+        assert float(row[3]) < 1e-11 * float(row[2]) and float(row[5]) < 1e-11 * float(row[2])
 
 
 def test_unknown_studies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "nope", "--out", str(tmp_path)]) == 1
-    assert "there is no study 'nope'; there are '001-table2'" in capsys.readouterr().err
+    assert "there is no study 'nope'; there are '000-fig3'" in capsys.readouterr().err
     with pytest.raises(ModelError, match="no study"):
         run("nope", tmp_path)
 
