@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ class Executable(ABC):
     Attributes:
         program: what is run.
         dtype: float64 or float32; inputs must convert to it without loss of kind.
+        one: a program with one output, for one state in plain arrays of the right type: its result, or None where they
+            are something else, or not all numbers are known to be finite, or there is no such short way (yet).
     """
 
     def __init__(self, program: Program, dtype: Any = np.float64) -> None:
@@ -35,6 +37,7 @@ class Executable(ABC):
             raise GraphError(f"programs run in float64 or float32, not {np.dtype(dtype)}")
         self.dtype = np.dtype(np.float64 if np.dtype(dtype) == np.float64 else np.float32)  # NumPy's own instance
         self._inputs, self._outputs = program.inputs, program.outputs
+        self.one: Callable[..., np.ndarray | None] = _no_short_way
 
     @abstractmethod
     def _run(self, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> None:
@@ -66,6 +69,10 @@ class Executable(ABC):
             if target is not result and not np.may_share_memory(result, target):  # no flat view has these strides
                 result[...] = target.reshape(result.shape)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def answer(self, *inputs: Any) -> tuple[Any, bool]:
+        """What a call with these inputs gives, and whether inputs and results are known to be finite."""
+        return self(*inputs), False
 
     def _batch_shape(self, arrays: list[np.ndarray]) -> tuple[int, ...]:
         shapes = [a.shape[:-1] for a in arrays]
@@ -131,6 +138,10 @@ class Executable(ABC):
             if any(np.may_share_memory(target, other) for other in given[:i]):
                 raise GraphError(f"out for {buffers[i].name!r} shares its memory with another output")
         return given
+
+
+def _no_short_way(*inputs: Any) -> None:
+    """Gives no result."""
 
 
 def _flat(values: np.ndarray) -> np.ndarray:

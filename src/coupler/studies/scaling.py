@@ -55,7 +55,7 @@ def run(name: str, folder: Path) -> None:
     rows: list[list[Any]] = []
     for chain in figure.chains:
         for links in (*LENGTHS, *LONG):
-            robot, states = load(chain, links=links, seed=figure.seed), max(8, 4096 // links)
+            robot, states = load(chain, links=links, seed=figure.seed), max(16, 4096 // links // 16 * 16)
             methods = figure.methods if links <= max(LENGTHS) else {cluster: figure.methods[cluster]}
             times = best_times([sampled(make, robot, states) for make in methods.values()], 0.5)
             values = [1e6 * seconds / states for seconds in times] + [float("nan")] * (1 + len(others) - len(times))
@@ -69,8 +69,8 @@ def run(name: str, folder: Path) -> None:
         told = ", ".join(f"{method} {power:.1f}" for method, power in zip(figure.methods, growth, strict=True))
         print(f"{chain}: from 12 to 24 links time grows with the power {told} (paper: {cluster} 1, others 3)")
         print(f"{chain}: {cluster} per link at 1,000 links is {own[1000][-1] / own[12][-1]:.2f} times that at 12")
-        gain = ", ".join(f"{own[24][i] / own[24][0]:.1f} × {method}'s" for i, method in enumerate(others, 1))
-        print(f"{chain}: with 24 links {cluster} is ahead: {gain}")
+        gains = ", ".join(f"{own[24][i] / own[24][0]:.1f} of {method}" for i, method in enumerate(others, 1))
+        print(f"{chain}: with 24 links the speed of {cluster} is {gains}")
     if len(figure.chains) > 1:
         print("(paper: the gain is larger for gears than for belts, whose clusters are larger)")
 

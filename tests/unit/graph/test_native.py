@@ -395,9 +395,14 @@ def test_array_objects_are_laid_out_as_the_code_reads_them() -> None:
 
 def test_without_that_layout_a_single_state_is_a_batch_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coupler.graph.llvm.native._ARRAYS_ARE_READABLE", False)
-    native = Native(scaled(2.75))
+    native = Native(scaled(2.75), threads=2)
     np.testing.assert_array_equal(native(np.array([1.0, 2.0])), [2.75, 5.5])
     assert native._one is None
+    many = np.arange(4000).reshape(2000, 2)
+    for _ in range(2):  # compiled before, it is still told where arrays are, and of what type
+        np.testing.assert_array_equal(native(many), 2.75 * many)
+    with pytest.raises(GraphError, match="expected"):
+        native(many[:, :1])
 
 
 def test_thread_counts_are_checked() -> None:

@@ -42,8 +42,6 @@ class Native(Executable):
         threads: how many threads share a batch.
         target: the processor to compile for: this one, unless a lesser one is wanted.
         lanes: how many states of a batch share a register.
-        one: a program with one output, for one state in plain arrays of the right type: its result, or None where they
-            are something else, or not all numbers are known to be finite. This is the shortest way into machine code.
     """
 
     def __init__(
@@ -57,7 +55,6 @@ class Native(Executable):
         self.lanes = self.target.lanes(self.dtype)
         self._piece = piece(program, self.lanes)
         self._output_sizes = [b.size for b in program.outputs]
-        self.one: Callable[..., np.ndarray | None] = _nothing_yet
         self._one: _Entry | None = None
         self._batch: _Entry | None = None
 
@@ -73,12 +70,12 @@ class Native(Executable):
     __call__.__doc__ = Executable.__call__.__doc__
 
     def answer(self, *inputs: Any) -> tuple[Any, bool]:
-        """What a call with these inputs gives, and whether inputs and results are known to be finite.
+        """See `Executable.answer`.
 
         One state, or a batch with one leading dimension, in plain arrays goes straight to machine code.
         """
         first = inputs[0] if inputs else None
-        if type(first) is np.ndarray and 0 < first.ndim < 3:
+        if _ARRAYS_ARE_READABLE and type(first) is np.ndarray and 0 < first.ndim < 3:
             entry = self._one if first.ndim == 1 else self._batch
             if entry is not None:  # else it is compiled first
                 results = [np.empty((*first.shape[:-1], size), self.dtype) for size in self._output_sizes]
@@ -104,10 +101,10 @@ class Native(Executable):
                 raise GraphError("machine code refuses arrays as this NumPy makes them")
             for target, result in zip(outputs, plain[len(inputs) :], strict=True):
                 target[0] = result
-        elif states and not self._share(
-            self._batch_entry(), states, tuple(a.view(self.dtype) for a in (*inputs, *outputs))
-        ):
-            raise GraphError("machine code refuses arrays as this NumPy makes them")
+        elif states:
+            arrays = tuple(a.view(self.dtype) for a in (*inputs, *outputs))  # types that are equal may be others
+            if not self._share(self._batch_entry(), states, arrays):
+                raise GraphError("machine code refuses arrays as this NumPy makes them")
 
     def _one_entry(self) -> _Entry:
         if self._one is None:
@@ -170,10 +167,6 @@ class _Entry:
         aligned = -(-arena.ctypes.data // _ALIGNMENT) * _ALIGNMENT
         self._arenas.append(arena)
         return self._bind(np.array([self._table.ctypes.data, aligned], dtype=np.int64))
-
-
-def _nothing_yet(*inputs: Any) -> None:
-    """What is not compiled gives no result."""
 
 
 def _short_way(entry: _Entry, inputs: int, size: int, dtype: np.dtype) -> Callable[..., np.ndarray | None]:
