@@ -31,8 +31,9 @@ def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
     sweep = Sweep(
         robot,
         "forward_dynamics",
-        body={"v": 6, "a": 6},
+        body={"v": 6},
         left={"IA": symmetric(6), "pA": 6},
+        after={"a": 6},
         pair={"IA": (6, 6)},
         cluster=memory_of,
         loaded=loaded,

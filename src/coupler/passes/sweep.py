@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.graph import Buffer, Builder, Program, Records, View, Window, constants, fields
+from coupler.graph import Buffer, Builder, Field, Program, Records, View, Window, constants, fields
 from coupler.model import Robot
 from coupler.passes.cluster import Cluster
 from coupler.passes.shape import Clusters, Shape
@@ -33,7 +33,8 @@ class Sweep:
     all are `remembering`. Passes go over all clusters or `only` over some, with each of them the one it hangs on.
 
     The fields of `left` are for what clusters leave for the bodies that carry them, on the way inwards: from the first
-    cluster on a body to the body's own, and then for others. So little memory stays in the processor's first cache.
+    cluster on a body to the body's own, and then for others. Those of `after` are for what bodies need once all that is
+    left has been taken, in the same place. So little memory stays in the processor's first cache.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Sweep:
         *,
         body: Layout,
         left: Layout | None = None,
+        after: Layout | None = None,
         pair: Layout | None = None,
         cluster: Callable[[Shape], Layout] = lambda shape: {},
         loaded: bool = False,
@@ -62,7 +64,7 @@ class Sweep:
         world = {"E": (3, 3), "r": 3, "load": 6} if loaded else {}
         self._bodies = self.builder.records("body", max(len(self.links), 1), **body, **world)
         self._slot = _slots(robot)
-        self._left = self.builder.records("left", max(self._slot.values(), default=0) + 1, **left) if left else None
+        self._left, self._after = self._shared_records(left or {}, after or {})
         pairs = [pair for pairs in clusters.couples for pair in pairs]
         self._pair = {both: i for i, both in enumerate(pairs)}
         self._pairs = self.builder.records("pair", len(pairs), **pair) if pairs and pair else None
@@ -130,6 +132,15 @@ class Sweep:
                     self.builder.loop(_judge, here=fields(x=result.at(starts, size), gap=gap))
         return self.builder.build()
 
+    def _shared_records(self, left: Layout, after: Layout) -> tuple[Records | None, Records | None]:
+        """Memory for what is left on the way inwards, and for what comes after that, in the same place."""
+        slots, rows = max(self._slot.values(), default=0) + 1, max(len(self.links), 1)
+        on_way = {name: Field.of(shape) for name, shape in left.items()}
+        behind = {name: Field.of(shape) for name, shape in after.items()}
+        sizes = [n * sum(field.size for field in own.values()) for n, own in ((slots, on_way), (rows, behind))]
+        memory = self.builder.scratch("left", max(sizes))
+        return Records(memory, slots, on_way) if left else None, Records(memory, rows, behind) if after else None
+
     def _cluster_records(self, number: int, layout: Callable[[Shape], Layout]) -> Records | None:
         shape, clusters = self.shapes[number]
         own = dict(layout(shape))
@@ -194,12 +205,16 @@ class Sweep:
                 window |= _prefixed(f"b{i}_", self._bodies[[self._row[link] for link in links]])
             if shape.carries[i] and self._left is not None:
                 window |= _prefixed(f"b{i}_", self._left[[self._slot[link] for link in links]])
+            if shape.carries[i] and self._after is not None:
+                window |= _prefixed(f"b{i}_", self._after[[self._row[link] for link in links]])
         for j, grounded in enumerate(shape.grounded):
             above = [instance.outputs[j] for instance in instances]
             if not grounded:
                 window |= _prefixed(f"o{j}_", self._bodies[[self._row[link] for link in above]])
             if not grounded and self._left is not None:
                 window |= _prefixed(f"o{j}_", self._left[[self._slot[link] for link in above]])
+            if not grounded and self._after is not None:
+                window |= _prefixed(f"o{j}_", self._after[[self._row[link] for link in above]])
         if self._pairs is not None:
             for a, b in shape.couples:
                 own = self._pairs[[self._pair[x.links[a], x.links[b]] for x in instances]]

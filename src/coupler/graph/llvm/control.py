@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Blocks", "Steps", "as_type", "function"]
 
+_SHORT = 64  # turns of a loop that are spelled out: to look up where a turn's numbers are costs some of its time
+
 
 class Blocks:
     """The body of a function, written line by line."""
@@ -89,12 +91,21 @@ class Steps(Blocks):
         for step in steps:
             if isinstance(step, Repeat):
                 self._repeat(step, mask)
+            elif len(step.order) <= _SHORT:
+                self._spelled_out(step, mask)
             elif len(step.cases) == 1:
                 rows, tables = self._table(len(step.order)), self._tables_of(step.cases[0])
                 with self.count("0", rows) as row:
                     self._call(step.cases[0], tables, row, mask)
             else:
                 self._interleaved(step, mask)
+
+    def _spelled_out(self, loop: Loop, mask: str | None) -> None:
+        constants = [self._constants_of(case) for case in loop.cases]
+        for case, row in loop.turns():
+            x = self.name("call")
+            bases = [str(base) for base in case.bases[row]]
+            self._call_with(x, case, bases, constants[loop.cases.index(case)], str(row * case.constants.shape[1]), mask)
 
     def _interleaved(self, loop: Loop, mask: str | None) -> None:
         turns, order = self._table(len(loop.order)), self._table(np.ascontiguousarray(loop.order, dtype=np.int32))
@@ -147,16 +158,21 @@ class Steps(Blocks):
         """Calls the case's kernel on one row and returns the name of its result."""
         bases, constants = tables
         x = self.name("call")
-        arguments = []
-        for i, buffer in enumerate(case.buffers):
+        for i in range(len(case.buffers)):
             self.emit(f"{x}.r{i} = mul i64 {row}, {len(case.buffers)}")
             self.emit(f"{x}.n{i} = add i64 {x}.r{i}, {i}")
             self.emit(f"{x}.q{i} = getelementptr i64, ptr {bases}, i64 {x}.n{i}")
             self.emit(f"{x}.b{i} = load i64, ptr {x}.q{i}")
-            self.emit(f"{x}.p{i} = getelementptr {self.r.vector}, ptr {self.places[buffer]}, i64 {x}.b{i}")
-            arguments.append(f"ptr {x}.p{i}")
         self.emit(f"{x}.c = mul i64 {row}, {case.constants.shape[1]}")
-        self.emit(f"{x}.k = getelementptr {self.r.scalar}, ptr {constants}, i64 {x}.c")
+        return self._call_with(x, case, [f"{x}.b{i}" for i in range(len(case.buffers))], constants, f"{x}.c", mask)
+
+    def _call_with(self, x: str, case: Case, bases: Sequence[str], constants: str, first: str, mask: str | None) -> str:
+        """Calls the case's kernel, told where its buffers' elements and its constants begin."""
+        arguments = []
+        for i, (buffer, base) in enumerate(zip(case.buffers, bases, strict=True)):
+            self.emit(f"{x}.p{i} = getelementptr {self.r.vector}, ptr {self.places[buffer]}, i64 {base}")
+            arguments.append(f"ptr {x}.p{i}")
+        self.emit(f"{x}.k = getelementptr {self.r.scalar}, ptr {constants}, i64 {first}")
         arguments.append(f"ptr {x}.k")
         if mask is not None:
             arguments.append(f"{self.r.mask} {mask}")
@@ -169,8 +185,10 @@ class Steps(Blocks):
 
     def _tables_of(self, case: Case) -> tuple[str, str]:
         """The case's bases and constants."""
-        constants = as_type(case.constants, self.r.dtype)
-        return self._table(np.ascontiguousarray(case.bases)), self._table(np.ascontiguousarray(constants))
+        return self._table(np.ascontiguousarray(case.bases)), self._constants_of(case)
+
+    def _constants_of(self, case: Case) -> str:
+        return self._table(np.ascontiguousarray(as_type(case.constants, self.r.dtype)))
 
     def _table(self, value: np.ndarray | int) -> str:
         """The name of a new entry of the list of tables."""

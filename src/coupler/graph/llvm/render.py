@@ -2,7 +2,7 @@
 
 A buffer holds `size` vectors of `lanes` states each, lanes innermost. A kernel becomes a function of pointers; a
 program becomes a function of its buffers and of a list of tables, so the text depends on the shape of the program
-alone: not on the numbers in its tables, nor on how many rows they have.
+alone: not on the numbers in its tables, nor, beyond loops that are short and spelled out, on how many rows they have.
 """
 
 from __future__ import annotations
