@@ -44,7 +44,7 @@ from coupler.graph.measure import operations
 from coupler.graph.rewrite import rewrite
 from coupler.model import Free, Revolute, Spherical
 
-DRAWN, STATES = 64, 8192  # random states that are checked, and how many a batch has: copies of them
+DRAWN, STATES = 64, 4096  # random states that are checked, and how many a batch has: copies of them
 MU = 1e-10
 PASSES, TURN = 4, 0.01  # how often all pairs are gone through; how long one of a pair is called in turn, s
 

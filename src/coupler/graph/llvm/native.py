@@ -63,8 +63,9 @@ class Native(Executable):
         return (self._batch_entry() if batch else self._one_entry()).code
 
     def __call__(self, *inputs: Any, out: Any = None, check: bool = False, **named: Any) -> Any:
-        if out is None and not check and not named:
-            return self.answer(*inputs)[0]
+        if out is None and not check and not named and len(inputs) == len(self._inputs):
+            found = self.one(*inputs)
+            return self.answer(*inputs)[0] if found is None else found
         return super().__call__(*inputs, out=out, check=check, **named)
 
     __call__.__doc__ = Executable.__call__.__doc__

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
 __all__ = ["together"]
+
+_PATIENCE = 100  # times to look whether a worker has ended: it has little left to do, and to be woken takes longer
 
 
 class _Job:
@@ -36,6 +39,10 @@ class _Job:
 
     def wait(self) -> None:
         """Waits for its end, and if that is interrupted, waits on and passes the interruption on afterwards."""
+        for _ in range(_PATIENCE):
+            if self._ended.acquire(blocking=False):
+                return
+            time.sleep(0)
         interruption: KeyboardInterrupt | None = None
         while True:
             try:
