@@ -5,8 +5,7 @@ Other tests compare accelerations at single states. Here an error of any size ad
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,15 +21,6 @@ from random_robots import sample
 
 KEPT = 1e-10  # relative to the largest kinetic energy; 2e-12 is reached
 TIME = 10.0  # s
-
-
-@pytest.fixture(autouse=True, scope="module")
-def own_disk_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """An empty one for each run, which its workers share."""
-    with pytest.MonkeyPatch.context() as patch:
-        base = tmp_path_factory.getbasetemp()
-        patch.setenv("COUPLER_CACHE", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"))
-        yield
 
 
 # The integrator: Gauss' collocation of order 12, whose stages are a batch

@@ -5,8 +5,7 @@ H comes from composite rigid bodies; what is tested comes from articulated inert
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -39,15 +38,6 @@ PROGRAMS = {
     mass_matrix_solve: mass_matrix_solve_program,
 }
 ALONE, WITH_VECTOR = (mass_matrix_factors, mass_matrix_inverse), (mass_matrix_product, mass_matrix_solve)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def own_disk_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """An empty one for each run, which its workers share."""
-    with pytest.MonkeyPatch.context() as patch:
-        base = tmp_path_factory.getbasetemp()
-        patch.setenv("COUPLER_CACHE", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"))
-        yield
 
 
 def storeys(rng: Rng, floating: bool) -> Robot:

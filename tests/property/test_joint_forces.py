@@ -6,8 +6,7 @@ from G and g of the loops; of clusters, multipliers and links it knows nothing.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import cos, radians, sin, tan
@@ -51,15 +50,6 @@ BUNDLED = [
     "geared_chain",
     "mini_cheetah",
 ]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def own_disk_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """An empty one for each run, which its workers share."""
-    with pytest.MonkeyPatch.context() as patch:
-        base = tmp_path_factory.getbasetemp()
-        patch.setenv("COUPLER_CACHE", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"))
-        yield
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,7 @@ and their rates, is checked by power: the energy changes as fast as forces work,
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -26,15 +25,6 @@ FORCES = 1e-12  # relative to the largest force; 4e-14 is reached
 ACCELERATIONS = 1e-10  # relative to the largest; 2e-12 is reached, on the way there and back
 SLOPE = 1e-7  # difference quotients against derivatives
 STATES = 4
-
-
-@pytest.fixture(autouse=True, scope="module")
-def own_disk_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """An empty one for each run, which its workers share: robots that differ in gravity alone are compiled once."""
-    with pytest.MonkeyPatch.context() as patch:
-        base = tmp_path_factory.getbasetemp()
-        patch.setenv("COUPLER_CACHE", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"))
-        yield
 
 
 # Robots whose clusters hang on several bodies of another [001, fig. 5], and with clusters that look alike

@@ -5,8 +5,7 @@ Poses are those of the spanning tree, walked in NumPy.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -25,15 +24,6 @@ from random_robots import ROBOTS, sample
 EXACT = 1e-12  # relative to the largest entry; 2e-14 is reached
 SLOPE = 1e-7  # difference quotients against derivatives
 STATES = 3
-
-
-@pytest.fixture(autouse=True, scope="module")
-def own_disk_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """An empty one for each run, which its workers share."""
-    with pytest.MonkeyPatch.context() as patch:
-        base = tmp_path_factory.getbasetemp()
-        patch.setenv("COUPLER_CACHE", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"))
-        yield
 
 
 @cache
