@@ -1,8 +1,9 @@
 """Passes over the clusters of a robot: what algorithms are written in, and how they become programs."""
 
 from coupler.graph import symmetric
+from coupler.passes.body import Body, Output
 from coupler.passes.climb import Climb, velocities_of
-from coupler.passes.cluster import Body, Cluster, Output
+from coupler.passes.cluster import Cluster
 from coupler.passes.frame import FrameMotion, FrameSweep
 from coupler.passes.loads import add_element_energy, add_loads
 from coupler.passes.paths import Paths

@@ -1,0 +1,183 @@
+"""The bodies of a cluster, and those outside that carry it, in the notation of the papers; see cluster.py."""
+
+from __future__ import annotations
+
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coupler.graph import View
+from coupler.spatial import RigidInertia, Transform, cross_force, cross_motion, mirrored
+
+if TYPE_CHECKING:
+    from coupler.passes.cluster import Cluster
+
+__all__ = ["Body", "Memory", "Output"]
+
+Array = Any  # nodes of a trace
+
+
+class Memory:
+    """Fields of a record, read and written as attributes."""
+
+    def __init__(self, here: View, prefix: str) -> None:
+        object.__setattr__(self, "_here", here)
+        object.__setattr__(self, "_prefix", prefix)
+
+    def __getattr__(self, name: str) -> Array:
+        return getattr(self._here, self._prefix + name)
+
+    def __setattr__(self, name: str, value: Array) -> None:
+        setattr(self._here, self._prefix + name, value)
+
+
+class Output:
+    """A body outside of the cluster that carries bodies of it; the ground rests."""
+
+    def __init__(self, cluster: Cluster, number: int) -> None:
+        self.number, self.grounded = number, cluster.shape.grounded[number]
+        self._begins = cluster.shape.begins[number]
+        self.memory = Memory(cluster.here, f"o{number}_")
+        self._here = cluster.here
+
+    @property
+    def v(self) -> Array:
+        return np.zeros(6) if self.grounded else self.memory.v
+
+    @property
+    def pose(self) -> Transform:
+        """From the world."""
+        return Transform.identity() if self.grounded else Transform(self.memory.E, self.memory.r)
+
+    @property
+    def a(self) -> Array:
+        """Its acceleration, to which gravity is added: the ground falls upwards. [001, §VI-A]"""
+        return np.concatenate([np.zeros(3), -self._here.gravity]) if self.grounded else self.memory.a
+
+    def collect(self, **left: Array) -> None:
+        """Adds to what the clusters on it leave for it in its memory, which the first of them begins."""
+        for name, value in left.items():
+            setattr(self.memory, name, value if self._begins else getattr(self.memory, name) + value)
+
+
+class Body:
+    """A body of a cluster."""
+
+    def __init__(self, cluster: Cluster, number: int) -> None:
+        self.cluster, self.number, self.kind = cluster, number, cluster.shape.kinds[number]
+        self.carries = cluster.shape.carries[number]
+        self.remembers = self.carries or cluster.everybody
+        self.output = cluster.outputs[cluster.shape.outputs[number]]
+        self.memory = Memory(cluster.here, f"b{number}_")
+
+    @property
+    def parent(self) -> Body | None:
+        """The body of the same cluster that carries it."""
+        number = self.cluster.shape.parents[self.number]
+        return None if number is None else self.cluster.bodies[number]
+
+    def number_of(self, name: str) -> Array:
+        """What the table has for it."""
+        return getattr(self.cluster.here, f"{name}{self.number}")
+
+    @cached_property
+    def inertia(self) -> RigidInertia:
+        return RigidInertia(self.number_of("m"), self.number_of("h"), mirrored(self.number_of("I")))
+
+    @cached_property
+    def X(self) -> Transform:
+        """From its parent body, in the cluster or outside."""
+        return reduce(lambda X, before: X @ before, self._steps)
+
+    @cached_property
+    def _steps(self) -> list[Transform]:
+        """Its joint, if its angle matters, and where that is placed."""
+        placement = Transform(self.number_of("E"), self.number_of("r"))
+        steady = self.cluster.shape.steady[self.number]
+        return [placement] if steady else [self.kind.placed(self.cluster.kept[self.number]), placement]
+
+    @cached_property
+    def Xo(self) -> Transform:
+        """From its output body."""
+        return self.X if self.parent is None else self.X @ self.parent.Xo
+
+    def seen_by_output(self, inertia: Any) -> Any:
+        """Xᵀ I X: an inertia of it, rigid or as a matrix, seen from its output body.
+
+        To turn about one axis and then about another is cheaper than to turn about both.
+        """
+        steps = self._steps if self.parent is None and all(X.axis for X in self._steps) else [self.Xo]
+        for X in steps:
+            inertia = inertia.seen_from(X) if isinstance(inertia, RigidInertia) else X.transform_inertia(inertia)
+        return inertia
+
+    @cached_property
+    def pose(self) -> Transform:
+        """From the world."""
+        return self.Xo @ self.output.pose
+
+    @cached_property
+    def subspace(self) -> Array:
+        """Sᵢ of its own joint, 6 × nv."""
+        return self.kind.subspace(self.cluster.q[self.number])
+
+    @property
+    def entries(self) -> slice:
+        """Where its joint's velocity is among those of the cluster."""
+        return slice(*self.cluster.shape.starts[self.number : self.number + 2].tolist())
+
+    @cached_property
+    def w(self) -> Array:
+        """Its joint's velocity."""
+        return self.cluster.w[self.entries]
+
+    @cached_property
+    def S(self) -> Array:
+        """Its rows of the cluster's motion subspace: its motion against its output body by unit of v. [001, eq. 24]"""
+        own = self.subspace @ self.cluster.G[self.entries]
+        return own if self.parent is None else own + self.X @ self.parent.S
+
+    @cached_property
+    def joint_velocity(self) -> Array:
+        """Sᵢ q̇ᵢ, across its own joint."""
+        return self.subspace @ self.w
+
+    @cached_property
+    def v(self) -> Array:
+        """Its velocity; a body that carries others has it in its memory after the first pass."""
+        if self.carries and self.cluster.later:
+            return self.memory.v
+        above = self.output.v if self.parent is None else self.parent.v
+        return self.X @ above + self.joint_velocity
+
+    @cached_property
+    def c(self) -> Array:
+        """Its acceleration against its output body where v does not change: Ṡ ẏ, with g of the loops. [001, eq. 25]"""
+        rate = self.kind.subspace_rate(self.cluster.q[self.number], self.w) @ self.w
+        own = cross_motion(self.v, self.joint_velocity) + rate + self.subspace @ self.cluster.g[self.entries]
+        return own if self.parent is None else own + self.X @ self.parent.c
+
+    @cached_property
+    def p(self) -> Array:
+        """v ×* I v, less what acts on it from outside."""
+        force = cross_force(self.v, self.inertia @ self.v)
+        return force - self.applied
+
+    @cached_property
+    def IA(self) -> Array:
+        """Its articulated inertia: its own, and what the clusters on it have left. [001, eq. 49]"""
+        own = self.inertia.matrix()
+        return own + self.memory.IA if self.carries else own
+
+    @cached_property
+    def pA(self) -> Array:
+        """Its articulated bias force."""
+        return self.p + self.memory.pA if self.carries else self.p
+
+    @cached_property
+    def applied(self) -> Array:
+        """Forces on it from outside, in its own frame."""
+        if not self.cluster.loaded:
+            return np.zeros(6)
+        return Transform(self.memory.E, self.memory.r).inverse_force(self.memory.load)
