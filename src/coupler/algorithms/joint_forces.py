@@ -175,11 +175,8 @@ def carry(cluster: Cluster) -> dict[Body, Any]:
 
 def passive_forces(cluster: Cluster) -> Any:
     """k (rest − q) − d q̇ − A q̈ at all joints: what springs and dampers give, less what armatures take."""
-    wd, forces = cluster.G @ cluster.read("a") + cluster.g, []
-    for body, q in zip(cluster.bodies, cluster.q, strict=True):
-        pull = -body.kind.difference(body.number_of("rest"), q) * body.number_of("stiffness")
-        forces.append(pull - body.number_of("damping") * body.w - body.number_of("armature") * wd[body.entries])
-    return np.concatenate(forces)
+    armature = np.concatenate([body.number_of("armature") for body in cluster.bodies])
+    return cluster.springs - armature * (cluster.G @ cluster.read("a") + cluster.g)
 
 
 def turned(E: Any, force: Any) -> Any:

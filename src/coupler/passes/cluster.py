@@ -253,9 +253,14 @@ class Cluster:
 
     @cached_property
     def passive(self) -> Array:
-        """Forces of springs and dampers at its joints, on independent velocities: Gᵀ (k (rest − q) − d q̇)."""
+        """Forces of springs and dampers at its joints, on independent velocities."""
+        return self.G.T @ self.springs
+
+    @cached_property
+    def springs(self) -> Array:
+        """Forces of springs and dampers at all its joints: k (rest − q) − d q̇."""
         forces = []
         for body, q in zip(self.bodies, self.q, strict=True):
             pull = -body.kind.difference(body.number_of("rest"), q) * body.number_of("stiffness")
             forces.append(pull - body.number_of("damping") * body.w)
-        return self.G.T @ np.concatenate(forces)
+        return np.concatenate(forces)
