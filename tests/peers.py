@@ -15,6 +15,7 @@ import numpy as np
 from coupler.model import (
     Cylindrical,
     Free,
+    Held,
     Helical,
     Joint,
     Planar,
@@ -192,6 +193,9 @@ def loop_rows(loop: LoopJoint, first: Motion, second: Motion) -> tuple[np.ndarra
     A = second.A - X @ first.A + cross_motion(V, carried)
     if isinstance(loop.kind, Rod):
         return _rod_row(X, first, second)
+    if isinstance(loop.kind, Held):  # along directions that the first frame carries
+        along = loop.kind.axes[:, 3:] @ X.E.T
+        return along @ K[3:], -along @ (A[3:] + np.cross(V[:3], V[3:]))
     if isinstance(loop.kind, Universal):
         seen, b = X.E @ loop.kind.first, loop.kind.second
         across, rate = np.cross(seen, b), np.cross(np.cross(seen, V[:3]), b)

@@ -19,8 +19,10 @@ from coupler.model import (
     Cylindrical,
     Fixed,
     Free,
+    Held,
     Helical,
     Joint,
+    LoopKind,
     Planar,
     Prismatic,
     Revolute,
@@ -71,10 +73,11 @@ JOINTS: dict[str, Callable[[Rng], Joint]] = {
     "fixed": lambda rng: Fixed(),
 }
 
-LOOP_KINDS: dict[str, Callable[[Rng], Joint | Rod]] = {
+LOOP_KINDS: dict[str, Callable[[Rng], LoopKind]] = {
     **{kind: JOINTS[kind] for kind in ("fixed", "revolute", "prismatic", "helical", "cylindrical", "universal")},
     **{kind: JOINTS[kind] for kind in ("planar", "spherical")},
     "rod": lambda rng: Rod(rng.uniform(0.3, 0.8)),
+    "held": lambda rng: Held([[0, 0, 0, *unit(rng)], [0, 0, 0, *unit(rng)]]),
 }
 
 # Kinds of joints that a loop is made of: two for each kind of loop, together all of them.
@@ -88,6 +91,7 @@ CHAINS: dict[str, tuple[str, str]] = {
     "planar": ("revolute universal revolute", "cylindrical continuous helical"),
     "spherical": ("revolute revolute revolute revolute", "free"),
     "rod": ("revolute revolute", "prismatic universal"),
+    "held": ("revolute prismatic revolute", "spherical revolute"),
 }
 
 
@@ -123,11 +127,14 @@ class Sketch:
             parent = self.joint(kind, parent)
         return parent
 
-    def loop(self, kind: str | Joint | Rod, first: str, second: str, name: str = "loop") -> None:
+    def loop(self, kind: str | LoopKind, first: str, second: str, name: str = "loop") -> None:
         """A loop joint between two bodies, which closes at their poses."""
         kind = LOOP_KINDS[kind](self.rng) if isinstance(kind, str) else kind
         if isinstance(kind, Rod):
             gap = Transform(place(self.rng).E, kind.length * unit(self.rng))
+        elif isinstance(kind, Held):
+            first_row, second_row = kind.axes[:, 3:]
+            gap = Transform(place(self.rng).E, self.rng.uniform(-0.5, 0.5) * np.cross(first_row, second_row))
         else:
             gap = kind.transform(kind.random(self.rng))
         at = place(self.rng)

@@ -21,6 +21,7 @@ from coupler.mechanisms import FourBar, gear
 from coupler.model import (
     Cylindrical,
     Fixed,
+    Held,
     Helical,
     Planar,
     Revolute,
@@ -247,6 +248,9 @@ def allowed(kind: Any, X: Transform) -> np.ndarray:
     if isinstance(kind, Rod):
         across = np.linalg.svd((X.E @ X.r)[None])[2][1:]
         return np.array([*turns, *(np.concatenate([zero, side]) for side in across)]).T
+    if isinstance(kind, Held):
+        free = np.cross(*(kind.axes[:, 3:] @ X.E.T))
+        return np.array([*turns, [*zero, *free]]).T
     if isinstance(kind, Fixed):
         return np.zeros((6, 0))
     if isinstance(kind, Spherical):

@@ -14,8 +14,10 @@ from coupler.model import (
     Cylindrical,
     Fixed,
     Free,
+    Held,
     Helical,
     Joint,
+    LoopKind,
     Planar,
     Prismatic,
     Revolute,
@@ -211,7 +213,7 @@ def test_closing_holds_what_it_is_told_to(name: str) -> None:
 @every_robot
 def test_freedoms_are_those_of_the_joints_less_what_the_loops_take(name: str) -> None:
     robot = case(name).robot
-    loops = sum(1 if isinstance(loop.kind, Rod) else 6 - loop.kind.nv for loop in robot.loops)
+    loops = sum(rows(loop.kind) for loop in robot.loops)
     couplings = sum(len(np.atleast_1d(c.residual(np.full(len(c.joints), 0.1)))) for c in robot.couplings)
     assert robot.nv == sum(joint.kind.nv for joint in robot.joints) - loops - couplings + sample(name).surplus
 
@@ -432,10 +434,17 @@ def test_loops_hold_their_bodies_together(name: str) -> None:
                 near(gap, 0.0, CLOSED * reach)
 
 
-def gaps(kind: Joint | Rod, X: Transform) -> Iterator[Any]:
+def rows(kind: LoopKind) -> int:
+    """How many freedoms a loop takes away."""
+    return 6 - kind.nv if isinstance(kind, Joint) else 1 if isinstance(kind, Rod) else len(kind.axes)
+
+
+def gaps(kind: LoopKind, X: Transform) -> Iterator[Any]:
     """What must be zero: written with angles and lengths, in full, and true at half a turn too."""
     if isinstance(kind, Rod):
         yield np.linalg.norm(X.r) - kind.length
+    if isinstance(kind, Held):
+        yield kind.axes[:, 3:] @ X.r
     if isinstance(kind, Fixed | Revolute | Universal | Spherical):
         yield X.r
     if isinstance(kind, Fixed | Prismatic):

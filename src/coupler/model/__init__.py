@@ -4,7 +4,7 @@ from coupler.model.bodies import Body
 from coupler.model.builder import RobotBuilder
 from coupler.model.clusters import Cluster, ClusterTree, find_clusters, joints_of_loop
 from coupler.model.elements import PointElement
-from coupler.model.errors import ModelError
+from coupler.model.errors import ModelError, ModelWarning
 from coupler.model.joint import Joint
 from coupler.model.joints import (
     Continuous,
@@ -18,29 +18,42 @@ from coupler.model.joints import (
     Spherical,
     Universal,
 )
-from coupler.model.loops import Coupling, LoopJoint, Rod
+from coupler.model.loops import Coupling, Held, LoopJoint, LoopKind, Rod
 from coupler.model.robot import Robot
+from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, Shape, Sphere
 
 __all__ = [
     "Body",
+    "Box",
+    "Capsule",
     "Cluster",
     "ClusterTree",
     "Continuous",
     "Coupling",
+    "Cylinder",
     "Cylindrical",
+    "Ellipsoid",
     "Fixed",
     "Free",
+    "Geometry",
+    "Held",
     "Helical",
     "Joint",
     "LoopJoint",
+    "LoopKind",
+    "Mesh",
     "ModelError",
+    "ModelWarning",
     "Planar",
+    "Plane",
     "PointElement",
     "Prismatic",
     "Revolute",
     "Robot",
     "RobotBuilder",
     "Rod",
+    "Shape",
+    "Sphere",
     "Spherical",
     "Universal",
     "find_clusters",

@@ -13,8 +13,9 @@ Parts may come in any order. Mistakes in a part are told where it is described, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,16 +25,16 @@ from coupler.model.compose import compose
 from coupler.model.elements import PointElement
 from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
-from coupler.model.loops import Coupling, LoopJoint, Rod
+from coupler.model.loops import Coupling, LoopJoint, LoopKind
 from coupler.model.numbers import numbers
+from coupler.model.places import Place, placed
 from coupler.model.robot import Robot
+from coupler.model.shapes import Geometry, Shape
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.words import listed
 from coupler.spatial import Transform
 
 __all__ = ["RobotBuilder"]
-
-Place = Any  # a point (three numbers, m) or a Transform
 
 
 class RobotBuilder:
@@ -52,6 +53,9 @@ class RobotBuilder:
         self._springs: dict[str, PointElement] = {}
         self._frames: dict[str, tuple[str, Transform]] = {}
         self._contacts: dict[str, tuple[str, np.ndarray]] = {}
+        self._shapes: list[Shape] = []
+        self._keyframes: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+        self._remarks: list[str] = []
         # What names are taken by: places that can be asked for, what binds bodies, and springs.
         self._places: dict[str, str] = {GROUND: "the ground"}
         self._bonds: dict[str, str] = {}
@@ -82,7 +86,7 @@ class RobotBuilder:
     def frame(self, name: str, body: str, at: Place = (0.0, 0.0, 0.0), turned: Any = None) -> None:
         """A named frame on a body."""
         what = f"frame {_name('a frame', name)!r}"
-        place = _name(f"{what}: its body", body), _place(what, at, turned)
+        place = _name(f"{what}: its body", body), placed(what, at, turned)
         _take(self._places, name, f"a frame on {body!r}")
         self._frames[name] = place
 
@@ -92,6 +96,36 @@ class RobotBuilder:
         place = _name(f"{what}: its body", body), numbers(what, at, (3,))
         _take(self._places, name, f"a contact point on {body!r}")
         self._contacts[name] = place
+
+    def shape(
+        self,
+        body: str,
+        geometry: Geometry,
+        at: Place = (0.0, 0.0, 0.0),
+        turned: Any = None,
+        *,
+        name: str = "",
+        visible: bool = True,
+        group: int = 1,
+        meets: int = 1,
+        friction: float | None = None,
+        colour: Any = None,
+    ) -> None:
+        """What a body, or the ground, looks like or touches with; see `Shape`."""
+        what = f"shape {name!r} on body {_name('a shape: its body', body)!r}"
+        place = placed(what, at, turned)
+        self._shapes.append(Shape(name, body, geometry, place, visible, group, meets, friction, colour))
+
+    def keyframe(self, name: str, positions: Mapping[str, Any], velocities: Mapping[str, Any] | None = None) -> None:
+        """A state with a name: positions and velocities by joint, as `Robot.pack_q` and `Robot.pack_v` take them."""
+        _name("a keyframe", name)
+        if name in self._keyframes:
+            raise ModelError(f"there is a keyframe {name!r} already")
+        self._keyframes[name] = dict(positions), dict(velocities or {})
+
+    def remark(self, text: str) -> None:
+        """Something that users of the robot should know."""
+        self._remarks.append(text)
 
     def joint(
         self,
@@ -105,8 +139,10 @@ class RobotBuilder:
         independent: bool = False,
         actuated: bool = False,
         start: Any = None,
+        meets: Place = None,
+        meets_turned: Any = None,
     ) -> None:
-        """A joint by which a parent carries a child, whose frame is the joint's.
+        """A joint by which a parent carries a child.
 
         Args:
             name: its name.
@@ -119,6 +155,8 @@ class RobotBuilder:
             actuated: whether an actuator drives it; such joints are independent where possible.
             start: a position of nq entries near which loops are closed, where there are several ways to close them;
                 neutral if not given.
+            meets, meets_turned: where it is on the child, and how it is turned against it; the child's own frame if
+                not given.
         """
         what = f"joint {_name('a joint', name)!r}"
         if not isinstance(kind, Joint):
@@ -126,15 +164,17 @@ class RobotBuilder:
         if kind.nv == 0 and (independent or actuated):
             raise ModelError(f"{what}: a fixed joint can be neither independent nor actuated")
         bodies = _name(f"{what}: its parent", parent), _name(f"{what}: its child", child)
-        place = _place(what, at, turned)
+        place = placed(what, at, turned)
+        own = meets is None and meets_turned is None
+        ends = None if own else placed(what, (0.0, 0.0, 0.0) if meets is None else meets, meets_turned)
         begin = kind.neutral() if start is None else numbers(f"{what}: its start", np.atleast_1d(start), (kind.nq,))
         _take(self._bonds, name, "a joint")
-        self._joints[name] = TreeJoint(name, kind, *bodies, place, independent, actuated, kind.normalize(begin))
+        self._joints[name] = TreeJoint(name, kind, *bodies, place, independent, actuated, kind.normalize(begin), ends)
 
     def loop(
         self,
         name: str,
-        kind: Joint | Rod,
+        kind: LoopKind,
         first: str,
         second: str,
         at: Place = (0.0, 0.0, 0.0),
@@ -143,18 +183,19 @@ class RobotBuilder:
         turned: Any = None,
         meets_turned: Any = None,
     ) -> None:
-        """A joint that closes a loop between two bodies: a joint's freedoms remain, and a `Rod` keeps a distance.
+        """A joint that closes a loop between two bodies: a joint's freedoms remain.
 
         Args:
             name: its name.
-            kind: `Spherical()` for point to point, `Fixed()` for a weld, any other joint, or a `Rod`.
+            kind: `Spherical()` for point to point, `Fixed()` for a weld, any other joint, a `Rod`, which keeps a
+                distance, or `Held` along some axes.
             first, second: names of bodies, or "ground".
             at: where it is on the first body.
             meets: where it is on the second body.
             turned, meets_turned: how its frame is turned against each body.
         """
         what = f"loop {_name('a loop', name)!r}"
-        ends = _place(what, at, turned), _place(what, meets, meets_turned)
+        ends = placed(what, at, turned), placed(what, meets, meets_turned)
         loop = LoopJoint(
             name, kind, _name(f"{what}: its first body", first), _name(f"{what}: its second body", second), *ends
         )
@@ -221,7 +262,12 @@ class RobotBuilder:
         Args:
             lock_idle: whether idle freedoms, such as the spin of a rod between two balls, are locked.
         """
-        return compose(
+        for shape in self._shapes:
+            if shape.body not in self._bodies and shape.body != GROUND:
+                raise ModelError(
+                    f"shape {shape.name!r}: there is no body {shape.body!r}; there are {listed(self._bodies)}"
+                )
+        robot = compose(
             self.name,
             self.gravity,
             self._equipped(),
@@ -231,6 +277,21 @@ class RobotBuilder:
             tuple(self._springs.values()),
             lock_idle=lock_idle,
         )
+        keyframes, lost = self._keyframes_of(robot)
+        remarks = (*self._remarks, *robot.remarks, *lost)
+        return replace(robot, shapes=tuple(self._shapes), keyframes=MappingProxyType(keyframes), remarks=remarks)
+
+    def _keyframes_of(self, robot: Robot) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], list[str]]:
+        """The named states, and remarks on those that cannot be: a closed loop nearby is taken, and may be missing."""
+        found, lost = {}, []
+        for name, (positions, velocities) in self._keyframes.items():
+            try:
+                q = robot.pack_q(positions)
+                own = {joint: v for joint, v in velocities.items() if joint in robot.independent_joints}
+                found[name] = q, robot.pack_v(own)
+            except ModelError as error:
+                lost.append(f"keyframe {name!r} is left out: {error}")
+        return found, lost
 
     def _equipped(self) -> dict[str, Body]:
         """The bodies with their frames and contact points."""
@@ -259,25 +320,3 @@ def _take(taken: dict[str, str], name: str, user: str) -> None:
     if name in taken:
         raise ModelError(f"the name {name!r} is taken already, by {taken[name]}; choose another for {user}")
     taken[name] = user
-
-
-def _place(what: str, at: Place, turned: Any) -> Transform:
-    """The transform to a frame that is given by a point and a rotation, or by itself."""
-    if isinstance(at, Transform):
-        if turned is not None:
-            raise ModelError(f"{what}: its place is a Transform already; leave out turned")
-        E, r = numbers(f"{what}: its rotation", at.E, (3, 3)), numbers(f"{what}: its point", at.r, (3,))
-    else:
-        r = numbers(f"{what}: its point", at, (3,))
-        E = np.eye(3) if turned is None else numbers(f"{what}: its rotation", turned, (3, 3)).T
-    if np.abs(E).max() > 2.0 or np.abs(E @ E.T - np.eye(3)).max() > 1e-6 or np.linalg.det(E) < 0:
-        raise ModelError(f"{what}: its rotation is no rotation matrix:\n{E.T}")
-    return Transform(_orthonormal(E), r)
-
-
-def _orthonormal(E: np.ndarray) -> np.ndarray:
-    """The nearest rotation matrix; one that is exact in its digits, such as a permutation, is left as it is."""
-    if np.abs(E @ E.T - np.eye(3)).max() < 4e-16:
-        return E
-    U, _, Vt = np.linalg.svd(E)
-    return U @ Vt

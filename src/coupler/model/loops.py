@@ -31,7 +31,7 @@ from coupler.model.joints import (
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
-__all__ = ["Coupling", "LoopJoint", "Rod", "residual_of"]
+__all__ = ["Coupling", "Held", "LoopJoint", "LoopKind", "Rod", "residual_of"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -53,26 +53,47 @@ class Rod:
 
 
 @dataclass(frozen=True, eq=False)
+class Held:
+    """Two frames held together along or about some axes only, however else they move.
+
+    Attributes:
+        axes: rows × 6, each a direction of motion that is held, angular part first, in the predecessor's frame.
+    """
+
+    axes: Any
+
+    def __post_init__(self) -> None:
+        given = np.atleast_2d(np.asarray(self.axes))
+        axes = numbers("held: its axes", given, (len(given), 6))
+        if not np.linalg.norm(axes, axis=1).all() or np.linalg.matrix_rank(axes) < len(axes):
+            raise ModelError(f"held: its axes must be independent of each other, got\n{axes}")
+        object.__setattr__(self, "axes", axes)
+
+
+LoopKind = Joint | Rod | Held  # what may hold two frames together
+
+
+@dataclass(frozen=True, eq=False)
 class LoopJoint:
     """Two frames held together.
 
     Attributes:
         name: unique in its robot.
-        kind: a joint, whose freedoms remain (a ball for point to point, `Fixed` for a weld), or a `Rod`.
+        kind: a joint, whose freedoms remain (a ball for point to point, `Fixed` for a weld), a `Rod`, or `Held`.
         predecessor, successor: names of the two bodies; "ground" is one.
         predecessor_frame, successor_frame: transforms from each body's frame to the frame that is held.
     """
 
     name: str
-    kind: Joint | Rod
+    kind: LoopKind
     predecessor: str
     successor: str
     predecessor_frame: Transform
     successor_frame: Transform
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kind, Joint | Rod):
-            raise ModelError(f"loop {self.name!r}: its kind must be a joint or a Rod, got {self.kind!r}")
+        if not isinstance(self.kind, Joint | Rod | Held):
+            raise ModelError(f"loop {self.name!r}: its kind must be a joint, a Rod or Held, got {self.kind!r}")
         if self.predecessor == self.successor:
             raise ModelError(f"loop {self.name!r}: both its ends are on body {self.predecessor!r}")
         for frame in (self.predecessor_frame, self.successor_frame):
@@ -84,7 +105,7 @@ class LoopJoint:
         return residual_of(self.kind, self.successor_frame @ X @ self.predecessor_frame.inverse())
 
 
-def residual_of(kind: Joint | Rod, X: Transform) -> Array:
+def residual_of(kind: LoopKind, X: Transform) -> Array:
     """What must be zero of the transform X between two frames for this kind of joint to hold them.
 
     There is one row for each freedom that the joint takes away, in m or, for small angles, rad, and no more. With
@@ -95,6 +116,8 @@ def residual_of(kind: Joint | Rod, X: Transform) -> Array:
     E, r = X.E, X.r
     if isinstance(kind, Rod):
         return np.array([(r @ r - kind.length**2) / (2.0 * kind.length)])
+    if isinstance(kind, Held):
+        return kind.axes @ np.concatenate([_turn(E), r])
     if isinstance(kind, Fixed):
         return np.concatenate([r, _turn(E)])
     if isinstance(kind, Spherical):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from coupler.model.embedding.states import States, batch_of, held, shaped
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.numbers import numbers
+from coupler.model.shapes import Shape
 from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.text import robot_picture, robot_text
 from coupler.model.tree import Tree, TreeJoint
@@ -44,11 +45,14 @@ class Robot:
         loops: joints that close loops.
         couplings: relations between joint positions.
         elements: springs and dampers between points.
-        remarks: what was found about its loops: rows that follow from others, a singular zero position.
+        remarks: what a user should know: rows that follow from others, a singular zero position, what of a file is
+            not modelled.
         idle: motions of single bodies in loops that leave all others at rest.
         tree: its moving links, in the form that algorithms use.
         cluster_tree: which links make clusters.
         states: its configurations and how they are closed.
+        shapes: what its bodies look like and touch with.
+        keyframes: states (q, v) that have a name.
     """
 
     name: str
@@ -63,6 +67,8 @@ class Robot:
     tree: Tree
     cluster_tree: ClusterTree
     states: States
+    shapes: tuple[Shape, ...] = ()
+    keyframes: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     # Names and places
 
@@ -325,7 +331,8 @@ class Robot:
         from coupler.model.compose import compose  # which makes robots
 
         joints = [replace(joint, independent=False) for joint in self.joints]
-        return compose(f"{self.name}_tree", self.gravity, self.bodies, joints, (), (), self.elements, weigh=False)
+        tree = compose(f"{self.name}_tree", self.gravity, self.bodies, joints, (), (), self.elements, weigh=False)
+        return replace(tree, shapes=self.shapes)
 
     def draw(self, path: str | Path | None = None) -> Path:
         """Writes a picture of its connectivity graph and its cluster tree as an SVG file, named after it by default."""

@@ -1,6 +1,6 @@
 """The moving skeleton of a robot: bodies that are welded together made one link, links made a tree.
 
-A link's frame is that of the body which its joint carries, turned so that the joint's axis is z. All revolute joints
+A link's frame is that in which its joint ends, turned so that the joint's axis is z. All revolute joints
 then look alike, whatever their axes were, and one trace serves them all. Users see none of this: poses, frames and
 contact points go through the placement of their body on its link.
 """
@@ -34,11 +34,12 @@ class TreeJoint:
     Attributes:
         name: unique in its robot.
         kind: how it moves.
-        parent, child: names of the two bodies; the child's frame is the joint's successor frame.
+        parent, child: names of the two bodies.
         placement: transform from the parent's frame to the joint's predecessor frame.
         independent: whether its velocity must be among the independent ones.
         actuated: whether an actuator drives it; such joints are preferred as independent ones.
         start: a position near which loops are closed; neutral if not given.
+        meets: transform from the child's frame to the joint's successor frame; the same frame if not given.
     """
 
     name: str
@@ -49,6 +50,7 @@ class TreeJoint:
     independent: bool = False
     actuated: bool = False
     start: np.ndarray | None = None
+    meets: Transform | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +103,13 @@ class Tree:
         moving: list[tuple[TreeJoint, Joint, Transform]] = []
         for joint in _outwards(bodies, _hung(bodies, joints)):
             link, carrier = place[joint.parent]
+            to_child = Transform.identity() if joint.meets is None else _clean(joint.meets.inverse())
             if isinstance(joint.kind, Fixed):
-                place[joint.child] = link, joint.placement @ carrier
+                place[joint.child] = link, to_child @ joint.placement @ carrier
                 continue
             A, kind = aligned(joint.kind)
             moving.append((joint, kind, _clean(Transform.rotation(A) @ joint.placement @ carrier)))
-            place[joint.child] = len(moving), Transform.rotation(A.T)
+            place[joint.child] = len(moving), to_child @ Transform.rotation(A.T)
         members: list[list[str]] = [[] for _ in range(len(moving) + 1)]
         for body in (GROUND, *bodies):
             members[place[body][0]].append(body)

@@ -120,7 +120,7 @@ def test_a_users_own_function_is_differentiated() -> None:
         (lambda: Coupling("c", ("a", "b"), ("a",), None), "its function must be callable"),  # type: ignore[arg-type]
         (lambda: Coupling("c", "ab", ("a",), gear(6.0)), "joints must be a list of names"),  # type: ignore[arg-type]
         (lambda: LoopJoint("l", Fixed(), "a", "a", X0, X0), "loop 'l': both its ends are on body 'a'"),
-        (lambda: LoopJoint("l", "weld", "a", "b", X0, X0), "its kind must be a joint or a Rod"),  # type: ignore[arg-type]
+        (lambda: LoopJoint("l", "weld", "a", "b", X0, X0), "its kind must be a joint, a Rod or Held"),  # type: ignore[arg-type]
         (lambda: LoopJoint("l", Fixed(), "a", "b", X0, None), "its frames must be Transforms"),  # type: ignore[arg-type]
     ],
 )

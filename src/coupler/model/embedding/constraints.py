@@ -15,7 +15,7 @@ import numpy as np
 from coupler.graph import Template, jacobian, jvp, second_directional, template
 from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
-from coupler.model.loops import Coupling, LoopJoint, Rod, residual_of
+from coupler.model.loops import Coupling, LoopJoint, LoopKind, residual_of
 from coupler.model.tree import Tree, aligned
 from coupler.model.words import listed
 from coupler.spatial import Transform, skew
@@ -36,9 +36,9 @@ __all__ = [
 Array = Any  # an ndarray of floats, or of nodes
 
 
-def form_of(kind: Joint | Rod) -> Hashable:
+def form_of(kind: LoopKind) -> Hashable:
     """What distinguishes the traces of two kinds of joint in standard form."""
-    own = {"pitch", "second", "length"}  # what is left of their geometry once axes are z
+    own = {"pitch", "second", "length", "axes"}  # what is left of their geometry once axes are z
     numbers = tuple(tuple(np.ravel(getattr(kind, name)).tolist()) for name in sorted(own) if hasattr(kind, name))
     return type(kind).__name__.replace("Continuous", "Revolute"), numbers
 
@@ -57,7 +57,7 @@ class LoopConstraint:
     """
 
     name: str
-    kind: Joint | Rod
+    kind: LoopKind
     first: int
     second: int
     first_frame: Transform
@@ -204,12 +204,12 @@ def nudged(X: Transform, m: Array) -> Transform:
     return Transform(X.E - skew(m[:3]) @ X.E, X.r + X.E.T @ m[3:])
 
 
-def loop_rate(kind: Joint | Rod, X: Transform) -> Array:
+def loop_rate(kind: LoopKind, X: Transform) -> Array:
     """∂φ/∂m: how the residual of a loop joint changes with a motion m of its second frame, given there; rows × 6."""
     return jacobian(lambda m: residual_of(kind, nudged(X, m)), np.zeros(6))
 
 
-def loop_bias(kind: Joint | Rod, X: Transform, m: Array, rate: Array) -> Array:
+def loop_bias(kind: LoopKind, X: Transform, m: Array, rate: Array) -> Array:
     """k = −φ̈ of a loop joint whose joints do not accelerate.
 
     φ̇ = T m with T = ∂φ/∂m, hence φ̈ = Ṫ m + T ṁ.

@@ -16,7 +16,7 @@ from coupler.graph import Template, View, jacobian
 from coupler.linear import Cholesky
 from coupler.model.embedding.constraints import RelationConstraint, loop_bias, loop_rate, relation_bias, relation_rate
 from coupler.model.joint import Joint
-from coupler.model.loops import Rod, residual_of
+from coupler.model.loops import LoopKind, residual_of
 from coupler.spatial import Transform, cross_motion
 
 __all__ = [
@@ -103,7 +103,7 @@ def move(kind: Joint) -> Kernel:
     return move
 
 
-def measure_loop(kind: Joint | Rod, kept: Sequence[int]) -> Kernel:
+def measure_loop(kind: LoopKind, kept: Sequence[int]) -> Kernel:
     """Residual of a loop joint, and T, the rate of its kept rows with the motion of its second end."""
 
     def measure_loop(loop: View, first: View, second: View, model: View) -> None:
@@ -115,7 +115,7 @@ def measure_loop(kind: Joint | Rod, kept: Sequence[int]) -> Kernel:
     return measure_loop
 
 
-def bias_of_loop(kind: Joint | Rod) -> Kernel:
+def bias_of_loop(kind: LoopKind) -> Kernel:
     """k of a loop joint: the motion of its second end against the first, and its rate, seen from the second end."""
 
     def bias_of_loop(loop: View, first: View, second: View, model: View, start: View, goal: View) -> None:

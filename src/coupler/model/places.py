@@ -1,0 +1,37 @@
+"""Places on bodies, as users give them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coupler.model.errors import ModelError
+from coupler.model.numbers import numbers
+from coupler.spatial import Transform
+
+__all__ = ["Place", "placed"]
+
+Place = Any  # a point (three numbers, m) or a Transform
+
+
+def placed(what: str, at: Place, turned: Any) -> Transform:
+    """The transform to a frame that is given by a point and a rotation, or by itself."""
+    if isinstance(at, Transform):
+        if turned is not None:
+            raise ModelError(f"{what}: its place is a Transform already; leave out turned")
+        E, r = numbers(f"{what}: its rotation", at.E, (3, 3)), numbers(f"{what}: its point", at.r, (3,))
+    else:
+        r = numbers(f"{what}: its point", at, (3,))
+        E = np.eye(3) if turned is None else numbers(f"{what}: its rotation", turned, (3, 3)).T
+    if np.abs(E).max() > 2.0 or np.abs(E @ E.T - np.eye(3)).max() > 1e-6 or np.linalg.det(E) < 0:
+        raise ModelError(f"{what}: its rotation is no rotation matrix:\n{E.T}")
+    return Transform(_orthonormal(E), r)
+
+
+def _orthonormal(E: np.ndarray) -> np.ndarray:
+    """The nearest rotation matrix; one that is exact in its digits, such as a permutation, is left as it is."""
+    if np.abs(E @ E.T - np.eye(3)).max() < 4e-16:
+        return E
+    U, _, Vt = np.linalg.svd(E)
+    return U @ Vt

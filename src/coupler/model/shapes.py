@@ -1,0 +1,129 @@
+"""Shapes: what bodies look like, and what they touch with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from coupler.model.errors import ModelError
+from coupler.model.numbers import numbers
+from coupler.spatial import Transform
+
+__all__ = ["Box", "Capsule", "Cylinder", "Ellipsoid", "Geometry", "Mesh", "Plane", "Shape", "Sphere"]
+
+
+class Geometry:
+    """A form without a place; its frame is at its centre."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            shape = {"size": (3,), "radii": (3,), "scale": (3,)}.get(field.name, ())
+            what = f"{type(self).__name__.lower()}: its {field.name}"
+            if field.name != "path":
+                value = numbers(what, getattr(self, field.name), shape, spread=field.name == "scale")
+                if field.name != "scale" and not (value > 0.0).all():
+                    raise ModelError(f"{what} must be above zero, got {getattr(self, field.name)!r}")
+                object.__setattr__(self, field.name, value if shape else float(value))
+
+
+@dataclass(frozen=True, eq=False)
+class Sphere(Geometry):
+    """A ball with its radius, m."""
+
+    radius: float
+
+
+@dataclass(frozen=True, eq=False)
+class Capsule(Geometry):
+    """A cylinder along z with half balls at both ends.
+
+    Attributes:
+        radius: m.
+        length: of the cylinder alone, m.
+    """
+
+    radius: float
+    length: float
+
+
+@dataclass(frozen=True, eq=False)
+class Cylinder(Geometry):
+    """A cylinder along z, with its radius and length, m."""
+
+    radius: float
+    length: float
+
+
+@dataclass(frozen=True, eq=False)
+class Box(Geometry):
+    """A box with the lengths of its sides, m."""
+
+    size: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipsoid(Geometry):
+    """An ellipsoid with its radii, m."""
+
+    radii: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Plane(Geometry):
+    """Everything below z = 0 of its frame."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh(Geometry):
+    """A surface from a file.
+
+    Attributes:
+        path: of the file, which need not exist until it is used.
+        scale: factors along x, y and z.
+    """
+
+    path: Path
+    scale: Any = (1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A geometry on a body.
+
+    Attributes:
+        name: may be empty.
+        body: the name of its body; "ground" is one.
+        geometry: its form.
+        at: transform from the body's frame to the geometry's.
+        visible: whether it is to be seen.
+        group: bits of the groups that it touches as; none, if it touches nothing.
+        meets: bits of the groups that it touches. Two shapes touch if a bit of the one's group is among those that the
+            other meets.
+        friction: the coefficient of sliding friction; None where the file says nothing.
+        colour: red, green, blue and opacity from 0 to 1; None where the file says nothing.
+    """
+
+    name: str
+    body: str
+    geometry: Geometry
+    at: Transform
+    visible: bool = True
+    group: int = 1
+    meets: int = 1
+    friction: float | None = None
+    colour: Any = None
+
+    def __post_init__(self) -> None:
+        what = f"shape {self.name!r} on body {self.body!r}"
+        if not isinstance(self.geometry, Geometry):
+            raise ModelError(f"{what}: its geometry must be one such as Sphere(0.1), got {self.geometry!r}")
+        if self.friction is not None:
+            object.__setattr__(self, "friction", float(numbers(f"{what}: its friction", self.friction, (), least=0.0)))
+        if self.colour is not None:
+            object.__setattr__(self, "colour", numbers(f"{what}: its colour", self.colour, (4,), least=0.0))
+
+    @property
+    def touches(self) -> bool:
+        """Whether there is anything that it may touch."""
+        return bool(self.group or self.meets)
