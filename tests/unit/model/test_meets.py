@@ -54,7 +54,7 @@ def test_where_a_joint_ends_may_be_a_point_and_a_rotation() -> None:
     pose = coupler.frame_pose(b.build(), [0.0], "leaf")
     np.testing.assert_allclose(
         pose[:3, 3], (0, 0.5, 0), atol=1e-16
-    )  # the joint is at x = 0.5, with the body's −y as its x
+    )  # the body's −y is the joint's x
 
 
 def test_a_rotation_that_is_none_is_refused() -> None:
