@@ -164,7 +164,7 @@ class Element:
     def unread(self) -> Counter[str]:
         """What nobody asked for: tags, or attributes of tags, and how often they occur."""
         found: Counter[str] = Counter()
-        waiting = [self]
+        waiting: list[Element] = [self]
         while waiting:
             element = waiting.pop()
             found.update(f"{name}= of <{element.tag}>" for name in element.attributes if name not in element._read)

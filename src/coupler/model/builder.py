@@ -55,7 +55,7 @@ class RobotBuilder:
         self._contacts: dict[str, tuple[str, np.ndarray]] = {}
         self._shapes: list[Shape] = []
         self._keyframes: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
-        self._remarks: list[str] = []
+        self._warnings: list[str] = []
         # What names are taken by: places that can be asked for, what binds bodies, and springs.
         self._places: dict[str, str] = {GROUND: "the ground"}
         self._bonds: dict[str, str] = {}
@@ -123,9 +123,9 @@ class RobotBuilder:
             raise ModelError(f"there is a keyframe {name!r} already")
         self._keyframes[name] = dict(positions), dict(velocities or {})
 
-    def remark(self, text: str) -> None:
-        """Something that users of the robot should know."""
-        self._remarks.append(text)
+    def warn(self, text: str) -> None:
+        """Something that users of the robot should know, such as what of its file is left out."""
+        self._warnings.append(text)
 
     def joint(
         self,
@@ -278,11 +278,11 @@ class RobotBuilder:
             lock_idle=lock_idle,
         )
         keyframes, lost = self._keyframes_of(robot)
-        remarks = (*self._remarks, *robot.remarks, *lost)
-        return replace(robot, shapes=tuple(self._shapes), keyframes=MappingProxyType(keyframes), remarks=remarks)
+        warnings = (*self._warnings, *robot.warnings, *lost)
+        return replace(robot, shapes=tuple(self._shapes), keyframes=MappingProxyType(keyframes), warnings=warnings)
 
     def _keyframes_of(self, robot: Robot) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], list[str]]:
-        """The named states, and remarks on those that cannot be: a closed loop nearby is taken, and may be missing."""
+        """The named states, and warnings of those that cannot be: a closed loop nearby is taken, and may be missing."""
         found, lost = {}, []
         for name, (positions, velocities) in self._keyframes.items():
             try:

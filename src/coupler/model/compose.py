@@ -10,7 +10,7 @@ import numpy as np
 from coupler.model.bodies import Body
 from coupler.model.clusters import ClusterTree, find_clusters
 from coupler.model.elements import PointElement
-from coupler.model.embedding.assembly import assemble
+from coupler.model.embedding.assembly import Assembly, assemble
 from coupler.model.embedding.choice import Choice, Preference
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint, RelationConstraint, Solution
@@ -48,17 +48,17 @@ def compose(
     if not bodies:
         raise ModelError(f"robot {name!r} has no bodies")
     tree = Tree.of(bodies, joints)
-    remarks = _check_ends(tree, bodies, loops, elements)
+    warnings = _check_ends(tree, bodies, loops, elements)
     constraints: list[Constraint] = [LoopConstraint.of(loop, tree) for loop in loops]
     constraints += [RelationConstraint.of(coupling, tree) for coupling in couplings]
     parts = _Parts(tree, {joint.name: joint for joint in joints}, {c.name: c for c in couplings})
-    clusters, states, idle, found = parts.embed(constraints)
+    clusters, states, idle, assembly = parts.embed(constraints)
     if idle and lock_idle:
         constraints += parts.locks(idle, states.neutral, {constraint.name for constraint in constraints})
-        clusters, states, idle, found = parts.embed(constraints)
-    remarks += found
+        clusters, states, idle, assembly = parts.embed(constraints)
+    warnings += assembly.warnings
     if weigh:
-        remarks += check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
+        warnings += check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
     return Robot(
         name=name,
         gravity=gravity,
@@ -67,7 +67,8 @@ def compose(
         loops=tuple(loops),
         couplings=tuple(couplings),
         elements=tuple(elements),
-        remarks=tuple(remarks),
+        remarks=tuple(assembly.remarks),
+        warnings=tuple(warnings),
         idle=tuple(idle),
         tree=tree,
         cluster_tree=clusters,
@@ -78,8 +79,8 @@ def compose(
 def _check_ends(
     tree: Tree, bodies: Mapping[str, Body], loops: Sequence[LoopJoint], elements: Sequence[PointElement]
 ) -> list[str]:
-    """Refuses loops and springs on bodies that there are not; remarks on springs that do nothing."""
-    remarks: list[str] = []
+    """Refuses loops and springs on bodies that there are not; warns of springs that do nothing."""
+    warnings: list[str] = []
     ends = [(f"loop {loop.name!r}", loop.predecessor, loop.successor) for loop in loops]
     ends += [(f"spring {spring.name!r}", spring.first, spring.second) for spring in elements]
     for what, *pair in ends:
@@ -87,8 +88,8 @@ def _check_ends(
             if body not in tree.place:
                 raise ModelError(f"{what}: there is no body {body!r}; there are {listed(bodies)}")
         if what.startswith("spring") and tree.place[pair[0]][0] == tree.place[pair[1]][0]:
-            remarks.append(f"{what} does nothing: its bodies {listed(pair)} are welded together")
-    return remarks
+            warnings.append(f"{what} does nothing: its bodies {listed(pair)} are welded together")
+    return warnings
 
 
 class _Parts:
@@ -110,8 +111,8 @@ class _Parts:
             found.append(RelationConstraint.lock(name, self.tree, freedom.joint, position, direction))
         return found
 
-    def embed(self, constraints: Sequence[Constraint]) -> tuple[ClusterTree, States, list[IdleFreedom], list[str]]:
-        """Clusters, coordinates with a closed neutral configuration, idle freedoms, and remarks."""
+    def embed(self, constraints: Sequence[Constraint]) -> tuple[ClusterTree, States, list[IdleFreedom], Assembly]:
+        """Clusters, coordinates with a closed neutral configuration, idle freedoms, and how it was assembled."""
         clusters = find_clusters(self.tree.parent, [constraint.links for constraint in constraints])
         loops = self._loops(clusters, constraints)
         closure = Closure(self.tree, loops)
@@ -138,7 +139,7 @@ class _Parts:
         idle: list[IdleFreedom] = []
         if not all(explicit):
             idle = find_idle(closure, np.stack([assembly.neutral, assembly.elsewhere]))
-        return clusters, States(embedding, assembly.neutral), idle, assembly.remarks
+        return clusters, States(embedding, assembly.neutral), idle, assembly
 
     def _loops(self, clusters: ClusterTree, constraints: Sequence[Constraint]) -> list[Loop]:
         bound: dict[int, list[Constraint]] = {}

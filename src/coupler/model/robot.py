@@ -45,8 +45,9 @@ class Robot:
         loops: joints that close loops.
         couplings: relations between joint positions.
         elements: springs and dampers between points.
-        remarks: what a user should know: rows that follow from others, a singular zero position, what of a file is
-            not modelled.
+        remarks: what is worth knowing about its loops: rows that follow from others.
+        warnings: what is suspicious: a singular zero position, a keyframe that cannot be, parts of a file that are not
+            modelled.
         idle: motions of single bodies in loops that leave all others at rest.
         tree: its moving links, in the form that algorithms use.
         cluster_tree: which links make clusters.
@@ -63,6 +64,7 @@ class Robot:
     couplings: tuple[Coupling, ...]
     elements: tuple[PointElement, ...]
     remarks: tuple[str, ...]
+    warnings: tuple[str, ...]
     idle: tuple[IdleFreedom, ...]
     tree: Tree
     cluster_tree: ClusterTree

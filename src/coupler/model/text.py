@@ -19,7 +19,7 @@ _LISTED = 12  # names on a line
 
 
 def robot_text(robot: Robot) -> str:
-    """What `print` shows: a line of counts, the cluster tree, and remarks.
+    """What `print` shows: a line of counts, the cluster tree, remarks and warnings.
 
     Each cluster has its bodies, what constrains them, and its freedoms: how many of how many joint velocities, and
     which joints they belong to.
@@ -44,7 +44,8 @@ def robot_text(robot: Robot) -> str:
         waiting += [(child, indent + ("   " if last else "│  ")) for child in reversed(children.get(k, []))]
     if len(lines) <= len(clusters):
         lines.append(f"... and {counted(len(clusters) + 1 - len(lines), 'more cluster')}")
-    return "\n".join([*lines, *(f"note: {remark}" for remark in (*robot.remarks, *_idle(robot)))])
+    lines += [f"note: {remark}" for remark in (*robot.remarks, *_idle(robot))]
+    return "\n".join([*lines, *(f"warning: {warning}" for warning in robot.warnings)])
 
 
 def _cluster(robot: Robot, k: int) -> str:

@@ -71,7 +71,7 @@ def test_a_named_state_that_cannot_be_is_told_and_left_out() -> None:
     b.keyframe("odd", {"elbow": 1.0})
     robot = b.build()
     assert not robot.keyframes
-    assert "keyframe 'odd' is left out: robot 'arm' has no joint 'elbow'" in robot.remarks[-1]
+    assert "keyframe 'odd' is left out: robot 'arm' has no joint 'elbow'" in robot.warnings[-1]
 
 
 def test_bundled_robots_have_no_shapes_yet_and_say_nothing_of_it() -> None:

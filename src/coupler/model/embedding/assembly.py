@@ -32,13 +32,15 @@ class Assembly:
         choices: for each loop its coordinates.
         neutral: a closed, regular configuration p, near where joints start.
         elsewhere: another, far from it.
-        remarks: what the user should know.
+        remarks: what is worth knowing: rows that follow from others.
+        warnings: what is suspicious: a singular start, limits that keep a loop from closing.
     """
 
     choices: list[Choice]
     neutral: np.ndarray
     elsewhere: np.ndarray
     remarks: list[str]
+    warnings: list[str]
 
 
 def assemble(
@@ -64,16 +66,16 @@ def assemble(
     Raises:
         ModelError: for a loop that cannot close or cannot move, or coordinates that do not fit its freedoms.
     """
-    choices, neutral, elsewhere, remarks = list(given), start.copy(), start.copy(), []
+    choices, neutral, elsewhere, warnings = list(given), start.copy(), start.copy(), []
     if not all(settled):
         samples = _Samples(closure, start, settled, spread)
         for i in np.flatnonzero(~np.array(settled)).tolist():
             choices[i], near, far = samples.choose(i, choices[i], preferences, usable)
             own = samples.positions(i)
             neutral[own], elsewhere[own] = samples.p[near, own], samples.p[far, own]
-            remarks += samples.remarks(i, near)
+            warnings += samples.warnings(i, near)
     done = [choice for choice in choices if choice is not None]
-    return Assembly(done, neutral, elsewhere, _redundant(closure.loops, done, usable) + remarks)
+    return Assembly(done, neutral, elsewhere, _redundant(closure.loops, done, usable), warnings)
 
 
 class _Samples:
@@ -131,8 +133,8 @@ class _Samples:
             )
         return found
 
-    def remarks(self, i: int, neutral: int) -> list[str]:
-        """What is special about a loop's configurations."""
+    def warnings(self, i: int, neutral: int) -> list[str]:
+        """What is suspicious about a loop's configurations."""
         what = described(self.closure.loops[i], self.closure.tree)
         found = []
         if not self.regular[0, i]:
