@@ -2,25 +2,112 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from coupler.model import ModelError, ModelWarning, Robot
+from coupler.io.closures import add_closures
+from coupler.io.options import Closures, Options
+from coupler.io.urdf import read_urdf
+from coupler.io.xml import Element, parse_file
+from coupler.model import ModelError, ModelWarning, Robot, RobotBuilder
 
 __all__ = ["Options", "load"]
 
-Closures = str | Path | Sequence[Sequence[str]] | bool | None
+
+def load(
+    path: str | Path,
+    *,
+    closures: Closures = None,
+    floating: bool = False,
+    packages: Mapping[str, str | Path] | None = None,
+    gravity: Any = None,
+    lock_idle: bool = False,
+    arguments: Mapping[str, str] | None = None,
+) -> Robot:
+    """The robot that a file describes: URDF, URDF+, xacro or MJCF.
+
+    What the file says and coupler does not model, and what is suspicious about it, is told by one `ModelWarning` and
+    kept in `robot.warnings`.
+
+    Args:
+        path: of the file.
+        closures: loops of a URDF that are described elsewhere: a YAML file, or pairs of frames, each with "3d" (point
+            to point) or "6d" (welded) as a third word if it is not a ball. By default those of a YAML file of the same
+            name, or submechanisms.yml, beside the robot's file, and of frames named closing_NAME_1 and closing_NAME_2;
+            False for none.
+        floating: whether the root is free to move in space, by a joint "floating_base".
+        packages: folders of packages by name, for `package://NAME/...` and `$(find NAME)`; files in them may be read.
+        gravity: 3, m/s²; the file's if not given, or else 9.81 downwards along z.
+        lock_idle: whether idle freedoms, such as the spin of a rod between two balls, are locked.
+        arguments: of a xacro file, by name.
+
+    Raises:
+        ModelError: naming file, line and element of what is wrong, and the way out.
+    """
+    file = _file(path)
+    folders = {name: Path(folder) for name, folder in (packages or {}).items()}
+    options = Options(closures, floating, folders, gravity, lock_idle, dict(arguments or {}))
+    builder, places = _read(file, options)
+    robot = _build(builder, file, places, lock_idle)
+    if robot.warnings:
+        warnings.warn(f"{file}: " + "; ".join(robot.warnings), ModelWarning, stacklevel=2)
+    return robot
 
 
-@dataclass(frozen=True)
-class Options:
-    """How a file is to be read; see `load`."""
+def _file(path: Any) -> Path:
+    if not isinstance(path, str | Path):
+        raise ModelError(f"a robot is loaded from the path of a file, got {path!r}")
+    file = Path(path)
+    if file.is_dir():
+        raise ModelError(f"{file}: it is a folder; name the robot's file in it")
+    if not file.exists():
+        from coupler.robots import names
 
-    closures: Closures = None
-    floating: bool = False
-    packages: Mapping[str, Path] = field(default_factory=dict)
-    gravity: Any = None
-    lock_idle: bool = False
+        hint = f"; for the bundled robot, say coupler.robots.load({str(path)!r})" if str(path) in names() else ""
+        raise ModelError(f"{file}: there is no such file{hint}")
+    return file
+
+
+def _read(file: Path, options: Options) -> tuple[RobotBuilder, dict[str, Element]]:
+    """The robot, ready to be built, and where its parts stand."""
+    if file.suffix == ".xacro":
+        from coupler.io.xacro import expand
+
+        root = expand(file, options)
+    else:
+        root = parse_file(file)
+    if root.tag == "mujoco":
+        return _read_mjcf(root, options)
+    if root.tag != "robot":
+        raise root.error("a robot's file begins with <robot> (URDF) or <mujoco> (MJCF)")
+    description = read_urdf(root, options)
+    add_closures(description, options.closures)
+    return description.builder(options), dict(description.elements())
+
+
+def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str, Element]]:
+    from coupler.io.mjcf import read_mjcf
+
+    if options.closures not in (None, False):
+        raise root.error("MJCF has its loops in <equality>; closures are for URDF")
+    builder, left_out = read_mjcf(root, options)
+    if left_out:
+        builder.warn(f"not modelled, and left out: {', '.join(left_out)}")
+    named = {
+        e.attributes["name"]: e for e in root.walk() if e.tag in ("body", "joint", "connect", "weld") and e.has("name")
+    }
+    return builder, named
+
+
+def _build(builder: RobotBuilder, file: Path, places: dict[str, Element], lock_idle: bool) -> Robot:
+    """Builds the robot; what is wrong between its parts is told with the line of the first part that is named."""
+    try:
+        return builder.build(lock_idle=lock_idle)
+    except ModelError as error:
+        for quoted in re.findall(r"'([^']*)'", str(error)):
+            if quoted in places:
+                raise places[quoted].error(str(error)) from None
+        raise ModelError(f"{file}: {error}") from None

@@ -24,8 +24,8 @@ __all__ = ["Element", "parse", "parse_file"]
 class Element:
     """An element of a file.
 
-    Reading an attribute or asking for children marks them as read. `unread` lists the rest, so that nothing of a file is
-    dropped in silence.
+    Reading an attribute or asking for children marks them as read. `unread` lists the rest, so that nothing of a file
+    is dropped in silence.
 
     Attributes:
         tag: its name.
@@ -75,7 +75,9 @@ class Element:
         """The child with this tag, of which there may be one."""
         found = self.all(tag)
         if len(found) > 1:
-            raise found[1].error(f"there is more than one <{tag}> in {self.tag!r}; the first is in line {found[0].line}")
+            raise found[1].error(
+                f"there is more than one <{tag}> in {self.tag!r}; the first is in line {found[0].line}"
+            )
         return found[0] if found else None
 
     def need(self, tag: str) -> Element:

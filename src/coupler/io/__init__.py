@@ -1,0 +1,5 @@
+"""Robot files: URDF, URDF+, xacro, MJCF, and loops that are described beside them."""
+
+from coupler.io.load import load
+
+__all__ = ["load"]

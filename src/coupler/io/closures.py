@@ -1,0 +1,236 @@
+"""Loops of a URDF that are described beside it, since URDF itself has none.
+
+Three ways are known. A YAML file with `closed_loop` lists pairs of frames, `type` how each is held ("3d": point to
+point, "6d": welded), `name_mot` the motors, and `joint_name` with `joint_type` the joints that URDF could not say. A
+YAML file with `submechanisms` has `loop_constraints` in each: the frame of a cut joint, two bodies, and the axes along
+which they are held there [003, §III]. And frames named closing_NAME_1 and closing_NAME_2 are balls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coupler.io.bonds import read_transmissions
+from coupler.io.description import Description, LoopPart
+from coupler.io.options import Closures
+from coupler.io.xml import parse_file
+from coupler.io.yaml import line_of, parse_yaml
+from coupler.model import Fixed, Held, LoopKind, ModelError, Revolute, Spherical
+from coupler.model.words import counted, listed
+from coupler.spatial import Transform
+
+__all__ = ["add_closures"]
+
+_AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+
+
+def add_closures(d: Description, closures: Closures) -> None:
+    """Adds the loops that are given, or that are found beside a robot's file.
+
+    Raises:
+        ModelError: naming file, line and frame of what is unknown.
+    """
+    if isinstance(closures, str | Path):
+        path = Path(closures)
+        content = parse_yaml(path)
+        if not _known(content):
+            raise ModelError(f"{path}: it describes no loops: neither 'closed_loop' nor 'submechanisms' is in it")
+        _add(d, path, content)
+    elif isinstance(closures, Sequence):
+        for i, given in enumerate(closures, 1):
+            _add_pair(d, f"closures[{i - 1}]", f"closure_{i}", given)
+    elif closures is not False:
+        for path in _beside(d.root.file):
+            content = parse_yaml(path)
+            if _known(content):
+                _add(d, path, content)
+                break
+        _add_closing_frames(d)
+
+
+def _beside(file: Path) -> Iterator[Path]:
+    """Where loops may be described."""
+    for name in (file.stem, "submechanisms"):
+        for suffix in (".yaml", ".yml"):
+            path = file.with_name(name + suffix)
+            if path.is_file():
+                yield path
+
+
+def _known(content: Any) -> bool:
+    return isinstance(content, dict) and ("closed_loop" in content or "submechanisms" in content)
+
+
+def _add(d: Description, path: Path, content: dict[str, Any]) -> None:
+    if "submechanisms" in content:
+        for part in _list(path, content["submechanisms"], "submechanisms"):
+            _Submechanism(d, path, part).add()
+    if "closed_loop" in content:
+        _add_pairs(d, path, content)
+
+
+# Pairs of frames
+
+
+def _add_pairs(d: Description, path: Path, content: dict[str, Any]) -> None:
+    pairs = _list(path, content["closed_loop"], "closed_loop")
+    words = _list(path, content.get("type") or ["6d"] * len(pairs), "type")
+    if len(words) != len(pairs):
+        raise ModelError(f"{path}{line_of(words)}: type has {len(words)} entries for {counted(len(pairs), 'loop')}")
+    for pair, word in zip(pairs, words, strict=True):
+        where = f"{path}{line_of(pair)}"
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ModelError(f"{where}: a closed loop is a pair of frames, got {pair!r}")
+        _add_pair(d, where, "", [*pair, word])
+    for name in _list(path, content.get("name_mot") or [], "name_mot"):
+        _joint(d, path, name).actuated = True
+    names, kinds = (_list(path, content.get(key) or [], key) for key in ("joint_name", "joint_type"))
+    if len(names) != len(kinds):
+        raise ModelError(f"{path}: joint_name has {len(names)} entries and joint_type {len(kinds)}")
+    for name, kind in zip(names, kinds, strict=True):
+        _change_kind(d, path, name, str(kind))
+
+
+def _add_pair(d: Description, where: str, name: str, given: Sequence[Any]) -> None:
+    """A loop between two frames, held as a third word says: as a ball without one."""
+    if isinstance(given, str) or not all(isinstance(word, str) for word in given) or len(given) not in (2, 3):
+        raise ModelError(f"{where}: a closure is two frames and how they are held ('3d' or '6d'), got {given!r}")
+    first, second = (_link(d, where, frame) for frame in given[:2])
+    word = str(given[2]).lower() if len(given) == 3 else "3d"
+    kinds: dict[str, LoopKind] = {"3d": Spherical(), "6d": Fixed(), "ball": Spherical(), "spherical": Spherical()}
+    kinds |= {"weld": Fixed(), "fixed": Fixed(), "revolute": Revolute()}
+    if word not in kinds:
+        raise ModelError(f"{where}: there is no closure of type {given[2]!r}; there are {listed(kinds)}")
+    place = Transform.identity()
+    _append(d, LoopPart(name or f"{given[0]}-{given[1]}", kinds[word], first, second, place, place))
+
+
+def _change_kind(d: Description, path: Path, name: str, kind: str) -> None:
+    """Makes a joint what URDF could not say."""
+    joint = _joint(d, path, name)
+    joint.properties = {}
+    universal = re.fullmatch(r"UJOINT_([XYZ])([XYZ])", kind)
+    if universal:
+        joint.kind, joint.axes = "universal", [np.array(_AXES[letter]) for letter in universal.groups()]
+    elif kind == "SPHERICAL":
+        joint.kind = "spherical"
+    else:
+        raise ModelError(f"{path}{line_of(kind)}: there is no joint type {kind!r}; there are SPHERICAL and UJOINT_XY")
+
+
+def _add_closing_frames(d: Description) -> None:
+    """Frames that come in pairs by their names."""
+    found = []
+    for name in d.links:
+        match = re.fullmatch(r"(closing_.+)_1", name)
+        if match and f"{match[1]}_2" in d.links:
+            found.append(match[1])
+    for name in found:
+        _add_pair(d, str(d.root.file), name, [f"{name}_1", f"{name}_2"])
+    if found:
+        d.warnings.append(
+            f"{counted(len(found), 'loop')} closed by a ball where frames {found[0]}_1 and {found[0]}_2 and their like "
+            "are; say closures=False if they are no loops"
+        )
+
+
+# Submechanisms
+
+
+class _Submechanism:
+    """One entry of `submechanisms`."""
+
+    def __init__(self, d: Description, path: Path, part: Any) -> None:
+        if not isinstance(part, dict):
+            raise ModelError(f"{path}{line_of(part)}: a submechanism must be a mapping, got {part!r}")
+        self.d, self.path, self.part = d, path, part
+
+    def add(self) -> None:
+        for name in self._names("jointnames_active"):
+            _joint(self.d, self.path, name).actuated = True
+        for name in self._names("jointnames_independent"):
+            _joint(self.d, self.path, name).independent = True
+        for constraint in self._names("loop_constraints"):
+            self._add_loop(constraint)
+        if self.part.get("type") == "TRANSMISSION" and "file_path" in self.part:
+            self._add_transmission(self.part["file_path"])
+
+    def _names(self, key: str) -> list[Any]:
+        return _list(self.path, self.part.get(key) or [], key)
+
+    def _add_loop(self, constraint: Any) -> None:
+        """Two bodies held along axes of a cut joint's frame, where that is when all joints are at zero."""
+        where = f"{self.path}{line_of(constraint)}"
+        wanted = ("cut_joint", "predecessor_body", "successor_body", "constraint_axes")
+        if not isinstance(constraint, dict) or any(key not in constraint for key in wanted):
+            raise ModelError(f"{where}: a loop constraint needs {listed(wanted)}")
+        cut = _joint(self.d, self.path, constraint["cut_joint"])
+        first, second = (_link(self.d, where, constraint[key]) for key in wanted[1:3])
+        X = self.d.zero_pose(cut.child)
+        at, meets = (X @ self.d.zero_pose(link).inverse() for link in (first, second))
+        axes = [self._axis(axis) for axis in _list(self.path, constraint["constraint_axes"], "constraint_axes")]
+        try:
+            kind = _kind_of(axes)
+        except ModelError as error:
+            raise ModelError(f"{where}: {error}") from None
+        _append(self.d, LoopPart(f"{cut.name}_loop", kind, first, second, at, meets))
+
+    def _axis(self, given: Any) -> list[float]:
+        axis = given.get("axis") if isinstance(given, dict) else None
+        if not isinstance(axis, list) or len(axis) != 6 or not all(isinstance(x, int | float) for x in axis):
+            raise ModelError(f"{self.path}{line_of(given)}: a constraint axis is six numbers, got {axis!r}")
+        return axis
+
+    def _add_transmission(self, name: Any) -> None:
+        """Joints that depend on others linearly, as the submechanism's own URDF says."""
+        path = self.path.parent / str(name)
+        if not path.resolve().is_relative_to(self.path.parent.resolve()) or not path.is_file():
+            self.d.warnings.append(f"the transmission that {str(name)!r} describes is left out: there is no such file")
+            return
+        read_transmissions(parse_file(path), self.d)
+
+
+def _kind_of(axes: list[list[float]]) -> LoopKind:
+    """What holds two frames along some axes."""
+    rows = np.array(axes, dtype=float)
+    if len(rows) == 6 and np.linalg.matrix_rank(rows) == 6:
+        return Fixed()
+    if len(rows) == 3 and not rows[:, :3].any() and np.linalg.matrix_rank(rows) == 3:
+        return Spherical()
+    return Held(rows)
+
+
+# Names
+
+
+def _list(path: Path, given: Any, key: str) -> list[Any]:
+    if not isinstance(given, list):
+        raise ModelError(f"{path}{line_of(given)}: {key} must be a list, got {given!r}")
+    return given
+
+
+def _joint(d: Description, path: Path, name: Any) -> Any:
+    if not isinstance(name, str) or name not in d.joints:
+        raise ModelError(f"{path}{line_of(name)}: {d.root.file.name} has no joint {name!r}; it has {listed(d.joints)}")
+    return d.joints[str(name)]
+
+
+def _link(d: Description, where: str, name: Any) -> str:
+    """The link that a frame is on: a link's own, or that at the end of a joint."""
+    if isinstance(name, str) and name in d.links:
+        return str(name)
+    if isinstance(name, str) and name in d.joints:
+        return d.joints[str(name)].child
+    raise ModelError(f"{where}: {d.root.file.name} has no frame {name!r}; it has {listed(d.links)}")
+
+
+def _append(d: Description, loop: LoopPart) -> None:
+    taken = {other.name for other in d.loops} | set(d.joints)
+    while loop.name in taken:
+        loop.name += "_"
+    d.loops.append(loop)

@@ -1,0 +1,345 @@
+"""A robot as its file describes it, before it is built: parts that closures found elsewhere may still change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coupler.io.options import Options
+from coupler.io.xml import Element
+from coupler.model import (
+    Body,
+    Continuous,
+    Cylindrical,
+    Fixed,
+    Free,
+    Helical,
+    Joint,
+    LoopKind,
+    ModelError,
+    Planar,
+    Prismatic,
+    Revolute,
+    RobotBuilder,
+    Spherical,
+    Universal,
+)
+from coupler.model.words import listed
+from coupler.spatial import Transform
+
+__all__ = ["CouplingPart", "Description", "JointPart", "LinkPart", "LoopPart", "joint_kind"]
+
+_GROUND = "ground"
+
+
+@dataclass
+class LinkPart:
+    """A link: its inertia, shapes, and whether it is a body, or only a "frame" or "contact" point on another."""
+
+    element: Element
+    mass: float = 0.0
+    centre: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    inertia: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+    ideal: bool = False
+    role: str = "body"
+    shapes: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class JointPart:
+    """A joint; its kind is URDF's word, and `properties` are arguments of `Joint`."""
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    at: Transform
+    element: Element
+    axes: list[np.ndarray] = field(default_factory=lambda: [np.array([1.0, 0.0, 0.0])])
+    pitch: float = 0.0
+    properties: dict[str, Any] = field(default_factory=dict)
+    independent: bool | None = None
+    actuated: bool = False
+    start: np.ndarray | None = None
+    meets: Transform | None = None
+
+
+@dataclass
+class LoopPart:
+    """What closes a loop between frames on two links."""
+
+    name: str
+    kind: LoopKind
+    first: str
+    second: str
+    at: Transform
+    meets: Transform
+    element: Element | None = None
+
+
+@dataclass
+class CouplingPart:
+    """A relation between joints."""
+
+    name: str
+    joints: list[str]
+    function: Any
+    independent: list[str]
+    element: Element | None = None
+
+
+@dataclass
+class Description:
+    """Everything in a file, by name and in its order."""
+
+    name: str
+    root: Element
+    links: dict[str, LinkPart] = field(default_factory=dict)
+    joints: dict[str, JointPart] = field(default_factory=dict)
+    loops: list[LoopPart] = field(default_factory=list)
+    couplings: list[CouplingPart] = field(default_factory=list)
+    springs: list[tuple[Element, dict[str, Any]]] = field(default_factory=list)
+    keyframes: list[tuple[Element, str, dict[str, Any], dict[str, Any]]] = field(default_factory=list)
+    gravity: Any = (0.0, 0.0, -9.81)
+    left_out: Counter[str] = field(default_factory=Counter)
+    warnings: list[str] = field(default_factory=list)
+
+    # The tree
+
+    def carrier(self, link: str) -> JointPart | None:
+        """The joint that carries a link; the root has none."""
+        return self._carriers.get(link)
+
+    @property
+    def _carriers(self) -> dict[str, JointPart]:
+        return {joint.child: joint for joint in self.joints.values()}
+
+    def way(self, link: str) -> list[JointPart]:
+        """The joints from the root to a link."""
+        carriers, found = self._carriers, []
+        while (joint := carriers.get(link)) is not None:
+            found.append(joint)
+            link = joint.parent
+        return found[::-1]
+
+    def ways(self, first: str, second: str) -> tuple[list[JointPart], list[JointPart]]:
+        """The joints from the last link that carries both to each of two links."""
+        one, two = self.way(first), self.way(second)
+        common = 0
+        while common < min(len(one), len(two)) and one[common] is two[common]:
+            common += 1
+        return one[common:], two[common:]
+
+    def zero_pose(self, link: str) -> Transform:
+        """From the root's frame to a link's, with all joints at zero."""
+        X = Transform.identity()
+        for joint in self.way(link):
+            X = joint.at @ X
+        return X
+
+    def check_tree(self) -> str:
+        """Refuses what is no tree; the name of its root.
+
+        Raises:
+            ModelError: naming the line of a joint with an unknown link, of a link on two joints, of a cycle, and the
+                links that hang on nothing.
+        """
+        carried: dict[str, JointPart] = {}
+        for joint in self.joints.values():
+            for end, link in (("parent", joint.parent), ("child", joint.child)):
+                if link not in self.links:
+                    raise joint.element.error(f"its {end} {link!r} is no link of this file{_near(link, self.links)}")
+            if joint.child in carried:
+                other = carried[joint.child]
+                raise joint.element.error(
+                    f"link {joint.child!r} hangs on joint {other.name!r} already (line {other.element.line}); to close "
+                    "a loop, write one of the two as a <loop>"
+                )
+            carried[joint.child] = joint
+        roots = [link for link in self.links if link not in carried]
+        if len(roots) > 1:
+            second = self.links[roots[1]].element
+            raise second.error(f"links {listed(roots)} hang on no joint; a robot has one root")
+        reached = set(roots)
+        for link in self.links:
+            way: list[str] = []
+            while link not in reached and link not in way:
+                way.append(link)
+                link = carried[link].parent
+            if link not in reached:
+                cycle = [carried[one].name for one in way[way.index(link) :]]
+                raise carried[link].element.error(
+                    f"joints {listed(cycle)} carry each other in a cycle; write one of them as a <loop>"
+                )
+            reached.update(way)
+        return roots[0]
+
+    # The robot
+
+    def builder(self, options: Options) -> RobotBuilder:
+        """The robot, ready to be built.
+
+        Raises:
+            ModelError: naming the line of what cannot be.
+        """
+        root = self.check_tree()
+        gravity = self.gravity if options.gravity is None else options.gravity
+        with self.root.blamed():
+            b = RobotBuilder(self.name, gravity)
+        seats = {joint.child: joint.meets for joint in self.joints.values() if joint.meets is not None}
+        self._describe_bodies(b, root, seats)
+        if root != _GROUND:
+            self._carry_root(b, root, options.floating)
+        elif options.floating:
+            raise self.links[root].element.error("the root is the ground, which cannot float")
+        for joint in self.joints.values():
+            if self.links[joint.child].role == "body":
+                with joint.element.blamed():
+                    self._describe_joint(b, joint, seats.get(joint.parent))
+        self._describe_bonds(b, seats)
+        for element, name, positions, velocities in self.keyframes:
+            with element.blamed():
+                b.keyframe(name, positions, velocities)
+        for warning in self.warnings:
+            b.warn(warning)
+        if self.left_out:
+            b.warn(f"not modelled, and left out: {', '.join(f'{n} × {what}' for what, n in self.left_out.items())}")
+        return b
+
+    def _describe_bodies(self, b: RobotBuilder, root: str, seats: dict[str, Transform]) -> None:
+        odd = []
+        for name, link in self.links.items():
+            seat = seats.get(name, Transform.identity())
+            with link.element.blamed():
+                if name == _GROUND and name == root:
+                    self._describe_shapes(b, name, link, seat)
+                elif link.role == "body":
+                    odd += [name] if _describe_body(b, name, link, seat) else []
+                    self._describe_shapes(b, name, link, seat)
+                else:
+                    self._describe_frame(b, name, link, seats)
+        if odd:
+            b.warn(
+                f"no real body has the inertia of {listed(odd)}, whose largest principal moment exceeds the sum of the "
+                "other two: it is used as it is"
+            )
+
+    def _describe_shapes(self, b: RobotBuilder, name: str, link: LinkPart, seat: Transform) -> None:
+        for shape in link.shapes:
+            b.shape(name, **(shape | {"at": shape["at"] @ seat}))
+
+    def _describe_frame(self, b: RobotBuilder, name: str, link: LinkPart, seats: dict[str, Transform]) -> None:
+        """A frame or a contact point, written as a link on a fixed joint."""
+        joint = self.carrier(name)
+        if joint is None or joint.kind != "fixed" or any(other.parent == name for other in self.joints.values()):
+            raise ModelError(f"a {link.role} must hang on a fixed joint and carry nothing")
+        at = joint.at @ seats.get(joint.parent, Transform.identity())
+        if link.role == "contact":
+            b.contact(name, joint.parent, at.r)
+        else:
+            b.frame(name, joint.parent, at)
+
+    def _carry_root(self, b: RobotBuilder, root: str, floating: bool) -> None:
+        if not floating:
+            b.joint(f"ground_to_{root}", Fixed(), _GROUND, root)
+            return
+        loose = [joint for joint in self.joints.values() if joint.parent == root and joint.kind == "floating"]
+        if loose:
+            raise loose[0].element.error("the robot floats by this joint already: leave out floating=True")
+        b.joint("floating_base", Free(), _GROUND, root)
+
+    def _describe_joint(self, b: RobotBuilder, joint: JointPart, seat: Transform | None) -> None:
+        b.joint(
+            joint.name,
+            joint_kind(joint.kind, joint.axes, joint.pitch, joint.properties),
+            joint.parent,
+            joint.child,
+            joint.at if seat is None else joint.at @ seat,
+            independent=bool(joint.independent),
+            actuated=joint.actuated,
+            start=joint.start,
+            meets=joint.meets,
+        )
+
+    def _describe_bonds(self, b: RobotBuilder, seats: dict[str, Transform]) -> None:
+        def on(link: str, at: Transform) -> Transform:
+            return at @ seats[link] if link in seats else at
+
+        for loop in self.loops:
+            with (loop.element or self.root).blamed():
+                places = on(loop.first, loop.at), on(loop.second, loop.meets)
+                b.loop(loop.name, loop.kind, loop.first, loop.second, *places)
+        for coupling in self.couplings:
+            with (coupling.element or self.root).blamed():
+                b.couple(coupling.name, coupling.joints, coupling.function, coupling.independent)
+        for element, spring in self.springs:
+            ends = {
+                end: on(spring[link], Transform.translation(spring[end])).r
+                for link, end in (("first", "at"), ("second", "meets"))
+            }
+            with element.blamed():
+                b.spring(**(spring | ends))
+
+    def elements(self) -> Iterator[tuple[str, Element]]:
+        """Names, and where they are given."""
+        for name, link in self.links.items():
+            yield name, link.element
+        for part in (*self.joints.values(), *self.loops, *self.couplings):
+            if part.element is not None:
+                yield part.name, part.element
+
+
+def _describe_body(b: RobotBuilder, name: str, link: LinkPart, seat: Transform) -> bool:
+    """Adds a body; returns whether its inertia is one that no real body has, without the file saying so."""
+    E = seat.E.T
+    centre, inertia = seat.r + E @ link.centre, E @ link.inertia @ E.T
+    try:
+        Body(name, link.mass, centre, inertia, ideal=link.ideal)
+    except ModelError:
+        b.body(name, link.mass, centre, inertia, ideal=True)
+        return True
+    b.body(name, link.mass, centre, inertia, ideal=link.ideal)
+    return False
+
+
+def joint_kind(word: str, axes: list[np.ndarray], pitch: float, properties: dict[str, Any]) -> Joint:
+    """A joint from URDF's word for it, its axes and its properties."""
+    axis = axes[0]
+    match word:
+        case "revolute":
+            return Revolute(axis=axis, **properties)
+        case "continuous":
+            return Continuous(axis=axis, **properties)
+        case "prismatic":
+            return Prismatic(axis=axis, **properties)
+        case "fixed":
+            return Fixed()
+        case "floating" | "free":
+            return Free(**properties)
+        case "planar":
+            return Planar(normal=axis, **properties)
+        case "spherical" | "ball":
+            return Spherical(**properties)
+        case "universal":
+            second = axes[1] if len(axes) > 1 else np.array([0.0, 1.0, 0.0])
+            return Universal(first=axis, second=second, **properties)
+        case "cylindrical":
+            return Cylindrical(axis=axis, **properties)
+        case "helical" | "screw":
+            return Helical(axis=axis, pitch=pitch, **properties)
+    raise ModelError(
+        f"there is no joint type {word!r}; there are revolute, continuous, prismatic, fixed, floating, planar, "
+        "spherical, universal, cylindrical and helical"
+    )
+
+
+def _near(name: str, known: Any) -> str:
+    """A hint at a name that was mistyped."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, list(known), 1)
+    return f"; did you mean {close[0]!r}?" if close else f"; there are {listed(known)}"

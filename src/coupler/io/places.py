@@ -1,0 +1,39 @@
+"""Places in URDF: a point and three angles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coupler.io.xml import Element
+from coupler.spatial import Transform
+
+__all__ = ["NOISE", "origin", "rotation_of", "rpy_of"]
+
+NOISE = 1e-15  # m, or entries of a rotation: exporters of CAD programs leave such numbers where they mean zero
+
+
+def origin(element: Element | None, tag: str = "origin") -> Transform:
+    """The transform to the frame that <origin xyz rpy> in an element gives; that element's own frame without one."""
+    place = None if element is None else element.find(tag)
+    if place is None:
+        return Transform.identity()
+    xyz, rpy = place.numbers("xyz", 3, [0.0] * 3), place.numbers("rpy", 3, [0.0] * 3)
+    return Transform(rotation_of(rpy).T, np.where(np.abs(xyz) < NOISE, 0.0, xyz))
+
+
+def rotation_of(rpy: np.ndarray) -> np.ndarray:
+    """Turns about the fixed axes x, y and z, one after the other: Rz Ry Rx."""
+    (cx, cy, cz), (sx, sy, sz) = np.cos(rpy), np.sin(rpy)
+    Rx = np.array([[1.0, 0.0, 0.0], [0.0, cx, -sx], [0.0, sx, cx]])
+    Ry = np.array([[cy, 0.0, sy], [0.0, 1.0, 0.0], [-sy, 0.0, cy]])
+    Rz = np.array([[cz, -sz, 0.0], [sz, cz, 0.0], [0.0, 0.0, 1.0]])
+    R = Rz @ Ry @ Rx
+    return np.where(np.abs(R) < NOISE, 0.0, R)
+
+
+def rpy_of(R: np.ndarray) -> np.ndarray:
+    """Three angles that give a rotation matrix; at a pitch of a quarter turn, roll is zero."""
+    pitch = np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0]))
+    if np.hypot(R[0, 0], R[1, 0]) < 1e-9:  # roll and yaw turn about the same axis
+        return np.array([0.0, pitch, np.arctan2(-R[0, 1], R[1, 1])])
+    return np.array([np.arctan2(R[2, 1], R[2, 2]), pitch, np.arctan2(R[1, 0], R[0, 0])])

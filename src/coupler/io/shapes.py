@@ -1,0 +1,101 @@
+"""<visual> and <collision> of URDF."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from coupler.io.meshes import Resolver
+from coupler.io.places import origin
+from coupler.io.xml import Element
+from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, Sphere
+
+__all__ = ["materials_of", "shapes_of"]
+
+
+def materials_of(robot: Element) -> dict[str, np.ndarray]:
+    """The colours that stand beside the links, by name."""
+    return {
+        material.require("name"): colour
+        for material in robot.all("material")
+        if (colour := _colour(material, {})) is not None
+    }
+
+
+def shapes_of(link: Element, materials: dict[str, np.ndarray], resolve: Resolver) -> Iterator[dict[str, Any]]:
+    """The shapes of a link, as arguments of `RobotBuilder.shape`; `at` is given from the link's frame.
+
+    A <collision same="true"> is the <visual> before it.
+    """
+    pending: dict[str, Any] | None = None
+    for element in link.all("visual", "collision"):
+        touches = element.tag == "collision"
+        if touches and element.flag("same") and pending is not None:
+            element.ignore()
+            yield pending | _contact(element)
+            pending = None
+            continue
+        if pending is not None:
+            yield pending
+            pending = None
+        geometry = _geometry(element.need("geometry"), resolve)
+        if geometry is None:
+            element.ignore()
+            continue
+        shape: dict[str, Any] = {"geometry": geometry, "at": origin(element), "name": element.get("name")}
+        material = element.find("material")
+        if touches:
+            if material is not None:
+                material.ignore()
+            yield shape | {"visible": False} | _contact(element)
+        else:
+            pending = shape | {"group": 0, "meets": 0}
+            if material is not None:
+                pending["colour"] = _colour(material, materials)
+    if pending is not None:
+        yield pending
+
+
+def _contact(element: Element) -> dict[str, Any]:
+    group, meets = (int(element.number(name, 1.0)) for name in ("group", "meets"))
+    return {"group": group, "meets": meets} | (
+        {"friction": element.number("friction")} if element.has("friction") else {}
+    )
+
+
+def _geometry(element: Element, resolve: Resolver) -> Geometry | None:
+    """What stands in a <geometry>; None for a mesh that may not be looked for, and for a form without extent."""
+    found = element.all("box", "cylinder", "sphere", "mesh", "capsule", "ellipsoid")
+    if len(found) != 1:
+        raise element.error("it must hold one of <box>, <cylinder>, <sphere>, <capsule>, <ellipsoid> and <mesh>")
+    (form,), disguise = found, found[0].get("as")
+    sizes = [form.numbers(name, None) for name in ("size", "radius", "length") if form.has(name)]
+    if any((size == 0.0).any() for size in sizes):  # exporters write such for what has no shape
+        return None
+    with form.blamed():
+        if form.tag == "box":
+            size = form.numbers("size", 3)
+            return Plane() if disguise == "plane" else Box(size)
+        if form.tag in ("cylinder", "capsule"):
+            radius, length = form.number("radius"), form.number("length")
+            return (Capsule if "capsule" in (form.tag, disguise) else Cylinder)(radius, length)
+        if form.tag == "sphere":
+            radius = form.number("radius")
+            return Ellipsoid(form.numbers("radii", 3)) if form.has("radii") else Sphere(radius)
+        if form.tag == "ellipsoid":
+            return Ellipsoid(form.numbers("radii", 3))
+        scale = form.numbers("scale", None, [1.0, 1.0, 1.0])
+        if len(scale) not in (1, 3):
+            raise form.error(f"its scale must be one number or three, got {form.get('scale')!r}")
+        path = resolve(form.require("filename"))
+        return None if path is None else Mesh(path, scale if len(scale) == 3 else np.full(3, scale[0]))
+
+
+def _colour(material: Element, known: dict[str, np.ndarray]) -> np.ndarray | None:
+    """The colour of a material, given there or beside the links; textures are not looked at."""
+    colour, name = material.find("color"), material.get("name")
+    for texture in material.all("texture"):
+        texture.ignore()
+    return known.get(name) if colour is None else np.clip(colour.numbers("rgba", 4), 0.0, 1.0)

@@ -1,0 +1,214 @@
+"""URDF and URDF+: links, joints, and what coupler adds to them.
+
+URDF describes a tree. URDF+ adds <loop>, <coupling> and independent="true" [001, §VI-A]. The other additions are ours,
+and are such that readers which do not know them see a tree that moves the same way; docs/files.md lists them.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from coupler.io.bonds import read_bonds
+from coupler.io.description import Description, JointPart, LinkPart
+from coupler.io.meshes import Resolver
+from coupler.io.options import Options
+from coupler.io.places import origin
+from coupler.io.shapes import materials_of, shapes_of
+from coupler.io.xml import Element
+from coupler.model.words import counted, listed
+
+__all__ = ["read_urdf"]
+
+_NO_LIMIT = 1e30  # what is written where a limit must stand but there is none
+_PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
+
+
+def read_urdf(root: Element, options: Options) -> Description:
+    """What a URDF file says.
+
+    Raises:
+        ModelError: naming file, line and element of what is wrong.
+    """
+    if root.tag != "robot":
+        raise root.error("a URDF file begins with <robot>")
+    for name in root.attributes:
+        if name in ("version", "xmlns") or name.startswith("xmlns:"):
+            root.get(name)
+    d = Description(root.get("name") or root.file.stem, root)
+    materials, resolve = materials_of(root), Resolver(root.file, options.packages)
+    for element in root.all("link"):
+        name = _new(element, d.links, "link")
+        d.links[name] = _link(element)
+        d.links[name].shapes = list(shapes_of(element, materials, resolve))
+    if not d.links:
+        raise root.error("there is no <link> in it")
+    for element in root.all("joint"):
+        name = _new(element, d.joints, "joint")
+        d.joints[name] = _joint(element, name)
+    _merge_chains(d)
+    d.check_tree()  # before anything is asked that needs a tree
+    read_bonds(d)
+    gravity = root.find("gravity")
+    if gravity is not None:
+        d.gravity = gravity.numbers("xyz", 3)
+    for element in root.all("keyframe"):
+        _keyframe(element, d)
+    d.left_out += root.unread()
+    d.warnings += _meshes(resolve)
+    return d
+
+
+def _new(element: Element, known: dict[str, Any], what: str) -> str:
+    name = element.require("name")
+    if name in known:
+        raise element.error(f"there is a {what} of this name already, in line {known[name].element.line}")
+    return name
+
+
+def _link(element: Element) -> LinkPart:
+    role = element.get("as", "body")
+    if role not in ("body", "frame", "contact"):
+        raise element.error(f"as={role!r} must be 'frame' or 'contact', or be left out for a body")
+    link = LinkPart(element, ideal=element.flag("ideal"), role=role)
+    inertial = element.find("inertial")
+    for stray in element.all("origin"):  # some exporters write one, which has no meaning
+        stray.ignore()
+    if inertial is None:
+        return link
+    link.mass = inertial.need("mass").number("value")
+    place = origin(inertial)
+    link.centre = place.r
+    moments = inertial.find("inertia")
+    if moments is not None:
+        ixx, ixy, ixz, iyy, iyz, izz = (
+            moments.number(name, None if name[1] == name[2] else 0.0)
+            for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+        )
+        about_centre = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
+        link.inertia = place.E.T @ about_centre @ place.E
+    return link
+
+
+def _joint(element: Element, name: str) -> JointPart:
+    parent, child = (element.need(end).require("link") for end in ("parent", "child"))
+    joint = JointPart(name, element.require("type"), parent, child, origin(element), element)
+    given = [axis.numbers("xyz", 3) for axis in (element.find("axis"), element.find("axis2")) if axis is not None]
+    if given:
+        joint.axes = given
+    pitch = element.find("pitch")
+    if pitch is not None:
+        joint.pitch = pitch.number("value")
+    joint.properties = _limits(element) | _passive(element)
+    if element.has("independent"):
+        joint.independent = element.flag("independent")
+    joint.actuated = element.flag("actuated")
+    if element.has("start"):
+        joint.start = element.numbers("start", None)
+    if any(child.tag == "meets" for child in element.children):
+        joint.meets = origin(element, "meets")
+    if joint.kind == "fixed":
+        joint.properties = {}
+    return joint
+
+
+def _limits(element: Element) -> dict[str, Any]:
+    """Limits of a joint; without lower and upper there are none, and a single one of them leaves the other at zero."""
+    limit = element.find("limit")
+    if limit is None:
+        return {}
+    found = {}
+    if limit.has("lower") or limit.has("upper"):
+        found = {"lower": _limit(limit, "lower", 0.0), "upper": _limit(limit, "upper", 0.0)}
+    for name in ("velocity", "effort"):
+        found[f"{name}_limit"] = _limit(limit, name, np.inf)
+    if element.get("type") in ("continuous", "floating", "spherical", "ball"):
+        found.pop("lower", None)
+        found.pop("upper", None)
+    return found
+
+
+def _limit(element: Element, name: str, default: float) -> Any:
+    values = element.numbers(name, None, [default], finite=False)
+    values = np.where(np.abs(values) >= _NO_LIMIT, np.sign(values) * np.inf, values)
+    return values if len(values) > 1 else values[0]
+
+
+def _passive(element: Element) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for dynamics in element.all("dynamics", "joint_properties"):
+        for name in _PASSIVE:
+            if dynamics.has(name):
+                values = dynamics.numbers(name, None)
+                found[name] = values if len(values) > 1 or name == "rest" else values[0]
+    return found
+
+
+# Joints that URDF lacks
+
+
+def _merge_chains(d: Description) -> None:
+    """Makes one joint of those that are written as parts of one."""
+    chains: dict[str, list[tuple[JointPart, Element]]] = {}
+    for joint in d.joints.values():
+        part = joint.element.find("part")
+        if part is not None:
+            chains.setdefault(part.require("of"), []).append((joint, part))
+    for name, chain in chains.items():
+        first, part = chain[0]
+        parts = [joint for joint, _ in chain]
+        for before, after in pairwise(parts):
+            if before.child != after.parent:
+                raise after.element.error(f"it is a part of joint {name!r}, but does not follow {before.name!r}")
+            d.links.pop(before.child, None)
+        kind, wanted = part.require("kind"), {"spherical": 3}.get(part.get("kind"), 2)
+        if len(chain) != wanted:
+            raise part.error(
+                f"a {kind} joint is made of {wanted} parts, but {name!r} has {counted(len(chain), 'part')}"
+            )
+        first.properties = _passive(first.element) | {
+            word if word in ("lower", "upper") else f"{word}_limit": _limit(part, word, np.inf)
+            for word in ("lower", "upper", "velocity", "effort")
+            if part.has(word)
+        }
+        first.axes = [joint.axes[0] for joint in parts]
+        first.pitch = part.number("pitch", 0.0)
+        last = parts[-1]
+        first.name, first.kind, first.child, first.meets = name, kind, last.child, last.meets
+        for _, other in chain[1:]:
+            other.ignore()
+        for mimic in last.element.all("mimic"):  # how other readers learn of a screw's pitch
+            mimic.ignore()
+        merged = {joint.name for joint in parts[1:]}
+        d.joints = {joint.name: joint for joint in d.joints.values() if joint.name not in merged}
+        if len({joint.name for joint in d.joints.values()}) < len(d.joints):
+            raise part.error(f"there is a joint {name!r} already")
+
+
+def _keyframe(element: Element, d: Description) -> None:
+    positions, velocities = {}, {}
+    for joint in element.all("joint"):
+        name = joint.require("name")
+        for word, found in (("position", positions), ("velocity", velocities)):
+            if joint.has(word):
+                values = joint.numbers(word, None)
+                found[name] = values if len(values) > 1 else values[0]
+    d.keyframes.append((element, element.require("name"), positions, velocities))
+
+
+def _meshes(resolve: Resolver) -> list[str]:
+    """What to say of meshes that were not found."""
+    found = []
+    if resolve.absent:
+        names = listed(dict.fromkeys(re.sub(r".*/", "", name) for name in resolve.absent), 3)
+        found.append(f"{counted(len(resolve.absent), 'mesh', 'meshes')} not found: {names}")
+    if resolve.outside:
+        names = listed(dict.fromkeys(resolve.outside), 3)
+        found.append(
+            f"{counted(len(resolve.outside), 'mesh', 'meshes')} outside of the file's folder left out: {names}; name "
+            "their folder by packages={...}"
+        )
+    return found
