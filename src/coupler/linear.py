@@ -68,19 +68,58 @@ def solve(A: Array, B: Array) -> Array:
 
 
 def _solve_by_reflections(A: Array, B: Array) -> Array:
-    """R X = Qᵀ B, where Q R = A: each reflection takes the rest of a column onto its first entry."""
+    """R X = Qᵀ B, where Q R = A with its columns in another order.
+
+    A reflection takes a column's entries, in rows that are left, onto one of them. Rows with a zero there, as loops
+    side by side leave many, take no part. The column with the fewest entries comes first, so that zeros last.
+    """
     n = len(A)
-    M = np.concatenate([A, B], axis=1)
-    rows = [M[i] for i in range(n)]
-    for j in range(n - 1):
-        x = [rows[i][j] for i in range(j, n)]
-        length = np.sqrt(sum(a * a for a in x))
-        length = np.where(x[0] < 0.0, -length, length)  # away from x, so that nothing cancels
-        normal = [x[0] + length, *x[1:]]
-        scale = 1.0 / (length * normal[0])
-        shift = scale * sum(a * rows[i] for a, i in zip(normal, range(j, n), strict=True))
-        rows[j:] = [rows[i] - a * shift for a, i in zip(normal, range(j, n), strict=True)]
+    rows = [list(row) for row in np.concatenate([A, B], axis=1)]
+    left, waiting = list(range(n)), list(range(n))
+    solved: list[tuple[int, int]] = []  # columns, and the rows that give their unknowns
+    while waiting:
+        entries = {j: [i for i in left if not _is_zero(rows[i][j])] for j in waiting}
+        j = min(waiting, key=lambda column: len(entries[column]))
+        if not entries[j]:  # singular wherever one looks: the result shows it
+            entries[j] = left[:1]
+        first = _reflect(rows, entries[j], j)
+        solved.append((j, first))
+        left.remove(first)
+        waiting.remove(j)
     X: list[Any] = [None] * n
-    for i in reversed(range(n)):
-        X[i] = (rows[i][n:] - sum((rows[i][k] * X[k] for k in range(i + 1, n)), 0.0)) / rows[i][i]
+    for k in reversed(range(n)):
+        j, i = solved[k]
+        known = [(rows[i][other], X[other]) for other, _ in solved[k + 1 :] if not _is_zero(rows[i][other])]
+        X[j] = (np.array(rows[i][n:]) - sum((a * x for a, x in known), 0.0)) / rows[i][j]
     return np.array(X)
+
+
+def _reflect(rows: list[list[Any]], own: list[int], j: int) -> int:
+    """Takes the entries of column j in some rows onto the first of them; returns that row."""
+    first, *others = own
+    if not others:
+        return first
+    x = [rows[i][j] for i in own]
+    length = np.sqrt(sum(a * a for a in x))
+    length = np.where(x[0] < 0.0, -length, length)  # away from x, so that nothing cancels
+    normal = [x[0] + length, *x[1:]]
+    scale = 1.0 / (length * normal[0])
+    for column in range(len(rows[first])):
+        values = [rows[i][column] for i in own]
+        if column == j:
+            reflected = [-length] + [0.0] * len(others)
+        elif all(map(_is_zero, values)):
+            continue
+        else:
+            shift = scale * sum(a * value for a, value in zip(normal, values, strict=True))
+            reflected = [value - a * shift for a, value in zip(normal, values, strict=True)]
+        for i, value in zip(own, reflected, strict=True):
+            rows[i][column] = value
+    return first
+
+
+def _is_zero(x: Any) -> bool:
+    """Whether this is the number zero, not a node that may be."""
+    if hasattr(x, "op"):
+        return x.op == "constant" and x.value == 0.0
+    return bool(x == 0.0)

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from coupler.algorithms.gathering import ByBody, ByJoint, gathered, inertia_times
 from coupler.linear import Cholesky
 from coupler.model import Robot
-from coupler.passes import Body, Cluster, Output, Shape, Sweep, add_loads, symmetric
+from coupler.passes import Cluster, Shape, Sweep, add_loads, symmetric
 
-__all__ = ["alone", "collect_inertia", "forward_dynamics_program", "joint_inertia", "met", "momenta", "pulled"]
+__all__ = ["alone", "collect_inertia", "forward_dynamics_program", "met", "pulled"]
 
 
 def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
@@ -74,22 +75,18 @@ def outward(cluster: Cluster) -> None:
 def inward(cluster: Cluster) -> None:
     """Articulated inertias and bias forces, collected on the output bodies. [001, eq. 49, 55, 56]"""
     cluster.report_gap()
-    U = momenta(cluster)
-    M = joint_inertia(cluster, U)
     pA = {body: body.pA + inertia_times(body, body.c) for body in cluster.bodies}
     for one, other, pair in cluster.pairs:
         pA[one], pA[other] = pA[one] + pair.IA @ other.c, pA[other] + pair.IA.T @ one.c
-    u = cluster.read("tau") + cluster.passive - cluster.armature_bias
-    u = u - sum(body.S.T @ pA[body] for body in cluster.bodies)
+    all_of_it = gathered(cluster, pA)
+    u = cluster.read("tau") + cluster.passive - cluster.armature_bias - all_of_it.felt()
     if cluster.outputs[0].grounded:
-        u = u - sum(U[body].T @ (body.Xo @ body.output.a) for body in cluster.bodies)
-        cluster.write("a", Cholesky(M).solve(u))
+        cluster.write("a", Cholesky(all_of_it.D).solve(u - all_of_it.answer(cluster.outputs[0].a)))
         return
-    y0 = cluster.memory.y0 = Cholesky(M).solve(u)
-    cluster.memory.Y = collect_inertia(cluster, U, M)
+    y0 = cluster.memory.y0 = Cholesky(all_of_it.D).solve(u)
+    cluster.memory.Y = collect_inertia(cluster, all_of_it)
     for output in cluster.outputs:
-        own = on(cluster, output)
-        output.collect(pA=sum(body.Xo.transform_force(pA[body] + U[body] @ y0) for body in own))
+        output.collect(pA=all_of_it.force(output, y0))
 
 
 def accelerate(cluster: Cluster) -> None:
@@ -103,19 +100,6 @@ def accelerate(cluster: Cluster) -> None:
         body.memory.a = body.Xo @ body.output.a + body.c + body.S @ ydd
 
 
-def momenta(cluster: Cluster) -> dict[Body, Any]:
-    """U = Iᴬ S."""
-    U = {body: inertia_times(body, body.S) for body in cluster.bodies}
-    for one, other, pair in cluster.pairs:
-        U[one], U[other] = U[one] + pair.IA @ other.S, U[other] + pair.IA.T @ one.S
-    return U
-
-
-def joint_inertia(cluster: Cluster, U: dict[Body, Any]) -> Any:
-    """D = Sᵀ U, and armatures."""
-    return sum((body.S.T @ U[body] for body in cluster.bodies), cluster.armature)
-
-
 def met(cluster: Cluster, above: Sequence[Any]) -> Any:
     """What Y answers, from accelerations of the output bodies; see the module's text."""
     return cluster.bodies[0].Xo @ above[0] if alone(cluster) else np.concatenate(above)
@@ -126,18 +110,20 @@ def alone(cluster: Cluster) -> bool:
     return len(cluster.bodies) == 1 and cluster.bodies[0].carries
 
 
-def collect_inertia(cluster: Cluster, U: dict[Body, Any], M: Any) -> Any:
+def collect_inertia(cluster: Cluster, all_of_it: ByBody | ByJoint) -> Any:
     """Adds what a cluster weighs for its output bodies to their inertias; returns Y."""
-    if alone(cluster):
+    D = all_of_it.D
+    if isinstance(all_of_it, ByBody) and alone(cluster):
         (body,) = cluster.bodies
-        Y = Cholesky(M).solve(U[body].T)
-        body.output.collect(IA=body.seen_by_output(reduced(body.IA, U[body], M, Y)))
+        U = all_of_it.U[body]
+        Y = Cholesky(D).solve(U.T)
+        body.output.collect(IA=body.seen_by_output(reduced(body.IA, U, D, Y)))
         return Y
-    W = [sum(body.Xo.transform_force(U[body]) for body in on(cluster, output)) for output in cluster.outputs]
-    Y = Cholesky(M).solve(np.concatenate(W).T)
+    W = all_of_it.W
+    Y = Cholesky(D).solve(np.concatenate(W).T)
     for output, Wo in zip(cluster.outputs, W, strict=True):
         own = slice(6 * output.number, 6 * output.number + 6)
-        output.collect(IA=sum((weight(body) for body in on(cluster, output)), -Wo @ Y[:, own]))
+        output.collect(IA=all_of_it.inertia(output) - Wo @ Y[:, own])
     for (a, b), pair in cluster.output_pairs.items():
         pair.IA -= W[a] @ Y[:, 6 * b : 6 * b + 6]
     for one, other, pair in cluster.pairs:
@@ -162,18 +148,3 @@ def reduced(IA: Any, U: Any, M: Any, Y: Any) -> Any:
 def same(one: Any, other: Any) -> bool:
     """Whether numbers are computed in the same way."""
     return all(a is b for a, b in zip(one, other, strict=True))
-
-
-def on(cluster: Cluster, output: Output) -> list[Body]:
-    """The bodies of a cluster that hang on one of its output bodies."""
-    return [body for body in cluster.bodies if body.output is output]
-
-
-def inertia_times(body: Body, m: Any) -> Any:
-    """Iᴬ m; a body that carries nothing has its own inertia."""
-    return body.IA @ m if body.carries else body.inertia @ m
-
-
-def weight(body: Body) -> Any:
-    """Xᵀ Iᴬ X."""
-    return body.seen_by_output(body.IA) if body.carries else body.seen_by_output(body.inertia).matrix()

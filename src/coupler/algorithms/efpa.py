@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.aba import alone, collect_inertia, joint_inertia, met, momenta
+from coupler.algorithms.aba import alone, collect_inertia, met
+from coupler.algorithms.gathering import gathered
 from coupler.linear import Cholesky
 from coupler.model import Robot
 from coupler.passes import Body, Cluster, Paths, Shape, Sweep, symmetric
@@ -52,11 +53,10 @@ def outward(cluster: Cluster) -> None:
 def inward(cluster: Cluster) -> None:
     """Articulated inertias, collected on the output bodies. [001, eq. 49, 55]"""
     cluster.report_gap()
-    U = momenta(cluster)
-    M = joint_inertia(cluster, U)
-    cluster.memory.Dinv = Cholesky(M).solve(np.eye(len(M)))
+    all_of_it = gathered(cluster)
+    cluster.memory.Dinv = Cholesky(all_of_it.D).solve(np.eye(len(all_of_it.D)))
     if not cluster.outputs[0].grounded:
-        cluster.memory.Y = collect_inertia(cluster, U, M)
+        cluster.memory.Y = collect_inertia(cluster, all_of_it)
 
 
 def propagate(cluster: Cluster, active: Sequence[Body], felt: Sequence[Body]) -> None:

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from coupler.algorithms import aba, crba, efpa
-from coupler.algorithms.aba import alone, collect_inertia, joint_inertia, met, momenta, on
+from coupler.algorithms.aba import alone, collect_inertia, met
+from coupler.algorithms.gathering import gathered, on
 from coupler.linear import Cholesky
 from coupler.model import Robot
 from coupler.passes import Body, Climb, Cluster, Output, Sweep, symmetric, velocities_of
@@ -69,10 +70,10 @@ def prepare(cluster: Cluster) -> None:
 def factorise(cluster: Cluster) -> None:
     """D, and what climbs to the ground instead of momenta, Yᵀ: then Sᵀ Yᵀ are blocks of Bᵀ. [003, eq. 24]"""
     cluster.report_gap()
-    U = momenta(cluster)
-    D = cluster.memory.H = mirrored(joint_inertia(cluster, U))
+    all_of_it = gathered(cluster)
+    cluster.memory.H = mirrored(all_of_it.D)
     if not cluster.outputs[0].grounded:
-        for output, Yt in zip(cluster.outputs, answering(cluster, collect_inertia(cluster, U, D)), strict=True):
+        for output, Yt in zip(cluster.outputs, answering(cluster, collect_inertia(cluster, all_of_it)), strict=True):
             output.memory.F = Yt
 
 
@@ -131,17 +132,15 @@ def mass_matrix_solve_program(robot: Robot) -> Any:
 def push(cluster: Cluster) -> None:
     """Articulated inertias, and forces of joints further out, collected on the output bodies. [001, eq. 49, 55, 56]"""
     cluster.report_gap()
-    U = momenta(cluster)
-    D = joint_inertia(cluster, U)
-    y0 = Cholesky(D).solve(cluster.read("x") - sum(body.S.T @ body.memory.pA for body in cluster.carriers))
+    all_of_it = gathered(cluster, {body: body.memory.pA if body.carries else np.zeros(6) for body in cluster.bodies})
+    y0 = Cholesky(all_of_it.D).solve(cluster.read("x") - all_of_it.felt())
     if cluster.outputs[0].grounded:
         cluster.write("y", y0)
         return
     cluster.memory.y0 = y0
-    cluster.memory.Y = collect_inertia(cluster, U, D)
+    cluster.memory.Y = collect_inertia(cluster, all_of_it)
     for output in cluster.outputs:
-        own = {body: U[body] @ y0 + (body.memory.pA if body.carries else 0.0) for body in on(cluster, output)}
-        output.collect(pA=sum(body.Xo.transform_force(own[body]) for body in own))
+        output.collect(pA=all_of_it.force(output, y0))
 
 
 def give_way(cluster: Cluster) -> None:

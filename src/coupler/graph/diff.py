@@ -95,15 +95,15 @@ def push(outputs: Sequence[Node], tangents: Mapping[Node, Node]) -> list[Node]:
     for node in topological(outputs, frozenset(tangents)):
         if node in dot:
             continue
-        if not node.args or node.logical or all(dot[arg] is _ZERO for arg in node.args):
+        if not node.args or node.logical or all(dot.get(arg, _ZERO) is _ZERO for arg in node.args):
             dot[node] = _ZERO
         elif (choice := _choice(node)) is not None:
             condition, x, y = choice
-            dot[node] = where(condition, dot[x], dot[y])
+            dot[node] = where(condition, dot.get(x, _ZERO), dot.get(y, _ZERO))
         else:
             total = _ZERO
             for arg, partial in zip(node.args, _PARTIALS[node.op](node, *node.args), strict=True):
-                total = total + dot[arg] * partial
+                total = total + dot.get(arg, _ZERO) * partial
             dot[node] = total
     return [dot[node] for node in outputs]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from numbers import Real
 from typing import Any
 from weakref import WeakValueDictionary
@@ -40,16 +41,18 @@ __all__ = [
 class Node:
     """One scalar of a trace; see the module's text. Made by `constant`, `symbol` and the operators."""
 
-    __slots__ = ("__weakref__", "args", "logical", "op", "value")
+    __slots__ = ("__weakref__", "args", "logical", "op", "serial", "value")
 
     op: str  # "constant", "symbol", or a name in OPERATIONS
     args: tuple[Node, ...]
     value: float | bool | str | None  # a constant's value, a symbol's label
     logical: bool  # whether this is a truth value instead of a number
+    serial: int  # larger than those of all nodes that were there before, and so than those of its arguments
 
     def __init__(self, op: str, args: tuple[Node, ...] = (), value: float | bool | str | None = None) -> None:
         self.op, self.args, self.value = op, args, value
         self.logical = OPERATIONS[op].logical if args else isinstance(value, bool)
+        self.serial = next(_SERIALS)
 
     def __repr__(self) -> str:
         return _text(self, lambda arg: _text(arg, lambda _: "…"))
@@ -166,6 +169,7 @@ class Node:
 
 FOLD: dict[str, Callable[..., Node | None]] = {}  # what each operation simplifies to, if anything; see fold.py
 
+_SERIALS = count()
 _INTERNED: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 
 
@@ -236,7 +240,11 @@ def where(condition: Any, x: Any, y: Any) -> Node:
 
 
 def topological(outputs: Iterable[Node], leaves: frozenset[Node] = frozenset()) -> list[Node]:
-    """Every node that the outputs need, each after its arguments; what `leaves` need is left out."""
+    """Every node that the outputs need, each after its arguments.
+
+    With `leaves`, only what may depend on these: they themselves, and what was made after the first of them.
+    """
+    oldest = min((leaf.serial for leaf in leaves), default=-1)
     done: dict[Node, None] = {}
     stack = list(outputs)
     stack.reverse()
@@ -245,7 +253,7 @@ def topological(outputs: Iterable[Node], leaves: frozenset[Node] = frozenset()) 
         waiting = len(stack)
         if node not in done and node not in leaves:
             for arg in reversed(node.args):
-                if arg not in done:
+                if arg not in done and arg.serial >= oldest:
                     stack.append(arg)
         if len(stack) == waiting:
             done[stack.pop()] = None
@@ -257,7 +265,7 @@ def substitute(outputs: Sequence[Node], values: Mapping[Node, Node]) -> list[Nod
     new: dict[Node, Node] = dict(values)
     for node in topological(outputs, frozenset(values)):
         if node not in new:
-            new[node] = apply(node.op, *(new[arg] for arg in node.args)) if node.args else node
+            new[node] = apply(node.op, *(new.get(arg, arg) for arg in node.args)) if node.args else node
     return [new[node] for node in outputs]
 
 

@@ -102,15 +102,20 @@ class Body:
         """From its output body."""
         return self.X if self.parent is None else self.X @ self.parent.Xo
 
-    def seen_by_output(self, inertia: Any) -> Any:
-        """Xᵀ I X: an inertia of it, rigid or as a matrix, seen from its output body.
+    def seen_by_parent(self, inertia: Any) -> Any:
+        """Xᵀ I X: an inertia of it, rigid or as a matrix, seen from its parent body.
 
         To turn about one axis and then about another is cheaper than to turn about both.
         """
-        steps = self._steps if self.parent is None and all(X.axis for X in self._steps) else [self.Xo]
-        for X in steps:
+        for X in self._steps if all(X.axis for X in self._steps) else [self.X]:
             inertia = inertia.seen_from(X) if isinstance(inertia, RigidInertia) else X.transform_inertia(inertia)
         return inertia
+
+    def seen_by_output(self, inertia: Any) -> Any:
+        """Xᵀ I X: an inertia of it, rigid or as a matrix, seen from its output body."""
+        if self.parent is None:
+            return self.seen_by_parent(inertia)
+        return inertia.seen_from(self.Xo) if isinstance(inertia, RigidInertia) else self.Xo.transform_inertia(inertia)
 
     @cached_property
     def pose(self) -> Transform:
