@@ -10,6 +10,7 @@ from coupler.inertia import (
     mass_matrix_product,
     mass_matrix_solve,
 )
+from coupler.io import load
 from coupler.kinematics import (
     centre_of_mass,
     frame_acceleration,
@@ -21,11 +22,12 @@ from coupler.kinematics import (
     momentum,
     potential_energy,
 )
-from coupler.model import ModelError, Robot, RobotBuilder
+from coupler.model import ModelError, ModelWarning, Robot, RobotBuilder
 
 __all__ = [
     "JointForces",
     "ModelError",
+    "ModelWarning",
     "Robot",
     "RobotBuilder",
     "bias_force",
@@ -40,6 +42,7 @@ __all__ = [
     "inverse_osim",
     "joint_forces",
     "kinetic_energy",
+    "load",
     "mass_matrix",
     "mass_matrix_factors",
     "mass_matrix_inverse",

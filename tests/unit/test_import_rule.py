@@ -28,9 +28,13 @@ ALLOWED: dict[str, set[str]] = {
     "inertia": {"model", "algorithms", "compiled"},
     "dynamics": {"model", "algorithms", "compiled", "kinematics"},
     "forces": {"model", "algorithms", "compiled", "dynamics"},
+    "io": {"spatial", "rotation", "model", "mechanisms", "robots"},
 }
+# `robot.save(path)`: the one thing that a room asks of one above it.
+UPWARDS = {("model/robot.py", "coupler.io.save")}
 # Imported only where they are used, so that `import coupler` stays light and works without them.
-HEAVY = {"llvmlite", "mujoco", "pinocchio", "coal", "viser", "matplotlib", "gymnasium", "ray", "cupy", "xacrodoc"}
+HEAVY = {"llvmlite", "yaml", "mujoco", "pinocchio", "coal", "viser", "matplotlib", "gymnasium", "ray", "cupy"}
+HEAVY |= {"xacrodoc"}
 
 
 def rooms() -> list[str]:
@@ -55,7 +59,8 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
     for path, module in imports(room):
         parts = module.split(".")
         if parts[0] == "coupler" and len(parts) > 1:
-            assert parts[1] in ALLOWED[room] | {room}, f"{path.relative_to(PACKAGE)} imports {module}"
+            place = path.relative_to(PACKAGE).as_posix()
+            assert parts[1] in ALLOWED[room] | {room} or (place, module) in UPWARDS, f"{place} imports {module}"
 
 
 def test_the_layers_of_the_compiler_are_as_documented() -> None:

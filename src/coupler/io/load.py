@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from coupler.io.closures import add_closures
 from coupler.io.options import Closures, Options
-from coupler.io.urdf import read_urdf
 from coupler.io.xml import Element, parse_file
 from coupler.model import ModelError, ModelWarning, Robot, RobotBuilder
 
@@ -83,6 +81,9 @@ def _read(file: Path, options: Options) -> tuple[RobotBuilder, dict[str, Element
         return _read_mjcf(root, options)
     if root.tag != "robot":
         raise root.error("a robot's file begins with <robot> (URDF) or <mujoco> (MJCF)")
+    from coupler.io.closures import add_closures  # here, so that `import coupler` stays quick
+    from coupler.io.urdf import read_urdf
+
     description = read_urdf(root, options)
     add_closures(description, options.closures)
     return description.builder(options), dict(description.elements())

@@ -7,7 +7,7 @@ import numpy as np
 from coupler.io.xml import Element
 from coupler.spatial import Transform
 
-__all__ = ["NOISE", "origin", "rotation_of", "rpy_of"]
+__all__ = ["NOISE", "origin", "rotation_of"]
 
 NOISE = 1e-15  # m, or entries of a rotation: exporters of CAD programs leave such numbers where they mean zero
 
@@ -30,10 +30,3 @@ def rotation_of(rpy: np.ndarray) -> np.ndarray:
     R = Rz @ Ry @ Rx
     return np.where(np.abs(R) < NOISE, 0.0, R)
 
-
-def rpy_of(R: np.ndarray) -> np.ndarray:
-    """Three angles that give a rotation matrix; at a pitch of a quarter turn, roll is zero."""
-    pitch = np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0]))
-    if np.hypot(R[0, 0], R[1, 0]) < 1e-9:  # roll and yaw turn about the same axis
-        return np.array([0.0, pitch, np.arctan2(-R[0, 1], R[1, 1])])
-    return np.array([np.arctan2(R[2, 1], R[2, 2]), pitch, np.arctan2(R[1, 0], R[0, 0])])

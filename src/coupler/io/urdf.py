@@ -24,6 +24,7 @@ from coupler.model.words import counted, listed
 __all__ = ["read_urdf"]
 
 _NO_LIMIT = 1e30  # what is written where a limit must stand but there is none
+_PARTS = {"planar": 1, "free": 1, "floating": 1, "spherical": 3}  # joints of a chain that stands for one; else two
 _PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 
 
@@ -133,7 +134,7 @@ def _limits(element: Element) -> dict[str, Any]:
 
 def _limit(element: Element, name: str, default: float) -> Any:
     values = element.numbers(name, None, [default], finite=False)
-    values = np.where(np.abs(values) >= _NO_LIMIT, np.sign(values) * np.inf, values)
+    values = np.where(np.abs(values) >= _NO_LIMIT, np.copysign(np.inf, values), values)
     return values if len(values) > 1 else values[0]
 
 
@@ -164,7 +165,7 @@ def _merge_chains(d: Description) -> None:
             if before.child != after.parent:
                 raise after.element.error(f"it is a part of joint {name!r}, but does not follow {before.name!r}")
             d.links.pop(before.child, None)
-        kind, wanted = part.require("kind"), {"spherical": 3}.get(part.get("kind"), 2)
+        kind, wanted = part.require("kind"), _PARTS.get(part.get("kind"), 2)
         if len(chain) != wanted:
             raise part.error(
                 f"a {kind} joint is made of {wanted} parts, but {name!r} has {counted(len(chain), 'part')}"

@@ -336,6 +336,16 @@ class Robot:
         tree = compose(f"{self.name}_tree", self.gravity, self.bodies, joints, (), (), self.elements, weigh=False)
         return replace(tree, shapes=self.shapes)
 
+    def save(self, path: str | Path) -> Path:
+        """Writes it as URDF+ (".urdf") or MJCF (".xml"), so that loading the file gives the same dynamics.
+
+        Raises:
+            ModelError: for something that the format cannot hold. Nothing is written then.
+        """
+        from coupler.io.save import save  # files know robots; this is the one place where a robot knows files
+
+        return save(self, path)
+
     def draw(self, path: str | Path | None = None) -> Path:
         """Writes a picture of its connectivity graph and its cluster tree as an SVG file, named after it by default."""
         plain = re.sub(r"[^\w.-]+", "_", self.name)

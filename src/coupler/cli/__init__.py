@@ -1,0 +1,93 @@
+"""The command line: `coupler VERB ...`. A verb is a file of this room; docs/command_line.md tells what each does."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import RawDescriptionHelpFormatter
+from collections.abc import Sequence
+
+from coupler import ModelError, __version__
+from coupler.cli import check, convert, demo, draw, info, study
+from coupler.cli.parser import Parser, UsageError, Verb
+from coupler.cli.words import complain, unknown
+
+__all__ = ["main"]
+
+VERBS: dict[str, Verb] = {
+    verb.name: verb for verb in (info.VERB, check.VERB, draw.VERB, convert.VERB, study.VERB, demo.VERB)
+}
+INTERRUPTED = 130  # the status of a command that Ctrl-C ends, by the custom of shells
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command.
+
+    Args:
+        arguments: what follows `coupler`; by default what the process was started with.
+
+    Returns:
+        The exit status: 0, or 1 if something failed, or 2 if the command was not understood. `check` has its own.
+    """
+    try:
+        status = _run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+        return status
+    except UsageError as error:
+        complain(error)
+        return 2
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ModelError, OSError) as error:
+        complain(error)
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(arguments: list[str]) -> int:
+    parser = _parser()
+    if not arguments:
+        print(parser.format_help(), end="", file=sys.stderr)
+        return 2
+    first = arguments[0]
+    if not first.startswith("-") and first not in VERBS:
+        raise UsageError(unknown("verb", first, VERBS))
+    given, extra = parser.parse_known_args(arguments)
+    if extra:
+        raise UsageError(_surplus(given.parser if given.verb else parser, extra[0]))
+    if not given.verb:
+        raise UsageError(f"a verb is missing; there are {', '.join(VERBS)}")
+    return VERBS[given.verb].run(given)
+
+
+def _parser() -> Parser:
+    examples = [f"  {verb.example:40} {verb.about}" for verb in VERBS.values()]
+    parser = Parser(
+        prog="coupler",
+        usage="coupler VERB ... | --help | --version",
+        description="Exact dynamics of robots with kinematic loops.",
+        epilog="\n".join(["verbs, by example:", *examples, "", "`coupler VERB --help` tells more of a verb."]),
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"coupler {__version__}")
+    verbs = parser.add_subparsers(prog="coupler", dest="verb", metavar="VERB", help="what to do", title="arguments")
+    for verb in VERBS.values():
+        own = verbs.add_parser(
+            verb.name,
+            description=f"{verb.about[0].upper()}{verb.about[1:]}.",
+            epilog="\n".join([*verb.more, f"example: {verb.example}"]),
+            formatter_class=RawDescriptionHelpFormatter,
+        )
+        own.set_defaults(parser=own)
+        verb.add(own)
+    return parser
+
+
+def _surplus(parser: Parser, argument: str) -> str:
+    """What is wrong with an argument that nobody asked for."""
+    if argument.startswith("-"):
+        where = parser.prog.removeprefix("coupler").strip()
+        return f"{where}: " * bool(where) + unknown("option", argument.split("=")[0], parser.options())
+    return f"`{parser.prog}` does not know what to do with {argument!r}; `{parser.prog} --help` tells what it takes"

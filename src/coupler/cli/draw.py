@@ -1,0 +1,27 @@
+"""`coupler draw`: a robot's connectivity graph and cluster tree as a picture."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from coupler.cli.parser import Verb, add_file
+from coupler.cli.robots import load_robot
+from coupler.model import ModelError
+
+__all__ = ["VERB"]
+
+
+def _add(parser: ArgumentParser) -> None:
+    add_file(parser)
+    parser.add_argument("--out", metavar="PICTURE.svg", type=Path, help="the picture (the robot's name, here)")
+
+
+def _run(given: Namespace) -> int:
+    if given.out is not None and given.out.suffix.lower() != ".svg":
+        raise ModelError(f"--out {given.out}: pictures are SVG files; call it {given.out.with_suffix('.svg').name}")
+    print(f"saved {load_robot(given).draw(given.out)}")
+    return 0
+
+
+VERB = Verb("draw", "draw its bodies, joints, loops and clusters", "coupler draw tello --out tello.svg", _add, _run)

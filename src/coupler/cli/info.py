@@ -1,0 +1,86 @@
+"""`coupler info`: a robot in words, or as JSON."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from coupler.cli.description import described
+from coupler.cli.parser import Verb, add_file, add_json
+from coupler.cli.robots import load_robot
+from coupler.cli.words import columns, fitted, heading, print_json
+from coupler.model import Robot
+from coupler.model.words import counted
+
+__all__ = ["VERB"]
+
+
+def _add(parser: ArgumentParser) -> None:
+    add_file(parser)
+    add_json(parser)
+
+
+def _run(given: Namespace) -> int:
+    robot = load_robot(given)
+    about = described(robot)
+    if given.json:
+        print_json(about)
+    else:
+        print("\n".join([*_tree(robot), "", columns(_facts(about)), *_closures(about), *_notes(about)]))
+    return 0
+
+
+VERB = Verb("info", "say what a robot is made of: clusters, loops, freedoms", "coupler info tello", _add, _run)
+
+
+def _tree(robot: Robot) -> Iterator[str]:
+    """The lines of `print(robot)` up to its notes, broken where they are too long, with the branches drawn on."""
+    first, *lines = (line for line in str(robot).splitlines() if not line.startswith(("note: ", "warning: ")))
+    yield heading(fitted(first))
+    for line in lines:
+        branch = re.match(r"[ │├└─]*", line)[0]  # type: ignore[index]
+        yield fitted(line[len(branch) :], branch.replace("├─", "│ ").replace("└─", "  ") + "   ", branch)
+
+
+def _facts(about: dict[str, Any]) -> dict[str, str]:
+    kinds = Counter(joint["kind"] for joint in about["joints"])
+    shapes, massless = about["shapes"], sum(not body["mass"] for body in about["bodies"])
+    bodies = f"{len(about['bodies'])}, {massless} without mass" if massless else f"{len(about['bodies'])}"
+    return {
+        "mass": f"{about['mass']:.6g} kg",
+        "gravity": "({:g}, {:g}, {:g}) m/s²".format(*about["gravity"]),
+        "bodies": bodies,
+        "joints": f"{len(about['joints'])}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}",
+        "independent": ", ".join(about["independent"]),
+        "actuated": ", ".join(about["actuated"]),
+        "springs": ", ".join(spring["name"] for spring in about["springs"]),
+        "frames": ", ".join(about["frames"]),
+        "keyframes": ", ".join(about["keyframes"]),
+        "shapes": f"{shapes['count']}: {shapes['visible']} to be seen, {shapes['touching']} to touch with"
+        if shapes["count"]
+        else "",
+    }
+
+
+def _closures(about: dict[str, Any]) -> Iterator[str]:
+    """Loops and couplings, and how far they are from closed at the neutral configuration."""
+    loops = {
+        x["name"]: f"{x['kind']}, {x['predecessor']} to {x['successor']}, open by {x['error']:.2g}"
+        for x in about["loops"]
+    }
+    couplings = {x["name"]: ", ".join(x["joints"]) for x in about["couplings"]}
+    for what, rows in (("loop", loops), ("coupling", couplings)):
+        if rows:
+            worst = max(x["error"] for x in about[f"{what}s"])
+            yield f"\n{heading(counted(len(rows), what))}, closed at neutral to {worst:.2g} (m or rad)"
+            yield columns(rows, "  ")
+
+
+def _notes(about: dict[str, Any]) -> Iterator[str]:
+    for what in ("notes", "warnings"):
+        if about[what]:
+            yield f"\n{heading(what)}"
+            yield from (fitted(text, "  ", "- ") for text in about[what])

@@ -1,0 +1,40 @@
+"""`coupler study`: tables and figures of the papers, run again."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from coupler.cli.parser import Verb
+from coupler.cli.words import unknown
+from coupler.model import ModelError
+from coupler.studies import STUDIES, run
+
+__all__ = ["VERB"]
+
+_LISTING = ("studies:", *(f"  {name:12} {about}" for name, (_, about) in STUDIES.items()), "")
+
+
+def _add(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", nargs="?", help="which; without a name they are listed")
+    parser.add_argument("--out", type=Path, default=Path("studies"), help="folder for data and pictures (studies)")
+
+
+def _run(given: Namespace) -> int:
+    if given.name is None:
+        print("\n".join(_LISTING[:-1]))
+        return 0
+    if given.name not in STUDIES:
+        raise ModelError(unknown("study", given.name, STUDIES))
+    run(given.name, given.out)
+    return 0
+
+
+VERB = Verb(
+    "study",
+    "run a table or figure of the papers again",
+    "coupler study 001-fig14 --out results",
+    _add,
+    _run,
+    _LISTING,
+)

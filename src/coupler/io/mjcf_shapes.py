@@ -1,0 +1,85 @@
+"""Shapes of a compiled model in MJCF."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coupler.io.mjcf_files import Files
+from coupler.io.mjcf_parts import Names, fresh, pose
+from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, RobotBuilder, Sphere
+from coupler.model.words import counted
+from coupler.rotation import matrix_from_quaternion, normalize_quaternion, quaternion_conjugate, quaternion_product
+from coupler.spatial import Transform
+
+__all__ = ["add_shapes"]
+
+_PLANE, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = 0, 2, 3, 4, 5, 6, 7  # MuJoCo's types of geoms
+_GREY = (0.5, 0.5, 0.5, 1.0)  # the colour of what is given none
+_HIDDEN = 3  # MuJoCo's viewer shows the groups below this one
+
+
+def add_shapes(model: Any, spec: Any, files: Files, names: Names, builder: RobotBuilder, touch: bool) -> list[str]:
+    """Tells the builder what bodies look like and touch with; what of it is left out."""
+    given = [model.geom(i).name for i in range(model.ngeom)]
+    taken, lost = set(given), 0
+    for i, name in enumerate(given):
+        body, at = names.bodies[model.geom_bodyid[i]], pose(model.geom_pos[i], model.geom_quat[i])
+        if model.geom_type[i] == _MESH:
+            form, at = _mesh(model, spec, files, i)
+        else:
+            form = _form(int(model.geom_type[i]), model.geom_size[i])
+        if form is None:
+            lost += 1
+            continue
+        colour = _colour(model, i)
+        with files.where("geom", name).blamed():
+            builder.shape(
+                body,
+                form,
+                at,
+                name=name or fresh(f"{body}_geom", taken),
+                visible=bool((colour is None or colour[3] > 0.0) and model.geom_group[i] < _HIDDEN),
+                group=int(model.geom_contype[i]) if touch else 0,
+                meets=int(model.geom_conaffinity[i]) if touch else 0,
+                friction=float(model.geom_friction[i, 0]),
+                colour=colour,
+            )
+    return [f"{counted(lost, 'shape')} without a file, or turned before it is stretched"] if lost else []
+
+
+def _form(kind: int, size: np.ndarray) -> Geometry | None:
+    """MuJoCo's sizes are halves."""
+    if kind == _PLANE:
+        return Plane()
+    if kind == _SPHERE:
+        return Sphere(size[0])
+    if kind in (_CAPSULE, _CYLINDER):
+        return (Capsule if kind == _CAPSULE else Cylinder)(size[0], 2 * size[1])
+    if kind == _ELLIPSOID:
+        return Ellipsoid(size)
+    return Box(2 * size) if kind == _BOX else None
+
+
+def _mesh(model: Any, spec: Any, files: Files, i: int) -> tuple[Geometry | None, Transform]:
+    """A mesh in the frame of its file: MuJoCo moves meshes to their centres and principal axes."""
+    number = model.geom_dataid[i]
+    turn = quaternion_product(model.geom_quat[i], quaternion_conjugate(model.mesh_quat[number]))
+    at = pose(model.geom_pos[i] - matrix_from_quaternion(turn) @ model.mesh_pos[number], turn)
+    mesh = spec.mesh(model.mesh(number).name)
+    path = files.locate(mesh.file, mesh.compiler.meshdir) if mesh.file else None
+    scale, origin = np.array(mesh.scale), np.array(mesh.refpos)
+    reference = pose(origin, normalize_quaternion(np.array(mesh.refquat)))
+    turned, stretched = not np.array_equal(reference.E, np.eye(3)), np.ptp(scale) != 0.0
+    if path is None or (turned and stretched):  # MuJoCo stretches what it has turned
+        return None, at
+    return Mesh(path, scale), Transform(reference.E.T, -scale * (reference.E @ origin)) @ at
+
+
+def _colour(model: Any, i: int) -> np.ndarray | None:
+    """Of a geom, or of its material; None where neither is given."""
+    own, material = model.geom_rgba[i], model.geom_matid[i]
+    if not np.allclose(own, _GREY):
+        return np.clip(own, 0.0, 1.0)
+    return np.clip(model.mat_rgba[material], 0.0, 1.0) if material >= 0 else None

@@ -1,0 +1,57 @@
+"""Saving a robot to a file, whatever the format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+from coupler.io.save_mjcf import mjcf_text
+from coupler.io.save_urdf import urdf_text
+from coupler.model import ModelError, Robot
+from coupler.model.words import listed
+
+__all__ = ["save"]
+
+_WRITERS: dict[str, Callable[[Robot, Path], str]] = {".urdf": urdf_text, ".xml": mjcf_text}
+
+
+def save(robot: Robot, path: str | Path) -> Path:
+    """Writes a robot to a file: URDF, with what coupler adds to it, or MJCF. A file that is there is replaced.
+
+    Args:
+        robot: which one.
+        path: its suffix tells the format: ".urdf" or ".xml" (MJCF).
+
+    Returns:
+        The path.
+
+    Raises:
+        ModelError: for a suffix that there is not, a place that cannot be written to, or something of the robot that
+            the format cannot hold. Nothing is written then.
+    """
+    path = Path(path)
+    writer = _WRITERS.get(path.suffix.lower())
+    if writer is None:
+        raise ModelError(
+            f"{path}: a robot is saved to {listed(_WRITERS)}, for URDF and MJCF, not to {path.suffix or path.name!r}"
+        )
+    if path.is_dir():
+        raise ModelError(f"{path}: it is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise ModelError(f"{path}: there is no folder {path.parent}; make it first")
+    _replace(path, writer(robot, path.parent))
+    return path
+
+
+def _replace(path: Path, text: str) -> None:
+    """Puts a file in its place as a whole: it is written beside it first, and nobody ever sees half of it."""
+    beside = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        beside.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(beside, path)
+    except OSError as error:
+        raise ModelError(f"{path}: it cannot be written: {error.strerror or error}") from None
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,261 @@
+"""Writing MJCF: bodies in bodies, joints as hinges, slides and balls, loops as equalities.
+
+A joint's anchor and axis stand in the frame of its body, so that bodies keep their own frames. Where MuJoCo would turn
+a position with that frame, at a ball that is turned against its body, a body without mass has the joint, and the real
+one is welded to it.
+"""
+
+from __future__ import annotations
+
+import warnings
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coupler.io.save_inertias import at_zero, outwards, real_inertias
+from coupler.io.save_mjcf_bonds import add_couplings, add_keyframes, add_loops, add_springs
+from coupler.io.save_mjcf_words import AXIAL, Step, figures, form, inertial, place, steps_of
+from coupler.io.save_relations import relations_of
+from coupler.io.write import Names, check_names, document, mesh_path, put
+from coupler.model import Fixed, Free, Helical, Mesh, ModelError, ModelWarning, Plane, Robot, Shape, Spherical
+from coupler.model.tree import GROUND, TreeJoint
+from coupler.model.words import counted
+from coupler.spatial import Transform
+
+__all__ = ["mjcf_text"]
+
+_DEEPEST = 480  # bodies in bodies; MuJoCo's reader gives up at 500 elements in each other
+_MESHES = (".stl", ".obj", ".msh")  # that MuJoCo reads
+
+
+def mjcf_text(robot: Robot, folder: Path) -> str:
+    """A robot as MJCF, for a file in a folder, from which paths of meshes count.
+
+    What MJCF has no word for and the motion does not depend on is told by one ModelWarning.
+
+    Raises:
+        ModelError: naming a coupling, loop, joint or body that MJCF or MuJoCo cannot have.
+    """
+    check_names(robot)
+    if "world" in robot.bodies:
+        raise ModelError("body 'world': MuJoCo keeps this name for the ground; rename the body, or save it as .urdf")
+    writer = _Writer(robot, folder)
+    root = writer.mujoco()
+    if writer.left_out:
+        told = ", ".join(counted(count, *words) for words, count in writer.left_out.items())
+        warnings.warn(f"robot {robot.name!r}: not in MJCF: {told}", ModelWarning, stacklevel=4)
+    return document(root)
+
+
+class _Writer:
+    """A robot being written.
+
+    Attributes:
+        element: of each body and of the ground.
+        steps: joints of MJCF in MuJoCo's order, each with the joint that it is of.
+        position: the name of MJCF's joint that has the position of a joint of one freedom.
+        left_out: what is not written: with one of them, and with several, and how many.
+    """
+
+    def __init__(self, robot: Robot, folder: Path) -> None:
+        self.robot, self.folder = robot, folder
+        self.inertias, self.relations = real_inertias(robot), relations_of(robot)
+        bonds = (*robot.joints, *robot.loops, *robot.couplings)
+        self.bonds = Names(part.name for part in bonds)
+        self.places = Names([GROUND, "world", *robot.bodies, *robot.frame_names])
+        self.shapes = Names(shape.name for shape in robot.shapes)
+        self.element: dict[str, ET.Element] = {}
+        self.steps: list[tuple[TreeJoint, Step, str]] = []
+        self.position: dict[str, str] = {}
+        self.left_out: dict[tuple[str, str], int] = {}
+
+    def mujoco(self) -> ET.Element:
+        robot = self.robot
+        root = ET.Element("mujoco", model=robot.name)
+        flags = {"inertiafromgeom": False, "balanceinertia": False, "autolimits": True}
+        put(root, "compiler", angle="radian", boundmass=0.0, **flags)
+        put(root, "option", gravity=robot.gravity)
+        assets, world, bonds = put(root, "asset"), put(root, "worldbody"), put(root, "equality")
+        tendons, motors, keys = put(root, "tendon"), put(root, "actuator"), put(root, "keyframe")
+        self.element[GROUND] = world
+        self.add_bodies()
+        self.add_shapes(assets)
+        self.add_screws(bonds)
+        add_loops(robot, bonds, self.element, self.bonds, self.places)
+        add_couplings(self.relations, bonds, self.position, self.bonds)
+        add_springs(robot, tendons, self.element, self.places)
+        self.add_motors(motors)
+        add_keyframes(robot, keys, self.steps)
+        self.tell()
+        for empty in [child for child in root if not len(child) and child.tag not in ("compiler", "option")]:
+            root.remove(empty)
+        return root
+
+    # Bodies
+
+    def add_bodies(self) -> None:
+        """All bodies, depth first: this is MuJoCo's order of joints."""
+        on: dict[str, list[TreeJoint]] = {}
+        for joint in outwards(self.robot):
+            on.setdefault(joint.parent, []).append(joint)
+        bare = self.bare(on)
+        waiting = [([joint], 1) for joint in reversed(on[GROUND])]
+        while waiting:
+            chain, depth = waiting.pop()
+            last = chain[-1]
+            children = on.get(last.child, [])
+            if last.child in bare:
+                waiting.append(([*chain, children[0]], depth))
+                continue
+            if depth > _DEEPEST:
+                raise ModelError(
+                    f"body {last.child!r} hangs on {depth} others in a row; MuJoCo reads {_DEEPEST}: save it as .urdf"
+                )
+            self.add_body(chain)
+            waiting += [([joint], depth + 1) for joint in reversed(children)]
+
+    def bare(self, on: dict[str, list[TreeJoint]]) -> set[str]:
+        """Bodies without mass that are nothing but a step from one joint to the next: MuJoCo has those in one body."""
+        robot = self.robot
+        used = {end for loop in robot.loops for end in (loop.predecessor, loop.successor)}
+        used |= {end for spring in robot.elements for end in (spring.first, spring.second)}
+        used |= {shape.body for shape in robot.shapes}
+        used |= {name for name, body in robot.bodies.items() if not body.massless or body.frames or body.contacts}
+        return {
+            joint.child
+            for joints in on.values()
+            for joint in joints
+            if joint.child not in used
+            and isinstance(joint.kind, AXIAL)
+            and len(on.get(joint.child, ())) == 1
+            and isinstance(on[joint.child][0].kind, AXIAL)
+        }
+
+    def add_body(self, chain: list[TreeJoint]) -> None:
+        """A body with the joints that carry it."""
+        first, last = chain[0], chain[-1]
+        here = Transform.identity()
+        for joint in chain:
+            here = at_zero(joint) @ here
+        parent, ends = self.element[first.parent], last.meets
+        turned = ends is not None and not np.array_equal(ends.E, np.eye(3))
+        if ends is not None and (isinstance(last.kind, Free) or (isinstance(last.kind, Spherical) and turned)):
+            carrier = put(parent, "body", name=self.places.new(f"{last.child}_carrier"), **place(ends @ here))
+            self.add_joints(carrier, chain, ends.inverse())
+            body = put(carrier, "body", name=last.child, **place(ends.inverse()))
+        else:
+            body = put(parent, "body", name=last.child, **place(here))
+            self.add_joints(body, chain, Transform.identity())
+        self.element[last.child] = body
+        if last.child in self.inertias:
+            body.insert(0, put(ET.Element("body"), "inertial", **inertial(self.inertias[last.child])))
+        source = self.robot.bodies[last.child]
+        for name, at in source.frames.items():
+            put(body, "site", name=name, **place(at))
+        for name, point in source.contacts.items():
+            put(body, "site", name=name, pos=point)
+
+    def add_joints(self, body: ET.Element, chain: list[TreeJoint], seat: Transform) -> None:
+        """The joints between a body and its parent; `seat` leads from the element's frame to the last body's."""
+        below = seat.inverse()  # from the frame of a joint's child to the element's, at zero
+        placed: list[tuple[TreeJoint, Transform]] = []
+        for joint in reversed(chain):
+            placed.append((joint, below if joint.meets is None else below @ joint.meets.inverse()))
+            below = below @ at_zero(joint)
+        for joint, X in reversed(placed):
+            steps = steps_of(joint.kind, loose=joint.parent == GROUND)
+            for i, step in enumerate(steps, 1):
+                name = joint.name if len(steps) == 1 else self.bonds.new(joint.name, i)
+                axis, point = None if step.axis is None else X.E @ step.axis, X.inverse().r
+                anchor = point if step.type in ("hinge", "ball") and np.any(point) else None
+                put(
+                    body,
+                    "joint",
+                    name=name,
+                    type=step.type,
+                    pos=anchor,
+                    axis=axis,
+                    **figures(joint.name, joint.kind, step),
+                )
+                self.steps.append((joint, step, name))
+                self.position.setdefault(joint.name, name)
+
+    def add_screws(self, bonds: ET.Element) -> None:
+        """A screw is a hinge and a slide that follows it."""
+        for joint, step, name in self.steps:
+            if isinstance(joint.kind, Helical) and not step.entries:
+                turn = self.position[joint.name]
+                own = self.bonds.new(f"{joint.name}_pitch")
+                put(bonds, "joint", name=own, joint1=name, joint2=turn, polycoef=(0, joint.kind.pitch, 0, 0, 0))
+
+    def add_motors(self, motors: ET.Element) -> None:
+        """A motor for each freedom of an actuated joint."""
+        for joint, step, name in self.steps:
+            if joint.actuated and step.axis is not None and step.entries:
+                put(motors, "motor", name=name, joint=name)
+            elif joint.actuated and step.axis is None:
+                for i, gear in enumerate(np.eye(len(step.entries)), 1):
+                    put(motors, "motor", name=f"{name}_{i}", joint=name, gear=gear)
+
+    # Shapes
+
+    def add_shapes(self, assets: ET.Element) -> None:
+        meshes, names = dict[tuple[str, str], str](), Names()
+        for shape in self.robot.shapes:
+            mesh = shape.geometry if isinstance(shape.geometry, Mesh) else None
+            if mesh is not None and not (Path(mesh.path).is_file() and Path(mesh.path).suffix.lower() in _MESHES):
+                self.leave("mesh without a file that MuJoCo reads", "meshes without files that MuJoCo reads")
+                continue
+            if isinstance(shape.geometry, Plane) and not self.stands(shape.body):
+                self.leave("plane on a body that moves", "planes on bodies that move")
+                continue
+            if mesh is None:
+                looks = form(shape.geometry)
+            else:
+                key = mesh_path(mesh.path, self.folder), str(np.asarray(mesh.scale).tolist())
+                if key not in meshes:
+                    meshes[key] = names.new(Path(mesh.path).stem)
+                    scale = None if np.array_equal(mesh.scale, np.ones(3)) else mesh.scale
+                    put(assets, "mesh", name=meshes[key], file=key[0], scale=scale, inertia="shell")
+                looks = {"type": "mesh", "mesh": meshes[key]}
+            self.add_geom(shape, looks)
+
+    def add_geom(self, shape: Shape, looks: dict[str, Any]) -> None:
+        name = None
+        if shape.name:  # the first of several has it as it is
+            taken = any(geom.get("name") == shape.name for geom in self.element[GROUND].iter("geom"))
+            name = self.shapes.new(shape.name) if taken else shape.name
+        bits = {"contype": shape.group, "conaffinity": shape.meets}
+        bits = {word: None if value == 1 else str(value) for word, value in bits.items()}
+        looks = looks | {"friction": shape.friction, "rgba": shape.colour, "group": None if shape.visible else "3"}
+        put(self.element[shape.body], "geom", name=name, **looks, **bits, **place(shape.at))
+
+    def stands(self, body: str) -> bool:
+        """Whether a body is fixed to the ground."""
+        return self.robot.tree.place[body][0] == 0
+
+    # What is left out
+
+    def leave(self, one: str, many: str, count: int = 1) -> None:
+        if count:
+            self.left_out[one, many] = self.left_out.get((one, many), 0) + count
+
+    def tell(self) -> None:
+        """Counts what has no word in MJCF."""
+        joints = [joint for joint in self.robot.joints if not isinstance(joint.kind, Fixed)]
+        starts = [joint for joint in joints if joint.start is not None]
+        balls = [joint for joint in joints if isinstance(joint.kind, Spherical | Free)]
+        fast = [joint for joint in joints if np.isfinite(joint.kind.velocity_limit).any()]
+        strong = [joint for joint in balls if np.isfinite(joint.kind.effort_limit).any()]
+        away = [joint for joint in starts if not np.array_equal(np.asarray(joint.start), joint.kind.neutral())]
+        marked = [joint for joint in joints if joint.independent]
+        self.leave("velocity limit of a joint", "velocity limits of joints", len(fast))
+        self.leave("effort limit of a ball or free joint", "effort limits of ball or free joints", len(strong))
+        self.leave("start position of a joint", "start positions of joints", len(away))
+        self.leave("mark of an independent joint", "marks of independent joints", len(marked))
+        points = sum(len(body.contacts) for body in self.robot.bodies.values())
+        self.leave(
+            "contact point, which is a site as frames are", "contact points, which are sites as frames are", points
+        )

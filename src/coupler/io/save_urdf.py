@@ -1,0 +1,267 @@
+"""Writing URDF: the tree in standard words, loops and the rest in words of ours that other readers pass over.
+
+A link's frame in URDF is the end of its joint. A body whose joint ends elsewhere on it is written from there, and
+<meets> tells where that is. Joints that URDF lacks are written as chains of those that it has.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+
+from coupler.io.save_relations import locks_of, relations_of
+from coupler.io.save_urdf_words import (
+    NO_LIMIT,
+    add_coupling,
+    add_dynamics,
+    add_keyframe,
+    add_limits,
+    is_here,
+    put_joint,
+    put_origin,
+    put_part,
+    steps_of,
+)
+from coupler.io.write import Names, check_names, document, mesh_path, put, text
+from coupler.model import (
+    Body,
+    Box,
+    Capsule,
+    Cylinder,
+    Cylindrical,
+    Ellipsoid,
+    Fixed,
+    Geometry,
+    Held,
+    Helical,
+    Joint,
+    LoopJoint,
+    Mesh,
+    Planar,
+    Plane,
+    PointElement,
+    Prismatic,
+    Revolute,
+    Robot,
+    Rod,
+    Shape,
+    Sphere,
+    Universal,
+)
+from coupler.model.tree import GROUND, TreeJoint
+from coupler.spatial import Transform
+
+__all__ = ["urdf_text"]
+
+_GRAVITY = (0.0, 0.0, -9.81)
+
+
+def urdf_text(robot: Robot, folder: Path) -> str:
+    """A robot as URDF, for a file in a folder, from which paths of meshes count.
+
+    Raises:
+        ModelError: naming a coupling whose function cannot be written, or a name that cannot be.
+    """
+    check_names(robot)
+    return document(_Writer(robot, folder).robot())
+
+
+class _Writer:
+    """A robot being written.
+
+    Attributes:
+        seat: for each body the transform from URDF's link frame, the end of its joint, to the body's own.
+        colours: the names of materials, by what they look like.
+    """
+
+    def __init__(self, robot: Robot, folder: Path) -> None:
+        self.source, self.folder = robot, folder
+        self.relations = relations_of(robot)
+        self.seat = {joint.child: joint.meets.inverse() for joint in robot.joints if joint.meets is not None}
+        self.links = Names([GROUND, *robot.bodies, *robot.frame_names])
+        self.bonds = Names(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
+        self.colours: dict[str, str] = {}
+        self.root = _root(robot)
+
+    def robot(self) -> ET.Element:
+        robot = self.source
+        root = ET.Element("robot", name=robot.name)
+        if not np.array_equal(robot.gravity, _GRAVITY):
+            put(root, "gravity", xyz=robot.gravity)
+        shapes: dict[str, list[Shape]] = {}
+        for shape in robot.shapes:
+            shapes.setdefault(shape.body, []).append(shape)
+        if self.root == GROUND:
+            self.add_shapes(put(root, "link", name=GROUND), shapes.get(GROUND, []))
+        for body in robot.bodies.values():
+            link = put(root, "link", name=body.name, ideal=body.ideal or None)
+            self.add_inertial(link, body)
+            self.add_shapes(link, shapes.get(body.name, []))
+        for joint in robot.joints:
+            if joint.child != self.root:
+                self.add_joint(root, joint)
+        for body in robot.bodies.values():
+            self.add_frames(root, body)
+        for loop in (*robot.loops, *locks_of(robot)):
+            self.add_loop(root, loop)
+        for relation in self.relations.written:
+            add_coupling(root, relation)
+        for spring in robot.elements:
+            self.add_spring(root, spring)
+        for name, (q, v) in robot.keyframes.items():
+            add_keyframe(root, robot, name, q, v)
+        return root
+
+    def on(self, body: str, at: Transform) -> Transform:
+        """A place on a body, seen from URDF's link frame."""
+        return at @ self.seat[body] if body in self.seat else at
+
+    # Links
+
+    def add_inertial(self, link: ET.Element, body: Body) -> None:
+        """Mass and inertia; the latter keeps its numbers, and turns with the origin."""
+        if body.massless:
+            return
+        inertial = put(link, "inertial")
+        put_origin(inertial, self.on(body.name, Transform.translation(body.centre)))
+        put(inertial, "mass", value=body.mass)
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = body.inertia
+        put(inertial, "inertia", ixx=xx, ixy=xy, ixz=xz, iyy=yy, iyz=yz, izz=zz)
+
+    def add_shapes(self, link: ET.Element, shapes: list[Shape]) -> None:
+        for shape in shapes:
+            name = shape.name or None
+            if shape.visible:
+                self.add_form(put(link, "visual", name=name), shape)
+            if shape.touches or not shape.visible:
+                collision = put(link, "collision", name=name, same=shape.visible or None)
+                for word, value, usual in (("group", shape.group, 1), ("meets", shape.meets, 1)):
+                    if value != usual:
+                        collision.set(word, str(value))
+                if shape.friction is not None:
+                    collision.set("friction", text(shape.friction))
+                self.add_form(collision, shape)
+
+    def add_form(self, parent: ET.Element, shape: Shape) -> None:
+        put_origin(parent, self.on(shape.body, shape.at))
+        self.add_geometry(put(parent, "geometry"), shape.geometry)
+        if shape.colour is not None and (parent.tag == "visual" or not shape.visible):
+            rgba = text(shape.colour)
+            name = self.colours.setdefault(rgba, f"colour_{len(self.colours) + 1}")
+            put(put(parent, "material", name=name), "color", rgba=rgba)
+
+    def add_geometry(self, parent: ET.Element, form: Geometry) -> None:
+        """URDF has boxes, cylinders, balls and meshes; what it lacks is disguised as one of them."""
+        if isinstance(form, Box):
+            put(parent, "box", size=form.size)
+        elif isinstance(form, Cylinder | Capsule):
+            disguise = "capsule" if isinstance(form, Capsule) else None
+            put(parent, "cylinder", radius=form.radius, length=form.length, as_=disguise)
+        elif isinstance(form, Sphere):
+            put(parent, "sphere", radius=form.radius)
+        elif isinstance(form, Ellipsoid):
+            put(parent, "sphere", radius=np.max(form.radii), radii=form.radii)
+        elif isinstance(form, Plane):
+            put(parent, "box", size=(20.0, 20.0, 0.002), as_="plane")
+        elif isinstance(form, Mesh):
+            scale = None if np.array_equal(form.scale, np.ones(3)) else form.scale
+            put(parent, "mesh", filename=mesh_path(form.path, self.folder), scale=scale)
+
+    def add_frames(self, root: ET.Element, body: Body) -> None:
+        """Named frames and contact points, as links on fixed joints."""
+        places = [("frame", name, at) for name, at in body.frames.items()]
+        places += [("contact", name, Transform.translation(point)) for name, point in body.contacts.items()]
+        for role, name, at in places:
+            if role == "contact" and body.name in self.seat:  # a point has no axes that would have to turn
+                at = Transform(self.seat[body.name].E.T, at.r)
+            put(root, "link", name=name, as_=role)
+            joint = put_joint(root, self.bonds.new(f"{name}_joint"), "fixed", body.name, name)
+            put_origin(joint, self.on(body.name, at))
+
+    # Joints
+
+    def add_joint(self, root: ET.Element, joint: TreeJoint) -> None:
+        steps = steps_of(joint.kind)
+        whole = len(steps) == 1
+        names = [joint.name] if whole else [self.bonds.new(joint.name, i) for i in range(1, len(steps) + 1)]
+        links = [self.links.new(joint.name, i) for i in range(1, len(steps))]
+        for link in links:
+            put(root, "link", name=link)
+        ends = [joint.parent, *links, joint.child]
+        for i, (name, (word, axis)) in enumerate(zip(names, steps, strict=True)):
+            part = put_joint(root, name, word, ends[i], ends[i + 1])
+            if i == 0:
+                self.add_marks(part, joint)
+                put_origin(part, self.on(joint.parent, joint.placement))
+            if axis is not None:
+                put(part, "axis", xyz=axis)
+            if whole:
+                add_limits(part, joint.kind, joint.name)
+            elif word == "prismatic":
+                put(part, "limit", lower=-NO_LIMIT, upper=NO_LIMIT, effort=NO_LIMIT, velocity=NO_LIMIT)
+            if i == 0:
+                add_dynamics(part, joint.kind)
+            if not whole:
+                put_part(part, joint.kind, joint.name, first=i == 0)
+            if isinstance(joint.kind, Helical) and i == 1:
+                put(part, "mimic", joint=names[0], multiplier=joint.kind.pitch)
+            if joint.meets is not None and i == len(steps) - 1:
+                put_origin(part, joint.meets, "meets", always=True)
+
+    def add_marks(self, element: ET.Element, joint: TreeJoint) -> None:
+        """What loops and actuators make of a joint."""
+        if joint.independent or joint.name in self.relations.independent:
+            element.set("independent", "true")
+        if joint.actuated:
+            element.set("actuated", "true")
+        start = self.relations.start.get(joint.name, joint.start)
+        if start is not None and not np.array_equal(np.atleast_1d(start), joint.kind.neutral()):
+            element.set("start", text(start))
+
+    # What binds bodies
+
+    def add_loop(self, root: ET.Element, loop: LoopJoint) -> None:
+        kind = loop.kind
+        word = kind.kind if isinstance(kind, Joint) else type(kind).__name__.lower()
+        element = put(root, "loop", name=loop.name, type=word)
+        self.add_end(element, "predecessor", loop.predecessor, loop.predecessor_frame)
+        self.add_end(element, "successor", loop.successor, loop.successor_frame)
+        if isinstance(kind, Rod):
+            put(element, "length", value=kind.length)
+        elif isinstance(kind, Held):
+            for row in kind.axes:
+                put(element, "hold", angular=row[:3], linear=row[3:])
+        elif isinstance(kind, Universal):
+            put(element, "axis", xyz=kind.first)
+            put(element, "axis2", xyz=kind.second)
+        elif isinstance(kind, Planar):
+            put(element, "axis", xyz=kind.normal)
+        elif isinstance(kind, Revolute | Prismatic | Cylindrical | Helical):
+            put(element, "axis", xyz=kind.axis)
+            if isinstance(kind, Helical):
+                put(element, "pitch", value=kind.pitch)
+
+    def add_end(self, element: ET.Element, end: str, body: str, at: Transform) -> None:
+        put_origin(put(element, end, link=body), self.on(body, at))
+
+    def add_spring(self, root: ET.Element, spring: PointElement) -> None:
+        figures = {name: getattr(spring, name) for name in ("stiffness", "free_length", "pretension", "damping")}
+        element = put(root, "spring", name=spring.name, **{name: x or None for name, x in figures.items()})
+        for end, body, point in (
+            ("predecessor", spring.first, spring.first_point),
+            ("successor", spring.second, spring.second_point),
+        ):
+            at = self.on(body, Transform.translation(point))
+            put(put(element, end, link=body), "origin", xyz=at.r)
+
+
+def _root(robot: Robot) -> str:
+    """The root link: the ground, or a body that is fixed to it and leaves nothing else to say of it."""
+    first = robot.joints[0]
+    ends = [end for loop in robot.loops for end in (loop.predecessor, loop.successor)]
+    ends += [end for spring in robot.elements for end in (spring.first, spring.second)]
+    ends += [shape.body for shape in robot.shapes] + [joint.parent for joint in robot.joints[1:]]
+    plain = isinstance(first.kind, Fixed) and first.name == f"ground_to_{first.child}" and first.parent == GROUND
+    return first.child if plain and is_here(first.placement) and first.meets is None and GROUND not in ends else GROUND

@@ -1,0 +1,88 @@
+"""What writers of robot files share: names, numbers, places and paths as text."""
+
+from __future__ import annotations
+
+import os
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coupler.model import ModelError, Robot
+from coupler.model.words import listed
+
+__all__ = ["Names", "check_names", "document", "mesh_path", "put", "rpy_of", "text"]
+
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def put(parent: ET.Element, tag: str, **attributes: Any) -> ET.Element:
+    """Adds an element. An attribute that is None is left out; `as_` is written as="..."."""
+    given = {name.rstrip("_"): text(value) for name, value in attributes.items() if value is not None}
+    return ET.SubElement(parent, tag, given)
+
+
+def text(value: Any) -> str:
+    """Words as they are, truth as true or false, and numbers with all their digits."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return " ".join(repr(float(x) + 0.0).removesuffix(".0") for x in np.ravel(value))
+
+
+def document(root: ET.Element) -> str:
+    """The file that holds an element."""
+    ET.indent(root)
+    return f'<?xml version="1.0"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+class Names:
+    """Names that are taken, and new ones that are not."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+
+    def new(self, name: str, number: int | None = None) -> str:
+        """The name, with a number behind it if one is given, and with more underscores if it is taken."""
+        ending = "" if number is None else f"_{number}"
+        while name + ending in self._taken:
+            name += "_"
+        self._taken.add(name + ending)
+        return name + ending
+
+
+def check_names(robot: Robot) -> None:
+    """Refuses names that XML cannot hold, and blanks at their ends, which readers take away."""
+    parts = (*robot.joints, *robot.loops, *robot.couplings, *robot.elements, *robot.shapes)
+    names = [robot.name, *robot.bodies, *robot.frame_names, *robot.keyframes, *(part.name for part in parts)]
+    odd = [name for name in names if _NO_XML.search(name) or name != name.strip()]
+    if odd:
+        raise ModelError(
+            f"robot {robot.name!r} cannot be written: no file can hold the name {listed(odd)}, with control characters "
+            "or with blanks at its ends; rename it"
+        )
+
+
+def rpy_of(R: np.ndarray) -> np.ndarray:
+    """Three angles with Rz Ry Rx = R, to all digits, also next to a pitch of a quarter turn.
+
+    There roll and yaw turn about one axis: yaw is read off first, however badly, and the others for this yaw.
+    """
+    yaw = np.arctan2(R[1, 0], R[0, 0])
+    c, s = np.cos(yaw), np.sin(yaw)
+    pitch = np.arctan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
+    roll = np.arctan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
+    return np.array([roll, pitch, yaw])
+
+
+def mesh_path(path: Path, folder: Path) -> str:
+    """A mesh's path from the folder of the robot's file, or in full where there is no way from there."""
+    whole = Path(path).resolve()
+    try:
+        return Path(os.path.relpath(whole, folder.resolve())).as_posix()
+    except ValueError:  # another drive
+        return whole.as_posix()

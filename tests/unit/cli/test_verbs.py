@@ -1,0 +1,53 @@
+"""`coupler draw`, `coupler study` and `coupler demo`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from coupler.cli import main
+from coupler.studies import STUDIES
+
+
+def test_a_drawing_is_named_after_its_robot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["draw", "four_bar"]) == 0
+    assert capsys.readouterr().out == "saved four_bar.svg\n"
+    assert Path("four_bar.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_a_drawing_goes_where_it_is_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "tello.svg"
+    assert main(["draw", "tello", "--out", str(out)]) == 0
+    assert "</svg>" in out.read_text(encoding="utf-8")
+    assert main(["draw", "tello", "--out", str(tmp_path / "tello.png")]) == 1
+    assert "pictures are SVG files; call it tello.svg" in capsys.readouterr().err
+    assert main(["draw", "tello", "--out", str(tmp_path / "no" / "tello.svg")]) == 1
+    assert "tello.svg" in capsys.readouterr().err
+
+
+def test_studies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out and about in out for name, (_, about) in STUDIES.items())
+
+
+def test_a_mistyped_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "001-fgi14", "--out", str(tmp_path / "results")]) == 1
+    assert "there is no study '001-fgi14'; did you mean '001-fig14'? there are '000-fig3', " in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_demo_is_a_short_tour(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start = time.perf_counter()
+    assert main(["demo", "--out", str(tmp_path / "tour")]) == 0
+    assert time.perf_counter() - start < 60.0  # it takes 2 s; this machine may be busy
+    out = capsys.readouterr().out
+    for told in ("mini_cheetah: 25 bodies", "µs for each state of a batch", "armatures", "its loop is closed to"):
+        assert told in out.replace("\n", " ")
+    assert max(map(len, out.splitlines())) <= 101 + len(str(tmp_path))
+    assert (tmp_path / "tour" / "mini_cheetah.svg").exists()
