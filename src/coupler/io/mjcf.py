@@ -49,7 +49,7 @@ def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]
     bonds.add(builder)
     untold += bonds.untold
     untold += add_shapes(model, spec, files, names, builder, not off("CONTACT"))
-    untold += add_tendons(model, files, names, builder, off)
+    untold += add_tendons(model, files, names, builder, off, bonds.summed)
     untold += add_keyframes(model, parts, builder)
     untold += _forces(model) + _contacts(model)
     for what, name in names.renamed.items():

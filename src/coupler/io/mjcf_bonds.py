@@ -20,9 +20,9 @@ from coupler.spatial import Transform
 
 __all__ = ["Bonds", "add_keyframes", "add_tendons"]
 
-_CONNECT, _WELD, _JOINT = range(3)  # MuJoCo's types of equalities that can be kept here
+_CONNECT, _WELD, _JOINT, _TENDON = range(4)  # MuJoCo's types of equalities that can be kept here
 _SITE = 6  # MuJoCo's type of an object
-_WRAP_SITE = 3  # and of what a tendon runs over
+_WRAP_JOINT, _WRAP_SITE = 1, 3  # and of what a tendon runs over
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +49,14 @@ class Bonds:
         self._equalities = [] if off else [i for i in range(model.neq) if model.eq_active0[i]]
         idle = model.neq - len(self._equalities)
         self.untold += [f"{counted(idle, 'equality', 'equalities')} switched off"] if idle else []
-        other = [i for i in self._equalities if model.eq_type[i] > _JOINT]
-        self.untold += [f"{counted(len(other), 'equality', 'equalities')} of tendons or flexes"] if other else []
-        self._equalities = [i for i in self._equalities if i not in other]
         self.locked: dict[int, float] = {}
         self.hung: dict[int, tuple[str, Transform, Transform]] = {}
         self._lock()
+        sums = {i: self._sum(i) for i in self._equalities if model.eq_type[i] == _TENDON}
+        self._sums = {i: found for i, found in sums.items() if found is not None}
+        other = [i for i in self._equalities if model.eq_type[i] > _JOINT and i not in self._sums]
+        self.untold += [f"{counted(len(other), 'equality', 'equalities')} of tendons or flexes"] if other else []
+        self._equalities = [i for i in self._equalities if i not in other]
         self._hang()
 
     def _where(self, i: int) -> Any:
@@ -111,6 +113,43 @@ class Bonds:
         if not len(real):
             raise self._where(i).error(f"no position of joint {self._names.joints[joint]!r} satisfies it")
         return float(min(real, key=lambda x: abs(x - self._model.qpos0[self._model.jnt_qposadr[joint]])))
+
+    @property
+    def summed(self) -> frozenset[int]:
+        """The tendons whose lengths are kept as sums of joint positions."""
+        model, kept = self._model, [i for i in self._equalities if i in self._sums]
+        return frozenset(int(end[i]) for i in kept for end in (model.eq_obj1id, model.eq_obj2id))
+
+    # Sums of joint positions
+
+    def _sum(self, i: int) -> tuple[dict[int, float], float] | None:
+        """Factors of joints and what they add up to, where an equality of tendons says no more than that."""
+        model, factors, total = self._model, dict[int, float](), 0.0
+        constant, slope, *others = model.eq_data[i, :5]
+        ends = [(int(model.eq_obj1id[i]), 1.0), (int(model.eq_obj2id[i]), -slope)]
+        for tendon, scale in ends if ends[1][0] >= 0 else ends[:1]:
+            own = slice(model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon])
+            if (model.wrap_type[own] != _WRAP_JOINT).any():
+                return None
+            for joint, factor in zip(model.wrap_objid[own].tolist(), model.wrap_prm[own], strict=True):
+                factors[joint] = factors.get(joint, 0.0) + scale * float(factor)
+                total += scale * float(factor) * model.qpos0[model.jnt_qposadr[joint]]
+        moving = {joint: factor for joint, factor in factors.items() if factor}
+        if any(others) or len(moving) < 2 or self.locked.keys() & moving.keys():
+            return None
+        return moving, float(total + constant)
+
+    def _add_sum(self, builder: RobotBuilder, name: str, factors: dict[int, float], total: float) -> None:
+        """The first joint from the others; all of them related, where that one has been given already."""
+        joints = [self._names.joints[joint] for joint in factors]
+        first, *rest = factors.values()
+        if joints[0] in self._given:
+            row = np.array([first, *rest])
+            builder.couple(name, joints, lambda q: np.array([row @ q - total]))
+            return
+        self._given.add(joints[0])
+        G = np.vstack([-np.array(rest) / first, np.eye(len(rest))])
+        builder.couple(name, joints, linear(G, [total / first, *np.zeros(len(rest))]), joints[1:])
 
     # Bodies held together
 
@@ -170,10 +209,15 @@ class Bonds:
             builder.warn(f"{counted(len(self.locked), 'joint')} made fixed, since equalities hold them: {held}")
         for j, (carrier, _, _) in self.hung.items():
             builder.warn(f"free joint {names.joints[j]!r} is made fixed, since a weld holds its body on {carrier!r}")
+        self._given: set[str] = set()  # joints whose positions couplings give
         for i in self._equalities:
             with self._where(i).blamed():
+                if i in self._sums:
+                    self._add_sum(builder, names.equalities[i], *self._sums[i])
+                    continue
                 if self._model.eq_type[i] == _JOINT:
                     y, x, c = self._relation(i)
+                    self._given.add(names.joints[y])
                     function = linear([[1.0], [c[1]]], [0.0, c[0]]) if len(c) == 2 else polynomial(c.tolist())
                     builder.couple(names.equalities[i], [names.joints[x], names.joints[y]], function, [names.joints[x]])
                     continue
@@ -194,8 +238,13 @@ def _carries(carrier: list[int], body: int, other: int) -> bool:
     return other == body
 
 
-def add_tendons(model: Any, files: Files, names: Names, builder: RobotBuilder, off: Off) -> list[str]:
-    """Tells the builder tendons that are springs between two points; what of tendons is left out."""
+def add_tendons(
+    model: Any, files: Files, names: Names, builder: RobotBuilder, off: Off, sums: frozenset[int]
+) -> list[str]:
+    """Tells the builder tendons that are springs between two points; what of tendons is left out.
+
+    Tendons that are sums of joints which an equality keeps are no more than that, unless they pull as well.
+    """
     given, other, partly = [model.tendon(i).name for i in range(model.ntendon)], 0, 0
     taken = set(given)
     for i, name in enumerate(given):
@@ -206,10 +255,13 @@ def add_tendons(model: Any, files: Files, names: Names, builder: RobotBuilder, o
         least, most = model.tendon_lengthspring[i]
         uneven = [model.tendon_stiffnesspoly[i], model.tendon_dampingpoly[i], model.tendon_springyield[i]]
         straight = len(sites) == 2 and (model.wrap_type[own] == _WRAP_SITE).all()
+        partly_limited = model.tendon_limited[i] or model.tendon_frictionloss[i] or model.tendon_armature[i]
+        if i in sums and not (stiffness or damping or partly_limited):
+            continue
         if not straight or not (stiffness or damping) or (stiffness and least != most) or any(map(np.any, uneven)):
             other += 1
             continue
-        partly += bool(model.tendon_limited[i] or model.tendon_frictionloss[i] or model.tendon_armature[i])
+        partly += bool(partly_limited)
         first, second = (names.bodies[model.site_bodyid[site]] for site in sites)
         if first == second:
             builder.warn(f"tendon {name or i + 1!r} is left out: both its ends are on {first!r}")

@@ -84,7 +84,7 @@ class _Writer:
         self.add_shapes(assets)
         self.add_screws(bonds)
         add_loops(robot, bonds, self.element, self.bonds, self.places)
-        add_couplings(self.relations, bonds, self.position, self.bonds)
+        add_couplings(self.relations, bonds, tendons, self.position, self.bonds)
         add_springs(robot, tendons, self.element, self.places)
         self.add_motors(motors)
         add_keyframes(robot, keys, self.steps)

@@ -67,8 +67,10 @@ def _add_equality(
     put(bonds, tag, name=name, site1=sites[0], site2=sites[1])
 
 
-def add_couplings(relations: Relations, bonds: ET.Element, position: Mapping[str, str], names: Names) -> None:
-    """Couplings as equalities of two joints each.
+def add_couplings(
+    relations: Relations, bonds: ET.Element, tendons: ET.Element, position: Mapping[str, str], names: Names
+) -> None:
+    """Couplings as equalities of two joints each, or of a tendon whose length is a sum of joint positions.
 
     Raises:
         ModelError: naming a coupling that is none of these.
@@ -76,17 +78,18 @@ def add_couplings(relations: Relations, bonds: ET.Element, position: Mapping[str
     for relation in relations.written:
         for i, row in enumerate(relation.rows, 1):
             name = relation.name if len(relation.rows) == 1 else names.new(relation.name, i)
+            if len(row.on) > 1:
+                tendon = put(tendons, "fixed", name=name)
+                for joint, factor in zip((row.joint, *row.on), (1.0, *(-f for f in row.factors)), strict=True):
+                    put(tendon, "joint", joint=position[joint], coef=factor)
+                put(bonds, "tendon", name=name, tendon1=name, polycoef=[row.offset, 0.0, 0.0, 0.0, 0.0])
+                continue
             ends = {"joint1": position[row.joint], "joint2": position[row.on[0]] if row.on else None}
             put(bonds, "joint", name=name, **ends, polycoef=_polynomial(relation.name, row))
 
 
 def _polynomial(name: str, row: Row) -> np.ndarray:
     """The coefficients of a row, as many as MuJoCo takes."""
-    if len(row.on) > 1:
-        raise ModelError(
-            f"coupling {name!r}: joint {row.joint!r} depends on {len(row.on)} others, and in MJCF on one only; save "
-            "the robot as .urdf"
-        )
     given = np.array(row.polynomial or (row.offset, *row.factors))
     if given[_MOST:].any():
         raise ModelError(

@@ -470,6 +470,40 @@ def test_a_tendon_between_two_sites_is_a_spring(write: Any) -> None:
     agree(path, robot)
 
 
+def test_an_equality_of_tendons_that_are_sums_of_joints_is_a_coupling(write: Any) -> None:
+    joint = '<joint name="{0}" axis="0 1 0" ref="{1}"/>'
+    arms = "".join(body(name, joint.format(name, ref)) for name, ref in (("a", 0), ("b", 0.1), ("c", 0), ("d", -0.2)))
+    term = '<joint joint="{}" coef="{}"/>'
+    one = f'<fixed name="one">{term.format("a", 2)}{term.format("b", -3)}{term.format("c", 0.5)}</fixed>'
+    two = f'<fixed name="two">{term.format("d", 4)}</fixed>'
+    kept = '<tendon name="{}" tendon1="{}" tendon2="{}" polycoef="{} {} 0 0 0"/>'
+    single = kept.format("single", "one", "", 0.2, 1).replace('tendon2=""', "")
+    pair = kept.format("pair", "one", "two", 0.1, 0.5)
+    found = []
+    for equality in (single, pair):
+        robot, untold = read(write(arms, f"<tendon>{one}{two}</tendon><equality>{equality}</equality>"))
+        assert untold == [] if equality is pair else ["1 tendon other than a spring between two sites"]
+        found.append(robot)
+        assert robot.nv == 3
+    for seed in range(3):
+        q = [found[i].joint_positions(found[i].random_state(seed)[0]) for i in range(2)]
+        length = [2 * x["a"] - 3 * (x["b"] - 0.1) + 0.5 * x["c"] for x in q]
+        assert length[0] == pytest.approx(0.2, abs=1e-14)
+        assert length[1] == pytest.approx(0.1 + 0.5 * 4 * (q[1]["d"] + 0.2), abs=1e-13)
+
+
+def test_tendons_that_share_their_first_joint_relate_it_twice(write: Any) -> None:
+    arms = "".join(body(name, f'<joint name="{name}" axis="0 1 0"/>') for name in "abc")
+    sums = "".join(f'<fixed name="a{x}"><joint joint="a" coef="1"/><joint joint="{x}" coef="2"/></fixed>' for x in "bc")
+    robot, untold = read(
+        write(arms, f'<tendon>{sums}</tendon><equality><tendon tendon1="ab"/><tendon tendon1="ac"/></equality>')
+    )
+    assert (robot.nv, untold) == (1, [])
+    p = robot.joint_positions(robot.random_state(0)[0])
+    assert p["a"] + 2 * p["b"] == pytest.approx(0.0, abs=1e-12)
+    assert p["a"] + 2 * p["c"] == pytest.approx(0.0, abs=1e-12)
+
+
 def test_other_tendons_are_told(write: Any) -> None:
     sites = '<site site="a"/><site site="b"/>'
     rest = f"""<tendon><spatial stiffness="50" springlength="0.4 0.5">{sites}</spatial><spatial>{sites}</spatial>
