@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test lint types unit benchmark clean
 
 demo: $(READY)
-	$(BIN)/python examples/geared_chain.py
+	$(BIN)/coupler demo --out demo
 
 test: lint types unit
 
