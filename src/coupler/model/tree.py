@@ -1,15 +1,15 @@
 """The moving skeleton of a robot: bodies that are welded together made one link, links made a tree.
 
-A link's frame is that in which its joint ends, turned so that the joint's axis is z. All revolute joints
-then look alike, whatever their axes were, and one trace serves them all. Users see none of this: poses, frames and
-contact points go through the placement of their body on its link.
+A link's frame is that in which its joint ends, turned so that the joint's axis is z, and slid along it (see
+slides.py). All revolute joints then look alike, whatever their axes were, and one trace serves them all. Users see none
+of this: poses, frames and contact points go through the placement of their body on its link.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -19,6 +19,7 @@ from coupler.model.bodies import Body
 from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
 from coupler.model.joints import Cylindrical, Fixed, Helical, Planar, Prismatic, Revolute, Universal, plane_across
+from coupler.model.slides import best_slides, slid
 from coupler.model.words import listed
 from coupler.spatial import RigidInertia, Transform
 
@@ -100,7 +101,7 @@ class Tree:
             ModelError: for a body that hangs on two joints, on itself in a circle, or on nothing.
         """
         place: dict[str, tuple[int, Transform]] = {GROUND: (0, Transform.identity())}
-        moving: list[tuple[TreeJoint, Joint, Transform]] = []
+        links = [Link(GROUND, "", Fixed(), 0, np.zeros(0), Transform.identity(), _NOTHING, ())]
         for joint in _outwards(bodies, _hung(bodies, joints)):
             link, carrier = place[joint.parent]
             to_child = Transform.identity() if joint.meets is None else _clean(joint.meets.inverse())
@@ -108,18 +109,23 @@ class Tree:
                 place[joint.child] = link, to_child @ joint.placement @ carrier
                 continue
             A, kind = aligned(joint.kind)
-            moving.append((joint, kind, _clean(Transform.rotation(A) @ joint.placement @ carrier)))
-            place[joint.child] = len(moving), to_child @ Transform.rotation(A.T)
-        members: list[list[str]] = [[] for _ in range(len(moving) + 1)]
+            placement = _clean(Transform.rotation(A) @ joint.placement @ carrier)
+            start = kind.neutral() if joint.start is None else joint.start
+            place[joint.child] = len(links), to_child @ Transform.rotation(A.T)
+            links.append(Link(joint.child, joint.name, kind, link, start, placement, _NOTHING, ()))
+        members: list[list[str]] = [[] for _ in links]
         for body in (GROUND, *bodies):
             members[place[body][0]].append(body)
-        links = [Link(GROUND, "", Fixed(), 0, np.zeros(0), Transform.identity(), _NOTHING, tuple(members[0]))]
-        for (joint, kind, placement), own in zip(moving, members[1:], strict=True):
-            inertia = _NOTHING
-            for body in own:
-                inertia = inertia + bodies[body].spatial_inertia().seen_from(place[body][1])
-            parent, start = place[joint.parent][0], kind.neutral() if joint.start is None else joint.start
-            links.append(Link(joint.child, joint.name, kind, parent, start, placement, inertia, tuple(own)))
+        parents = [link.parent for link in links]
+        kinds, placements = [link.kind for link in links], [link.placement for link in links]
+        inertias = [_gathered(own, bodies, place) for own in members]
+        slides = best_slides(parents, kinds, placements, inertias)
+        for body, (link, X) in place.items():
+            place[body] = link, X if slides[link] == 0.0 else X @ Transform.translation((0.0, 0.0, -slides[link]))
+        for i, link in enumerate(links):
+            placement = slid(link.placement, slides[link.parent], slides[i])
+            inertia = inertias[i] if slides[i] == 0.0 else _gathered(members[i], bodies, place)
+            links[i] = replace(link, placement=placement, inertia=inertia, bodies=tuple(members[i]))
         return cls(tuple(links), MappingProxyType(place))
 
     @cached_property
@@ -199,6 +205,18 @@ class Tree:
 
 
 _NOTHING = RigidInertia(0.0, np.zeros(3), np.zeros((3, 3)))
+
+
+def _gathered(
+    members: Iterable[str], bodies: Mapping[str, Body], place: Mapping[str, tuple[int, Transform]]
+) -> RigidInertia:
+    """The inertia of bodies that make a link, in its frame; a first moment next to zero is zero."""
+    inertia = _NOTHING
+    for body in members:
+        if body != GROUND:
+            inertia = inertia + bodies[body].spatial_inertia().seen_from(place[body][1])
+    h = np.where(np.abs(inertia.h) < 1e-15 * inertia.m, 0.0, inertia.h)
+    return RigidInertia(inertia.m, h, inertia.I)
 
 
 def aligned(kind: Joint) -> tuple[np.ndarray, Joint]:

@@ -1,0 +1,108 @@
+"""Where links have their frames: anywhere along the axis of their joint, so that many of their numbers are zero.
+
+A joint that turns about or shifts along z does the same wherever its frame is on that axis. Zeros in placements and
+inertias are what dynamics need not compute, so each frame is slid to where its own placement, those of the joints on
+its link and the link's centre of mass have the most of them. What one link gains another may lose: the best choice for
+all is found from the leaves to the ground, over the few places of each that bring a zero anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from coupler.model.joint import Joint
+from coupler.model.joints import Cylindrical, Helical, Prismatic, Revolute
+from coupler.spatial import RigidInertia, Transform
+
+__all__ = ["best_slides", "slid"]
+
+# What a number that is not zero costs, about, in operations: of a placement, a first moment, a product of inertia.
+_SHIFT, _MOMENT, _PRODUCT = 14.0, 8.0, 6.0
+_MOVE = 0.01  # to stay is simplest
+_MOST = 16  # places that are looked at for each link
+_ZERO = 1e-12  # m
+
+
+def best_slides(
+    parents: Sequence[int], kinds: Sequence[Joint], placements: Sequence[Transform], inertias: Sequence[RigidInertia]
+) -> np.ndarray:
+    """How far to slide each link along its joint's axis, z, in m; the first link is the ground.
+
+    Args:
+        parents: of each link; parents come before children.
+        kinds: their joints, with axes along z.
+        placements: from each parent link's frame to the joint's.
+        inertias: of the links, in their frames.
+    """
+    count = len(parents)
+    children: list[list[int]] = [[] for _ in range(count)]
+    for i in range(1, count):
+        children[parents[i]].append(i)
+    places: list[np.ndarray] = [np.zeros(1)]
+    for i in range(1, count):
+        places.append(_places(i, places[parents[i]], kinds[i], placements, inertias[i], children[i]))
+    # For each place of a parent, the best place of a link and what the link and all on it cost then.
+    choice: list[np.ndarray] = [np.zeros(1, int)] * count
+    burden = [np.zeros(len(own)) for own in places]
+    for i in reversed(range(1, count)):
+        own = places[i]
+        alone = burden[i] + _MOVE * (own != 0.0) + _cost(inertias[i], own)
+        cost = _SHIFT * (np.abs(_shifts(placements[i], places[parents[i]], own)) > _ZERO).sum(axis=2) + alone
+        choice[i] = cost.argmin(axis=1)
+        burden[parents[i]] = burden[parents[i]] + cost.min(axis=1)
+    found, taken = np.zeros(count), np.zeros(count, int)
+    for i in range(1, count):
+        taken[i] = choice[i][taken[parents[i]]]
+        found[i] = places[i][taken[i]]
+    return found
+
+
+def slid(placement: Transform, parent: float, own: float) -> Transform:
+    """A placement, when the parent's frame and the joint's own have been slid; what is next to zero is zero."""
+    r = _shifts(placement, np.array([parent]), np.array([own]))[0, 0] if parent or own else placement.r
+    return Transform(placement.E, np.where(np.abs(r) < _ZERO, 0.0, r) if parent or own else r)
+
+
+def _shifts(placement: Transform, parent: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Where a joint's frame is in its parent link's, for slides of the parent and its own: parents × own × 3."""
+    z = np.array([0.0, 0.0, 1.0])
+    return placement.r - parent[:, None, None] * z + own[None, :, None] * placement.E[2]
+
+
+def _cost(inertia: RigidInertia, slides: np.ndarray) -> np.ndarray:
+    """What the numbers of an inertia cost, seen from further along z: h − m d z, and Ixz + d hx, Iyz + d hy."""
+    small = 1e-12 * (inertia.m + np.abs(inertia.h).max())
+    moments = np.stack([slides * 0.0 + inertia.h[0], slides * 0.0 + inertia.h[1], inertia.h[2] - inertia.m * slides])
+    products = np.stack([inertia.I[0, 2] + slides * inertia.h[0], inertia.I[1, 2] + slides * inertia.h[1]])
+    return _MOMENT * (np.abs(moments) > small).sum(axis=0) + _PRODUCT * (np.abs(products) > small).sum(axis=0)
+
+
+def _centre(inertia: RigidInertia) -> float:
+    """How far along z a link's centre of mass is; where there is no mass, anywhere."""
+    return float(inertia.h[2] / inertia.m) if inertia.m > 0.0 else np.nan
+
+
+def _places(
+    i: int,
+    above: np.ndarray,
+    kind: Joint,
+    placements: Sequence[Transform],
+    inertia: RigidInertia,
+    children: Sequence[int],
+) -> np.ndarray:
+    """Slides of a link that may bring a zero."""
+    if not isinstance(kind, Revolute | Prismatic | Helical | Cylindrical):
+        return np.zeros(1)
+    if not children and inertia.m > 0.0 and not np.abs(inertia.h[:2]).max() > _ZERO * inertia.m:
+        return np.array([_centre(inertia)])  # a rotor, which is simplest where it is balanced
+    E, r = placements[i].E, placements[i].r
+    found = [0.0, _centre(inertia), *(float(placements[child].r[2]) for child in children)]
+    axis = int(np.argmax(np.abs(E[2])))
+    if abs(E[2, axis]) == 1.0:  # along an axis of the parent's frame: its entry of r can be made zero
+        found += [float(-E[2, axis] * (r[axis] - (d if axis == 2 else 0.0))) for d in above]
+    else:  # the foot of the perpendicular, from where nothing is nearer
+        found += [float(-E[2] @ (r - np.array([0.0, 0.0, d]))) for d in above]
+    known = [d for d in dict.fromkeys(found) if np.isfinite(d)]
+    return np.array(known[:_MOST])
