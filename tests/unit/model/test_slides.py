@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coupler
-from coupler.model import Free, Prismatic, Revolute, RobotBuilder
+from coupler.model import Free, Joint, Prismatic, Revolute, RobotBuilder
 from coupler.model.slides import best_slides, slid
 from coupler.spatial import RigidInertia, Transform
 
@@ -18,7 +18,8 @@ TURNS = [np.eye(3)[list(order)] for order in ((0, 1, 2), (1, 2, 0), (2, 0, 1))]
 
 def random_tree(rng: np.random.Generator, count: int = 5) -> tuple[list, list, list, list]:
     """Links with axes along axes of coordinates, placements with zeros, and masses here and there."""
-    parents, kinds, placements, inertias = [0], [Free()], [Transform.identity()], [NOTHING]
+    parents, placements, inertias = [0], [Transform.identity()], [NOTHING]
+    kinds: list[Joint] = [Free()]
     for i in range(1, count + 1):
         parents.append(int(rng.integers(0, i)))
         kinds.append(Revolute() if rng.random() < 0.8 else Prismatic())
@@ -32,7 +33,9 @@ def numbers(parents: list, placements: list, inertias: list, slides: np.ndarray)
     """How many entries of placements, first moments and products of inertia are not zero."""
     shifts = moments = products = 0
     for i in range(1, len(parents)):
-        shifts += int(np.count_nonzero(np.abs(slid(placements[i], slides[parents[i]], slides[i]).r) > 1e-12))
+        shifts += int(
+            np.count_nonzero(np.abs(slid(placements[i], float(slides[parents[i]]), float(slides[i])).r) > 1e-12)
+        )
         moved = inertias[i].seen_from(Transform.translation((0.0, 0.0, -slides[i])))
         moments += int(np.count_nonzero(np.abs(moved.h) > 1e-12))
         products += int(np.count_nonzero(np.abs(moved.I[[0, 1], [2, 2]]) > 1e-12))
@@ -63,7 +66,7 @@ def test_no_other_places_have_more_zeros(seed: int) -> None:
 def test_where_axes_meet_nothing_is_shifted() -> None:
     b = RobotBuilder("wrist")
     b.body("yaw", 1.0, (0.01, 0.02, 0.0), (0.1, 0.1, 0.1))
-    b.body("pitch", 1.0, (0.01, 0.02, 0.03), (0.1, 0.1, 0.1))
+    b.body("pitch", 1.0, (0.01, -0.3, 0.03), (0.1, 0.1, 0.1))
     b.joint("yaw", Revolute(), "ground", "yaw")
     b.joint("pitch", Revolute(axis=(0, 1, 0)), "yaw", "pitch", (0, 0.3, 0))
     for link in b.build().tree.links:
