@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.description import CouplingPart, Description, JointPart, LoopPart, joint_kind
+from coupler.io.description import CouplingPart, Description, JointPart, LoopPart, axes_and_pitch, joint_kind
 from coupler.io.places import origin
 from coupler.io.sdf import read_gazebo
 from coupler.io.xml import Element
@@ -59,9 +59,7 @@ def _loop_kind(element: Element) -> LoopKind:
     if word == "held":
         rows = element.all("hold")
         return Held([[*row.numbers("angular", 3, [0.0] * 3), *row.numbers("linear", 3, [0.0] * 3)] for row in rows])
-    axes = [axis.numbers("xyz", 3) for axis in (element.find("axis"), element.find("axis2")) if axis is not None]
-    pitch = element.find("pitch")
-    return joint_kind(word, axes or [np.array([1.0, 0.0, 0.0])], 0.0 if pitch is None else pitch.number("value"), {})
+    return joint_kind(word, *axes_and_pitch(element, word), {})
 
 
 # Couplings
@@ -106,6 +104,9 @@ def _dependence(element: Element, name: str, d: Description) -> CouplingPart:
     free += [on.require("joint") for own in dependents for on in own.all("depends_on")]
     free = list(dict.fromkeys(free))
     names = [own.require("name") for own in dependents]
+    for own in dependents:
+        if not own.all("depends_on"):
+            raise own.error("it depends on nothing; write <depends_on joint=... multiplier=...> in it")
     for joint in (*free, *names):
         _check_single(element, _joint_of(element, joint, d))
     terms = [on for own in dependents for on in own.all("depends_on")]
@@ -121,8 +122,6 @@ def _dependence(element: Element, name: str, d: Description) -> CouplingPart:
         for on in own.all("depends_on"):
             G[i, free.index(on.require("joint"))] += on.number("multiplier", 1.0)
             offset[i] += on.number("offset", 0.0)
-    if not free:
-        raise element.error("its joints depend on nothing; write <depends_on joint=... multiplier=...> in them")
     function = linear(np.vstack([np.eye(len(free)), G]), [*np.zeros(len(free)), *offset])
     return CouplingPart(name, [*free, *names], function, free, element)
 
@@ -134,7 +133,7 @@ def _mimic(joint: JointPart, mimic: Element, d: Description) -> CouplingPart:
     if master is joint:
         raise mimic.error(f"joint {joint.name!r} cannot mimic itself")
     function = linear([[1.0], [mimic.number("multiplier", 1.0)]], [0.0, mimic.number("offset", 0.0)])
-    return CouplingPart(f"{joint.name}_mimic", [master.name, joint.name], function, [master.name], mimic)
+    return CouplingPart(d.new_bond(f"{joint.name}_mimic"), [master.name, joint.name], function, [master.name], mimic)
 
 
 def _joint_of(element: Element, name: str, d: Description) -> JointPart:

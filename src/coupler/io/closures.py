@@ -9,7 +9,7 @@ which they are held there [003, §III]. And frames named closing_NAME_1 and clos
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +41,19 @@ def add_closures(d: Description, closures: Closures) -> None:
         if not _known(content):
             raise ModelError(f"{path}: it describes no loops: neither 'closed_loop' nor 'submechanisms' is in it")
         _add(d, path, content)
-    elif isinstance(closures, Sequence):
+    elif isinstance(closures, list | tuple):
         for i, given in enumerate(closures, 1):
             _add_pair(d, f"closures[{i - 1}]", f"closure_{i}", given)
+    elif closures not in (None, True, False):
+        raise ModelError(
+            f"closures must be a YAML file, a list of pairs of frames, or False for none, got {closures!r}"
+        )
     elif closures is not False:
         for path in _beside(d.root.file):
-            content = parse_yaml(path)
+            try:
+                content = parse_yaml(path)
+            except ModelError as error:
+                raise ModelError(f"{error} (say closures=False if it has nothing to do with loops)") from None
             if _known(content):
                 _add(d, path, content)
                 break
@@ -91,14 +98,18 @@ def _add_pairs(d: Description, path: Path, content: dict[str, Any]) -> None:
         _joint(d, path, name).actuated = True
     names, kinds = (_list(path, content.get(key) or [], key) for key in ("joint_name", "joint_type"))
     if len(names) != len(kinds):
-        raise ModelError(f"{path}: joint_name has {len(names)} entries and joint_type {len(kinds)}")
+        where = f"{path}{line_of(names or kinds)}"
+        raise ModelError(
+            f"{where}: joint_name has {counted(len(names), 'entry', 'entries')} and joint_type {len(kinds)}"
+        )
     for name, kind in zip(names, kinds, strict=True):
-        _change_kind(d, path, name, str(kind))
+        _change_kind(d, path, name, kind)
 
 
-def _add_pair(d: Description, where: str, name: str, given: Sequence[Any]) -> None:
+def _add_pair(d: Description, where: str, name: str, given: Any) -> None:
     """A loop between two frames, held as a third word says: as a ball without one."""
-    if isinstance(given, str) or not all(isinstance(word, str) for word in given) or len(given) not in (2, 3):
+    words = given if isinstance(given, list | tuple) else []
+    if len(words) not in (2, 3) or not all(isinstance(word, str) for word in words):
         raise ModelError(f"{where}: a closure is two frames and how they are held ('3d' or '6d'), got {given!r}")
     first, second = (_link(d, where, frame) for frame in given[:2])
     word = str(given[2]).lower() if len(given) == 3 else "3d"
@@ -110,17 +121,19 @@ def _add_pair(d: Description, where: str, name: str, given: Sequence[Any]) -> No
     _append(d, LoopPart(name or f"{given[0]}-{given[1]}", kinds[word], first, second, place, place))
 
 
-def _change_kind(d: Description, path: Path, name: str, kind: str) -> None:
-    """Makes a joint what URDF could not say."""
+def _change_kind(d: Description, path: Path, name: Any, kind: Any) -> None:
+    """Makes a joint what URDF could not say; its limits, which were those of one freedom, have no meaning any more."""
     joint = _joint(d, path, name)
-    joint.properties = {}
-    universal = re.fullmatch(r"UJOINT_([XYZ])([XYZ])", kind)
-    if universal:
+    for word in ("lower", "upper", "rest"):
+        joint.properties.pop(word, None)
+    universal = re.fullmatch(r"UJOINT_([XYZ])([XYZ])", str(kind))
+    if universal and universal[1] != universal[2]:
         joint.kind, joint.axes = "universal", [np.array(_AXES[letter]) for letter in universal.groups()]
     elif kind == "SPHERICAL":
         joint.kind = "spherical"
     else:
-        raise ModelError(f"{path}{line_of(kind)}: there is no joint type {kind!r}; there are SPHERICAL and UJOINT_XY")
+        where = f"{path}{line_of(kind)}"
+        raise ModelError(f"{where}: there is no joint type {kind!r}; there are 'SPHERICAL' and 'UJOINT_XY'")
 
 
 def _add_closing_frames(d: Description) -> None:
@@ -159,6 +172,11 @@ class _Submechanism:
             self._add_loop(constraint)
         if self.part.get("type") == "TRANSMISSION" and "file_path" in self.part:
             self._add_transmission(self.part["file_path"])
+            return
+        related = len(self._names("jointnames_spanningtree")) == len(self._names("jointnames_independent"))
+        if not related and not self._names("loop_constraints"):
+            name = str(self.part.get("name") or self.part.get("contextual_name") or "without a name")
+            self.d.warnings.append(f"submechanism {name!r} is left open: how its joints are related is not described")
 
     def _names(self, key: str) -> list[Any]:
         return _list(self.path, self.part.get(key) or [], key)
@@ -173,7 +191,7 @@ class _Submechanism:
         first, second = (_link(self.d, where, constraint[key]) for key in wanted[1:3])
         X = self.d.zero_pose(cut.child)
         at, meets = (X @ self.d.zero_pose(link).inverse() for link in (first, second))
-        axes = [self._axis(axis) for axis in _list(self.path, constraint["constraint_axes"], "constraint_axes")]
+        axes = [self._axis(axis) for axis in _list(self.path, constraint["constraint_axes"], "constraint_axes", where)]
         try:
             kind = _kind_of(axes)
         except ModelError as error:
@@ -182,14 +200,19 @@ class _Submechanism:
 
     def _axis(self, given: Any) -> list[float]:
         axis = given.get("axis") if isinstance(given, dict) else None
-        if not isinstance(axis, list) or len(axis) != 6 or not all(isinstance(x, int | float) for x in axis):
+        numbers = axis if isinstance(axis, list) else []
+        if len(numbers) != 6 or not all(type(x) in (int, float) and abs(x) <= 1e30 for x in numbers):
             raise ModelError(f"{self.path}{line_of(given)}: a constraint axis is six numbers, got {axis!r}")
-        return axis
+        return numbers
 
     def _add_transmission(self, name: Any) -> None:
         """Joints that depend on others linearly, as the submechanism's own URDF says."""
         path = self.path.parent / str(name)
-        if not path.resolve().is_relative_to(self.path.parent.resolve()) or not path.is_file():
+        try:
+            there = path.resolve().is_relative_to(self.path.parent.resolve()) and path.is_file()
+        except (OSError, ValueError):  # a name that no file can have
+            there = False
+        if not there:
             self.d.warnings.append(f"the transmission that {str(name)!r} describes is left out: there is no such file")
             return
         read_transmissions(parse_file(path), self.d)
@@ -208,9 +231,9 @@ def _kind_of(axes: list[list[float]]) -> LoopKind:
 # Names
 
 
-def _list(path: Path, given: Any, key: str) -> list[Any]:
+def _list(path: Path, given: Any, key: str, where: str = "") -> list[Any]:
     if not isinstance(given, list):
-        raise ModelError(f"{path}{line_of(given)}: {key} must be a list, got {given!r}")
+        raise ModelError(f"{where or f'{path}{line_of(given)}'}: {key} must be a list, got {given!r}")
     return given
 
 
@@ -230,7 +253,5 @@ def _link(d: Description, where: str, name: Any) -> str:
 
 
 def _append(d: Description, loop: LoopPart) -> None:
-    taken = {other.name for other in d.loops} | set(d.joints)
-    while loop.name in taken:
-        loop.name += "_"
+    loop.name = d.new_bond(loop.name)
     d.loops.append(loop)

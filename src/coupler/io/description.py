@@ -28,15 +28,16 @@ from coupler.model import (
     Spherical,
     Universal,
 )
-from coupler.model.words import listed
+from coupler.model.words import counted, listed
 from coupler.spatial import Transform
 
-__all__ = ["CouplingPart", "Description", "JointPart", "LinkPart", "LoopPart", "joint_kind"]
+__all__ = ["CouplingPart", "Description", "JointPart", "LinkPart", "LoopPart", "axes_and_pitch", "joint_kind"]
 
 _GROUND = "ground"
+_TOLD = 20  # kinds of things in a warning
 
 
-@dataclass
+@dataclass(eq=False)
 class LinkPart:
     """A link: its inertia, shapes, and whether it is a body, or only a "frame" or "contact" point on another."""
 
@@ -49,7 +50,7 @@ class LinkPart:
     shapes: list[dict[str, Any]] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False)
 class JointPart:
     """A joint; its kind is URDF's word, and `properties` are arguments of `Joint`."""
 
@@ -68,7 +69,7 @@ class JointPart:
     meets: Transform | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class LoopPart:
     """What closes a loop between frames on two links."""
 
@@ -81,7 +82,7 @@ class LoopPart:
     element: Element | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class CouplingPart:
     """A relation between joints."""
 
@@ -92,7 +93,7 @@ class CouplingPart:
     element: Element | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class Description:
     """Everything in a file, by name and in its order."""
 
@@ -107,6 +108,13 @@ class Description:
     gravity: Any = (0.0, 0.0, -9.81)
     left_out: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
+
+    def new_bond(self, name: str) -> str:
+        """A name for what the file does not name, with underscores where it is taken."""
+        taken = {*self.joints, *(part.name for part in (*self.loops, *self.couplings))}
+        while name in taken:
+            name += "_"
+        return name
 
     # The tree
 
@@ -193,7 +201,7 @@ class Description:
         seats = {joint.child: joint.meets for joint in self.joints.values() if joint.meets is not None}
         self._describe_bodies(b, root, seats)
         if root != _GROUND:
-            self._carry_root(b, root, options.floating)
+            self._carry_root(b, root, floating=options.floating)
         elif options.floating:
             raise self.links[root].element.error("the root is the ground, which cannot float")
         for joint in self.joints.values():
@@ -207,50 +215,63 @@ class Description:
         for warning in self.warnings:
             b.warn(warning)
         if self.left_out:
-            b.warn(f"not modelled, and left out: {', '.join(f'{n} × {what}' for what, n in self.left_out.items())}")
+            kinds = [f"{n} × {what}" for what, n in self.left_out.items()]
+            more = f" and {counted(len(kinds) - _TOLD, 'more kind')}" if len(kinds) > _TOLD else ""
+            b.warn(f"not modelled, and left out: {', '.join(kinds[:_TOLD])}{more}")
         return b
 
     def _describe_bodies(self, b: RobotBuilder, root: str, seats: dict[str, Transform]) -> None:
-        odd = []
+        odd, weightless, carriers = [], [], self._carriers
+        carrying = {joint.parent for joint in self.joints.values()}
         for name, link in self.links.items():
             seat = seats.get(name, Transform.identity())
             with link.element.blamed():
                 if name == _GROUND and name == root:
+                    if link.mass:
+                        b.warn(f"the mass of {_GROUND!r} is left out: it does not move")
                     self._describe_shapes(b, name, link, seat)
                 elif link.role == "body":
-                    odd += [name] if _describe_body(b, name, link, seat) else []
+                    if _describe_body(b, name, link, seat):
+                        (odd if link.mass else weightless).append(name)
                     self._describe_shapes(b, name, link, seat)
                 else:
-                    self._describe_frame(b, name, link, seats)
+                    if name in carrying:
+                        raise ModelError(f"a {link.role} must hang on a fixed joint and carry nothing")
+                    if link.mass or link.inertia.any() or link.shapes:
+                        raise ModelError(f"a {link.role} has neither mass nor shapes: leave out as={link.role!r}")
+                    self._describe_frame(b, name, link.role, carriers.get(name), seats)
         if odd:
             b.warn(
                 f"no real body has the inertia of {listed(odd)}, whose largest principal moment exceeds the sum of the "
                 "other two: it is used as it is"
             )
+        if weightless:
+            b.warn(f"{listed(weightless)} has an inertia but no mass: it is used as it is")
 
     def _describe_shapes(self, b: RobotBuilder, name: str, link: LinkPart, seat: Transform) -> None:
         for shape in link.shapes:
             b.shape(name, **(shape | {"at": shape["at"] @ seat}))
 
-    def _describe_frame(self, b: RobotBuilder, name: str, link: LinkPart, seats: dict[str, Transform]) -> None:
+    def _describe_frame(
+        self, b: RobotBuilder, name: str, role: str, joint: JointPart | None, seats: dict[str, Transform]
+    ) -> None:
         """A frame or a contact point, written as a link on a fixed joint."""
-        joint = self.carrier(name)
-        if joint is None or joint.kind != "fixed" or any(other.parent == name for other in self.joints.values()):
-            raise ModelError(f"a {link.role} must hang on a fixed joint and carry nothing")
+        if joint is None or joint.kind != "fixed":
+            raise ModelError(f"a {role} must hang on a fixed joint and carry nothing")
         at = joint.at @ seats.get(joint.parent, Transform.identity())
-        if link.role == "contact":
+        if role == "contact":
             b.contact(name, joint.parent, at.r)
         else:
             b.frame(name, joint.parent, at)
 
-    def _carry_root(self, b: RobotBuilder, root: str, floating: bool) -> None:
+    def _carry_root(self, b: RobotBuilder, root: str, *, floating: bool) -> None:
         if not floating:
-            b.joint(f"ground_to_{root}", Fixed(), _GROUND, root)
+            b.joint(self.new_bond(f"ground_to_{root}"), Fixed(), _GROUND, root)
             return
         loose = [joint for joint in self.joints.values() if joint.parent == root and joint.kind == "floating"]
         if loose:
             raise loose[0].element.error("the robot floats by this joint already: leave out floating=True")
-        b.joint("floating_base", Free(), _GROUND, root)
+        b.joint(self.new_bond("floating_base"), Free(), _GROUND, root)
 
     def _describe_joint(self, b: RobotBuilder, joint: JointPart, seat: Transform | None) -> None:
         b.joint(
@@ -266,23 +287,25 @@ class Description:
         )
 
     def _describe_bonds(self, b: RobotBuilder, seats: dict[str, Transform]) -> None:
-        def on(link: str, at: Transform) -> Transform:
-            return at @ seats[link] if link in seats else at
+        def on(link: str, at: Transform) -> tuple[str, Transform]:
+            """The body that a place on a link is on, and where it is in the body's own frame."""
+            joint = self.carrier(link)
+            if self.links[link].role != "body" and joint is not None:
+                link, at = joint.parent, at @ joint.at
+            return link, at @ seats[link] if link in seats else at
 
         for loop in self.loops:
             with (loop.element or self.root).blamed():
-                places = on(loop.first, loop.at), on(loop.second, loop.meets)
-                b.loop(loop.name, loop.kind, loop.first, loop.second, *places)
+                (first, at), (second, meets) = on(loop.first, loop.at), on(loop.second, loop.meets)
+                b.loop(loop.name, loop.kind, first, second, at, meets)
         for coupling in self.couplings:
             with (coupling.element or self.root).blamed():
                 b.couple(coupling.name, coupling.joints, coupling.function, coupling.independent)
         for element, spring in self.springs:
-            ends = {
-                end: on(spring[link], Transform.translation(spring[end])).r
-                for link, end in (("first", "at"), ("second", "meets"))
-            }
+            first, at = on(spring["first"], Transform.translation(spring["at"]))
+            second, meets = on(spring["second"], Transform.translation(spring["meets"]))
             with element.blamed():
-                b.spring(**(spring | ends))
+                b.spring(**(spring | {"first": first, "at": at.r, "second": second, "meets": meets.r}))
 
     def elements(self) -> Iterator[tuple[str, Element]]:
         """Names, and where they are given."""
@@ -306,6 +329,16 @@ def _describe_body(b: RobotBuilder, name: str, link: LinkPart, seat: Transform) 
     return False
 
 
+def axes_and_pitch(element: Element, word: str) -> tuple[list[np.ndarray], float]:
+    """The axes that a kind of joint has, x if not given (and y for the second), and the pitch of a screw."""
+    tags = ["axis", "axis2"] if word == "universal" else ["axis"]
+    given = [element.find(tag) for tag in tags]
+    default = np.eye(3)
+    axes = [default[i] if axis is None else axis.numbers("xyz", 3) for i, axis in enumerate(given)]
+    pitch = element.find("pitch") if word in ("helical", "screw") else None
+    return axes, 0.0 if pitch is None else pitch.number("value")
+
+
 def joint_kind(word: str, axes: list[np.ndarray], pitch: float, properties: dict[str, Any]) -> Joint:
     """A joint from URDF's word for it, its axes and its properties."""
     axis = axes[0]
@@ -325,8 +358,7 @@ def joint_kind(word: str, axes: list[np.ndarray], pitch: float, properties: dict
         case "spherical" | "ball":
             return Spherical(**properties)
         case "universal":
-            second = axes[1] if len(axes) > 1 else np.array([0.0, 1.0, 0.0])
-            return Universal(first=axis, second=second, **properties)
+            return Universal(first=axis, second=axes[1] if len(axes) > 1 else np.eye(3)[1], **properties)
         case "cylindrical":
             return Cylindrical(axis=axis, **properties)
         case "helical" | "screw":

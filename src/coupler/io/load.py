@@ -46,8 +46,8 @@ def load(
         ModelError: naming file, line and element of what is wrong, and the way out.
     """
     file = _file(path)
-    folders = {name: Path(folder) for name, folder in (packages or {}).items()}
-    options = Options(closures, floating, folders, gravity, lock_idle, dict(arguments or {}))
+    folders = {name: Path(folder) for name, folder in _named("packages", packages, str | Path).items()}
+    options = Options(closures, floating, folders, gravity, lock_idle, _named("arguments", arguments, str))
     builder, places = _read(file, options)
     robot = _build(builder, file, places, lock_idle)
     if robot.warnings:
@@ -69,12 +69,24 @@ def _file(path: Any) -> Path:
     return file
 
 
+def _named(what: str, given: Any, kind: Any) -> dict[str, Any]:
+    """What the user gave by name."""
+    right = isinstance(given, Mapping) and all(isinstance(k, str) and isinstance(v, kind) for k, v in given.items())
+    if given is not None and not right:
+        raise ModelError(
+            f"{what} must be a dictionary from names to {'folders' if what == 'packages' else 'texts'}, got {given!r}"
+        )
+    return dict(given or {})
+
+
 def _read(file: Path, options: Options) -> tuple[RobotBuilder, dict[str, Element]]:
     """The robot, ready to be built, and where its parts stand."""
     if file.suffix == ".xacro":
         from coupler.io.xacro import expand
 
         root = expand(file, options)
+    elif options.arguments:
+        raise ModelError(f"{file}: arguments are for xacro files")
     else:
         root = parse_file(file)
     if root.tag == "mujoco":

@@ -24,11 +24,15 @@ class Resolver:
     def __call__(self, name: str) -> Path | None:
         """The path that a file name means; None for one outside of the robot's and the named folders."""
         path, allowed = self._path(name.replace("\\", "/"))
-        path = path.resolve()
+        try:
+            path = path.resolve()
+        except (OSError, ValueError):  # a name that no file can have
+            self.absent.append(name)
+            return None
         if not any(path.is_relative_to(folder) for folder in allowed):
             self.outside.append(name)
             return None
-        if not path.is_file():
+        if not _is_there(path):
             self.absent.append(name)
         return path
 
@@ -51,3 +55,10 @@ class Resolver:
         """The package that the file belongs to, if it belongs to one."""
         found = [above for above in (self.folder, *self.folder.parents) if (above / "package.xml").is_file()]
         return found[:1]
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        return False

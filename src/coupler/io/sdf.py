@@ -35,7 +35,6 @@ def read_gazebo(element: Element, d: Description) -> None:
     for switch in element.children:
         if switch.tag in _SWITCHES and switch.word().lower() in ("", "0", "false"):
             switch.ignore()
-            element.all(switch.tag)
     for joint in element.all("joint"):
         d.loops.append(_loop(joint, d))
 
@@ -54,12 +53,22 @@ def _loop(element: Element, d: Description) -> LoopPart:
     X_child, X_parent = d.zero_pose(child), d.zero_pose(parent)
     on_parent = on_child @ X_child @ X_parent.inverse()
     axes = [_axis(axis, on_child @ X_child) for tag in ("axis", "axis2") for axis in element.all(tag)]
-    pitch = element.find("thread_pitch")
-    # Metres a turn, in SDF; a joint's pitch is metres a radian.
-    metres = 0.0 if pitch is None else float(pitch.values(1)[0]) / (2.0 * np.pi)
     with element.blamed():
-        kind = joint_kind(element.require("type"), axes or [np.array([0.0, 0.0, 1.0])], metres, {})
+        kind = joint_kind(element.require("type"), axes or [np.array([0.0, 0.0, 1.0])], _pitch(element), {})
     return LoopPart(element.require("name"), kind, parent, child, on_parent, on_child, element)
+
+
+def _pitch(element: Element) -> float:
+    """The pitch of a screw, m/rad: SDF gives metres a turn, or formerly radians a metre of a left-handed one."""
+    turn, formerly = element.find("screw_thread_pitch"), element.find("thread_pitch")
+    if turn is not None:
+        return float(turn.values(1)[0]) / (2.0 * np.pi)
+    if formerly is None:
+        return 0.0
+    value = float(formerly.values(1)[0])
+    if value == 0.0:
+        raise formerly.error("it must not be zero")
+    return -1.0 / value
 
 
 def _link(element: Element, end: str, d: Description) -> str:
@@ -74,7 +83,10 @@ def _axis(element: Element, to_joint: Transform) -> np.ndarray:
     """The direction of an axis in the joint's frame; to_joint leads there from the model's frame."""
     xyz = element.need("xyz")
     direction = xyz.values(3)
-    model = xyz.get("expressed_in") == "__model__"
+    frame = xyz.get("expressed_in")
+    if frame not in ("", "__model__"):
+        raise xyz.error(f"expressed_in={frame!r} is not read; give the axis in the joint's frame or in '__model__'")
+    model = frame == "__model__"
     for flag in element.all("use_parent_model_frame"):
         model = model or flag.word().lower() in ("1", "true")
     for figures in element.all("limit", "dynamics"):
@@ -89,4 +101,6 @@ def _says_nothing(figure: Element) -> bool:
     if not figure.word():
         return True
     value = float(figure.values(1)[0])
-    return abs(value) >= 1e15 or value == 0.0 or (value < 0.0 and figure.tag in ("effort", "velocity"))
+    if figure.tag in ("lower", "upper", "effort", "velocity"):
+        return abs(value) >= 1e15 or (value < 0.0 and figure.tag in ("effort", "velocity"))
+    return value == 0.0

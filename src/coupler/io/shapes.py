@@ -16,12 +16,12 @@ __all__ = ["materials_of", "shapes_of"]
 
 
 def materials_of(robot: Element) -> dict[str, np.ndarray]:
-    """The colours that stand beside the links, by name."""
-    return {
-        material.require("name"): colour
-        for material in robot.all("material")
-        if (colour := _colour(material, {})) is not None
-    }
+    """The colours that have a name, wherever they are given."""
+    for material in robot.all("material"):
+        material.require("name")
+    given = [element for element in robot.walk() if element.tag == "material" and element.has("name")]
+    found = [(material.get("name"), _colour(material, {})) for material in given]
+    return {name: colour for name, colour in found if colour is not None}
 
 
 def shapes_of(link: Element, materials: dict[str, np.ndarray], resolve: Resolver) -> Iterator[dict[str, Any]]:
@@ -59,10 +59,17 @@ def shapes_of(link: Element, materials: dict[str, np.ndarray], resolve: Resolver
 
 
 def _contact(element: Element) -> dict[str, Any]:
-    group, meets = (int(element.number(name, 1.0)) for name in ("group", "meets"))
+    group, meets = (_bits(element, name) for name in ("group", "meets"))
     return {"group": group, "meets": meets} | (
         {"friction": element.number("friction")} if element.has("friction") else {}
     )
+
+
+def _bits(element: Element, name: str) -> int:
+    value = element.number(name, 1.0)
+    if value != int(value) or value < 0:
+        raise element.error(f"its {name} must be a whole number, 0 or more, got {element.get(name)!r}")
+    return int(value)
 
 
 def _geometry(element: Element, resolve: Resolver) -> Geometry | None:
@@ -71,13 +78,15 @@ def _geometry(element: Element, resolve: Resolver) -> Geometry | None:
     if len(found) != 1:
         raise element.error("it must hold one of <box>, <cylinder>, <sphere>, <capsule>, <ellipsoid> and <mesh>")
     (form,), disguise = found, found[0].get("as")
+    if disguise == "plane":
+        form.get("size")
+        return Plane()
     sizes = [form.numbers(name, None) for name in ("size", "radius", "length") if form.has(name)]
     if any((size == 0.0).any() for size in sizes):  # exporters write such for what has no shape
         return None
     with form.blamed():
         if form.tag == "box":
-            size = form.numbers("size", 3)
-            return Plane() if disguise == "plane" else Box(size)
+            return Box(form.numbers("size", 3))
         if form.tag in ("cylinder", "capsule"):
             radius, length = form.number("radius"), form.number("length")
             return (Capsule if "capsule" in (form.tag, disguise) else Cylinder)(radius, length)

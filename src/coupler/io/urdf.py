@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coupler.io.bonds import read_bonds
-from coupler.io.description import Description, JointPart, LinkPart
+from coupler.io.description import Description, JointPart, LinkPart, axes_and_pitch
 from coupler.io.meshes import Resolver
 from coupler.io.options import Options
 from coupler.io.places import origin
@@ -24,7 +24,8 @@ from coupler.model.words import counted, listed
 __all__ = ["read_urdf"]
 
 _NO_LIMIT = 1e30  # what is written where a limit must stand but there is none
-_PARTS = {"planar": 1, "free": 1, "floating": 1, "spherical": 3}  # joints of a chain that stands for one; else two
+# How many joints stand for one of these kinds.
+_PARTS = {"planar": 1, "free": 1, "floating": 1, "universal": 2, "cylindrical": 2, "helical": 2, "spherical": 3}
 _PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 
 
@@ -97,12 +98,7 @@ def _link(element: Element) -> LinkPart:
 def _joint(element: Element, name: str) -> JointPart:
     parent, child = (element.need(end).require("link") for end in ("parent", "child"))
     joint = JointPart(name, element.require("type"), parent, child, origin(element), element)
-    given = [axis.numbers("xyz", 3) for axis in (element.find("axis"), element.find("axis2")) if axis is not None]
-    if given:
-        joint.axes = given
-    pitch = element.find("pitch")
-    if pitch is not None:
-        joint.pitch = pitch.number("value")
+    joint.axes, joint.pitch = axes_and_pitch(element, joint.kind)
     joint.properties = _limits(element) | _passive(element)
     if element.has("independent"):
         joint.independent = element.flag("independent")
@@ -164,8 +160,17 @@ def _merge_chains(d: Description) -> None:
         for before, after in pairwise(parts):
             if before.child != after.parent:
                 raise after.element.error(f"it is a part of joint {name!r}, but does not follow {before.name!r}")
-            d.links.pop(before.child, None)
-        kind, wanted = part.require("kind"), _PARTS.get(part.get("kind"), 2)
+            if np.any(after.at.r) or np.any(np.eye(3) != after.at.E):
+                raise after.element.error(f"it is a part of joint {name!r}, and so has no <origin> of its own")
+            between = d.links.pop(before.child, None)
+            if between is not None and (between.mass or between.inertia.any() or between.shapes):
+                raise between.element.error(
+                    f"it lies between parts of joint {name!r}, and so has neither mass nor shapes"
+                )
+        kind = part.require("kind")
+        if kind not in _PARTS:
+            raise part.error(f"no joint in parts is {kind}; there are {listed(_PARTS)}")
+        wanted = _PARTS[kind]
         if len(chain) != wanted:
             raise part.error(
                 f"a {kind} joint is made of {wanted} parts, but {name!r} has {counted(len(chain), 'part')}"
@@ -183,10 +188,10 @@ def _merge_chains(d: Description) -> None:
             other.ignore()
         for mimic in last.element.all("mimic"):  # how other readers learn of a screw's pitch
             mimic.ignore()
-        merged = {joint.name for joint in parts[1:]}
-        d.joints = {joint.name: joint for joint in d.joints.values() if joint.name not in merged}
-        if len({joint.name for joint in d.joints.values()}) < len(d.joints):
+        others = [joint for joint in d.joints.values() if joint not in parts[1:]]
+        if sum(joint.name == name for joint in others) > 1:
             raise part.error(f"there is a joint {name!r} already")
+        d.joints = {joint.name: joint for joint in others}
 
 
 def _keyframe(element: Element, d: Description) -> None:

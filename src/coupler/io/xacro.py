@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from coupler.io.options import Options
@@ -10,6 +13,8 @@ from coupler.io.xml import Element, parse, parse_file
 from coupler.model import ModelError
 
 __all__ = ["expand"]
+
+_LOCK = Lock()  # xacro has state of its own
 
 
 def expand(path: Path, options: Options) -> Element:
@@ -23,18 +28,43 @@ def expand(path: Path, options: Options) -> Element:
     """
     parse_file(path)  # refuses entities before anything else reads it
     try:
+        import xacro
         from xacrodoc import XacroDoc, packages
     except ImportError:
         raise ModelError(
             f"{path}: to read xacro, install xacrodoc: pip install 'coupler[xacro]'; or expand it by hand"
         ) from None
     found: dict[str, Any] = {above.name: above for above in reversed(path.resolve().parents) if above.name}
-    packages.update_package_cache(found | dict(options.packages))
+    given = {name: folder.resolve() for name, folder in options.packages.items()}
+    whole = path.resolve()
+    with _LOCK, _careful(xacro):
+        xacro.init_stacks(str(whole))  # from which paths of included files count
+        packages.update_package_cache(found | given)
+        try:
+            document = XacroDoc.from_file(whole, subargs=dict(options.arguments), resolve_packages=False)
+            text = document.to_urdf_string()
+        except ModelError:
+            raise
+        except Exception as error:  # whatever the macros do
+            raise ModelError(f"{path}: xacro cannot expand it: {error}") from None
+        finally:
+            packages.reset()
+            xacro.init_stacks(None)
+    return parse(text.encode(), path, " of what it expands to")
+
+
+@contextmanager
+def _careful(xacro: Any) -> Iterator[None]:
+    """Has xacro refuse entities in the files that it includes, too."""
+    read = xacro.parse
+
+    def careful(text: Any, filename: Any = None) -> Any:
+        if filename and Path(filename).is_file():
+            parse_file(Path(filename))
+        return read(text, filename)
+
+    xacro.parse = careful
     try:
-        document = XacroDoc.from_file(path, subargs=dict(options.arguments), resolve_packages=False)
-        text = document.to_urdf_string()
-    except Exception as error:  # whatever the macros do
-        raise ModelError(f"{path}: xacro cannot expand it: {error}") from None
+        yield
     finally:
-        packages.reset()
-    return parse(text.encode(), path)
+        xacro.parse = read

@@ -34,6 +34,7 @@ class Element:
         line: where it begins.
         children: the elements in it.
         text: the characters in it, outside of its children.
+        expanded: a word on lines that are not those of the file itself.
     """
 
     tag: str
@@ -42,13 +43,14 @@ class Element:
     line: int
     children: list[Element] = field(default_factory=list)
     text: str = ""
+    expanded: str = ""
     _read: set[str] = field(default_factory=set)
     _seen: bool = False
 
     def __str__(self) -> str:
         """What messages call it: file, line, tag and name."""
         name = f" name={self.attributes['name']!r}" if "name" in self.attributes else ""
-        return f"{self.file}, line {self.line}, <{self.tag}{name}>"
+        return f"{self.file}, line {self.line}{self.expanded}, <{self.tag}{name}>"
 
     def error(self, message: str) -> ModelError:
         """An error that names this element."""
@@ -60,7 +62,8 @@ class Element:
         try:
             yield
         except ModelError as error:
-            raise self.error(str(error)) from None
+            told = str(error)
+            raise error if told.startswith(f"{self.file}, line ") else self.error(told) from None
 
     # Children
 
@@ -141,8 +144,9 @@ class Element:
             found = np.empty(0)
         if len(found) != len(parts) or count not in (None, len(found)) or not len(found):
             raise self.error(f"{what} must be {wanted}, got {text!r}")
-        if np.isnan(found).any() or (finite and np.isinf(found).any()):
-            raise self.error(f"{what} must be {wanted} that {'are' if count != 1 else 'is'} finite, got {text!r}")
+        if np.isnan(found).any() or (finite and (np.abs(found) > _LARGEST).any()):
+            bounds = "finite" if not np.isfinite(found).all() else f"below {_LARGEST:g}"
+            raise self.error(f"{what} must be {wanted} that {'are' if count != 1 else 'is'} {bounds}, got {text!r}")
         return found
 
     # What is left over
@@ -170,14 +174,12 @@ class Element:
         while waiting:
             element = waiting.pop()
             found.update(f"{name}= of <{element.tag}>" for name in element.attributes if name not in element._read)
-            for child in reversed(element.children):
-                if child._seen:
-                    waiting.append(child)
-                else:
-                    found[f"<{child.tag}>"] += 1
+            found.update(f"<{child.tag}>" for child in element.children if not child._seen)
+            waiting += [child for child in reversed(element.children) if child._seen]
         return found
 
 
+_LARGEST = 1e30  # in any unit, beyond what a robot can have; squares of it are still numbers
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -193,31 +195,43 @@ def parse_file(path: Path) -> Element:
         raise ModelError(f"{path}: it cannot be read: {error.strerror or error}") from None
 
 
-def parse(data: bytes, path: Path) -> Element:
-    """The root element of a file's content."""
+def parse(data: bytes, path: Path, expanded: str = "") -> Element:
+    """The root element of a file's content, or of what it expands to, with a word to say so."""
     reader = expat.ParserCreate()
-    open_elements: list[Element] = []
+    open_elements: list[tuple[Element, list[str]]] = []
     roots: list[Element] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        element = Element(tag, attributes, path, reader.CurrentLineNumber)
-        (open_elements[-1].children if open_elements else roots).append(element)
-        open_elements.append(element)
+        element = Element(tag, attributes, path, reader.CurrentLineNumber, expanded=expanded)
+        (open_elements[-1][0].children if open_elements else roots).append(element)
+        open_elements.append((element, []))
 
     def end(tag: str) -> None:
-        open_elements.pop()
+        element, pieces = open_elements.pop()
+        element.text = "".join(pieces)
 
     def characters(text: str) -> None:
-        open_elements[-1].text += text
+        open_elements[-1][1].append(text)
 
-    def entity(name: str, *_: object) -> None:
-        raise ModelError(
-            f"{path}, line {reader.CurrentLineNumber}: it declares the entity {name!r}; entities are refused, since "
-            "they can make a small file huge or read other files: write out what it stands for"
+    def refuse(what: str) -> ModelError:
+        return ModelError(
+            f"{path}, line {reader.CurrentLineNumber}: it {what}; entities are refused, since they can make a small "
+            "file huge or read other files: write out what they stand for"
         )
 
-    reader.StartElementHandler, reader.EndElementHandler = start, end
-    reader.CharacterDataHandler, reader.EntityDeclHandler = characters, entity
+    def declared(name: str, *_: object) -> None:
+        raise refuse(f"declares the entity {name!r}")
+
+    def skipped(name: str, *_: object) -> None:
+        raise refuse(f"has the entity {name!r}, which it does not declare")
+
+    def doctype(name: str, system: str | None, *_: object) -> None:
+        if system is not None:
+            raise refuse(f"has its entities declared in {system!r}")
+
+    reader.StartElementHandler, reader.EndElementHandler, reader.CharacterDataHandler = start, end, characters
+    reader.EntityDeclHandler, reader.SkippedEntityHandler, reader.StartDoctypeDeclHandler = declared, skipped, doctype
+    reader.buffer_text = True
     try:
         reader.Parse(data, True)
     except expat.ExpatError as error:

@@ -34,7 +34,14 @@ def parse_yaml(path: Path) -> Any:
 
     def plain(node: Any) -> Any:
         if isinstance(node, yaml.MappingNode):
-            return {plain(key): plain(value) for key, value in node.value}
+            found: dict[Any, Any] = {}
+            for key, value in node.value:
+                name = plain(key)
+                if name in found:
+                    line = key.start_mark.line + 1
+                    raise ModelError(f"{path}, line {line}: {name!r} is there already; a mapping has each key once")
+                found[name] = plain(value)
+            return found
         if isinstance(node, yaml.SequenceNode):
             return [plain(value) for value in node.value]
         value = loader.construct_object(node)
@@ -61,5 +68,7 @@ def parse_yaml(path: Path) -> Any:
     except yaml.MarkedYAMLError as error:
         line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
         raise ModelError(f"{path}{line}: it is no YAML: {error.problem}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError, TypeError) as error:
-        raise error if isinstance(error, ModelError) else ModelError(f"{path}: it is no YAML: {error}") from None
+    except ModelError:
+        raise
+    except Exception as error:  # whatever comes of tags and escapes that say nonsense
+        raise ModelError(f"{path}: it is no YAML: {error}") from None

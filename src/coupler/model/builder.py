@@ -168,8 +168,12 @@ class RobotBuilder:
         own = meets is None and meets_turned is None
         ends = None if own else placed(what, (0.0, 0.0, 0.0) if meets is None else meets, meets_turned)
         begin = kind.neutral() if start is None else numbers(f"{what}: its start", np.atleast_1d(start), (kind.nq,))
+        with np.errstate(invalid="ignore", over="ignore"):
+            begin = np.asarray(kind.normalize(begin))
+        if not np.isfinite(begin).all() or (kind.nq != kind.nv and not begin[-4:].any()):
+            raise ModelError(f"{what}: its start has no quaternion of finite length")
         _take(self._bonds, name, "a joint")
-        self._joints[name] = TreeJoint(name, kind, *bodies, place, independent, actuated, kind.normalize(begin), ends)
+        self._joints[name] = TreeJoint(name, kind, *bodies, place, independent, actuated, begin, ends)
 
     def loop(
         self,
@@ -288,7 +292,10 @@ class RobotBuilder:
             try:
                 q = robot.pack_q(positions)
                 own = {joint: v for joint, v in velocities.items() if joint in robot.independent_joints}
-                found[name] = q, robot.pack_v(own)
+                v = robot.pack_v(own)
+                if q.ndim != 1 or v.ndim != 1:
+                    raise ModelError("one number, or one for each entry of a joint's position or velocity, is wanted")
+                found[name] = q, v
             except ModelError as error:
                 lost.append(f"keyframe {name!r} is left out: {error}")
         return found, lost

@@ -45,7 +45,7 @@ def check_masses(clusters: ClusterTree, states: States, idle: Sequence[int]) -> 
     joints, light = found
     if _unresisted(clusters, states, states.random(np.random.default_rng(0))) is None:
         return [f"nothing resists a motion of joint {listed(joints)} at the neutral configuration"]
-    locked = ", or lock it by build(lock_idle=True)" if set(light) & set(idle) else ""
+    locked = ", or lock it by lock_idle=True" if set(light) & set(idle) else ""
     raise ModelError(
         f"nothing resists a motion of joint {listed(joints)}: body {listed(tree.links[i].name for i in light)} has too "
         f"little inertia, and so has what moves with it; give it mass and inertia, or its joint an armature{locked}"

@@ -39,9 +39,9 @@ def numbers(
     try:
         given = np.asarray(value)
     except ValueError:
-        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {value!r}") from None
+        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_plain(value)!r}") from None
     if given.dtype.kind not in "fiu" or (given.shape != shape and not (batch or (spread and given.ndim == 0))):
-        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {value!r}")
+        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_plain(value)!r}")
     array = np.array(given, dtype=float)
     if spread and array.ndim == 0:
         array = np.full(shape, array)
@@ -49,7 +49,7 @@ def numbers(
         raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got the shape {array.shape}")
     right = (np.isfinite(array) if finite else ~np.isnan(array)) & (array >= least)
     if not right.all():
-        got = f"got {value!r}"
+        got = f"got {_plain(value)!r}"
         if batch:
             at = tuple(int(i) for i in np.argwhere(~right)[0])
             state, entry = at[: len(at) - len(shape)], at[len(at) - len(shape) :]
@@ -57,6 +57,11 @@ def numbers(
         raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, {got}")
     array.setflags(write=False)
     return array
+
+
+def _plain(value: Any) -> Any:
+    """A small array as lists and numbers, which are easier to read."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) and value.size <= 36 else value
 
 
 def _wanted(shape: tuple[int, ...], finite: bool, least: float, batch: bool) -> str:

@@ -13,6 +13,7 @@ from coupler.spatial import Transform
 __all__ = ["Place", "placed"]
 
 Place = Any  # a point (three numbers, m) or a Transform
+_FAR = 1e9  # m, beyond which nothing of a robot is
 
 
 def placed(what: str, at: Place, turned: Any) -> Transform:
@@ -24,6 +25,8 @@ def placed(what: str, at: Place, turned: Any) -> Transform:
     else:
         r = numbers(f"{what}: its point", at, (3,))
         E = np.eye(3) if turned is None else numbers(f"{what}: its rotation", turned, (3, 3)).T
+    if np.abs(r).max() > _FAR:
+        raise ModelError(f"{what}: its point {r.tolist()} is further away than {_FAR:g} m")
     if np.abs(E).max() > 2.0 or np.abs(E @ E.T - np.eye(3)).max() > 1e-6 or np.linalg.det(E) < 0:
         raise ModelError(f"{what}: its rotation is no rotation matrix:\n{E.T}")
     return Transform(_orthonormal(E), r)
