@@ -77,6 +77,20 @@ def test_compiled_code_is_read_back_from_the_cache(cache_folder: Path) -> None:
     np.testing.assert_array_equal(again(x), 3.25 * x)
 
 
+def test_a_large_kernel_is_compiled_quickly_for_a_single_state_and_gives_the_same_bits(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = forward_dynamics(random_chain(4, 0))
+    inputs = np.random.default_rng(0).normal(size=(3, 4))
+    well = Native(program)
+    expected = well(*inputs)
+    monkeypatch.setattr("coupler.graph.llvm.native._LARGE", 100)
+    quick = Native(program)
+    np.testing.assert_array_equal(quick(*inputs), expected)
+    assert quick.prepare().address != well.prepare().address
+    assert len(entries(cache_folder)) == 2
+
+
 def test_code_in_use_is_shared_within_the_process(cache_folder: Path) -> None:
     first, second = Native(scaled(3.5)), Native(scaled(3.5))
     assert first.prepare() is second.prepare()

@@ -15,7 +15,7 @@ import llvmlite
 import llvmlite.binding as binding
 
 from coupler.graph import cache
-from coupler.graph.llvm.target import CODE_GENERATION, Target, host
+from coupler.graph.llvm.target import CODE_GENERATION, QUICK, Target, host
 
 __all__ = ["Code", "compile_text"]
 
@@ -52,22 +52,23 @@ class Code:
     from_cache: bool
 
 
-def compile_text(text: str, entry: str, target: Target) -> Code:
+def compile_text(text: str, entry: str, target: Target, *, quick: bool = False) -> Code:
     """The machine code of a module, from this process, the disk cache or the compiler, whichever has it first.
 
     Args:
         text: the module as LLVM IR.
         entry: the name of the function in it that will be called.
         target: the processor to compile for.
+        quick: whether to compile quickly rather than well.
     """
     version = ".".join(map(str, binding.llvm_version_info))
-    processor = (target.triple, target.cpu, target.features, repr(CODE_GENERATION))
+    processor = (target.triple, target.cpu, target.features, repr(QUICK if quick else CODE_GENERATION))
     key = cache.digest(text, entry, *processor, version, llvmlite.__version__)
     with _LOCK:
         code = _LOADED.get(key)
         if code is None:
             stored = cache.load(key)
-            compiled = stored if stored is not None else _object_code(text, target)
+            compiled = stored if stored is not None else _object_code(text, target, quick)
             if stored is None:
                 cache.store(key, compiled)
             engine = _load(compiled)
@@ -75,11 +76,11 @@ def compile_text(text: str, entry: str, target: Target) -> Code:
         return code
 
 
-def _object_code(text: str, target: Target) -> bytes:
+def _object_code(text: str, target: Target, quick: bool) -> bytes:
     module = binding.parse_assembly(text)
     module.triple = target.triple
     module.verify()
-    return target.machine().emit_object(module)
+    return target.machine(quick=quick).emit_object(module)
 
 
 @memoise

@@ -28,6 +28,7 @@ from coupler.graph.program import Program
 
 __all__ = ["Native"]
 
+_LARGE = 7_500  # lines of a kernel, which take seconds to compile well: a single state is not worth that
 _ALIGNMENT = 64  # bytes: a cache line, and the widest register
 _ARRAYS_ARE_READABLE = array_layout_is_known()  # else a single state is run as a batch of one
 
@@ -110,7 +111,8 @@ class Native(Executable):
     def _one_entry(self) -> _Entry:
         if self._one is None:
             renderer = Renderer(self.program, self.dtype, 1, self.target.fused)
-            code = compile_text(renderer.text + one_state_entry(renderer), "one", self.target)
+            text = renderer.text + one_state_entry(renderer)
+            code = compile_text(text, "one", self.target, quick=renderer.largest > _LARGE)
             shared, bind = fits_on_stack(renderer), partial(_builtin, code.address, self.dtype)
             size = 0 if shared else sum(b.size for b in self.program.scratch) * self.dtype.itemsize
             self._one = _Entry(code, renderer.tables, size, bind, shared)

@@ -30,6 +30,7 @@ class Renderer:
     Attributes:
         text: the module: elementary functions, kernels, and the program as @program(buffers..., tables).
         tables: what the list of tables holds; see `Steps`.
+        largest: how many lines the longest kernel has.
     """
 
     def __init__(self, program: Program, dtype: np.dtype, lanes: int, fused: bool) -> None:
@@ -48,6 +49,7 @@ class Renderer:
         functions = [*self.functions.declarations(), *self.functions.definitions()]
         self.text = "\n".join([*functions, *self._defined, body])
         self.tables = steps.tables
+        self.largest = max((kernel.count("\n") for kernel in self._defined), default=0)
 
     def kernel(self, kernel: Kernel, masked: bool) -> str:
         """The name of the kernel's function, which is rendered on first use."""
