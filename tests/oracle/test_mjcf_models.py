@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import coupler
-from coupler.io.mjcf import read_mjcf
+from coupler.io.mjcf.read import read_mjcf
 from coupler.io.options import Options
 from coupler.io.xml import parse_file
 from coupler.model import Robot

@@ -15,8 +15,8 @@ import pytest
 
 import coupler
 from coupler import robots
-from coupler.io.save_mjcf import mjcf_text
-from coupler.io.save_urdf import urdf_text
+from coupler.io.mjcf.write import mjcf_text
+from coupler.io.urdf.write import urdf_text
 from coupler.model import Free, Helical, ModelError, ModelWarning, Planar, Robot, Spherical
 from coupler.model.compose import compose
 from coupler.model.tree import TreeJoint

@@ -138,9 +138,9 @@ def transmit(cluster: Cluster, bonds: Bonds, driven: np.ndarray) -> None:
         for body, spared in hold(cluster, bonds, loops, multipliers).items():
             force[body] = force[body] - spared
     for body in cluster.bodies:
-        S, axes = body.subspace, body.memory.axes
+        S, frame = body.subspace, Transform(body.memory.axes, body.memory.origin)
         along = S @ Cholesky(S.T @ S).solve(S.T @ force[body])  # Tᵃ Sᵀ f [001, eq. 9]
-        body.memory.total, body.memory.constraint = turned(axes, force[body]), turned(axes, force[body] - along)
+        body.memory.total, body.memory.constraint = (frame.inverse_force(f) for f in (force[body], force[body] - along))
         body.memory.actuator, body.memory.passive = tau[body.entries], passive[body.entries]
 
 
@@ -239,7 +239,7 @@ class _Places:
         return slice(self.size - size, self.size)
 
     def windows(self, forces: Any, clusters: Sequence[int]) -> dict[str, Any]:
-        """What clusters of the same kind see of the result, of their bonds, and of the axes of bodies."""
+        """What clusters of the same kind see of the result, of their bonds, and of the frames of bodies."""
         tree, of_robot, first = self.robot.tree, self.robot.cluster_tree.clusters, clusters[0]
 
         def at(places: Sequence[slice]) -> Any:
@@ -248,8 +248,9 @@ class _Places:
         window = Bonds.tables([self.bonds[k] for k in clusters])
         for i in range(len(of_robot[first].bodies)):
             links = [of_robot[k].bodies[i] for k in clusters]
-            axes = [tree.place[tree.links[link].name][1].E + 0.0 for link in links]
-            window |= Bonds.tables([Bonds(numbers={f"b{i}_axes": E}) for E in axes])
+            frames = [tree.place[tree.links[link].name][1] for link in links]
+            places = [{f"b{i}_axes": X.E + 0.0, f"b{i}_origin": X.r + 0.0} for X in frames]
+            window |= Bonds.tables([Bonds(numbers=numbers) for numbers in places])
             window |= {f"b{i}_{name}": at([self.links[link][name] for link in links]) for name in self.links[links[0]]}
         for k, i, j in self.bond_forces:
             if k == first:

@@ -82,7 +82,7 @@ def _named(what: str, given: Any, kind: Any) -> dict[str, Any]:
 def _read(file: Path, options: Options) -> tuple[RobotBuilder, dict[str, Element]]:
     """The robot, ready to be built, and where its parts stand."""
     if file.suffix == ".xacro":
-        from coupler.io.xacro import expand
+        from coupler.io.urdf.xacro import expand
 
         root = expand(file, options)
     elif options.arguments:
@@ -93,8 +93,8 @@ def _read(file: Path, options: Options) -> tuple[RobotBuilder, dict[str, Element
         return _read_mjcf(root, options)
     if root.tag != "robot":
         raise root.error("a robot's file begins with <robot> (URDF) or <mujoco> (MJCF)")
-    from coupler.io.closures import add_closures  # here, so that `import coupler` stays quick
-    from coupler.io.urdf import read_urdf
+    from coupler.io.urdf.closures import add_closures  # here, so that `import coupler` stays quick
+    from coupler.io.urdf.read import read_urdf
 
     description = read_urdf(root, options)
     add_closures(description, options.closures)
@@ -102,7 +102,7 @@ def _read(file: Path, options: Options) -> tuple[RobotBuilder, dict[str, Element
 
 
 def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str, Element]]:
-    from coupler.io.mjcf import read_mjcf
+    from coupler.io.mjcf.read import read_mjcf
 
     if options.closures not in (None, False):
         raise root.error("MJCF has its loops in <equality>; closures are for URDF")

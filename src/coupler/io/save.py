@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
 
-from coupler.io.save_mjcf import mjcf_text
-from coupler.io.save_urdf import urdf_text
+from coupler.io.mjcf.write import mjcf_text
+from coupler.io.urdf.write import urdf_text
 from coupler.model import ModelError, Robot
 from coupler.model.words import listed
 

@@ -41,6 +41,10 @@ def test_a_joint_that_ends_off_the_childs_origin_is_one_with_a_massless_body_the
     np.testing.assert_allclose(
         coupler.forward_dynamics(one, q, v, tau), coupler.forward_dynamics(other, q, v, tau), rtol=1e-12
     )
+    ends, bodies = (coupler.joint_forces(robot, q, v, tau).joints for robot in (other, one))
+    for i in (0, 1, 3, 4):
+        expected = meets[i].inverse().inverse_force(ends[f"joint{i}"])
+        np.testing.assert_allclose(bodies[f"joint{i}"], expected, rtol=1e-11, atol=1e-11)
     for frame in ("body0", "body2", "body4", "tip1", "tip4"):
         found, expected = (coupler.frame_pose(robot, q, frame) for robot in (one, other))
         np.testing.assert_allclose(found, expected, atol=1e-14)
@@ -52,9 +56,7 @@ def test_where_a_joint_ends_may_be_a_point_and_a_rotation() -> None:
     turned = [[0, -1, 0], [1, 0, 0], [0, 0, 1]]
     b.joint("hinge", Revolute(), "ground", "leaf", meets=(0.5, 0, 0), meets_turned=turned)
     pose = coupler.frame_pose(b.build(), [0.0], "leaf")
-    np.testing.assert_allclose(
-        pose[:3, 3], (0, 0.5, 0), atol=1e-16
-    )  # the body's −y is the joint's x
+    np.testing.assert_allclose(pose[:3, 3], (0, 0.5, 0), atol=1e-16)  # the body's −y is the joint's x
 
 
 def test_a_rotation_that_is_none_is_refused() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from coupler import robots
 from coupler.io.save import save
-from coupler.io.save_urdf import urdf_text
-from coupler.io.write import rpy_of
+from coupler.io.urdf.write import urdf_text
+from coupler.io.writing import rpy_of
 from coupler.mechanisms import FourBar, Linear
 from coupler.model import Fixed, Helical, Mesh, ModelError, Planar, Prismatic, Revolute, Robot, RobotBuilder, Sphere
 from coupler.rotation import about_axis, from_euler

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.mjcf_files import Files
+from coupler.io.mjcf.files import Files
 from coupler.model import ModelError
 from coupler.model.words import counted
 

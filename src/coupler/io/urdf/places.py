@@ -29,4 +29,3 @@ def rotation_of(rpy: np.ndarray) -> np.ndarray:
     Rz = np.array([[cz, -sz, 0.0], [sz, cz, 0.0], [0.0, 0.0, 1.0]])
     R = Rz @ Ry @ Rx
     return np.where(np.abs(R) < NOISE, 0.0, R)
-

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.write import Names
+from coupler.io.writing import Names
 from coupler.mechanisms import Polynomial
 from coupler.model import Coupling, Held, LoopJoint, ModelError, Robot
 from coupler.model.embedding.constraints import RelationConstraint

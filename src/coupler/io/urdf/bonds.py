@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.description import CouplingPart, Description, JointPart, LoopPart, axes_and_pitch, joint_kind
-from coupler.io.places import origin
-from coupler.io.sdf import read_gazebo
+from coupler.io.urdf.description import Description
+from coupler.io.urdf.parts import CouplingPart, JointPart, LoopPart, axes_and_pitch, joint_kind
+from coupler.io.urdf.places import origin
+from coupler.io.urdf.sdf import read_gazebo
 from coupler.io.xml import Element
 from coupler.mechanisms import linear, polynomial
 from coupler.model import Held, LoopKind, Rod

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.mjcf_files import Files
-from coupler.io.places import NOISE
+from coupler.io.mjcf.files import Files
+from coupler.io.urdf.places import NOISE
 from coupler.model import (
     Body,
     Continuous,
@@ -32,6 +32,7 @@ __all__ = ["BALL", "EQUALITIES", "FREE", "Names", "Off", "Parts", "at_joints", "
 Off = Callable[[str], bool]  # whether a part of the model is switched off
 
 FREE, BALL, SLIDE = range(3)  # MuJoCo's types of joints; the other is a hinge
+_NO_LIMIT = 1e10  # what is written where one of two limits is none
 EQUALITIES = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstrain", "distance")
 
 
@@ -240,7 +241,8 @@ class Parts:
         if model.jnt_actfrclimited[j]:
             given |= {"effort_limit": np.abs(model.jnt_actfrcrange[j]).max()}
         limited = model.jnt_limited[j] and not self.off("LIMIT")
-        limits = dict(zip(("lower", "upper"), model.jnt_range[j], strict=True)) if limited else {}
+        bounds = np.where(np.abs(model.jnt_range[j]) < _NO_LIMIT, model.jnt_range[j], (-np.inf, np.inf))
+        limits = dict(zip(("lower", "upper"), bounds, strict=True)) if limited else {}
         if kind == SLIDE:
             return Prismatic(**limits, **given)
         return Revolute(**limits, **given) if limits else Continuous(**given)

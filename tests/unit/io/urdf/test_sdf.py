@@ -11,7 +11,7 @@ import pytest
 
 from coupler.io.load import load
 from coupler.io.options import Options
-from coupler.io.urdf import read_urdf
+from coupler.io.urdf.read import read_urdf
 from coupler.io.xml import parse
 from coupler.model import (
     Cylindrical,

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.bonds import read_bonds
-from coupler.io.description import Description, JointPart, LinkPart, axes_and_pitch
-from coupler.io.meshes import Resolver
 from coupler.io.options import Options
-from coupler.io.places import origin
-from coupler.io.shapes import materials_of, shapes_of
+from coupler.io.urdf.bonds import read_bonds
+from coupler.io.urdf.description import Description
+from coupler.io.urdf.meshes import Resolver
+from coupler.io.urdf.parts import JointPart, LinkPart, axes_and_pitch
+from coupler.io.urdf.places import origin
+from coupler.io.urdf.shapes import materials_of, shapes_of
 from coupler.io.xml import Element
 from coupler.model.words import counted, listed
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from coupler.io.save_mjcf_words import Step, place
-from coupler.io.save_relations import Relations, Row, locks_of
-from coupler.io.write import Names, put
+from coupler.io.mjcf.words import Step, place
+from coupler.io.relations import Relations, Row, locks_of
+from coupler.io.writing import Names, put
 from coupler.model import Fixed, Joint, LoopJoint, ModelError, PointElement, Revolute, Robot, Spherical
 from coupler.model.tree import TreeJoint
 from coupler.rotation import quaternion_from_matrix

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from coupler.io.save_relations import locks_of, relations_of
-from coupler.io.save_urdf_words import (
+from coupler.io.relations import locks_of, relations_of
+from coupler.io.urdf.words import (
     NO_LIMIT,
     add_coupling,
     add_dynamics,
@@ -24,7 +24,7 @@ from coupler.io.save_urdf_words import (
     put_part,
     steps_of,
 )
-from coupler.io.write import Names, check_names, document, mesh_path, put, text
+from coupler.io.writing import Names, check_names, document, mesh_path, put, text
 from coupler.model import (
     Body,
     Box,

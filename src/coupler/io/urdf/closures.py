@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.bonds import read_transmissions
-from coupler.io.description import Description, LoopPart
 from coupler.io.options import Closures
+from coupler.io.urdf.bonds import read_transmissions
+from coupler.io.urdf.description import Description
+from coupler.io.urdf.parts import LoopPart
 from coupler.io.xml import parse_file
 from coupler.io.yaml import line_of, parse_yaml
 from coupler.model import Fixed, Held, LoopKind, ModelError, Revolute, Spherical

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.save_relations import Relation
-from coupler.io.write import put, rpy_of, text
+from coupler.io.relations import Relation
+from coupler.io.writing import put, rpy_of, text
 from coupler.model import (
     Cylindrical,
     Free,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from coupler.io.load import load
-from coupler.io.meshes import Resolver
-from coupler.io.places import origin, rotation_of
+from coupler.io.urdf.meshes import Resolver
+from coupler.io.urdf.places import origin, rotation_of
 from coupler.io.xml import parse
 from coupler.model import (
     Box,

@@ -13,9 +13,9 @@ import pytest
 
 import coupler
 from coupler import robots
+from coupler.io.mjcf.inertias import real_inertias
+from coupler.io.mjcf.write import mjcf_text
 from coupler.io.save import save
-from coupler.io.save_inertias import real_inertias
-from coupler.io.save_mjcf import mjcf_text
 from coupler.mechanisms import polynomial
 from coupler.model import (
     Cylinder,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.save_inertias import Inertia
+from coupler.io.mjcf.inertias import Inertia
 from coupler.model import (
     Box,
     Capsule,
