@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coupler.model.picture import draw
 from coupler.model.words import counted
 
 if TYPE_CHECKING:
@@ -93,6 +92,8 @@ def _shortened(names: list[str]) -> str:
 
 def robot_picture(robot: Robot) -> str:
     """The connectivity graph and the cluster tree as an SVG document. [001, Fig. 4, 8]"""
+    from coupler.model.picture import draw  # here, so that `import coupler` stays quick
+
     number = {"ground": 0} | {name: i for i, name in enumerate(robot.bodies, 1)}
     child = {joint.name: number[joint.child] for joint in robot.joints}
     clusters = robot.cluster_tree.clusters
