@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ class Peer:
     """The same file in MuJoCo, without meshes, contacts, limits and fluids."""
 
     def __init__(self, path: Path) -> None:
-        import mujoco  # type: ignore[import-not-found]
+        mujoco: Any = import_module("mujoco")
 
         self._mujoco: Any = mujoco
         spec = mujoco.MjSpec.from_file(str(path))
