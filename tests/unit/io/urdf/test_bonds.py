@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import coupler
-from coupler.io.load import load
 from coupler.mechanisms import linear
 from coupler.model import (
     Continuous,
@@ -39,18 +37,6 @@ Read = Callable[..., Robot]
 INERTIAL = """<inertial><origin xyz="0.1 -0.2 0.05"/><mass value="1.3"/>
 <inertia ixx="0.02" iyy="0.03" izz="0.04"/></inertial>"""
 BODY: dict[str, Any] = {"mass": 1.3, "centre": (0.1, -0.2, 0.05), "inertia": (0.02, 0.03, 0.04)}
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    """Loads what stands in a <robot>; its first line is line 1 of the file."""
-
-    def read(text: str, **options: Any) -> Robot:
-        path = tmp_path / "robot.urdf"
-        path.write_text(f'<robot name="robot">{text}</robot>', encoding="utf-8")
-        return load(path, **options)
-
-    return read
 
 
 def joint(name: str, parent: str, child: str, kind: str = "revolute", inside: str = "", more: str = "") -> str:

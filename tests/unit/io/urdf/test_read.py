@@ -43,18 +43,6 @@ PLACE = '<origin xyz="0.3 0.1 -0.2" rpy="0.3 -0.5 0.7"/>'
 AT = (0.3, 0.1, -0.2)
 
 
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    """Loads what stands in a <robot>; its first line is line 1 of the file."""
-
-    def read(text: str, **options: Any) -> Robot:
-        path = tmp_path / "robot.urdf"
-        path.write_text(f'<robot name="robot">{text}</robot>', encoding="utf-8")
-        return load(path, **options)
-
-    return read
-
-
 def link(name: str, inside: str = INERTIAL, more: str = "") -> str:
     return f'<link name="{name}" {more}>{inside}</link>\n'
 
