@@ -386,7 +386,11 @@ def test_dynamics_are_the_projection_of_pinocchios_open_tree(pair: tuple[Robot, 
         expected = tree.equations(tree.positions(robot, q), G @ v).projected(G, g)
         assert gap(H[i], expected.H) < EXACT
         assert gap(c[i], expected.c) < EXACT
-        rounding = np.finfo(float).eps * np.linalg.cond(expected.H)
+        # Where H is nearly singular, by links that weigh next to nothing, accelerations are as uncertain as H is times
+        # its condition; that they satisfy the equations is certain everywhere.
+        left, size = expected.H @ a[i] + expected.c - batch.tau[i], np.abs(expected.H) @ np.abs(a[i])
+        assert np.abs(left).max() < EXACT * (size + np.abs(expected.c) + np.abs(batch.tau[i])).max()
+        rounding = 10.0 * np.finfo(float).eps * np.linalg.cond(expected.H)
         assert gap(a[i], expected.accelerations(batch.tau[i])) < max(EXACT, rounding)
 
 
