@@ -18,6 +18,7 @@ STUDIES = {  # name: module, what it shows
     "001-fig11": ("scaling", "forward dynamics of chains of 2 to 24 links, then to 1,000"),
     "001-fig13": ("scaling", "inverse operational-space inertia of chains of 2 to 24 links, then to 1,000"),
     "001-fig14": ("torques", "torque errors without rotors and with armatures"),
+    "002-fig7": ("drift", "drift of the energy of a swinging chain, with Euler's and with Runge and Kutta's method"),
     "003-fig10": ("embedding", "accelerations along cycloids, by C-ABA and by the inverse of the mass matrix"),
 }
 

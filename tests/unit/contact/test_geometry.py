@@ -94,7 +94,7 @@ def widest(a: str, b: str, X_a: Transform, X_b: Transform, rng: np.random.Genera
 def poses(seed: int, many: int) -> list[tuple[Transform, Transform]]:
     """About half of them overlapping."""
     rng = np.random.default_rng(seed)
-    reaches = np.tile([0.2, 0.6], many)[:many]
+    reaches = np.tile([0.15, 0.6], many)[:many]
     return [
         (Transform(X.E, reach * X.r), Transform(Y.E, 0.1 * Y.r))
         for reach, X, Y in ((reach, random_transform(rng), random_transform(rng)) for reach in reaches)
@@ -146,8 +146,8 @@ def test_exchanging_the_shapes_turns_the_normal_alone(a: str, b: str) -> None:
         assert len(there) == len(back) == count(SHAPES[a], SHAPES[b]) == count(SHAPES[b], SHAPES[a])
         for one, other in zip(there, back, strict=True):
             assert one.gap == pytest.approx(other.gap, abs=1e-13 if exact else 1e-10)
-            np.testing.assert_allclose(one.frame[0], -other.frame[0], rtol=0, atol=1e-13 if exact else 1e-6)
-            np.testing.assert_allclose(one.point, other.point, rtol=0, atol=1e-13 if exact else 1e-6)
+            np.testing.assert_allclose(one.frame[0], -other.frame[0], rtol=0, atol=1e-13 if exact else 1e-5)
+            np.testing.assert_allclose(one.point, other.point, rtol=0, atol=1e-13 if exact else 1e-5)
 
 
 @pytest.mark.parametrize(("a", "b"), [*PAIRS, *(("plane", name) for name in SHAPES)])
@@ -160,7 +160,7 @@ def test_moving_both_moves_the_contacts(a: str, b: str) -> None:
         after = contacts(shapes[a], shapes[b], X_a @ motion, X_b @ motion)
         for one, other in zip(before, after, strict=True):
             assert one.gap == pytest.approx(other.gap, abs=1e-13 if exact else 1e-10)
-            tolerance = 1e-12 if exact else 1e-6
+            tolerance = 1e-12 if exact else 1e-5
             np.testing.assert_allclose(motion.E.T @ one.frame[0], other.frame[0], rtol=0, atol=tolerance)
             np.testing.assert_allclose(motion.r + motion.E.T @ one.point, other.point, rtol=0, atol=tolerance)
 

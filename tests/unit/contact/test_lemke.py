@@ -34,21 +34,17 @@ def test_p_matrices_have_their_solution_found(seed: int) -> None:
 def test_degenerate_semidefinite_problems_do_not_cycle(seed: int) -> None:
     rng = np.random.default_rng(seed)
     J = rng.integers(-1, 2, size=(12, 4)).astype(float)
-    q = J @ rng.integers(-1, 2, size=4)  # many ratios tie; feasible, since M z + q = J (Jᵀ z + y)
     M = J @ J.T
-    z, _, status, pivots = lemke_lcp(M, q + np.maximum(-q, 0.0) * rng.integers(0, 2, size=12))
-    assert status in (Status.SOLVED, Status.INFEASIBLE)
-    assert pivots < 60
-    if status is Status.SOLVED:
-        assert z.min() >= 0.0
+    q = -M @ rng.integers(0, 2, size=12)  # solvable with w = 0: many ratios tie
+    assert_complementary(M, q)
+    assert lemke_lcp(M, q)[3] < 60
 
 
 def test_equal_rows_tie_and_are_solved() -> None:
     assert_complementary(np.ones((6, 6)), -np.ones(6))
 
 
-def test_a_textbook_cycle_is_left() -> None:
-    """Pivots by the least index alone cycle on such a circulant matrix from this q."""
+def test_a_circulant_matrix_whose_ratios_all_tie_is_solved() -> None:
     M = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 2.0], [2.0, 0.0, 1.0]])
     z, _, status, _ = lemke_lcp(M, -np.ones(3))
     assert status is Status.SOLVED
@@ -77,7 +73,7 @@ def test_a_ray_that_proves_nothing_says_so() -> None:
 
 def test_spent_pivots_are_told() -> None:
     assert lemke_lcp(np.eye(5), -np.arange(1.0, 6.0), most=3)[2] is Status.LIMIT
-    problem = ContactProblem(np.eye(3), [-1.0, 2.0, 0.5], [Cone(0.5)])
+    problem = ContactProblem(np.eye(3), np.array([-1.0, 2.0, 0.5]), [Cone(0.5)])
     assert solve(problem, "lemke", most=1).status is Status.LIMIT
 
 
@@ -94,7 +90,7 @@ def shortfall(lam: np.ndarray, w: np.ndarray) -> float:
 
 def sliding(rng: np.random.Generator) -> ContactProblem:
     J = rng.normal(size=(3, 5))
-    problem = ContactProblem(J @ J.T, [-1.0, *(8.0 * rng.normal(size=2))], [Cone(0.2)])
+    problem = ContactProblem(J @ J.T, np.append(-1.0, 8.0 * rng.normal(size=2)), [Cone(0.2)])
     assert np.linalg.norm(solve(problem).velocities[1:]) > 0.1
     return problem
 
@@ -112,18 +108,15 @@ def test_a_polyhedral_cone_misses_dissipation_by_its_angle_squared(directions: i
 def test_polyhedral_cones_converge_to_the_round_one() -> None:
     """The slip's velocity by 1/η, being within half an angle between directions; what friction dissipates by 1/η²."""
     rng = np.random.default_rng(4)
-    problems = [sliding(rng) for _ in range(12)]
+    problems = [sliding(rng) for _ in range(24)]
     exact = [solve(problem).velocities for problem in problems]
     velocity, short = [], []
     for directions in (8, 32, 128):
         solutions = [solve(problem, "lemke", directions=directions) for problem in problems]
-        velocity.append(max(np.abs(s.velocities - w).max() for s, w in zip(solutions, exact, strict=True)))
-        short.append(max(shortfall(s.impulses, s.velocities) for s in solutions))
-    assert velocity[2] < 0.02
-    for coarse, fine in pairwise(velocity):
-        assert 2.0 < coarse / fine < 8.0
-    for coarse, fine in pairwise(short):
-        assert 6.0 < coarse / fine < 40.0
+        velocity.append(np.mean([np.abs(s.velocities - w).max() for s, w in zip(solutions, exact, strict=True)]))
+        short.append(np.mean([shortfall(s.impulses, s.velocities) for s in solutions]))
+    assert all(2.0 < coarse / fine < 8.0 for coarse, fine in pairwise(velocity))
+    assert all(8.0 < coarse / fine < 32.0 for coarse, fine in pairwise(short))
 
 
 @pytest.mark.parametrize("seed", range(15))

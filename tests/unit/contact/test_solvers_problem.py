@@ -91,7 +91,7 @@ def test_the_residual_of_an_impulse_that_pulls_is_its_velocity() -> None:
 
 @pytest.mark.parametrize(("impulse", "b", "holds"), [(0.2, -0.3, True), (0.2, 0.3, False), (-0.1, 0.3, True)])
 def test_friction_of_a_joint_at_its_bound_opposes_motion(impulse: float, b: float, holds: bool) -> None:
-    problem = ContactProblem(np.eye(1), [b], [Bounded(-0.1, 0.2)])
+    problem = ContactProblem(np.eye(1), np.array([b]), [Bounded(-0.1, 0.2)])
     assert (residual(problem, np.array([impulse])).total < 1e-15) == holds
 
 

@@ -70,3 +70,10 @@ def test_charts_of_plain_joints_are_sums() -> None:
     chart = Chart(robot, q, v)
     assert np.array_equal(chart.at(0.1 * v, 0.1), q + 0.1 * v)
     assert np.array_equal(chart.rate(q, v, v), v)
+
+
+def test_a_singular_start_is_told() -> None:
+    """A parallelogram that lies flat."""
+    robot = coupler.robots.load("four_bar")
+    with pytest.raises(coupler.ModelError, match=r"the loop 'loop1' of joints .* is singular"):
+        Chart(robot, np.zeros(3), np.ones(1))

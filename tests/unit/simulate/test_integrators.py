@@ -245,3 +245,16 @@ def test_forces_that_do_not_fit(tau: Any) -> None:
     robot = pendulum()
     with pytest.raises(coupler.ModelError, match=r"tau must have the shape \(1,\)"):
         rk4(robot, [0.1], [0.0], (lambda *_: tau) if tau is None else tau, 0.1)
+
+
+@pytest.mark.parametrize("step", METHODS.values(), ids=METHODS)
+@pytest.mark.parametrize("name", ["pendulum", "mini_cheetah", "four_bar"])
+def test_states_that_do_not_fit(name: str, step: Any) -> None:
+    robot = pendulum() if name == "pendulum" else coupler.robots.load(name)
+    q, v = robot.neutral(), np.zeros(robot.nv)
+    bad: list[Any] = [(np.zeros(robot.nq + 1), v, 0.1), (q, np.zeros(robot.nv + 1), 0.1), ("here", v, 0.1)]
+    bad += [(q, v + np.nan, 0.1), (q + np.nan, v, 0.1), (q, v + 1.0, np.nan), (q, v, "long"), (q, v, [0.1, 0.2])]
+    bad += [(np.tile(q, (2, 1)), np.tile(v, (3, 1)), 0.1)]
+    for q, v, h in bad:
+        with pytest.raises(coupler.ModelError):
+            step(robot, q, v, None, h)

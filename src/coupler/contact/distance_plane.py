@@ -1,0 +1,45 @@
+"""Which points of a shape touch a plane first, in the shape's frame. Floats or nodes of a trace."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+__all__ = ["box_corners", "cylinder_points", "ellipsoid_point"]
+
+Array = Any  # an ndarray of floats, or of nodes
+
+_UPRIGHT = 1e-22  # sin² of the angle to the plane's normal below which a cylinder's caps have no lowest point
+
+
+def box_corners(half: np.ndarray) -> list[np.ndarray]:
+    """All eight."""
+    return [half * signs for signs in product((-1.0, 1.0), repeat=3)]
+
+
+def cylinder_points(m: Array, radius: float, half: float) -> list[Array]:
+    """Four points of the two rims of a cylinder along z between z = ±half, over a plane.
+
+    They are the lowest point of the lower rim, the lowest of the upper one, and the two of the lower rim a third of a
+    turn away from its lowest. Lying, the cylinder has the first two on the plane; upright, the first and the last two;
+    tilted, the first alone.
+
+    Args:
+        m: 3, the unit normal out of the plane, in the cylinder's frame.
+    """
+    square = m[0] * m[0] + m[1] * m[1]
+    tilted = square > _UPRIGHT
+    root = np.sqrt(np.where(tilted, square, 1.0))
+    x, y = (np.where(tilted, -m[0] / root, 1.0), np.where(tilted, -m[1] / root, 0.0))
+    z = -np.copysign(half, m[2])
+    c, s = -0.5, np.sqrt(0.75)
+    places = [(x, y, z), (x, y, -z), (c * x - s * y, s * x + c * y, z), (c * x + s * y, c * y - s * x, z)]
+    return [np.stack([radius * a, radius * b, h]) for a, b, h in places]
+
+
+def ellipsoid_point(m: Array, radii: np.ndarray) -> Array:
+    """The point of an ellipsoid furthest against the unit vector m: −a² m / |a m|."""
+    scaled = radii * m
+    return -(radii * scaled) / np.sqrt(scaled @ scaled)

@@ -1,0 +1,66 @@
+"""Where a segment is nearest to another one, or to a box: the axes of capsules. Floats or nodes of a trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coupler.spatial import cross
+
+__all__ = ["between_segments", "nearest_to_box"]
+
+Array = Any  # an ndarray of floats, or of nodes
+
+_PARALLEL = 1e-24  # sin² of the angle below which axes count as parallel: a gap errs by 1e-12 of their lengths
+_FLAT = 1e-14  # m, what counts as zero in the slope of a squared distance: what rounding makes of it
+
+
+def between_segments(w: Array, u: Array, half_u: float, v: Array, half_v: float) -> tuple[Any, Any]:
+    """The parameters s, t that bring s u nearest to t v − w, for |s| ≤ half_u and |t| ≤ half_v.
+
+    Free of bounds, s = −(w × v)·(u × v) / |u × v|². With s cut to its bounds, the nearest t cut to its own, and the s
+    nearest to that, the pair is the nearest of the segments: the function is convex and has two unknowns. Parallel
+    segments are nearest along a whole stretch; of it the middle is taken.
+
+    Args:
+        w: 3, from the centre of the second segment to that of the first, m.
+        u, v: 3 each, their unit directions.
+        half_u, half_v: half of their lengths, m.
+    """
+    c, normal = u @ v, np.stack(list(cross(u, v)))
+    sine = normal @ normal
+    crossed = sine > _PARALLEL
+    middle = 0.5 * (np.clip(-(w @ u) - half_v, -half_u, half_u) + np.clip(-(w @ u) + half_v, -half_u, half_u))
+    s = np.where(crossed, -(cross(w, v) @ normal) / np.where(crossed, sine, 1.0), middle)
+    t = np.clip(w @ v + c * np.clip(s, -half_u, half_u), -half_v, half_v)
+    return np.clip(c * t - w @ u, -half_u, half_u), t
+
+
+def nearest_to_box(p: Array, u: Array, half_length: float, half: np.ndarray) -> Any:
+    """The parameter s, |s| ≤ half_length, that brings p + s u nearest to a box that reaches to ±half.
+
+    The slope of the squared distance, F(s) = Σ uᵢ (what xᵢ has beyond ±halfᵢ), never falls and is linear between the
+    places where the line meets the planes of the faces, those beyond the ends being put there. The root lies between
+    the last such place with F ≤ 0 and the first with F ≥ 0. Where F is zero all along (inside the box, or beside a
+    face) the middle of that stretch is taken.
+    """
+
+    def slope(s: Any) -> Any:
+        x = p + s * u
+        return u @ (x - np.clip(x, -half, half))
+
+    places: list[Any] = []
+    for i in range(3):
+        along = np.abs(u[i]) > 1e-12
+        meets = [(face - p[i]) / np.where(along, u[i], 1.0) for face in (-half[i], half[i])]
+        places += [np.where(along, np.clip(s, -half_length, half_length), half_length) for s in meets]
+    low, high = -half_length, half_length
+    for s in places:
+        F = slope(s)
+        low = np.where(F <= _FLAT, np.maximum(low, s), low)
+        high = np.where(F >= -_FLAT, np.minimum(high, s), high)
+    before, after = slope(low), slope(high)
+    rises = after - before > _FLAT
+    share = np.where(rises, -before / np.where(rises, after - before, 1.0), 0.5)
+    return low + np.clip(share, 0.0, 1.0) * (high - low)

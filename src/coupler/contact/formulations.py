@@ -1,0 +1,161 @@
+"""The contact problem of a robot and a step, set up in several ways that give the same problem. [002, §3]
+
+With the rows J of all candidate contacts, each a normal and two tangents at the contact's point,
+
+    A = J H⁻¹ Jᵀ,    b = J (v + h (a + ω × v)) + [g/h, 0, 0],
+
+where a are the accelerations without contact. Of a floating body, v and a go by the body's own axes; with ω × v in the
+entries of its shift, velocities after the step are seen along the axes before it, and without forces they stay as they
+are. The traditional way takes H and its Cholesky factors, n³ operations
+[002, eq. 12]. The recursive one takes A from the inverse operational-space inertia of the bodies that may touch, which
+the extended force propagator algorithm on clusters gives without H, and a from the articulated-body algorithm: what
+[002, eq. 15] does with contact forces carried along as unknowns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.geometry import Contact, contacts
+from coupler.contact.pairs import Pair
+from coupler.contact.problem import Cone, ContactProblem
+from coupler.dynamics import bias_force, forward_dynamics, inverse_osim
+from coupler.inertia import mass_matrix
+from coupler.kinematics import frame_jacobian, frame_pose
+from coupler.model import Free, Robot
+from coupler.model.numbers import numbers
+from coupler.spatial import Transform, skew
+
+__all__ = ["Touch", "contact_rows", "floating", "recursive_problem", "touches", "traditional_problem", "turning"]
+
+
+@dataclass(frozen=True, eq=False)
+class Touch:
+    """A candidate contact of a robot.
+
+    Attributes:
+        pair: the shapes.
+        contact: gap, point and frame.
+    """
+
+    pair: Pair
+    contact: Contact
+
+
+def touches(robot: Robot, q: Any, pairs: Sequence[Pair]) -> list[Touch]:
+    """All candidate contacts of pairs at a configuration, open ones included: as many as the pairs count."""
+    poses = _poses(robot, q, pairs)
+    return [
+        Touch(pair, contact)
+        for pair in pairs
+        for contact in contacts(
+            pair.one.geometry,
+            pair.other.geometry,
+            pair.one.at @ poses[pair.one.body],
+            pair.other.at @ poses[pair.other.body],
+        )
+    ]
+
+
+def traditional_problem(
+    robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Sequence[Pair]
+) -> tuple[ContactProblem, list[Touch]]:
+    """The contact problem by the mass matrix and its factors. [002, §3.1]
+
+    Args:
+        robot: which.
+        q, v, tau: one state, and forces at independent joints, held over the step.
+        step: h, s.
+        pairs: what may touch, from `pairs_of`.
+
+    Returns:
+        The problem, and the contacts that its blocks belong to.
+    """
+    h = float(numbers("step", step, (), least=1e-12))
+    found = touches(robot, q, pairs)
+    J = contact_rows(robot, q, found)
+    factor = np.linalg.cholesky(mass_matrix(robot, q))
+    half = np.linalg.solve(factor, J.T)
+    free = np.linalg.solve(factor.T, np.linalg.solve(factor, np.asarray(tau) - bias_force(robot, q, v)))
+    return _problem(half.T @ half, J @ (np.asarray(v) + h * (free + turning(robot, v))), h, found), found
+
+
+def recursive_problem(
+    robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Sequence[Pair]
+) -> tuple[ContactProblem, list[Touch]]:
+    """The contact problem by recursions over clusters, C-EFPA and C-ABA. [002, §3.2]
+
+    Args and returns are those of `traditional_problem`.
+    """
+    h = float(numbers("step", step, (), least=1e-12))
+    found = touches(robot, q, pairs)
+    bodies = [body for body in _bodies(pairs) if robot.tree.place[body][0]]
+    poses = _poses(robot, q, pairs)
+    P = np.zeros((3 * len(found), 6 * len(bodies)))
+    for i, touch in enumerate(found):
+        for body, sign in ((touch.pair.one.body, 1.0), (touch.pair.other.body, -1.0)):
+            if body in bodies:
+                k = 6 * bodies.index(body)
+                P[3 * i : 3 * i + 3, k : k + 6] += sign * touch.contact.frame @ _point_velocity(poses[body], touch)
+    moved = np.asarray(v) + h * (forward_dynamics(robot, q, v, tau) + turning(robot, v))
+    velocities = [frame_jacobian(robot, q, body) @ moved for body in bodies]
+    w = P @ np.concatenate(velocities) if bodies else np.zeros(len(P))
+    A = P @ inverse_osim(robot, q, bodies) @ P.T if bodies else np.zeros((len(P), len(P)))
+    return _problem((A + A.T) / 2, w, h, found), found
+
+
+def turning(robot: Robot, v: Any) -> np.ndarray:
+    """(nv,): ω × v in the entries of the shifts of floating bodies, whose axes turn under their velocities."""
+    found, v = np.zeros(robot.nv), np.asarray(v, dtype=float)
+    for joint in floating(robot):
+        own = robot.v_slice(joint)
+        found[own][3:] = np.cross(v[own][:3], v[own][3:])
+    return found
+
+
+def floating(robot: Robot) -> list[str]:
+    """The free joints that no loop binds."""
+    free = [joint.name for joint in robot.joints if isinstance(joint.kind, Free)]
+    slices = [(name, robot.v_slice(name)) for name in free if name in robot.independent_joints]
+    return [name for name, own in slices if own.stop - own.start == 6]
+
+
+def _problem(A: np.ndarray, w: np.ndarray, h: float, found: Sequence[Touch]) -> ContactProblem:
+    b = w.copy()
+    b[::3] += [touch.contact.gap / h for touch in found]
+    return ContactProblem(A, b, [Cone(touch.pair.friction) for touch in found])
+
+
+def _bodies(pairs: Sequence[Pair]) -> list[str]:
+    return list(dict.fromkeys(shape.body for pair in pairs for shape in (pair.one, pair.other)))
+
+
+def _poses(robot: Robot, q: Any, pairs: Sequence[Pair]) -> dict[str, Transform]:
+    """From the world to each body that may touch."""
+    found = {}
+    for body in _bodies(pairs):
+        T = frame_pose(robot, q, body)
+        found[body] = Transform(T[:3, :3].T, T[:3, 3])
+    return found
+
+
+def _point_velocity(X: Transform, touch: Touch) -> np.ndarray:
+    """3 × 6: the velocity of the contact's point, along the world's axes, from a body's motion in its own frame."""
+    return X.E.T @ np.hstack([-skew(X.E @ (touch.contact.point - X.r)), np.eye(3)])
+
+
+def contact_rows(robot: Robot, q: Any, found: Sequence[Touch]) -> np.ndarray:
+    """J: how fast the first shape's point moves against the second's, along normal and tangents, by unit of v."""
+    J = np.zeros((3 * len(found), robot.nv))
+    poses = _poses(robot, q, [touch.pair for touch in found])
+    jacobians = {body: frame_jacobian(robot, q, body) for body in poses if robot.tree.place[body][0]}
+    for i, touch in enumerate(found):
+        for body, sign in ((touch.pair.one.body, 1.0), (touch.pair.other.body, -1.0)):
+            if body in jacobians:
+                point = _point_velocity(poses[body], touch) @ jacobians[body]
+                J[3 * i : 3 * i + 3] += sign * touch.contact.frame @ point
+    return J

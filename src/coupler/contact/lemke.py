@@ -1,0 +1,204 @@
+"""Lemke's pivots, and the contact problem as a linear complementarity problem with polyhedral cones.
+
+Friction acts along η directions, the columns of D, λ_t = D λ_F with λ_F ≥ 0 [002, eq. 1], and
+
+    0 ≤ w_n ⊥ λ_N ≥ 0,   0 ≤ S e + Dᵀ w_t ⊥ λ_F ≥ 0,   0 ≤ µ λ_N − eᵀ λ_F ⊥ S ≥ 0,     [002, eq. 4]
+
+where S ends as the speed of slip. A spin is such a friction with two directions, ±1. A row between bounds has
+λ = l + x and a slack s: 0 ≤ w + s ⊥ x ≥ 0, 0 ≤ (u − l) − x ⊥ s ≥ 0. Rows that are free, w = 0, are eliminated. So
+with λ = λ₀ + G x all contacts together are [002, eq. 11, 13]
+
+    0 ≤ [ Gᵀ A G  E ] [ x ] + [ Gᵀ (A λ₀ + b) ]  ⊥  [ x ] ≥ 0.
+        [ C       0 ] [ s ]   [ c             ]     [ s ]
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+
+from coupler.contact.problem import Bilateral, Bounded, Cone, ContactProblem, Solution, Status, Unilateral
+from coupler.contact.residuals import reached, residual
+from coupler.model.errors import ModelError
+
+__all__ = ["lemke_lcp", "solve"]
+
+_TINY = 1e-11  # beside entries of about one: smaller pivots are rounding, and so are smaller differences of ratios
+
+
+def solve(
+    problem: ContactProblem,
+    *,
+    start: np.ndarray | None = None,
+    tolerance: float = 1e-10,
+    most: int = 2_000,
+    directions: int = 8,
+) -> Solution:
+    """Solves a contact problem whose cones are polyhedral by Lemke's method.
+
+    It is exact for these cones; the residual is that of true, round ones. As directions are added, the slip's velocity
+    nears that of round cones by 1/η, what friction dissipates by 1/η². Redundant contacts at mass ratios beyond 1e4 may
+    end by rounding, with status RAY.
+
+    Args:
+        problem: The contact problem.
+        start: Not used: pivots start from zero. Checked all the same.
+        tolerance: The error (m/s) that rows with w = 0, eliminated before the pivots, may have after them.
+        most: The number of pivots.
+        directions: η ≥ 3, evenly spaced; an even number gives friction that is alike forwards and backwards.
+    """
+    problem.start(start)
+    if directions < 3:
+        raise ModelError(f"contact problem: {directions} directions of friction do not span a plane; 3 or more do")
+    A, b = problem.A, problem.b
+    free, X = _eliminated(problem)
+    Ar, br = A - A @ X @ A, b - A @ (X @ b)
+    if problem.proven_infeasible(np.where(free, -problem.steps * br, 0.0)):  # velocities that no impulse can change
+        lam = np.zeros(len(b))
+        return Solution(lam, b.copy(), residual(problem, lam).total, 0, Status.INFEASIBLE)
+    base, G, E, C, c = _polyhedral(problem, directions)
+    M = np.block([[G.T @ Ar @ G, E], [C, np.zeros((len(c), len(c)))]])
+    q = np.concatenate([G.T @ (Ar @ base + br), c])
+    d = _scales(M, E)
+    z, ray, status, pivots = _pivot(M * np.outer(d, d), q * d, most)
+    lam, away = (G @ (d * v)[: G.shape[1]] for v in (z, ray))
+    lam = lam + base
+    lam, away = lam - X @ (A @ lam + b), away - X @ (A @ away)
+    w = problem.velocities(lam)
+    if status is Status.SOLVED and not reached(problem, lam, np.abs(w[free]).max(initial=0.0), tolerance):
+        status = Status.RAY
+    if status is Status.RAY and problem.proven_infeasible(away):
+        status = Status.INFEASIBLE
+    return Solution(lam, w, residual(problem, lam).total, pivots, status)
+
+
+def _eliminated(problem: ContactProblem) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows are free, and their response X, (n, n): λ_free = −X (A λ + b) makes w_free = 0 if anything can."""
+    lower, upper = problem.bounds
+    free = np.isinf(lower) & np.isinf(upper) & ~problem.frictional
+    root = np.sqrt(problem.steps[free])
+    X = np.zeros_like(problem.A)
+    own = np.ix_(free, free)
+    X[own] = np.outer(root, root) * np.linalg.pinv(np.outer(root, root) * problem.A[own], rcond=1e-14, hermitian=True)
+    return free, X
+
+
+def _scales(M: np.ndarray, E: np.ndarray) -> np.ndarray:
+    """Scales of x and s, with which GᵀAG has a unit diagonal, and E and C entries of about one."""
+    d = M.diagonal()[: len(E)].copy()
+    d[d <= 1e-14 * d.max(initial=0.0)] = 1.0  # impulses that move nothing
+    d = 1.0 / np.sqrt(d)
+    return np.concatenate([d, E.sum(axis=0) / (d @ E)])
+
+
+def _polyhedral(problem: ContactProblem, directions: int) -> tuple[np.ndarray, ...]:
+    """λ₀, G, E, C, c of the complementarity problem; rows of G that are free are zero."""
+    n = len(problem.b)
+    columns: list[tuple[int, np.ndarray]] = []  # first row and entries of a generator of impulses
+    slacks: list[tuple[list[int], int, float, float]] = []  # Σ of some generators ≤ factor · another + width
+    base = np.zeros(n)
+    angles = 2.0 * np.pi / directions * np.arange(directions)
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    for i, block in zip(problem.starts, problem.blocks, strict=False):
+        normal = len(columns)
+        match block:
+            case Cone(friction, torsion):
+                columns.append((i, np.ones(1)))
+                for row, bound, D in ((i + 1, friction, circle), (i + 3, torsion, np.array([[1.0], [-1.0]]))):
+                    if bound:
+                        slacks.append((list(range(len(columns), len(columns) + len(D))), normal, bound, 0.0))
+                        columns += [(row, direction) for direction in D]
+            case Unilateral():
+                columns.append((i, np.ones(1)))
+            case Bounded(lower, upper) if np.isfinite(lower) or np.isfinite(upper):
+                base[i] = lower if np.isfinite(lower) else upper
+                columns.append((i, np.array([1.0 if np.isfinite(lower) else -1.0])))
+                if np.isfinite(lower) and np.isfinite(upper):
+                    slacks.append(([normal], normal, 0.0, upper - lower))
+            case Bounded() | Bilateral():
+                pass
+    G = np.zeros((n, len(columns)))
+    for j, (row, entries) in enumerate(columns):
+        G[row : row + len(entries), j] = entries
+    E, C = np.zeros((len(columns), len(slacks))), np.zeros((len(slacks), len(columns)))
+    for k, (own, by, factor, _) in enumerate(slacks):
+        C[k, by] = factor
+        C[k, own] -= 1.0
+        E[own, k] = 1.0
+    return base, G, E, C, np.array([width for *_, width in slacks], float)
+
+
+def lemke_lcp(M: np.ndarray, q: np.ndarray, *, most: int = 2_000) -> tuple[np.ndarray, np.ndarray, Status, int]:
+    """Solves 0 ≤ w = M z + q ⊥ z ≥ 0 by Lemke's method with the lexicographic rule, under which pivots never cycle.
+
+    Args:
+        M: (n, n), entries of about one; for copositive M, such as contact's, a solution or a ray always comes.
+        q: (n,).
+        most: The number of pivots.
+
+    Returns:
+        z, w, the status and the number of pivots. INFEASIBLE is proven: the ray y has y ≥ 0, Mᵀ y ≤ 0 and qᵀ y < 0,
+        so that no z ≥ 0 makes w ≥ 0. A RAY without that proof says nothing. Where the status is not SOLVED, z and w
+        are those of the last pivot, and w is not complementary.
+    """
+    z, _, status, pivots = _pivot(M, q, most)
+    return z, M @ z + q, status, pivots
+
+
+def _pivot(M: np.ndarray, q: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, Status, int]:
+    """z, the ray along which z can grow for ever (zero if there is none), the status and the number of pivots.
+
+    The tableau's rows are B⁻¹ [1, −M, −e, q], for w − M z − e z₀ = q: variables 0 … n − 1 are w, then z, then z₀.
+    """
+    n = len(q)
+    size = np.abs(q).max(initial=0.0)
+    if q.min(initial=0.0) >= 0.0:
+        return np.zeros(n), np.zeros(n), Status.SOLVED, 0
+    tableau = np.hstack([np.eye(n), -M, -np.ones((n, 1)), q[:, None] / size])
+    start, basis = tableau.copy(), np.arange(n)
+    row, entering = n - 1 - int(np.argmin(q[::-1])), 2 * n  # the last of the most negative: least by the rule
+    status, pivots = Status.LIMIT, 0
+    ray = np.zeros(2 * n + 1)
+    while pivots < most:
+        leaving, basis[row], pivots = basis[row], entering, pivots + 1
+        tableau[row] /= tableau[row, entering]
+        factors = tableau[:, entering].copy()
+        factors[row] = 0.0
+        tableau -= np.outer(factors, tableau[row])
+        if leaving == 2 * n:
+            status = Status.SOLVED
+            break
+        entering = (leaving + n) % (2 * n)
+        row = _leave(tableau, entering, basis)
+        if row < 0:
+            ray[entering], ray[basis] = 1.0, np.maximum(-tableau[:, entering], 0.0)
+            y = ray[n : 2 * n]
+            infeasible = (M.T @ y).max() <= 1e-9 * y.max() and q @ y < -1e-9 * size * y.max()
+            status = Status.INFEASIBLE if infeasible else Status.RAY
+            break
+    values = np.zeros(2 * n + 1)
+    with contextlib.suppress(np.linalg.LinAlgError):  # a basis of rounding: found out below
+        values[basis] = np.linalg.solve(start[:, basis], q)  # afresh, without the rounding of all pivots
+    z = np.maximum(values[n : 2 * n], 0.0)
+    if np.abs(np.minimum(z, M @ z + q)).max() <= 1e-11 * (np.abs(M) @ z + np.abs(q)).max():
+        status = Status.SOLVED  # also where z₀ is but rounding
+    elif status is Status.SOLVED:
+        status = Status.RAY
+    return z, ray[n : 2 * n], status, pivots
+
+
+def _leave(tableau: np.ndarray, entering: int, basis: np.ndarray) -> int:
+    """The row that leaves: z₀'s if it may, else that of the lexicographically least ratios [q, B⁻¹] / column."""
+    n = len(basis)
+    column = tableau[:, entering]
+    rows = np.flatnonzero(column > _TINY * max(column.max(), 1.0))
+    for k in (2 * n + 1, *range(n)):
+        if len(rows) < 2:
+            break
+        ratios = tableau[rows, k] / column[rows]
+        least = ratios.min()
+        rows = rows[ratios <= least + _TINY * max(abs(least), 1.0)]
+        if k == 2 * n + 1 and (basis[rows] == 2 * n).any():
+            rows = rows[basis[rows] == 2 * n]
+    return int(rows[0]) if len(rows) else -1

@@ -1,0 +1,81 @@
+"""Which shapes of a robot may touch: a fixed list, made once.
+
+Shapes of bodies that are welded together, and of bodies that a joint connects, do not touch: they overlap where the
+joint is. The ground is an exception, on which a robot stands. Otherwise two shapes may touch if a bit of the one's
+group is among those that the other meets. Contact points touch what is on the ground.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+from coupler.contact.geometry import Point, count
+from coupler.model import Robot, Shape
+from coupler.spatial import Transform
+
+__all__ = ["FRICTION", "Pair", "pairs_of"]
+
+FRICTION = 1.0  # of a pair of which neither shape says it, as in MuJoCo
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two shapes that may touch.
+
+    Attributes:
+        one, other: the shapes; the ground is always the second.
+        friction: the coefficient of their contacts: the larger of the two.
+        count: how many candidate contacts they have.
+    """
+
+    one: Shape
+    other: Shape
+    friction: float
+    count: int
+
+
+def pairs_of(robot: Robot, friction: float = FRICTION) -> list[Pair]:
+    """The pairs of shapes of a robot that may touch, in the order of its shapes, contact points last.
+
+    Args:
+        robot: which.
+        friction: the coefficient of pairs of which neither shape says it.
+    """
+    apart = _Apart(robot)
+    shapes = [shape for shape in robot.shapes if shape.touches]
+    found = [(a, b) for a, b in combinations(shapes, 2) if apart(a.body, b.body) and _meet(a, b)]
+    ground = [shape for shape in shapes if apart.link(shape.body) == 0]
+    for body in robot.bodies.values():
+        for name, point in body.contacts.items():
+            at = Shape(name, body.name, Point(), Transform.translation(point))
+            found += [(at, shape) for shape in ground if apart(body.name, shape.body)]
+    ordered = [(b, a) if apart.link(a.body) == 0 else (a, b) for a, b in found]
+    return [Pair(a, b, _friction(a, b, friction), count(a.geometry, b.geometry)) for a, b in ordered]
+
+
+class _Apart:
+    """Whether bodies can touch at all, by what connects them."""
+
+    def __init__(self, robot: Robot) -> None:
+        self._place = robot.tree.place
+        ends = [(joint.parent, joint.child) for joint in robot.joints]
+        ends += [(loop.predecessor, loop.successor) for loop in robot.loops]
+        self._joined = {frozenset((self.link(a), self.link(b))) for a, b in ends}
+
+    def link(self, body: str) -> int:
+        """The number of a body's link; the ground's is 0."""
+        return self._place[body][0]
+
+    def __call__(self, a: str, b: str) -> bool:
+        one, other = self.link(a), self.link(b)
+        return one != other and (0 in (one, other) or frozenset((one, other)) not in self._joined)
+
+
+def _meet(a: Shape, b: Shape) -> bool:
+    return bool(a.group & b.meets or b.group & a.meets)
+
+
+def _friction(a: Shape, b: Shape, default: float) -> float:
+    given = [shape.friction for shape in (a, b) if shape.friction is not None]
+    return max(given) if given else default

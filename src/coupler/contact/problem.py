@@ -1,0 +1,279 @@
+"""The contact problem of one time step.
+
+After a step of length h, the relative velocities at the rows of all contacts, limits and constraints are
+
+    w = A λ + b,
+
+with λ the impulses over the step (N s), A = J M⁻¹ Jᵀ the inverse operational-space inertia (1/kg), symmetric and
+positive semidefinite, and b the velocities that there would be without impulses (m/s). A gap g enters the normal's
+entry of b as g/h [002, eq. 4a]. Each block of rows has a law that relates its part of w to its part of λ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from coupler.model.errors import ModelError
+
+__all__ = ["Bilateral", "Block", "Bounded", "Cone", "ContactProblem", "Solution", "Status", "Unilateral"]
+
+_BEYOND = 1e8  # impulses that many times as large as b calls for are no answer
+
+
+@dataclass(frozen=True)
+class Cone:
+    """A contact with Coulomb friction: rows of the normal n, two tangents t and, with torsion, the spin s about n.
+
+    0 ≤ w_n ⊥ λ_n ≥ 0, and λ_t dissipates most among |λ_t| ≤ µ λ_n: it opposes w_t and is at its bound if w_t ≠ 0.
+    The spin has a bound of its own, |λ_s| ≤ torsion · λ_n, which λ_s reaches, against w_s, if w_s ≠ 0; it takes
+    nothing from the bound of λ_t. `friction` is µ; `torsion` is in metres.
+    """
+
+    friction: float
+    torsion: float | None = None
+
+    @property
+    def size(self) -> int:
+        return 3 if self.torsion is None else 4
+
+
+@dataclass(frozen=True)
+class Unilateral:
+    """A contact without friction, or a joint limit: 0 ≤ w ⊥ λ ≥ 0."""
+
+    size = 1
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """Dry friction of a joint: lower ≤ λ ≤ upper; w = 0 between the bounds, w ≥ 0 at the lower, w ≤ 0 at the upper.
+
+    So λ opposes w. The bounds are impulses, the step's length times the joint's friction; they may be infinite.
+    """
+
+    lower: float
+    upper: float
+    size = 1
+
+
+@dataclass(frozen=True)
+class Bilateral:
+    """A constraint that holds both ways: w = 0, λ free."""
+
+    size = 1
+
+
+Block = Cone | Unilateral | Bounded | Bilateral
+
+
+@dataclass(frozen=True, eq=False)
+class ContactProblem:
+    """w = A λ + b under the laws of blocks, whose rows follow each other in order.
+
+    Args:
+        A: (n, n), symmetric positive semidefinite, 1/kg (of spin rows: per kg m², and so on).
+        b: (n,), m/s.
+        blocks: n rows in all.
+
+    Raises:
+        ModelError: for a wrong shape or size, a NaN, an A that cannot be semidefinite, or a block without sense.
+    """
+
+    A: np.ndarray
+    b: np.ndarray
+    blocks: Sequence[Block]
+    starts: tuple[int, ...] = field(init=False, repr=False)  # first row of each block, and n
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "blocks", tuple(self.blocks))
+        for k, block in enumerate(self.blocks):
+            _check_block(k, block)
+        put(self, "starts", (0, *np.cumsum([block.size for block in self.blocks], dtype=int).tolist()))
+        n = self.starts[-1]
+        put(self, "A", _array("A", self.A, (n, n)))
+        put(self, "b", _array("b", self.b, (n,)))
+        self._check()
+        put(self, "A", 0.5 * (self.A + self.A.T))
+
+    def _check(self) -> None:
+        A, b = self.A, self.b
+        bad = ~np.isfinite(b) | ~np.isfinite(A).all(axis=1)
+        if bad.any():
+            raise ModelError(f"contact problem: {self.name(bad.argmax())}: A and b must be finite, and are not")
+        diagonal = A.diagonal()
+        if (diagonal < 0.0).any():
+            raise ModelError(f"contact problem: {self.name(diagonal.argmin())}: its diagonal entry of A is negative")
+        slack = 1e-9 * diagonal.max(initial=0.0)
+        odd = np.abs(A - A.T) > slack
+        if odd.any():
+            raise ModelError(f"contact problem: {self.name(odd.any(axis=1).argmax())}: A must be symmetric")
+        root = np.sqrt(diagonal)
+        odd = np.abs(A) > np.outer(root, root) * (1.0 + 1e-9) + slack
+        if odd.any():
+            raise ModelError(
+                f"contact problem: {self.name(odd.any(axis=1).argmax())}: A must be positive semidefinite: |A_ij| may "
+                "not exceed √(A_ii A_jj)"
+            )
+
+    def name(self, row: Any) -> str:
+        """The block of a row, for messages."""
+        k = int(np.searchsorted(self.starts, row, side="right")) - 1
+        return f"block {k} ({type(self.blocks[k]).__name__}), row {int(row)}"
+
+    @property
+    def rows(self) -> list[slice]:
+        """The rows of each block."""
+        return [slice(i, j) for i, j in zip(self.starts, self.starts[1:], strict=False)]
+
+    def velocities(self, impulses: np.ndarray) -> np.ndarray:
+        """w = A λ + b, m/s."""
+        return self.A @ impulses + self.b
+
+    def start(self, impulses: Any) -> np.ndarray:
+        """A copy of impulses to start from; zeros for None."""
+        if impulses is None:
+            return np.zeros(len(self.b))
+        impulses = _array("start", impulses, self.b.shape)
+        if not np.isfinite(impulses).all():
+            raise ModelError("contact problem: start must be finite, and is not")
+        return impulses
+
+    @cached_property
+    def normals(self) -> np.ndarray:
+        """Rows of the cones' normals, (m,)."""
+        return np.array([i for i, x in zip(self.starts, self.blocks, strict=False) if isinstance(x, Cone)], int)
+
+    @cached_property
+    def tangents(self) -> np.ndarray:
+        """Rows of the cones' tangents, (m, 2)."""
+        return self.normals[:, None] + (1, 2)
+
+    @cached_property
+    def friction(self) -> np.ndarray:
+        """µ of each cone, (m,)."""
+        return np.array([x.friction for x in self.blocks if isinstance(x, Cone)], float)
+
+    @cached_property
+    def torsion(self) -> np.ndarray:
+        """Torsion of each cone, m; zero where there is none, (m,)."""
+        return np.array([x.torsion or 0.0 for x in self.blocks if isinstance(x, Cone)], float)
+
+    @cached_property
+    def spinning(self) -> np.ndarray:
+        """Which of the cones have a row of spin: their numbers among cones."""
+        return np.flatnonzero([x.torsion is not None for x in self.blocks if isinstance(x, Cone)])
+
+    @cached_property
+    def spins(self) -> np.ndarray:
+        """Rows of spins, in the order of `spinning`."""
+        return self.normals[self.spinning] + 3
+
+    @cached_property
+    def frictional(self) -> np.ndarray:
+        """Whether each row is a tangent or a spin, (n,) of bool."""
+        which = np.zeros(len(self.b), bool)
+        which[self.tangents] = which[self.spins] = True
+        return which
+
+    @cached_property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest impulse of each row, (n,) each; rows of friction, which λ_n bounds, are free."""
+        pairs = []
+        for block in self.blocks:
+            match block:
+                case Cone():
+                    pairs += [(0.0, inf)] + [(-inf, inf)] * (block.size - 1)
+                case Unilateral():
+                    pairs.append((0.0, inf))
+                case Bounded(lower, upper):
+                    pairs.append((lower, upper))
+                case Bilateral():
+                    pairs.append((-inf, inf))
+        lower, upper = np.array(pairs, float).reshape(-1, 2).T
+        return lower, upper
+
+    @cached_property
+    def steps(self) -> np.ndarray:
+        """The inverse mobility of each row, kg: 1/A_ii, of both tangents the inverse of A_tt's larger eigenvalue.
+
+        A row that no impulse can move has the mean of the others' mobilities.
+        """
+        mobility = self.A.diagonal().copy()
+        first, second = self.tangents.T
+        mean, half = 0.5 * (mobility[first] + mobility[second]), 0.5 * (mobility[first] - mobility[second])
+        mobility[self.tangents] = (mean + np.hypot(half, self.A[first, second]))[:, None]
+        fixed = mobility <= 1e-14 * mobility.max(initial=0.0)
+        mobility[fixed] = mobility[~fixed].mean() if not fixed.all() else 1.0
+        return 1.0 / mobility
+
+    def proven_infeasible(self, direction: np.ndarray) -> bool:
+        """Whether a direction y of impulses proves that no impulses keep the laws of normals, limits and constraints.
+
+        By Farkas: if A y = 0, and y ≥ 0 where w ≥ 0 is asked, then yᵀw = yᵀb whatever λ; if that is negative, then
+        some w is. In floats A y is not quite zero, and the proof is that impulses would have to be 1e8 times as large
+        as b calls for. Entries of y that can prove nothing, of friction, are left out.
+        """
+        lower, upper = self.bounds
+        y = np.clip(direction, np.where(np.isfinite(lower), 0.0, -inf), np.where(np.isfinite(upper), 0.0, inf))
+        y[self.frictional] = 0.0
+        root = np.sqrt(self.steps)  # of kg: rows of unit mobility
+        Ay, size = root * (self.A @ y), np.linalg.norm(root * self.b)
+        return bool(-self.b @ y > _BEYOND * size * np.linalg.norm(Ay) + 1e-12 * size * np.linalg.norm(y / root))
+
+
+class Status(Enum):
+    """How a solver ended."""
+
+    SOLVED = "solved"
+    LIMIT = "the iterations are spent"
+    INFEASIBLE = "no impulses keep the laws"
+    RAY = "pivots ended without a solution, on a ray or by rounding, and none is ruled out"
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Impulses λ (n,) in N s, velocities w = A λ + b (n,) in m/s, and how good they are.
+
+    `residual` is that of the laws themselves, true cones included, whatever the solver did (see `residual`).
+    """
+
+    impulses: np.ndarray
+    velocities: np.ndarray
+    residual: float
+    iterations: int
+    status: Status
+
+
+def _array(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    try:
+        values = np.array(values, float)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"contact problem: {name} must be numbers") from error
+    if values.shape != shape:
+        raise ModelError(f"contact problem: {name} has shape {values.shape}; the blocks' rows make it {shape}")
+    return values
+
+
+def _check_block(k: int, block: object) -> None:
+    match block:
+        case Cone(friction, torsion):
+            for name, value in (("friction", friction), ("torsion", 0.0 if torsion is None else torsion)):
+                if not 0.0 <= value < inf:
+                    raise ModelError(f"contact problem: block {k} (Cone): {name} {value} must be finite, 0 or more")
+        case Bounded(lower, upper):
+            if not (lower <= upper and lower < inf and upper > -inf):
+                raise ModelError(
+                    f"contact problem: block {k} (Bounded): lower {lower} and upper {upper} must be in order"
+                )
+        case Unilateral() | Bilateral():
+            pass
+        case _:
+            raise ModelError(f"contact problem: block {k} is a {type(block).__name__}, no block such as Cone(0.5)")

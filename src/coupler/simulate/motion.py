@@ -1,0 +1,203 @@
+"""Motion over a span of time, in steps of one length or as long as a tolerance allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from coupler.model import ModelError, Robot
+from coupler.model.embedding.states import batch_of
+from coupler.model.numbers import numbers
+from coupler.model.words import listed
+from coupler.simulate.adaptive import Control, adaptive_steps
+from coupler.simulate.integrators import METHODS, accelerations
+
+__all__ = ["Motion", "MotionError", "integrate_motion"]
+
+_MOST = 10**9  # steps
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """States of a robot at times.
+
+    Attributes:
+        times: T, s, from 0.
+        q: (T, ..., nq), configurations.
+        v: (T, ..., nv), velocities.
+        steps: how many were taken.
+        rejected: how many were tried and found too long, with a tolerance.
+    """
+
+    times: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    steps: int
+    rejected: int
+
+
+class MotionError(ModelError):
+    """A motion that could not be computed to its end.
+
+    Attributes:
+        time: how far it came, s.
+        motion: what was computed up to there; its last state is the one at that time.
+    """
+
+    def __init__(self, message: str, time: float, motion: Motion) -> None:
+        super().__init__(message)
+        self.time, self.motion = time, motion
+
+
+def integrate_motion(
+    robot: Robot,
+    q: Any,
+    v: Any,
+    duration: float,
+    h: float | None = None,
+    *,
+    tolerance: float | None = None,
+    tau: Any = None,
+    method: str | None = None,
+    record: int | Sequence[float] | np.ndarray = 1,
+    first_step: float | None = None,
+    smallest_step: float | None = None,
+) -> Motion:
+    """How a robot moves from a state, under gravity, its springs and dampers, and forces at its joints.
+
+    Args:
+        robot: which.
+        q: (..., nq), the closed configuration to start from.
+        v: (..., nv), the velocity there.
+        duration: s.
+        h: the length of all steps, s; the last one ends with the duration, and may be shorter.
+        tolerance: instead of h: the largest error of a step, as far as it can be estimated. It holds for every joint,
+            dependent ones included: of positions in rad or m, of velocities relative to them where they are above 1.
+            All states of a batch take the same steps.
+        tau: (..., nv), forces at independent joints, or a function of (t, q, v) that gives them; none if not given.
+        method: one of `METHODS`: "rk4" if not given, and "dormand_prince" with a tolerance, which is the only one then.
+        record: keep every so many steps, or the states at these times (s), ascending, which steps are cut to meet. The
+            start is always kept, and so is the end, unless times are given.
+        first_step: with a tolerance, the step to try first, s.
+        smallest_step: with a tolerance, the step that is too small to go on with, s; 1e-9 of the duration if not given.
+
+    Raises:
+        MotionError: where it cannot go on: numbers are not finite any more, a loop cannot close, steps become too
+            small. It holds the motion up to there.
+        ModelError: for arguments that cannot be.
+    """
+    q, v = _start(robot, q, v)
+    duration = _span("duration", duration)
+    times = _times(record, duration)
+    targets = [duration] if times is None else times
+    acceleration = accelerations(robot, tau)
+    acceleration(0.0, q, v)  # refuses forces that do not fit, before anything moves
+    if (h is None) == (tolerance is None):
+        raise ModelError("give either h, the length of a step, or a tolerance")
+    if h is not None:
+        for name, value in (("first_step", first_step), ("smallest_step", smallest_step)):
+            if value is not None:
+                raise ModelError(f"{name} goes with a tolerance; all steps have the length h")
+        name = _method(method or "rk4")
+        steps = _fixed_steps(robot, q, v, tau, name, _length(h, duration), targets)
+    else:
+        if _method(method or "dormand_prince") != "dormand_prince":
+            raise ModelError(f"method {method!r} has no estimate of its error: give h, or use 'dormand_prince'")
+        smallest = 1e-9 * duration if smallest_step is None else _span("smallest_step", smallest_step)
+        first = None if first_step is None else _span("first_step", first_step)
+        if first is not None and first < smallest:
+            raise ModelError(f"first_step, {first:g} s, is below the smallest_step of {smallest:g} s")
+        control = Control(_span("tolerance", tolerance), first, smallest)
+        steps = adaptive_steps(robot, q, v, acceleration, control, targets)
+    asked = set(targets)
+    every = 0 if times is not None else int(record)  # type: ignore[arg-type]
+    return _recorded(robot, (0.0, q, v), steps, lambda t, count: t in asked or (every > 0 and count % every == 0))
+
+
+def _start(robot: Robot, q: Any, v: Any) -> tuple[np.ndarray, np.ndarray]:
+    q, v = numbers("q", q, (robot.nq,), batch=True), numbers("v", v, (robot.nv,), batch=True)
+    robot.check(q)
+    shape = batch_of({"q": q, "v": v})
+    return np.broadcast_to(q, (*shape, robot.nq)), np.broadcast_to(v, (*shape, robot.nv))
+
+
+def _span(what: str, value: Any) -> float:
+    span = float(numbers(what, value, ()))
+    if span <= 0.0:
+        raise ModelError(f"{what} must be above zero, got {span:g}")
+    return span
+
+
+def _length(h: Any, duration: float) -> float:
+    h = _span("h", h)
+    if duration / h > _MOST:
+        raise ModelError(f"h = {h:g} s is too small for {duration:g} s: that takes more than {_MOST:g} steps")
+    return h
+
+
+def _method(name: Any) -> str:
+    if not isinstance(name, str) or name not in METHODS:
+        raise ModelError(f"there is no method {name!r}; there are {listed(METHODS)}")
+    return name
+
+
+def _times(record: Any, duration: float) -> list[float] | None:
+    """The times to record; None if steps are counted instead."""
+    if isinstance(record, int | np.integer) and not isinstance(record, bool):
+        if record < 1:
+            raise ModelError(f"record must be 1 or more, to keep every so many steps, got {record}")
+        return None
+    if not isinstance(record, list | tuple | np.ndarray) or np.ndim(record) != 1 or not len(record):
+        raise ModelError(f"record must be a whole number of steps, or a list of times, got {record!r}")
+    times = numbers("record", record, (len(record),), least=0.0)
+    if (np.diff(times) <= 0.0).any() or times[-1] > duration:
+        raise ModelError(f"record: times must ascend and not exceed the duration of {duration:g} s, got {record!r}")
+    return [float(t) for t in times if t > 0.0]
+
+
+Step = tuple[float, np.ndarray, np.ndarray, int]  # time, q, v, and how many attempts failed before it
+
+
+def _fixed_steps(
+    robot: Robot, q: np.ndarray, v: np.ndarray, tau: Any, method: str, h: float, targets: Sequence[float]
+) -> Iterator[Step]:
+    step, t = METHODS[method], 0.0
+    for target in targets:
+        start, count = t, max(ceil((target - t) / h - 1e-9), 1)
+        for k in range(1, count + 1):
+            q, v = step(robot, q, v, tau, h if k < count else target - t, t)
+            t = start + k * h if k < count else target
+            yield t, q, v, 0
+
+
+def _recorded(
+    robot: Robot,
+    start: tuple[float, np.ndarray, np.ndarray],
+    steps: Iterator[Step],
+    keep: Callable[[float, int], bool],
+) -> Motion:
+    """Runs through all steps and keeps the start and what is asked for, by time and number of the step."""
+    kept, last, count, rejected = [start], start, 0, 0
+
+    def motion() -> Motion:
+        t, q, v = map(np.array, zip(*kept, strict=True))
+        return Motion(t, q, v, count, rejected)
+
+    try:
+        with np.errstate(all="ignore"):  # what is not finite is told once, with its time
+            for t, q, v, failed in steps:
+                if not (np.isfinite(q).all() and np.isfinite(v).all()):
+                    raise ModelError("the next step leads to numbers that are not finite")
+                last, count, rejected = (t, q, v), count + 1, rejected + failed
+                if keep(t, count):
+                    kept.append(last)
+    except ModelError as error:
+        if last is not kept[-1]:
+            kept.append(last)
+        told = f"the motion of robot {robot.name!r} stops at {last[0]:.6g} s: {error}"
+        raise MotionError(told, last[0], motion()) from error
+    return motion()
