@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import Any
+from collections.abc import Sequence
+from functools import cache, cached_property
 
 import numpy as np
 
-from coupler.graph import Builder, Interpreter, View, fields
+from coupler.graph import Builder, Executable, Interpreter, View, fields
+from coupler.graph import compile as compile_program
 from coupler.model.embedding.scene import by_kind
 from coupler.model.joint import Joint
 from coupler.model.tree import Tree
@@ -19,18 +19,20 @@ __all__ = ["Motion"]
 class Motion:
     """Spanning positions p, of shape (..., Σ nq), and velocities w, of shape (..., Σ nv), of a tree.
 
-    Where v is q̇, integrating is adding. Orientations go through the joints' own functions, run over batches.
+    Where v is q̇, integrating is adding. Orientations go through the joints' own functions, all joints and states of a
+    kind at once. They are compiled for a robot that is to be moved often, and interpreted while it is being built.
     """
 
-    def __init__(self, tree: Tree) -> None:
-        self.tree = tree
+    def __init__(self, tree: Tree, *, compiled: bool = False) -> None:
+        self.tree, self._compiled = tree, compiled
         plain = [i for i, link in enumerate(tree.links) if link.kind.nq == link.kind.nv]
         self._p = tree.positions_of(plain)
         self._w = tree.velocities_of(plain)
         self.turning = [i for i, link in enumerate(tree.links) if link.kind.nq != link.kind.nv]
-        self._integrate = self._program("integrate", _integrate, "pwq")
-        self._difference = self._program("difference", _difference, "pqw")
-        self._normalize = self._program("normalize", _normalize, "pq")
+        self._kinds = [  # with the entries of their positions and velocities, a row for each joint
+            (type(kind), np.stack([*map(tree.positions, links)]), np.stack([*map(tree.velocities, links)]))
+            for kind, links in by_kind(tree, self.turning)
+        ]
 
     def start(self) -> np.ndarray:
         """The position from which each joint starts, or the nearest within its limits."""
@@ -60,65 +62,43 @@ class Motion:
         p, w = _batch(p, w)
         q = p.copy()
         q[..., self._p] += w[..., self._w]
-        return self._turn(q, self._integrate, p, w, self.tree.positions)
+        for kind, of_p, of_w in self._kinds:
+            q[..., of_p] = _function(kind, "integrate", self._compiled)(p[..., of_p], w[..., of_w])
+        return q
 
     def difference(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
         """The velocities that lead from p to q in a unit of time."""
         p, q = _batch(p, q)
         w = np.zeros((*p.shape[:-1], self.tree.nv))
         w[..., self._w] = q[..., self._p] - p[..., self._p]
-        return self._turn(w, self._difference, p, q, self.tree.velocities)
+        for kind, of_p, of_w in self._kinds:
+            w[..., of_w] = _function(kind, "difference", self._compiled)(p[..., of_p], q[..., of_p])
+        return w
 
     def normalize(self, p: np.ndarray) -> np.ndarray:
         """Positions with quaternions of unit length."""
-        return self._turn(p.copy(), self._normalize, p, None, self.tree.positions)
-
-    def _turn(self, result: np.ndarray, run: Any, a: np.ndarray, b: Any, entries: Any) -> np.ndarray:
-        """Fills in what belongs to joints with orientations."""
-        if self.turning:
-            own = np.concatenate([entries(i) for i in self.turning])
-            result[..., own] = run(a)[..., own] if b is None else run(a, b)[..., own]
-        return result
-
-    def _program(self, name: str, kernel: Callable[[Joint], Callable[[View], None]], order: str) -> Any:
-        """A program over joints with orientations, from the first vectors of the order to its last."""
-        if not self.turning:
-            return None
-        builder, tree = Builder(name), self.tree
-        sizes = {"p": tree.nq, "q": tree.nq, "w": tree.nv}
-        *inputs, output = order
-        buffers = {x: builder.input(x, sizes[x]) for x in inputs} | {output: builder.output(output, sizes[output])}
-        builder.loop(_zero, joint=fields(x=buffers[output].at(range(sizes[output]))))
-        for kind, links in by_kind(tree, self.turning):
-            starts = {"p": (tree.q_start[links], kind.nq), "q": (tree.q_start[links], kind.nq)}
-            starts["w"] = tree.v_start[links], kind.nv
-            builder.loop(kernel(kind), joint=fields(**{x: buffers[x].at(*starts[x]) for x in order}))
-        return Interpreter(builder.build())
+        p = p.copy()
+        for kind, of_p, _ in self._kinds:
+            p[..., of_p] = _function(kind, "normalize", self._compiled)(p[..., of_p])
+        return p
 
 
-def _zero(joint: View) -> None:
-    joint.x = np.array(0.0)
+@cache
+def _function(kind: type[Joint], name: str, compiled: bool) -> Executable:
+    """A function of a kind of joint, for any number of them: joints with orientations have no numbers of their own."""
+    joint, builder = kind(), Builder(name)
+    a, b, result = {"integrate": "qvq", "difference": "qqv", "normalize": "q q"}[name]
+    sizes = {"q": joint.nq, "v": joint.nv}
+    buffers = {"a": builder.input("a", sizes[a])} | ({"b": builder.input("b", sizes[b])} if b in sizes else {})
+    buffers["result"] = builder.output("result", sizes[result])
 
+    def kernel(here: View) -> None:
+        given = [getattr(here, word) for word in ("a", "b") if word in buffers]
+        here.result = getattr(joint, name)(*given)
 
-def _integrate(kind: Joint) -> Callable[[View], None]:
-    def integrate(joint: View) -> None:
-        joint.q = kind.integrate(joint.p, joint.w)
-
-    return integrate
-
-
-def _difference(kind: Joint) -> Callable[[View], None]:
-    def difference(joint: View) -> None:
-        joint.w = kind.difference(joint.p, joint.q)
-
-    return difference
-
-
-def _normalize(kind: Joint) -> Callable[[View], None]:
-    def normalize(joint: View) -> None:
-        joint.q = kind.normalize(joint.p)
-
-    return normalize
+    builder.loop(kernel, here=fields(**{word: buffer.at(0, buffer.size) for word, buffer in buffers.items()}))
+    program = builder.build()
+    return compile_program(program) if compiled else Interpreter(program)
 
 
 def _within(kind: Joint, q: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from coupler.model.embedding.assembly import described, outside_limits
 from coupler.model.embedding.choice import pivots
 from coupler.model.embedding.closure import CLOSED
 from coupler.model.embedding.coordinates import Embedding
+from coupler.model.embedding.motion import Motion
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.model.words import in_state, listed
@@ -36,7 +37,8 @@ class States:
     def __init__(self, embedding: Embedding, neutral: np.ndarray) -> None:
         self.embedding, self.neutral = embedding, neutral.copy()
         self.neutral.setflags(write=False)
-        self.closure, self.motion, self.tree = embedding.closure, embedding.closure.motion, embedding.tree
+        self.closure, self.tree = embedding.closure, embedding.tree
+        self.motion = Motion(self.tree, compiled=True)
         loops = zip(self.closure.loops, embedding.choices, embedding.explicit, strict=True)
         self._implicit = [(loop, choice) for loop, choice, explicit in loops if not explicit]
 
