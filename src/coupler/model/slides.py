@@ -61,8 +61,10 @@ def best_slides(
 
 def slid(placement: Transform, parent: float, own: float) -> Transform:
     """A placement, when the parent's frame and the joint's own have been slid; what is next to zero is zero."""
-    r = _shifts(placement, np.array([parent]), np.array([own]))[0, 0] if parent or own else placement.r
-    return Transform(placement.E, np.where(np.abs(r) < _ZERO, 0.0, r) if parent or own else r)
+    if not (parent or own):
+        return placement
+    r = _shifts(placement, np.array([parent]), np.array([own]))[0, 0]
+    return Transform(placement.E, np.where(np.abs(r) < _ZERO, 0.0, r))
 
 
 def _shifts(placement: Transform, parent: np.ndarray, own: np.ndarray) -> np.ndarray:

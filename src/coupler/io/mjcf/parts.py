@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.bodies import add_body
 from coupler.io.mjcf.files import Files
+from coupler.io.mjcf.words import NO_LIMIT
 from coupler.io.urdf.places import NOISE
 from coupler.model import (
-    Body,
     Continuous,
     Fixed,
     Free,
     Joint,
-    ModelError,
     Prismatic,
     Revolute,
     RobotBuilder,
@@ -32,7 +32,6 @@ __all__ = ["BALL", "EQUALITIES", "FREE", "Names", "Off", "Parts", "at_joints", "
 Off = Callable[[str], bool]  # whether a part of the model is switched off
 
 FREE, BALL, SLIDE = range(3)  # MuJoCo's types of joints; the other is a hinge
-_NO_LIMIT = 1e10  # what is written where one of two limits is none
 EQUALITIES = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstrain", "distance")
 
 
@@ -150,8 +149,7 @@ class Parts:
             inertia = np.where(np.abs(inertia) < NOISE * np.abs(inertia).max(), 0.0, (inertia + inertia.T) / 2)
             numbers = float(model.body_mass[i]), X.r, inertia
             with self.files.where("body", model.body(i).name).blamed():
-                ideal += [] if _real(*numbers) else [self.names.bodies[i]]
-                self.builder.body(self.names.bodies[i], *numbers, ideal=self.names.bodies[i] in ideal)
+                ideal += [] if add_body(self.builder, self.names.bodies[i], *numbers) else [self.names.bodies[i]]
         if ideal:
             self.builder.warn(f"{counted(len(ideal), 'inertia')} that no real body has: {listed(ideal)}")
 
@@ -241,7 +239,7 @@ class Parts:
         if model.jnt_actfrclimited[j]:
             given |= {"effort_limit": np.abs(model.jnt_actfrcrange[j]).max()}
         limited = model.jnt_limited[j] and not self.off("LIMIT")
-        bounds = np.where(np.abs(model.jnt_range[j]) < _NO_LIMIT, model.jnt_range[j], (-np.inf, np.inf))
+        bounds = np.where(np.abs(model.jnt_range[j]) < NO_LIMIT, model.jnt_range[j], (-np.inf, np.inf))
         limits = dict(zip(("lower", "upper"), bounds, strict=True)) if limited else {}
         if kind == SLIDE:
             return Prismatic(**limits, **given)
@@ -260,12 +258,3 @@ class Parts:
                     self.builder.joint(fresh(f"{ground}_weld", names.bonds), Fixed(), GROUND, ground)
                 body = ground
             self.builder.frame(name, body, pose(model.site_pos[i], model.site_quat[i]))
-
-
-def _real(mass: float, centre: np.ndarray, inertia: np.ndarray) -> bool:
-    """Whether a body can have this inertia; one that is not even ideal is told of later."""
-    try:
-        Body("body", mass, centre, inertia)
-    except ModelError:
-        return False
-    return True

@@ -30,11 +30,11 @@ from coupler.model import (
 from coupler.rotation import quaternion_from_matrix
 from coupler.spatial import Transform
 
-__all__ = ["AXIAL", "Step", "figures", "form", "inertial", "place", "quaternion", "steps_of"]
+__all__ = ["AXIAL", "NO_LIMIT", "Step", "figures", "form", "inertial", "place", "quaternion", "steps_of"]
 
 AXIAL = Revolute | Prismatic | Helical | Cylindrical | Universal | Planar  # joints that are hinges and slides in a row
 
-_NO_LIMIT = 1e10  # MuJoCo's largest number; it has no limits of one side only
+NO_LIMIT = 1e10  # MuJoCo's largest number; it has no limits of one side only
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ def figures(name: str, kind: Joint, step: Step) -> dict[str, Any]:
         found["springref"] = kind.rest[i]
     limits = np.array([kind.lower[i], kind.upper[i]])
     if np.isfinite(limits).any():
-        found["range"] = np.clip(limits, -_NO_LIMIT, _NO_LIMIT)
+        found["range"] = np.clip(limits, -NO_LIMIT, NO_LIMIT)
     if np.isfinite(kind.effort_limit[i]):
         found["actuatorfrcrange"] = -kind.effort_limit[i], kind.effort_limit[i]
     return found

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from coupler.io.bodies import add_body
 from coupler.io.options import Options
 from coupler.io.urdf.parts import CouplingPart, JointPart, LinkPart, LoopPart, joint_kind
 from coupler.io.xml import Element
 from coupler.model import (
-    Body,
     Fixed,
     Free,
     ModelError,
     RobotBuilder,
 )
+from coupler.model.tree import GROUND
 from coupler.model.words import counted, listed
 from coupler.spatial import Transform
 
 __all__ = ["Description"]
 
-_GROUND = "ground"
 _TOLD = 20  # kinds of things in a warning
 
 
@@ -55,8 +56,9 @@ class Description:
         """The joint that carries a link; the root has none."""
         return self._carriers.get(link)
 
-    @property
+    @cached_property
     def _carriers(self) -> dict[str, JointPart]:
+        """By child; asked for once the tree has been checked, after which it stays."""
         return {joint.child: joint for joint in self.joints.values()}
 
     def way(self, link: str) -> list[JointPart]:
@@ -133,7 +135,7 @@ class Description:
             b = RobotBuilder(self.name, gravity)
         seats = {joint.child: joint.meets for joint in self.joints.values() if joint.meets is not None}
         self._describe_bodies(b, root, seats)
-        if root != _GROUND:
+        if root != GROUND:
             self._carry_root(b, root, floating=options.floating)
         elif options.floating:
             raise self.links[root].element.error("the root is the ground, which cannot float")
@@ -159,12 +161,14 @@ class Description:
         for name, link in self.links.items():
             seat = seats.get(name, Transform.identity())
             with link.element.blamed():
-                if name == _GROUND and name == root:
+                if name == GROUND and name == root:
                     if link.mass:
-                        b.warn(f"the mass of {_GROUND!r} is left out: it does not move")
+                        b.warn(f"the mass of {GROUND!r} is left out: it does not move")
                     self._describe_shapes(b, name, link, seat)
                 elif link.role == "body":
-                    if _describe_body(b, name, link, seat):
+                    E = seat.E.T
+                    inertia = seat.r + E @ link.centre, E @ link.inertia @ E.T
+                    if not add_body(b, name, link.mass, *inertia, ideal=link.ideal):
                         (odd if link.mass else weightless).append(name)
                     self._describe_shapes(b, name, link, seat)
                 else:
@@ -199,12 +203,12 @@ class Description:
 
     def _carry_root(self, b: RobotBuilder, root: str, *, floating: bool) -> None:
         if not floating:
-            b.joint(self.new_bond(f"ground_to_{root}"), Fixed(), _GROUND, root)
+            b.joint(self.new_bond(f"ground_to_{root}"), Fixed(), GROUND, root)
             return
         loose = [joint for joint in self.joints.values() if joint.parent == root and joint.kind == "floating"]
         if loose:
             raise loose[0].element.error("the robot floats by this joint already: leave out floating=True")
-        b.joint(self.new_bond("floating_base"), Free(), _GROUND, root)
+        b.joint(self.new_bond("floating_base"), Free(), GROUND, root)
 
     def _describe_joint(self, b: RobotBuilder, joint: JointPart, seat: Transform | None) -> None:
         b.joint(
@@ -247,19 +251,6 @@ class Description:
         for part in (*self.joints.values(), *self.loops, *self.couplings):
             if part.element is not None:
                 yield part.name, part.element
-
-
-def _describe_body(b: RobotBuilder, name: str, link: LinkPart, seat: Transform) -> bool:
-    """Adds a body; returns whether its inertia is one that no real body has, without the file saying so."""
-    E = seat.E.T
-    centre, inertia = seat.r + E @ link.centre, E @ link.inertia @ E.T
-    try:
-        Body(name, link.mass, centre, inertia, ideal=link.ideal)
-    except ModelError:
-        b.body(name, link.mass, centre, inertia, ideal=True)
-        return True
-    b.body(name, link.mass, centre, inertia, ideal=link.ideal)
-    return False
 
 
 def _near(name: str, known: Any) -> str:

@@ -25,7 +25,10 @@ from coupler.model import (
 )
 from coupler.spatial import Transform
 
-__all__ = ["CouplingPart", "JointPart", "LinkPart", "LoopPart", "axes_and_pitch", "joint_kind"]
+__all__ = ["NO_LIMIT", "CouplingPart", "JointPart", "LinkPart", "LoopPart", "axes_and_pitch", "joint_kind"]
+
+
+NO_LIMIT = 1e30  # stands where URDF wants a number and there is no limit
 
 
 @dataclass(eq=False)

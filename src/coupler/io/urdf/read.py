@@ -16,7 +16,7 @@ from coupler.io.options import Options
 from coupler.io.urdf.bonds import read_bonds
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.meshes import Resolver
-from coupler.io.urdf.parts import JointPart, LinkPart, axes_and_pitch
+from coupler.io.urdf.parts import NO_LIMIT, JointPart, LinkPart, axes_and_pitch
 from coupler.io.urdf.places import origin
 from coupler.io.urdf.shapes import materials_of, shapes_of
 from coupler.io.xml import Element
@@ -24,7 +24,6 @@ from coupler.model.words import counted, listed
 
 __all__ = ["read_urdf"]
 
-_NO_LIMIT = 1e30  # what is written where a limit must stand but there is none
 # How many joints stand for one of these kinds.
 _PARTS = {"planar": 1, "free": 1, "floating": 1, "universal": 2, "cylindrical": 2, "helical": 2, "spherical": 3}
 _PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
@@ -131,7 +130,7 @@ def _limits(element: Element) -> dict[str, Any]:
 
 def _limit(element: Element, name: str, default: float) -> Any:
     values = element.numbers(name, None, [default], finite=False)
-    values = np.where(np.abs(values) >= _NO_LIMIT, np.copysign(np.inf, values), values)
+    values = np.where(np.abs(values) >= NO_LIMIT, np.copysign(np.inf, values), values)
     return values if len(values) > 1 else values[0]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from coupler.io.relations import Relation
+from coupler.io.urdf.parts import NO_LIMIT
 from coupler.io.writing import put, rpy_of, text
 from coupler.model import (
     Cylindrical,
@@ -24,7 +25,6 @@ from coupler.model import (
 from coupler.spatial import Transform
 
 __all__ = [
-    "NO_LIMIT",
     "add_coupling",
     "add_dynamics",
     "add_keyframe",
@@ -35,8 +35,6 @@ __all__ = [
     "put_part",
     "steps_of",
 ]
-
-NO_LIMIT = 1e30  # stands where URDF wants a number and there is no limit
 
 _LIMITS = {"lower": "lower", "upper": "upper", "velocity": "velocity_limit", "effort": "effort_limit"}
 

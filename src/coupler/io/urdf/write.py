@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from coupler.io.relations import locks_of, relations_of
+from coupler.io.urdf.parts import NO_LIMIT
 from coupler.io.urdf.words import (
-    NO_LIMIT,
     add_coupling,
     add_dynamics,
     add_keyframe,
