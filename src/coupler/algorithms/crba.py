@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.algorithms.gathering import on
 from coupler.model import Robot
 from coupler.passes import Body, Climb, Cluster, Sweep, symmetric
 from coupler.spatial import RigidInertia, Transform, mirrored
@@ -51,7 +52,7 @@ def inward(cluster: Cluster) -> None:
     for output in cluster.outputs:
         if output.grounded:
             continue
-        own = [body for body in cluster.bodies if body.output is output]
+        own = on(cluster, output)
         output.memory.F = sum(body.Xo.transform_force(F[body]) for body in own)
         seen = [body.seen_by_output(inertia[body]) for body in own]
         output.collect(m=sum(x.m for x in seen), h=sum(x.h for x in seen), I=sum(x.I for x in seen))

@@ -6,10 +6,10 @@ With the rows J of all candidate contacts, each a normal and two tangents at the
 
 where a are the accelerations without contact. Of a floating body, v and a go by the body's own axes; with ω × v in the
 entries of its shift, velocities after the step are seen along the axes before it, and without forces they stay as they
-are. The traditional way takes H and its Cholesky factors, n³ operations
-[002, eq. 12]. The recursive one takes A from the inverse operational-space inertia of the bodies that may touch, which
-the extended force propagator algorithm on clusters gives without H, and a from the articulated-body algorithm: what
-[002, eq. 15] does with contact forces carried along as unknowns.
+are. The traditional way takes H and its Cholesky factors, n³ operations [002, eq. 12]. The recursive one takes A from
+the inverse operational-space inertia of the bodies that may touch, which the extended force propagator algorithm on
+clusters gives without H, and a from the articulated-body algorithm: what [002, eq. 15] does with contact forces carried
+along as unknowns.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from coupler.model import Free, Robot
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform, skew
 
-__all__ = ["Touch", "contact_rows", "floating", "recursive_problem", "touches", "traditional_problem", "turning"]
+__all__ = ["Touch", "contact_rows", "floating", "recursive_problem", "touches", "traditional_problem", "unimpeded"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,19 +93,15 @@ def recursive_problem(
     """
     h = float(numbers("step", step, (), least=1e-12))
     found = touches(robot, q, pairs)
-    bodies = [body for body in _bodies(pairs) if robot.tree.place[body][0]]
-    poses = _poses(robot, q, pairs)
-    P = np.zeros((3 * len(found), 6 * len(bodies)))
-    for i, touch in enumerate(found):
-        for body, sign in ((touch.pair.one.body, 1.0), (touch.pair.other.body, -1.0)):
-            if body in bodies:
-                k = 6 * bodies.index(body)
-                P[3 * i : 3 * i + 3, k : k + 6] += sign * touch.contact.frame @ _point_velocity(poses[body], touch)
-    moved = np.asarray(v) + h * (forward_dynamics(robot, q, v, tau) + turning(robot, v))
-    velocities = [frame_jacobian(robot, q, body) @ moved for body in bodies]
-    w = P @ np.concatenate(velocities) if bodies else np.zeros(len(P))
+    P, bodies = _of_bodies(robot, q, found)
     A = P @ inverse_osim(robot, q, bodies) @ P.T if bodies else np.zeros((len(P), len(P)))
+    w = P @ _jacobians(robot, q, bodies) @ unimpeded(robot, q, v, tau, h)
     return _problem((A + A.T) / 2, w, h, found), found
+
+
+def unimpeded(robot: Robot, q: Any, v: Any, tau: Any, step: float) -> np.ndarray:
+    """v + h (a + ω × v): velocities after a step without contact, seen along the axes before it."""
+    return np.asarray(v, dtype=float) + step * (forward_dynamics(robot, q, v, tau) + turning(robot, v))
 
 
 def turning(robot: Robot, v: Any) -> np.ndarray:
@@ -150,12 +146,23 @@ def _point_velocity(X: Transform, touch: Touch) -> np.ndarray:
 
 def contact_rows(robot: Robot, q: Any, found: Sequence[Touch]) -> np.ndarray:
     """J: how fast the first shape's point moves against the second's, along normal and tangents, by unit of v."""
-    J = np.zeros((3 * len(found), robot.nv))
+    P, bodies = _of_bodies(robot, q, found)
+    return P @ _jacobians(robot, q, bodies)
+
+
+def _of_bodies(robot: Robot, q: Any, found: Sequence[Touch]) -> tuple[np.ndarray, list[str]]:
+    """The rows of contacts by motions of bodies, six columns each in the body's own frame, and those that move."""
     poses = _poses(robot, q, [touch.pair for touch in found])
-    jacobians = {body: frame_jacobian(robot, q, body) for body in poses if robot.tree.place[body][0]}
+    bodies = [body for body in poses if robot.tree.place[body][0]]
+    P = np.zeros((3 * len(found), 6 * len(bodies)))
     for i, touch in enumerate(found):
         for body, sign in ((touch.pair.one.body, 1.0), (touch.pair.other.body, -1.0)):
-            if body in jacobians:
-                point = _point_velocity(poses[body], touch) @ jacobians[body]
-                J[3 * i : 3 * i + 3] += sign * touch.contact.frame @ point
-    return J
+            if body in bodies:
+                k = 6 * bodies.index(body)
+                P[3 * i : 3 * i + 3, k : k + 6] += sign * touch.contact.frame @ _point_velocity(poses[body], touch)
+    return P, bodies
+
+
+def _jacobians(robot: Robot, q: Any, bodies: Sequence[str]) -> np.ndarray:
+    """The motions of bodies by unit of v, six rows each."""
+    return np.vstack([np.zeros((0, robot.nv)), *(frame_jacobian(robot, q, body) for body in bodies)])

@@ -4,9 +4,8 @@
 
 with the accelerations a without contact and the impulses λ of the step's contact problem [002, §2.3]. A floating body
 moves along a straight line of the world within a step and its momentum is what impulses make of it, to the last digits,
-although its velocity is kept along its own axes. Gaps count at
-position level [002, eq. 4a]: what would close within the step is stopped where it closes. Loops stay closed, because q
-moves along the robot's own coordinates.
+although its velocity is kept along its own axes. Gaps count at position level [002, eq. 4a]: what would close within
+the step is stopped where it closes. Loops stay closed, because q moves along the robot's own coordinates.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.formulations import Touch, contact_rows, floating, recursive_problem, turning
+from coupler.contact.formulations import Touch, contact_rows, floating, recursive_problem, unimpeded
 from coupler.contact.pairs import Pair
 from coupler.contact.problem import ContactProblem, Solution
 from coupler.contact.solvers import solve
-from coupler.dynamics import forward_dynamics
 from coupler.inertia import mass_matrix_solve
 from coupler.model import Robot
 from coupler.rotation import matrix_from_quaternion
@@ -81,8 +79,7 @@ def contact_step(
     problem, found = formulation(robot, q, v, tau, step, pairs)
     solution = solve(problem, method, start=start, **options)
     J = contact_rows(robot, q, found)
-    free = np.asarray(v, dtype=float) + step * (forward_dynamics(robot, q, v, tau) + turning(robot, v))
-    moved = free + mass_matrix_solve(robot, q, J.T @ solution.impulses)
+    moved = unimpeded(robot, q, v, tau, step) + mass_matrix_solve(robot, q, J.T @ solution.impulses)
     return Stepped(*_moved(robot, np.asarray(q, dtype=float), moved, step), found, solution)
 
 
