@@ -83,10 +83,10 @@ class ByJoint:
         self.p = dict(p)
         self._inertia: dict[Body | Output, Any] = {}
         for body in reversed(cluster.bodies):  # children before their parents
+            above = body.parent or body.output
             self._add(body, body.IA if body.carries else body.inertia)
-            self._add(body.parent or body.output, body.seen_by_parent(self._inertia[body]))
+            self._add(above, body.seen_by_parent(self._inertia[body]))
             if self.p:
-                above = body.parent or body.output
                 passed = body.X.transform_force(self.p[body])
                 self.p[above] = self.p[above] + passed if above in self.p else passed
         H, F = self._of_the_tree()

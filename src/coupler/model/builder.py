@@ -167,10 +167,8 @@ class RobotBuilder:
         place = placed(what, at, turned)
         own = meets is None and meets_turned is None
         ends = None if own else placed(what, (0.0, 0.0, 0.0) if meets is None else meets, meets_turned)
-        begin = kind.neutral() if start is None else numbers(f"{what}: its start", np.atleast_1d(start), (kind.nq,))
-        with np.errstate(invalid="ignore", over="ignore"):
-            begin = np.asarray(kind.normalize(begin))
-        if not np.isfinite(begin).all() or (kind.nq != kind.nv and not begin[-4:].any()):
+        begin = kind.valid_position(f"{what}: its start", start)
+        if begin is None:
             raise ModelError(f"{what}: its start has no quaternion of finite length")
         _take(self._bonds, name, "a joint")
         self._joints[name] = TreeJoint(name, kind, *bodies, place, independent, actuated, begin, ends)

@@ -62,14 +62,20 @@ class Joint(ABC):
         object.__setattr__(self, name, numbers(what, given, (self.nv,), finite=finite, least=least, spread=True))
 
     def _valid_rest(self) -> np.ndarray:
-        given = self.neutral() if self.rest is None else np.atleast_1d(self.rest)
-        given = numbers(f"{self.kind} joint: rest", given, (self.nq,))
-        with np.errstate(invalid="ignore", over="ignore"):
-            rest = self.normalize(given)
-        if not np.isfinite(rest).all() or (self.nq != self.nv and not rest[-4:].any()):
-            raise ModelError(f"{self.kind} joint: its rest position {given} has no quaternion of finite length")
+        rest = self.valid_position(f"{self.kind} joint: rest", self.rest)
+        if rest is None:
+            raise ModelError(f"{self.kind} joint: its rest position {np.array(self.rest, float)} has no quaternion of finite length")
         rest.setflags(write=False)
         return rest
+
+    def valid_position(self, what: str, given: Any) -> np.ndarray | None:
+        """A position that a user gave, made valid, or neutral for None; None if its quaternion has no finite length."""
+        given = self.neutral() if given is None else np.atleast_1d(given)
+        with np.errstate(invalid="ignore", over="ignore"):
+            position = np.asarray(self.normalize(numbers(what, given, (self.nq,))))
+        if not np.isfinite(position).all() or (self.nq != self.nv and not position[-4:].any()):
+            return None
+        return position
 
     @property
     def kind(self) -> str:
