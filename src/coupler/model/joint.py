@@ -64,7 +64,8 @@ class Joint(ABC):
     def _valid_rest(self) -> np.ndarray:
         rest = self.valid_position(f"{self.kind} joint: rest", self.rest)
         if rest is None:
-            raise ModelError(f"{self.kind} joint: its rest position {np.array(self.rest, float)} has no quaternion of finite length")
+            given = np.array(self.rest, float)
+            raise ModelError(f"{self.kind} joint: its rest position {given} has no quaternion of finite length")
         rest.setflags(write=False)
         return rest
 
