@@ -28,8 +28,12 @@ ALLOWED: dict[str, set[str]] = {
     "inertia": {"model", "algorithms", "compiled"},
     "dynamics": {"model", "algorithms", "compiled", "kinematics"},
     "forces": {"model", "algorithms", "compiled", "dynamics"},
-    "contact": {"spatial", "rotation", "linear", "model", "kinematics", "dynamics", "inertia"},
+    "contact": {
+        *("spatial", "rotation", "linear", "graph", "model", "passes", "algorithms", "compiled"),
+        *("kinematics", "dynamics", "inertia"),
+    },
     "simulate": {"spatial", "rotation", "graph", "model", "compiled", "kinematics", "dynamics", "inertia", "contact"},
+    "view": {"spatial", "model", "kinematics", "simulate"},
     "io": {"spatial", "rotation", "model", "mechanisms", "robots"},
 }
 # `robot.save(path)`: the one thing that a room asks of one above it.

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.damping import damped
 from coupler.contact.geometry import Contact, contacts
 from coupler.contact.pairs import Pair
 from coupler.contact.problem import Cone, ContactProblem
@@ -78,7 +79,7 @@ def traditional_problem(
     h = float(numbers("step", step, (), least=1e-12))
     found = touches(robot, q, pairs)
     J = contact_rows(robot, q, found)
-    factor = np.linalg.cholesky(mass_matrix(robot, q))
+    factor = np.linalg.cholesky(mass_matrix(damped(robot, h), q))
     half = np.linalg.solve(factor, J.T)
     free = np.linalg.solve(factor.T, np.linalg.solve(factor, np.asarray(tau) - bias_force(robot, q, v)))
     return _problem(half.T @ half, J @ (np.asarray(v) + h * (free + turning(robot, v))), h, found), found
@@ -94,14 +95,15 @@ def recursive_problem(
     h = float(numbers("step", step, (), least=1e-12))
     found = touches(robot, q, pairs)
     P, bodies = _of_bodies(robot, q, found)
-    A = P @ inverse_osim(robot, q, bodies) @ P.T if bodies else np.zeros((len(P), len(P)))
+    A = P @ inverse_osim(damped(robot, h), q, bodies) @ P.T if bodies else np.zeros((len(P), len(P)))
     w = P @ _jacobians(robot, q, bodies) @ unimpeded(robot, q, v, tau, h)
     return _problem((A + A.T) / 2, w, h, found), found
 
 
 def unimpeded(robot: Robot, q: Any, v: Any, tau: Any, step: float) -> np.ndarray:
     """v + h (a + ω × v): velocities after a step without contact, seen along the axes before it."""
-    return np.asarray(v, dtype=float) + step * (forward_dynamics(robot, q, v, tau) + turning(robot, v))
+    a = forward_dynamics(damped(robot, step), q, v, tau)
+    return np.asarray(v, dtype=float) + step * (a + turning(robot, v))
 
 
 def turning(robot: Robot, v: Any) -> np.ndarray:

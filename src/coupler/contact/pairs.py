@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from coupler.contact.geometry import Point, count
-from coupler.model import Robot, Shape
+from coupler.contact.restitution import Restitution
+from coupler.model import ModelError, Robot, Shape
 from coupler.spatial import Transform
 
 __all__ = ["FRICTION", "Pair", "pairs_of"]
@@ -27,21 +28,26 @@ class Pair:
         one, other: the shapes; the ground is always the second.
         friction: the coefficient of their contacts: the larger of the two.
         count: how many candidate contacts they have.
+        restitution: how their contacts rebound; None if they do not.
     """
 
     one: Shape
     other: Shape
     friction: float
     count: int
+    restitution: Restitution | None = None
 
 
-def pairs_of(robot: Robot, friction: float = FRICTION) -> list[Pair]:
+def pairs_of(robot: Robot, friction: float = FRICTION, restitution: Restitution | None = None) -> list[Pair]:
     """The pairs of shapes of a robot that may touch, in the order of its shapes, contact points last.
 
     Args:
         robot: which.
         friction: the coefficient of pairs of which neither shape says it.
+        restitution: how all contacts rebound; None if they do not.
     """
+    if not (restitution is None or isinstance(restitution, Restitution)):
+        raise ModelError(f"restitution must be given as Restitution(normal, ...), got {restitution!r}")
     apart = _Apart(robot)
     shapes = [shape for shape in robot.shapes if shape.touches]
     found = [(a, b) for a, b in combinations(shapes, 2) if apart(a.body, b.body) and _meet(a, b)]
@@ -51,7 +57,7 @@ def pairs_of(robot: Robot, friction: float = FRICTION) -> list[Pair]:
             at = Shape(name, body.name, Point(), Transform.translation(point))
             found += [(at, shape) for shape in ground if apart(body.name, shape.body)]
     ordered = [(b, a) if apart.link(a.body) == 0 else (a, b) for a, b in found]
-    return [Pair(a, b, _friction(a, b, friction), count(a.geometry, b.geometry)) for a, b in ordered]
+    return [Pair(a, b, _friction(a, b, friction), count(a.geometry, b.geometry), restitution) for a, b in ordered]
 
 
 class _Apart:

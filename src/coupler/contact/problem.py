@@ -102,6 +102,7 @@ class ContactProblem:
         put(self, "b", _array("b", self.b, (n,)))
         self._check()
         put(self, "A", 0.5 * (self.A + self.A.T))
+        np.fill_diagonal(self.A, np.maximum(self.A.diagonal(), 0.0))  # rows that nothing moves, by rounding
 
     def _check(self) -> None:
         A, b = self.A, self.b
@@ -109,13 +110,13 @@ class ContactProblem:
         if bad.any():
             raise ModelError(f"contact problem: {self.name(bad.argmax())}: A and b must be finite, and are not")
         diagonal = A.diagonal()
-        if (diagonal < 0.0).any():
-            raise ModelError(f"contact problem: {self.name(diagonal.argmin())}: its diagonal entry of A is negative")
         slack = 1e-9 * diagonal.max(initial=0.0)
+        if (diagonal < -1e-3 * slack).any():
+            raise ModelError(f"contact problem: {self.name(diagonal.argmin())}: its diagonal entry of A is negative")
         odd = np.abs(A - A.T) > slack
         if odd.any():
             raise ModelError(f"contact problem: {self.name(odd.any(axis=1).argmax())}: A must be symmetric")
-        root = np.sqrt(diagonal)
+        root = np.sqrt(np.maximum(diagonal, 0.0))
         odd = np.abs(A) > np.outer(root, root) * (1.0 + 1e-9) + slack
         if odd.any():
             raise ModelError(

@@ -5,28 +5,79 @@
 with the accelerations a without contact and the impulses λ of the step's contact problem [002, §2.3]. A floating body
 moves along a straight line of the world within a step and its momentum is what impulses make of it, to the last digits,
 although its velocity is kept along its own axes. Gaps count at position level [002, eq. 4a]: what would close within
-the step is stopped where it closes. Loops stay closed, because q moves along the robot's own coordinates.
+the step is stopped where it closes. What has got beyond can count otherwise (`gap_seen`). Contacts of pairs with a
+restitution rebound. Loops stay closed, because q moves along the robot's own coordinates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from coupler.contact.formulations import Touch, contact_rows, floating, recursive_problem, unimpeded
+from coupler.contact.damping import damped
+from coupler.contact.formulations import Touch, contact_rows, floating, recursive_problem, touches, turning, unimpeded
 from coupler.contact.pairs import Pair
 from coupler.contact.problem import ContactProblem, Solution
+from coupler.contact.restitution import Restitution, begin, end
 from coupler.contact.solvers import solve
 from coupler.inertia import mass_matrix_solve
-from coupler.model import Robot
+from coupler.model import ModelError, Robot
+from coupler.model.numbers import numbers
+from coupler.model.words import listed
 from coupler.rotation import matrix_from_quaternion
 
-__all__ = ["Stepped", "contact_step"]
+__all__ = ["PENETRATION", "Impulses", "Stepped", "contact_impulses", "contact_step", "gap_seen"]
 
 Formulation = Callable[..., tuple[ContactProblem, list[Touch]]]
+
+PENETRATION = {"position": -inf, "velocity": 0.0, "limited": -1e-5}  # the deepest that is seen, m [002, §4.1]
+
+
+def gap_seen(gap: Any, penetration: str | float = "position") -> Any:
+    """The gap that counts, of floats or nodes, m. [002, §4.1]
+
+    Args:
+        gap: g_N, m.
+        penetration: "position": as it is; "velocity": what overlaps counts as touching, so that it is kept from going
+            deeper; "limited": depths count up to 1e-5 m, so that they shrink slowly; or another such limit, m, 0 or
+            less.
+    """
+    deepest = _deepest(penetration)
+    return gap if deepest == -inf else np.maximum(gap, deepest)
+
+
+def _deepest(penetration: str | float) -> float:
+    if isinstance(penetration, str):
+        if penetration not in PENETRATION:
+            raise ModelError(f"penetration: there is no {penetration!r}; there are {listed(PENETRATION)}, or a number")
+        return PENETRATION[penetration]
+    deepest = float(numbers("penetration", penetration, (), finite=False))
+    if deepest > 0.0:
+        raise ModelError(f"penetration must be 0 m or less, a gap's, got {deepest:g}")
+    return deepest
+
+
+@dataclass(frozen=True, eq=False)
+class Impulses:
+    """The contacts of a step.
+
+    Attributes:
+        touches: the candidate contacts before it.
+        rows: J, (3 contacts, nv).
+        free: (nv,), velocities after it without contact, seen along the axes before it.
+        solution: impulses, three for each contact (normal and two tangents, N s), with residual and iterations.
+        pending: (contacts, 3), what the next step must know of contacts that rebound; None if none can.
+    """
+
+    touches: list[Touch]
+    rows: np.ndarray
+    free: np.ndarray
+    solution: Solution
+    pending: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +86,14 @@ class Stepped:
 
     Attributes:
         q, v: the state after it.
-        touches: the candidate contacts before it.
-        solution: impulses, three for each contact (normal and two tangents, N s), with residual and iterations.
+        touches, solution, pending: as in `Impulses`.
     """
 
     q: np.ndarray
     v: np.ndarray
     touches: list[Touch]
     solution: Solution
+    pending: np.ndarray | None = None
 
     def force(self, step: float) -> np.ndarray:
         """The sum of all contact forces on the first bodies of their pairs, 3, along the world's axes, N."""
@@ -59,6 +110,8 @@ def contact_step(
     step: float,
     pairs: Sequence[Pair],
     *,
+    penetration: str | float = "position",
+    pending: np.ndarray | None = None,
     formulation: Formulation = recursive_problem,
     method: str = "bisection",
     start: np.ndarray | None = None,
@@ -72,15 +125,113 @@ def contact_step(
         tau: (nv,), forces at independent joints, held over the step.
         step: h, s.
         pairs: what may touch, from `pairs_of`.
+        penetration: how overlaps count; see `gap_seen`.
+        pending: what the step before left of contacts that rebound; None at the start.
         formulation: how the contact problem is set up.
         method: how it is solved, and `options` of that solver; see `solve`.
         start: impulses to start from, such as those of the step before.
     """
+    hit = contact_impulses(
+        *(robot, q, v, tau, step, pairs),
+        penetration=penetration,
+        pending=pending,
+        formulation=formulation,
+        method=method,
+        start=start,
+        **options,
+    )
+    moved = hit.free + mass_matrix_solve(damped(robot, step), q, hit.rows.T @ hit.solution.impulses)
+    return Stepped(*_moved(robot, np.asarray(q, dtype=float), moved, step), hit.touches, hit.solution, hit.pending)
+
+
+def contact_impulses(
+    robot: Robot,
+    q: Any,
+    v: Any,
+    tau: Any,
+    step: float,
+    pairs: Sequence[Pair],
+    *,
+    penetration: str | float = "position",
+    pending: np.ndarray | None = None,
+    formulation: Formulation = recursive_problem,
+    method: str = "bisection",
+    start: np.ndarray | None = None,
+    ahead: bool = False,
+    **options: Any,
+) -> Impulses:
+    """The impulses of one step, whatever moves the robot then.
+
+    Args:
+        robot, q, v, tau, step, pairs, penetration, pending, formulation, method, start, options: as in `contact_step`.
+        ahead: whether velocities after the step are those of contacts where they then are, as accelerations of points
+            give them [002, eq. 6, 10]: right for steps of higher order. Euler's method goes along the directions of the
+            step's start.
+    """
     problem, found = formulation(robot, q, v, tau, step, pairs)
-    solution = solve(problem, method, start=start, **options)
-    J = contact_rows(robot, q, found)
-    moved = unimpeded(robot, q, v, tau, step) + mass_matrix_solve(robot, q, J.T @ solution.impulses)
-    return Stepped(*_moved(robot, np.asarray(q, dtype=float), moved, step), found, solution)
+    rows, free = contact_rows(robot, q, found), unimpeded(robot, q, v, tau, step)
+    gaps = np.array([touch.contact.gap for touch in found])
+    seen, velocities = gap_seen(gaps, penetration), rows @ free
+    if ahead:
+        velocities = _ahead(robot, q, v, free, step, pairs)
+    if ahead or (seen != gaps).any():
+        b = velocities.copy()
+        b[::3] += seen / step
+        problem = replace(problem, b=b)
+    laws = [touch.pair.restitution for touch in found]
+    if not any(laws):
+        return Impulses(found, rows, free, solve(problem, method, start=start, **options), None)
+    rebound = _Rebound(laws, found, pending, seen / step, velocities, rows @ np.asarray(v, dtype=float))
+    solution = solve(rebound.applied(problem), method, start=start, **options)
+    left = rebound.left(problem, solution)
+    return Impulses(found, rows, free, replace(solution, impulses=solution.impulses + rebound.offset), left)
+
+
+def _ahead(robot: Robot, q: Any, v: Any, free: np.ndarray, step: float, pairs: Sequence[Pair]) -> np.ndarray:
+    """Velocities at contacts after a step without contact, and where it leads to: J v + h (J a + J̇ v)."""
+    there = robot.integrate(q, v, step)
+    return contact_rows(robot, there, touches(robot, there, pairs)) @ (free - step * turning(robot, v))
+
+
+class _Rebound:
+    """The contacts of a step that can rebound."""
+
+    def __init__(
+        self,
+        laws: Sequence[Restitution | None],
+        found: Sequence[Touch],
+        pending: Any,
+        closures: np.ndarray,
+        free: np.ndarray,
+        approach: np.ndarray,
+    ) -> None:
+        n = len(found)
+        pending = np.zeros((n, 3)) if pending is None else numbers("pending", pending, (n, 3))
+        self.free, self.approach = free.reshape(n, 3), approach.reshape(n, 3)
+        self.contacts = [
+            (k, law, begin(law, found[k].pair.friction, pending[k], closures[k], self.free[k], self.approach[k]))
+            for k, law in enumerate(laws)
+            if law is not None
+        ]
+        self.offset = np.zeros(3 * n)
+        for k, _, begun in self.contacts:
+            self.offset[3 * k : 3 * k + 3] = begun.offset
+
+    def applied(self, problem: ContactProblem) -> ContactProblem:
+        """The step's problem, under the laws of contacts that close or rebound."""
+        b = problem.b.copy()
+        for k, _, begun in self.contacts:
+            b[3 * k : 3 * k + 3] = begun.b
+        return replace(problem, b=b + problem.A @ self.offset)
+
+    def left(self, problem: ContactProblem, solution: Solution) -> np.ndarray:
+        """What the next step must know."""
+        pending = np.zeros_like(self.approach)
+        impulses, velocities = solution.impulses.reshape(-1, 3), solution.velocities.reshape(-1, 3)
+        for k, law, begun in self.contacts:
+            mobility = problem.A[3 * k, 3 * k]
+            pending[k] = end(law, begun, mobility, impulses[k], velocities[k], self.free[k], self.approach[k])
+        return pending
 
 
 def _moved(robot: Robot, q: np.ndarray, v: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:

@@ -29,7 +29,7 @@ from coupler.graph.kernel import View
 from coupler.graph.program import Program
 from coupler.graph.template import Template, template
 from coupler.graph.unroll import unroll
-from coupler.graph.window import Buffer, Field, Window, symmetric
+from coupler.graph.window import Buffer, Field, Slot, Window, symmetric
 
 __all__ = [
     "Array",
@@ -42,6 +42,7 @@ __all__ = [
     "Node",
     "Program",
     "Records",
+    "Slot",
     "Template",
     "View",
     "Window",

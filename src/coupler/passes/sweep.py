@@ -87,6 +87,11 @@ class Sweep:
         self.vectors[name] = self.result(name, size)
         return self.vectors[name]
 
+    def vector(self, name: str) -> Buffer:
+        """A vector over independent velocities, for the program's own use."""
+        self.vectors[name] = self.builder.scratch(name, self.robot.nv)
+        return self.vectors[name]
+
     def result(self, name: str, size: int) -> Buffer:
         """An output that is not a vector over independent velocities."""
         self.results.append(self.builder.output(name, size))

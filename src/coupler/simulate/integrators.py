@@ -37,12 +37,15 @@ State = tuple[np.ndarray, np.ndarray]  # q and v
 Acceleration = Callable[[float, np.ndarray, np.ndarray], np.ndarray]  # of (t, q, v)
 
 
-def accelerations(robot: Robot, tau: Any) -> Acceleration:
-    """v̇ as a function of (t, q, v), for forces that are an array, or a function of the same; none for None."""
-    if callable(tau):
-        return lambda t, q, v: forward_dynamics(robot, q, v, _forces(robot, tau(t, q, v), v))
+def accelerations(robot: Robot, tau: Any, f_ext: Any = None) -> Acceleration:
+    """v̇ as a function of (t, q, v), for forces that are an array, or a function of the same; none for None.
+
+    So are forces on bodies, f_ext as in `forward_dynamics`.
+    """
     constant = np.zeros(robot.nv) if tau is None else tau
-    return lambda t, q, v: forward_dynamics(robot, q, v, _forces(robot, constant, v))
+    forces = tau if callable(tau) else lambda t, q, v: constant
+    on_bodies = f_ext if callable(f_ext) else lambda t, q, v: f_ext
+    return lambda t, q, v: forward_dynamics(robot, q, v, _forces(robot, forces(t, q, v), v), on_bodies(t, q, v))
 
 
 def _forces(robot: Robot, tau: Any, v: np.ndarray) -> np.ndarray:
@@ -147,17 +150,19 @@ def _combined(weights: Sequence[float], rates: Sequence[np.ndarray]) -> np.ndarr
     return sum(terms[1:], terms[0])
 
 
-def _runge_kutta(tableau: _Tableau, robot: Robot, q: Any, v: Any, tau: Any, h: float, t: float) -> State:
-    stages = _Stages(robot, *_state(robot, q, v, h), accelerations(robot, tau), t, None)
+def _runge_kutta(
+    tableau: _Tableau, robot: Robot, q: Any, v: Any, tau: Any, h: float, t: float, f_ext: Any = None
+) -> State:
+    stages = _Stages(robot, *_state(robot, q, v, h), accelerations(robot, tau, f_ext), t, None)
     for row in tableau.rows:
         stages.add(row, h)
     q, _, v = stages.reach(tableau.weights, h)
     return q, v
 
 
-def rk4(robot: Robot, q: Any, v: Any, tau: Any, h: float, t: float = 0.0) -> State:
-    """The method of Runge and Kutta, of fourth order."""
-    return _runge_kutta(_RK4, robot, q, v, tau, h, t)
+def rk4(robot: Robot, q: Any, v: Any, tau: Any, h: float, t: float = 0.0, f_ext: Any = None) -> State:
+    """The method of Runge and Kutta, of fourth order; with forces on bodies, as in `accelerations`."""
+    return _runge_kutta(_RK4, robot, q, v, tau, h, t, f_ext)
 
 
 def dormand_prince(robot: Robot, q: Any, v: Any, tau: Any, h: float, t: float = 0.0) -> State:

@@ -11,7 +11,7 @@ import numpy as np
 from coupler.graph import Executable, compile
 from coupler.model.embedding.constraints import Loop
 from coupler.model.embedding.motion import Motion
-from coupler.model.embedding.programs import newton_program, rates_program
+from coupler.model.embedding.programs import rates_program
 from coupler.model.tree import Tree
 
 __all__ = ["CLOSED", "RANK", "Closure", "Group"]
@@ -76,10 +76,6 @@ class Closure:
     def rates(self) -> Executable:
         """(p, w) → φ, K, k, s, T: see `rates_program`."""
         return compile(rates_program(self.tree, self.loops))
-
-    def newton(self, loops: Sequence[Loop], kept: np.ndarray) -> Executable:
-        """(p, step, weight) → q, φ: see `newton_program`."""
-        return compile(newton_program(self.tree, loops, kept))
 
     def at(self, p: np.ndarray, w: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """φ, K and k (as vectors of all entries) at positions p and velocities w."""

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from coupler.graph import Executable
+from coupler.graph import Executable, Program, compile
 from coupler.model.embedding.assembly import described, outside_limits
 from coupler.model.embedding.choice import pivots
 from coupler.model.embedding.closure import CLOSED
 from coupler.model.embedding.coordinates import Embedding
 from coupler.model.embedding.motion import Motion
+from coupler.model.embedding.programs import newton_program
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.model.words import in_state, listed
@@ -44,11 +45,25 @@ class States:
 
     @cached_property
     def _newton(self) -> Executable:
+        return compile(self.closing_program())
+
+    def closing_program(self) -> Program:
+        """(p, step, weight) → q, φ: Newton's way to a closed configuration, see `newton_program`.
+
+        Raises:
+            ModelError: for clusters with too many constraints for one program.
+        """
+        for loop, choice in self._implicit:
+            if len(choice.rows) > _LARGEST:
+                raise ModelError(
+                    f"{described(loop, self.tree)}: {len(choice.rows)} constraints are too many to be closed within a "
+                    f"program, which takes {_LARGEST}"
+                )
         kept = np.concatenate([np.isin(np.arange(loop.rows), choice.rows) for loop, choice in self._implicit])
-        return self.closure.newton([loop for loop, _ in self._implicit], kept)
+        return newton_program(self.tree, [loop for loop, _ in self._implicit], kept)
 
     @cached_property
-    def _dependent(self) -> np.ndarray:
+    def dependent(self) -> np.ndarray:
         """For each entry of w, 1 where it follows from others, else 0."""
         weight = np.ones(self.tree.nv)
         weight[self.embedding.v_index] = 0.0
@@ -63,7 +78,7 @@ class States:
 
     def moved(self, p: np.ndarray, w: np.ndarray) -> np.ndarray:
         """Closed positions after moving from p with w: independent ones exactly, the others as the loops demand."""
-        q = self.closed(p, w, self._dependent, "the others follow the independent ones, which may be out of reach")
+        q = self.closed(p, w, self.dependent, "the others follow the independent ones, which may be out of reach")
         if self.embedding.solutions:
             q = self.embedding.positions(q[..., self.embedding.q_index])
             self.check_solved(q)
@@ -165,7 +180,7 @@ class States:
             for i in np.flatnonzero(waiting & good.any(axis=0)):
                 p[owner == i] = drawn[np.argmax(good[:, i])][owner == i]
                 waiting[i] = False
-        return self.closed(p, np.zeros(len(self._dependent)), self._dependent)
+        return self.closed(p, np.zeros(len(self.dependent)), self.dependent)
 
     def _draw(self, rng: np.random.Generator, strict: bool) -> tuple[np.ndarray, np.ndarray]:
         """Positions drawn at random and closed, and for each draw and loop whether it is good."""

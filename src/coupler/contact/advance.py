@@ -1,0 +1,119 @@
+"""Positions after a step, as steps of a program: q ⊕ h v.
+
+Orientations turn by exp(h ω). Loops without a solution are closed by Newton's method, from where the velocities of all
+their joints lead. Floating bodies go straight, and their velocity, which came along the axes before the step, is told
+along those after it: so momentum stays what impulses make of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from coupler.graph import Buffer, View, constants, fields
+from coupler.model import Free
+from coupler.model.embedding.closure import CLOSED
+from coupler.model.embedding.scene import by_kind
+from coupler.model.joint import Joint
+from coupler.passes import Cluster, Shape, Sweep
+from coupler.rotation import matrix_from_quaternion
+
+__all__ = ["advance"]
+
+
+def advance(sweep: Sweep, h: float, q: Buffer, v: Buffer, q_next: Buffer) -> None:
+    """Writes the steps to q_next, and to velocities of floating bodies.
+
+    Args:
+        sweep: the program, after a pass in which clusters remembered G.
+        h: the step's length, s.
+        q: where it starts.
+        v: velocities in the step; those of floating bodies become what they are after it.
+        q_next: where it ends.
+    """
+    robot, tree, embedding = sweep.robot, sweep.robot.tree, sweep.robot.embedding
+    q_place = np.full(tree.nq, -1)
+    q_place[embedding.q_index] = np.arange(robot.nq)
+    held = _close(sweep, h, q_place, q_next)
+    stored = [link for link in range(1, len(tree.links)) if q_place[tree.q_start[link]] >= 0 and link not in held]
+    for kind, links in by_kind(tree, stored):
+        at, along = q_place[tree.q_start[links]], embedding.v_place[tree.v_start[links]]
+        joint = fields(q=q.at(at, kind.nq), v=v.at(along, kind.nv), after=q_next.at(at, kind.nq))
+        step = fields(h=constants(np.full(len(links), h)))
+        sweep.builder.loop(_fly if isinstance(kind, Free) else _moving(kind), here=joint | step)
+
+
+def _moving(kind: Joint) -> Callable[[View], None]:
+    def moving(here: View) -> None:
+        after = kind.integrate(here.q, here.h * here.v)
+        here.after = after if kind.nq == kind.nv else kind.normalize(after)
+
+    return moving
+
+
+def _fly(here: View) -> None:
+    q, v = here.q, here.v
+    turned = Free().normalize(Free().integrate(q, here.h * v))[3:]
+    shift = matrix_from_quaternion(q[3:]) @ v[3:]
+    here.after = np.concatenate([q[:3] + here.h * shift, turned])
+    here.v = np.concatenate([v[:3], matrix_from_quaternion(turned).T @ shift])
+
+
+def _close(sweep: Sweep, h: float, q_place: np.ndarray, q_next: Buffer) -> set[int]:
+    """Writes the steps that close loops without solutions; returns the links in them."""
+    shapes = [i for i, (shape, _) in enumerate(sweep.shapes) if not shape.solved]
+    if not shapes:
+        return set()
+    robot, tree, builder = sweep.robot, sweep.robot.tree, sweep.builder
+    sizes = {"p": tree.nq, "step": tree.nv, "weight": tree.nv, "p_next": tree.nq}
+    vectors = {name: builder.scratch(f"all_{name}", size) for name, size in sizes.items()}
+    known = {"p": robot.states.neutral, "step": np.zeros(tree.nv), "weight": robot.states.dependent}
+    for name, values in known.items():  # joints that no loop holds stay where they are
+        builder.loop(_fill, here=fields(x=vectors[name].at(range(len(values))), value=constants(values)))
+    held = set()
+    for number in shapes:
+        shape, clusters = sweep.shapes[number]
+        window = sweep.window(number, clusters) | fields(h=constants(np.full(len(clusters), h)))
+        for i, kind in enumerate(shape.kinds):
+            links = [sweep.instances[k].links[i] for k in clusters]
+            held |= set(links)
+            parts = {"p": (tree.q_start, kind.nq), "step": (tree.v_start, kind.nv)}
+            window |= fields(**{f"{x}_of{i}": vectors[x].at(at[links], size) for x, (at, size) in parts.items()})
+        builder.loop(_spreading(shape), here=window)
+    program = robot.states.closing_program()
+    phi = builder.scratch("phi", next(x.size for x in program.outputs if x.name == "phi"))
+    names = {"p": "p", "step": "step", "weight": "weight", "q": "p_next"}
+    builder.call(program, phi=phi, **{name: vectors[ours] for name, ours in names.items()})
+    assert sweep.gap is not None
+    builder.loop(_judging, here=fields(phi=phi.at(range(phi.size)), gap=sweep.gap.at([0] * phi.size)))
+    places = [(p, q_place[p]) for link in held for p in tree.positions(link)]
+    source, target = vectors["p_next"].at([p for p, _ in places]), q_next.at([at for _, at in places])
+    builder.loop(_copy, here=fields(source=source, target=target))
+    return held
+
+
+def _spreading(shape: Shape) -> Callable[[View], None]:
+    """Positions of all joints of a cluster, and how far their velocities lead."""
+
+    def spreading(here: View) -> None:
+        cluster = Cluster(here, shape, True, later=True, moving=False)
+        step = here.h * (cluster.G @ cluster.read("v_next"))
+        for body in cluster.bodies:
+            setattr(here, f"p_of{body.number}", cluster.q[body.number])
+            setattr(here, f"step_of{body.number}", step[body.entries])
+
+    return spreading
+
+
+def _fill(here: View) -> None:
+    here.x = here.value
+
+
+def _copy(here: View) -> None:
+    here.target = here.source
+
+
+def _judging(here: View) -> None:
+    """A loop that does not close makes the configuration invalid."""
+    here.gap = np.maximum(here.gap, np.where(np.abs(here.phi) < CLOSED, 0.0, 1.0))

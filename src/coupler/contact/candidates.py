@@ -1,0 +1,140 @@
+"""The candidate contacts of a robot in a program: gaps, frames, forces by unit of impulse, and velocities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.geometry import Contact, contacts
+from coupler.contact.pairs import Pair
+from coupler.graph import Buffer, View, Window, constants, fields
+from coupler.model import Robot
+from coupler.model.shapes import Geometry, Shape
+from coupler.passes import Columns, Start, Sweep
+from coupler.spatial import Transform, cross
+
+__all__ = ["Candidates"]
+
+Array = Any  # nodes of a trace
+
+
+@dataclass(frozen=True)
+class _End:
+    """A shape of a pair: the link that carries it, and the transform from there to it."""
+
+    link: int
+    at: Transform
+
+
+class Candidates:
+    """The candidate contacts of pairs, in their order.
+
+    Attributes:
+        pairs: what may touch.
+        names: of each contact: both shapes, and a number where they touch in several places.
+        friction: of each contact.
+        links: those that may touch.
+        starts: where the columns of each contact start; see `Columns`.
+    """
+
+    def __init__(self, robot: Robot, pairs: Sequence[Pair]) -> None:
+        self.robot, self.pairs = robot, tuple(pairs)
+        self._ends = [(self._end(pair.one), self._end(pair.other)) for pair in pairs]
+        self._first = np.cumsum([0, *(pair.count for pair in pairs)])
+        self.friction = [pair.friction for pair in pairs for _ in range(pair.count)]
+        self.names = [name for pair in pairs for name in _names(pair)]
+        moving = [tuple(end.link for end in ends if end.link) for ends in self._ends]
+        self.links = {link for links in moving for link in links}
+        self.starts = [Start(3, links) for pair, links in zip(pairs, moving, strict=True) for _ in range(pair.count)]
+
+    def _end(self, shape: Shape) -> _End:
+        link, place = self.robot.tree.place[shape.body]
+        return _End(link, shape.at @ place)
+
+    def measure(self, sweep: Sweep, columns: Columns, step: float, told: dict[str, Buffer]) -> None:
+        """Writes the steps from poses and velocities of links to contacts.
+
+        Args:
+            sweep: has poses E and r of links, and their velocities u after a step without impulses.
+            columns: get forces on links by unit of impulse.
+            step: h, s.
+            told: `b` gets velocities along normal and tangents, with the gap's at position level [002, eq. 4a];
+                `gaps`, `points` and `frames` what their names say.
+        """
+        groups: dict[Hashable, list[int]] = {}
+        for i, (pair, ends) in enumerate(zip(self.pairs, self._ends, strict=True)):
+            forms = _form(pair.one.geometry), _form(pair.other.geometry)
+            groups.setdefault((*forms, *(bool(end.link) for end in ends)), []).append(i)
+        for alike in groups.values():
+            moving = {name: bool(end.link) for name, end in zip(("one", "other"), self._ends[alike[0]], strict=True)}
+            window = fields(pace=constants(np.full(len(alike), 1.0 / step))) | self._places(alike, told)
+            for side, (name, moves) in enumerate(moving.items()):
+                window |= self._seen(sweep, columns, alike, side, name, moves)
+            sweep.builder.loop(_measuring(self.pairs[alike[0]], moving), here=window)
+
+    def _places(self, alike: Sequence[int], told: dict[str, Buffer]) -> Window:
+        shapes = {"b": (3,), "gaps": (), "points": (3,), "frames": (3, 3)}
+        found = {}
+        for name, shape in shapes.items():
+            for k in range(self.pairs[alike[0]].count):
+                at = [int(self._first[i] + k) * int(np.prod(shape, dtype=int)) for i in alike]
+                found[f"{name}{k}"] = told[name].at(at, shape)
+        return fields(**found)
+
+    def _seen(self, sweep: Sweep, columns: Columns, alike: Sequence[int], side: int, name: str, moves: bool) -> Window:
+        ends = [self._ends[i][side] for i in alike]
+        own: dict[str, Any] = {
+            f"{name}_at_E": constants([end.at.E + 0.0 for end in ends]),
+            f"{name}_at_r": constants([end.at.r + 0.0 for end in ends]),
+        }
+        if moves:
+            links = [end.link for end in ends]
+            memory = sweep.bodies(links).fields
+            own |= {f"{name}_{field}": memory[field] for field in ("E", "r", "u")}
+            for k in range(self.pairs[alike[0]].count):
+                own[f"{name}_P{k}"] = columns.at_link([int(self._first[i] + k) for i in alike], links)
+        return fields(**own)
+
+
+def _names(pair: Pair) -> list[str]:
+    both = f"{pair.one.name} on {pair.other.name}"
+    return [both] if pair.count == 1 else [f"{both}, {k + 1}" for k in range(pair.count)]
+
+
+def _form(geometry: Geometry) -> Hashable:
+    """What the contacts of a geometry depend on."""
+    values = [np.asarray(value) for value in vars(geometry).values()]
+    return type(geometry), *((value.shape, value.tobytes()) for value in values)
+
+
+def _measuring(pair: Pair, moving: dict[str, bool]) -> Callable[[View], None]:
+    def measuring(here: View) -> None:
+        links = {name: _pose(here, name, moves) for name, moves in moving.items()}
+        X = [Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ links[name] for name in moving]
+        for k, contact in enumerate(contacts(pair.one.geometry, pair.other.geometry, *X)):
+            b: Any = np.zeros(3)
+            for (name, moves), sign in zip(moving.items(), (1.0, -1.0), strict=True):
+                if moves:
+                    P = sign * forces_on(links[name], contact)
+                    setattr(here, f"{name}_P{k}", P)
+                    b = b + P.T @ getattr(here, f"{name}_u")
+            setattr(here, f"b{k}", np.array([b[0] + contact.gap * here.pace, b[1], b[2]]))
+            for field, value in (("gaps", np.array(contact.gap)), ("points", contact.point), ("frames", contact.frame)):
+                setattr(here, f"{field}{k}", value)
+
+    return measuring
+
+
+def _pose(here: View, name: str, moves: bool) -> Transform:
+    return Transform(getattr(here, f"{name}_E"), getattr(here, f"{name}_r")) if moves else Transform.identity()
+
+
+def forces_on(X: Transform, contact: Contact) -> Array:
+    """6 × 3: forces on a link, in its frame, by unit of impulse along normal and tangents; X leads from the world."""
+    along = X.E @ contact.frame.T
+    arm = X.E @ (contact.point - X.r)
+    turns = np.array([cross(arm, along[:, i]) for i in range(3)]).T
+    return np.concatenate([turns, along])

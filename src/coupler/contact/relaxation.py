@@ -1,0 +1,245 @@
+"""Sweeps over the blocks of a contact problem, as steps of a program: each block in turn obeys its law.
+
+What `bisection` does in NumPy for one state, for lanes and threads: w = A λ + b of a block with all impulses as they
+are, its law's next impulses (see laws.py), and so on until no block changes by more than a tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.contact import laws
+from coupler.graph import Buffer, Builder, View, Window, constants, fields, symmetric
+
+__all__ = ["Blocks", "Relaxation"]
+
+_FAR = 1e30  # a change that is above all tolerances
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The blocks of a problem, those of a kind together.
+
+    Attributes:
+        friction: µ of each contact; their rows, three each, come first.
+        limits: how many joints have limits; their rows come next.
+        bounds: of each joint with dry friction, the largest impulse, N s or N m s; their rows come last.
+    """
+
+    friction: Sequence[float]
+    limits: int = 0
+    bounds: Sequence[float] = ()
+
+    @property
+    def rows(self) -> int:
+        return 3 * len(self.friction) + self.limits + len(self.bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class _Law:
+    """Blocks with the same law.
+
+    Attributes:
+        first: the first row of each block.
+        width: rows of a block.
+        known: what the law needs to know.
+        start: makes given impulses admissible.
+        update: gives new impulses and by how much they change velocities, from what is known, impulses and velocities.
+        residual: how far impulses are from the law, from the same.
+    """
+
+    first: np.ndarray
+    width: int
+    known: Window
+    start: Callable[[View, Any], Any]
+    update: Callable[[View, Any, Any], tuple[Any, Any]]
+    residual: Callable[[View, Any, Any], Any]
+
+
+class Relaxation:
+    """A contact problem in buffers of a program, and the steps that solve it.
+
+    Attributes:
+        A: rows × rows.
+        b: rows.
+        impulses: λ, the solution.
+        low, high: of each limited joint, the velocities that take it to its limits within the step.
+    """
+
+    def __init__(self, builder: Builder, blocks: Blocks, impulses: Buffer) -> None:
+        n = self._rows = blocks.rows
+        self._builder, self.impulses = builder, impulses
+        self.A, self.b = builder.scratch("A", n * n), builder.scratch("b", n)
+        self.low, self.high = (builder.scratch(name, blocks.limits) for name in ("low", "high"))
+        self._next, self._change = builder.scratch("next", n), builder.scratch("change", 1)
+        contacts = builder.records("contact", len(blocks.friction), A=symmetric(3), inverse=symmetric(3), m=())
+        self._contacts = contacts[:]
+        self._laws = [law for law in self._described(blocks) if len(law.first)]
+
+    def _described(self, blocks: Blocks) -> list[_Law]:
+        first = 3 * len(blocks.friction)
+        cones, limits, bounds = np.arange(0, first, 3), *np.split(np.arange(first, blocks.rows), [blocks.limits])
+        cone = self._contacts | fields(friction=constants(np.array(blocks.friction, float)))
+        sides = fields(low=self.low.at(range(blocks.limits)), high=self.high.at(range(blocks.limits)))
+        bound = fields(bound=constants(np.array(blocks.bounds, float)))
+        return [
+            _Law(cones, 3, cone, _in_cone, _cone_update, _cone_residual),
+            _Law(limits, 1, sides | self._mobility(limits), _as_it_is, _limit_update, _limit_residual),
+            _Law(bounds, 1, bound | self._mobility(bounds), _in_bound, _bound_update, _bound_residual),
+        ]
+
+    def solve(self, start: Buffer, tolerance: float, most: int, residual: Buffer, sweeps: Buffer) -> None:
+        """Writes the steps from A and b to impulses.
+
+        Args:
+            start: λ to start from.
+            tolerance: in the last sweep no impulse changes a velocity of its own block by more, m/s.
+            most: how many sweeps there are at most.
+            residual: 1, how far the impulses are from the laws, m/s (see residuals.py).
+            sweeps: 1, how many there were.
+        """
+        builder, here = self._builder, fields(change=self._change.at(0), sweeps=sweeps.at(0, 1))
+        self._prepare(start)
+        builder.loop(_begin, here=here)
+        with builder.repeat(until=_settled, at_most=most, here=here | fields(tolerance=constants([tolerance]))):
+            builder.loop(_again, here=here)
+            self._sweep()
+        builder.loop(_acquit, here=fields(residual=residual.at(0, 1)))
+        for law in self._laws:
+            total = fields(residual=residual.at([0] * len(law.first), 1))
+            builder.loop(_judging(law), here=self._seen(law) | total)
+
+    def _prepare(self, start: Buffer) -> None:
+        """Impulses to start from, within their bounds, and what every sweep needs of the contacts' own blocks."""
+        n = self._rows
+        for law in self._laws:
+            given = fields(given=start.at(law.first, law.width), own=self.impulses.at(law.first, law.width))
+            self._builder.loop(_starting(law), here=given | law.known)
+        cones = next((law.first for law in self._laws if law.width == 3), None)
+        if cones is not None:
+            rows = {f"row{i}": self.A.at((cones + i) * n + cones, 3) for i in range(3)}
+            self._builder.loop(_describe, here=fields(**rows) | self._contacts)
+
+    def _sweep(self) -> None:
+        """All blocks, one after the other; each is taken over before the next is looked at."""
+        order = [2 * k + i for k, law in enumerate(self._laws) for _ in law.first for i in (0, 1)]
+        with self._builder.interleave(order):
+            for law in self._laws:
+                change = fields(change=self._change.at([0] * len(law.first)), new=self._next.at(law.first, law.width))
+                self._builder.loop(_updating(law), here=self._seen(law) | change)
+                taken = fields(new=self._next.at(law.first, law.width), own=self.impulses.at(law.first, law.width))
+                self._builder.loop(_take_over, here=taken)
+
+    def _seen(self, law: _Law) -> Window:
+        n, count = self._rows, len(law.first)
+        rows = fields(rows=self.A.at(law.first * n, (law.width, n)), b=self.b.at(law.first, law.width))
+        return (
+            rows | fields(all=self.impulses.at([0] * count, n), own=self.impulses.at(law.first, law.width)) | law.known
+        )
+
+    def _mobility(self, rows: np.ndarray) -> Window:
+        return fields(a=self.A.at(rows * (self._rows + 1), 1))
+
+
+# Kernels of all laws
+
+
+def _begin(here: View) -> None:
+    here.change, here.sweeps = np.array(_FAR), np.zeros(1)
+
+
+def _settled(here: View) -> Any:
+    return here.change <= here.tolerance
+
+
+def _again(here: View) -> None:
+    here.change, here.sweeps = np.array(0.0), here.sweeps + 1.0
+
+
+def _acquit(here: View) -> None:
+    here.residual = np.zeros(1)
+
+
+def _take_over(here: View) -> None:
+    here.own = here.new
+
+
+def _starting(law: _Law) -> Callable[[View], None]:
+    def starting(here: View) -> None:
+        here.own = law.start(here, here.given)
+
+    return starting
+
+
+def _updating(law: _Law) -> Callable[[View], None]:
+    def updating(here: View) -> None:
+        here.new, change = law.update(here, here.own, here.rows @ here.all + here.b)
+        here.change = np.maximum(here.change, change)
+
+    return updating
+
+
+def _judging(law: _Law) -> Callable[[View], None]:
+    def judging(here: View) -> None:
+        error = law.residual(here, here.own, here.rows @ here.all + here.b)
+        here.residual = np.maximum(here.residual, np.array([error]))
+
+    return judging
+
+
+# Contacts
+
+
+def _describe(here: View) -> None:
+    A = np.array([here.row0, here.row1, here.row2])
+    here.A, here.inverse, here.m = A, laws.softened_inverse(A), np.array(laws.tangential_mobility(A))
+
+
+def _in_cone(here: View, given: Any) -> Any:
+    return laws.inside_cone(here.friction, given)
+
+
+def _cone_update(here: View, own: Any, w: Any) -> tuple[Any, Any]:
+    new = laws.cone_update(here.A, here.inverse, here.m, here.friction, own, w)
+    n, x, y = new - own
+    return new, np.maximum(here.A[0, 0] * np.abs(n), here.m * np.sqrt(x * x + y * y))
+
+
+def _cone_residual(here: View, own: Any, w: Any) -> Any:
+    return laws.cone_residual(here.A, here.m, here.friction, own, w)
+
+
+# Limits of joints
+
+
+def _as_it_is(here: View, given: Any) -> Any:
+    return given
+
+
+def _limit_update(here: View, own: Any, w: Any) -> tuple[Any, Any]:
+    new = laws.limit_update(here.a[0], here.low, here.high, own[0], w[0])
+    return np.array([new]), here.a[0] * np.abs(new - own[0])
+
+
+def _limit_residual(here: View, own: Any, w: Any) -> Any:
+    return _limit_update(here, own, w)[1]
+
+
+# Dry friction of joints
+
+
+def _in_bound(here: View, given: Any) -> Any:
+    return np.minimum(np.maximum(given, -here.bound), here.bound)
+
+
+def _bound_update(here: View, own: Any, w: Any) -> tuple[Any, Any]:
+    new = _in_bound(here, own - w / here.a)
+    return new, here.a[0] * np.abs(new[0] - own[0])
+
+
+def _bound_residual(here: View, own: Any, w: Any) -> Any:
+    return _bound_update(here, own, w)[1]

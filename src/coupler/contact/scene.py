@@ -1,0 +1,89 @@
+"""What a compiled step takes into account, and how its state and its results are laid out in vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.pairs import Pair
+from coupler.model import Robot
+
+__all__ = ["Entry", "Layout", "Scene", "limited_joints", "rubbing_joints"]
+
+Entry = tuple[int, int]  # a link, and an entry of its joint's velocity
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What a step takes into account.
+
+    Attributes:
+        pairs: what may touch.
+        step: h, s.
+        tolerance: in the last sweep no impulse changes a velocity by more, m/s.
+        most: how many sweeps there are at most.
+        limits: whether joints stop at their limits.
+        external: whether there are forces on bodies from outside, as a further input.
+    """
+
+    pairs: tuple[Pair, ...]
+    step: float
+    tolerance: float = 1e-9
+    most: int = 200
+    limits: bool = True
+    external: bool = False
+
+
+def limited_joints(robot: Robot) -> list[Entry]:
+    """The entries of joints that have limits."""
+    return _entries(robot, lambda kind, j: kind.nq == kind.nv and max(kind.lower[j], -kind.upper[j]) > -np.inf)
+
+
+def rubbing_joints(robot: Robot) -> list[Entry]:
+    """The entries of joints that have dry friction."""
+    return _entries(robot, lambda kind, j: kind.friction[j] > 0.0)
+
+
+def _entries(robot: Robot, holds: Callable[[Any, int], bool]) -> list[Entry]:
+    kinds = [(link, robot.tree.links[link].kind) for link in range(1, len(robot.tree.links))]
+    return [(link, j) for link, kind in kinds for j in range(kind.nv) if holds(kind, j)]
+
+
+class Layout:
+    """The rows of a robot's contact problem in a scene, and where vectors have what.
+
+    A state has q, v, and the impulses of the step before, from which a step starts. What a step leads to starts with
+    the next state; then come gap, point and frame of each contact, as they were before the step, the residual and the
+    number of sweeps.
+
+    Attributes:
+        limited: entries of joints with limits.
+        rubbing: entries of joints with dry friction.
+        contacts: how many candidates there are.
+        rows: of the contact problem: three for each contact, then one for each entry of limited, and of rubbing.
+        places: by name, where things are in what a step leads to.
+        state: the size of a state.
+        size: the size of all that a step leads to.
+    """
+
+    def __init__(self, robot: Robot, scene: Scene) -> None:
+        self.robot = robot
+        self.limited = limited_joints(robot) if scene.limits else []
+        self.rubbing = rubbing_joints(robot)
+        self.contacts = n = sum(pair.count for pair in scene.pairs)
+        self.rows = 3 * n + len(self.limited) + len(self.rubbing)
+        sizes = {"q": robot.nq, "v": robot.nv, "impulses": self.rows}
+        self.state = sum(sizes.values())
+        sizes |= {"gaps": n, "points": 3 * n, "frames": 9 * n, "residual": 1, "sweeps": 1}
+        ends = np.cumsum([*sizes.values()]).tolist()
+        self.size = ends[-1]
+        self.places = {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
+
+    @cached_property
+    def rest(self) -> np.ndarray:
+        """A state without velocities and impulses, at the robot's neutral position."""
+        return np.concatenate([self.robot.neutral(), np.zeros(self.robot.nv + self.rows)])

@@ -1,0 +1,274 @@
+"""A step with contact as one program: semi-implicit Euler, [002, §2.3] on clusters, for lanes and threads.
+
+What stepping.py does in NumPy, without the mass matrix and in one go:
+
+1. accelerations without contact by C-ABA, velocities u = v + h (a + ω × v), and velocities of the links that may touch;
+2. candidate contacts, limits and dry friction of joints: gaps, and forces by unit of impulse;
+3. these forces climb to the ground (columns.py), where they meet in A = J H⁻¹ Jᵀ [001, eq. 62; 003, eq. 27];
+4. sweeps over the blocks of the contact problem (relaxation.py);
+5. velocities v⁺ = u + H⁻¹ Jᵀ λ, outwards from what impulses do to each cluster by itself;
+6. positions q ⊕ h v⁺ (advance.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.algorithms import aba
+from coupler.algorithms.aba import alone, met
+from coupler.algorithms.factorization import moved
+from coupler.algorithms.gathering import gathered
+from coupler.contact.advance import advance
+from coupler.contact.candidates import Candidates
+from coupler.contact.damping import damped
+from coupler.contact.relaxation import Blocks, Relaxation
+from coupler.contact.scene import Entry, Layout, Scene
+from coupler.graph import Buffer, Program, View, constants, fields
+from coupler.linear import Cholesky
+from coupler.model import Free, Robot
+from coupler.passes import Cluster, Columns, Rise, Shape, Start, Sweep, add_loads, symmetric
+from coupler.spatial import cross
+
+__all__ = ["contact_step_program"]
+
+_FAR = 1e10  # rad or m: where a joint has no limit on one side
+
+
+def contact_step_program(robot: Robot, scene: Scene) -> Program:
+    """The program (state, tau) → after of a step, or (state, tau, f_ext) → after, laid out as `Layout` tells."""
+    candidates, layout, h = Candidates(robot, scene.pairs), Layout(robot, scene), scene.step
+    robot = damped(robot, h)
+    limited, rubbing = layout.limited, layout.rubbing
+    bounds = [h * float(robot.tree.links[link].kind.friction[j]) for link, j in rubbing]
+    blocks = Blocks(candidates.friction, len(limited), bounds)
+    sweep, located = _sweep(robot, scene, candidates)
+    parts = _Parts(sweep, layout)
+    v_next = sweep.vectors["v_next"] = parts["v"]
+    sweep.extra = lambda shape, instances, clusters: {"step": constants(np.full(len(clusters), h))}
+
+    if sweep.loaded:
+        add_loads(sweep, scene.external)
+    _move_freely(sweep, located, bool(blocks.rows))
+    if blocks.rows:
+        relaxation = Relaxation(sweep.builder, blocks, parts["impulses"])
+        columns = Columns(sweep, [*candidates.starts, *(Start(1, joint=joint) for joint in (*limited, *rubbing))])
+        told = {name: parts[name] for name in ("gaps", "points", "frames")}
+        candidates.measure(sweep, columns, h, told | {"b": relaxation.b})
+        first = 3 * layout.contacts
+        _measure_joints(sweep, limited, relaxation.b, first, relaxation.low, relaxation.high)
+        _measure_joints(sweep, rubbing, relaxation.b, first + len(limited))
+        columns.climb(climb)
+        columns.meet(relaxation.A)
+        relaxation.solve(parts.start, scene.tolerance, scene.most, parts["residual"], parts["sweeps"])
+        sweep.builder.loop(_clear, here=fields(x=sweep.vector("dv").at(0, robot.nv)))
+        columns.settle(push, parts["impulses"])
+        sweep.outward(give_way)
+    else:
+        sweep.builder.loop(_no_contact, here=fields(**{name: parts[name].at(0, 1) for name in ("residual", "sweeps")}))
+        sweep.outward(keep)
+    advance(sweep, h, sweep.vectors["q"], v_next, parts["q"])
+    parts.tell()
+    return sweep.build()
+
+
+class _Parts:
+    """The parts of what a step leads to, as buffers of the program; q, v and impulses before the step.
+
+    A call with few and plain arrays is what Python makes fastest: so parts are taken from one vector and put into one.
+    """
+
+    def __init__(self, sweep: Sweep, layout: Layout) -> None:
+        self._builder, self._places = sweep.builder, layout.places
+        self._after = sweep.result("after", layout.size)
+        self.start = sweep.builder.scratch("start", layout.rows)
+        before = {"q": sweep.vectors["q"], "v": sweep.vectors["v"], "impulses": self.start}
+        for name, buffer in before.items():
+            source = sweep.vectors["state"].at(layout.places[name].start, buffer.size)
+            sweep.builder.loop(_copy, here=fields(source=source, target=buffer.at(0, buffer.size)))
+        sizes = {name: place.stop - place.start for name, place in layout.places.items()}
+        self._buffers = {name: sweep.builder.scratch(f"next_{name}", size) for name, size in sizes.items()}
+
+    def __getitem__(self, name: str) -> Buffer:
+        return self._buffers[name]
+
+    def tell(self) -> None:
+        """Writes the steps that put all parts into the result."""
+        for name, buffer in self._buffers.items():
+            if buffer.size:
+                target = self._after.at(self._places[name].start, buffer.size)
+                self._builder.loop(_copy, here=fields(source=buffer.at(0, buffer.size), target=target))
+
+
+def _sweep(robot: Robot, scene: Scene, candidates: Candidates) -> tuple[Sweep, dict[int, set[int]]]:
+    """The passes' memory, and which bodies of each shape, by its identity, have poses and velocities in the world."""
+    loaded = scene.external or bool(robot.elements)
+    body = {"v": 6, "u": 6} | ({} if loaded else {"E": (3, 3), "r": 3})
+    sweep = Sweep(
+        robot,
+        "contact_step",
+        body=body,
+        left={"IA": symmetric(6), "pA": 6},
+        after={"a": 6},
+        pair={"IA": (6, 6)},
+        cluster=memory_of,
+        loaded=loaded,
+        everybody=True,
+        remembering=True,
+        turning={*aba.pulled(robot), *candidates.links},
+    )
+    sweep.input("state", Layout(robot, scene).state)
+    sweep.input("tau", robot.nv)
+    sweep.vectors["q"] = sweep.builder.scratch("q", robot.nq)
+    for name in ("v", "a", "u"):
+        sweep.vector(name)
+    located = {
+        id(shape): {i for k in clusters for i, link in enumerate(sweep.instances[k].links) if link in candidates.links}
+        for shape, clusters in sweep.shapes
+    }
+    return sweep, located
+
+
+def memory_of(shape: Shape) -> dict[str, Any]:
+    """What a cluster remembers: that of C-ABA, and D⁻¹."""
+    return {**aba.memory_of(shape), "Dinv": symmetric(len(shape.independent))}
+
+
+def _move_freely(sweep: Sweep, located: dict[int, set[int]], answering: bool) -> None:
+    """Writes the passes to u = v + h (a + ω × v), and to velocities of links with that.
+
+    Args:
+        sweep: the program.
+        located: for each shape the bodies that have poses and velocities in the world.
+        answering: whether impulses will come.
+    """
+
+    def outward(cluster: Cluster) -> None:
+        """Poses and velocities. [001, eq. 33]"""
+        aba.outward(cluster)
+        for body in cluster.bodies if answering and not sweep.loaded else ():
+            if body.carries or body.number in located[id(cluster.shape)]:
+                body.memory.E, body.memory.r = body.pose.E, body.pose.r
+
+    def inward(cluster: Cluster) -> None:
+        """Articulated inertias and bias forces. [001, eq. 49, 55, 56]"""
+        aba.inward(cluster)
+        if answering:
+            D = gathered(cluster).D
+            cluster.memory.Dinv = Cholesky(D).solve(np.eye(len(D)))
+
+    def accelerate(cluster: Cluster) -> None:
+        """Accelerations [001, eq. 33, 54], and velocities without impulses."""
+        aba.accelerate(cluster)
+        u = cluster.v + cluster.here.step * (cluster.read("a") + turning(cluster))
+        cluster.write("u", u)
+        for body in cluster.bodies if answering else ():
+            if body.carries or body.number in located[id(cluster.shape)]:
+                own = body.S @ u
+                body.memory.u = own if body.output.grounded else own + body.Xo @ body.output.memory.u
+
+    sweep.outward(outward)
+    sweep.inward(inward)
+    sweep.outward(accelerate)
+
+
+def turning(cluster: Cluster) -> Any:
+    """ω × v in the entries of the shift of a floating body, whose axes turn under its velocity; else zeros."""
+    found = []
+    for i, (kind, free) in enumerate(zip(cluster.shape.kinds, cluster.shape.free, strict=True)):
+        if isinstance(kind, Free) and len(free) == 6:
+            v = getattr(cluster.here, f"v{i}")
+            found += [0.0, 0.0, 0.0, *cross(v[:3], v[3:])]
+        else:
+            found += [0.0] * len(free)
+    return np.array(found)
+
+
+def climb(cluster: Cluster, rise: Rise) -> None:
+    """Forces by unit of impulse, as they are felt beyond a cluster: χᵀ := Xᵀ Lᵀ χᵀ, Lᵀ = 1 − U D⁻¹ Sᵀ. [001, eq. 62]"""
+    active = [cluster.bodies[i] for i in rise.active]
+    pushed = [] if rise.entry is None else [cluster.G[rise.entry][:, None]]
+    z = sum((body.S.T @ body.memory.P for body in active), sum(pushed, np.zeros((1, 1))))
+    cluster.memory.z, cluster.memory.y = z, cluster.memory.Dinv @ z
+    for output, begins in zip(cluster.outputs, rise.begins, strict=True):
+        if output.grounded:
+            continue
+        own = slice(6 * output.number, 6 * output.number + 6)
+        felt = -cluster.memory.Y[:, own].T @ z
+        if alone(cluster):
+            (body,) = cluster.bodies
+            felt = body.Xo.transform_force(body.memory.P + felt if active else felt)
+        else:
+            felt = sum((body.Xo.transform_force(body.memory.P) for body in active if body.output is output), felt)
+        output.memory.P = felt if begins else output.memory.P + felt
+
+
+def push(cluster: Cluster, impulses: Any) -> None:
+    """What impulses do to a cluster's joints, if all that carries it stays: D⁻¹ z λ."""
+    cluster.write("dv", cluster.read("dv") + cluster.memory.y @ impulses)
+
+
+def give_way(cluster: Cluster) -> None:
+    """v⁺: what impulses do to joints, with what they do to all that carries them. [001, eq. 54]"""
+    dv = cluster.read("dv")
+    if not cluster.outputs[0].grounded:
+        dv = dv - cluster.memory.Y @ met(cluster, [output.memory.a for output in cluster.outputs])
+    cluster.write("v_next", cluster.read("u") + dv)
+    for body in cluster.carriers:
+        body.memory.a = moved(body, dv)
+
+
+def keep(cluster: Cluster) -> None:
+    """v⁺ without impulses."""
+    cluster.write("v_next", cluster.read("u"))
+
+
+def _measure_joints(sweep: Sweep, joints: Sequence[Entry], b: Buffer, first: int, *sides: Buffer) -> None:
+    """Writes the steps to velocities of joints, and to those that take them to their limits.
+
+    Args:
+        sweep: the program, with velocities u.
+        joints: which.
+        b: gets their velocities, from the entry `first` on.
+        first: see b.
+        sides: get the velocities to the lower and upper limits.
+    """
+    cluster_of, tree = sweep.robot.cluster_tree.cluster_of, sweep.robot.tree
+    shape_of = {k: i for i, (_, clusters) in enumerate(sweep.shapes) for k in clusters}
+    groups: dict[Hashable, list[int]] = {}
+    for row, (link, j) in enumerate(joints):
+        k = cluster_of[link]
+        groups.setdefault((shape_of[k], sweep.instances[k].links.index(link), j), []).append(row)
+    for (number, i, j), rows in groups.items():  # type: ignore[misc]
+        window = sweep.window(number, [cluster_of[joints[row][0]] for row in rows])
+        window |= fields(own=b.at([first + row for row in rows]))
+        if sides:
+            kinds = [tree.links[joints[row][0]].kind for row in rows]
+            for name, side in zip(("lower", "upper"), sides, strict=True):
+                limits = np.clip([getattr(kind, name)[j] for kind in kinds], -_FAR, _FAR)
+                window |= fields(**{f"to_{name}": side.at(rows), name: constants(limits)})
+        sweep.builder.loop(_measuring(sweep.shapes[number][0], i, j, bool(sides)), here=window)
+
+
+def _measuring(shape: Shape, i: int, j: int, limited: bool) -> Callable[[View], None]:
+    def measuring(here: View) -> None:
+        cluster = Cluster(here, shape, True, later=True, moving=False)
+        here.own = cluster.G[shape.starts[i] + j] @ cluster.read("u")
+        if limited:
+            here.to_lower, here.to_upper = ((x - cluster.q[i][j]) / here.step for x in (here.lower, here.upper))
+
+    return measuring
+
+
+def _copy(here: View) -> None:
+    here.target = here.source
+
+
+def _clear(here: View) -> None:
+    here.x = np.zeros(np.shape(here.x))
+
+
+def _no_contact(here: View) -> None:
+    here.residual = here.sweeps = np.zeros(1)
