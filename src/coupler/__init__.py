@@ -23,6 +23,7 @@ from coupler.kinematics import (
     potential_energy,
 )
 from coupler.model import ModelError, ModelWarning, Robot, RobotBuilder
+from coupler.simulate import Simulation, SimulationError, rollout
 
 __all__ = [
     "JointForces",
@@ -30,6 +31,8 @@ __all__ = [
     "ModelWarning",
     "Robot",
     "RobotBuilder",
+    "Simulation",
+    "SimulationError",
     "bias_force",
     "centre_of_mass",
     "forward_dynamics",
@@ -51,6 +54,7 @@ __all__ = [
     "momentum",
     "potential_energy",
     "robots",
+    "rollout",
 ]
 
 __version__ = "0.1.0"

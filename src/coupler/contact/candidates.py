@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,10 @@ import numpy as np
 
 from coupler.contact.geometry import Contact, contacts
 from coupler.contact.pairs import Pair
+from coupler.contact.scene import Scene
+from coupler.contact.stepping import gap_seen
 from coupler.graph import Buffer, View, Window, constants, fields
-from coupler.model import Robot
+from coupler.model import ModelError, Robot
 from coupler.model.shapes import Geometry, Shape
 from coupler.passes import Columns, Start, Sweep
 from coupler.spatial import Transform, cross
@@ -42,6 +44,10 @@ class Candidates:
 
     def __init__(self, robot: Robot, pairs: Sequence[Pair]) -> None:
         self.robot, self.pairs = robot, tuple(pairs)
+        for pair in self.pairs:
+            if pair.torsion is not None:
+                both = f"{pair.one.name!r} and {pair.other.name!r}"
+                raise ModelError(f"{both}: a compiled step takes no torsion; leave it out, or step with contact_step")
         self._ends = [(self._end(pair.one), self._end(pair.other)) for pair in pairs]
         self._first = np.cumsum([0, *(pair.count for pair in pairs)])
         self.friction = [pair.friction for pair in pairs for _ in range(pair.count)]
@@ -54,15 +60,16 @@ class Candidates:
         link, place = self.robot.tree.place[shape.body]
         return _End(link, shape.at @ place)
 
-    def measure(self, sweep: Sweep, columns: Columns, step: float, told: dict[str, Buffer]) -> None:
+    def measure(self, sweep: Sweep, columns: Columns, scene: Scene, told: Mapping[str, Buffer]) -> None:
         """Writes the steps from poses and velocities of links to contacts.
 
         Args:
-            sweep: has poses E and r of links, and their velocities u after a step without impulses.
+            sweep: has poses E and r of links, and their velocities v before and u after a step without impulses.
             columns: get forces on links by unit of impulse.
-            step: h, s.
+            scene: what counts.
             told: `b` gets velocities along normal and tangents, with the gap's at position level [002, eq. 4a];
-                `gaps`, `points` and `frames` what their names say.
+                `gaps`, `points` and `frames` what their names say; `free` and `approach`, if they are there, velocities
+                without the gap's, after the step and before it.
         """
         groups: dict[Hashable, list[int]] = {}
         for i, (pair, ends) in enumerate(zip(self.pairs, self._ends, strict=True)):
@@ -70,15 +77,15 @@ class Candidates:
             groups.setdefault((*forms, *(bool(end.link) for end in ends)), []).append(i)
         for alike in groups.values():
             moving = {name: bool(end.link) for name, end in zip(("one", "other"), self._ends[alike[0]], strict=True)}
-            window = fields(pace=constants(np.full(len(alike), 1.0 / step))) | self._places(alike, told)
+            window = fields(pace=constants(np.full(len(alike), 1.0 / scene.step))) | self._places(alike, told)
             for side, (name, moves) in enumerate(moving.items()):
                 window |= self._seen(sweep, columns, alike, side, name, moves)
-            sweep.builder.loop(_measuring(self.pairs[alike[0]], moving), here=window)
+            sweep.builder.loop(_measuring(self.pairs[alike[0]], moving, scene, [*told]), here=window)
 
-    def _places(self, alike: Sequence[int], told: dict[str, Buffer]) -> Window:
-        shapes = {"b": (3,), "gaps": (), "points": (3,), "frames": (3, 3)}
+    def _places(self, alike: Sequence[int], told: Mapping[str, Buffer]) -> Window:
         found = {}
-        for name, shape in shapes.items():
+        for name in told:
+            shape = {"gaps": (), "frames": (3, 3)}.get(name, (3,))
             for k in range(self.pairs[alike[0]].count):
                 at = [int(self._first[i] + k) * int(np.prod(shape, dtype=int)) for i in alike]
                 found[f"{name}{k}"] = told[name].at(at, shape)
@@ -93,7 +100,7 @@ class Candidates:
         if moves:
             links = [end.link for end in ends]
             memory = sweep.bodies(links).fields
-            own |= {f"{name}_{field}": memory[field] for field in ("E", "r", "u")}
+            own |= {f"{name}_{field}": memory[field] for field in ("E", "r", "u", "v")}
             for k in range(self.pairs[alike[0]].count):
                 own[f"{name}_P{k}"] = columns.at_link([int(self._first[i] + k) for i in alike], links)
         return fields(**own)
@@ -110,20 +117,22 @@ def _form(geometry: Geometry) -> Hashable:
     return type(geometry), *((value.shape, value.tobytes()) for value in values)
 
 
-def _measuring(pair: Pair, moving: dict[str, bool]) -> Callable[[View], None]:
+def _measuring(pair: Pair, moving: dict[str, bool], scene: Scene, told: Sequence[str]) -> Callable[[View], None]:
     def measuring(here: View) -> None:
         links = {name: _pose(here, name, moves) for name, moves in moving.items()}
         X = [Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ links[name] for name in moving]
         for k, contact in enumerate(contacts(pair.one.geometry, pair.other.geometry, *X)):
-            b: Any = np.zeros(3)
+            P = {}
             for (name, moves), sign in zip(moving.items(), (1.0, -1.0), strict=True):
                 if moves:
-                    P = sign * forces_on(links[name], contact)
-                    setattr(here, f"{name}_P{k}", P)
-                    b = b + P.T @ getattr(here, f"{name}_u")
-            setattr(here, f"b{k}", np.array([b[0] + contact.gap * here.pace, b[1], b[2]]))
-            for field, value in (("gaps", np.array(contact.gap)), ("points", contact.point), ("frames", contact.frame)):
-                setattr(here, f"{field}{k}", value)
+                    P[name] = sign * forces_on(links[name], contact)
+                    setattr(here, f"{name}_P{k}", P[name])
+            free, approach = (sum(P[name].T @ getattr(here, f"{name}_{x}") for name in P) for x in "uv")
+            closure = gap_seen(contact.gap, scene.penetration) * here.pace
+            found = {"b": free + np.stack([closure, 0.0, 0.0]), "free": free, "approach": approach}
+            found |= {"gaps": np.array(contact.gap), "points": contact.point, "frames": contact.frame}
+            for name in told:
+                setattr(here, f"{name}{k}", found[name])
 
     return measuring
 

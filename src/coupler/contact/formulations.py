@@ -1,21 +1,22 @@
 """The contact problem of a robot and a step, set up in several ways that give the same problem. [002, §3]
 
-With the rows J of all candidate contacts, each a normal and two tangents at the contact's point,
+With the rows J of all candidate contacts, each a normal and two tangents at the contact's point, with torsion a spin
+about the normal too, then of limits and dry friction of joints,
 
-    A = J H⁻¹ Jᵀ,    b = J (v + h (a + ω × v)) + [g/h, 0, 0],
+    A = J H⁻¹ Jᵀ,    b = J (v + h (a + ω × v)) + [g/h, 0, 0, ...],
 
 where a are the accelerations without contact. Of a floating body, v and a go by the body's own axes; with ω × v in the
 entries of its shift, velocities after the step are seen along the axes before it, and without forces they stay as they
 are. The traditional way takes H and its Cholesky factors, n³ operations [002, eq. 12]. The recursive one takes A from
 the inverse operational-space inertia of the bodies that may touch, which the extended force propagator algorithm on
 clusters gives without H, and a from the articulated-body algorithm: what [002, eq. 15] does with contact forces carried
-along as unknowns.
+along as unknowns. Rows of joints are rows of G, and answer by the factors of H in linear time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,15 +24,27 @@ import numpy as np
 from coupler.contact.damping import damped
 from coupler.contact.geometry import Contact, contacts
 from coupler.contact.pairs import Pair
-from coupler.contact.problem import Cone, ContactProblem
+from coupler.contact.problem import Block, Bounded, Cone, ContactProblem, Unilateral
+from coupler.contact.scene import limited_joints, rubbing_joints
 from coupler.dynamics import bias_force, forward_dynamics, inverse_osim
-from coupler.inertia import mass_matrix
+from coupler.inertia import mass_matrix, mass_matrix_solve
 from coupler.kinematics import frame_jacobian, frame_pose
 from coupler.model import Free, Robot
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform, skew
 
-__all__ = ["Touch", "contact_rows", "floating", "recursive_problem", "touches", "traditional_problem", "unimpeded"]
+__all__ = [
+    "JointRows",
+    "Touch",
+    "contact_rows",
+    "first_rows",
+    "floating",
+    "joint_rows",
+    "recursive_problem",
+    "touches",
+    "traditional_problem",
+    "unimpeded",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +58,51 @@ class Touch:
 
     pair: Pair
     contact: Contact
+
+    @property
+    def cone(self) -> Cone:
+        """Its law."""
+        return Cone(self.pair.friction, self.pair.torsion)
+
+
+@dataclass(frozen=True, eq=False)
+class JointRows:
+    """What joints bring into the problem of a step.
+
+    Of each entry that has limits, in the order of `limited_joints`, a row for its lower limit and one for its upper,
+    those that are finite: 0 ≤ q̇ + (q − lower)/h ⊥ λ ≥ 0 and 0 ≤ −q̇ + (upper − q)/h ⊥ λ ≥ 0, a gap at position level
+    like those of contacts [002, eq. 2a, 4a]. Then, in the order of `rubbing_joints`, a row for dry friction, whose
+    impulse is at most h times the largest force.
+
+    Attributes:
+        rows: J, (rows, nv).
+        closures: (rows,), the ways to limits over the step, rad/s or m/s; zero for dry friction.
+        blocks: the laws.
+    """
+
+    rows: np.ndarray
+    closures: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    blocks: Sequence[Block] = ()
+
+
+def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True) -> JointRows:
+    """The rows of joints that have limits, unless these do not count, and of joints with dry friction."""
+    limited, rubbing = limited_joints(robot) if limits else [], rubbing_joints(robot)
+    if not (limited or rubbing):
+        return JointRows(np.zeros((0, robot.nv)))
+    tree, G = robot.tree, robot.explicit_constraint(q)[0]
+    p = robot.embedding.positions(np.asarray(q, dtype=float))
+    found: list[tuple[np.ndarray, float, Block]] = []
+    for link, j in limited:
+        kind, way, at = tree.links[link].kind, G[tree.v_start[link] + j], p[tree.q_start[link] + j]
+        for sign, end in ((1.0, kind.lower[j]), (-1.0, kind.upper[j])):
+            if np.isfinite(end):
+                found.append((sign * way, sign * (at - end) / step, Unilateral()))
+    for link, j in rubbing:
+        most = step * float(tree.links[link].kind.friction[j])
+        found.append((G[tree.v_start[link] + j], 0.0, Bounded(-most, most)))
+    rows, closures, blocks = zip(*found, strict=True)
+    return JointRows(np.array(rows), np.array(closures), blocks)
 
 
 def touches(robot: Robot, q: Any, pairs: Sequence[Pair]) -> list[Touch]:
@@ -63,7 +121,7 @@ def touches(robot: Robot, q: Any, pairs: Sequence[Pair]) -> list[Touch]:
 
 
 def traditional_problem(
-    robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Sequence[Pair]
+    robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Sequence[Pair], *, limits: bool = True
 ) -> tuple[ContactProblem, list[Touch]]:
     """The contact problem by the mass matrix and its factors. [002, §3.1]
 
@@ -72,21 +130,23 @@ def traditional_problem(
         q, v, tau: one state, and forces at independent joints, held over the step.
         step: h, s.
         pairs: what may touch, from `pairs_of`.
+        limits: whether joints stop at their limits. Dry friction of joints counts always.
 
     Returns:
-        The problem, and the contacts that its blocks belong to.
+        The problem, and the contacts that its first blocks belong to; those of joints follow (see `JointRows`).
     """
     h = float(numbers("step", step, (), least=1e-12))
     found = touches(robot, q, pairs)
-    J = contact_rows(robot, q, found)
+    joints = joint_rows(robot, q, h, limits)
+    J = np.vstack([contact_rows(robot, q, found), joints.rows])
     factor = np.linalg.cholesky(mass_matrix(damped(robot, h), q))
     half = np.linalg.solve(factor, J.T)
     free = np.linalg.solve(factor.T, np.linalg.solve(factor, np.asarray(tau) - bias_force(robot, q, v)))
-    return _problem(half.T @ half, J @ (np.asarray(v) + h * (free + turning(robot, v))), h, found), found
+    return _problem(half.T @ half, J @ (np.asarray(v) + h * (free + turning(robot, v))), h, found, joints), found
 
 
 def recursive_problem(
-    robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Sequence[Pair]
+    robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Sequence[Pair], *, limits: bool = True
 ) -> tuple[ContactProblem, list[Touch]]:
     """The contact problem by recursions over clusters, C-EFPA and C-ABA. [002, §3.2]
 
@@ -96,8 +156,12 @@ def recursive_problem(
     found = touches(robot, q, pairs)
     P, bodies = _of_bodies(robot, q, found)
     A = P @ inverse_osim(damped(robot, h), q, bodies) @ P.T if bodies else np.zeros((len(P), len(P)))
-    w = P @ _jacobians(robot, q, bodies) @ unimpeded(robot, q, v, tau, h)
-    return _problem((A + A.T) / 2, w, h, found), found
+    J, joints = P @ _jacobians(robot, q, bodies), joint_rows(robot, q, h, limits)
+    if joints.blocks:
+        answer = mass_matrix_solve(damped(robot, h), q, joints.rows)
+        A = np.block([[A, J @ answer.T], [answer @ J.T, joints.rows @ answer.T]])
+        J = np.vstack([J, joints.rows])
+    return _problem((A + A.T) / 2, J @ unimpeded(robot, q, v, tau, h), h, found, joints), found
 
 
 def unimpeded(robot: Robot, q: Any, v: Any, tau: Any, step: float) -> np.ndarray:
@@ -122,10 +186,19 @@ def floating(robot: Robot) -> list[str]:
     return [name for name, own in slices if own.stop - own.start == 6]
 
 
-def _problem(A: np.ndarray, w: np.ndarray, h: float, found: Sequence[Touch]) -> ContactProblem:
-    b = w.copy()
-    b[::3] += [touch.contact.gap / h for touch in found]
-    return ContactProblem(A, b, [Cone(touch.pair.friction) for touch in found])
+def _problem(
+    A: np.ndarray, w: np.ndarray, h: float, found: Sequence[Touch], joints: JointRows | None = None
+) -> ContactProblem:
+    b, blocks = w.copy(), [touch.cone for touch in found]
+    b[first_rows(found)] += [touch.contact.gap / h for touch in found]
+    if joints is not None:
+        b[len(b) - len(joints.closures) :] += joints.closures
+    return ContactProblem(A, b, [*blocks, *(joints.blocks if joints else ())])
+
+
+def first_rows(found: Sequence[Touch]) -> np.ndarray:
+    """(contacts,), the rows of the contacts' normals; two tangents follow each, and with torsion a spin."""
+    return np.cumsum([0, *(touch.cone.size for touch in found)])[:-1]
 
 
 def _bodies(pairs: Sequence[Pair]) -> list[str]:
@@ -147,7 +220,10 @@ def _point_velocity(X: Transform, touch: Touch) -> np.ndarray:
 
 
 def contact_rows(robot: Robot, q: Any, found: Sequence[Touch]) -> np.ndarray:
-    """J: how fast the first shape's point moves against the second's, along normal and tangents, by unit of v."""
+    """J: how fast the first shape's point moves against the second's, along normal and tangents, by unit of v.
+
+    A contact with torsion has a fourth row: how fast the first shape turns against the second about the normal.
+    """
     P, bodies = _of_bodies(robot, q, found)
     return P @ _jacobians(robot, q, bodies)
 
@@ -156,12 +232,14 @@ def _of_bodies(robot: Robot, q: Any, found: Sequence[Touch]) -> tuple[np.ndarray
     """The rows of contacts by motions of bodies, six columns each in the body's own frame, and those that move."""
     poses = _poses(robot, q, [touch.pair for touch in found])
     bodies = [body for body in poses if robot.tree.place[body][0]]
-    P = np.zeros((3 * len(found), 6 * len(bodies)))
-    for i, touch in enumerate(found):
+    P = np.zeros((sum(touch.cone.size for touch in found), 6 * len(bodies)))
+    for i, touch in zip(first_rows(found), found, strict=True):
         for body, sign in ((touch.pair.one.body, 1.0), (touch.pair.other.body, -1.0)):
             if body in bodies:
-                k = 6 * bodies.index(body)
-                P[3 * i : 3 * i + 3, k : k + 6] += sign * touch.contact.frame @ _point_velocity(poses[body], touch)
+                k, X = 6 * bodies.index(body), poses[body]
+                P[i : i + 3, k : k + 6] += sign * touch.contact.frame @ _point_velocity(X, touch)
+                if touch.pair.torsion is not None:
+                    P[i + 3, k : k + 3] += sign * X.E @ touch.contact.frame[0]
     return P, bodies
 
 

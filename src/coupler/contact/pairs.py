@@ -13,6 +13,7 @@ from itertools import combinations
 from coupler.contact.geometry import Point, count
 from coupler.contact.restitution import Restitution
 from coupler.model import ModelError, Robot, Shape
+from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
 __all__ = ["FRICTION", "Pair", "pairs_of"]
@@ -29,6 +30,7 @@ class Pair:
         friction: the coefficient of their contacts: the larger of the two.
         count: how many candidate contacts they have.
         restitution: how their contacts rebound; None if they do not.
+        torsion: of friction against spin about the normal, the largest moment over the normal force, m; None for none.
     """
 
     one: Shape
@@ -36,18 +38,27 @@ class Pair:
     friction: float
     count: int
     restitution: Restitution | None = None
+    torsion: float | None = None
 
 
-def pairs_of(robot: Robot, friction: float = FRICTION, restitution: Restitution | None = None) -> list[Pair]:
+def pairs_of(
+    robot: Robot,
+    friction: float = FRICTION,
+    restitution: Restitution | None = None,
+    torsion: float | None = None,
+) -> list[Pair]:
     """The pairs of shapes of a robot that may touch, in the order of its shapes, contact points last.
 
     Args:
         robot: which.
         friction: the coefficient of pairs of which neither shape says it.
         restitution: how all contacts rebound; None if they do not.
+        torsion: how all contacts resist spin, m; None if they do not.
     """
     if not (restitution is None or isinstance(restitution, Restitution)):
         raise ModelError(f"restitution must be given as Restitution(normal, ...), got {restitution!r}")
+    if torsion is not None:
+        torsion = float(numbers("torsion", torsion, (), least=0.0))
     apart = _Apart(robot)
     shapes = [shape for shape in robot.shapes if shape.touches]
     found = [(a, b) for a, b in combinations(shapes, 2) if apart(a.body, b.body) and _meet(a, b)]
@@ -57,7 +68,9 @@ def pairs_of(robot: Robot, friction: float = FRICTION, restitution: Restitution 
             at = Shape(name, body.name, Point(), Transform.translation(point))
             found += [(at, shape) for shape in ground if apart(body.name, shape.body)]
     ordered = [(b, a) if apart.link(a.body) == 0 else (a, b) for a, b in found]
-    return [Pair(a, b, _friction(a, b, friction), count(a.geometry, b.geometry), restitution) for a, b in ordered]
+    return [
+        Pair(a, b, _friction(a, b, friction), count(a.geometry, b.geometry), restitution, torsion) for a, b in ordered
+    ]
 
 
 class _Apart:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from coupler.contact.pairs import Pair
 from coupler.model import Robot
 
-__all__ = ["Entry", "Layout", "Scene", "limited_joints", "rubbing_joints"]
+__all__ = ["Entry", "Layout", "Scene", "limited_joints", "rebounding", "rubbing_joints"]
 
 Entry = tuple[int, int]  # a link, and an entry of its joint's velocity
 
@@ -28,6 +27,7 @@ class Scene:
         most: how many sweeps there are at most.
         limits: whether joints stop at their limits.
         external: whether there are forces on bodies from outside, as a further input.
+        penetration: how overlaps count; see `gap_seen`.
     """
 
     pairs: tuple[Pair, ...]
@@ -36,6 +36,7 @@ class Scene:
     most: int = 200
     limits: bool = True
     external: bool = False
+    penetration: str | float = "position"
 
 
 def limited_joints(robot: Robot) -> list[Entry]:
@@ -53,12 +54,18 @@ def _entries(robot: Robot, holds: Callable[[Any, int], bool]) -> list[Entry]:
     return [(link, j) for link, kind in kinds for j in range(kind.nv) if holds(kind, j)]
 
 
+def rebounding(pairs: Sequence[Pair]) -> list[int]:
+    """The numbers of the contacts that can rebound."""
+    laws = [pair.restitution for pair in pairs for _ in range(pair.count)]
+    return [i for i, law in enumerate(laws) if law is not None]
+
+
 class Layout:
     """The rows of a robot's contact problem in a scene, and where vectors have what.
 
-    A state has q, v, and the impulses of the step before, from which a step starts. What a step leads to starts with
-    the next state; then come gap, point and frame of each contact, as they were before the step, the residual and the
-    number of sweeps.
+    A state has q, v, the impulses of the step before, from which a step starts, and what that step left of contacts
+    which rebound. What a step leads to starts with the next state; then come gap, point and frame of each contact, as
+    they were before the step, the residual and the number of sweeps.
 
     Attributes:
         limited: entries of joints with limits.
@@ -71,19 +78,13 @@ class Layout:
     """
 
     def __init__(self, robot: Robot, scene: Scene) -> None:
-        self.robot = robot
         self.limited = limited_joints(robot) if scene.limits else []
         self.rubbing = rubbing_joints(robot)
         self.contacts = n = sum(pair.count for pair in scene.pairs)
         self.rows = 3 * n + len(self.limited) + len(self.rubbing)
-        sizes = {"q": robot.nq, "v": robot.nv, "impulses": self.rows}
+        sizes = {"q": robot.nq, "v": robot.nv, "impulses": self.rows, "pending": 3 * len(rebounding(scene.pairs))}
         self.state = sum(sizes.values())
         sizes |= {"gaps": n, "points": 3 * n, "frames": 9 * n, "residual": 1, "sweeps": 1}
         ends = np.cumsum([*sizes.values()]).tolist()
         self.size = ends[-1]
         self.places = {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
-
-    @cached_property
-    def rest(self) -> np.ndarray:
-        """A state without velocities and impulses, at the robot's neutral position."""
-        return np.concatenate([self.robot.neutral(), np.zeros(self.robot.nv + self.rows)])

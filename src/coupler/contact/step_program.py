@@ -24,6 +24,7 @@ from coupler.algorithms.gathering import gathered
 from coupler.contact.advance import advance
 from coupler.contact.candidates import Candidates
 from coupler.contact.damping import damped
+from coupler.contact.rebound import Rebounds
 from coupler.contact.relaxation import Blocks, Relaxation
 from coupler.contact.scene import Entry, Layout, Scene
 from coupler.graph import Buffer, Program, View, constants, fields
@@ -55,14 +56,21 @@ def contact_step_program(robot: Robot, scene: Scene) -> Program:
     if blocks.rows:
         relaxation = Relaxation(sweep.builder, blocks, parts["impulses"])
         columns = Columns(sweep, [*candidates.starts, *(Start(1, joint=joint) for joint in (*limited, *rubbing))])
-        told = {name: parts[name] for name in ("gaps", "points", "frames")}
-        candidates.measure(sweep, columns, h, told | {"b": relaxation.b})
+        told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": relaxation.b}
+        rebounds = Rebounds(sweep.builder, scene, relaxation) if parts.pending.size else None
+        candidates.measure(sweep, columns, scene, told | (rebounds.told if rebounds else {}))
+        if rebounds:
+            rebounds.begin(parts["gaps"], parts.pending)
         first = 3 * layout.contacts
         _measure_joints(sweep, limited, relaxation.b, first, relaxation.low, relaxation.high)
         _measure_joints(sweep, rubbing, relaxation.b, first + len(limited))
         columns.climb(climb)
         columns.meet(relaxation.A)
+        if rebounds:
+            rebounds.spread()
         relaxation.solve(parts.start, scene.tolerance, scene.most, parts["residual"], parts["sweeps"])
+        if rebounds:
+            rebounds.end(parts["pending"])
         sweep.builder.loop(_clear, here=fields(x=sweep.vector("dv").at(0, robot.nv)))
         columns.settle(push, parts["impulses"])
         sweep.outward(give_way)
@@ -84,8 +92,12 @@ class _Parts:
         self._builder, self._places = sweep.builder, layout.places
         self._after = sweep.result("after", layout.size)
         self.start = sweep.builder.scratch("start", layout.rows)
-        before = {"q": sweep.vectors["q"], "v": sweep.vectors["v"], "impulses": self.start}
+        place = layout.places["pending"]
+        self.pending = sweep.builder.scratch("pending", place.stop - place.start)
+        before = {"q": sweep.vectors["q"], "v": sweep.vectors["v"], "impulses": self.start, "pending": self.pending}
         for name, buffer in before.items():
+            if not buffer.size:
+                continue
             source = sweep.vectors["state"].at(layout.places[name].start, buffer.size)
             sweep.builder.loop(_copy, here=fields(source=source, target=buffer.at(0, buffer.size)))
         sizes = {name: place.stop - place.start for name, place in layout.places.items()}
@@ -150,7 +162,7 @@ def _move_freely(sweep: Sweep, located: dict[int, set[int]], answering: bool) ->
         aba.outward(cluster)
         for body in cluster.bodies if answering and not sweep.loaded else ():
             if body.carries or body.number in located[id(cluster.shape)]:
-                body.memory.E, body.memory.r = body.pose.E, body.pose.r
+                body.memory.E, body.memory.r, body.memory.v = body.pose.E, body.pose.r, body.v
 
     def inward(cluster: Cluster) -> None:
         """Articulated inertias and bias forces. [001, eq. 49, 55, 56]"""

@@ -6,7 +6,8 @@ with the accelerations a without contact and the impulses λ of the step's conta
 moves along a straight line of the world within a step and its momentum is what impulses make of it, to the last digits,
 although its velocity is kept along its own axes. Gaps count at position level [002, eq. 4a]: what would close within
 the step is stopped where it closes. What has got beyond can count otherwise (`gap_seen`). Contacts of pairs with a
-restitution rebound. Loops stay closed, because q moves along the robot's own coordinates.
+restitution rebound. Joints stop at their limits, and dry friction slows them down. Loops stay closed, because q moves
+along the robot's own coordinates.
 """
 
 from __future__ import annotations
@@ -19,7 +20,17 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.damping import damped
-from coupler.contact.formulations import Touch, contact_rows, floating, recursive_problem, touches, turning, unimpeded
+from coupler.contact.formulations import (
+    Touch,
+    contact_rows,
+    first_rows,
+    floating,
+    joint_rows,
+    recursive_problem,
+    touches,
+    turning,
+    unimpeded,
+)
 from coupler.contact.pairs import Pair
 from coupler.contact.problem import ContactProblem, Solution
 from coupler.contact.restitution import Restitution, begin, end
@@ -67,9 +78,10 @@ class Impulses:
 
     Attributes:
         touches: the candidate contacts before it.
-        rows: J, (3 contacts, nv).
+        rows: J, (rows, nv): three for each contact (normal and two tangents), or four with torsion (and spin); then
+            those of joints (see `JointRows`).
         free: (nv,), velocities after it without contact, seen along the axes before it.
-        solution: impulses, three for each contact (normal and two tangents, N s), with residual and iterations.
+        solution: impulses of all rows (N s, N m s), with residual and iterations.
         pending: (contacts, 3), what the next step must know of contacts that rebound; None if none can.
     """
 
@@ -97,7 +109,7 @@ class Stepped:
 
     def force(self, step: float) -> np.ndarray:
         """The sum of all contact forces on the first bodies of their pairs, 3, along the world's axes, N."""
-        impulses = self.solution.impulses.reshape(-1, 3)
+        impulses = _threes(self.solution.impulses, self.touches)
         parts = [touch.contact.frame.T @ own for touch, own in zip(self.touches, impulses, strict=True)]
         return sum(parts, np.zeros(3)) / step
 
@@ -111,6 +123,7 @@ def contact_step(
     pairs: Sequence[Pair],
     *,
     penetration: str | float = "position",
+    limits: bool = True,
     pending: np.ndarray | None = None,
     formulation: Formulation = recursive_problem,
     method: str = "bisection",
@@ -125,15 +138,17 @@ def contact_step(
         tau: (nv,), forces at independent joints, held over the step.
         step: h, s.
         pairs: what may touch, from `pairs_of`.
-        penetration: how overlaps count; see `gap_seen`.
+        penetration: how overlaps count; see `gap_seen`. What is beyond a joint's limit counts as it is.
+        limits: whether joints stop at their limits. Dry friction of joints counts always.
         pending: what the step before left of contacts that rebound; None at the start.
         formulation: how the contact problem is set up.
         method: how it is solved, and `options` of that solver; see `solve`.
-        start: impulses to start from, such as those of the step before.
+        start: impulses of all rows to start from, such as those of the step before.
     """
     hit = contact_impulses(
         *(robot, q, v, tau, step, pairs),
         penetration=penetration,
+        limits=limits,
         pending=pending,
         formulation=formulation,
         method=method,
@@ -153,6 +168,7 @@ def contact_impulses(
     pairs: Sequence[Pair],
     *,
     penetration: str | float = "position",
+    limits: bool = True,
     pending: np.ndarray | None = None,
     formulation: Formulation = recursive_problem,
     method: str = "bisection",
@@ -163,20 +179,29 @@ def contact_impulses(
     """The impulses of one step, whatever moves the robot then.
 
     Args:
-        robot, q, v, tau, step, pairs, penetration, pending, formulation, method, start, options: as in `contact_step`.
+        robot, q, v, tau, step, pairs: as in `contact_step`.
+        penetration, limits, pending, formulation, method, start, options: as in `contact_step`.
         ahead: whether velocities after the step are those of contacts where they then are, as accelerations of points
             give them [002, eq. 6, 10]: right for steps of higher order. Euler's method goes along the directions of the
             step's start.
     """
-    problem, found = formulation(robot, q, v, tau, step, pairs)
-    rows, free = contact_rows(robot, q, found), unimpeded(robot, q, v, tau, step)
+    problem, found = formulation(robot, q, v, tau, step, pairs, **({} if limits else {"limits": False}))
+    joints, free = joint_rows(robot, q, step, limits), unimpeded(robot, q, v, tau, step)
+    rows, first = np.vstack([contact_rows(robot, q, found), joints.rows]), first_rows(found)
+    _check_rows(robot, len(rows), problem, formulation)
+    if ahead and len(rows) != 3 * len(found):
+        raise ModelError(
+            f"robot {robot.name!r}: steps of higher order know no torsion, limits or dry friction of joints; step with "
+            "contact_step, or leave these out (limits=False for limits)"
+        )
     gaps = np.array([touch.contact.gap for touch in found])
     seen, velocities = gap_seen(gaps, penetration), rows @ free
     if ahead:
         velocities = _ahead(robot, q, v, free, step, pairs)
     if ahead or (seen != gaps).any():
         b = velocities.copy()
-        b[::3] += seen / step
+        b[first] += seen / step
+        b[len(b) - len(joints.closures) :] += joints.closures
         problem = replace(problem, b=b)
     laws = [touch.pair.restitution for touch in found]
     if not any(laws):
@@ -185,6 +210,20 @@ def contact_impulses(
     solution = solve(rebound.applied(problem), method, start=start, **options)
     left = rebound.left(problem, solution)
     return Impulses(found, rows, free, replace(solution, impulses=solution.impulses + rebound.offset), left)
+
+
+def _check_rows(robot: Robot, rows: int, problem: ContactProblem, formulation: Formulation) -> None:
+    if len(problem.b) != rows:
+        name = getattr(formulation, "__name__", repr(formulation))
+        raise ModelError(
+            f"robot {robot.name!r}: {name} gives {len(problem.b)} rows, but its contacts and joints have {rows}: limits or "
+            "dry friction of joints are left out; take recursive_problem"
+        )
+
+
+def _threes(values: np.ndarray, found: Sequence[Touch]) -> np.ndarray:
+    """(contacts, 3): of values by rows, those of the contacts' normals and tangents."""
+    return values[first_rows(found)[:, None] + np.arange(3)]
 
 
 def _ahead(robot: Robot, q: Any, v: Any, free: np.ndarray, step: float, pairs: Sequence[Pair]) -> np.ndarray:
@@ -207,29 +246,30 @@ class _Rebound:
     ) -> None:
         n = len(found)
         pending = np.zeros((n, 3)) if pending is None else numbers("pending", pending, (n, 3))
-        self.free, self.approach = free.reshape(n, 3), approach.reshape(n, 3)
+        self.found, self.first = found, first_rows(found)
+        self.free, self.approach = _threes(free, found), _threes(approach, found)
         self.contacts = [
             (k, law, begin(law, found[k].pair.friction, pending[k], closures[k], self.free[k], self.approach[k]))
             for k, law in enumerate(laws)
             if law is not None
         ]
-        self.offset = np.zeros(3 * n)
+        self.offset = np.zeros(len(free))
         for k, _, begun in self.contacts:
-            self.offset[3 * k : 3 * k + 3] = begun.offset
+            self.offset[self.first[k] :][:3] = begun.offset
 
     def applied(self, problem: ContactProblem) -> ContactProblem:
         """The step's problem, under the laws of contacts that close or rebound."""
         b = problem.b.copy()
         for k, _, begun in self.contacts:
-            b[3 * k : 3 * k + 3] = begun.b
+            b[self.first[k] :][:3] = begun.b
         return replace(problem, b=b + problem.A @ self.offset)
 
     def left(self, problem: ContactProblem, solution: Solution) -> np.ndarray:
         """What the next step must know."""
         pending = np.zeros_like(self.approach)
-        impulses, velocities = solution.impulses.reshape(-1, 3), solution.velocities.reshape(-1, 3)
+        impulses, velocities = (_threes(x, self.found) for x in (solution.impulses, solution.velocities))
         for k, law, begun in self.contacts:
-            mobility = problem.A[3 * k, 3 * k]
+            mobility = problem.A[self.first[k], self.first[k]]
             pending[k] = end(law, begun, mobility, impulses[k], velocities[k], self.free[k], self.approach[k])
         return pending
 

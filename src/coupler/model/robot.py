@@ -19,11 +19,12 @@ from coupler.model.embedding.states import States, batch_of, held, shaped
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.numbers import numbers
-from coupler.model.shapes import Shape
+from coupler.model.shapes import Plane, Shape
 from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.text import robot_picture, robot_text
 from coupler.model.tree import Tree, TreeJoint
 from coupler.model.words import counted, listed
+from coupler.spatial import Transform
 
 __all__ = ["Robot"]
 
@@ -327,6 +328,18 @@ class Robot:
     def with_gravity(self, gravity: Any) -> Robot:
         """The same robot under another gravity, 3, m/s²."""
         return replace(self, gravity=numbers("gravity", gravity, (3,)))
+
+    def with_floor(self, friction: float | None = None, height: float = 0.0) -> Robot:
+        """The same robot over a floor, a plane through z = height that its shapes and contact points may touch.
+
+        Args:
+            friction: the coefficient of what touches it; that of the other shape, or 1, if not given.
+            height: m.
+        """
+        names = {shape.name for shape in self.shapes}
+        name = next(name for name in ("floor", *(f"floor{i}" for i in range(2, 10**6))) if name not in names)
+        at = Transform.translation((0.0, 0.0, float(numbers("height", height, ()))))
+        return replace(self, shapes=(*self.shapes, Shape(name, "ground", Plane(), at, friction=friction)))
 
     def spanning_tree(self) -> Robot:
         """The same robot with its loops open: all joints are independent. Its masses may not suffice any more."""

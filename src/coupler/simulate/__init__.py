@@ -1,15 +1,24 @@
 """Simulation: how robots move in time."""
 
 from coupler.simulate.integrators import METHODS, dormand_prince, explicit_euler, rk4, semi_implicit_euler
+from coupler.simulate.log import Log
 from coupler.simulate.motion import Motion, MotionError, integrate_motion
+from coupler.simulate.rollout import Rollout, rollout
+from coupler.simulate.simulation import Simulation, SimulationError, SimulationState
 
 __all__ = [
     "METHODS",
+    "Log",
     "Motion",
     "MotionError",
+    "Rollout",
+    "Simulation",
+    "SimulationError",
+    "SimulationState",
     "dormand_prince",
     "explicit_euler",
     "integrate_motion",
     "rk4",
+    "rollout",
     "semi_implicit_euler",
 ]

@@ -197,6 +197,19 @@ class LogWriter:
         if self._kept >= self._due and monotonic() - self._written_at >= _INTERVAL:
             self._save_meanwhile()
 
+    def extend(self, **rows: np.ndarray) -> None:
+        """Adds rows, as arrays named like those of a log, without energies; faster than one at a time, and all kept."""
+        start, count = 0, len(rows["times"])
+        while start < count:
+            if self._used == self._room:
+                self._grow()
+            i, n = self._used, min(self._room - self._used, count - start)
+            for name, column in zip(self._columns, self._chunk, strict=True):
+                column[i : i + n] = rows[name][start : start + n]
+            self._used, self._kept, start = i + n, self._kept + n, start + n
+        if self._kept >= self._due and monotonic() - self._written_at >= _INTERVAL:
+            self._save_meanwhile()
+
     def log(self) -> Log:
         """What there is so far."""
         rows: dict[str, Any] = {}

@@ -18,7 +18,10 @@ STUDIES = {  # name: module, what it shows
     "001-fig11": ("scaling", "forward dynamics of chains of 2 to 24 links, then to 1,000"),
     "001-fig13": ("scaling", "inverse operational-space inertia of chains of 2 to 24 links, then to 1,000"),
     "001-fig14": ("torques", "torque errors without rotors and with armatures"),
+    "002-fig5": ("formulations", "cost of the mass matrix, ABA and divide and conquer on chains without contact"),
+    "002-fig6": ("formulations", "cost of the three ways to set up the contact problem, with no, one and two contacts"),
     "002-fig7": ("drift", "drift of the energy of a swinging chain, with Euler's and with Runge and Kutta's method"),
+    "002-fig8": ("penetration", "drift and penetration of a chain that lands, with the same methods"),
     "003-fig10": ("embedding", "accelerations along cycloids, by C-ABA and by the inverse of the mass matrix"),
 }
 

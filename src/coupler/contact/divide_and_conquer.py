@@ -1,0 +1,58 @@
+"""The contact problem of a step by divide and conquer, O(log n) in depth [002, §3.3].
+
+The third way beside those of formulations.py: each body that may touch is a handle of the robot's assembly, and one
+program gives both A and the accelerations without contact. On one processor it takes longer than recursion; its longest
+chain of dependent operations is shorter, from some tens of bodies in a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.algorithms.dca import divide_and_conquer_program
+from coupler.compiled import run
+from coupler.contact.damping import damped
+from coupler.contact.formulations import Touch, _jacobians, _of_bodies, _problem, touches, turning
+from coupler.contact.pairs import Pair
+from coupler.contact.problem import ContactProblem
+from coupler.kinematics import frame_place
+from coupler.model import Robot
+from coupler.model.numbers import numbers
+
+__all__ = ["divide_and_conquer", "divide_and_conquer_problem"]
+
+
+def divide_and_conquer_problem(
+    robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Sequence[Pair]
+) -> tuple[ContactProblem, list[Touch]]:
+    """The contact problem by assembly and disassembly of handle equations. [002, eq. 16, 17]
+
+    Args and returns are those of `traditional_problem`.
+
+    Raises:
+        ModelError: for a robot with a cluster that hangs on several bodies.
+    """
+    h = float(numbers("step", step, (), least=1e-12))
+    found = touches(robot, q, pairs)
+    P, bodies = _of_bodies(robot, q, found)
+    a, omega = divide_and_conquer(damped(robot, h), q, v, tau, bodies)
+    A = P @ omega @ P.T
+    w = P @ _jacobians(robot, q, bodies) @ (np.asarray(v, dtype=float) + h * (a + turning(robot, v)))
+    return _problem((A + A.T) / 2, w, h, found), found
+
+
+def divide_and_conquer(robot: Robot, q: Any, v: Any, tau: Any, frames: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Accelerations of independent joints, (..., nv), and J H⁻¹ Jᵀ of frames, (..., 6 frames, 6 frames).
+
+    Args are those of `forward_dynamics` and `inverse_osim`, which give the same.
+    """
+    a, omega = run(robot, _program, q, v, tau, options=tuple(frames))
+    size = 6 * len(frames)
+    return a, omega.reshape(*omega.shape[:-1], size, size)
+
+
+def _program(robot: Robot, *frames: str) -> Any:
+    return divide_and_conquer_program(robot, [frame_place(robot, frame) for frame in frames])

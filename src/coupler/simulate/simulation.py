@@ -1,0 +1,327 @@
+"""A robot that moves and touches, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.pairs import FRICTION
+from coupler.contact.restitution import Restitution
+from coupler.kinematics import frame_pose
+from coupler.model import ModelError, Robot
+from coupler.model.numbers import numbers
+from coupler.simulate.archive import check_target, load_arrays, save_arrays
+from coupler.simulate.engine import Engine
+from coupler.simulate.log import Log, LogWriter
+from coupler.simulate.progress import Progress
+
+__all__ = ["Simulation", "SimulationError", "SimulationState"]
+
+_BLOCK = 256  # rows that are handed to a log together
+
+Controller = Callable[[float, np.ndarray, np.ndarray], Any]
+
+
+class SimulationError(ModelError):
+    """A run that could not go on.
+
+    Attributes:
+        time: of the last state, s.
+        log: what happened up to there.
+    """
+
+    def __init__(self, message: str, time: float, log: Log) -> None:
+        super().__init__(message)
+        self.time, self.log = time, log
+
+
+@dataclass(frozen=True, eq=False)
+class SimulationState:
+    """All that the future of a simulation depends on, to the last bit.
+
+    Attributes:
+        steps: how many were taken since the start.
+        values: q, v, and what contacts remember of the step before.
+    """
+
+    steps: int
+    values: np.ndarray
+
+    def save(self, path: str | Path) -> Path:
+        """Writes it as an npz file."""
+        check_target(Path(path))
+        save_arrays(Path(path), {"steps": self.steps, "values": self.values})
+        return Path(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> SimulationState:
+        """Reads one from a file."""
+        found = load_arrays(Path(path), ["steps", "values"])
+        return cls(int(found["steps"]), np.asarray(found["values"], dtype=float))
+
+
+class Simulation:
+    """A robot in steps of one length, with contact, limits and dry friction of its joints. [002, §2.3]
+
+        robot = coupler.robots.load("mini_cheetah").with_floor(friction=0.8)
+        simulation = coupler.Simulation(robot, step=1e-3)
+        log = simulation.run(2.0, lambda t, q, v: tau)
+
+    Velocities come first, from forces and impulses, and positions move with the new ones (semi-implicit Euler). Loops
+    are closed after each step, quaternions of unit length, and what touches does not overlap.
+
+    Attributes:
+        robot: which.
+        step_size: h, s.
+        contacts: the names of all candidate contacts.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        step: float = 1e-3,
+        *,
+        q: Any = None,
+        v: Any = None,
+        contacts: str | Iterable[str] = "*",
+        friction: float = FRICTION,
+        restitution: Restitution | float | None = None,
+        penetration: str | float = "position",
+        limits: bool = True,
+        tolerance: float = 1e-9,
+        sweeps: int = 200,
+    ) -> None:
+        """Compiles nothing yet; the first step does.
+
+        Args:
+            robot: with shapes or contact points, and something on the ground to touch, such as `with_floor` adds.
+            step: h, s.
+            q, v: the state to start from; the neutral configuration at rest, if not given.
+            contacts: names of shapes and contact points that may touch, or patterns such as "*foot*"; all by default.
+            friction: the coefficient of pairs of which neither shape says it.
+            restitution: how contacts rebound; not at all, if not given. A number is that of the normal's velocity.
+            penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`.
+            limits: whether joints stop at their limits.
+            tolerance: how exactly contacts keep their laws, m/s.
+            sweeps: how many the solver makes at most.
+
+        Raises:
+            ModelError: for a step that is not above zero, for an invalid state, for contacts that do not exist, or for
+                more of them than a step takes.
+        """
+        self._engine = Engine(
+            robot,
+            step,
+            contacts=contacts,
+            friction=friction,
+            restitution=restitution,
+            penetration=penetration,
+            limits=limits,
+            tolerance=tolerance,
+            sweeps=sweeps,
+        )
+        self.robot, self.step_size, self.contacts = robot, self._engine.step, self._engine.contacts
+        self._first = self._engine.start(q, v)
+        if self._first.ndim > 1:
+            raise ModelError(f"q and v must be one state; a batch of {self._first.shape[:-1]} is for coupler.rollout")
+        self._engine.warn_of_overlaps(self._first[self._engine.layout.places["q"]])
+        self._nq, self._size = robot.nq, self._engine.layout.state
+        self.reset()
+
+    # State
+
+    @property
+    def time(self) -> float:
+        """s, since the start."""
+        return self._steps * self.step_size
+
+    @property
+    def q(self) -> np.ndarray:
+        """The configuration, (nq,); it cannot be written to."""
+        return self._state[: self._nq]
+
+    @property
+    def v(self) -> np.ndarray:
+        """The velocity, (nv,); it cannot be written to."""
+        return self._state[self._nq : self._nq + self.robot.nv]
+
+    @property
+    def state(self) -> SimulationState:
+        """A copy of all that its future depends on."""
+        return SimulationState(self._steps, self._state.copy())
+
+    def restore(self, state: SimulationState) -> None:
+        """Goes on from a state of this or of an equal simulation, bit for bit."""
+        values = numbers("state: its values", state.values, (self._size,))
+        self._state, self._steps, self._after = values, state.steps, None
+
+    def reset(self, q: Any = None, v: Any = None) -> None:
+        """Goes back to the start, or starts from another state."""
+        if q is not None or v is not None:
+            q = self._first[self._engine.layout.places["q"]] if q is None else q
+            self._first = self._engine.start(q, v)
+            self._engine.warn_of_overlaps(self._first[: self._nq])
+        self._state, self._steps = self._first.copy(), 0
+        self._state.setflags(write=False)
+        self._after: np.ndarray | None = None  # what the last step led to
+
+    # What the last step did
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """(contacts,), before the last step, m; infinite if there was none."""
+        return self._told("gaps", np.full(len(self.contacts), np.inf))
+
+    @property
+    def contact_forces(self) -> np.ndarray:
+        """(contacts, 3), in the last step, on the first body of each pair, along the world's axes, N."""
+        return np.zeros((len(self.contacts), 3)) if self._after is None else self._engine.forces(self._after)
+
+    @property
+    def residual(self) -> float:
+        """By how much the last step missed the laws of contact, m/s."""
+        return float(self._told("residual", np.zeros(1))[0])
+
+    def _told(self, name: str, nothing: np.ndarray) -> np.ndarray:
+        return nothing if self._after is None else self._after[self._engine.layout.places[name]]
+
+    # Motion
+
+    def step(self, tau: Any = None, f_ext: Any = None) -> None:
+        """Takes one step.
+
+        Args:
+            tau: (nv,), forces at independent joints, held over the step; none, if not given.
+            f_ext: (bodies, 6), forces on bodies along the world's axes about its origin, as `wrench` gives; none, if
+                not given.
+
+        Raises:
+            ModelError: for forces of a wrong shape or that are not finite, and where a step is not possible.
+        """
+        after = self._engine.plain.one(self._state, tau) if f_ext is None else None
+        if after is None:
+            after = self._engine.advance(self._state, tau, f_ext)
+        after.setflags(write=False)
+        self._after, self._state = after, after[: self._size]
+        self._steps += 1
+
+    def wrench(self, body: str, force: Any, at: Any = (0.0, 0.0, 0.0)) -> np.ndarray:
+        """Forces on all bodies, (bodies, 6), of which one is pushed.
+
+        Args:
+            body: which.
+            force: 3, along the world's axes, N.
+            at: where, in the body's frame, m.
+        """
+        if body not in self.robot.bodies:
+            raise ModelError(f"robot {self.robot.name!r} has no body {body!r}")
+        force, at = numbers("force", force, (3,)), numbers("at", at, (3,))
+        pose = frame_pose(self.robot, np.array(self.q), body)
+        found = np.zeros((len(self.robot.bodies), 6))
+        found[self.robot.body_names.index(body)] = [*np.cross(pose[:3, 3] + pose[:3, :3] @ at, force), *force]
+        return found
+
+    def run(
+        self,
+        duration: float,
+        controller: Controller | None = None,
+        *,
+        log: str | Path | None = None,
+        every: int = 1,
+        progress: bool | None = None,
+    ) -> Log:
+        """Goes on for some time.
+
+        Args:
+            duration: s; as many steps as are nearest to it.
+            controller: a function of (t, q, v), asked before each step, that gives forces tau at independent joints, or
+                tau and f_ext; None for none.
+            log: the npz file that the log is kept in while the run goes on; None keeps it in memory alone.
+            every: of how many steps one is logged.
+            progress: whether a line on stderr tells how far it is; by default for long runs on a terminal.
+
+        Returns:
+            The log: a row for the state before each step (or some), with what acts in that step, and a last row for the
+            state at the end, with what acted in the last step.
+
+        Raises:
+            SimulationError: where it cannot go on, with the time, and the log up to there; a file is kept.
+        """
+        steps = round(float(numbers("duration", duration, (), least=0.0)) / self.step_size)
+        if not isinstance(every, int | np.integer) or every < 1:
+            raise ModelError(f"every must be a whole number from 1 on, got {every!r}")
+        with (
+            LogWriter(log, self.robot, self.step_size, self.contacts) as writer,
+            Progress(steps, self.step_size, progress) as shown,
+        ):
+            rows = _Rows(writer, self._engine)
+            try:
+                self._go(steps, controller or _nothing, rows, every, shown)
+            except ModelError as error:
+                rows.flush()
+                writer.note = f"stopped at {self.time:.6g} s: {error}"
+                told = f"the run of robot {self.robot.name!r} stops at {self.time:.6g} s: {error}"
+                raise SimulationError(told, self.time, writer.log()) from error
+            finally:
+                rows.flush()
+        return writer.log()
+
+    def _go(self, steps: int, controller: Controller, rows: _Rows, every: int, shown: Progress) -> None:
+        tau = None
+        for k in range(steps):
+            time, state = self._steps * self.step_size, self._state
+            tau, f_ext = controller(time, self.q, self.v), None
+            if type(tau) is tuple:
+                tau, f_ext = tau
+            self.step(tau, f_ext)
+            if k % every == 0:
+                rows.add(time, state, tau, self._after)
+            shown.update(k + 1)
+        rows.add(self.time, self._state, tau, self._after)
+
+
+def _nothing(time: float, q: np.ndarray, v: np.ndarray) -> None:
+    """No forces."""
+
+
+class _Rows:
+    """Rows of a log, kept as steps give them, and handed over in blocks."""
+
+    def __init__(self, writer: LogWriter, engine: Engine) -> None:
+        self._writer, self._engine, self._count = writer, engine, 0
+        nv, layout = engine.robot.nv, engine.layout
+        self._times, self._states = np.empty(_BLOCK), np.empty((_BLOCK, layout.state))
+        self._tau, self._after = np.empty((_BLOCK, nv)), np.empty((_BLOCK, layout.size))
+
+    def add(self, time: float, state: np.ndarray, tau: Any, after: np.ndarray | None) -> None:
+        """A state, with the forces that act from there on, and what they led to, or what led there."""
+        k = self._count
+        self._times[k], self._states[k] = time, state
+        self._tau[k] = 0.0 if tau is None else tau
+        self._after[k] = 0.0 if after is None else after
+        self._count = k + 1
+        if self._count == _BLOCK:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hands over what there is."""
+        n, places, engine = self._count, self._engine.layout.places, self._engine
+        if not n:
+            return
+        after = self._after[:n]
+        self._writer.extend(
+            times=self._times[:n],
+            q=self._states[:n, places["q"]],
+            v=self._states[:n, places["v"]],
+            tau=self._tau[:n],
+            gaps=after[:, places["gaps"]],
+            forces=engine.forces(after),
+            points=engine.points(after),
+            residuals=after[:, places["residual"]][:, 0],
+            sweeps=after[:, places["sweeps"]][:, 0],
+        )
+        self._count = 0

@@ -1,0 +1,172 @@
+"""Divide and conquer: the same as recursions, in a depth that grows with the logarithm of the number of bodies."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coupler import forward_dynamics, inverse_dynamics, inverse_osim, robots
+from coupler.algorithms.aba import forward_dynamics_program
+from coupler.algorithms.dca import divide_and_conquer_program
+from coupler.algorithms.efpa import inverse_osim_program
+from coupler.graph import compile
+from coupler.model import Fixed, Free, ModelError, ModelWarning, Planar, Revolute, Robot, RobotBuilder
+from coupler.passes import Assembly
+from coupler.passes.assembly import Piece
+from random_robots import sample
+
+SAME = 1e-11  # relative to the largest entry; 1e-13 is usual
+
+
+def chain(bodies: int, mass: Callable[[int], float] = lambda i: 1.0, first: Any = None, seed: int = 0) -> Robot:
+    """Bodies in a row, in general position."""
+    rng, b = np.random.default_rng(seed), RobotBuilder("chain")
+    for i in range(bodies):
+        b.body(f"b{i}", mass(i), rng.uniform(-0.3, 0.3, 3), tuple(mass(i) * np.array([0.1, 0.12, 0.15])))
+        kind = first if first and not i else Revolute(axis=rng.normal(size=3))
+        b.joint(f"j{i}", kind, f"b{i - 1}" if i else "ground", f"b{i}", rng.uniform(-1, 1, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # of bodies without mass
+        return b.build()
+
+
+def ends(robot: Robot) -> list[str]:
+    return [robot.body_names[0], robot.body_names[-1]]
+
+
+def program(robot: Robot, *frames: str) -> Any:
+    return divide_and_conquer_program(robot, [robot.tree.place[frame] for frame in frames])
+
+
+def check(robot: Robot, frames: list[str], same: float = SAME) -> None:
+    """Against the articulated-body and the extended force propagator algorithm."""
+    run = compile(program(robot, *frames))
+    for seed in range(3):
+        (q, v), tau = robot.random_state(seed), np.random.default_rng(seed).normal(size=robot.nv)
+        a, omega = run(q, v, tau)
+        wanted, response = forward_dynamics(robot, q, v, tau), inverse_osim(robot, q, frames)
+        np.testing.assert_allclose(a, wanted, rtol=0, atol=same * np.abs(wanted).max())
+        np.testing.assert_allclose(omega.reshape(response.shape), response, rtol=0, atol=same * np.abs(response).max())
+
+
+@pytest.mark.parametrize("name", ["tree", "floating tree", "series", "geared loop", "differential", "four-bar", "belt"])
+def test_it_agrees_with_recursions(name: str) -> None:
+    robot = sample(name).robot
+    check(robot, [*robot.body_names[:3], robot.body_names[-1], "ground"])
+
+
+@pytest.mark.parametrize("name", ["tello", "mit_humanoid", "mini_cheetah"])
+def test_it_agrees_on_robots_with_rotors(name: str) -> None:
+    robot = robots.load(name)
+    check(robot, ends(robot))
+
+
+@pytest.mark.parametrize("light", [0.0, 1e-9, 1e-3])
+def test_bodies_next_to_without_mass_do_no_harm(light: float) -> None:
+    """Two of three have none, so that their own inertias are singular."""
+    robot = chain(9, lambda i: 1.0 if i % 3 == 2 else light)
+    check(robot, ends(robot))
+    q, v = robot.random_state(0)
+    a, _ = compile(program(robot))(q, v, np.ones(robot.nv))
+    np.testing.assert_allclose(inverse_dynamics(robot, q, v, a), 1.0, rtol=0, atol=1e-8)
+
+
+def test_a_body_without_inertia_about_its_own_line_does_no_harm() -> None:
+    """A thin rod, free in space, whose inertia is singular; what it carries resists."""
+    b = RobotBuilder("rod")
+    b.body("rod", 1.0, (0.5, 0, 0), (0.0, 0.1, 0.1))
+    b.joint("free", Free(), "ground", "rod")
+    b.body("arm", 1.0, (0, 0.3, 0), (0.1, 0.1, 0.1))
+    b.joint("turn", Revolute(axis=(0, 1, 0)), "rod", "arm", (1, 0, 0))
+    robot = b.build()
+    check(robot, ends(robot))
+
+
+def test_springs_between_points_pull() -> None:
+    b = RobotBuilder("sprung")
+    for i in range(6):
+        b.body(f"b{i}", 1.0, (0.1, 0, 0), (0.1, 0.1, 0.1))
+        b.joint(f"j{i}", Revolute(axis=(0, 1, 0)), f"b{i - 1}" if i else "ground", f"b{i}", (1, 0, 0))
+    b.spring("spring", "b1", "b5", (0, 0, 0.1), (0, 0.2, 0.1), stiffness=30.0, damping=1.0)
+    robot = b.build()
+    check(robot, ends(robot))
+
+
+def test_a_cluster_on_several_bodies_is_refused_by_name() -> None:
+    with pytest.raises(ModelError, match=r"the cluster of 'kneea', .* hangs on several bodies"):
+        program(sample("geared loops").robot)
+
+
+def test_depth_grows_with_the_logarithm() -> None:
+    """The same increment for each doubling, from 4 bodies on, where the articulated-body algorithm doubles."""
+    planar = Planar(normal=(0, 1, 0))
+    lengths = [4, 8, 16, 32, 64, 128]
+    found = [chain(n, first=planar) for n in lengths]
+    divided = np.array([program(robot, *ends(robot)).depth() for robot in found])
+    assert len(set(np.diff(divided))) == 1
+    assert np.diff(divided)[0] < 200
+    places = [[robot.tree.place[end] for end in ends(robot)] for robot in found]
+    for recursive in (
+        [forward_dynamics_program(robot).depth() for robot in found],
+        [inverse_osim_program(robot, place).depth() for robot, place in zip(found, places, strict=True)],
+    ):
+        steps = np.diff(recursive) / np.diff(lengths)
+        np.testing.assert_allclose(steps[1:], steps[-1], rtol=0.1)  # so much for each body
+        assert recursive[-1] > 2 * divided[-1]
+
+
+def test_a_chain_of_1000_bodies_has_as_many_kernels_as_a_short_one() -> None:
+    long, short = chain(1000), chain(64)
+    of_long, of_short = program(long, *ends(long)), program(short, *ends(short))
+    assert len(of_long.kernels()) == len(of_short.kernels())
+    assert of_long.depth() < of_short.depth() + 4.5 * 200  # not quite four doublings
+    q, v = long.random_state(0)
+    a, _ = compile(of_long)(q, v, np.zeros(long.nv))
+    wanted = forward_dynamics(long, q, v, np.zeros(long.nv))
+    np.testing.assert_allclose(a, wanted, rtol=0, atol=1e-9 * np.abs(wanted).max())
+
+
+def test_many_bodies_on_one_are_put_together_side_by_side() -> None:
+    """64 arms on a hub take no more depth than a few."""
+
+    def star(arms: int) -> Robot:
+        b = RobotBuilder("star")
+        b.body("hub", 1.0, inertia=(0.1, 0.1, 0.1))
+        b.joint("free", Free(), "ground", "hub")
+        for i in range(arms):
+            b.body(f"arm{i}", 0.1, (0.1, 0, 0), (0.01, 0.01, 0.01))
+            b.joint(f"turn{i}", Revolute(axis=(0, 1, 0)), "hub", f"arm{i}", (np.cos(i), np.sin(i), 0))
+        return b.build()
+
+    robot = star(64)
+    check(robot, ends(robot))
+    assert program(robot).depth() <= program(star(4)).depth() + 2 * 4  # an addition for each doubling, of M and p
+
+
+def test_halves_are_halves() -> None:
+    def height(piece: Piece) -> int:
+        return 1 + max((height(part) for part in (*piece.parts, *piece.taken.values())), default=-1)
+
+    for bodies in (1, 2, 7, 64, 100):
+        assert height(Assembly(chain(bodies), "halves", []).whole) == int(np.ceil(np.log2(bodies)))
+
+
+def test_a_robot_that_cannot_move_has_nothing_to_put_together() -> None:
+    b = RobotBuilder("post")
+    b.body("post", 1.0, inertia=(1, 1, 1))
+    b.joint("weld", Fixed(), "ground", "post")
+    a, omega = compile(program(b.build(), "post"))([], [], [])
+    assert a.shape == (0,)
+    np.testing.assert_array_equal(omega, np.zeros(36))
+
+
+def test_the_largest_gap_counts_wherever_it_is() -> None:
+    """A quaternion of wrong length gives no result."""
+    robot = chain(3, first=Free())
+    (q, v), run = robot.random_state(0), compile(program(robot))
+    q[3:7] *= 1.1
+    assert np.isnan(run(q, v, np.zeros(robot.nv))[0]).all()

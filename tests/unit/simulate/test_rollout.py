@@ -1,0 +1,73 @@
+"""Batches of simulations, against one at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import coupler
+from coupler import ModelError, Robot, Simulation, rollout
+
+
+def standing() -> tuple[Robot, np.ndarray]:
+    robot = coupler.robots.load("mini_cheetah").with_floor(friction=0.8)
+    bent = {"hip": -0.8, "knee": 1.6}
+    legs = {name: angle for name in robot.independent_joints for part, angle in bent.items() if part in name}
+    return robot, robot.pack_q({**legs, "floating_base": [0, 0, 0.284, 1, 0, 0, 0]})
+
+
+def test_each_state_goes_as_it_would_alone() -> None:
+    robot, q = standing()
+    rng = np.random.default_rng(0)
+    q0 = robot.integrate(q, 0.02 * rng.normal(size=(9, robot.nv)))
+    q0[:, 2] += 0.03
+    v0, controls = 0.3 * rng.normal(size=(9, robot.nv)), rng.normal(size=(9, 20, robot.nv))
+    controls[..., :6] = 0.0
+    found = rollout(robot, q0, v0, controls, 2e-3, hold=3, contacts="*foot*", forces=True)
+    assert found.q.shape == (9, 21, robot.nq)
+    assert found.forces is not None
+    assert found.forces.shape == (9, 20, 4, 3)
+    assert found.forces.max() > 0.0
+    assert found.times[-1] == pytest.approx(0.12)
+    for i in (0, 4, 8):
+        alone = Simulation(robot, 2e-3, q=q0[i], v=v0[i], contacts="*foot*")
+        for t in range(20):
+            for _ in range(3):
+                alone.step(controls[i, t])
+            np.testing.assert_array_equal(found.q[i, t + 1], alone.q)
+            np.testing.assert_array_equal(found.v[i, t + 1], alone.v)
+            np.testing.assert_allclose(found.forces[i, t], alone.contact_forces, atol=1e-12)
+
+
+def test_leading_dimensions_are_broadcast() -> None:
+    robot, q = standing()
+    controls = np.zeros((5, robot.nv))
+    one = rollout(robot, q, np.zeros(robot.nv), controls, contacts="*foot*")
+    assert one.q.shape == (6, robot.nq)
+    many = rollout(robot, q, np.zeros((2, 3, robot.nv)), controls, contacts="*foot*")
+    assert many.q.shape == (2, 3, 6, robot.nq)
+    assert many.residuals.shape == (2, 3, 5)
+    np.testing.assert_array_equal(many.q[1, 2], one.q)
+
+
+def test_wrong_controls_are_told() -> None:
+    robot, q = standing()
+    v = np.zeros((4, robot.nv))
+    with pytest.raises(ModelError, match=r"controls must have the shape \(..., T, 18\), got \(4,\)"):
+        rollout(robot, q, v, np.zeros(4))
+    with pytest.raises(ModelError, match=r"states of \(4,\), which do not fit controls of \(3,\)"):
+        rollout(robot, q, v, np.zeros((3, 5, robot.nv)))
+    wrong = np.zeros((4, 5, robot.nv))
+    wrong[2, 3, 7] = np.nan
+    with pytest.raises(ModelError, match=r"controls must be .* entry 3, 7 in state 2 is nan"):
+        rollout(robot, q, v, wrong)
+    with pytest.raises(ModelError, match="hold must be a whole number"):
+        rollout(robot, q, v, np.zeros((5, robot.nv)), hold=0)
+
+
+def test_a_state_that_cannot_go_on_is_named_with_its_time() -> None:
+    robot, q = standing()
+    controls = np.zeros((20, 5, robot.nv))
+    controls[13, 3] = 1e308
+    with pytest.raises(ModelError, match=r"after 0.003 s: .* is not possible in state 13"):
+        rollout(robot, q, np.zeros(robot.nv), controls, contacts="*foot*")

@@ -1,0 +1,255 @@
+"""Simulations: what robots do on the ground, what a run keeps, and how it ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coupler
+from coupler import Robot, Simulation, SimulationError
+from coupler.contact.pairs import pairs_of
+from coupler.contact.restitution import Restitution
+from coupler.contact.stepping import contact_step
+from coupler.model import Box, Free, ModelError, ModelWarning, Plane, Prismatic, RobotBuilder, Sphere
+from coupler.simulate import Log, SimulationState
+
+G = 9.81
+
+
+def ball(height: float = 0.1, friction: float = 0.5) -> tuple[Robot, np.ndarray]:
+    b = RobotBuilder("ball")
+    b.body("ball", 2.0, inertia=(0.008,) * 3)
+    b.joint("free", Free(), "ground", "ball")
+    b.shape("ball", Sphere(0.1), name="skin")
+    robot = b.build().with_floor(friction)
+    return robot, robot.pack_q({"free": [0, 0, height, 1, 0, 0, 0]})
+
+
+def quadruped(height: float) -> tuple[Robot, np.ndarray]:
+    robot = coupler.robots.load("mini_cheetah").with_floor(friction=0.8)
+    bent = {"hip": -0.8, "knee": 1.6}
+    legs = {name: angle for name in robot.independent_joints for part, angle in bent.items() if part in name}
+    return robot, robot.pack_q({**legs, "floating_base": [0, 0, height, 1, 0, 0, 0]})
+
+
+def holding(q: np.ndarray, stiffness: float = 80.0, damping: float = 4.0) -> Any:
+    """A controller that holds the joints behind a floating base."""
+    wanted = q[7:].copy()
+
+    def controller(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.zeros(6), -stiffness * (q[7:] - wanted) - damping * v[6:]])
+
+    return controller
+
+
+def test_a_quadruped_with_all_its_rotors_drops_half_a_metre_and_stands_for_a_minute() -> None:
+    robot, q = quadruped(0.79)
+    simulation = Simulation(robot, 1e-3, q=q, contacts="*foot*")
+    landed = simulation.run(5.0, holding(q))
+    assert landed.gaps.min() > -1e-3
+    stood = simulation.run(60.0, holding(q), every=10)
+    weight = robot.mass * G
+    np.testing.assert_allclose(stood.forces[-1].sum(axis=0), [0, 0, weight], atol=1e-6 * weight)
+    assert np.abs(stood.q - stood.q[0]).max() < 1e-9  # no drift
+    assert stood.gaps.min() > -1e-9
+    assert np.abs(stood.v[-1]).max() < 1e-9
+    assert max(stood.residuals.max(), landed.residuals.max()) < 1e-8
+    assert max(float(np.max(gap)) for gap in robot.loop_errors(landed.q).values()) < 1e-10
+    assert np.abs(np.linalg.norm(landed.q[:, 3:7], axis=1) - 1.0).max() < 1e-14
+
+
+def test_a_run_tells_states_forces_and_energies() -> None:
+    robot, q = ball(0.6)
+    simulation = Simulation(robot, 1e-3, q=q)
+    log = simulation.run(0.6)
+    assert len(log) == 601
+    np.testing.assert_allclose(log.times, 1e-3 * np.arange(601), atol=1e-12)
+    np.testing.assert_array_equal(log.q[-1], simulation.q)
+    np.testing.assert_allclose(log.q[:200, 2], 0.6 - G * 1e-6 * np.arange(200) * np.arange(1, 201) / 2.0, atol=1e-12)
+    assert log.forces[:300].max() == 0.0
+    assert log.forces[-1, 0] == pytest.approx([0, 0, 2.0 * G], abs=1e-9)
+    assert log.points[-1, 0] == pytest.approx([0, 0, 0], abs=1e-9)
+    assert log.contacts == ("skin on floor",)
+    np.testing.assert_allclose(log.kinetic, coupler.kinetic_energy(robot, log.q, log.v))
+    np.testing.assert_allclose(log.potential, coupler.potential_energy(robot, log.q))
+
+
+def test_every_so_many_steps_are_logged_and_the_last_state() -> None:
+    robot, q = ball(0.6)
+    log = Simulation(robot, q=q).run(0.1, every=30)
+    assert log.times == pytest.approx([0.0, 0.03, 0.06, 0.09, 0.1])
+
+
+def test_a_state_is_saved_and_restored_bit_for_bit(tmp_path: Path) -> None:
+    robot, q = quadruped(0.31)
+    one = Simulation(robot, q=q, contacts="*foot*")
+    one.run(0.1, holding(q))
+    one.state.save(tmp_path / "state.npz")
+    expected = one.run(0.2, holding(q))
+    other = Simulation(robot, q=q, contacts="*foot*")
+    other.restore(SimulationState.load(tmp_path / "state.npz"))
+    assert other.time == pytest.approx(0.1)
+    again = other.run(0.2, holding(q))
+    np.testing.assert_array_equal(again.q, expected.q)
+    np.testing.assert_array_equal(again.forces, expected.forces)
+    np.testing.assert_array_equal(again.times, expected.times)
+
+
+def test_reset_goes_back_to_the_start_or_elsewhere() -> None:
+    robot, q = ball(0.5)
+    simulation = Simulation(robot, q=q)
+    first = simulation.run(0.1)
+    simulation.reset()
+    assert simulation.time == 0.0
+    np.testing.assert_array_equal(simulation.run(0.1).q, first.q)
+    simulation.reset(q + np.eye(1, 7, 2)[0])
+    assert simulation.q[2] == 1.5
+    assert simulation.v == pytest.approx(np.zeros(6))
+
+
+def test_states_that_are_handed_out_cannot_be_written_to() -> None:
+    robot, q = ball(0.5)
+    simulation = Simulation(robot, q=q)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="read-only"):
+            simulation.q[0] = 1.0
+        simulation.step()
+
+
+def test_a_push_moves_a_body_from_where_it_acts() -> None:
+    robot, q = ball(0.5)
+    robot = robot.with_gravity((0.0, 0.0, 0.0))
+    simulation = Simulation(robot, q=q)
+    simulation.step(None, simulation.wrench("ball", (4.0, 0.0, 0.0), at=(0.0, 0.0, 0.05)))
+    momentum = coupler.momentum(robot, np.array(simulation.q), np.array(simulation.v))
+    arm = np.array([0.0, 0.0, 0.55])
+    np.testing.assert_allclose(momentum, [*np.cross(arm, [4e-3, 0, 0]), 4e-3, 0, 0], atol=1e-15)
+
+
+def test_a_controller_may_push_as_well() -> None:
+    robot, q = ball(0.1)
+    simulation = Simulation(robot, q=q)
+
+    def pull(t: float, q: np.ndarray, v: np.ndarray) -> tuple[None, np.ndarray]:
+        return None, simulation.wrench("ball", (0.0, 0.0, 12.0))
+
+    log = simulation.run(0.05, pull)
+    assert log.forces[-1, 0, 2] == pytest.approx(2.0 * G - 12.0, rel=1e-9)
+
+
+def test_a_ball_bounces_as_in_numpy() -> None:
+    robot, q = ball(0.4, friction=0.3)
+    for law in (Restitution(0.8), Restitution(0.6, 0.4, "impulse"), Restitution(0.7, 0.5)):
+        pairs = pairs_of(robot, restitution=law)
+        v = np.array([3.0, -8.0, 5.0, 1.0, -0.5, 0.0])
+        simulation = Simulation(robot, 2e-3, q=q, v=v, restitution=law, tolerance=1e-13)
+        p, w, pending, rebounds = q, v, None, 0
+        for _ in range(500):
+            done = contact_step(robot, p, w, np.zeros(6), 2e-3, pairs, pending=pending, tolerance=1e-14)
+            p, w, pending = done.q, done.v, done.pending
+            simulation.step()
+            rebounds += int(pending is not None and pending.any())
+            np.testing.assert_allclose(simulation.q, p, atol=1e-9)
+            np.testing.assert_allclose(simulation.v, w, atol=1e-8)
+        assert rebounds > 2
+
+
+def test_overlaps_shrink_slowly_if_asked_to() -> None:
+    robot, q = ball(0.099)
+    with pytest.warns(ModelWarning, match=r"overlaps at the start in 1 contact, skin on floor by 1 mm"):
+        simulation = Simulation(robot, 1e-3, q=q, penetration="limited")
+    simulation.step()
+    assert simulation.q[2] == pytest.approx(0.099 + 1e-5, abs=1e-12)
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize("step", [0.0, -1e-3, np.nan, np.inf])
+def test_a_step_must_be_above_zero(step: float) -> None:
+    with pytest.raises(ModelError, match="step must be"):
+        Simulation(ball()[0], step)
+
+
+def test_controls_that_are_not_numbers_stop_the_run_and_the_log_is_kept(tmp_path: Path) -> None:
+    robot, q = ball(0.5)
+
+    def broken(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.full(6, np.nan if t > 0.0495 else 0.0)
+
+    path = tmp_path / "run.npz"
+    with pytest.raises(SimulationError, match=r"stops at 0\.05 s: tau must be .* finite") as caught:
+        Simulation(robot, q=q).run(1.0, broken, log=path)
+    assert caught.value.time == pytest.approx(0.05)
+    for log in (caught.value.log, Log.load(path)):
+        assert len(log) == 50
+        assert log.times[-1] == pytest.approx(0.049)
+        assert "stopped at 0.05 s" in log.note
+
+
+def test_a_run_that_is_interrupted_leaves_its_log(tmp_path: Path) -> None:
+    robot, q = ball(0.5)
+
+    def tired(t: float, q: np.ndarray, v: np.ndarray) -> None:
+        if t > 0.3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Simulation(robot, q=q).run(1.0, tired, log=tmp_path / "run.npz")
+    log = Log.load(tmp_path / "run.npz")
+    assert len(log) == 301
+    assert log.note == "interrupted"
+
+
+def test_a_wrong_number_of_forces_is_told() -> None:
+    robot, q = ball(0.5)
+    simulation = Simulation(robot, q=q)
+    with pytest.raises(ModelError, match="tau must be 6 finite numbers"):
+        simulation.step(np.zeros(5))
+    with pytest.raises(ModelError, match="f_ext must be"):
+        simulation.step(None, np.zeros(6))
+
+
+def test_contacts_that_do_not_exist_are_told() -> None:
+    with pytest.raises(ModelError, match=r"nothing that may touch is called 'foot'; there are 'skin', 'floor'"):
+        Simulation(ball()[0], contacts="foot")
+
+
+def test_too_many_contacts_are_told() -> None:
+    b = RobotBuilder("boxes")
+    for i in range(13):
+        b.body(f"box{i}", 1.0, inertia=(1, 1, 1))
+        b.joint(f"free{i}", Free(), "ground", f"box{i}")
+        b.shape(f"box{i}", Box((0.1, 0.1, 0.1)), name=f"box{i}", group=2, meets=1)
+    b.shape("ground", Plane(), name="floor")
+    with pytest.raises(ModelError, match=r"has 104 candidate contacts, and a step takes 96: name those that matter"):
+        Simulation(b.build())
+
+
+def test_a_robot_that_floats_over_nothing_is_told() -> None:
+    with pytest.warns(ModelWarning, match=r"can touch nothing: robot.with_floor\(\) adds a floor"):
+        Simulation(coupler.robots.load("mini_cheetah"))
+
+
+def test_a_batch_is_for_rollout() -> None:
+    robot, q = ball(0.5)
+    with pytest.raises(ModelError, match=r"is for coupler.rollout"):
+        Simulation(robot, q=np.stack([q, q]))
+
+
+def test_a_robot_without_masses_is_refused_before_it_is_simulated() -> None:
+    b = RobotBuilder("empty")
+    b.body("block")
+    b.joint("slide", Prismatic(axis=(1, 0, 0)), "ground", "block")
+    with pytest.raises(ModelError, match="mass"):
+        b.build()
+
+
+def test_numbers_out_of_bounds_are_told() -> None:
+    robot, q = ball(0.5)
+    simulation = Simulation(robot, q=q)
+    with pytest.raises(ModelError, match=r"a step of 0.001 s is not possible"):
+        simulation.step(np.full(6, 1e308))
