@@ -1,4 +1,4 @@
-"""`coupler demo`: a tour of what coupler does, in a few seconds."""
+"""`coupler demo`: a tour of what coupler does, and a quadruped that lands."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from coupler.cli.landing import land
 from coupler.cli.parser import Verb
 from coupler.cli.words import fitted, heading
 from coupler.model import Robot
@@ -21,7 +22,9 @@ STEPS, DT = 1000, 1e-3  # of the leg; s
 
 
 def _add(parser: ArgumentParser) -> None:
-    parser.add_argument("--out", metavar="DIR", type=Path, default=Path(), help="folder for the drawing (here)")
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path(), help="folder for drawings and the log (here)"
+    )
 
 
 def _run(given: Namespace) -> int:
@@ -32,6 +35,8 @@ def _run(given: Namespace) -> int:
     _rotors(robot)
     _closure(load("planar_leg_linkage"))
     print(f"\nsaved {robot.draw(given.out / f'{robot.name}.svg')}, its joints, loops and clusters as a picture")
+    print(f"\n{heading('contact: it lands, stands, is pushed and recovers')}")
+    land(given.out)
     return 0
 
 

@@ -107,8 +107,7 @@ class Candidates:
 
 
 def _names(pair: Pair) -> list[str]:
-    both = f"{pair.one.name} on {pair.other.name}"
-    return [both] if pair.count == 1 else [f"{both}, {k + 1}" for k in range(pair.count)]
+    return [pair.name] if pair.count == 1 else [f"{pair.name}, {k + 1}" for k in range(pair.count)]
 
 
 def _form(geometry: Geometry) -> Hashable:

@@ -9,18 +9,21 @@ of a simulation is one program. All pairs take floats; those with a closed form 
     point or sphere with     point, sphere, capsule, box, cylinder, ellipsoid: 1
     capsule with             capsule 1, box 3 (its ends, and where its axis is nearest to the box)
 
-Any other two convex shapes have one contact, of floats only: `convex_distance`. A body resting on a face of another
-touches it in more places than that one. Candidates may coincide, such as those of a capsule whose end is nearest.
+Other convex shapes have contacts of floats only, by `convex_distance`: a hull with a hull or box 5 (the nearest place,
+and four corners of what their faces next to it share), any other two 1, although one that rests on a face of another
+touches it in more places. Candidates may coincide, such as those of a capsule whose end is nearest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from coupler.contact.distance_coal import Solid, coal_distance
 from coupler.contact.distance_convex import Support, convex_distance
 from coupler.contact.distance_plane import box_corners, cylinder_points, ellipsoid_point
 from coupler.contact.distance_point import (
@@ -34,6 +37,7 @@ from coupler.contact.distance_point import (
     unit,
 )
 from coupler.contact.distance_segment import between_segments, nearest_to_box
+from coupler.contact.faces import Faces, shared_corners
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Plane, Sphere
@@ -124,9 +128,10 @@ def contacts(one: Geometry, other: Geometry, X_one: Transform, X_other: Transfor
         ModelError: if there is no way to tell the contacts of such two, or none for nodes of a trace.
     """
     finder, _, swapped = _rule(one, other)
-    if _traced(X_one, X_other) and (finder is _convex or _large(one) or _large(other)):
+    searching = finder in (_convex, _polyhedra)
+    if _traced(X_one, X_other) and (searching or _large(one) or _large(other)):
         what = f"contacts between {_called(one)} and {_called(other)} cannot be traced"
-        if finder is _convex:
+        if searching:
             raise ModelError(f"{what}: give one of them as spheres or capsules, which have a closed form")
         raise ModelError(f"{what}: the field has more than {_TRACED} heights; cut it to what is within reach")
     if swapped:
@@ -163,13 +168,16 @@ def _rule(one: Geometry, other: Geometry) -> tuple[Finder, int, bool]:
             return _touching, 1, swapped
         if isinstance(first, Capsule) and isinstance(second, Box):
             return _capsule_box, 3, swapped
+        if isinstance(first, Hull) and isinstance(second, Hull | Box):
+            return _polyhedra, 5, swapped
     if isinstance(one, Capsule) and isinstance(other, Capsule):
         return _capsules, 1, False
     if type(one) in _SUPPORTS and type(other) in _SUPPORTS:
         return _convex, 1, False
     raise ModelError(
         f"there are no contacts between {_called(one)} and {_called(other)}: "
-        "give a mesh as Hull(vertices) or by simpler shapes, and let only one of the two be a plane or height field"
+        "give a mesh as Hull(vertices), `hull_of(mesh)` or by simpler shapes, "
+        "and let only one of the two be a plane or height field"
     )
 
 
@@ -268,6 +276,23 @@ def _capsule_box(one: Capsule, other: Box, X_one: Transform, X_other: Transform)
 
 
 # Convex shapes: a core with a margin, of which the core's support is taken, so that balls and capsules stay exact.
+
+
+def _polyhedra(one: Hull | Box, other: Hull | Box, X_one: Transform, X_other: Transform) -> Iterator[Found]:
+    """The nearest place, and others along the same normal; it again where there are less than four others."""
+    (faces, solid), (other_faces, other_solid) = _polyhedron(one), _polyhedron(other)
+    core = coal_distance(solid, other_solid, X_one, X_other)
+    core = core or convex_distance(_support(one, X_one), _support(other, X_other))
+    nearest = core.gap, 0.5 * (core.first + core.second)
+    others = shared_corners(faces, other_faces, X_one, X_other, core.normal, nearest[1])
+    for gap, point in [nearest, *others, *[nearest] * (4 - len(others))]:
+        yield max(gap, core.gap), point, core.normal
+
+
+@lru_cache(maxsize=1024)
+def _polyhedron(geometry: Hull | Box) -> tuple[Faces, Solid]:
+    corners = np.array(_points(geometry, np.zeros(3)))
+    return Faces.of(corners), Solid(corners)
 
 
 def _convex(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Iterator[Found]:

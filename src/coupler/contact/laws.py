@@ -8,16 +8,19 @@ residuals.py, which judges whole problems by the same measure).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 __all__ = [
+    "ConeBlock",
+    "cone_at_rest",
     "cone_residual",
+    "cone_sliding",
     "cone_update",
     "inside_cone",
     "limit_update",
-    "softened_inverse",
     "tangential_mobility",
 ]
 
@@ -29,8 +32,29 @@ _TURN = 0.5  # rad, the furthest that Newton's method turns the direction of sli
 _FIRM = 0.01  # of A_nn: where friction leaves less of it, sliding contacts jam and the normal is taken by itself
 
 
-def softened_inverse(A: Array) -> Array:
-    """A⁻¹ of a contact's 3 × 3 block, symmetric, which may be singular."""
+@dataclass(frozen=True, eq=False)
+class ConeBlock:
+    """What a contact's law needs to know of it, again and again.
+
+    Attributes:
+        A: 3 × 3, its own block.
+        inverse: A⁻¹, softened: A may be singular.
+        normal_step: 1/A_nn, kg.
+        tangent_step: the inverse of `tangential_mobility`, kg.
+    """
+
+    A: Array
+    inverse: Array
+    normal_step: Any
+    tangent_step: Any
+
+    @classmethod
+    def of(cls, A: Array) -> ConeBlock:
+        return cls(A, _softened_inverse(A), 1.0 / (A[0, 0] + _STIFF), 1.0 / tangential_mobility(A))
+
+
+def _softened_inverse(A: Array) -> Array:
+    """A⁻¹ of a symmetric block that may be singular."""
     soft = _SOFT * (A[0, 0] + A[1, 1] + A[2, 2])
     (a, b, c), (_, d, e), (_, _, f) = A
     a, d, f = a + soft, d + soft, f + soft
@@ -46,46 +70,55 @@ def tangential_mobility(A: Array) -> Any:
     return mean + np.sqrt(half * half + A[1, 2] * A[1, 2]) + _SOFT * A[0, 0] + _STIFF
 
 
-def cone_update(A: Array, inverse: Array, mobility: Any, friction: Any, lam: Array, w: Array) -> Array:
+def cone_update(block: ConeBlock, friction: Any, lam: Array, w: Array) -> Array:
     """Impulses of a contact with friction, normal first. [002, eq. 2]
 
     Args:
-        A: 3 × 3, the contact's own block.
-        inverse: its `softened_inverse`.
-        mobility: its `tangential_mobility`.
+        block: the contact's own.
         friction: µ.
         lam, w: 3 each, impulses and velocities as they are.
     """
-    b = w - A @ lam  # what others leave of its velocity
-    stuck = lam - inverse @ w
+    found, slides = cone_at_rest(block, friction, lam, w)
+    slid = cone_sliding(block, friction, lam, w)
+    return np.array([np.where(slides, t, s) for s, t in zip(found, slid, strict=True)])
+
+
+def cone_at_rest(block: ConeBlock, friction: Any, lam: Array, w: Array) -> tuple[Array, Any]:
+    """Impulses of a contact that sticks or opens, and whether it does neither; arguments as for `cone_update`."""
+    opens = w[0] - block.A[0] @ lam >= 0.0  # what others leave of its velocity parts it
+    stuck = lam - block.inverse @ w
     holds = (stuck[0] > 0.0) & (stuck[1] ** 2 + stuck[2] ** 2 <= (friction * stuck[0]) ** 2)
-    slid = _sliding(A, mobility, friction, lam, w, b, stuck)
-    found = [np.where(holds, s, t) for s, t in zip(stuck, slid, strict=True)]
-    return np.array([np.where(b[0] >= 0.0, 0.0, value) for value in found])
+    found = np.array([np.where(opens, 0.0, value) for value in stuck])
+    return found, np.logical_not(opens | holds)
 
 
-def _sliding(A: Array, mobility: Any, mu: Any, lam: Array, w: Array, b: Array, stuck: Array) -> list[Any]:
+def cone_sliding(block: ConeBlock, mu: Any, lam: Array, w: Array) -> Array:
     """On the cone's edge, λ_t = µ λ_n u, with w_n = 0 and u against the slip; or a projected step towards that.
 
     u starts from a projected step, or from what sticking would ask for where that stays within the cone, and is turned
     by Newton's method towards a zero of F(u) = u × w_t (see bisection.py), where F' > 0. Where friction would drive the
-    slip all the same, the contact jams, and the projected step is taken.
+    slip all the same, the contact jams, and the projected step is taken. Divisions are few: in lanes they are dear.
+    Arguments are those of `cone_update`.
     """
-    a, (cx, cy), ((Txx, Txy), (_, Tyy)) = A[0, 0] + _STIFF, A[0, 1:], A[1:, 1:]
-    normal = np.maximum(lam[0] - w[0] / a, 0.0)
-    px = lam[1] - (w[1] + cx * (normal - lam[0])) / mobility
-    py = lam[2] - (w[2] + cy * (normal - lam[0])) / mobility
+    A = block.A
+    b, stuck = w - A @ lam, lam - block.inverse @ w
+    a, (cx, cy), ((Txx, Txy), (_, Tyy)) = A[0, 0], A[0, 1:], A[1:, 1:]
+    normal = np.maximum(lam[0] - w[0] * block.normal_step, 0.0)
+    px = lam[1] - (w[1] + cx * (normal - lam[0])) * block.tangent_step
+    py = lam[2] - (w[2] + cy * (normal - lam[0])) * block.tangent_step
     within = px * px + py * py <= (mu * normal) ** 2
-    x, y = _unit(np.where(within, stuck[1], px), np.where(within, stuck[2], py))
-    x, y = _turned(A, mu, b, x, y)
+    dx, dy = np.where(within, stuck[1], px), np.where(within, stuck[2], py)
+    scale = 1.0 / np.sqrt(dx * dx + dy * dy + _STIFF)
+    dx, dy = scale * dx, scale * dy
+    px, py = np.where(within, px, mu * normal * dx), np.where(within, py, mu * normal * dy)
+    x, y = _turned(A, mu, b, dx, dy)
     size = a + mu * (cx * x + cy * y)
     firm = size > _FIRM * a
-    n = np.where(firm, np.maximum(-b[0] / np.where(firm, size, 1.0), 0.0), normal)
+    n = np.maximum(-b[0] / np.where(firm, size, 1.0), 0.0)
     tx, ty = mu * n * x, mu * n * y
     along = x * (b[1] + cx * n + Txx * tx + Txy * ty) + y * (b[2] + cy * n + Txy * tx + Tyy * ty)
     slides = firm & (along <= 0.0)
-    _, px, py = inside_cone(mu, np.array([normal, px, py]))
-    return [np.where(slides, n, normal), np.where(slides, tx, px), np.where(slides, ty, py)]
+    return np.array([np.where(slides, n, normal), np.where(slides, tx, px), np.where(slides, ty, py)])
 
 
 def _turned(A: Array, mu: Any, b: Array, x: Any, y: Any) -> tuple[Any, Any]:
@@ -102,13 +135,6 @@ def _turned(A: Array, mu: Any, b: Array, x: Any, y: Any) -> tuple[Any, Any]:
     return shrink * (x - turn * y), shrink * (y + turn * x)
 
 
-def _unit(x: Any, y: Any) -> tuple[Any, Any]:
-    """A vector at length one; along x, if it has none."""
-    length = np.sqrt(x * x + y * y)
-    safe = np.where(length > 0.0, length, 1.0)
-    return np.where(length > 0.0, x / safe, 1.0), y / safe
-
-
 def inside_cone(friction: Any, lam: Array) -> Array:
     """The impulses of a contact, brought back into its cone."""
     normal = np.maximum(lam[0], 0.0)
@@ -118,10 +144,10 @@ def inside_cone(friction: Any, lam: Array) -> Array:
     return np.array([normal, scale * lam[1], scale * lam[2]])
 
 
-def cone_residual(A: Array, mobility: Any, friction: Any, lam: Array, w: Array) -> Any:
+def cone_residual(A: Array, friction: Any, lam: Array, w: Array) -> Any:
     """How far a contact is from its laws, m/s: |λ − P(λ − r w)| / r, of normal and tangents the larger."""
     normal = np.abs(np.minimum(A[0, 0] * lam[0], w[0]))
-    m = mobility
+    m = tangential_mobility(A)
     tx, ty = m * lam[1] - w[1], m * lam[2] - w[2]
     length, radius = np.sqrt(tx * tx + ty * ty), m * friction * np.maximum(lam[0], 0.0)
     outside = length > radius

@@ -2,7 +2,7 @@
 
 Shapes of bodies that are welded together, and of bodies that a joint connects, do not touch: they overlap where the
 joint is. The ground is an exception, on which a robot stands. Otherwise two shapes may touch if a bit of the one's
-group is among those that the other meets. Contact points touch what is on the ground.
+group is among those that the other meets. Contact points touch what is on the ground. Meshes touch with their hulls.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from coupler.contact.geometry import Point, count
+from coupler.contact.meshes import with_hulls
 from coupler.contact.restitution import Restitution
 from coupler.model import ModelError, Robot, Shape
 from coupler.model.numbers import numbers
@@ -40,6 +41,11 @@ class Pair:
     restitution: Restitution | None = None
     torsion: float | None = None
 
+    @property
+    def name(self) -> str:
+        """Both of its shapes; those without a name by their bodies."""
+        return f"{self.one.name or self.one.body} on {self.other.name or self.other.body}"
+
 
 def pairs_of(
     robot: Robot,
@@ -60,7 +66,7 @@ def pairs_of(
     if torsion is not None:
         torsion = float(numbers("torsion", torsion, (), least=0.0))
     apart = _Apart(robot)
-    shapes = [shape for shape in robot.shapes if shape.touches]
+    shapes = [shape for shape in with_hulls(robot).shapes if shape.touches]
     found = [(a, b) for a, b in combinations(shapes, 2) if apart(a.body, b.body) and _meet(a, b)]
     ground = [shape for shape in shapes if apart.link(shape.body) == 0]
     for body in robot.bodies.values():

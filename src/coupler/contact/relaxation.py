@@ -7,16 +7,17 @@ are, its law's next impulses (see laws.py), and so on until no block changes by 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from coupler.contact import laws
-from coupler.graph import Buffer, Builder, View, Window, constants, fields, symmetric
+from coupler.graph import Buffer, Builder, Slot, View, Window, constants, fields, symmetric
 
 __all__ = ["Blocks", "Relaxation"]
 
+_BLOCK = {"A": symmetric(3), "inverse": symmetric(3), "normal_step": (), "tangent_step": (), "mobility": ()}
 _FAR = 1e30  # a change that is above all tolerances
 
 
@@ -48,7 +49,8 @@ class _Law:
         width: rows of a block.
         known: what the law needs to know.
         start: makes given impulses admissible.
-        update: gives new impulses and by how much they change velocities, from what is known, impulses and velocities.
+        update: gives new impulses and by how much they change velocities, from what is known, impulses and velocities;
+            None for contacts, which are updated in two parts.
         residual: how far impulses are from the law, from the same.
     """
 
@@ -56,7 +58,7 @@ class _Law:
     width: int
     known: Window
     start: Callable[[View, Any], Any]
-    update: Callable[[View, Any, Any], tuple[Any, Any]]
+    update: Callable[[View, Any, Any], tuple[Any, Any]] | None
     residual: Callable[[View, Any, Any], Any]
 
 
@@ -76,7 +78,8 @@ class Relaxation:
         self.A, self.b = builder.scratch("A", n * n), builder.scratch("b", n)
         self.low, self.high = (builder.scratch(name, blocks.limits) for name in ("low", "high"))
         self._next, self._change = builder.scratch("next", n), builder.scratch("change", 1)
-        contacts = builder.records("contact", len(blocks.friction), A=symmetric(3), inverse=symmetric(3), m=())
+        self._velocity, self._slides = builder.scratch("velocity", 3), builder.scratch("slides", 1)
+        contacts = builder.records("contact", len(blocks.friction), **_BLOCK)
         self._contacts = contacts[:]
         self._laws = [law for law in self._described(blocks) if len(law.first)]
 
@@ -87,7 +90,7 @@ class Relaxation:
         sides = fields(low=self.low.at(range(blocks.limits)), high=self.high.at(range(blocks.limits)))
         bound = fields(bound=constants(np.array(blocks.bounds, float)))
         return [
-            _Law(cones, 3, cone, _in_cone, _cone_update, _cone_residual),
+            _Law(cones, 3, cone, _in_cone, None, _cone_residual),
             _Law(limits, 1, sides | self._mobility(limits), _as_it_is, _limit_update, _limit_residual),
             _Law(bounds, 1, bound | self._mobility(bounds), _in_bound, _bound_update, _bound_residual),
         ]
@@ -126,13 +129,27 @@ class Relaxation:
 
     def _sweep(self) -> None:
         """All blocks, one after the other; each is taken over before the next is looked at."""
-        order = [2 * k + i for k, law in enumerate(self._laws) for _ in law.first for i in (0, 1)]
-        with self._builder.interleave(order):
-            for law in self._laws:
-                change = fields(change=self._change.at([0] * len(law.first)), new=self._next.at(law.first, law.width))
+        for law in self._laws:
+            if law.width == 3:
+                for k in range(len(law.first)):
+                    self._contact(law, k)
+                continue
+            change = fields(change=self._change.at([0] * len(law.first)), new=self._next.at(law.first, law.width))
+            taken = fields(new=self._next.at(law.first, law.width), own=self.impulses.at(law.first, law.width))
+            with self._builder.interleave([0, 1] * len(law.first)):
                 self._builder.loop(_updating(law), here=self._seen(law) | change)
-                taken = fields(new=self._next.at(law.first, law.width), own=self.impulses.at(law.first, law.width))
                 self._builder.loop(_take_over, here=taken)
+
+    def _contact(self, law: _Law, k: int) -> None:
+        """One contact. What slides costs more than what sticks or opens, and is left out where no state needs it."""
+        own = replace(law, first=law.first[k : k + 1], known=_row(law.known, k))
+        new = fields(new=self._next.at(own.first, 3), w=self._velocity.at(0, 3), slides=self._slides.at(0))
+        self._builder.loop(_rest, here=self._seen(own) | new)
+        with self._builder.repeat(until=_holds, at_most=1, here=fields(slides=self._slides.at(0))):
+            here = own.known | fields(own=self.impulses.at(own.first, 3), new=self._next.at(own.first, 3))
+            self._builder.loop(_slide, here=here | fields(w=self._velocity.at(0, 3)))
+        taken = fields(new=self._next.at(own.first, 3), own=self.impulses.at(own.first, 3))
+        self._builder.loop(_take_contact, here=taken | own.known | fields(change=self._change.at(0)))
 
     def _seen(self, law: _Law) -> Window:
         n, count = self._rows, len(law.first)
@@ -176,8 +193,11 @@ def _starting(law: _Law) -> Callable[[View], None]:
 
 
 def _updating(law: _Law) -> Callable[[View], None]:
+    update = law.update
+    assert update
+
     def updating(here: View) -> None:
-        here.new, change = law.update(here, here.own, here.rows @ here.all + here.b)
+        here.new, change = update(here, here.own, here.rows @ here.all + here.b)
         here.change = np.maximum(here.change, change)
 
     return updating
@@ -196,21 +216,52 @@ def _judging(law: _Law) -> Callable[[View], None]:
 
 def _describe(here: View) -> None:
     A = np.array([here.row0, here.row1, here.row2])
-    here.A, here.inverse, here.m = A, laws.softened_inverse(A), np.array(laws.tangential_mobility(A))
+    block = laws.ConeBlock.of(A)
+    here.A, here.inverse, here.mobility = A, block.inverse, np.array(laws.tangential_mobility(A))
+    here.normal_step, here.tangent_step = np.array(block.normal_step), np.array(block.tangent_step)
 
 
 def _in_cone(here: View, given: Any) -> Any:
     return laws.inside_cone(here.friction, given)
 
 
-def _cone_update(here: View, own: Any, w: Any) -> tuple[Any, Any]:
-    new = laws.cone_update(here.A, here.inverse, here.m, here.friction, own, w)
-    n, x, y = new - own
-    return new, np.maximum(here.A[0, 0] * np.abs(n), here.m * np.sqrt(x * x + y * y))
+def _rest(here: View) -> None:
+    w = here.rows @ here.all + here.b
+    here.new, slides = laws.cone_at_rest(_block(here), here.friction, here.own, w)
+    here.w, here.slides = w, np.where(slides, 1.0, 0.0)
+
+
+def _holds(here: View) -> Any:
+    return here.slides <= 0.0
+
+
+def _slide(here: View) -> None:
+    here.new = laws.cone_sliding(_block(here), here.friction, here.own, here.w)
+
+
+def _take_contact(here: View) -> None:
+    n, x, y = np.abs(here.new - here.own)
+    here.change = np.maximum(here.change, np.maximum(here.A[0, 0] * n, here.mobility * np.maximum(x, y)))
+    here.own = here.new
+
+
+def _block(here: View) -> laws.ConeBlock:
+    return laws.ConeBlock(here.A, here.inverse, here.normal_step, here.tangent_step)
+
+
+def _row(window: Window, k: int) -> Window:
+    """One row of a window."""
+    rows: dict[str, Any] = {}
+    for name, slot in window.fields.items():
+        if isinstance(slot, Slot):
+            rows[name] = replace(slot, bases=slot.bases[k : k + 1])
+        else:
+            rows[name] = constants(slot.values[k : k + 1])
+    return fields(**rows)
 
 
 def _cone_residual(here: View, own: Any, w: Any) -> Any:
-    return laws.cone_residual(here.A, here.m, here.friction, own, w)
+    return laws.cone_residual(here.A, here.friction, own, w)
 
 
 # Limits of joints

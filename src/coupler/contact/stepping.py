@@ -216,8 +216,8 @@ def _check_rows(robot: Robot, rows: int, problem: ContactProblem, formulation: F
     if len(problem.b) != rows:
         name = getattr(formulation, "__name__", repr(formulation))
         raise ModelError(
-            f"robot {robot.name!r}: {name} gives {len(problem.b)} rows, but its contacts and joints have {rows}: limits or "
-            "dry friction of joints are left out; take recursive_problem"
+            f"robot {robot.name!r}: {name} gives {len(problem.b)} rows, but contacts and joints have {rows}: it leaves "
+            "out limits or dry friction of joints; take recursive_problem"
         )
 
 

@@ -330,7 +330,7 @@ class Robot:
         return replace(self, gravity=numbers("gravity", gravity, (3,)))
 
     def with_floor(self, friction: float | None = None, height: float = 0.0) -> Robot:
-        """The same robot over a floor, a plane through z = height that its shapes and contact points may touch.
+        """The same robot over a floor, a plane through z = height, which contact points and touching shapes may touch.
 
         Args:
             friction: the coefficient of what touches it; that of the other shape, or 1, if not given.
@@ -339,7 +339,7 @@ class Robot:
         names = {shape.name for shape in self.shapes}
         name = next(name for name in ("floor", *(f"floor{i}" for i in range(2, 10**6))) if name not in names)
         at = Transform.translation((0.0, 0.0, float(numbers("height", height, ()))))
-        return replace(self, shapes=(*self.shapes, Shape(name, "ground", Plane(), at, friction=friction)))
+        return replace(self, shapes=(*self.shapes, Shape(name, "ground", Plane(), at, meets=-1, friction=friction)))
 
     def spanning_tree(self) -> Robot:
         """The same robot with its loops open: all joints are independent. Its masses may not suffice any more."""

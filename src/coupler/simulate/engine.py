@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from coupler.compiled import compiled_program, on_bodies
+from coupler.compiled import compiled_program, on_bodies, remembered
 from coupler.contact.candidates import Candidates
 from coupler.contact.formulations import touches
-from coupler.contact.pairs import FRICTION, Pair, pairs_of
+from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.restitution import Restitution
 from coupler.contact.scene import Layout, Scene
 from coupler.contact.step_program import contact_step_program
@@ -23,10 +23,20 @@ from coupler.model import Free, ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.model.words import counted, in_state, listed
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "engine_of"]
 
 _MOST = 96  # candidate contacts: their A has (3 · 96)² entries, for each state that is in work
 _DEEP = 1e-4  # m: from here on an overlap at the start is told
+
+
+def engine_of(robot: Robot, step: float, contacts: str | Iterable[str], **options: Any) -> Engine:
+    """The engine of a robot for these options, made once."""
+    names = contacts if isinstance(contacts, str) else tuple(contacts)
+    key = Engine, step, names, *options.items()
+    try:
+        return remembered(robot, key, Engine, step, names, *options.values())
+    except TypeError:  # something is of a wrong type, and cannot be a key: the engine says what
+        return Engine(robot, step, names, *options.values())
 
 
 class Engine:
@@ -44,14 +54,13 @@ class Engine:
         self,
         robot: Robot,
         step: float,
-        *,
-        contacts: str | Iterable[str] = "*",
-        friction: float = FRICTION,
-        restitution: Restitution | float | None = None,
-        penetration: str | float = "position",
-        limits: bool = True,
-        tolerance: float = 1e-9,
-        sweeps: int = 200,
+        contacts: str | Sequence[str],
+        friction: float,
+        restitution: Restitution | float | None,
+        penetration: str | float,
+        limits: bool,
+        tolerance: float,
+        sweeps: int,
     ) -> None:
         """Args: see `Simulation`."""
         self.robot, self.step = robot, float(numbers("step", step, ()))
@@ -77,9 +86,12 @@ class Engine:
                 f'name those that matter, as in contacts=["*foot*"], or use groups of shapes; most are of '
                 f"{', '.join(most)}"
             )
+
+    def warn_of_nothing(self) -> None:
+        """Tells that a robot will fall for ever."""
         if not self.layout.contacts and any(isinstance(joint.kind, Free) for joint in self.robot.joints):
             text = f"robot {self.robot.name!r} floats, and can touch nothing: robot.with_floor() adds a floor"
-            warnings.warn(text, ModelWarning, stacklevel=4)
+            warnings.warn(text, ModelWarning, stacklevel=3)
 
     @cached_property
     def plain(self) -> Executable:
@@ -147,12 +159,11 @@ class Engine:
             self._explain(state, after)
         return after
 
-    def advance_batch(self, states: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        """The same for finite arrays of one leading dimension, with less to check."""
-        after, finite = self.plain.answer(states, tau)
-        if not finite and not np.isfinite(after).all():
+    def advance_batch(self, states: np.ndarray, tau: np.ndarray, after: np.ndarray) -> None:
+        """The same for finite arrays of one leading dimension, written to an array: new memory costs time."""
+        self.plain(states, tau, out=after)
+        if not np.isfinite(after[:, self.layout.places["residual"]]).all():  # which judges all others
             self._explain(states, after)
-        return after
 
     def _forces(self, name: str, given: Any, batch: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
         """Forces of one state, or of a batch, which may be the same for all."""
@@ -189,13 +200,13 @@ class Engine:
         return after[..., self.layout.places["points"]].reshape(*after.shape[:-1], self.layout.contacts, 3)
 
 
-def _chosen(pairs: Sequence[Pair], contacts: str | Iterable[str]) -> list[Pair]:
-    """The pairs of which a shape is called like one of the patterns."""
+def _chosen(pairs: Sequence[Pair], contacts: str | Sequence[str]) -> list[Pair]:
+    """The pairs that are called like one of the patterns, or a shape of which is."""
     patterns = [contacts] if isinstance(contacts, str) else list(contacts)
-    names = [(pair.one.name, pair.other.name) for pair in pairs]
+    names = [(pair.one.name, pair.other.name, pair.name) for pair in pairs]
     for pattern in patterns:
         if pattern != "*" and not any(fnmatchcase(name, pattern) for both in names for name in both):
-            known = listed(dict.fromkeys(name for both in names for name in both))
+            known = listed(dict.fromkeys(name for *both, _ in names for name in both))
             raise ModelError(f"contacts: nothing that may touch is called {pattern!r}; there are {known or 'none'}")
     return [
         pair

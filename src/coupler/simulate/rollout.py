@@ -12,7 +12,7 @@ from coupler.contact.pairs import FRICTION
 from coupler.contact.restitution import Restitution
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
-from coupler.simulate.engine import Engine
+from coupler.simulate.engine import Engine, engine_of
 
 __all__ = ["Rollout", "rollout"]
 
@@ -71,10 +71,10 @@ def rollout(
     Raises:
         ModelError: for arguments of wrong shape or that are not finite, and where a state cannot go on; it is named.
     """
-    engine = Engine(
+    engine = engine_of(
         robot,
         step,
-        contacts=contacts,
+        contacts,
         friction=friction,
         restitution=restitution,
         penetration=penetration,
@@ -109,8 +109,9 @@ def _rolled(engine: Engine, state: np.ndarray, controls: np.ndarray, hold: int, 
     controls = np.broadcast_to(controls, (*batch, count, nv)).reshape(flat, count, nv)
     for name, target in (("q", q), ("v", v)):
         target[..., 0, :] = state[:, places[name]].reshape(*batch, -1)
+    memory = [np.empty((flat, engine.layout.size)) for _ in range(2)]  # of this step and of the one before
     for t in range(count):
-        after = _held(engine, state, controls[:, t], hold, t, batch)
+        after = _held(engine, state, controls[:, t], hold, t, memory, batch)
         state = after[:, :size]
         for name, target in (("q", q), ("v", v)):
             target[..., t + 1, :] = after[:, places[name]].reshape(*batch, -1)
@@ -121,14 +122,23 @@ def _rolled(engine: Engine, state: np.ndarray, controls: np.ndarray, hold: int, 
     return Rollout(times, q, v, residuals, engine.contacts, forces)
 
 
-def _held(engine: Engine, states: np.ndarray, tau: np.ndarray, hold: int, t: int, batch: tuple[int, ...]) -> np.ndarray:
-    """What states lead to under one control."""
-    after = states
+def _held(
+    engine: Engine,
+    states: np.ndarray,
+    tau: np.ndarray,
+    hold: int,
+    t: int,
+    memory: list[np.ndarray],
+    batch: tuple[int, ...],
+) -> np.ndarray:
+    """What states lead to under the control number t."""
     for i in range(hold):
+        memory.reverse()
         try:
-            after = engine.advance_batch(after[:, : engine.layout.state], tau)
+            engine.advance_batch(states, tau, memory[0])
         except ModelError as error:
             time = (t * hold + i) * engine.step
             within = f", of a batch of {batch}" if len(batch) > 1 else ""
             raise ModelError(f"after {time:.6g} s{within}: {error}") from None
-    return after
+        states = memory[0][:, : engine.layout.state]
+    return memory[0]

@@ -15,7 +15,7 @@ from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.simulate.archive import check_target, load_arrays, save_arrays
-from coupler.simulate.engine import Engine
+from coupler.simulate.engine import Engine, engine_of
 from coupler.simulate.log import Log, LogWriter
 from coupler.simulate.progress import Progress
 
@@ -101,7 +101,8 @@ class Simulation:
             robot: with shapes or contact points, and something on the ground to touch, such as `with_floor` adds.
             step: h, s.
             q, v: the state to start from; the neutral configuration at rest, if not given.
-            contacts: names of shapes and contact points that may touch, or patterns such as "*foot*"; all by default.
+            contacts: names of shapes, contact points or pairs that may touch, or patterns such as "*foot*" and
+                "*foot* on floor"; all by default.
             friction: the coefficient of pairs of which neither shape says it.
             restitution: how contacts rebound; not at all, if not given. A number is that of the normal's velocity.
             penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`.
@@ -113,10 +114,10 @@ class Simulation:
             ModelError: for a step that is not above zero, for an invalid state, for contacts that do not exist, or for
                 more of them than a step takes.
         """
-        self._engine = Engine(
+        self._engine = engine_of(
             robot,
             step,
-            contacts=contacts,
+            contacts,
             friction=friction,
             restitution=restitution,
             penetration=penetration,
@@ -128,6 +129,7 @@ class Simulation:
         self._first = self._engine.start(q, v)
         if self._first.ndim > 1:
             raise ModelError(f"q and v must be one state; a batch of {self._first.shape[:-1]} is for coupler.rollout")
+        self._engine.warn_of_nothing()
         self._engine.warn_of_overlaps(self._first[self._engine.layout.places["q"]])
         self._nq, self._size = robot.nq, self._engine.layout.state
         self.reset()

@@ -1,0 +1,85 @@
+"""The vertices of meshes from their files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from coupler.contact.mesh_files import mesh_vertices
+from coupler.contact.meshes import hull_of
+from coupler.model import (
+    Mesh,
+    ModelError,
+)
+from mesh_samples import BLOCK, TRIANGLES, ascii_stl, ball, binary_stl, obj
+
+
+@pytest.mark.parametrize("write", [binary_stl, ascii_stl])
+def test_an_stl_gives_each_vertex_once(tmp_path: Path, write: Callable[[Path, np.ndarray], Path]) -> None:
+    found = mesh_vertices(write(tmp_path / "block.STL", TRIANGLES))
+    np.testing.assert_array_equal(found, np.unique(BLOCK, axis=0))
+
+
+def test_an_obj_gives_its_vertices(tmp_path: Path) -> None:
+    np.testing.assert_array_equal(mesh_vertices(obj(tmp_path / "ball.obj", ball())), np.unique(ball(), axis=0))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("block.stl", b"", r"block\.stl: it is no STL"),
+        ("block.stl", b"x" * 200, r"block\.stl: it is no STL: .* this has 200; export it again"),
+        ("block.stl", b"solid nothing\nendsolid", r"block\.stl: it has no vertices; export it again as STL or OBJ"),
+        ("block.stl", b"solid\nvertex 1 2\n", r"block\.stl, line 2: 'vertex' wants three numbers, got 'vertex 1 2'"),
+        ("block.obj", b"v 1 2 3\nv 1 2 high\n", r"block\.obj, line 2: 'v' wants three numbers"),
+        ("block.obj", b"v 1 2 3\nv nan 0 0\n", r"block\.obj: a vertex is not a finite number"),
+        ("block.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\nv 1 1 0\n", r"block\.obj: it is flat, .* give a thin Box"),
+        ("block.obj", b"v 0 0 0\n", r"block\.obj: it is flat"),
+    ],
+)
+def test_a_file_that_is_no_mesh_is_refused(tmp_path: Path, name: str, data: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(ModelError, match=message):
+        hull_of(Mesh(tmp_path / name))
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"none\.stl: there is no such file; name the folder of its package"):
+        hull_of(Mesh(tmp_path / "none.stl"))
+    with pytest.raises(ModelError, match="it cannot be read"):
+        hull_of(Mesh(tmp_path))
+
+
+DAE = """<?xml version="1.0"?>
+<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+<asset><unit name="centimeter" meter="0.01"/><up_axis>Z_UP</up_axis></asset>
+<library_geometries><geometry id="g"><mesh><source id="p"><float_array id="a" count="12">0 0 0 1 0 0 0 2 0 0 0 3
+</float_array><technique_common><accessor source="#a" count="4" stride="3"><param name="X" type="float"/>
+<param name="Y" type="float"/><param name="Z" type="float"/></accessor></technique_common></source>
+<vertices id="v"><input semantic="POSITION" source="#p"/></vertices><triangles count="4">
+<input semantic="VERTEX" source="#v" offset="0"/><p>0 1 2 0 1 3 0 2 3 1 2 3</p></triangles></mesh></geometry>
+</library_geometries><library_visual_scenes><visual_scene id="s"><node><translate>10 0 0</translate>
+<instance_geometry url="#g"/></node></visual_scene></library_visual_scenes>
+<scene><instance_visual_scene url="#s"/></scene></COLLADA>
+"""
+
+
+def test_a_dae_is_read_by_coal_in_its_unit(tmp_path: Path) -> None:
+    pytest.importorskip("coal", reason="coal reads DAE, and is not installed")
+    (tmp_path / "part.dae").write_text(DAE)
+    expected = [[0.10, 0, 0], [0.10, 0, 0.03], [0.10, 0.02, 0], [0.11, 0, 0]]
+    np.testing.assert_allclose(mesh_vertices(tmp_path / "part.dae"), expected, rtol=0, atol=1e-9)
+    (tmp_path / "part.dae").write_text("no mesh")
+    with pytest.raises(ModelError, match=r"part\.dae: coal cannot read it \(.*\); export it as STL or OBJ"):
+        mesh_vertices(tmp_path / "part.dae")
+
+
+def test_without_coal_other_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "coal", None)
+    (tmp_path / "part.dae").write_text(DAE)
+    with pytest.raises(ModelError, match=r"part\.dae: without coal only STL and OBJ are read; .*coupler\[mesh\]"):
+        mesh_vertices(tmp_path / "part.dae")
