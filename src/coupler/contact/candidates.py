@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.geometry import Contact, contacts
+from coupler.contact.geometry import Contact, contacts, has_closed_form
 from coupler.contact.pairs import Pair
 from coupler.contact.scene import Scene
 from coupler.contact.stepping import gap_seen
@@ -18,9 +18,11 @@ from coupler.model.shapes import Geometry, Shape
 from coupler.passes import Columns, Start, Sweep
 from coupler.spatial import Transform, cross
 
-__all__ = ["Candidates"]
+__all__ = ["Candidates", "given_row"]
 
 Array = Any  # nodes of a trace
+
+_GIVEN = 13  # numbers of a contact: gap, point, frame
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Candidates:
         names: of each contact: both shapes, and a number where they touch in several places.
         friction: of each contact.
         links: those that may touch.
+        searched: pairs whose contacts a program cannot find, and is given.
+        given: how many numbers it is given: gap, point and frame of each of these contacts.
         starts: where the columns of each contact start; see `Columns`.
     """
 
@@ -48,6 +52,8 @@ class Candidates:
             if pair.torsion is not None:
                 both = f"{pair.one.name!r} and {pair.other.name!r}"
                 raise ModelError(f"{both}: a compiled step takes no torsion; leave it out, or step with contact_step")
+        self.searched = [pair for pair in pairs if not has_closed_form(pair.one.geometry, pair.other.geometry)]
+        self.given = _GIVEN * sum(pair.count for pair in self.searched)
         self._ends = [(self._end(pair.one), self._end(pair.other)) for pair in pairs]
         self._first = np.cumsum([0, *(pair.count for pair in pairs)])
         self.friction = [pair.friction for pair in pairs for _ in range(pair.count)]
@@ -60,13 +66,16 @@ class Candidates:
         link, place = self.robot.tree.place[shape.body]
         return _End(link, shape.at @ place)
 
-    def measure(self, sweep: Sweep, columns: Columns, scene: Scene, told: Mapping[str, Buffer]) -> None:
+    def measure(
+        self, sweep: Sweep, columns: Columns, scene: Scene, given: Buffer | None, told: Mapping[str, Buffer]
+    ) -> None:
         """Writes the steps from poses and velocities of links to contacts.
 
         Args:
             sweep: has poses E and r of links, and their velocities v before and u after a step without impulses.
             columns: get forces on links by unit of impulse.
             scene: what counts.
+            given: gap, point and frame of all contacts of searched pairs, one after the other.
             told: `b` gets velocities along normal and tangents, with the gap's at position level [002, eq. 4a];
                 `gaps`, `points` and `frames` what their names say; `free` and `approach`, if they are there, velocities
                 without the gap's, after the step and before it.
@@ -74,13 +83,22 @@ class Candidates:
         groups: dict[Hashable, list[int]] = {}
         for i, (pair, ends) in enumerate(zip(self.pairs, self._ends, strict=True)):
             forms = _form(pair.one.geometry), _form(pair.other.geometry)
-            groups.setdefault((*forms, *(bool(end.link) for end in ends)), []).append(i)
+            shape = ("given", pair.count) if pair in self.searched else forms
+            groups.setdefault((*shape, *(bool(end.link) for end in ends)), []).append(i)
         for alike in groups.values():
             moving = {name: bool(end.link) for name, end in zip(("one", "other"), self._ends[alike[0]], strict=True)}
             window = fields(pace=constants(np.full(len(alike), 1.0 / scene.step))) | self._places(alike, told)
             for side, (name, moves) in enumerate(moving.items()):
                 window |= self._seen(sweep, columns, alike, side, name, moves)
+            if given is not None and self.pairs[alike[0]] in self.searched:
+                window |= self._given(alike, given)
             sweep.builder.loop(_measuring(self.pairs[alike[0]], moving, scene, [*told]), here=window)
+
+    def _given(self, alike: Sequence[int], given: Buffer) -> Window:
+        first = np.cumsum([0, *(_GIVEN * pair.count for pair in self.searched)])
+        starts = np.array([first[self.searched.index(self.pairs[i])] for i in alike])
+        count = self.pairs[alike[0]].count
+        return fields(**{f"given{k}": given.at(starts + _GIVEN * k, _GIVEN) for k in range(count)})
 
     def _places(self, alike: Sequence[int], told: Mapping[str, Buffer]) -> Window:
         found = {}
@@ -120,7 +138,7 @@ def _measuring(pair: Pair, moving: dict[str, bool], scene: Scene, told: Sequence
     def measuring(here: View) -> None:
         links = {name: _pose(here, name, moves) for name, moves in moving.items()}
         X = [Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ links[name] for name in moving]
-        for k, contact in enumerate(contacts(pair.one.geometry, pair.other.geometry, *X)):
+        for k, contact in enumerate(_found(here, pair, X)):
             P = {}
             for (name, moves), sign in zip(moving.items(), (1.0, -1.0), strict=True):
                 if moves:
@@ -134,6 +152,19 @@ def _measuring(pair: Pair, moving: dict[str, bool], scene: Scene, told: Sequence
                 setattr(here, f"{name}{k}", found[name])
 
     return measuring
+
+
+def _found(here: View, pair: Pair, X: Sequence[Transform]) -> list[Contact]:
+    """The contacts of a pair, from its poses or as they are given."""
+    if has_closed_form(pair.one.geometry, pair.other.geometry):
+        return contacts(pair.one.geometry, pair.other.geometry, *X)
+    rows = [getattr(here, f"given{k}") for k in range(pair.count)]
+    return [Contact(row[0], row[1:4], row[4:].reshape(3, 3)) for row in rows]
+
+
+def given_row(contact: Contact) -> np.ndarray:
+    """A contact as a program is given it."""
+    return np.concatenate([[contact.gap], contact.point, contact.frame.ravel()])
 
 
 def _pose(here: View, name: str, moves: bool) -> Transform:

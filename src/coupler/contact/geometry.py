@@ -43,7 +43,7 @@ from coupler.model.numbers import numbers
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Plane, Sphere
 from coupler.spatial import Transform, cross
 
-__all__ = ["Contact", "HeightField", "Hull", "Point", "contacts", "count", "tangents"]
+__all__ = ["Contact", "HeightField", "Hull", "Point", "contacts", "count", "has_closed_form", "tangents"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -128,10 +128,9 @@ def contacts(one: Geometry, other: Geometry, X_one: Transform, X_other: Transfor
         ModelError: if there is no way to tell the contacts of such two, or none for nodes of a trace.
     """
     finder, _, swapped = _rule(one, other)
-    searching = finder in (_convex, _polyhedra)
-    if _traced(X_one, X_other) and (searching or _large(one) or _large(other)):
+    if _traced(X_one, X_other) and not has_closed_form(one, other):
         what = f"contacts between {_called(one)} and {_called(other)} cannot be traced"
-        if searching:
+        if finder in _SEARCHING:
             raise ModelError(f"{what}: give one of them as spheres or capsules, which have a closed form")
         raise ModelError(f"{what}: the field has more than {_TRACED} heights; cut it to what is within reach")
     if swapped:
@@ -139,6 +138,11 @@ def contacts(one: Geometry, other: Geometry, X_one: Transform, X_other: Transfor
     else:
         found = finder(one, other, X_one, X_other)
     return [Contact(gap, point, np.stack([normal, *tangents(normal)])) for gap, point, normal in found]
+
+
+def has_closed_form(one: Geometry, other: Geometry) -> bool:
+    """Whether the contacts of two shapes can be told of nodes of a trace."""
+    return _rule(one, other)[0] not in _SEARCHING and not _large(one) and not _large(other)
 
 
 def count(one: Geometry, other: Geometry) -> int:
@@ -321,3 +325,6 @@ _SUPPORTS: dict[type, Callable[[Any, np.ndarray], np.ndarray]] = {
     Ellipsoid: lambda g, d: -ellipsoid_point(d, g.radii),
     Hull: lambda g, d: g.vertices[np.argmax(g.vertices @ d)],
 }
+
+
+_SEARCHING = (_convex, _polyhedra)  # by steps whose number is not known beforehand

@@ -39,13 +39,17 @@ _FAR = 1e10  # rad or m: where a joint has no limit on one side
 
 
 def contact_step_program(robot: Robot, scene: Scene) -> Program:
-    """The program (state, tau) → after of a step, or (state, tau, f_ext) → after, laid out as `Layout` tells."""
+    """The program (state, tau) → after of a step, laid out as `Layout` tells.
+
+    Further inputs, in this order: the contacts that it cannot find by itself (see `Candidates`), and f_ext.
+    """
     candidates, layout, h = Candidates(robot, scene.pairs), Layout(robot, scene), scene.step
     robot = damped(robot, h)
     limited, rubbing = layout.limited, layout.rubbing
     bounds = [h * float(robot.tree.links[link].kind.friction[j]) for link, j in rubbing]
     blocks = Blocks(candidates.friction, len(limited), bounds)
     sweep, located = _sweep(robot, scene, candidates)
+    given = sweep.builder.input("given", candidates.given) if candidates.given else None
     parts = _Parts(sweep, layout)
     v_next = sweep.vectors["v_next"] = parts["v"]
     sweep.extra = lambda shape, instances, clusters: {"step": constants(np.full(len(clusters), h))}
@@ -58,7 +62,7 @@ def contact_step_program(robot: Robot, scene: Scene) -> Program:
         columns = Columns(sweep, [*candidates.starts, *(Start(1, joint=joint) for joint in (*limited, *rubbing))])
         told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": relaxation.b}
         rebounds = Rebounds(sweep.builder, scene, relaxation) if parts.pending.size else None
-        candidates.measure(sweep, columns, scene, told | (rebounds.told if rebounds else {}))
+        candidates.measure(sweep, columns, scene, given, told | (rebounds.told if rebounds else {}))
         if rebounds:
             rebounds.begin(parts["gaps"], parts.pending)
         first = 3 * layout.contacts

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coupler.compiled import compiled_program, on_bodies, remembered
-from coupler.contact.candidates import Candidates
+from coupler.contact.candidates import Candidates, given_row
 from coupler.contact.formulations import touches
 from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.restitution import Restitution
@@ -74,7 +74,8 @@ class Engine:
         pairs = _chosen(pairs_of(robot, friction, restitution=restitution), contacts)
         self.scene = Scene(tuple(pairs), self.step, tolerance, int(sweeps), limits, penetration=penetration)
         self.layout = Layout(robot, self.scene)
-        self.contacts = tuple(Candidates(robot, pairs).names)
+        candidates = Candidates(robot, pairs)
+        self.contacts, self._searched = tuple(candidates.names), candidates.searched
         self._check_size()
 
     def _check_size(self) -> None:
@@ -93,14 +94,19 @@ class Engine:
             text = f"robot {self.robot.name!r} floats, and can touch nothing: robot.with_floor() adds a floor"
             warnings.warn(text, ModelWarning, stacklevel=3)
 
+    @property
+    def short(self) -> Any:
+        """(state, tau) → what a step leads to, or None if that takes another way: see `Executable.one`."""
+        return _no_short_way if self._searched else self.plain.one
+
     @cached_property
     def plain(self) -> Executable:
-        """(state, tau) → what a step leads to."""
+        """(state, tau) → what a step leads to; with contacts as a third input, if some are searched for."""
         return compiled_program(contact_step_program(self.robot, self.scene))
 
     @cached_property
     def pushed(self) -> Executable:
-        """(state, tau, f_ext) → what a step leads to."""
+        """The same with f_ext as the last input."""
         return compiled_program(contact_step_program(self.robot, replace(self.scene, external=True)))
 
     def start(self, q: Any, v: Any) -> np.ndarray:
@@ -149,21 +155,32 @@ class Engine:
         Raises:
             ModelError: for arguments of a wrong shape or that are not finite, and where a step is not possible.
         """
-        forces = self._forces("tau", tau, state.shape[:-1], (self.robot.nv,))
+        given = self._forces("tau", tau, state.shape[:-1], (self.robot.nv,)), *self._given(state)
         if f_ext is None:
-            after = self.plain(state, forces)
+            after = self.plain(state, *given)
         else:
             loads = self._forces("f_ext", f_ext, state.shape[:-1], (len(self.robot.bodies), 6))
-            after = self.pushed(state, forces, on_bodies(self.robot, loads))
+            after = self.pushed(state, *given, on_bodies(self.robot, loads))
         if not np.isfinite(after).all():
             self._explain(state, after)
         return after
 
     def advance_batch(self, states: np.ndarray, tau: np.ndarray, after: np.ndarray) -> None:
         """The same for finite arrays of one leading dimension, written to an array: new memory costs time."""
-        self.plain(states, tau, out=after)
+        self.plain(states, tau, *self._given(states), out=after)
         if not np.isfinite(after[:, self.layout.places["residual"]]).all():  # which judges all others
             self._explain(states, after)
+
+    def _given(self, states: np.ndarray) -> list[np.ndarray]:
+        """The contacts that are searched for, state by state; nothing, if there are none."""
+        if not self._searched:
+            return []
+        q = states[..., self.layout.places["q"]]
+        rows = [
+            np.concatenate([given_row(touch.contact) for touch in touches(self.robot, one, self._searched)])
+            for one in q.reshape(-1, self.robot.nq)
+        ]
+        return [np.array(rows).reshape(*q.shape[:-1], -1)]
 
     def _forces(self, name: str, given: Any, batch: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
         """Forces of one state, or of a batch, which may be the same for all."""
@@ -198,6 +215,10 @@ class Engine:
     def points(self, after: np.ndarray) -> np.ndarray:
         """(..., contacts, 3): where contacts are, m."""
         return after[..., self.layout.places["points"]].reshape(*after.shape[:-1], self.layout.contacts, 3)
+
+
+def _no_short_way(state: np.ndarray, tau: Any) -> None:
+    """Gives no result."""
 
 
 def _chosen(pairs: Sequence[Pair], contacts: str | Sequence[str]) -> list[Pair]:

@@ -204,7 +204,7 @@ class Simulation:
         Raises:
             ModelError: for forces of a wrong shape or that are not finite, and where a step is not possible.
         """
-        after = self._engine.plain.one(self._state, tau) if f_ext is None else None
+        after = self._engine.short(self._state, tau) if f_ext is None else None
         if after is None:
             after = self._engine.advance(self._state, tau, f_ext)
         after.setflags(write=False)

@@ -10,6 +10,7 @@ import pytest
 
 import coupler
 from coupler import Robot, Simulation, SimulationError
+from coupler.contact.geometry import Hull
 from coupler.contact.pairs import pairs_of
 from coupler.contact.restitution import Restitution
 from coupler.contact.stepping import contact_step
@@ -163,6 +164,34 @@ def test_overlaps_shrink_slowly_if_asked_to() -> None:
         simulation = Simulation(robot, 1e-3, q=q, penetration="limited")
     simulation.step()
     assert simulation.q[2] == pytest.approx(0.099 + 1e-5, abs=1e-12)
+
+
+def test_boxes_and_hulls_touch_each_other_as_in_numpy() -> None:
+    """Their contacts are searched for outside of the program."""
+    b = RobotBuilder("stack")
+    wedge = np.array([[-1, -1, -1], [1, -1, -1], [1, 1, -1], [-1, 1, -1], [0.3, 0, 1]]) * 0.1
+    for name, form, mass in (("box", Box((0.4, 0.3, 0.2)), 2.0), ("wedge", Hull(wedge), 1.0)):
+        b.body(name, mass, inertia=(0.02, 0.02, 0.02))
+        b.joint(name, Free(), "ground", name)
+        b.shape(name, form, name=name, friction=0.6)
+    robot = b.build().with_floor(0.6)
+    q = robot.pack_q({"box": [0, 0, 0.1, 1, 0, 0, 0], "wedge": [0.05, 0.02, 0.31, 1, 0, 0, 0.1]})
+    q = robot.close(q)
+    simulation, pairs = Simulation(robot, 2e-3, q=q, tolerance=1e-13), pairs_of(robot)
+    p, w = q, np.zeros(robot.nv)
+    for _ in range(40):
+        done = contact_step(robot, p, w, np.zeros(robot.nv), 2e-3, pairs, tolerance=1e-14)
+        p, w = done.q, done.v
+        simulation.step()
+        np.testing.assert_allclose(simulation.q, p, atol=1e-9)
+    together = simulation.contact_forces[
+        [name.startswith(("wedge on box", "box on wedge")) for name in simulation.contacts]
+    ]
+    assert np.abs(together).max() > 1.0
+    batch = coupler.rollout(
+        robot, np.stack([q, q]), np.zeros(robot.nv), np.zeros((40, robot.nv)), 2e-3, tolerance=1e-13
+    )
+    np.testing.assert_array_equal(batch.q[1, -1], simulation.q)
 
 
 # What cannot be
