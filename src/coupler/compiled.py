@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from coupler.graph import Executable, Program, compile
+from coupler.graph import compile
 from coupler.model import ModelError, Robot
 from coupler.model.words import in_state
 
-__all__ = ["compiled_program", "on_bodies", "remembered", "run", "run_three"]
+__all__ = ["on_bodies", "remembered", "run", "run_three", "thread_count"]
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -76,11 +76,6 @@ def remembered(robot: Robot, key: Any, make: Callable[..., Any], *arguments: Any
     return found
 
 
-def compiled_program(program: Program, dtype: Any = np.float64) -> Executable:
-    """A program, ready to run in as many threads as there are for this process."""
-    return compile(program, dtype, threads=_threads())
-
-
 def on_bodies(robot: Robot, f_ext: Any) -> np.ndarray:
     """Forces on all bodies, (..., bodies, 6), as a program takes them: (..., 6 bodies)."""
     wanted = len(robot.bodies), 6
@@ -103,7 +98,7 @@ class _Compiled:
 
     def __init__(self, robot: Robot, make: Callable[..., Any], options: tuple[Any, ...], single: bool) -> None:
         dtype, program = np.float32 if single else np.float64, make(robot, *options)
-        self.robot, self.executable = robot, compiled_program(program, dtype)
+        self.robot, self.executable = robot, compile(program, dtype, threads=thread_count())
 
     def explain(self, vectors: tuple[Any, ...], result: np.ndarray) -> None:
         """Raises what is wrong with a call where a number is not finite; results of invalid configurations are not."""
@@ -126,7 +121,7 @@ class _Compiled:
         )
 
 
-def _threads() -> int:
+def thread_count() -> int:
     """How many threads share a batch: COUPLER_THREADS, or as many as there are processors for this process."""
     given = os.environ.get("COUPLER_THREADS", "")
     if given.isdigit():

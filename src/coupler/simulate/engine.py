@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from coupler.compiled import compiled_program, on_bodies, remembered
+from coupler.compiled import on_bodies, remembered
 from coupler.contact.candidates import Candidates, given_row
 from coupler.contact.formulations import touches
 from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.restitution import Restitution
 from coupler.contact.scene import Layout, Scene
 from coupler.contact.step_program import contact_step_program
-from coupler.graph import Executable
+from coupler.graph import Executable, compile
 from coupler.model import Free, ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.model.words import counted, in_state, listed
@@ -97,17 +97,17 @@ class Engine:
     @property
     def short(self) -> Any:
         """(state, tau) → what a step leads to, or None if that takes another way: see `Executable.one`."""
-        return _no_short_way if self._searched else self.plain.one
+        return _no_short_way if self._searched or "plain" not in self.__dict__ else self.plain.one
 
     @cached_property
     def plain(self) -> Executable:
         """(state, tau) → what a step leads to; with contacts as a third input, if some are searched for."""
-        return compiled_program(contact_step_program(self.robot, self.scene))
+        return compile(contact_step_program(self.robot, self.scene))
 
     @cached_property
     def pushed(self) -> Executable:
         """The same with f_ext as the last input."""
-        return compiled_program(contact_step_program(self.robot, replace(self.scene, external=True)))
+        return compile(contact_step_program(self.robot, replace(self.scene, external=True)))
 
     def start(self, q: Any, v: Any) -> np.ndarray:
         """States to start from, (..., state), without impulses.
@@ -124,7 +124,8 @@ class Engine:
             raise ModelError(
                 f"q and v have leading dimensions {q.shape[:-1]} and {v.shape[:-1]}, which differ"
             ) from None
-        robot.check(q)
+        if not shape:  # states of a batch are judged by their first step
+            robot.check(q)
         state = np.zeros((*shape, self.layout.state))
         state[..., self.layout.places["q"]], state[..., self.layout.places["v"]] = q, v
         return state
@@ -168,8 +169,9 @@ class Engine:
     def advance_batch(self, states: np.ndarray, tau: np.ndarray, after: np.ndarray) -> None:
         """The same for finite arrays of one leading dimension, written to an array: new memory costs time."""
         self.plain(states, tau, *self._given(states), out=after)
-        if not np.isfinite(after[:, self.layout.places["residual"]]).all():  # which judges all others
-            self._explain(states, after)
+        if not all(np.isfinite(after[:, self.layout.places[name]]).all() for name in ("v", "residual")):
+            wrong = int(np.argmin(np.isfinite(after).all(axis=1)))
+            self._explain(states[wrong], after[wrong])
 
     def _given(self, states: np.ndarray) -> list[np.ndarray]:
         """The contacts that are searched for, state by state; nothing, if there are none."""

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from coupler.compiled import thread_count
 from coupler.contact.pairs import FRICTION
 from coupler.contact.restitution import Restitution
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
+from coupler.model.words import in_state
 from coupler.simulate.engine import Engine, engine_of
 
 __all__ = ["Rollout", "rollout"]
+
+_CHUNK = 256  # states that go their way together: some 300 kB
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,46 +104,62 @@ def rollout(
 
 
 def _rolled(engine: Engine, state: np.ndarray, controls: np.ndarray, hold: int, with_forces: bool) -> Rollout:
-    batch, count, n = state.shape[:-1], controls.shape[-2], engine.layout.contacts
-    places, size, nv = engine.layout.places, engine.layout.state, engine.robot.nv
-    q = np.empty((*batch, count + 1, engine.robot.nq))
-    v, residuals = np.empty((*batch, count + 1, nv)), np.empty((*batch, count))
-    forces = np.empty((*batch, count, n, 3)) if with_forces else None
-    state = np.ascontiguousarray(state).reshape(-1, size)  # one leading dimension goes straight to machine code
-    flat = int(np.prod(batch, dtype=int))
-    controls = np.broadcast_to(controls, (*batch, count, nv)).reshape(flat, count, nv)
-    for name, target in (("q", q), ("v", v)):
-        target[..., 0, :] = state[:, places[name]].reshape(*batch, -1)
-    memory = [np.empty((flat, engine.layout.size)) for _ in range(2)]  # of this step and of the one before
-    for t in range(count):
-        after = _held(engine, state, controls[:, t], hold, t, memory, batch)
-        state = after[:, :size]
-        for name, target in (("q", q), ("v", v)):
-            target[..., t + 1, :] = after[:, places[name]].reshape(*batch, -1)
-        if forces is not None:
-            forces[..., t, :, :] = engine.forces(after).reshape(*batch, n, 3)
-        residuals[..., t] = after[:, places["residual"]].reshape(batch)
-    times = engine.step * hold * np.arange(count + 1)
-    return Rollout(times, q, v, residuals, engine.contacts, forces)
+    """All states in chunks, each of which goes its whole way in one thread while its memory is in the cache."""
+    batch, count, states = state.shape[:-1], controls.shape[-2], int(np.prod(state.shape[:-1], dtype=int))
+    sizes: dict[str, tuple[int, ...]] = {"q": (engine.robot.nq,), "v": (engine.robot.nv,), "residual": (1,)}
+    if with_forces:
+        sizes["forces"] = engine.layout.contacts, 3
+    told = {name: np.empty((count + 1, states, *size)) for name, size in sizes.items()}  # time first: rows of a step
+    state = np.ascontiguousarray(state).reshape(states, -1)
+    controls = np.broadcast_to(controls, (*batch, *controls.shape[-2:])).reshape(states, count, engine.robot.nv)
 
-
-def _held(
-    engine: Engine,
-    states: np.ndarray,
-    tau: np.ndarray,
-    hold: int,
-    t: int,
-    memory: list[np.ndarray],
-    batch: tuple[int, ...],
-) -> np.ndarray:
-    """What states lead to under the control number t."""
-    for i in range(hold):
-        memory.reverse()
+    def chunk(first: int) -> None:
+        own = slice(first, min(first + _CHUNK, states))
+        parts = {name: array[:, own] for name, array in told.items()}
         try:
-            engine.advance_batch(states, tau, memory[0])
-        except ModelError as error:
-            time = (t * hold + i) * engine.step
-            within = f", of a batch of {batch}" if len(batch) > 1 else ""
-            raise ModelError(f"after {time:.6g} s{within}: {error}") from None
-        states = memory[0][:, : engine.layout.state]
-    return memory[0]
+            _roll(engine, state[own], controls[own], hold, parts)
+        except _Stopped as stopped:
+            where = tuple(int(i) for i in np.unravel_index(first + stopped.state, batch)) if batch else ()
+            raise ModelError(f"after {stopped.time:.6g} s{in_state(where)}: {stopped}") from None
+
+    threads = thread_count()
+    if threads == 1 or states <= _CHUNK:
+        for first in range(0, states, _CHUNK):
+            chunk(first)
+    else:
+        engine.plain  # noqa: B018  (compiled once, not by each thread)
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(chunk, range(0, states, _CHUNK)))
+    times = engine.step * hold * np.arange(count + 1)
+    found = {name: np.moveaxis(array, 0, 1).reshape(*batch, count + 1, *sizes[name]) for name, array in told.items()}
+    forces = found["forces"][..., 1:, :, :] if with_forces else None
+    return Rollout(times, found["q"], found["v"], found["residual"][..., 1:, 0], engine.contacts, forces)
+
+
+class _Stopped(ModelError):
+    """A state that cannot go on, by its number, and when."""
+
+    def __init__(self, error: ModelError, state: int, time: float) -> None:
+        super().__init__(str(error))
+        self.state, self.time = state, time
+
+
+def _roll(engine: Engine, states: np.ndarray, controls: np.ndarray, hold: int, told: dict[str, np.ndarray]) -> None:
+    """The whole way of some states; what becomes of them after each control is written to `told`, time first."""
+    places, size = engine.layout.places, engine.layout.state
+    memory = [np.empty((len(states), engine.layout.size)) for _ in range(2)]  # of this step and of the one before
+    for name in ("q", "v"):
+        told[name][0] = states[:, places[name]]
+    for t in range(controls.shape[1]):
+        for i in range(hold):
+            memory.reverse()
+            try:
+                engine.advance_batch(states, controls[:, t], memory[0])
+            except ModelError as error:
+                wrong = int(np.argmin(np.isfinite(memory[0]).all(axis=1)))
+                raise _Stopped(error, wrong, (t * hold + i) * engine.step) from None
+            states = memory[0][:, :size]
+        for name in ("q", "v", "residual"):
+            told[name][t + 1] = memory[0][:, places[name]]
+        if "forces" in told:
+            told["forces"][t + 1] = engine.forces(memory[0])

@@ -131,7 +131,8 @@ class Simulation:
             raise ModelError(f"q and v must be one state; a batch of {self._first.shape[:-1]} is for coupler.rollout")
         self._engine.warn_of_nothing()
         self._engine.warn_of_overlaps(self._first[self._engine.layout.places["q"]])
-        self._nq, self._size = robot.nq, self._engine.layout.state
+        self._nq, self._nq_nv, self._size = robot.nq, robot.nq + robot.nv, self._engine.layout.state
+        self._short = self._engine.short
         self.reset()
 
     # State
@@ -144,12 +145,12 @@ class Simulation:
     @property
     def q(self) -> np.ndarray:
         """The configuration, (nq,); it cannot be written to."""
-        return self._state[: self._nq]
+        return _read_only(self._state[: self._nq])
 
     @property
     def v(self) -> np.ndarray:
         """The velocity, (nv,); it cannot be written to."""
-        return self._state[self._nq : self._nq + self.robot.nv]
+        return _read_only(self._state[self._nq : self._nq_nv])
 
     @property
     def state(self) -> SimulationState:
@@ -168,7 +169,6 @@ class Simulation:
             self._first = self._engine.start(q, v)
             self._engine.warn_of_overlaps(self._first[: self._nq])
         self._state, self._steps = self._first.copy(), 0
-        self._state.setflags(write=False)
         self._after: np.ndarray | None = None  # what the last step led to
 
     # What the last step did
@@ -204,11 +204,12 @@ class Simulation:
         Raises:
             ModelError: for forces of a wrong shape or that are not finite, and where a step is not possible.
         """
-        after = self._engine.short(self._state, tau) if f_ext is None else None
+        after = self._short(self._state, tau) if f_ext is None else None
         if after is None:
             after = self._engine.advance(self._state, tau, f_ext)
-        after.setflags(write=False)
-        self._after, self._state = after, after[: self._size]
+            self._short = self._engine.short  # compiled by now
+        self._after = after
+        self._state = after[: self._size]
         self._steps += 1
 
     def wrench(self, body: str, force: Any, at: Any = (0.0, 0.0, 0.0)) -> np.ndarray:
@@ -284,6 +285,11 @@ class Simulation:
                 rows.add(time, state, tau, self._after)
             shown.update(k + 1)
         rows.add(self.time, self._state, tau, self._after)
+
+
+def _read_only(view: np.ndarray) -> np.ndarray:
+    view.flags.writeable = False
+    return view
 
 
 def _nothing(time: float, q: np.ndarray, v: np.ndarray) -> None:

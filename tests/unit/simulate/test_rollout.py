@@ -69,5 +69,5 @@ def test_a_state_that_cannot_go_on_is_named_with_its_time() -> None:
     robot, q = standing()
     controls = np.zeros((20, 5, robot.nv))
     controls[13, 3] = 1e308
-    with pytest.raises(ModelError, match=r"after 0.003 s: .* is not possible in state 13"):
+    with pytest.raises(ModelError, match=r"after 0.003 s in state 13: .* a step of 0.001 s is not possible"):
         rollout(robot, q, np.zeros(robot.nv), controls, contacts="*foot*")
