@@ -31,6 +31,7 @@ from coupler.contact.sweep import Update, sweep
 __all__ = ["solve"]
 
 _POLISH = 10  # sweeps between attempts to end with Newton's steps
+_FIRM = 1e-3  # the least part of A_nn that friction may leave to a contact that slides
 _ANGLES = np.arange(65) * (2.0 * np.pi / 64)
 _COS, _SIN = np.cos(_ANGLES), np.sin(_ANGLES)
 _GRID = np.stack([_COS, _SIN, _COS**2, _SIN**2, _COS * _SIN], axis=1)
@@ -102,7 +103,7 @@ class _OneContact:
         for k in np.flatnonzero((values[:-1] > 0.0) != (values[1:] > 0.0)).tolist():
             ux, uy = _zero(F, k)
             size = a + mu * (cx * ux + cy * uy)
-            if size <= 0.0:
+            if size <= _FIRM * a:  # it jams: impulses would be out of all proportion
                 continue
             n = beta / size
             tx, ty = mu * n * ux, mu * n * uy

@@ -20,14 +20,16 @@ __all__ = [
     "cone_sliding",
     "cone_update",
     "inside_cone",
-    "limit_update",
+    "joint_parts",
+    "joint_update",
     "tangential_mobility",
 ]
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_SOFT = 1e-9  # of a block's mobility, added to it: directions that no impulse moves get no impulse
+_SOFT = 1e-6  # of a block's mobility, added to it: directions that no impulse moves get no impulse
 _STIFF = 1e-60  # 1/kg, added to mobilities so that nothing is divided by zero
+_LEFT, _NOISE = 0.1, 1e-10  # what sticking may leave of a velocity, and of what others leave
 _TURN = 0.5  # rad, the furthest that Newton's method turns the direction of sliding at once
 _FIRM = 0.01  # of A_nn: where friction leaves less of it, sliding contacts jam and the normal is taken by itself
 
@@ -84,12 +86,23 @@ def cone_update(block: ConeBlock, friction: Any, lam: Array, w: Array) -> Array:
 
 
 def cone_at_rest(block: ConeBlock, friction: Any, lam: Array, w: Array) -> tuple[Array, Any]:
-    """Impulses of a contact that sticks or opens, and whether it does neither; arguments as for `cone_update`."""
-    opens = w[0] - block.A[0] @ lam >= 0.0  # what others leave of its velocity parts it
+    """Impulses of a contact that sticks or opens, and whether it does neither; arguments as for `cone_update`.
+
+    Where friction couples normal and tangents strongly, a contact may do both: one that is pressed stays so. A block of
+    low rank may leave it a velocity, whatever the impulses: then it does not stick.
+    """
+    b = w - block.A @ lam  # what others leave of its velocity
     stuck = lam - block.inverse @ w
-    holds = (stuck[0] > 0.0) & (stuck[1] ** 2 + stuck[2] ** 2 <= (friction * stuck[0]) ** 2)
+    left, fast = np.abs(b + block.A @ stuck), np.abs(w)
+    stops = _most(left) <= _LEFT * _most(fast) + _NOISE * _most(np.abs(b))
+    holds = stops & (stuck[0] > 0.0) & (stuck[1] ** 2 + stuck[2] ** 2 <= (friction * stuck[0]) ** 2)
+    opens = (b[0] >= 0.0) & np.logical_not(holds & (lam[0] > 0.0))
     found = np.array([np.where(opens, 0.0, value) for value in stuck])
     return found, np.logical_not(opens | holds)
+
+
+def _most(values: Array) -> Any:
+    return np.maximum(np.maximum(values[0], values[1]), values[2])
 
 
 def cone_sliding(block: ConeBlock, mu: Any, lam: Array, w: Array) -> Array:
@@ -156,13 +169,24 @@ def cone_residual(A: Array, friction: Any, lam: Array, w: Array) -> Any:
     return np.maximum(normal, np.sqrt(dx * dx + dy * dy))
 
 
-def limit_update(a: Any, low: Any, high: Any, lam: Any, w: Any) -> Any:
-    """The impulse of a joint that may move with velocities between low and high, and has no impulse in between.
+def joint_update(a: Any, low: Any, high: Any, bound: Any, lam: Any, w: Any) -> Any:
+    """The impulse of a joint that may move with velocities between low and high, and is braked by dry friction.
 
     Args:
         a: its mobility, the diagonal entry of A.
         low, high: the velocities that take it to its limits within the step, rad/s or m/s.
+        bound: the largest impulse of friction, N m s or N s.
         lam, w: impulse and velocity as they are.
     """
-    free, a = w - a * lam, a + _STIFF
-    return np.where(free < low, (low - free) / a, np.where(free > high, (high - free) / a, 0.0))
+    free = w - a * lam
+    step = 1.0 / (a + _STIFF)
+    brake = np.minimum(np.maximum(-free * step, -bound), bound)
+    braked = free + a * brake
+    return np.where(braked < low, (low - free) * step, np.where(braked > high, (high - free) * step, brake))
+
+
+def joint_parts(bound: Any, lam: Any, w: Any) -> tuple[Any, Any]:
+    """What limits and what friction do of a joint's impulse, at its velocity w."""
+    against = np.where(w > 0.0, -bound, np.where(w < 0.0, bound, np.copysign(bound, lam)))
+    friction = np.where(np.abs(lam) <= bound, lam, against)
+    return lam - friction, friction

@@ -15,7 +15,7 @@ import numpy as np
 from coupler.contact import laws
 from coupler.graph import Buffer, Builder, Slot, View, Window, constants, fields, symmetric
 
-__all__ = ["Blocks", "Relaxation"]
+__all__ = ["Blocks", "Relaxation", "rows_of"]
 
 _BLOCK = {"A": symmetric(3), "inverse": symmetric(3), "normal_step": (), "tangent_step": (), "mobility": ()}
 _FAR = 1e30  # a change that is above all tolerances
@@ -27,17 +27,16 @@ class Blocks:
 
     Attributes:
         friction: µ of each contact; their rows, three each, come first.
-        limits: how many joints have limits; their rows come next.
-        bounds: of each joint with dry friction, the largest impulse, N s or N m s; their rows come last.
+        bounds: of each joint that has limits or dry friction, the largest impulse of friction, N s or N m s; their rows
+            come last.
     """
 
     friction: Sequence[float]
-    limits: int = 0
     bounds: Sequence[float] = ()
 
     @property
     def rows(self) -> int:
-        return 3 * len(self.friction) + self.limits + len(self.bounds)
+        return 3 * len(self.friction) + len(self.bounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,17 +47,12 @@ class _Law:
         first: the first row of each block.
         width: rows of a block.
         known: what the law needs to know.
-        start: makes given impulses admissible.
-        update: gives new impulses and by how much they change velocities, from what is known, impulses and velocities;
-            None for contacts, which are updated in two parts.
-        residual: how far impulses are from the law, from the same.
+        residual: how far impulses are from the law, from what is known, impulses and velocities.
     """
 
     first: np.ndarray
     width: int
     known: Window
-    start: Callable[[View, Any], Any]
-    update: Callable[[View, Any, Any], tuple[Any, Any]] | None
     residual: Callable[[View, Any, Any], Any]
 
 
@@ -68,15 +62,15 @@ class Relaxation:
     Attributes:
         A: rows × rows.
         b: rows.
-        impulses: λ, the solution.
-        low, high: of each limited joint, the velocities that take it to its limits within the step.
+        impulses: λ, the solution; before it, what to start from.
+        low, high: of each joint, the velocities that take it to its limits within the step.
     """
 
-    def __init__(self, builder: Builder, blocks: Blocks, impulses: Buffer) -> None:
+    def __init__(self, builder: Builder, blocks: Blocks) -> None:
         n = self._rows = blocks.rows
-        self._builder, self.impulses = builder, impulses
+        self._builder, self.impulses = builder, builder.scratch("impulses", n)
         self.A, self.b = builder.scratch("A", n * n), builder.scratch("b", n)
-        self.low, self.high = (builder.scratch(name, blocks.limits) for name in ("low", "high"))
+        self.low, self.high = (builder.scratch(name, len(blocks.bounds)) for name in ("low", "high"))
         self._next, self._change = builder.scratch("next", n), builder.scratch("change", 1)
         self._velocity, self._slides = builder.scratch("velocity", 3), builder.scratch("slides", 1)
         contacts = builder.records("contact", len(blocks.friction), **_BLOCK)
@@ -84,29 +78,26 @@ class Relaxation:
         self._laws = [law for law in self._described(blocks) if len(law.first)]
 
     def _described(self, blocks: Blocks) -> list[_Law]:
-        first = 3 * len(blocks.friction)
-        cones, limits, bounds = np.arange(0, first, 3), *np.split(np.arange(first, blocks.rows), [blocks.limits])
+        cones, joints = np.split(np.arange(blocks.rows), [3 * len(blocks.friction)])
         cone = self._contacts | fields(friction=constants(np.array(blocks.friction, float)))
-        sides = fields(low=self.low.at(range(blocks.limits)), high=self.high.at(range(blocks.limits)))
-        bound = fields(bound=constants(np.array(blocks.bounds, float)))
+        sides = fields(low=self.low.at(range(len(joints))), high=self.high.at(range(len(joints))))
+        bound = fields(bound=constants(np.array(blocks.bounds, float)), a=self.A.at(joints * (self._rows + 1), 1))
         return [
-            _Law(cones, 3, cone, _in_cone, None, _cone_residual),
-            _Law(limits, 1, sides | self._mobility(limits), _as_it_is, _limit_update, _limit_residual),
-            _Law(bounds, 1, bound | self._mobility(bounds), _in_bound, _bound_update, _bound_residual),
+            _Law(cones[::3], 3, cone, _cone_residual),
+            _Law(joints, 1, sides | bound, _joint_residual),
         ]
 
-    def solve(self, start: Buffer, tolerance: float, most: int, residual: Buffer, sweeps: Buffer) -> None:
-        """Writes the steps from A and b to impulses.
+    def solve(self, tolerance: float, most: int, residual: Buffer, sweeps: Buffer) -> None:
+        """Writes the steps from A, b and impulses to start from, to impulses.
 
         Args:
-            start: λ to start from.
             tolerance: in the last sweep no impulse changes a velocity of its own block by more, m/s.
             most: how many sweeps there are at most.
             residual: 1, how far the impulses are from the laws, m/s (see residuals.py).
             sweeps: 1, how many there were.
         """
         builder, here = self._builder, fields(change=self._change.at(0), sweeps=sweeps.at(0, 1))
-        self._prepare(start)
+        self._prepare()
         builder.loop(_begin, here=here)
         with builder.repeat(until=_settled, at_most=most, here=here | fields(tolerance=constants([tolerance]))):
             builder.loop(_again, here=here)
@@ -116,16 +107,17 @@ class Relaxation:
             total = fields(residual=residual.at([0] * len(law.first), 1))
             builder.loop(_judging(law), here=self._seen(law) | total)
 
-    def _prepare(self, start: Buffer) -> None:
-        """Impulses to start from, within their bounds, and what every sweep needs of the contacts' own blocks."""
-        n = self._rows
-        for law in self._laws:
-            given = fields(given=start.at(law.first, law.width), own=self.impulses.at(law.first, law.width))
-            self._builder.loop(_starting(law), here=given | law.known)
-        cones = next((law.first for law in self._laws if law.width == 3), None)
+    def joints(self) -> Window:
+        """All that is known of joints, with their velocities as `rows @ all + b`."""
+        return self._seen(next(law for law in self._laws if law.width == 1))
+
+    def _prepare(self) -> None:
+        """What every sweep needs of the contacts' own blocks, and their impulses within their cones."""
+        cones, n = next((law for law in self._laws if law.width == 3), None), self._rows
         if cones is not None:
-            rows = {f"row{i}": self.A.at((cones + i) * n + cones, 3) for i in range(3)}
+            rows = {f"row{i}": self.A.at((cones.first + i) * n + cones.first, 3) for i in range(3)}
             self._builder.loop(_describe, here=fields(**rows) | self._contacts)
+            self._builder.loop(_admit, here=fields(own=self.impulses.at(cones.first, 3)) | cones.known)
 
     def _sweep(self) -> None:
         """All blocks, one after the other; each is taken over before the next is looked at."""
@@ -134,15 +126,15 @@ class Relaxation:
                 for k in range(len(law.first)):
                     self._contact(law, k)
                 continue
-            change = fields(change=self._change.at([0] * len(law.first)), new=self._next.at(law.first, law.width))
-            taken = fields(new=self._next.at(law.first, law.width), own=self.impulses.at(law.first, law.width))
+            change = fields(change=self._change.at([0] * len(law.first)), new=self._next.at(law.first, 1))
+            taken = fields(new=self._next.at(law.first, 1), own=self.impulses.at(law.first, 1))
             with self._builder.interleave([0, 1] * len(law.first)):
-                self._builder.loop(_updating(law), here=self._seen(law) | change)
+                self._builder.loop(_brake, here=self._seen(law) | change)
                 self._builder.loop(_take_over, here=taken)
 
     def _contact(self, law: _Law, k: int) -> None:
         """One contact. What slides costs more than what sticks or opens, and is left out where no state needs it."""
-        own = replace(law, first=law.first[k : k + 1], known=_row(law.known, k))
+        own = replace(law, first=law.first[k : k + 1], known=rows_of(law.known, [k]))
         new = fields(new=self._next.at(own.first, 3), w=self._velocity.at(0, 3), slides=self._slides.at(0))
         self._builder.loop(_rest, here=self._seen(own) | new)
         with self._builder.repeat(until=_holds, at_most=1, here=fields(slides=self._slides.at(0))):
@@ -158,8 +150,14 @@ class Relaxation:
             rows | fields(all=self.impulses.at([0] * count, n), own=self.impulses.at(law.first, law.width)) | law.known
         )
 
-    def _mobility(self, rows: np.ndarray) -> Window:
-        return fields(a=self.A.at(rows * (self._rows + 1), 1))
+
+def rows_of(window: Window, rows: Sequence[int]) -> Window:
+    """Some rows of a window."""
+    found: dict[str, Any] = {}
+    for name, slot in window.fields.items():
+        whole = isinstance(slot, Slot)
+        found[name] = replace(slot, bases=slot.bases[list(rows)]) if whole else constants(slot.values[list(rows)])
+    return fields(**found)
 
 
 # Kernels of all laws
@@ -185,24 +183,6 @@ def _take_over(here: View) -> None:
     here.own = here.new
 
 
-def _starting(law: _Law) -> Callable[[View], None]:
-    def starting(here: View) -> None:
-        here.own = law.start(here, here.given)
-
-    return starting
-
-
-def _updating(law: _Law) -> Callable[[View], None]:
-    update = law.update
-    assert update
-
-    def updating(here: View) -> None:
-        here.new, change = update(here, here.own, here.rows @ here.all + here.b)
-        here.change = np.maximum(here.change, change)
-
-    return updating
-
-
 def _judging(law: _Law) -> Callable[[View], None]:
     def judging(here: View) -> None:
         error = law.residual(here, here.own, here.rows @ here.all + here.b)
@@ -221,8 +201,8 @@ def _describe(here: View) -> None:
     here.normal_step, here.tangent_step = np.array(block.normal_step), np.array(block.tangent_step)
 
 
-def _in_cone(here: View, given: Any) -> Any:
-    return laws.inside_cone(here.friction, given)
+def _admit(here: View) -> None:
+    here.own = laws.inside_cone(here.friction, here.own)
 
 
 def _rest(here: View) -> None:
@@ -249,48 +229,22 @@ def _block(here: View) -> laws.ConeBlock:
     return laws.ConeBlock(here.A, here.inverse, here.normal_step, here.tangent_step)
 
 
-def _row(window: Window, k: int) -> Window:
-    """One row of a window."""
-    rows: dict[str, Any] = {}
-    for name, slot in window.fields.items():
-        if isinstance(slot, Slot):
-            rows[name] = replace(slot, bases=slot.bases[k : k + 1])
-        else:
-            rows[name] = constants(slot.values[k : k + 1])
-    return fields(**rows)
-
-
 def _cone_residual(here: View, own: Any, w: Any) -> Any:
     return laws.cone_residual(here.A, here.friction, own, w)
 
 
-# Limits of joints
+# Joints
 
 
-def _as_it_is(here: View, given: Any) -> Any:
-    return given
+def _brake(here: View) -> None:
+    new, change = _joint_update(here, here.own, here.rows @ here.all + here.b)
+    here.new, here.change = np.array([new]), np.maximum(here.change, change)
 
 
-def _limit_update(here: View, own: Any, w: Any) -> tuple[Any, Any]:
-    new = laws.limit_update(here.a[0], here.low, here.high, own[0], w[0])
-    return np.array([new]), here.a[0] * np.abs(new - own[0])
+def _joint_update(here: View, own: Any, w: Any) -> tuple[Any, Any]:
+    new = laws.joint_update(here.a[0], here.low, here.high, here.bound, own[0], w[0])
+    return new, here.a[0] * np.abs(new - own[0])
 
 
-def _limit_residual(here: View, own: Any, w: Any) -> Any:
-    return _limit_update(here, own, w)[1]
-
-
-# Dry friction of joints
-
-
-def _in_bound(here: View, given: Any) -> Any:
-    return np.minimum(np.maximum(given, -here.bound), here.bound)
-
-
-def _bound_update(here: View, own: Any, w: Any) -> tuple[Any, Any]:
-    new = _in_bound(here, own - w / here.a)
-    return new, here.a[0] * np.abs(new[0] - own[0])
-
-
-def _bound_residual(here: View, own: Any, w: Any) -> Any:
-    return _bound_update(here, own, w)[1]
+def _joint_residual(here: View, own: Any, w: Any) -> Any:
+    return _joint_update(here, own, w)[1]
