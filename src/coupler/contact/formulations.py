@@ -142,7 +142,7 @@ def traditional_problem(
     factor = np.linalg.cholesky(mass_matrix(damped(robot, h), q))
     half = np.linalg.solve(factor, J.T)
     free = np.linalg.solve(factor.T, np.linalg.solve(factor, np.asarray(tau) - bias_force(robot, q, v)))
-    return _problem(half.T @ half, J @ (np.asarray(v) + h * (free + turning(robot, v))), h, found, joints), found
+    return contact_problem(half.T @ half, J @ (np.asarray(v) + h * (free + turning(robot, v))), h, found, joints), found
 
 
 def recursive_problem(
@@ -154,14 +154,14 @@ def recursive_problem(
     """
     h = float(numbers("step", step, (), least=1e-12))
     found = touches(robot, q, pairs)
-    P, bodies = _of_bodies(robot, q, found)
+    P, bodies = rows_by_body(robot, q, found)
     A = P @ inverse_osim(damped(robot, h), q, bodies) @ P.T if bodies else np.zeros((len(P), len(P)))
-    J, joints = P @ _jacobians(robot, q, bodies), joint_rows(robot, q, h, limits)
+    J, joints = P @ body_jacobians(robot, q, bodies), joint_rows(robot, q, h, limits)
     if joints.blocks:
         answer = mass_matrix_solve(damped(robot, h), q, joints.rows)
         A = np.block([[A, J @ answer.T], [answer @ J.T, joints.rows @ answer.T]])
         J = np.vstack([J, joints.rows])
-    return _problem((A + A.T) / 2, J @ unimpeded(robot, q, v, tau, h), h, found, joints), found
+    return contact_problem((A + A.T) / 2, J @ unimpeded(robot, q, v, tau, h), h, found, joints), found
 
 
 def unimpeded(robot: Robot, q: Any, v: Any, tau: Any, step: float) -> np.ndarray:
@@ -186,7 +186,7 @@ def floating(robot: Robot) -> list[str]:
     return [name for name, own in slices if own.stop - own.start == 6]
 
 
-def _problem(
+def contact_problem(
     A: np.ndarray, w: np.ndarray, h: float, found: Sequence[Touch], joints: JointRows | None = None
 ) -> ContactProblem:
     b, blocks = w.copy(), [touch.cone for touch in found]
@@ -224,11 +224,11 @@ def contact_rows(robot: Robot, q: Any, found: Sequence[Touch]) -> np.ndarray:
 
     A contact with torsion has a fourth row: how fast the first shape turns against the second about the normal.
     """
-    P, bodies = _of_bodies(robot, q, found)
-    return P @ _jacobians(robot, q, bodies)
+    P, bodies = rows_by_body(robot, q, found)
+    return P @ body_jacobians(robot, q, bodies)
 
 
-def _of_bodies(robot: Robot, q: Any, found: Sequence[Touch]) -> tuple[np.ndarray, list[str]]:
+def rows_by_body(robot: Robot, q: Any, found: Sequence[Touch]) -> tuple[np.ndarray, list[str]]:
     """The rows of contacts by motions of bodies, six columns each in the body's own frame, and those that move."""
     poses = _poses(robot, q, [touch.pair for touch in found])
     bodies = [body for body in poses if robot.tree.place[body][0]]
@@ -243,6 +243,6 @@ def _of_bodies(robot: Robot, q: Any, found: Sequence[Touch]) -> tuple[np.ndarray
     return P, bodies
 
 
-def _jacobians(robot: Robot, q: Any, bodies: Sequence[str]) -> np.ndarray:
+def body_jacobians(robot: Robot, q: Any, bodies: Sequence[str]) -> np.ndarray:
     """The motions of bodies by unit of v, six rows each."""
     return np.vstack([np.zeros((0, robot.nv)), *(frame_jacobian(robot, q, body) for body in bodies)])

@@ -178,15 +178,20 @@ def joint_update(a: Any, low: Any, high: Any, bound: Any, lam: Any, w: Any) -> A
         bound: the largest impulse of friction, N m s or N s.
         lam, w: impulse and velocity as they are.
     """
-    free = w - a * lam
-    step = 1.0 / (a + _STIFF)
-    brake = np.minimum(np.maximum(-free * step, -bound), bound)
-    braked = free + a * brake
+    free, step = w - a * lam, 1.0 / (a + _STIFF)
+    brake, braked = _braked(a, bound, free)
     return np.where(braked < low, (low - free) * step, np.where(braked > high, (high - free) * step, brake))
 
 
-def joint_parts(bound: Any, lam: Any, w: Any) -> tuple[Any, Any]:
-    """What limits and what friction do of a joint's impulse, at its velocity w."""
+def joint_parts(a: Any, low: Any, high: Any, bound: Any, lam: Any, w: Any) -> tuple[Any, Any]:
+    """What limits and what friction do of the impulse of a joint that obeys its law; arguments as for `joint_update`."""
+    _, braked = _braked(a, bound, w - a * lam)
     against = np.where(w > 0.0, -bound, np.where(w < 0.0, bound, np.copysign(bound, lam)))
-    friction = np.where(np.abs(lam) <= bound, lam, against)
+    friction = np.where((braked < low) | (braked > high), against, lam)
     return lam - friction, friction
+
+
+def _braked(a: Any, bound: Any, free: Any) -> tuple[Any, Any]:
+    """The impulse of friction on a joint by itself, and the velocity that it leaves."""
+    brake = np.minimum(np.maximum(-free / (a + _STIFF), -bound), bound)
+    return brake, free + a * brake

@@ -12,7 +12,6 @@ What stepping.py does in NumPy, without the mass matrix and in one go:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -24,19 +23,17 @@ from coupler.algorithms.gathering import gathered
 from coupler.contact.advance import advance
 from coupler.contact.candidates import Candidates
 from coupler.contact.damping import damped
-from coupler.contact.laws import joint_parts
+from coupler.contact.joint_blocks import JointBlocks
 from coupler.contact.rebound import Rebounds
-from coupler.contact.relaxation import Blocks, Relaxation, rows_of
+from coupler.contact.relaxation import Blocks, Relaxation
 from coupler.contact.scene import Layout, Scene
-from coupler.graph import Buffer, Program, View, Window, constants, fields
+from coupler.graph import Buffer, Program, View, constants, fields
 from coupler.linear import Cholesky
 from coupler.model import Free, Robot
 from coupler.passes import Cluster, Columns, Rise, Shape, Start, Sweep, add_loads, symmetric
 from coupler.spatial import cross
 
 __all__ = ["contact_step_program"]
-
-_FAR = 1e10  # rad or m: where a joint has no limit on one side
 
 
 def contact_step_program(robot: Robot, scene: Scene) -> Program:
@@ -65,16 +62,19 @@ def contact_step_program(robot: Robot, scene: Scene) -> Program:
         candidates.measure(sweep, columns, scene, given, told | (rebounds.told if rebounds else {}))
         if rebounds:
             rebounds.begin(parts["gaps"], parts.pending)
-        _measure_joints(sweep, layout, relaxation)
+        joints = JointBlocks(sweep, layout, relaxation)
+        joints.measure()
         columns.climb(climb)
         columns.meet(relaxation.A)
         if rebounds:
             rebounds.spread()
-        parts.begin(relaxation)
+        _copy_first(sweep, parts.start, relaxation.impulses, 3 * layout.contacts)
+        joints.begin(parts.start)
         relaxation.solve(scene.tolerance, scene.most, parts["residual"], parts["sweeps"])
         if rebounds:
             rebounds.end(parts["pending"])
-        parts.end(relaxation)
+        _copy_first(sweep, relaxation.impulses, parts["impulses"], 3 * layout.contacts)
+        joints.end(parts["impulses"])
         sweep.builder.loop(_clear, here=fields(x=sweep.vector("dv").at(0, robot.nv)))
         columns.settle(push, relaxation.impulses)
         sweep.outward(give_way)
@@ -93,7 +93,7 @@ class _Parts:
     """
 
     def __init__(self, sweep: Sweep, layout: Layout) -> None:
-        self._builder, self._layout, self._places = sweep.builder, layout, layout.places
+        self._builder, self._places = sweep.builder, layout.places
         self._after = sweep.result("after", layout.size)
         self.start = sweep.builder.scratch("start", layout.rows)
         place = layout.places["pending"]
@@ -109,46 +109,6 @@ class _Parts:
 
     def __getitem__(self, name: str) -> Buffer:
         return self._buffers[name]
-
-    def begin(self, relaxation: Relaxation) -> None:
-        """Writes the steps to the impulses that sweeps start from; of a joint, of its limits and friction together."""
-        layout, builder = self._layout, self._builder
-        first = 3 * layout.contacts
-        if first:
-            both = fields(source=self.start.at(0, first), target=relaxation.impulses.at(0, first))
-            builder.loop(_copy, here=both)
-        for alike, window in self._joints(self.start).items():
-            here = window | fields(own=relaxation.impulses.at([first + k for k in alike[0]]))
-            builder.loop(_joining(*alike[1:]), here=here)
-
-    def end(self, relaxation: Relaxation) -> None:
-        """Writes the steps to impulses that are told; of a joint, of its limits and of friction apart."""
-        layout, builder = self._layout, self._builder
-        first = 3 * layout.contacts
-        if first:
-            both = fields(source=relaxation.impulses.at(0, first), target=self["impulses"].at(0, first))
-            builder.loop(_copy, here=both)
-        for (rows, *parts), window in self._joints(self["impulses"]).items():
-            builder.loop(_parting(*parts), here=window | rows_of(relaxation.joints(), rows))
-
-    def _joints(self, impulses: Buffer) -> dict[tuple[tuple[int, ...], bool, bool], Window]:
-        """Joints with limits, with friction, or with both: their numbers, and where their impulses are."""
-        layout, groups = self._layout, {}
-        for k, joint in enumerate(layout.joints):
-            groups.setdefault((joint in layout.limited, joint in layout.rubbing), []).append(k)
-        found: dict[tuple[tuple[int, ...], bool, bool], Window] = {}
-        first = 3 * layout.contacts
-        for (limited, rubbing), numbers in groups.items():
-            window = fields()
-            if limited:
-                at = [first + layout.limited.index(layout.joints[k]) for k in numbers]
-                window |= fields(limit=impulses.at(at))
-            if rubbing:
-                start = first + len(layout.limited)
-                at = [start + layout.rubbing.index(layout.joints[k]) for k in numbers]
-                window |= fields(friction=impulses.at(at))
-            found[tuple(numbers), limited, rubbing] = window
-        return found
 
     def tell(self) -> None:
         """Writes the steps that put all parts into the result."""
@@ -281,51 +241,9 @@ def keep(cluster: Cluster) -> None:
     cluster.write("v_next", cluster.read("u"))
 
 
-def _joining(limited: bool, rubbing: bool) -> Callable[[View], None]:
-    def joining(here: View) -> None:
-        here.own = (here.limit if limited else 0.0) + (here.friction if rubbing else 0.0)
-
-    return joining
-
-
-def _parting(limited: bool, rubbing: bool) -> Callable[[View], None]:
-    def parting(here: View) -> None:
-        limit, friction = joint_parts(here.bound, here.own[0], (here.rows @ here.all + here.b)[0])
-        if limited:
-            here.limit = limit if rubbing else here.own[0]
-        if rubbing:
-            here.friction = friction if limited else here.own[0]
-
-    return parting
-
-
-def _measure_joints(sweep: Sweep, layout: Layout, relaxation: Relaxation) -> None:
-    """Writes the steps to velocities u of joints that have limits or friction, and to those that reach their limits."""
-    cluster_of, tree = sweep.robot.cluster_tree.cluster_of, sweep.robot.tree
-    shape_of = {k: i for i, (_, clusters) in enumerate(sweep.shapes) for k in clusters}
-    groups: dict[Hashable, list[int]] = {}
-    for row, (link, j) in enumerate(layout.joints):
-        k = cluster_of[link]
-        groups.setdefault((shape_of[k], sweep.instances[k].links.index(link), j), []).append(row)
-    for (number, i, j), rows in groups.items():  # type: ignore[misc]
-        links = [layout.joints[row][0] for row in rows]
-        window = sweep.window(number, [cluster_of[link] for link in links])
-        window |= fields(own=relaxation.b.at([3 * layout.contacts + row for row in rows]))
-        for name, side in (("lower", relaxation.low), ("upper", relaxation.high)):
-            far = _FAR if name == "upper" else -_FAR
-            limits = [getattr(tree.links[link].kind, name)[j] if (link, j) in layout.limited else far for link in links]
-            window |= fields(**{f"to_{name}": side.at(rows), name: constants(np.clip(limits, -_FAR, _FAR))})
-        sweep.builder.loop(_measuring(sweep.shapes[number][0], i, j), here=window)
-
-
-def _measuring(shape: Shape, i: int, j: int) -> Callable[[View], None]:
-    def measuring(here: View) -> None:
-        cluster = Cluster(here, shape, True, later=True, moving=False)
-        here.own = cluster.G[shape.starts[i] + j] @ cluster.read("u")
-        q = cluster.q[i][j] if shape.kinds[i].nq == shape.kinds[i].nv else 0.0
-        here.to_lower, here.to_upper = (here.lower - q) / here.step, (here.upper - q) / here.step
-
-    return measuring
+def _copy_first(sweep: Sweep, source: Buffer, target: Buffer, count: int) -> None:
+    if count:
+        sweep.builder.loop(_copy, here=fields(source=source.at(0, count), target=target.at(0, count)))
 
 
 def _copy(here: View) -> None:

@@ -4,7 +4,8 @@ from coupler.simulate.integrators import METHODS, dormand_prince, explicit_euler
 from coupler.simulate.log import Log
 from coupler.simulate.motion import Motion, MotionError, integrate_motion
 from coupler.simulate.rollout import Rollout, rollout
-from coupler.simulate.simulation import Simulation, SimulationError, SimulationState
+from coupler.simulate.simulation import Simulation
+from coupler.simulate.states import SimulationError, SimulationState
 
 __all__ = [
     "METHODS",

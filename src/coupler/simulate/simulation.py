@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,54 +13,15 @@ from coupler.contact.restitution import Restitution
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
-from coupler.simulate.archive import check_target, load_arrays, save_arrays
-from coupler.simulate.engine import Engine, engine_of
+from coupler.simulate.engine import engine_of
 from coupler.simulate.log import Log, LogWriter
 from coupler.simulate.progress import Progress
+from coupler.simulate.rows import Rows
+from coupler.simulate.states import SimulationError, SimulationState
 
-__all__ = ["Simulation", "SimulationError", "SimulationState"]
-
-_BLOCK = 256  # rows that are handed to a log together
+__all__ = ["Simulation"]
 
 Controller = Callable[[float, np.ndarray, np.ndarray], Any]
-
-
-class SimulationError(ModelError):
-    """A run that could not go on.
-
-    Attributes:
-        time: of the last state, s.
-        log: what happened up to there.
-    """
-
-    def __init__(self, message: str, time: float, log: Log) -> None:
-        super().__init__(message)
-        self.time, self.log = time, log
-
-
-@dataclass(frozen=True, eq=False)
-class SimulationState:
-    """All that the future of a simulation depends on, to the last bit.
-
-    Attributes:
-        steps: how many were taken since the start.
-        values: q, v, and what contacts remember of the step before.
-    """
-
-    steps: int
-    values: np.ndarray
-
-    def save(self, path: str | Path) -> Path:
-        """Writes it as an npz file."""
-        check_target(Path(path))
-        save_arrays(Path(path), {"steps": self.steps, "values": self.values})
-        return Path(path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> SimulationState:
-        """Reads one from a file."""
-        found = load_arrays(Path(path), ["steps", "values"])
-        return cls(int(found["steps"]), np.asarray(found["values"], dtype=float))
 
 
 class Simulation:
@@ -261,7 +221,7 @@ class Simulation:
             LogWriter(log, self.robot, self.step_size, self.contacts) as writer,
             Progress(steps, self.step_size, progress) as shown,
         ):
-            rows = _Rows(writer, self._engine)
+            rows = Rows(writer, self._engine)
             try:
                 self._go(steps, controller or _nothing, rows, every, shown)
             except ModelError as error:
@@ -273,7 +233,7 @@ class Simulation:
                 rows.flush()
         return writer.log()
 
-    def _go(self, steps: int, controller: Controller, rows: _Rows, every: int, shown: Progress) -> None:
+    def _go(self, steps: int, controller: Controller, rows: Rows, every: int, shown: Progress) -> None:
         tau = None
         for k in range(steps):
             time, state = self._steps * self.step_size, self._state
@@ -294,42 +254,3 @@ def _read_only(view: np.ndarray) -> np.ndarray:
 
 def _nothing(time: float, q: np.ndarray, v: np.ndarray) -> None:
     """No forces."""
-
-
-class _Rows:
-    """Rows of a log, kept as steps give them, and handed over in blocks."""
-
-    def __init__(self, writer: LogWriter, engine: Engine) -> None:
-        self._writer, self._engine, self._count = writer, engine, 0
-        nv, layout = engine.robot.nv, engine.layout
-        self._times, self._states = np.empty(_BLOCK), np.empty((_BLOCK, layout.state))
-        self._tau, self._after = np.empty((_BLOCK, nv)), np.empty((_BLOCK, layout.size))
-
-    def add(self, time: float, state: np.ndarray, tau: Any, after: np.ndarray | None) -> None:
-        """A state, with the forces that act from there on, and what they led to, or what led there."""
-        k = self._count
-        self._times[k], self._states[k] = time, state
-        self._tau[k] = 0.0 if tau is None else tau
-        self._after[k] = 0.0 if after is None else after
-        self._count = k + 1
-        if self._count == _BLOCK:
-            self.flush()
-
-    def flush(self) -> None:
-        """Hands over what there is."""
-        n, places, engine = self._count, self._engine.layout.places, self._engine
-        if not n:
-            return
-        after = self._after[:n]
-        self._writer.extend(
-            times=self._times[:n],
-            q=self._states[:n, places["q"]],
-            v=self._states[:n, places["v"]],
-            tau=self._tau[:n],
-            gaps=after[:, places["gaps"]],
-            forces=engine.forces(after),
-            points=engine.points(after),
-            residuals=after[:, places["residual"]][:, 0],
-            sweeps=after[:, places["sweeps"]][:, 0],
-        )
-        self._count = 0

@@ -1,0 +1,52 @@
+"""What a simulation can be restored from, and how it ends early."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from coupler.model import ModelError
+from coupler.simulate.archive import check_target, load_arrays, save_arrays
+from coupler.simulate.log import Log
+
+__all__ = ["SimulationError", "SimulationState"]
+
+
+class SimulationError(ModelError):
+    """A run that could not go on.
+
+    Attributes:
+        time: of the last state, s.
+        log: what happened up to there.
+    """
+
+    def __init__(self, message: str, time: float, log: Log) -> None:
+        super().__init__(message)
+        self.time, self.log = time, log
+
+
+@dataclass(frozen=True, eq=False)
+class SimulationState:
+    """All that the future of a simulation depends on, to the last bit.
+
+    Attributes:
+        steps: how many were taken since the start.
+        values: q, v, and what contacts remember of the step before.
+    """
+
+    steps: int
+    values: np.ndarray
+
+    def save(self, path: str | Path) -> Path:
+        """Writes it as an npz file."""
+        check_target(Path(path))
+        save_arrays(Path(path), {"steps": self.steps, "values": self.values})
+        return Path(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> SimulationState:
+        """Reads one from a file."""
+        found = load_arrays(Path(path), ["steps", "values"])
+        return cls(int(found["steps"]), np.asarray(found["values"], dtype=float))
