@@ -2,7 +2,8 @@
 
 The third way beside those of formulations.py: each body that may touch is a handle of the robot's assembly, and one
 program gives both A and the accelerations without contact. On one processor it takes longer than recursion; its longest
-chain of dependent operations is shorter, from some tens of bodies in a row.
+chain of dependent operations is shorter, from some tens of bodies in a row. Limits and dry friction of joints answer by
+the factors of H, as they do for recursion, in linear depth.
 """
 
 from __future__ import annotations
@@ -15,7 +16,16 @@ import numpy as np
 from coupler.algorithms.dca import divide_and_conquer_program
 from coupler.compiled import run
 from coupler.contact.damping import damped
-from coupler.contact.formulations import Touch, _jacobians, _of_bodies, _problem, touches, turning
+from coupler.contact.formulations import (
+    Touch,
+    body_jacobians,
+    contact_problem,
+    joint_rows,
+    rows_by_body,
+    touches,
+    turning,
+    with_joints,
+)
 from coupler.contact.pairs import Pair
 from coupler.contact.problem import ContactProblem
 from coupler.kinematics import frame_place
@@ -26,7 +36,7 @@ __all__ = ["divide_and_conquer", "divide_and_conquer_problem"]
 
 
 def divide_and_conquer_problem(
-    robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Sequence[Pair]
+    robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Sequence[Pair], *, limits: bool = True
 ) -> tuple[ContactProblem, list[Touch]]:
     """The contact problem by assembly and disassembly of handle equations. [002, eq. 16, 17]
 
@@ -37,11 +47,12 @@ def divide_and_conquer_problem(
     """
     h = float(numbers("step", step, (), least=1e-12))
     found = touches(robot, q, pairs)
-    P, bodies = _of_bodies(robot, q, found)
+    P, bodies = rows_by_body(robot, q, found)
     a, omega = divide_and_conquer(damped(robot, h), q, v, tau, bodies)
-    A = P @ omega @ P.T
-    w = P @ _jacobians(robot, q, bodies) @ (np.asarray(v, dtype=float) + h * (a + turning(robot, v)))
-    return _problem((A + A.T) / 2, w, h, found), found
+    joints = joint_rows(robot, q, h, limits)
+    A, J = with_joints(robot, q, h, P @ omega @ P.T, P @ body_jacobians(robot, q, bodies), joints)
+    w = J @ (np.asarray(v, dtype=float) + h * (a + turning(robot, v)))
+    return contact_problem(A, w, h, found, joints), found
 
 
 def divide_and_conquer(robot: Robot, q: Any, v: Any, tau: Any, frames: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

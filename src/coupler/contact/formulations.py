@@ -36,14 +36,19 @@ from coupler.spatial import Transform, skew
 __all__ = [
     "JointRows",
     "Touch",
+    "body_jacobians",
+    "contact_problem",
     "contact_rows",
     "first_rows",
     "floating",
     "joint_rows",
     "recursive_problem",
+    "rows_by_body",
     "touches",
     "traditional_problem",
+    "turning",
     "unimpeded",
+    "with_joints",
 ]
 
 
@@ -142,7 +147,8 @@ def traditional_problem(
     factor = np.linalg.cholesky(mass_matrix(damped(robot, h), q))
     half = np.linalg.solve(factor, J.T)
     free = np.linalg.solve(factor.T, np.linalg.solve(factor, np.asarray(tau) - bias_force(robot, q, v)))
-    return contact_problem(half.T @ half, J @ (np.asarray(v) + h * (free + turning(robot, v))), h, found, joints), found
+    w = J @ (np.asarray(v) + h * (free + turning(robot, v)))
+    return contact_problem(half.T @ half, w, h, found, joints), found
 
 
 def recursive_problem(
@@ -156,12 +162,20 @@ def recursive_problem(
     found = touches(robot, q, pairs)
     P, bodies = rows_by_body(robot, q, found)
     A = P @ inverse_osim(damped(robot, h), q, bodies) @ P.T if bodies else np.zeros((len(P), len(P)))
-    J, joints = P @ body_jacobians(robot, q, bodies), joint_rows(robot, q, h, limits)
-    if joints.blocks:
-        answer = mass_matrix_solve(damped(robot, h), q, joints.rows)
-        A = np.block([[A, J @ answer.T], [answer @ J.T, joints.rows @ answer.T]])
-        J = np.vstack([J, joints.rows])
-    return contact_problem((A + A.T) / 2, J @ unimpeded(robot, q, v, tau, h), h, found, joints), found
+    joints = joint_rows(robot, q, h, limits)
+    A, J = with_joints(robot, q, h, A, P @ body_jacobians(robot, q, bodies), joints)
+    return contact_problem(A, J @ unimpeded(robot, q, v, tau, h), h, found, joints), found
+
+
+def with_joints(
+    robot: Robot, q: Any, step: float, A: np.ndarray, J: np.ndarray, joints: JointRows
+) -> tuple[np.ndarray, np.ndarray]:
+    """A and J of contacts, and of joints behind them: these answer by the factors of H, in linear time for each."""
+    if not joints.blocks:
+        return A, J
+    answer = mass_matrix_solve(damped(robot, step), q, joints.rows)
+    A = np.block([[A, J @ answer.T], [answer @ J.T, joints.rows @ answer.T]])
+    return A, np.vstack([J, joints.rows])
 
 
 def unimpeded(robot: Robot, q: Any, v: Any, tau: Any, step: float) -> np.ndarray:
@@ -187,13 +201,21 @@ def floating(robot: Robot) -> list[str]:
 
 
 def contact_problem(
-    A: np.ndarray, w: np.ndarray, h: float, found: Sequence[Touch], joints: JointRows | None = None
+    A: np.ndarray, w: np.ndarray, step: float, found: Sequence[Touch], joints: JointRows
 ) -> ContactProblem:
-    b, blocks = w.copy(), [touch.cone for touch in found]
-    b[first_rows(found)] += [touch.contact.gap / h for touch in found]
-    if joints is not None:
-        b[len(b) - len(joints.closures) :] += joints.closures
-    return ContactProblem(A, b, [*blocks, *(joints.blocks if joints else ())])
+    """The problem of contacts and of joints behind them.
+
+    Args:
+        A: (rows, rows), J H⁻¹ Jᵀ; of its two halves, which may differ by rounding, the mean counts.
+        w: (rows,), velocities after the step without contact, to which gaps are added here.
+        step: h, s.
+        found: the contacts.
+        joints: what joints bring in.
+    """
+    b = w.copy()
+    b[first_rows(found)] += [touch.contact.gap / step for touch in found]
+    b[len(b) - len(joints.closures) :] += joints.closures
+    return ContactProblem((A + A.T) / 2, b, [*(touch.cone for touch in found), *joints.blocks])
 
 
 def first_rows(found: Sequence[Touch]) -> np.ndarray:

@@ -184,11 +184,12 @@ def joint_update(a: Any, low: Any, high: Any, bound: Any, lam: Any, w: Any) -> A
 
 
 def joint_parts(a: Any, low: Any, high: Any, bound: Any, lam: Any, w: Any) -> tuple[Any, Any]:
-    """What limits and what friction do of the impulse of a joint that obeys its law; arguments as for `joint_update`."""
+    """What limits and friction do of the impulse of a joint that obeys its law; arguments as for `joint_update`."""
     _, braked = _braked(a, bound, w - a * lam)
-    against = np.where(w > 0.0, -bound, np.where(w < 0.0, bound, np.copysign(bound, lam)))
-    friction = np.where((braked < low) | (braked > high), against, lam)
-    return lam - friction, friction
+    rest = lam - np.where(w > 0.0, -bound, np.where(w < 0.0, bound, np.copysign(bound, lam)))
+    pushed = np.where(braked > high, np.minimum(rest, 0.0), 0.0)
+    limit = np.where(braked < low, np.maximum(rest, 0.0), pushed)  # of the right sign where w is rounding alone
+    return limit, lam - limit
 
 
 def _braked(a: Any, bound: Any, free: Any) -> tuple[Any, Any]:

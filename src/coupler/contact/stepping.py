@@ -183,25 +183,21 @@ def contact_impulses(
         penetration, limits, pending, formulation, method, start, options: as in `contact_step`.
         ahead: whether velocities after the step are those of contacts where they then are, as accelerations of points
             give them [002, eq. 6, 10]: right for steps of higher order. Euler's method goes along the directions of the
-            step's start.
+            step's start. What is beyond a joint's limit then counts as overlaps do, for such steps leave more of it.
     """
     problem, found = formulation(robot, q, v, tau, step, pairs, **({} if limits else {"limits": False}))
     joints, free = joint_rows(robot, q, step, limits), unimpeded(robot, q, v, tau, step)
     rows, first = np.vstack([contact_rows(robot, q, found), joints.rows]), first_rows(found)
     _check_rows(robot, len(rows), problem, formulation)
-    if ahead and len(rows) != 3 * len(found):
-        raise ModelError(
-            f"robot {robot.name!r}: steps of higher order know no torsion, limits or dry friction of joints; step with "
-            "contact_step, or leave these out (limits=False for limits)"
-        )
     gaps = np.array([touch.contact.gap for touch in found])
-    seen, velocities = gap_seen(gaps, penetration), rows @ free
+    seen, velocities, closures = gap_seen(gaps, penetration), rows @ free, joints.closures
     if ahead:
-        velocities = _ahead(robot, q, v, free, step, pairs)
+        velocities = _ahead(robot, q, v, free, step, pairs, limits)
+        closures = gap_seen(closures * step, penetration) / step
     if ahead or (seen != gaps).any():
         b = velocities.copy()
         b[first] += seen / step
-        b[len(b) - len(joints.closures) :] += joints.closures
+        b[len(b) - len(closures) :] += closures
         problem = replace(problem, b=b)
     laws = [touch.pair.restitution for touch in found]
     if not any(laws):
@@ -226,10 +222,13 @@ def _threes(values: np.ndarray, found: Sequence[Touch]) -> np.ndarray:
     return values[first_rows(found)[:, None] + np.arange(3)]
 
 
-def _ahead(robot: Robot, q: Any, v: Any, free: np.ndarray, step: float, pairs: Sequence[Pair]) -> np.ndarray:
-    """Velocities at contacts after a step without contact, and where it leads to: J v + h (J a + J̇ v)."""
+def _ahead(
+    robot: Robot, q: Any, v: Any, free: np.ndarray, step: float, pairs: Sequence[Pair], limits: bool
+) -> np.ndarray:
+    """Velocities of all rows after a step without contact, and where it leads to: J v + h (J a + J̇ v)."""
     there = robot.integrate(q, v, step)
-    return contact_rows(robot, there, touches(robot, there, pairs)) @ (free - step * turning(robot, v))
+    rows = contact_rows(robot, there, touches(robot, there, pairs)), joint_rows(robot, there, step, limits).rows
+    return np.vstack(rows) @ (free - step * turning(robot, v))
 
 
 class _Rebound:

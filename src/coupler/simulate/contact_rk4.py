@@ -2,12 +2,14 @@
 
 The contact problem is solved at the start of the step, as for Euler's method. Its impulses, spread over the step as
 forces F = λ/h that stay as they are, then act on the robot where contacts are in each stage. (If they stayed at the
-places of the step's start, those that slide would be pushed with a wrong lever, and energy err by first order.)
+places of the step's start, those that slide would be pushed with a wrong lever, and energy err by first order.) Torsion
+is a moment that stays as it is. So do the forces of joints at their limits or with dry friction, which act on
+independent joints by what the loops are in each stage.
 
 That is of fourth order while nothing touches, and of third where contacts stay closed. The laws of contact are those of
-Euler's method, though: the force that stops a body takes the whole step, in which the body moves on by h |v| / 2. If
-that counted at position level it would bounce, so overlaps count up to 1e-5 m at most, unless another `penetration` is
-chosen. Friction is not sure to dissipate.
+Euler's method, though: the force that stops a body, or a joint, takes the whole step, in which it moves on by h |v| / 2.
+If that counted at position level it would bounce, so overlaps, and ways beyond limits, count up to 1e-5 m (or rad) at
+most, unless another `penetration` is chosen. Friction is not sure to dissipate.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.formulations import Touch, touches
+from coupler.contact.formulations import Touch, first_rows, joint_rows, touches
 from coupler.contact.pairs import Pair
-from coupler.contact.stepping import Stepped, contact_impulses
+from coupler.contact.stepping import Impulses, Stepped, contact_impulses
 from coupler.model import Robot
 from coupler.simulate.integrators import rk4
 
@@ -35,32 +37,59 @@ def rk4_contact_step(
     pairs: Sequence[Pair],
     *,
     penetration: str | float = "limited",
+    limits: bool = True,
     **options: Any,
 ) -> Stepped:
     """Moves a robot by one step.
 
     Args:
         robot, q, v, tau, step, pairs: as in `contact_step`.
-        penetration: how overlaps count; see `gap_seen`.
+        penetration: how overlaps count, and what is beyond a joint's limit; see `gap_seen`.
+        limits: whether joints stop at their limits. Dry friction of joints counts always.
         options: `pending`, `formulation`, `method`, `start` and options of the solver, as in `contact_step`.
     """
-    hit = contact_impulses(robot, q, v, tau, step, pairs, penetration=penetration, ahead=True, **options)
-    frames = [touch.contact.frame.T for touch in hit.touches]
-    forces = [frame @ own / step for frame, own in zip(frames, hit.solution.impulses.reshape(-1, 3), strict=True)]
+    hit = contact_impulses(
+        *(robot, q, v, tau, step, pairs), penetration=penetration, limits=limits, ahead=True, **options
+    )
+    forces, moments, of_joints = _forces(hit, step)
 
-    def f_ext(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return contact_forces(robot, touches(robot, q, pairs), forces)
+    def on_joints(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return tau + joint_rows(robot, q, step, limits).rows.T @ of_joints
 
-    after = rk4(robot, q, v, tau, step, f_ext=f_ext if any(map(np.any, forces)) else None)
+    def on_bodies(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return contact_forces(robot, touches(robot, q, pairs), forces, moments)
+
+    f_ext = on_bodies if forces.any() or moments.any() else None
+    after = rk4(robot, q, v, on_joints if of_joints.any() else tau, step, f_ext=f_ext)
     return Stepped(*after, hit.touches, hit.solution, hit.pending)
 
 
-def contact_forces(robot: Robot, found: Sequence[Touch], forces: Sequence[np.ndarray]) -> np.ndarray:
-    """f_ext, (bodies, 6), of forces at contacts on the first bodies of their pairs, 3 each in the world's axes, N."""
+def _forces(hit: Impulses, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Impulses spread over a step: forces and moments of contacts, (contacts, 3) in the world's axes, and of joints."""
+    rates, n = hit.solution.impulses / step, len(hit.touches)
+    forces, moments = np.zeros((n, 3)), np.zeros((n, 3))
+    for k, (i, touch) in enumerate(zip(first_rows(hit.touches), hit.touches, strict=True)):
+        frame = touch.contact.frame
+        forces[k] = frame.T @ rates[i : i + 3]
+        if touch.pair.torsion is not None:
+            moments[k] = rates[i + 3] * frame[0]
+    return forces, moments, rates[sum(touch.cone.size for touch in hit.touches) :]
+
+
+def contact_forces(robot: Robot, found: Sequence[Touch], forces: Any, moments: Any = None) -> np.ndarray:
+    """f_ext, (bodies, 6), of what acts at contacts on the first bodies of their pairs.
+
+    Args:
+        robot: which.
+        found: its contacts.
+        forces: (contacts, 3), along the world's axes, N.
+        moments: (contacts, 3), about the world's axes, N m; None for none.
+    """
     place = {name: i for i, name in enumerate(robot.body_names)}
     total = np.zeros((len(place), 6))
-    for touch, force in zip(found, forces, strict=True):
-        spatial = np.concatenate([np.cross(touch.contact.point, force), force])
+    moments = np.zeros((len(found), 3)) if moments is None else moments
+    for touch, force, moment in zip(found, forces, moments, strict=True):
+        spatial = np.concatenate([moment + np.cross(touch.contact.point, force), force])
         for shape, sign in ((touch.pair.one, 1.0), (touch.pair.other, -1.0)):
             if shape.body in place:
                 total[place[shape.body]] += sign * spatial

@@ -15,8 +15,7 @@ from coupler.algorithms.dca import divide_and_conquer_program
 from coupler.algorithms.efpa import inverse_osim_program
 from coupler.graph import compile
 from coupler.model import Fixed, Free, ModelError, ModelWarning, Planar, Revolute, Robot, RobotBuilder
-from coupler.passes import Assembly
-from coupler.passes import Piece
+from coupler.passes import Assembly, Piece
 from random_robots import sample
 
 SAME = 1e-11  # relative to the largest entry; 1e-13 is usual
