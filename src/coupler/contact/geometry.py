@@ -5,13 +5,14 @@ of a simulation is one program. All pairs take floats; those with a closed form 
 
     plane with               point or sphere 1, capsule 2 (its ends), box 8 (its corners), hull (its vertices),
                              cylinder 4 (of its rims), ellipsoid 1
-    height field with        point or sphere 1, capsule 2, box 8, hull (its vertices): only these points touch
+    height field with        point or sphere 1, capsule 2, box 8, cylinder 4, ellipsoid 1, hull (its vertices): only
+                             these points touch
     point or sphere with     point, sphere, capsule, box, cylinder, ellipsoid: 1
     capsule with             capsule 1, box 3 (its ends, and where its axis is nearest to the box)
 
-Other convex shapes have contacts of floats only, by `convex_distance`: a hull with a hull or box 5 (the nearest place,
-and four corners of what their faces next to it share), any other two 1, although one that rests on a face of another
-touches it in more places. Candidates may coincide, such as those of a capsule whose end is nearest.
+Other convex shapes have contacts of floats only, by `convex_distance`: hulls and boxes with each other 5 (the nearest
+place, and four corners of what their faces next to it share), any other two 1, although one that rests on a face of
+another touches it in more places. Candidates may coincide, such as those of a capsule whose end is nearest.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ __all__ = ["Contact", "HeightField", "Hull", "Point", "contacts", "count", "has_
 
 Array = Any  # an ndarray of floats, or of nodes
 
+_ROUNDS = 3  # in which the lowest point of a round shape over a field is sought
 _TRACED = 1024  # the most heights of a field on nodes: each of them becomes operations of the program
 
 
@@ -172,7 +174,7 @@ def _rule(one: Geometry, other: Geometry) -> tuple[Finder, int, bool]:
             return _touching, 1, swapped
         if isinstance(first, Capsule) and isinstance(second, Box):
             return _capsule_box, 3, swapped
-        if isinstance(first, Hull) and isinstance(second, Hull | Box):
+        if isinstance(first, Hull | Box) and isinstance(second, Hull | Box):
             return _polyhedra, 5, swapped
     if isinstance(one, Capsule) and isinstance(other, Capsule):
         return _capsules, 1, False
@@ -202,9 +204,18 @@ def _large(geometry: Geometry) -> bool:
 
 
 def _touching(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Iterator[Found]:
-    upwards = np.stack(list(X_one.E @ (X_other.E.T @ np.array([0.0, 0.0, 1.0]))))
-    for place in _points(one, upwards):
+    for place in _points(one, _upwards(one, other, X_one, X_other)):
         yield _ball(X_one.r + X_one.E.T @ place, _margin(one), other, X_other)
+
+
+def _upwards(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Array:
+    """The normal of the ground below a shape, in its frame; of a field, where the shape's lowest point is."""
+    up = np.stack(list(X_one.E @ (X_other.E.T @ np.array([0.0, 0.0, 1.0]))))
+    for _ in range(_ROUNDS if isinstance(other, HeightField) and isinstance(one, Cylinder | Ellipsoid) else 0):
+        lowest = X_one.r + X_one.E.T @ _points(one, up)[0]
+        _, _, normal = _ball(lowest, 0.0, other, X_other)
+        up = np.stack(list(X_one.E @ normal))
+    return up
 
 
 def _ball(centre: Array, radius: float, other: Geometry, X: Transform) -> Found:
@@ -237,7 +248,7 @@ def _points(geometry: Any, upwards: Array) -> list[Array]:
 
 _TOUCHING: dict[type, tuple[type, ...]] = {
     Plane: (Point, Sphere, Capsule, Box, Cylinder, Ellipsoid, Hull),
-    HeightField: (Point, Sphere, Capsule, Box, Hull),
+    HeightField: (Point, Sphere, Capsule, Box, Cylinder, Ellipsoid, Hull),
 }
 _SURFACES: dict[type, Callable[[Any, Array], tuple[Any, Array]]] = {
     Plane: lambda g, p: to_plane(p),

@@ -219,12 +219,29 @@ def test_a_height_field_is_bilinear_in_its_cells_and_goes_on_level() -> None:
     assert height(5.0, 0.0) == pytest.approx(3.0, abs=1e-14)
 
 
+@pytest.mark.parametrize("form", [Ellipsoid((0.1, 0.2, 0.3)), Cylinder(0.1, 0.4)])
+def test_round_shapes_touch_a_slope_of_a_field_as_they_touch_a_plane(form: Ellipsoid | Cylinder) -> None:
+    slope, rng = 0.3, np.random.default_rng(7)
+    x = np.linspace(-2.0, 2.0, 9)
+    field = HeightField(np.repeat(slope * x[:, None], 9, axis=1), (4.0, 4.0))
+    tilt = np.arctan(slope)
+    c, s = np.cos(tilt), np.sin(tilt)
+    plane = Transform.rotation(np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]]))
+    for _ in range(20):
+        X = Transform(random_transform(rng).E, np.array([*rng.uniform(-0.5, 0.5, 2), 0.4]))
+        found, expected = contacts(form, field, X, Transform.identity()), contacts(form, Plane(), X, plane)
+        for one, other in zip(found, expected, strict=True):
+            assert one.gap == pytest.approx(other.gap, abs=1e-12)
+            np.testing.assert_allclose(one.point, other.point, atol=1e-12)
+            np.testing.assert_allclose(one.frame[0], other.frame[0], atol=1e-12)
+
+
 def test_what_has_no_contacts_is_told() -> None:
     here = Transform.identity()
     with pytest.raises(ModelError, match=r"no contacts between a plane and a plane"):
         contacts(Plane(), Plane(), here, here)
-    with pytest.raises(ModelError, match=r"between an ellipsoid and a height field: give"):
-        count(Ellipsoid((1, 1, 2)), HeightField(np.zeros((2, 2)), (1, 1)))
+    with pytest.raises(ModelError, match=r"between a plane and a height field: give"):
+        count(Plane(), HeightField(np.zeros((2, 2)), (1, 1)))
     with pytest.raises(ModelError, match=r"between a sphere and a mesh: give a mesh as Hull\(vertices\)"):
         count(Sphere(1.0), Mesh("part.stl"))  # type: ignore[arg-type]
 
