@@ -51,7 +51,7 @@ def held(robot: Robot) -> Robot:
             joints.append(joint)
     parts = robot.bodies, joints, robot.loops, robot.couplings, robot.elements
     feet = [
-        Shape(name, body.name, Sphere(RADIUS), Transform.translation(at), friction=FRICTION, meets=0)
+        Shape(f"{name}_ball", body.name, Sphere(RADIUS), Transform.translation(at), friction=FRICTION, meets=0)
         for body in robot.bodies.values()
         for name, at in body.contacts.items()
         if name.endswith("foot_contact")
@@ -70,7 +70,7 @@ class Scene:
         robot = self.robot
         legs = {name: a for name in robot.independent_joints for part, a in ANGLES.items() if part in name}
         self.q = robot.pack_q({**legs, "floating_base": [0, 0, 0.3, 1, 0, 0, 0]})
-        self.ours = coupler.Simulation(robot, STEP, q=self.q, contacts="*foot_contact on floor")
+        self.ours = coupler.Simulation(robot, STEP, q=self.q, contacts="*_ball on floor")
         self.ours.run(3.0)
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore", ModelWarning)  # contact points become sites
@@ -148,7 +148,7 @@ def batch(scene: Scene, what: str, height: float, spread: float) -> float:
     datas = [mujoco.MjData(scene.model) for _ in range(THREADS)]
     with Rollout(nthread=THREADS) as pool:
         calls: dict[str, Callable[[], object]] = {
-            "ours": lambda: coupler.rollout(robot, q0, v0, controls, STEP, contacts="*foot_contact on floor"),
+            "ours": lambda: coupler.rollout(robot, q0, v0, controls, STEP, contacts="*_ball on floor"),
             "mujoco": lambda: pool.rollout(scene.model, datas, states, nstep=STEPS),
         }
         found = {name: t / (STATES * STEPS) for name, t in best(calls, 1, rounds=6).items()}

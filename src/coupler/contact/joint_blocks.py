@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from coupler.contact.laws import joint_parts
-from coupler.contact.relaxation import Relaxation, rows_of
+from coupler.contact.relaxation import Relaxation
 from coupler.contact.scene import Layout
 from coupler.graph import Buffer, View, Window, constants, fields
 from coupler.passes import Cluster, Shape, Sweep
@@ -22,61 +23,100 @@ class JointBlocks:
 
     States tell impulses of limits and of friction apart. Solved for is their sum: two rows of one joint would hand each
     other impulses for ever.
+
+    Attributes:
+        beyond: by how much a velocity takes a joint beyond its limits, rad/s or m/s; see `look`.
     """
 
     def __init__(self, sweep: Sweep, layout: Layout, relaxation: Relaxation) -> None:
         self._sweep, self._layout, self._relaxation = sweep, layout, relaxation
-        self._first = 3 * layout.contacts
+        self._first, self.beyond = 3 * layout.contacts, sweep.builder.scratch("beyond", 1)
 
     def measure(self) -> None:
         """Writes the steps to velocities of joints after a step without impulses, and to those that reach limits."""
-        sweep, layout = self._sweep, self._layout
+        for shape, i, j, rows, window in self._clusters(range(len(self._layout.joints))):
+            window |= fields(own=self._relaxation.b.at([self._first + row for row in rows])) | self._sides(rows)
+            self._sweep.builder.loop(_measuring(shape, i, j), here=window)
+
+    def begin(self, start: Buffer, rows: range) -> None:
+        """Writes the steps from impulses of a state to those that sweeps start from."""
+        for limited, rubbing, own in self._groups(rows):
+            window = self._impulses(own) | self._told(start, limited, rubbing, own)
+            self._sweep.builder.loop(_joining(limited, rubbing), here=window)
+
+    def defer(self, rows: range) -> None:
+        """Writes the steps to no impulses."""
+        self._sweep.builder.loop(_rest, here=self._impulses(rows))
+
+    def look(self, rows: range) -> None:
+        """Writes the steps to how far the velocities after the step take joints beyond their limits."""
+        builder = self._sweep.builder
+        builder.loop(_within, here=fields(beyond=self.beyond.at(0)))
+        for shape, i, j, own, window in self._clusters(rows):
+            sides = fields(low=self._relaxation.low.at(own), high=self._relaxation.high.at(own))
+            builder.loop(_looking(shape, i, j), here=window | sides | fields(beyond=self.beyond.at([0] * len(own))))
+
+    def end(self, impulses: Buffer, A: Buffer, size: int) -> None:
+        """Writes the steps from solved impulses to those of a state.
+
+        Args:
+            impulses: of the state.
+            A: size × size, of joints with friction and what comes before them at least.
+            size: see A.
+        """
+        layout, relaxation = self._layout, self._relaxation
+        for limited, rubbing, rows in self._groups(range(len(layout.joints))):
+            if not (limited and rubbing):
+                window = self._impulses(rows) | self._told(impulses, limited, rubbing, rows)
+                self._sweep.builder.loop(_telling(limited), here=window)
+                continue
+            for shape, i, j, own, window in self._clusters(rows):
+                bounds = [self._friction(layout.joints[row]) for row in own]
+                window |= self._impulses(own) | self._told(impulses, limited, rubbing, own)
+                window |= fields(low=relaxation.low.at(own), high=relaxation.high.at(own), bound=constants(bounds))
+                window |= fields(mobility=A.at([(self._first + row) * (size + 1) for row in own]))
+                self._sweep.builder.loop(_parting(shape, i, j), here=window)
+
+    def _friction(self, joint: tuple[int, int]) -> float:
+        return self._relaxation.bound_of(self._layout.joints.index(joint))
+
+    def _clusters(self, rows: Sequence[int]) -> Iterator[tuple[Shape, int, int, list[int], Window]]:
+        """Joints in clusters of the same shape: the shape, number of body and entry, which they are, what they see."""
+        sweep, joints = self._sweep, self._layout.joints
         cluster_of = sweep.robot.cluster_tree.cluster_of
         shape_of = {k: i for i, (_, clusters) in enumerate(sweep.shapes) for k in clusters}
         groups: dict[Hashable, list[int]] = {}
-        for row, (link, j) in enumerate(layout.joints):
+        for row in rows:
+            link, j = joints[row]
             k = cluster_of[link]
             groups.setdefault((shape_of[k], sweep.instances[k].links.index(link), j), []).append(row)
-        for (number, i, j), rows in groups.items():  # type: ignore[misc]
-            window = sweep.window(number, [cluster_of[layout.joints[row][0]] for row in rows])
-            window |= fields(own=self._relaxation.b.at([self._first + row for row in rows])) | self._sides(rows)
-            sweep.builder.loop(_measuring(sweep.shapes[number][0], i, j), here=window)
+        for (number, i, j), own in groups.items():  # type: ignore[misc]
+            yield sweep.shapes[number][0], i, j, own, sweep.window(number, [cluster_of[joints[row][0]] for row in own])
+
+    def _groups(self, rows: Sequence[int]) -> list[tuple[bool, bool, list[int]]]:
+        """Whether joints have limits, whether they have friction, and which of them have the same."""
+        groups: dict[tuple[bool, bool], list[int]] = {}
+        for row in rows:
+            joint = self._layout.joints[row]
+            groups.setdefault((joint in self._layout.limited, joint in self._layout.rubbing), []).append(row)
+        return [(*key, own) for key, own in groups.items()]
+
+    def _impulses(self, rows: Sequence[int]) -> Window:
+        return fields(own=self._relaxation.impulses.at([self._first + row for row in rows]))
 
     def _sides(self, rows: Sequence[int]) -> Window:
         """Limits of joints, and where the velocities go that reach them."""
-        kinds = [(self._sweep.robot.tree.links[link].kind, j, (link, j)) for link, j in self._joints(rows)]
-        found = fields()
+        layout, links, found = self._layout, self._sweep.robot.tree.links, fields()
         for name, far, side in (("lower", -_FAR, self._relaxation.low), ("upper", _FAR, self._relaxation.high)):
-            limits = [getattr(kind, name)[j] if own in self._layout.limited else far for kind, j, own in kinds]
+            joints = [layout.joints[row] for row in rows]
+            limits = [getattr(links[x[0]].kind, name)[x[1]] if x in layout.limited else far for x in joints]
             found |= fields(**{f"to_{name}": side.at(rows), name: constants(np.clip(limits, -_FAR, _FAR))})
         return found
 
-    def _joints(self, rows: Sequence[int]) -> list[tuple[int, int]]:
-        return [self._layout.joints[row] for row in rows]
-
-    def begin(self, start: Buffer) -> None:
-        """Writes the steps from impulses of a state to those that sweeps start from."""
-        for limited, rubbing, rows in self._groups():
-            own = fields(own=self._relaxation.impulses.at([self._first + row for row in rows]))
-            window = own | self._told(start, limited, rubbing, rows)
-            self._sweep.builder.loop(_joining(limited, rubbing), here=window)
-
-    def end(self, impulses: Buffer) -> None:
-        """Writes the steps from solved impulses to those of a state."""
-        for limited, rubbing, rows in self._groups():
-            window = rows_of(self._relaxation.joints(), rows) | self._told(impulses, limited, rubbing, rows)
-            self._sweep.builder.loop(_parting(limited, rubbing), here=window)
-
-    def _groups(self) -> list[tuple[bool, bool, list[int]]]:
-        """Whether joints have limits, whether they have friction, and which of them have the same."""
-        groups: dict[tuple[bool, bool], list[int]] = {}
-        for row, joint in enumerate(self._layout.joints):
-            groups.setdefault((joint in self._layout.limited, joint in self._layout.rubbing), []).append(row)
-        return [(*key, rows) for key, rows in groups.items()]
-
     def _told(self, impulses: Buffer, limited: bool, rubbing: bool, rows: Sequence[int]) -> Window:
         """Where a state has the impulses of joints: first those of all limits, then those of friction."""
-        found, joints, layout = fields(), self._joints(rows), self._layout
+        found, layout = fields(), self._layout
+        joints = [layout.joints[row] for row in rows]
         if limited:
             found |= fields(limit=impulses.at([self._first + layout.limited.index(joint) for joint in joints]))
         if rubbing:
@@ -85,14 +125,26 @@ class JointBlocks:
         return found
 
 
+def _velocity(here: View, shape: Shape, i: int, j: int, name: str) -> tuple[Any, Cluster]:
+    cluster = Cluster(here, shape, True, later=True, moving=False)
+    return cluster.G[shape.starts[i] + j] @ cluster.read(name), cluster
+
+
 def _measuring(shape: Shape, i: int, j: int) -> Callable[[View], None]:
     def measuring(here: View) -> None:
-        cluster = Cluster(here, shape, True, later=True, moving=False)
-        here.own = cluster.G[shape.starts[i] + j] @ cluster.read("u")
+        here.own, cluster = _velocity(here, shape, i, j, "u")
         q = cluster.q[i][j] if shape.kinds[i].nq == shape.kinds[i].nv else 0.0
         here.to_lower, here.to_upper = (here.lower - q) / here.step, (here.upper - q) / here.step
 
     return measuring
+
+
+def _looking(shape: Shape, i: int, j: int) -> Callable[[View], None]:
+    def looking(here: View) -> None:
+        w, _ = _velocity(here, shape, i, j, "v_next")
+        here.beyond = np.maximum(here.beyond, np.maximum(here.low - w, w - here.high))
+
+    return looking
 
 
 def _joining(limited: bool, rubbing: bool) -> Callable[[View], None]:
@@ -102,15 +154,27 @@ def _joining(limited: bool, rubbing: bool) -> Callable[[View], None]:
     return joining
 
 
-def _parting(limited: bool, rubbing: bool) -> Callable[[View], None]:
-    def parting(here: View) -> None:
-        limit = friction = here.own[0]
-        if limited and rubbing:
-            w = here.rows @ here.all + here.b
-            limit, friction = joint_parts(here.a[0], here.low, here.high, here.bound, here.own[0], w[0])
+def _telling(limited: bool) -> Callable[[View], None]:
+    def telling(here: View) -> None:
         if limited:
-            here.limit = limit
-        if rubbing:
-            here.friction = friction
+            here.limit = here.own
+        else:
+            here.friction = here.own
+
+    return telling
+
+
+def _parting(shape: Shape, i: int, j: int) -> Callable[[View], None]:
+    def parting(here: View) -> None:
+        w, _ = _velocity(here, shape, i, j, "v_next")
+        here.limit, here.friction = joint_parts(here.mobility, here.low, here.high, here.bound, here.own, w)
 
     return parting
+
+
+def _rest(here: View) -> None:
+    here.own = np.array(0.0)
+
+
+def _within(here: View) -> None:
+    here.beyond = np.array(0.0)

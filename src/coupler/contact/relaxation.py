@@ -15,7 +15,7 @@ import numpy as np
 from coupler.contact import laws
 from coupler.graph import Buffer, Builder, Slot, View, Window, constants, fields, symmetric
 
-__all__ = ["Blocks", "Relaxation", "rows_of"]
+__all__ = ["Blocks", "Relaxation"]
 
 _BLOCK = {"A": symmetric(3), "inverse": symmetric(3), "normal_step": (), "tangent_step": (), "mobility": ()}
 _FAR = 1e30  # a change that is above all tolerances
@@ -37,6 +37,10 @@ class Blocks:
     @property
     def rows(self) -> int:
         return 3 * len(self.friction) + len(self.bounds)
+
+    def without(self, joints: int) -> Blocks:
+        """The same without so many joints, the last ones."""
+        return replace(self, bounds=self.bounds[: len(self.bounds) - joints])
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,16 +70,24 @@ class Relaxation:
         low, high: of each joint, the velocities that take it to its limits within the step.
     """
 
-    def __init__(self, builder: Builder, blocks: Blocks) -> None:
-        n = self._rows = blocks.rows
-        self._builder, self.impulses = builder, builder.scratch("impulses", n)
-        self.A, self.b = builder.scratch("A", n * n), builder.scratch("b", n)
-        self.low, self.high = (builder.scratch(name, len(blocks.bounds)) for name in ("low", "high"))
-        self._next, self._change = builder.scratch("next", n), builder.scratch("change", 1)
-        self._velocity, self._slides = builder.scratch("velocity", 3), builder.scratch("slides", 1)
-        contacts = builder.records("contact", len(blocks.friction), **_BLOCK)
-        self._contacts = contacts[:]
-        self._laws = [law for law in self._described(blocks) if len(law.first)]
+    def __init__(self, builder: Builder, blocks: Blocks, within: Relaxation | None = None) -> None:
+        """Args: a program, the blocks, and a larger problem of which these are the first ones, if there is one."""
+        n, joints = blocks.rows, len(blocks.bounds)
+        self._builder, self._rows, self._name = builder, n, "part_" if within else ""
+        self.impulses, self.b, self.low, self.high = (
+            (within.impulses, within.b, within.low, within.high)
+            if within
+            else (self._scratch(*own) for own in (("impulses", n), ("b", n), ("low", joints), ("high", joints)))
+        )
+        self.A, self._next = self._scratch("A", n * n), self._scratch("next", n)
+        self._change, self._velocity, self._slides = (
+            self._scratch(*own) for own in (("change", 1), ("velocity", 3), ("slides", 1))
+        )
+        self._contacts = builder.records(f"{self._name}contact", len(blocks.friction), **_BLOCK)[:]
+        self._laws, self._blocks = [law for law in self._described(blocks) if len(law.first)], blocks
+
+    def _scratch(self, name: str, size: int) -> Buffer:
+        return self._builder.scratch(f"{self._name}{name}", size)
 
     def _described(self, blocks: Blocks) -> list[_Law]:
         cones, joints = np.split(np.arange(blocks.rows), [3 * len(blocks.friction)])
@@ -107,9 +119,9 @@ class Relaxation:
             total = fields(residual=residual.at([0] * len(law.first), 1))
             builder.loop(_judging(law), here=self._seen(law) | total)
 
-    def joints(self) -> Window:
-        """All that is known of joints, with their velocities as `rows @ all + b`."""
-        return self._seen(next(law for law in self._laws if law.width == 1))
+    def bound_of(self, joint: int) -> float:
+        """The largest impulse of a joint's friction."""
+        return self._blocks.bounds[joint]
 
     def _prepare(self) -> None:
         """What every sweep needs of the contacts' own blocks, and their impulses within their cones."""
@@ -134,7 +146,7 @@ class Relaxation:
 
     def _contact(self, law: _Law, k: int) -> None:
         """One contact. What slides costs more than what sticks or opens, and is left out where no state needs it."""
-        own = replace(law, first=law.first[k : k + 1], known=rows_of(law.known, [k]))
+        own = replace(law, first=law.first[k : k + 1], known=_rows_of(law.known, [k]))
         new = fields(new=self._next.at(own.first, 3), w=self._velocity.at(0, 3), slides=self._slides.at(0))
         self._builder.loop(_rest, here=self._seen(own) | new)
         with self._builder.repeat(until=_holds, at_most=1, here=fields(slides=self._slides.at(0))):
@@ -151,7 +163,7 @@ class Relaxation:
         )
 
 
-def rows_of(window: Window, rows: Sequence[int]) -> Window:
+def _rows_of(window: Window, rows: Sequence[int]) -> Window:
     """Some rows of a window."""
     found: dict[str, Any] = {}
     for name, slot in window.fields.items():

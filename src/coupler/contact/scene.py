@@ -70,7 +70,8 @@ class Layout:
     Attributes:
         limited: entries of joints with limits.
         rubbing: entries of joints with dry friction.
-        joints: both, each once.
+        joints: both, each once, those with friction first.
+        deferred: how many of them, the last ones, have limits alone: they count once they are reached.
         contacts: how many candidates there are.
         rows: of the contact problem: three for each contact, then one for each entry of limited, and of rubbing.
         places: by name, where things are in what a step leads to.
@@ -81,7 +82,8 @@ class Layout:
     def __init__(self, robot: Robot, scene: Scene) -> None:
         self.limited = limited_joints(robot) if scene.limits else []
         self.rubbing = rubbing_joints(robot)
-        self.joints = list(dict.fromkeys([*self.limited, *self.rubbing]))
+        self.joints = list(dict.fromkeys([*self.rubbing, *self.limited]))
+        self.deferred = len(self.joints) - len(self.rubbing)
         self.contacts = n = sum(pair.count for pair in scene.pairs)
         self.rows = 3 * n + len(self.limited) + len(self.rubbing)
         sizes = {"q": robot.nq, "v": robot.nv, "impulses": self.rows, "pending": 3 * len(rebounding(scene.pairs))}

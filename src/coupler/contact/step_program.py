@@ -55,35 +55,85 @@ def contact_step_program(robot: Robot, scene: Scene) -> Program:
         add_loads(sweep, scene.external)
     _move_freely(sweep, located, bool(blocks.rows))
     if blocks.rows:
-        relaxation = Relaxation(sweep.builder, blocks)
-        columns = Columns(sweep, [*candidates.starts, *(Start(1, joint=joint) for joint in layout.joints)])
-        told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": relaxation.b}
-        rebounds = Rebounds(sweep.builder, scene, relaxation) if parts.pending.size else None
-        candidates.measure(sweep, columns, scene, given, told | (rebounds.told if rebounds else {}))
-        if rebounds:
-            rebounds.begin(parts["gaps"], parts.pending)
-        joints = JointBlocks(sweep, layout, relaxation)
-        joints.measure()
-        columns.climb(climb)
-        columns.meet(relaxation.A)
-        if rebounds:
-            rebounds.spread()
-        _copy_first(sweep, parts.start, relaxation.impulses, 3 * layout.contacts)
-        joints.begin(parts.start)
-        relaxation.solve(scene.tolerance, scene.most, parts["residual"], parts["sweeps"])
-        if rebounds:
-            rebounds.end(parts["pending"])
-        _copy_first(sweep, relaxation.impulses, parts["impulses"], 3 * layout.contacts)
-        joints.end(parts["impulses"])
-        sweep.builder.loop(_clear, here=fields(x=sweep.vector("dv").at(0, robot.nv)))
-        columns.settle(push, relaxation.impulses)
-        sweep.outward(give_way)
+        _Impulses(sweep, scene, layout, candidates, blocks, parts, given).write()
     else:
         sweep.builder.loop(_no_contact, here=fields(**{name: parts[name].at(0, 1) for name in ("residual", "sweeps")}))
         sweep.outward(keep)
     advance(sweep, h, sweep.vectors["q"], v_next, parts["q"])
     parts.tell()
     return sweep.build()
+
+
+class _Impulses:
+    """The steps from velocities without impulses to those with them.
+
+    Joints that have limits and no friction are left out at first. Only where a velocity takes one of them beyond, the
+    whole problem is set up and solved.
+    """
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        scene: Scene,
+        layout: Layout,
+        candidates: Candidates,
+        blocks: Blocks,
+        parts: _Parts,
+        given: Buffer | None,
+    ) -> None:
+        self.sweep, self.scene, self.layout, self.parts = sweep, scene, layout, parts
+        self.candidates, self.given = candidates, given
+        self.whole = Relaxation(sweep.builder, blocks)
+        self.rebounds = Rebounds(sweep.builder, scene, self.whole) if parts.pending.size else None
+        deferred = 0 if self.rebounds else layout.deferred
+        self.part = Relaxation(sweep.builder, blocks.without(deferred), within=self.whole) if deferred else self.whole
+        self.columns = Columns(sweep, [*candidates.starts, *(Start(1, joint=joint) for joint in layout.joints)])
+        self.joints = JointBlocks(sweep, layout, self.whole)
+        self.groups = layout.contacts + len(layout.joints)
+        self.at_once = self.groups - deferred  # groups of columns that take part at first
+        sweep.vector("dv")
+
+    def write(self) -> None:
+        layout, parts, builder = self.layout, self.parts, self.sweep.builder
+        told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": self.whole.b}
+        told |= self.rebounds.told if self.rebounds else {}
+        self.candidates.measure(self.sweep, self.columns, self.scene, self.given, told)
+        self.joints.measure()
+        if self.rebounds:
+            self.rebounds.begin(parts["gaps"], parts.pending)
+        _copy_first(self.sweep, parts.start, self.whole.impulses, 3 * layout.contacts)
+        first, deferred = (
+            range(self.at_once - layout.contacts),
+            range(self.at_once - layout.contacts, len(layout.joints)),
+        )
+        self.joints.begin(parts.start, first)
+        self.columns.climb(climb, range(self.at_once))
+        if not deferred:
+            self._solve(self.part, self.at_once)
+        else:
+            self.joints.defer(deferred)
+            self._solve(self.part, self.at_once)
+            self.joints.look(deferred)
+            beyond = fields(beyond=self.joints.beyond.at(0), tolerance=constants([self.scene.tolerance]))
+            with builder.repeat(until=_within, at_most=1, here=beyond):
+                self.joints.begin(parts.start, deferred)
+                self.columns.climb(climb, range(self.at_once, self.groups))
+                self._solve(self.whole, self.groups)
+        _copy_first(self.sweep, self.whole.impulses, parts["impulses"], 3 * layout.contacts)
+        self.joints.end(parts["impulses"], self.part.A, int(self.columns.firsts[self.at_once]))
+
+    def _solve(self, relaxation: Relaxation, groups: int) -> None:
+        """A of the first groups of columns, the impulses, and v⁺."""
+        sweep, parts = self.sweep, self.parts
+        self.columns.meet(relaxation.A, groups)
+        if self.rebounds:
+            self.rebounds.spread()
+        relaxation.solve(self.scene.tolerance, self.scene.most, parts["residual"], parts["sweeps"])
+        if self.rebounds:
+            self.rebounds.end(parts["pending"])
+        sweep.builder.loop(_clear, here=fields(x=sweep.vectors["dv"].at(0, sweep.robot.nv)))
+        self.columns.settle(push, groups, relaxation.impulses)
+        sweep.outward(give_way)
 
 
 class _Parts:
@@ -252,6 +302,10 @@ def _copy(here: View) -> None:
 
 def _clear(here: View) -> None:
     here.x = np.zeros(np.shape(here.x))
+
+
+def _within(here: View) -> Any:
+    return here.beyond <= here.tolerance
 
 
 def _no_contact(here: View) -> None:

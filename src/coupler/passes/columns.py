@@ -78,24 +78,24 @@ class Columns:
         keys = [(group, *self._body(link)) for group, link in zip(groups, links, strict=True)]
         return self._buffers["P"].at([self._places["P"][key] for key in keys], (6, self.starts[groups[0]].width))
 
-    def climb(self, function: Callable[[Cluster, Rise], None]) -> None:
-        """Runs a pass over all clusters on all ways, towards the ground."""
-        self._run(function, {})
+    def climb(self, function: Callable[[Cluster, Rise], None], groups: range) -> None:
+        """Runs a pass over all clusters on the ways of some groups, towards the ground."""
+        self._run(function, groups, {})
 
-    def settle(self, function: Callable[[Cluster, Any], None], factors: Buffer) -> None:
-        """Runs a pass over all clusters on all ways, with the part of a vector that belongs to the columns."""
-        self._run(lambda cluster, _: function(cluster, cluster.here.factors), {"factors": factors})
+    def settle(self, function: Callable[[Cluster, Any], None], count: int, factors: Buffer) -> None:
+        """Runs a pass over all clusters on the ways of the first groups, with their parts of a vector."""
+        self._run(lambda cluster, _: function(cluster, cluster.here.factors), range(count), {"factors": factors})
 
-    def meet(self, output: Buffer) -> None:
-        """Writes A = Σ zᵀ y of every two groups into a symmetric matrix."""
+    def meet(self, output: Buffer, count: int) -> None:
+        """Writes A = Σ zᵀ y of every two of the first groups into a symmetric matrix."""
         groups: dict[Hashable, list[tuple[int, int, list[int]]]] = {}
-        for one in range(len(self.starts)):
-            for other in range(one, len(self.starts)):
+        for one in range(count):
+            for other in range(one, count):
                 common = [k for k in self._ways[one] if k in self._ways[other]]
                 widths = self.starts[one].width, self.starts[other].width
                 key = widths, tuple(self._freedoms(k) for k in common), one == other
                 groups.setdefault(key, []).append((one, other, common))
-        size = int(self.firsts[-1])
+        size = int(self.firsts[count])
         for (widths, freedoms, same), pairs in groups.items():  # type: ignore[misc]
             window: dict[str, Slot] = {}
             for i, n in enumerate(freedoms):
@@ -143,8 +143,8 @@ class Columns:
     def _at(self, name: str, keys: Sequence[Hashable], shape: tuple[int, int]) -> Slot:
         return self._buffers[name].at([self._places[name][key] for key in keys], shape)
 
-    def _run(self, function: Callable[[Cluster, Rise], None], vectors: dict[str, Buffer]) -> None:
-        order = [(group, k) for group, way in enumerate(self._ways) for k in way]
+    def _run(self, function: Callable[[Cluster, Rise], None], chosen: range, vectors: dict[str, Buffer]) -> None:
+        order = [(group, k) for group in chosen for k in self._ways[group]]
         groups: dict[Hashable, list[tuple[int, int]]] = {}
         for group, k in order:
             key = self._shape[k], self._ways[group][k], self.starts[group].width

@@ -7,8 +7,8 @@ is a moment that stays as it is. So do the forces of joints at their limits or w
 independent joints by what the loops are in each stage.
 
 That is of fourth order while nothing touches, and of third where contacts stay closed. The laws of contact are those of
-Euler's method, though: the force that stops a body, or a joint, takes the whole step, in which it moves on by h |v| / 2.
-If that counted at position level it would bounce, so overlaps, and ways beyond limits, count up to 1e-5 m (or rad) at
+Euler's method, though: the force that stops a body or a joint takes the whole step, in which it moves on by h |v| / 2.
+If that counted at position level it would bounce, so overlaps and ways beyond limits count up to 1e-5 m (or rad) at
 most, unless another `penetration` is chosen. Friction is not sure to dissipate.
 """
 

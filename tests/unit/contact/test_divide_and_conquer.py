@@ -12,8 +12,10 @@ from coupler import forward_dynamics, inverse_osim, robots
 from coupler.contact.divide_and_conquer import divide_and_conquer, divide_and_conquer_problem
 from coupler.contact.formulations import recursive_problem, traditional_problem
 from coupler.contact.pairs import pairs_of
+from coupler.contact.problem import Bounded, Cone, Unilateral
+from coupler.contact.scene import limited_joints, rubbing_joints
 from coupler.contact.stepping import contact_step
-from coupler.model import Capsule, ModelError, Plane, Robot, Shape, Sphere
+from coupler.model import Capsule, Continuous, ModelError, Plane, Robot, Shape, Sphere
 from coupler.spatial import Transform
 from random_robots import place, sample
 
@@ -28,6 +30,18 @@ def shaped(robot: Robot) -> Robot:
     for i, body in enumerate(robot.bodies):
         shapes.append(Shape(body, body, (Sphere(0.1), Capsule(0.05, 0.3))[i % 2], place(rng)))
     return replace(robot, shapes=tuple(shapes))
+
+
+def hampered(robot: Robot, q: np.ndarray) -> Robot:
+    """With dry friction in each joint, and limits about where they are in those that may have them."""
+    rng, tree = np.random.default_rng(2), robot.tree
+    p, links = robot.embedding.positions(q), [tree.links[0]]
+    for i, link in enumerate(tree.links[1:], start=1):
+        kind = replace(link.kind, friction=rng.uniform(1.0, 3.0, link.kind.nv))
+        if kind.nq == kind.nv and not isinstance(kind, Continuous):
+            kind = replace(kind, lower=p[tree.positions(i)] - 1e-3, upper=p[tree.positions(i)] + rng.random(kind.nv))
+        links.append(replace(link, kind=kind))
+    return replace(robot, tree=replace(tree, links=tuple(links)))
 
 
 def gap(one: Any, other: Any) -> float:
@@ -47,6 +61,33 @@ def test_it_is_the_same_problem(name: str) -> None:
             assert gap(problem.A, other.A) < SAME
             assert gap(problem.b, other.b) < SAME
             assert problem.blocks == other.blocks
+
+
+@pytest.mark.parametrize("torsion", [None, 0.02])
+@pytest.mark.parametrize("name", ROBOTS)
+def test_it_is_the_same_problem_with_limits_and_dry_friction_of_joints(name: str, torsion: float | None) -> None:
+    q, v = sample(name).robot.random_state(0)
+    robot = hampered(shaped(sample(name).robot), q)
+    tau, pairs = np.random.default_rng(1).normal(size=robot.nv), pairs_of(robot, torsion=torsion)
+    for limits in (True, False):
+        problem, _ = divide_and_conquer_problem(robot, q, v, tau, 1e-3, pairs, limits=limits)
+        assert {*map(type, problem.blocks)} == {Cone, Bounded, *([Unilateral] if limits else [])}
+        for make in (traditional_problem, recursive_problem):
+            other, _ = make(robot, q, v, tau, 1e-3, pairs, limits=limits)
+            assert gap(problem.A, other.A) < SAME
+            assert gap(problem.b, other.b) < SAME
+            assert problem.blocks == other.blocks
+
+
+@pytest.mark.parametrize("limits", [True, False])
+def test_joints_alone_make_a_problem(limits: bool) -> None:
+    q, v = sample("tree").robot.random_state(0)
+    robot = hampered(sample("tree").robot, q)
+    problem, found = divide_and_conquer_problem(robot, q, v, np.zeros(robot.nv), 1e-3, [], limits=limits)
+    other, _ = traditional_problem(robot, q, v, np.zeros(robot.nv), 1e-3, [], limits=limits)
+    assert (found, len(problem.blocks)) == ([], 2 * limits * len(limited_joints(robot)) + len(rubbing_joints(robot)))
+    assert gap(problem.A, other.A) < SAME
+    assert gap(problem.b, other.b) < SAME
 
 
 def test_a_robot_steps_with_it_as_with_the_others() -> None:

@@ -245,11 +245,19 @@ def test_a_formulation_that_leaves_joints_out_is_told() -> None:
         contact_step(robot, [0.0], [0.0], [0.0], H, [], formulation=contacts_only)
 
 
-def test_steps_of_higher_order_say_that_they_know_no_limits() -> None:
-    robot = slider(lower=-1.0)
-    with pytest.raises(ModelError, match="'slider': steps of higher order know no torsion, limits or dry friction"):
-        contact_impulses(robot, [0.0], [0.0], [0.0], H, [], ahead=True)
-    contact_impulses(robot, [0.0], [0.0], [0.0], H, [], ahead=True, limits=False)
+@pytest.mark.parametrize(
+    ("penetration", "back"), [("position", 20.0), ("velocity", 0.0), ("limited", 0.01), (-0.01, 10.0)]
+)
+def test_ways_beyond_limits_count_as_overlaps_do_for_steps_of_higher_order(
+    penetration: str | float, back: float
+) -> None:
+    """2 kg that rest 0.02 m beyond a limit, and the velocity that a step gives them; Euler's method takes them back."""
+    robot = slider(upper=0.1)
+    state: Any = robot, [0.12], [0.0], [0.0], H, []
+    hit = contact_impulses(*state, penetration=penetration, ahead=True)
+    assert hit.solution.impulses == pytest.approx([2.0 * back], rel=1e-9, abs=1e-12)
+    assert contact_impulses(*state, penetration=penetration).solution.impulses == pytest.approx([40.0], rel=1e-9)
+    assert contact_impulses(*state, ahead=True, limits=False).solution.impulses.size == 0
 
 
 # Torsion

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from coupler.dynamics import forward_dynamics
 from coupler.graph import symbols
 from coupler.inertia import mass_matrix_solve
 from coupler.kinematics import kinetic_energy, potential_energy
-from coupler.model import Capsule, Free, ModelError, Planar, Plane, Revolute, Robot, RobotBuilder, Sphere
+from coupler.model import Capsule, Free, ModelError, Planar, Plane, Prismatic, Revolute, Robot, RobotBuilder, Sphere
+from coupler.rotation import matrix_from_quaternion
 from coupler.simulate.contact_rk4 import contact_forces, rk4_contact_step
 from coupler.simulate.integrators import rk4
 
@@ -85,13 +87,15 @@ def test_other_ways_to_count_are_refused(penetration: object, told: str) -> None
 
 
 def test_forces_on_bodies_are_those_at_contacts() -> None:
-    """Accelerations that they cause are H⁻¹ Jᵀ F, between bodies and on the ground."""
+    """Accelerations that they cause are H⁻¹ Jᵀ F, between bodies and on the ground, moments of torsion included."""
     robot, rng = arms(), np.random.default_rng(1)
     q, v = robot.random_state(rng)
-    found = touches(robot, q, pairs_of(robot))
-    forces = rng.normal(size=3 * len(found))
+    found = touches(robot, q, pairs_of(robot, torsion=0.1))
+    forces, frames = rng.normal(size=4 * len(found)), [touch.contact.frame for touch in found]
+    by_contact = [*zip(forces.reshape(-1, 4), frames, strict=True)]
     f_ext = contact_forces(
-        robot, found, [t.contact.frame.T @ f for t, f in zip(found, forces.reshape(-1, 3), strict=True)]
+        *(robot, found, [frame.T @ own[:3] for own, frame in by_contact]),
+        [own[3] * frame[0] for own, frame in by_contact],
     )
     tau = rng.normal(size=robot.nv)
     change = forward_dynamics(robot, q, v, tau, f_ext) - forward_dynamics(robot, q, v, tau)
@@ -145,3 +149,132 @@ def test_contacts_rebound_as_with_eulers_method() -> None:
         q, v, pending = done.q, done.v, done.pending
         speeds.append(v[5])
     assert speeds == pytest.approx([0.0, 1.4, 1.4], abs=1e-12)
+
+
+# Limits and dry friction of joints
+
+
+def slider(**options: Any) -> Robot:
+    """2 kg along x, without gravity."""
+    b = RobotBuilder("slider", (0.0, 0.0, 0.0))
+    b.body("block", 2.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("slide", Prismatic(axis=(1, 0, 0), **options), "ground", "block")
+    return b.build()
+
+
+def ran(robot: Robot, q: float, v: float, tau: float, h: float, steps: int, **options: Any) -> np.ndarray:
+    """(steps, 2): position and velocity of a robot with one joint, step by step."""
+    found, state = [], (np.array([q]), np.array([v]))
+    for _ in range(steps):
+        done = rk4_contact_step(robot, *state, np.array([tau]), h, [], **options)
+        state = done.q, done.v
+        found.append((done.q[0], done.v[0]))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("start", [0.0, 0.013, 0.17, 0.19])
+@pytest.mark.parametrize(("penetration", "back"), [("position", 1.5), ("velocity", 0.0), ("limited", 1e-3)])
+def test_a_joint_that_runs_into_its_limit_goes_beyond_by_half_a_step_at_most(
+    penetration: str, back: float, start: float
+) -> None:
+    """At 3 m/s and 0.01 s, 0.015 m, wherever in the step it meets the limit.
+
+    At position level it then bounces, with up to half of its speed; at velocity level it stays where it is; what is
+    limited to 1e-5 m comes back by that in each step.
+    """
+    robot, h, speed = slider(lower=-1.0, upper=0.2), 0.01, 3.0
+    q, v = ran(robot, start, speed, 0.0, h, 1700, penetration=penetration).T
+    first = int(np.argmax(q > 0.2))
+    assert 0.0 < (q - 0.2).max() <= h * speed / 2 + 1e-12
+    assert (-1.0 - q).max() <= h * back / 2 + 1e-12  # the other limit, at the speed of what bounces
+    assert np.abs(v[first + 2 :]).max() <= back + 1e-9
+    if penetration == "velocity":
+        np.testing.assert_allclose(q[first + 2 :], 0.2 + h * speed / 2, rtol=0, atol=1e-12)
+    if penetration == "limited":
+        assert np.diff(q[first + 2 :]) == pytest.approx(-1e-5, abs=1e-12)
+        assert q[-1] < 0.2
+
+
+@pytest.mark.parametrize(("penetration", "rest"), [("position", 0.0), ("velocity", 0.0162), ("limited", 0.0)])
+def test_a_joint_that_is_pressed_against_its_limit_comes_to_rest(penetration: str, rest: float) -> None:
+    """8 N on 2 kg, from 0.2 m away at 3 m/s: at the limit, or as far beyond it as the first step led."""
+    q, v = ran(slider(upper=0.2), 0.0, 3.0, 8.0, 0.01, 2000, penetration=penetration).T
+    np.testing.assert_allclose(q[-50:], 0.2 + rest, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(v[-50:], 0.0, atol=1e-12)
+
+
+def test_limits_can_be_left_out() -> None:
+    q, v = ran(slider(upper=0.2), 0.0, 3.0, 0.0, 0.01, 20, limits=False)[-1]
+    assert (q, v) == pytest.approx((0.6, 3.0), abs=1e-12)
+
+
+def test_dry_friction_slows_a_joint_by_its_force_over_the_mass_and_holds_it() -> None:
+    """Along a parabola, exactly, but for the step in which it stops: there it goes on with half of what it had."""
+    robot, h, rate = slider(friction=3.0), 0.01, 1.5
+    q, v = ran(robot, 0.0, 0.1, 0.0, h, 9).T
+    times = h * np.arange(1, 10)
+    np.testing.assert_allclose(v, np.maximum(0.1 - rate * times, 0.0), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(q[:6], (0.1 * times - rate * times**2 / 2)[:6], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(q[6:], q[5] + h * v[5] / 2, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(ran(robot, 0.0, 0.0, 2.9, h, 5), 0.0, atol=1e-14)
+    np.testing.assert_allclose(ran(robot, 0.0, 0.0, 3.1, h, 5)[:, 1], 0.05 * times[:5], rtol=1e-9)
+
+
+def test_dry_friction_behind_a_loop_takes_its_force_times_the_way() -> None:
+    """Of fourth order, because it acts by the loop of each stage: else it would be of first, and 1e-2 J here."""
+    b = RobotBuilder("cam", (0.0, 0.0, 0.0))
+    for name, kind in {"crank": Revolute(axis=(0, 0, 1)), "slide": Prismatic(axis=(1, 0, 0), friction=0.5)}.items():
+        b.body(name, 1.0, inertia=(0.1, 0.1, 0.1))
+        b.joint(name, kind, "ground", name)
+    b.couple("cam", ["crank", "slide"], lambda q: np.array([q[0], q[0] + 0.5 * np.sin(q[0])]), ["crank"])
+    robot, errors = b.build(), []
+    for h in (0.02, 0.01):
+        q, v = ran(robot, 0.0, 2.0, 0.0, h, round(1 / h))[-1]
+        taken = kinetic_energy(robot, [0.0], [2.0]) - kinetic_energy(robot, [q], [v])
+        errors.append(abs(taken - 0.5 * (q + 0.5 * np.sin(q))))
+    assert errors[0] / errors[1] == pytest.approx(16.0, rel=0.1)
+    assert errors[1] < 2e-8
+
+
+def test_limits_and_friction_act_beside_contacts() -> None:
+    """A piston of 3 kg that the ground holds from below and a limit from above; friction takes 2 N at most."""
+    b = RobotBuilder("piston")
+    b.body("rod", 3.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("slide", Prismatic(lower=0.0, upper=0.1, friction=2.0), "ground", "rod")
+    b.shape("rod", Sphere(0.1))
+    b.shape("ground", Plane())
+    robot = b.build()
+    for tau, contact, upper in ((0.0, 3 * G - 2.0, 0.0), (50.0, 0.0, 50.0 - 3 * G - 2.0)):
+        done = rk4_contact_step(robot, [0.1], [0.0], [tau], 1e-3, pairs_of(robot, torsion=0.01))
+        assert (done.q[0], done.v[0]) == pytest.approx((0.1, 0.0), abs=1e-12)
+        impulses = done.solution.impulses  # normal, two tangents, spin; lower and upper limit, friction
+        assert impulses.shape == (7,)
+        least = np.array([contact, upper]) * 1e-3
+        assert (impulses[[0, 5]] >= least - 1e-12).all()
+        assert impulses[0] - impulses[5] + impulses[6] == pytest.approx((3 * G - tau) * 1e-3, abs=1e-12)
+
+
+# Torsion
+
+
+@pytest.mark.parametrize("torsion", [None, 0.01])
+def test_torsion_slows_a_ball_that_spins(torsion: float | None) -> None:
+    """By torsion m g / I about the vertical, evenly, until it stops, although its own axes are tilted."""
+    b = RobotBuilder("ball")
+    b.body("ball", 2.0, inertia=(0.02, 0.02, 0.02))
+    b.joint("free", Free(), "ground", "ball")
+    b.shape("ball", Sphere(0.1))
+    b.shape("ground", Plane(), friction=0.5)
+    robot = b.build()
+    tilt = np.array([np.cos(0.3), np.sin(0.3), 0.0, 0.0])
+    up = matrix_from_quaternion(tilt).T @ [0.0, 0.0, 1.0]
+    q, v = robot.pack_q({"free": [0, 0, 0.1, *tilt]}), np.concatenate([0.4 * up, np.zeros(3)])
+    spins, h, pairs = [], 1e-3, pairs_of(robot, torsion=torsion)
+    for _ in range(60):
+        done = rk4_contact_step(robot, q, v, np.zeros(6), h, pairs)
+        q, v = done.q, done.v
+        spins.append(matrix_from_quaternion(q[3:]) @ v[:3])
+    rate = (torsion or 0.0) * 2.0 * G / 0.02
+    expected = np.maximum(0.4 - rate * h * np.arange(1, 61), 0.0)
+    np.testing.assert_allclose(spins, np.outer(expected, [0, 0, 1]), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(q[:3], (0, 0, 0.1), atol=1e-9)
