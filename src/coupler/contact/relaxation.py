@@ -18,6 +18,7 @@ from coupler.graph import Buffer, Builder, Slot, View, Window, constants, fields
 __all__ = ["Blocks", "Relaxation"]
 
 _BLOCK = {"A": symmetric(3), "inverse": symmetric(3), "normal_step": (), "tangent_step": (), "mobility": ()}
+_FEW = 24  # contacts that are spelled out one by one; more of them are rows of a table, or code would grow
 _FAR = 1e30  # a change that is above all tolerances
 
 
@@ -134,18 +135,18 @@ class Relaxation:
     def _sweep(self) -> None:
         """All blocks, one after the other; each is taken over before the next is looked at."""
         for law in self._laws:
-            if law.width == 3:
+            if law.width == 3 and len(law.first) <= _FEW:
                 for k in range(len(law.first)):
                     self._contact(law, k)
                 continue
-            change = fields(change=self._change.at([0] * len(law.first)), new=self._next.at(law.first, 1))
-            taken = fields(new=self._next.at(law.first, 1), own=self.impulses.at(law.first, 1))
+            change = fields(change=self._change.at([0] * len(law.first)), new=self._next.at(law.first, law.width))
+            taken = fields(new=self._next.at(law.first, law.width), own=self.impulses.at(law.first, law.width))
             with self._builder.interleave([0, 1] * len(law.first)):
-                self._builder.loop(_brake, here=self._seen(law) | change)
+                self._builder.loop(_press if law.width == 3 else _brake, here=self._seen(law) | change)
                 self._builder.loop(_take_over, here=taken)
 
     def _contact(self, law: _Law, k: int) -> None:
-        """One contact. What slides costs more than what sticks or opens, and is left out where no state needs it."""
+        """One of few contacts. What slides costs more than what sticks or opens, and is left out where none does."""
         own = replace(law, first=law.first[k : k + 1], known=_rows_of(law.known, [k]))
         new = fields(new=self._next.at(own.first, 3), w=self._velocity.at(0, 3), slides=self._slides.at(0))
         self._builder.loop(_rest, here=self._seen(own) | new)
@@ -232,9 +233,19 @@ def _slide(here: View) -> None:
 
 
 def _take_contact(here: View) -> None:
-    n, x, y = np.abs(here.new - here.own)
-    here.change = np.maximum(here.change, np.maximum(here.A[0, 0] * n, here.mobility * np.maximum(x, y)))
+    here.change = np.maximum(here.change, _change(here, here.new))
     here.own = here.new
+
+
+def _press(here: View) -> None:
+    new = laws.cone_update(_block(here), here.friction, here.own, here.rows @ here.all + here.b)
+    here.new, here.change = new, np.maximum(here.change, _change(here, new))
+
+
+def _change(here: View, new: Any) -> Any:
+    """By how much new impulses of a contact change its velocities."""
+    n, x, y = np.abs(new - here.own)
+    return np.maximum(here.A[0, 0] * n, here.mobility * np.maximum(x, y))
 
 
 def _block(here: View) -> laws.ConeBlock:

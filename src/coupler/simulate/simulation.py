@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from coupler.contact.pairs import FRICTION
 from coupler.contact.restitution import Restitution
 from coupler.kinematics import frame_pose
-from coupler.model import ModelError, Robot
+from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.simulate.engine import engine_of
 from coupler.simulate.log import Log, LogWriter
@@ -20,6 +21,8 @@ from coupler.simulate.rows import Rows
 from coupler.simulate.states import SimulationError, SimulationState
 
 __all__ = ["Simulation"]
+
+_POOR = 1e-3  # m/s: a residual that is told
 
 Controller = Callable[[float, np.ndarray, np.ndarray], Any]
 
@@ -231,7 +234,9 @@ class Simulation:
                 raise SimulationError(told, self.time, writer.log()) from error
             finally:
                 rows.flush()
-        return writer.log()
+        found = writer.log()
+        _warn_of_residuals(self.robot, found)
+        return found
 
     def _go(self, steps: int, controller: Controller, rows: Rows, every: int, shown: Progress) -> None:
         tau = None
@@ -245,6 +250,18 @@ class Simulation:
                 rows.add(time, state, tau, self._after)
             shown.update(k + 1)
         rows.add(self.time, self._state, tau, self._after)
+
+
+def _warn_of_residuals(robot: Robot, log: Log) -> None:
+    """Tells of contacts that missed their laws by far."""
+    worst = float(log.residuals.max(initial=0.0))
+    if worst > _POOR:
+        time = log.times[int(np.argmax(log.residuals))]
+        text = (
+            f"robot {robot.name!r}: contacts missed their laws by up to {worst:.2g} m/s, at {time:.6g} s: give more "
+            "sweeps; very unequal masses and overlaps under much friction may need contact_step with another solver"
+        )
+        warnings.warn(text, ModelWarning, stacklevel=3)
 
 
 def _read_only(view: np.ndarray) -> np.ndarray:

@@ -194,6 +194,38 @@ def test_boxes_and_hulls_touch_each_other_as_in_numpy() -> None:
     np.testing.assert_array_equal(batch.q[1, -1], simulation.q)
 
 
+def test_a_run_whose_contacts_miss_their_laws_says_so() -> None:
+    """Much on little: sweeps do not get there."""
+    b = RobotBuilder("tower")
+    for i, mass in enumerate((1.0, 1e6)):
+        b.body(f"ball{i}", mass, inertia=(1.0, 1.0, 1.0))
+        b.joint(f"ball{i}", Free(), "ground", f"ball{i}")
+        b.shape(f"ball{i}", Sphere(0.1), name=f"ball{i}")
+    robot = b.build().with_floor()
+    q = robot.pack_q({"ball0": [0, 0, 0.1, 1, 0, 0, 0], "ball1": [0, 0, 0.3, 1, 0, 0, 0]})
+    with pytest.warns(ModelWarning, match=r"contacts missed their laws by up to .* m/s, at .* s: give more sweeps"):
+        Simulation(robot, q=q).run(0.01)
+
+
+def test_many_contacts_are_solved_as_few_are() -> None:
+    """Those of four boxes that fall one by one, in a table, against each box by itself."""
+    b = RobotBuilder("boxes")
+    for i in range(4):
+        b.body(f"box{i}", 1.0 + i, inertia=(0.02, 0.03, 0.04))
+        b.joint(f"box{i}", Free(), "ground", f"box{i}")
+        b.shape(f"box{i}", Box((0.3, 0.2, 0.1)), name=f"box{i}", group=2, meets=0)
+    robot = b.build().with_floor(0.5)
+    turn = [np.cos(0.2), 0.6 * np.sin(0.2), 0.8 * np.sin(0.2), 0.0]
+    q = robot.pack_q({f"box{i}": [i, 0, 0.12 + 0.01 * i, *turn] for i in range(4)})
+    together = Simulation(robot, 2e-3, q=q, tolerance=1e-12)
+    assert len(together.contacts) == 32
+    log = together.run(0.3)
+    for i in (0, 3):
+        alone = Simulation(robot, 2e-3, q=q, tolerance=1e-12, contacts=f"box{i} on floor").run(0.3)
+        place = robot.q_slice(f"box{i}")
+        np.testing.assert_allclose(log.q[:, place], alone.q[:, place], atol=1e-7)
+
+
 # What cannot be
 
 
