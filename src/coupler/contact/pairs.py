@@ -63,6 +63,7 @@ def pairs_of(
     """
     if not (restitution is None or isinstance(restitution, Restitution)):
         raise ModelError(f"restitution must be given as Restitution(normal, ...), got {restitution!r}")
+    friction = float(numbers("friction", friction, (), least=0.0))
     if torsion is not None:
         torsion = float(numbers("torsion", torsion, (), least=0.0))
     apart = _Apart(robot)

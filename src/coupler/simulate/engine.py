@@ -18,6 +18,7 @@ from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.restitution import Restitution
 from coupler.contact.scene import Layout, Scene
 from coupler.contact.step_program import contact_step_program
+from coupler.contact.stepping import gap_seen
 from coupler.graph import Executable, compile
 from coupler.model import Free, ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
@@ -66,8 +67,9 @@ class Engine:
         self.robot, self.step = robot, float(numbers("step", step, ()))
         if self.step <= 0.0:
             raise ModelError(f"step must be above zero, got {self.step:g} s")
-        if isinstance(restitution, int | float):
+        if restitution is not None and not isinstance(restitution, Restitution):
             restitution = Restitution(restitution)
+        gap_seen(0.0, penetration)  # which says what is wrong with it
         if not isinstance(sweeps, int | np.integer) or sweeps < 1:
             raise ModelError(f"sweeps must be a whole number from 1 on, got {sweeps!r}")
         tolerance = float(numbers("tolerance", tolerance, (), least=0.0))

@@ -95,7 +95,7 @@ class Simulation:
         self._engine.warn_of_nothing()
         self._engine.warn_of_overlaps(self._first[self._engine.layout.places["q"]])
         self._nq, self._nq_nv, self._size = robot.nq, robot.nq + robot.nv, self._engine.layout.state
-        self._short = self._engine.short
+        self._short, self._idle = self._engine.short, np.zeros(robot.nv)
         self.reset()
 
     # State
@@ -167,6 +167,8 @@ class Simulation:
         Raises:
             ModelError: for forces of a wrong shape or that are not finite, and where a step is not possible.
         """
+        if tau is None:
+            tau = self._idle
         after = self._short(self._state, tau) if f_ext is None else None
         if after is None:
             after = self._engine.advance(self._state, tau, f_ext)
@@ -243,7 +245,7 @@ class Simulation:
         for k in range(steps):
             time, state = self._steps * self.step_size, self._state
             tau, f_ext = controller(time, self.q, self.v), None
-            if type(tau) is tuple:
+            if type(tau) is tuple and len(tau) == 2 and (tau[1] is None or np.ndim(tau[1]) == 2):
                 tau, f_ext = tau
             self.step(tau, f_ext)
             if k % every == 0:

@@ -251,3 +251,31 @@ def test_two_bodies_that_touch_push_each_other() -> None:
         closed = closed or bool(after["impulses"][0] > 0.0)
         q, v = after["q"], after["v"]
     assert closed
+
+
+def test_states_of_a_batch_reach_limits_each_by_itself() -> None:
+    """Limits are looked at again only where one is reached, and that by some lanes alone."""
+    b = RobotBuilder("arm")
+    for name, parent in (("upper", "ground"), ("lower", "upper")):
+        b.body(name, 1.0, (0.1, 0, 0), (1e-3, 1e-2, 1e-2))
+        b.joint(name, Revolute(axis=(0, 1, 0), lower=-0.5, upper=0.5, friction=0.1), parent, name, at=(0.2, 0, 0))
+    b.body("slide", 0.5, inertia=(1e-3, 1e-3, 1e-3))
+    b.joint("slide", Prismatic(axis=(1, 0, 0), lower=-0.1, upper=0.1), "lower", "slide", at=(0.2, 0, 0))
+    b.shape("slide", Sphere(0.05))
+    robot = b.build().with_floor(0.5, height=-0.2)
+    scene = Scene(tuple(pairs_of(robot)), H, tolerance=1e-12)
+    run, layout, rng = compile(contact_step_program(robot, scene)), Layout(robot, scene), np.random.default_rng(0)
+    states = np.zeros((24, layout.state))
+    states[:, layout.places["q"]] = rng.uniform([-0.5, -0.5, -0.1], [0.5, 0.5, 0.1], size=(24, 3))
+    states[::3, 2] = 0.1  # on its limit
+    states[:, layout.places["v"]] = rng.normal(size=(24, 3))
+    tau, reached = rng.normal(size=(24, 3)), 0
+    for _ in range(60):
+        after = run(states, tau)
+        for i in range(24):
+            np.testing.assert_array_equal(after[i], run(states[i], tau[i]))
+        limits = after[:, layout.places["impulses"]][:, 3 * layout.contacts :][:, :3]
+        assert (after[:, layout.places["q"]] <= [0.5 + 1e-9, 0.5 + 1e-9, 0.1 + 1e-9]).all()
+        reached += int((limits != 0.0).any(axis=1).sum())
+        states = np.ascontiguousarray(after[:, : layout.state])
+    assert 0 < reached < 60 * 24

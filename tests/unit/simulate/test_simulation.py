@@ -274,6 +274,31 @@ def test_a_wrong_number_of_forces_is_told() -> None:
         simulation.step(None, np.zeros(6))
 
 
+def test_forces_may_be_a_tuple_of_numbers() -> None:
+    """Two numbers are forces at two joints, not forces and a push."""
+    leg = coupler.robots.load("planar_leg_linkage")
+    one, other = (Simulation(leg).run(0.01, lambda t, q, v, tau=tau: tau) for tau in ((0.1, 0.2), np.array([0.1, 0.2])))
+    np.testing.assert_array_equal(one.q, other.q)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"restitution": 1.5}, "restitution: normal must be 0 to 1"),
+        ({"restitution": "much"}, "restitution: normal must be"),
+        ({"penetration": "deep"}, "penetration: there is no 'deep'"),
+        ({"tolerance": -1.0}, "tolerance must be"),
+        ({"sweeps": 0}, "sweeps must be a whole number"),
+        ({"friction": -0.1}, "friction must be a finite number, 0 or more"),
+        ({"q": np.zeros(3)}, "q must be 7"),
+        ({"v": np.full(6, np.nan)}, "v must be 6"),
+    ],
+)
+def test_wrong_options_are_told(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        Simulation(ball(0.5)[0], **{"q": ball(0.5)[1], **options})
+
+
 def test_contacts_that_do_not_exist_are_told() -> None:
     with pytest.raises(ModelError, match=r"nothing that may touch is called 'foot'; there are 'skin', 'floor'"):
         Simulation(ball()[0], contacts="foot")
