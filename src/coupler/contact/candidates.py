@@ -14,7 +14,7 @@ from coupler.contact.scene import Scene
 from coupler.contact.stepping import gap_seen
 from coupler.graph import Buffer, View, Window, constants, fields
 from coupler.model import ModelError, Robot
-from coupler.model.shapes import Geometry, Shape
+from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Shape, Sphere
 from coupler.passes import Columns, Start, Sweep
 from coupler.spatial import Transform, cross
 
@@ -23,6 +23,12 @@ __all__ = ["Candidates", "given_row"]
 Array = Any  # nodes of a trace
 
 _GIVEN = 13  # numbers of a contact: gap, point, frame
+_NUMBERS: dict[type, tuple[str, ...]] = {  # of forms whose contacts are traced once for any numbers
+    Sphere: ("radius",),
+    Capsule: ("radius", "length"),
+    Box: ("size",),
+    Cylinder: ("radius", "length"),
+}
 
 
 @dataclass(frozen=True)
@@ -111,9 +117,11 @@ class Candidates:
 
     def _seen(self, sweep: Sweep, columns: Columns, alike: Sequence[int], side: int, name: str, moves: bool) -> Window:
         ends = [self._ends[i][side] for i in alike]
+        shapes = [(self.pairs[i].one, self.pairs[i].other)[side] for i in alike]
         own: dict[str, Any] = {
             f"{name}_at_E": constants([end.at.E + 0.0 for end in ends]),
             f"{name}_at_r": constants([end.at.r + 0.0 for end in ends]),
+            f"{name}_numbers": constants([_numbers(shape.geometry) for shape in shapes]),
         }
         if moves:
             links = [end.link for end in ends]
@@ -129,9 +137,29 @@ def _names(pair: Pair) -> list[str]:
 
 
 def _form(geometry: Geometry) -> Hashable:
-    """What the contacts of a geometry depend on."""
-    values = [np.asarray(value) for value in vars(geometry).values()]
+    """What the trace of a geometry's contacts depends on."""
+    named = _NUMBERS.get(type(geometry), ())
+    values = [np.asarray(value) for name, value in vars(geometry).items() if name not in named]
     return type(geometry), *((value.shape, value.tobytes()) for value in values)
+
+
+def _numbers(geometry: Geometry) -> np.ndarray:
+    """Of a form that is traced once for any numbers: these."""
+    parts = [np.atleast_1d(getattr(geometry, name)) for name in _NUMBERS.get(type(geometry), ())]
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def _with_numbers(geometry: Geometry, values: Array) -> Geometry:
+    """The same form with its numbers from a table; they were checked when it was made."""
+    named = _NUMBERS.get(type(geometry))
+    if not named:
+        return geometry
+    found, start = object.__new__(type(geometry)), 0
+    for name in named:
+        size = np.size(getattr(geometry, name))
+        object.__setattr__(found, name, values[start] if size == 1 else values[start : start + size])
+        start += size
+    return found
 
 
 def _measuring(pair: Pair, moving: dict[str, bool], scene: Scene, told: Sequence[str]) -> Callable[[View], None]:
@@ -157,7 +185,11 @@ def _measuring(pair: Pair, moving: dict[str, bool], scene: Scene, told: Sequence
 def _found(here: View, pair: Pair, X: Sequence[Transform]) -> list[Contact]:
     """The contacts of a pair, from its poses or as they are given."""
     if has_closed_form(pair.one.geometry, pair.other.geometry):
-        return contacts(pair.one.geometry, pair.other.geometry, *X)
+        forms = (
+            _with_numbers(pair.one.geometry, here.one_numbers),
+            _with_numbers(pair.other.geometry, here.other_numbers),
+        )
+        return contacts(*forms, *X)
     rows = [getattr(here, f"given{k}") for k in range(pair.count)]
     return [Contact(row[0], row[1:4], row[4:].reshape(3, 3)) for row in rows]
 
