@@ -40,7 +40,7 @@ def _run(given: Namespace) -> int:
     return 0
 
 
-VERB = Verb("demo", "see what coupler does, in a few seconds", "coupler demo", _add, _run)
+VERB = Verb("demo", "see what coupler does: a tour, and a quadruped that lands", "coupler demo", _add, _run)
 
 
 def _section(title: str, text: str) -> None:

@@ -94,6 +94,7 @@ class _Impulses:
         sweep.vector("dv")
 
     def write(self) -> None:
+        """Writes them."""
         layout, parts, builder = self.layout, self.parts, self.sweep.builder
         told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": self.whole.b}
         told |= self.rebounds.told if self.rebounds else {}
@@ -102,11 +103,9 @@ class _Impulses:
         if self.rebounds:
             self.rebounds.begin(parts["gaps"], parts.pending)
         _copy_first(self.sweep, parts.start, self.whole.impulses, 3 * layout.contacts)
-        first, deferred = (
-            range(self.at_once - layout.contacts),
-            range(self.at_once - layout.contacts, len(layout.joints)),
-        )
-        self.joints.begin(parts.start, first)
+        at_once = self.at_once - layout.contacts
+        deferred = range(at_once, len(layout.joints))
+        self.joints.begin(parts.start, range(at_once))
         self.columns.climb(climb, range(self.at_once))
         if not deferred:
             self._solve(self.part, self.at_once)
