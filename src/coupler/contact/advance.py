@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from coupler.contact.kernels import copy
 from coupler.graph import Buffer, View, constants, fields
 from coupler.model import Free
 from coupler.model.embedding.closure import CLOSED
@@ -89,7 +90,7 @@ def _close(sweep: Sweep, h: float, q_place: np.ndarray, q_next: Buffer) -> set[i
     builder.loop(_judging, here=fields(phi=phi.at(range(phi.size)), gap=sweep.gap.at([0] * phi.size)))
     places = [(p, q_place[p]) for link in held for p in tree.positions(link)]
     source, target = vectors["p_next"].at([p for p, _ in places]), q_next.at([at for _, at in places])
-    builder.loop(_copy, here=fields(source=source, target=target))
+    builder.loop(copy, here=fields(source=source, target=target))
     return held
 
 
@@ -108,10 +109,6 @@ def _spreading(shape: Shape) -> Callable[[View], None]:
 
 def _fill(here: View) -> None:
     here.x = here.value
-
-
-def _copy(here: View) -> None:
-    here.target = here.source
 
 
 def _judging(here: View) -> None:

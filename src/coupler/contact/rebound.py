@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
+from coupler.contact.kernels import clear
 from coupler.contact.relaxation import Relaxation
 from coupler.contact.restitution import Begun, Restitution, begin, end
 from coupler.contact.scene import Scene, rebounding
@@ -39,7 +39,7 @@ class Rebounds:
             pending: what the step before left, three numbers for each contact that can rebound.
         """
         n = self._offset.size
-        self._builder.loop(_clear, here=fields(x=self._offset.at(0, n)))
+        self._builder.loop(clear, here=fields(target=self._offset.at(0, n)))
         for law, at in self._groups():
             own = [self._contacts[i] for i in at]
             window = self._seen(own) | fields(
@@ -117,7 +117,3 @@ def _spreading(here: View) -> None:
 
 def _together(here: View) -> None:
     here.impulses += here.offset
-
-
-def _clear(here: View) -> Any:
-    here.x = np.zeros(np.shape(here.x))

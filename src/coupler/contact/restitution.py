@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.laws import inside_cone
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 
@@ -102,7 +103,7 @@ def begin(law: Restitution, friction: float, pending: Array, closure: Any, free:
     b = free + np.stack([counted, 0.0 * counted, 0.0 * counted])
     if law.form == "velocity":
         return Begun(b + given, 0.0 * given, closing)
-    return Begun(b, _in_cone(given, friction), closing)
+    return Begun(b, inside_cone(friction, given), closing)
 
 
 def end(
@@ -132,13 +133,3 @@ def _sliding(velocity: Array, free: Array) -> Any:
     left, gone = slip @ slip, lost @ lost
     slides = (left > _REST**2) & (gone > _REST**2)
     return np.where(slides, np.sqrt(np.where(slides, left, 1.0) / np.where(slides, gone, 1.0)), 0.0)
-
-
-def _in_cone(impulse: Array, friction: float) -> Array:
-    """Impulses with tangents scaled back to |λ_t| ≤ µ λ_n."""
-    n, x, y = impulse
-    square = x * x + y * y
-    most = friction * n
-    beyond = square > most * most
-    scale = np.where(beyond, most / np.sqrt(np.where(beyond, square, 1.0)), 1.0)
-    return np.stack([n, scale * x, scale * y])

@@ -24,6 +24,7 @@ from coupler.contact.advance import advance
 from coupler.contact.candidates import Candidates
 from coupler.contact.damping import damped
 from coupler.contact.joint_blocks import JointBlocks
+from coupler.contact.kernels import clear, copy
 from coupler.contact.rebound import Rebounds
 from coupler.contact.relaxation import Blocks, Relaxation
 from coupler.contact.scene import Layout, Scene
@@ -130,7 +131,7 @@ class _Impulses:
         relaxation.solve(self.scene.tolerance, self.scene.most, parts["residual"], parts["sweeps"])
         if self.rebounds:
             self.rebounds.end(parts["pending"])
-        sweep.builder.loop(_clear, here=fields(x=sweep.vectors["dv"].at(0, sweep.robot.nv)))
+        sweep.builder.loop(clear, here=fields(target=sweep.vectors["dv"].at(0, sweep.robot.nv)))
         self.columns.settle(push, groups, relaxation.impulses)
         sweep.outward(give_way)
 
@@ -152,7 +153,7 @@ class _Parts:
             if not buffer.size:
                 continue
             source = sweep.vectors["state"].at(layout.places[name].start, buffer.size)
-            sweep.builder.loop(_copy, here=fields(source=source, target=buffer.at(0, buffer.size)))
+            sweep.builder.loop(copy, here=fields(source=source, target=buffer.at(0, buffer.size)))
         sizes = {name: place.stop - place.start for name, place in layout.places.items()}
         self._buffers = {name: sweep.builder.scratch(f"next_{name}", size) for name, size in sizes.items()}
 
@@ -164,7 +165,7 @@ class _Parts:
         for name, buffer in self._buffers.items():
             if buffer.size:
                 target = self._after.at(self._places[name].start, buffer.size)
-                self._builder.loop(_copy, here=fields(source=buffer.at(0, buffer.size), target=target))
+                self._builder.loop(copy, here=fields(source=buffer.at(0, buffer.size), target=target))
 
 
 def _sweep(robot: Robot, scene: Scene, candidates: Candidates) -> tuple[Sweep, dict[int, set[int]]]:
@@ -292,15 +293,7 @@ def keep(cluster: Cluster) -> None:
 
 def _copy_first(sweep: Sweep, source: Buffer, target: Buffer, count: int) -> None:
     if count:
-        sweep.builder.loop(_copy, here=fields(source=source.at(0, count), target=target.at(0, count)))
-
-
-def _copy(here: View) -> None:
-    here.target = here.source
-
-
-def _clear(here: View) -> None:
-    here.x = np.zeros(np.shape(here.x))
+        sweep.builder.loop(copy, here=fields(source=source.at(0, count), target=target.at(0, count)))
 
 
 def _within(here: View) -> Any:
