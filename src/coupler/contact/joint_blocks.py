@@ -28,8 +28,9 @@ class JointBlocks:
         beyond: by how much a velocity takes a joint beyond its limits, rad/s or m/s; see `look`.
     """
 
-    def __init__(self, sweep: Sweep, layout: Layout, relaxation: Relaxation) -> None:
-        self._sweep, self._layout, self._relaxation = sweep, layout, relaxation
+    def __init__(self, sweep: Sweep, layout: Layout, relaxation: Relaxation, bounds: Sequence[float]) -> None:
+        """Args: a program, its layout, the problem, and of each joint the largest impulse of its friction."""
+        self._sweep, self._layout, self._relaxation, self._bounds = sweep, layout, relaxation, bounds
         self._first, self.beyond = 3 * layout.contacts, sweep.builder.scratch("beyond", 1)
 
     def measure(self) -> None:
@@ -71,14 +72,11 @@ class JointBlocks:
                 self._sweep.builder.loop(_telling(limited), here=window)
                 continue
             for shape, i, j, own, window in self._clusters(rows):
-                bounds = [self._friction(layout.joints[row]) for row in own]
+                bounds = [self._bounds[row] for row in own]
                 window |= self._impulses(own) | self._told(impulses, limited, rubbing, own)
                 window |= fields(low=relaxation.low.at(own), high=relaxation.high.at(own), bound=constants(bounds))
                 window |= fields(mobility=A.at([(self._first + row) * (size + 1) for row in own]))
                 self._sweep.builder.loop(_parting(shape, i, j), here=window)
-
-    def _friction(self, joint: tuple[int, int]) -> float:
-        return self._relaxation.bound_of(self._layout.joints.index(joint))
 
     def _clusters(self, rows: Sequence[int]) -> Iterator[tuple[Shape, int, int, list[int], Window]]:
         """Joints in clusters of the same shape: the shape, number of body and entry, which they are, what they see."""

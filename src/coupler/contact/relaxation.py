@@ -85,7 +85,7 @@ class Relaxation:
             self._scratch(*own) for own in (("change", 1), ("velocity", 3), ("slides", 1))
         )
         self._contacts = builder.records(f"{self._name}contact", len(blocks.friction), **_BLOCK)[:]
-        self._laws, self._blocks = [law for law in self._described(blocks) if len(law.first)], blocks
+        self._laws = [law for law in self._described(blocks) if len(law.first)]
 
     def _scratch(self, name: str, size: int) -> Buffer:
         return self._builder.scratch(f"{self._name}{name}", size)
@@ -119,10 +119,6 @@ class Relaxation:
         for law in self._laws:
             total = fields(residual=residual.at([0] * len(law.first), 1))
             builder.loop(_judging(law), here=self._seen(law) | total)
-
-    def bound_of(self, joint: int) -> float:
-        """The largest impulse of a joint's friction."""
-        return self._blocks.bounds[joint]
 
     def _prepare(self) -> None:
         """What every sweep needs of the contacts' own blocks, and their impulses within their cones."""

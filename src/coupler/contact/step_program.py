@@ -89,7 +89,7 @@ class _Impulses:
         deferred = 0 if self.rebounds else layout.deferred
         self.part = Relaxation(sweep.builder, blocks.without(deferred), within=self.whole) if deferred else self.whole
         self.columns = Columns(sweep, [*candidates.starts, *(Start(1, joint=joint) for joint in layout.joints)])
-        self.joints = JointBlocks(sweep, layout, self.whole)
+        self.joints = JointBlocks(sweep, layout, self.whole, blocks.bounds)
         self.groups = layout.contacts + len(layout.joints)
         self.at_once = self.groups - deferred  # groups of columns that take part at first
         sweep.vector("dv")
