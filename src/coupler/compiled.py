@@ -98,7 +98,7 @@ class _Compiled:
 
     def __init__(self, robot: Robot, make: Callable[..., Any], options: tuple[Any, ...], single: bool) -> None:
         dtype, program = np.float32 if single else np.float64, make(robot, *options)
-        self.robot, self.executable = robot, compile(program, dtype, threads=thread_count())
+        self.robot, self.executable = robot, compile(program, dtype, backend=robot.backend, threads=thread_count())
 
     def explain(self, vectors: tuple[Any, ...], result: np.ndarray) -> None:
         """Raises what is wrong with a call where a number is not finite; results of invalid configurations are not."""

@@ -106,21 +106,22 @@ class ByJoint:
     def _of_the_tree(self) -> tuple[Any, dict[Output, Any]]:
         """H of the joints as if no loop joined them, and F, their momenta seen from the output bodies."""
         count = len(self.cluster.G)
-        H = np.zeros((count, count), dtype=object)
-        F = {output: np.zeros((6, count), dtype=object) for output in self.cluster.outputs}
+        H: Any = [[0.0] * count for _ in range(count)]
+        columns: dict[Output, list[Any]] = {output: [np.zeros(6)] * count for output in self.cluster.outputs}
         for body in self.cluster.bodies:
             momentum = self._inertia[body] @ body.subspace
             at: Body = body
             while True:
                 block = at.subspace.T @ momentum
-                H[at.entries, body.entries] = block
-                H[body.entries, at.entries] = block.T
+                for (i, j), entry in zip(np.ndindex(block.shape), block.ravel(), strict=True):
+                    row, column = at.entries.start + i, body.entries.start + j
+                    H[row][column] = H[column][row] = entry
                 momentum = at.X.transform_force(momentum)
                 if at.parent is None:
                     break
                 at = at.parent
-            F[body.output][:, body.entries] = momentum
-        return H, F
+            columns[body.output][body.entries] = list(momentum.T)
+        return np.array(H), {output: np.array(own).T for output, own in columns.items()}
 
     def felt(self) -> Any:
         """Gᵀ Sᵢᵀ p: bias forces, by independent velocities."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from coupler.graph.array import array, nodes_of, symbols
+from coupler.graph.array import nodes_of, numbers_or_nodes, symbols
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, known, listing, substitute, symbol, topological
 
 __all__ = ["Template", "template"]
 
 _STRUCTURE = (0.0, 1.0, -1.0)  # what folding knows; such numbers stay where they are
+
+_KNOWN: WeakValueDictionary[tuple[str, bytes], Template] = WeakValueDictionary()  # by text and numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,19 +28,31 @@ class Template:
         text: what it computes; functions with the same text differ in their numbers alone.
         numbers: this one's.
         shape: of its answer.
+        function: what was traced.
     """
 
     text: str
     numbers: np.ndarray
     shape: tuple[int, ...]
+    function: Callable[[Any], Any]
     _inputs: tuple[Node, ...]
     _parameters: tuple[Node, ...]
     _outputs: tuple[Node, ...]
 
+    def __post_init__(self) -> None:
+        _KNOWN[self.text, self.numbers.tobytes()] = self
+
     def __call__(self, x: Any, numbers: Any) -> Any:
-        """The function at x, nodes or numbers, with these numbers in place of its own."""
+        """The function at x, nodes or numbers, with these numbers in place of its own.
+
+        At numbers it gives numbers; and the Python function is called itself, so that a debugger can follow.
+        """
+        if np.asarray(x).dtype == np.asarray(numbers).dtype == float:
+            original = _KNOWN.get((self.text, np.asarray(numbers).tobytes()))
+            if original is not None:
+                return np.asarray(original.function(np.array(x)), dtype=float).reshape(self.shape)
         values = zip((*self._inputs, *self._parameters), (*nodes_of(x), *nodes_of(numbers)), strict=True)
-        return array(np.array(substitute(self._outputs, dict(values)), dtype=object).reshape(self.shape))
+        return numbers_or_nodes(substitute(self._outputs, dict(values)), self.shape)
 
 
 def template(function: Callable[[Any], Any], size: int) -> Template:
@@ -56,4 +71,4 @@ def template(function: Callable[[Any], Any], size: int) -> Template:
     lifted = substitute(outputs, parameters)
     text = listing(lifted, [f"y[{i}]" for i in range(len(lifted))])
     values = np.array([known(node) for node in parameters], dtype=float)
-    return Template(text, values, result.shape, tuple(x), tuple(parameters.values()), tuple(lifted))
+    return Template(text, values, result.shape, function, tuple(x), tuple(parameters.values()), tuple(lifted))

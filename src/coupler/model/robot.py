@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from coupler.graph import Backend
 from coupler.model.bodies import Body
 from coupler.model.clusters import ClusterTree
 from coupler.model.elements import PointElement
@@ -55,6 +56,7 @@ class Robot:
         states: its configurations and how they are closed.
         shapes: what its bodies look like and touch with.
         keyframes: states (q, v) that have a name.
+        backend: what runs its programs; see `with_backend`.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Robot:
     states: States
     shapes: tuple[Shape, ...] = ()
     keyframes: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    backend: Backend = "llvm"
 
     # Names and places
 
@@ -340,6 +343,18 @@ class Robot:
         name = next(name for name in ("floor", *(f"floor{i}" for i in range(2, 10**6))) if name not in names)
         at = Transform.translation((0.0, 0.0, float(numbers("height", height, ()))))
         return replace(self, shapes=(*self.shapes, Shape(name, "ground", Plane(), at, meets=-1, friction=friction)))
+
+    def with_backend(self, backend: Backend) -> Robot:
+        """The same robot, whose dynamics and simulations are run by another back end.
+
+        Args:
+            backend: "llvm", machine code; "interpreter", NumPy, one operation at a time; or "python", which calls the
+                functions of every algorithm on floats, one cluster after the other, so that print and pdb work in them
+                and in the functions of couplings.
+        """
+        if backend not in get_args(Backend):
+            raise ModelError(f"backend: there is no {backend!r}; there are {listed(get_args(Backend))}")
+        return replace(self, backend=backend)
 
     def spanning_tree(self) -> Robot:
         """The same robot with its loops open: all joints are independent. Its masses may not suffice any more."""

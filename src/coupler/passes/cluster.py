@@ -213,10 +213,12 @@ class Cluster:
         if not self.shape.solved:
             return self.loops.K, self.loops.k
         dependent, independent = self.shape.dependent, self.shape.independent
-        K = np.zeros((len(dependent), int(self.shape.starts[-1])), dtype=object)
-        K[:, dependent] = np.eye(len(dependent))
-        K[:, independent] = -self._dependent_rows
-        return K, self._dependent_bias
+        columns: list[Any] = [None] * int(self.shape.starts[-1])
+        for entry, unit in zip(dependent, np.eye(len(dependent)), strict=True):
+            columns[entry] = unit
+        for entry, column in zip(independent, -self._dependent_rows.T, strict=True):
+            columns[entry] = column
+        return np.array(columns).T, self._dependent_bias
 
     def report_gap(self, *, moving: bool = True) -> None:
         """Tells how far its loops are from closed and from regular, and its quaternions from unit length.

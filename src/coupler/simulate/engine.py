@@ -104,12 +104,13 @@ class Engine:
     @cached_property
     def plain(self) -> Executable:
         """(state, tau) → what a step leads to; with contacts as a third input, if some are searched for."""
-        return compile(contact_step_program(self.robot, self.scene))
+        return compile(contact_step_program(self.robot, self.scene), backend=self.robot.backend)
 
     @cached_property
     def pushed(self) -> Executable:
         """The same with f_ext as the last input."""
-        return compile(contact_step_program(self.robot, replace(self.scene, external=True)))
+        scene = replace(self.scene, external=True)
+        return compile(contact_step_program(self.robot, scene), backend=self.robot.backend)
 
     def start(self, q: Any, v: Any) -> np.ndarray:
         """States to start from, (..., state), without impulses.
