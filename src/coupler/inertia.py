@@ -15,11 +15,10 @@ from coupler.algorithms.crba import mass_matrix_entries, mass_matrix_program
 from coupler.algorithms.factorization import (
     mass_matrix_factors_entries,
     mass_matrix_factors_program,
-    mass_matrix_inverse_entries,
-    mass_matrix_inverse_program,
     mass_matrix_product_program,
     mass_matrix_solve_program,
 )
+from coupler.algorithms.mass_matrix_inverse import mass_matrix_inverse_entries, mass_matrix_inverse_program
 from coupler.compiled import remembered, run
 from coupler.model import Robot
 

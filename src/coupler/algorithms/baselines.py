@@ -18,15 +18,22 @@ from coupler.algorithms.kinematics import frame_jacobian_program
 from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.linear import Cholesky
 from coupler.model import Robot
-from coupler.passes import Cluster, Spanning, Sweep, velocities_of
+from coupler.passes import Cluster, Coordinate, Spanning, SpanningBody, SpanningCluster, Sweep, velocities_of
 from coupler.spatial import Transform
 
 __all__ = ["lagrange_program", "projected_osim_program", "projected_rnea_program", "projection_program"]
 
 
+class ClusterMemory(SpanningCluster):
+    a, tau = Coordinate(), Coordinate()
+
+
+Node = Cluster[SpanningBody, ClusterMemory]
+
+
 def projected_rnea_program(robot: Robot) -> Any:
     """The program τ(q, v, a) by the conventional algorithm on the spanning tree: τ = Gᵀ RNEA(p, w, ẇ). [001, §II-C]"""
-    sweep = Sweep(robot, "projected_rnea", body={}, remembering=True)
+    sweep = Sweep(robot, "projected_rnea", body=SpanningBody, cluster=ClusterMemory, remembering=True)
     for name, size in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv)):
         sweep.input(name, size)
     sweep.output("tau", robot.nv)
@@ -99,7 +106,7 @@ def projected_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]
         robot: which.
         frames: for each its link, and the transform from the link's frame to it.
     """
-    sweep = Sweep(robot, "projected_osim", body={}, remembering=True)
+    sweep = Sweep(robot, "projected_osim", body=SpanningBody, cluster=ClusterMemory, remembering=True)
     sweep.input("q", robot.nq)
     omega = sweep.result("omega", (6 * len(frames)) ** 2)
     spanning = Spanning(sweep, matrices="G")
@@ -144,7 +151,7 @@ def _whole_G(robot: Robot, spanning: Spanning, blocks: Any) -> Any:
 
 def _forward(robot: Robot, name: str, matrices: str) -> Any:
     """A program with what both methods need: the tree's inertia and bias, and the loops' matrices."""
-    sweep = Sweep(robot, name, body={}, remembering=True)
+    sweep = Sweep(robot, name, body=SpanningBody, cluster=ClusterMemory, remembering=True)
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     tau = sweep.input("tau", robot.nv)
@@ -158,21 +165,21 @@ def _forward(robot: Robot, name: str, matrices: str) -> Any:
     return sweep, spanning, H, tau, a
 
 
-def spread(cluster: Cluster) -> None:
+def spread(cluster: Node) -> None:
     """Positions, velocities w = G v and accelerations ẇ = G a + g of all joints."""
     cluster.report_gap()
     cluster.remember()
-    _write(cluster, cluster.G @ cluster.read("a") + cluster.g)
+    _write(cluster, cluster.G @ cluster.memory.a + cluster.g)
 
 
-def spread_and_project(cluster: Cluster) -> None:
+def spread_and_project(cluster: Node) -> None:
     """Positions and velocities of all joints, their accelerations g where v does not change, and G."""
     cluster.report_gap()
     _write(cluster, cluster.g)
     cluster.memory.G = cluster.G
 
 
-def place_and_project(cluster: Cluster) -> None:
+def place_and_project(cluster: Node) -> None:
     """Positions of all joints, and G."""
     cluster.report_gap()
     for body in cluster.bodies:
@@ -180,7 +187,7 @@ def place_and_project(cluster: Cluster) -> None:
     cluster.memory.G = cluster.G
 
 
-def spread_and_constrain(cluster: Cluster) -> None:
+def spread_and_constrain(cluster: Node) -> None:
     """Positions and velocities of all joints, without accelerations, and K and k."""
     cluster.report_gap()
     _write(cluster, np.zeros(int(cluster.shape.starts[-1])))
@@ -189,14 +196,14 @@ def spread_and_constrain(cluster: Cluster) -> None:
         cluster.memory.K, cluster.memory.k = K, k[:, None]
 
 
-def _write(cluster: Cluster, wd: Any) -> None:
+def _write(cluster: Node, wd: Any) -> None:
     for body in cluster.bodies:
         body.memory.p, body.memory.w, body.memory.wd = cluster.q[body.number], body.w, wd[body.entries]
 
 
-def project(cluster: Cluster) -> None:
+def project(cluster: Node) -> None:
     """τ = Gᵀ f."""
-    cluster.write("tau", cluster.G.T @ np.concatenate([body.memory.f for body in cluster.bodies]))
+    cluster.memory.tau = cluster.G.T @ np.concatenate([body.memory.f for body in cluster.bodies])
 
 
 class Reversed:

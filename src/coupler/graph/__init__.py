@@ -30,13 +30,14 @@ from coupler.graph.kernel import View
 from coupler.graph.program import Program
 from coupler.graph.template import Template, template
 from coupler.graph.unroll import unroll
-from coupler.graph.window import Buffer, Field, Slot, Window, symmetric
+from coupler.graph.window import Buffer, Constants, Field, Slot, Window, symmetric
 
 __all__ = [
     "Array",
     "Backend",
     "Buffer",
     "Builder",
+    "Constants",
     "Eager",
     "Executable",
     "Field",

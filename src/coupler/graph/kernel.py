@@ -295,6 +295,8 @@ def _common_rows(name: str, windows: Mapping[str, Window]) -> int:
 
 def _check_parameters(name: str, function: Callable[..., Any], windows: Mapping[str, Any]) -> None:
     parameters = inspect.signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return
     missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in windows]
     if missing:
         raise GraphError(f"kernel {name!r} needs a window for its parameter {missing[0]!r}")

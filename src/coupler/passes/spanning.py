@@ -8,10 +8,22 @@ from typing import Any
 import numpy as np
 
 from coupler.graph import Buffer, fields
-from coupler.passes.shape import Instance, Shape
+from coupler.passes.records import ClusterRecord, Record, provided
+from coupler.passes.shape import Shape
 from coupler.passes.sweep import Sweep
+from coupler.passes.windows import ClusterWindows
 
-__all__ = ["Spanning"]
+__all__ = ["Spanning", "SpanningBody", "SpanningCluster"]
+
+
+class SpanningBody(Record):
+    """The part of a body's joint in vectors over all joints."""
+
+    p, w, wd, f = provided(), provided(), provided(), provided()  # positions, velocities, accelerations, forces
+
+
+class SpanningCluster(ClusterRecord):
+    G, K, k = provided(), provided(), provided()
 
 
 class Spanning:
@@ -25,7 +37,7 @@ class Spanning:
         sizes: for each cluster how many velocities its joints have, how many are independent, and rows of K.
     """
 
-    def __init__(self, sweep: Sweep, *, matrices: str = "") -> None:
+    def __init__(self, sweep: Sweep[Any, Any], *, matrices: str = "") -> None:
         self.sweep, robot = sweep, sweep.robot
         self.tree = robot.spanning_tree()
         counts = {"p": self.tree.nq, "w": self.tree.nv, "wd": self.tree.nv, "f": self.tree.nv}
@@ -38,26 +50,23 @@ class Spanning:
         for name in matrices:
             ends = np.cumsum([self._shape(name, k)[0] * self._shape(name, k)[1] for k in range(len(self.sizes))])
             self.matrices[name] = sweep.builder.scratch(f"all_{name}", int(ends[-1])), [0, *ends[:-1].tolist()]
-        before = sweep.extra
-        sweep.extra = lambda *given: before(*given) | self._fields(*given)
+        sweep.provide = self._provide
 
     def _shape(self, name: str, cluster: int) -> tuple[int, int]:
         """G has a row for each velocity, K and k a row for each that depends on others."""
         n, independent = self.sizes[cluster]
         return {"G": (n, independent), "K": (n - independent, n), "k": (n - independent, 1)}[name]
 
-    def _fields(self, shape: Shape, instances: Sequence[Instance], clusters: Sequence[int]) -> dict[str, Any]:
-        window: dict[str, Any] = {}
+    def _provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
         for i, kind in enumerate(shape.kinds):
-            joints = [self.sweep.robot.tree.links[instance.links[i]].joint for instance in instances]
+            joints = [self.sweep.robot.tree.links[self.sweep.instances[k].links[i]].joint for k in clusters]
             for name, buffer in self.vectors.items():
                 place = self.tree.q_slice if name == "p" else self.tree.v_slice
                 starts = [place(joint).start for joint in joints]
-                window[f"b{i}_{name}"] = buffer.at(starts, kind.nq if name == "p" else kind.nv)
+                windows.bodies[i][name] = buffer.at(starts, kind.nq if name == "p" else kind.nv)
         for name, (buffer, starts) in self.matrices.items():
             size = self._shape(name, clusters[0])
-            window[f"c_{name}"] = buffer.at([starts[k] for k in clusters], size)
-        return window
+            windows.cluster[name] = buffer.at([starts[k] for k in clusters], size)
 
     def call(self, program: Any, **bindings: Buffer) -> None:
         """Runs a program of the tree with its vectors bound to buffers."""

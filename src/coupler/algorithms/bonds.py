@@ -7,18 +7,16 @@ the loop joints themselves.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from coupler.graph import constants
 from coupler.model import Robot
 from coupler.model.embedding.choice import pivots, qualities
 from coupler.model.embedding.constraints import Loop, LoopConstraint
 from coupler.model.joint import Joint
 from coupler.model.tree import aligned
-from coupler.passes.shape import Held, Related
+from coupler.passes.shape import Held, Related, described_constraint
 
 __all__ = ["Bonds", "bonds_of_clusters"]
 
@@ -35,19 +33,14 @@ class Bonds:
     Attributes:
         names: of all of them.
         constraints: for each what it holds, with those of its rows that do not follow from others.
-        numbers: by name, what goes into tables.
+        numbers: of each, by name, what goes into tables.
         form: equal for those that one trace serves.
     """
 
     names: tuple[str, ...] = ()
     constraints: tuple[Held | Related, ...] = ()
-    numbers: dict[str, np.ndarray] = field(default_factory=dict)
+    numbers: tuple[dict[str, np.ndarray], ...] = ()
     form: Hashable = ()
-
-    @staticmethod
-    def tables(several: Sequence[Bonds]) -> dict[str, Any]:
-        """The numbers of clusters whose bonds have the same form."""
-        return {name: constants(np.stack([bonds.numbers[name] for bonds in several])) for name in several[0].numbers}
 
 
 def bonds_of_clusters(robot: Robot) -> list[Bonds]:
@@ -82,23 +75,13 @@ def _bonds(robot: Robot, loop: Loop, kept: np.ndarray) -> Bonds:
     """The constraints of a cluster with the rows that are kept."""
     own = {link: i for i, link in enumerate(loop.links)}
     kinds = {joint.name: joint.kind for joint in robot.loops}
-    found: list[Held | Related] = []
-    form, row, numbers = [], 0, {}
-    for i, constraint in enumerate(loop.constraints):
+    described, row = [], 0
+    for constraint in loop.constraints:
         rows = tuple(int(x) - row for x in kept if row <= x < row + constraint.rows)
         row += constraint.rows
+        described.append(described_constraint(constraint, own, rows))
         if isinstance(constraint, LoopConstraint):
-            ends = own.get(constraint.first), own.get(constraint.second)
-            ways = tuple(own[x] for x in constraint.to_first), tuple(own[x] for x in constraint.to_second)
-            found.append(Held(constraint.kind, *ends, *ways, rows))
-            for name, frame in (("A", constraint.first_frame), ("B", constraint.second_frame)):
-                numbers |= {f"bond_{name}E{i}": frame.E + 0.0, f"bond_{name}r{i}": frame.r + 0.0}
             kind = kinds[constraint.name]
-            numbers[f"bond_turn{i}"] = aligned(kind)[0].T + 0.0 if isinstance(kind, Joint) else np.eye(3)
-            form.append((constraint.form, ends, ways, rows))
-        else:
-            bodies = tuple(own[link] for link in constraint.links)
-            found.append(Related(constraint.function, bodies, rows))
-            numbers[f"bond_n{i}"] = constraint.numbers
-            form.append((constraint.form, bodies, rows))
-    return Bonds(tuple(c.name for c in loop.constraints), tuple(found), numbers, tuple(form))
+            described[-1][2]["turn"] = aligned(kind)[0].T + 0.0 if isinstance(kind, Joint) else np.eye(3)
+    constraints, forms, numbers = zip(*described, strict=True)
+    return Bonds(tuple(c.name for c in loop.constraints), constraints, numbers, forms)

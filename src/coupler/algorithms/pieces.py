@@ -16,12 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from coupler.graph import compile, symmetric
 from coupler.linear import Cholesky
 from coupler.model import ModelError, Robot
-from coupler.passes.climb import velocities_of
-from coupler.passes.cluster import Cluster
-from coupler.passes.sweep import Sweep
+from coupler.passes import Cluster, ClusterRecord, Coordinate, Record, Sweep, collected, symmetric, velocities_of
 from coupler.spatial import RigidInertia
 
 __all__ = ["Piece", "divided"]
@@ -31,7 +28,7 @@ _LIGHT = 1e-3  # of the inertia that a cluster has with what hangs on it; with l
 
 @dataclass(eq=False)
 class Piece:
-    """A piece of a robot; see the module's text. Places in memory are those that an assembly gives it.
+    """A piece of a robot; see the module's text.
 
     Attributes:
         base: the link that carries it; 0 is the ground.
@@ -41,11 +38,6 @@ class Piece:
         taken: for links of its cluster the pieces on them that are taken in.
         parts: the two pieces that it is joined of.
         at: the link of the first on which the second hangs; None if they hang side by side.
-        weight: where M and p are.
-        ways: where Φ and b of each handle are, and of the link where it is joined.
-        couplings: where Ω of two of these is, in one order.
-        motions: where the motion of open handles against its base is.
-        answer: where its cluster, or the joint of its parts, keeps what is needed again.
     """
 
     base: int
@@ -55,11 +47,6 @@ class Piece:
     taken: dict[int, Piece] = field(default_factory=dict)
     parts: tuple[Piece, ...] = ()
     at: int | None = None
-    weight: int = 0
-    answer: int = 0
-    ways: dict[int, int] = field(default_factory=dict)
-    couplings: dict[tuple[int, int], int] = field(default_factory=dict)
-    motions: dict[int, int] = field(default_factory=dict)
 
     @property
     def handles(self) -> list[int]:
@@ -80,7 +67,7 @@ def divided(robot: Robot, touched: Iterable[int]) -> Piece:
     """The whole robot as a piece, made of smaller ones.
 
     Args:
-        robot: which.
+        robot: the robot.
         touched: the links that are asked for.
 
     Raises:
@@ -155,18 +142,28 @@ class _Division:
         return [k for k in members if k in inside], [k for k in members if k not in inside]
 
 
+class CompositeBody(Record):
+    """What a body that carries others remembers: the inertia of what it carries, as a rigid body."""
+
+    m, h, I = collected(()), collected(3), collected(symmetric(3))  # noqa: E741
+
+
+class ShareMemory(ClusterRecord):
+    share = Coordinate()
+
+
 def _light_clusters(robot: Robot) -> set[int]:
     """Clusters with next to no inertia of their own for some motion of theirs, seen from what hangs on them."""
-    sweep = Sweep(robot, "own_inertia", body={}, left={"m": (), "h": 3, "I": symmetric(3)}, turning=())
+    sweep = Sweep(robot, "own_inertia", body=CompositeBody, cluster=ShareMemory, turning=())
     sweep.input("q", robot.nq)
     sweep.output("share", robot.nv)
     sweep.inward(_weigh)
-    share = compile(sweep.build(), backend="interpreter")(robot.neutral())
+    share = sweep.evaluate(robot.neutral())
     clusters = range(1, len(robot.cluster_tree.clusters))
     return {k for k in clusters if not (share[velocities_of(robot, k)] > _LIGHT).all()}
 
 
-def _weigh(cluster: Cluster) -> None:
+def _weigh(cluster: Cluster[CompositeBody, ShareMemory]) -> None:
     """Which part of the inertia a cluster has without what hangs on it; if it is light, it passes on all of it."""
     own = {body: body.inertia for body in cluster.bodies}
     full = dict(own)
@@ -175,7 +172,7 @@ def _weigh(cluster: Cluster) -> None:
     D: Any = sum((body.S.T @ (own[body] @ body.S) for body in cluster.bodies), cluster.armature)
     total: Any = sum((body.S.T @ (full[body] @ body.S) for body in cluster.bodies), cluster.armature)
     least = reduce(np.minimum, [1.0 / (r * total[i, i]) for i, r in enumerate(Cholesky(D).reciprocal)])
-    cluster.write("share", np.array([least] * len(D)))
+    cluster.memory.share = np.array([least] * len(D))
     (output,) = cluster.outputs
     if not output.grounded:
         one, other = (
