@@ -55,7 +55,7 @@ def check_masses(clusters: ClusterTree, states: States, idle: Sequence[int]) -> 
 def _unresisted(clusters: ClusterTree, states: States, p: np.ndarray) -> tuple[list[str], list[int]] | None:
     """The joints of a cluster whose articulated inertia is singular, and its links that are too light.
 
-    This is the backward pass of the articulated-body algorithm, in numbers [001, eq. 49, 56], and beside it the
+    This is the backward pass of the articulated-body algorithm, in numbers [001, eq. 49, 55, 56], and beside it the
     composite inertia, of links that hold fast to each other. The one is singular where it is nothing beside the other.
     """
     tree = states.tree

@@ -2,8 +2,9 @@
 
 Three ways are known. A YAML file with `closed_loop` lists pairs of frames, `type` how each is held ("3d": point to
 point, "6d": welded), `name_mot` the motors, and `joint_name` with `joint_type` the joints that URDF could not say. A
-YAML file with `submechanisms` has `loop_constraints` in each: the frame of a cut joint, two bodies, and the axes along
-which they are held there [003, §III]. And frames named closing_NAME_1 and closing_NAME_2 are balls.
+YAML file with `submechanisms`, as published with the robot of [003], has `loop_constraints` in each: the frame of a cut
+joint, two bodies, and the axes along which they are held there. And frames named closing_NAME_1 and closing_NAME_2 are
+balls.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """URDF and URDF+: links, joints, and what coupler adds to them.
 
-URDF describes a tree. URDF+ adds <loop>, <coupling> and independent="true" [001, §VI-A]. The other additions are ours,
-and are such that readers which do not know them see a tree that moves the same way; docs/files.md lists them.
+URDF describes a tree. URDF+ adds <loop>, <coupling> and independent="true". The other additions are ours: readers that
+do not know them see a tree that moves the same way. docs/files.md lists them.
 """
 
 from __future__ import annotations
