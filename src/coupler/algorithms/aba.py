@@ -79,7 +79,7 @@ def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
         cluster=ClusterMemory,
         paired=True,
         loaded=loaded,
-        turning=pulled_links(robot),
+        oriented=pulled_links(robot),
     )
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)

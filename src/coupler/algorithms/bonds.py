@@ -47,15 +47,15 @@ def bonds_of_clusters(robot: Robot) -> list[Bonds]:
     """What holds each cluster of a robot together."""
     closure, choices = robot.embedding.closure, robot.embedding.choices
     formulas = {coupling.name for coupling in robot.couplings if coupling.solves}
-    found, samples = [Bonds()] * len(robot.cluster_tree.clusters), None
+    bonds, samples = [Bonds()] * len(robot.cluster_tree.clusters), None
     for at, loop in enumerate(closure.loops):
         kept = choices[at].rows
         if any(constraint.name in formulas for constraint in loop.constraints):
             samples = _sampled(robot) if samples is None else samples
             stands_for = [c.name in formulas for c in loop.constraints for _ in range(c.rows)]
             kept = _most_independent(samples[:, closure.places[at][1]], len(choices[at].dependent), stands_for)
-        found[loop.cluster] = _bonds(robot, loop, kept)
-    return found
+        bonds[loop.cluster] = _bonds(robot, loop, kept)
+    return bonds
 
 
 def _sampled(robot: Robot) -> np.ndarray:

@@ -52,7 +52,7 @@ def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transfo
         ModelError: for a cluster that hangs on several bodies.
     """
     links, loaded = {link for link, _ in frames if link}, bool(robot.elements)
-    whole = Assembly(robot, "divide_and_conquer", links, loaded=loaded, turning=pulled_links(robot) | links)
+    whole = Assembly(robot, "divide_and_conquer", links, loaded=loaded, oriented=pulled_links(robot) | links)
     whole.input("q", robot.nq)
     whole.input("v", robot.nv)
     whole.input("tau", robot.nv)

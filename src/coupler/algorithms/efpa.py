@@ -60,7 +60,7 @@ def inverse_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) 
         frames: for each its link, and the transform from the link's frame to it.
     """
     links = {link for link, _ in frames}
-    sweep = Sweep(robot, "inverse_osim", body=BodyMemory, cluster=ClusterMemory, paired=True, turning=links)
+    sweep = Sweep(robot, "inverse_osim", body=BodyMemory, cluster=ClusterMemory, paired=True, oriented=links)
     sweep.input("q", robot.nq)
     omega = sweep.result("omega", (6 * len(frames)) ** 2)
     sweep.outward(outward, carriers=True)

@@ -93,7 +93,7 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
             k = robot.cluster_tree.clusters[k].parent
         self.link, self.at, self.along_world, self.way = link, place, along_world, way
         super().__init__(
-            robot, name, body=body, cluster=cluster, everybody=True, remembering=True, only=way, turning=(link,)
+            robot, name, body=body, cluster=cluster, everybody=True, remembering=True, only=way, oriented=(link,)
         )
 
     def tell(self, name: str, shape: Any, function: Callable[..., Any], *motions: str) -> None:

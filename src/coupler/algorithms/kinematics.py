@@ -187,7 +187,7 @@ def crossed(v: Any, S: Any) -> Any:
 
 def centre_of_mass_program(robot: Robot) -> Any:
     """The program q → the centre of mass of all bodies in the world."""
-    sweep = Sweep(robot, "centre_of_mass", body=PoseBody, cluster=Totals, turning=())
+    sweep = Sweep(robot, "centre_of_mass", body=PoseBody, cluster=Totals, oriented=())
     sweep.input("q", robot.nq)
     moment, fixed = sweep.total("moment", 3), robot.tree.links[0].inertia
     sweep.outward(weigh)
@@ -197,7 +197,7 @@ def centre_of_mass_program(robot: Robot) -> Any:
 
 def momentum_program(robot: Robot) -> Any:
     """The program (q, v) → the momentum of all bodies about the world's origin."""
-    sweep = Sweep(robot, "momentum", body=MotionBody, cluster=Totals, turning=())
+    sweep = Sweep(robot, "momentum", body=MotionBody, cluster=Totals, oriented=())
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     momentum = sweep.total("momentum", 6)
@@ -208,7 +208,7 @@ def momentum_program(robot: Robot) -> Any:
 
 def kinetic_energy_program(robot: Robot) -> Any:
     """The program (q, v) → ½ Σ vᵀ I v over all bodies and ½ Σ A q̇² over armatures."""
-    sweep = Sweep(robot, "kinetic_energy", body=SpeedBody, cluster=Totals, turning=())
+    sweep = Sweep(robot, "kinetic_energy", body=SpeedBody, cluster=Totals, oriented=())
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     energy = sweep.total("energy", 1)

@@ -32,7 +32,7 @@ def inverse_dynamics_program(robot: Robot, external: bool = False) -> Any:
         external: whether there are forces on its bodies, too, as a further input `f_ext`.
     """
     loaded, turning = external or bool(robot.elements), pulled_links(robot)
-    sweep = Sweep(robot, "inverse_dynamics", body=BodyMemory, cluster=ClusterMemory, loaded=loaded, turning=turning)
+    sweep = Sweep(robot, "inverse_dynamics", body=BodyMemory, cluster=ClusterMemory, loaded=loaded, oriented=turning)
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     sweep.input("a", robot.nv)

@@ -201,7 +201,7 @@ def _sweep(
         loaded=scene.external or bool(robot.elements),
         everybody=True,
         remembering=True,
-        turning={*aba.pulled_links(robot), *candidates.links},
+        oriented={*aba.pulled_links(robot), *candidates.links},
     )
     sweep.input("state", Layout(robot, scene).state)
     sweep.input("tau", robot.nv)

@@ -67,17 +67,17 @@ class Climb:
 
     def _steps(self, k: int) -> list[tuple[int, int, int, int, bool]]:
         """The way of a cluster to the ground: carrying cluster, cluster, its body, place of F, and what is merged."""
-        clusters, found = self.sweep.robot.cluster_tree.clusters, []
+        clusters, steps = self.sweep.robot.cluster_tree.clusters, []
         active = {output: self.F[k, output] for output in sorted(set(clusters[k].outputs)) if output}
         while active:
             above: dict[int, int] = {}
             for link, place in active.items():
                 j = self.cluster_of[link]
                 output = clusters[j].outputs[clusters[j].bodies.index(link)]
-                found.append((j, k, link, place, above.get(output, -1)))
+                steps.append((j, k, link, place, above.get(output, -1)))
                 above.setdefault(output, place)
             active = {output: place for output, place in above.items() if output}
-        return found
+        return steps
 
     def _provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
         n, instances = shape.freedoms, [self.sweep.instances[k] for k in clusters]

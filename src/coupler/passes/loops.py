@@ -93,7 +93,7 @@ class Loops:
 
     def residuals(self) -> Array:
         """φ, without rows that follow from others."""
-        found = []
+        residuals = []
         for i, constraint in enumerate(self.constraints):
             if isinstance(constraint, Held):
                 first, second = self._frames(i, constraint)
@@ -101,8 +101,8 @@ class Loops:
             else:
                 assert isinstance(constraint, Related)
                 residual = self._relation(i, constraint)(self._joints(constraint)[1])
-            found.append(residual)
-        return np.concatenate(found)
+            residuals.append(residual)
+        return np.concatenate(residuals)
 
     @cached_property
     def k(self) -> Array:

@@ -158,11 +158,11 @@ class Clusters:
         couples: for each cluster the pairs of its links on both of which one of its children hangs, the lower first.
     """
 
-    def __init__(self, robot: Robot, turning: Iterable[int] | None = None) -> None:
+    def __init__(self, robot: Robot, oriented: Iterable[int] | None = None) -> None:
         """Args: a robot, and the links whose angles matter whatever their symmetry; all of them if not given."""
         self._robot, clusters = robot, robot.cluster_tree.clusters
         held = [link for loop in robot.embedding.closure.loops for link in _held(loop)]
-        self._turning = None if turning is None else {*turning, *held}
+        self._oriented = None if oriented is None else {*oriented, *held}
         self._stored = frozenset(robot.embedding.q_index.tolist())
         self._loop = {loop.cluster: i for i, loop in enumerate(robot.embedding.closure.loops)}
         couples: list[set[tuple[int, int]]] = [set() for _ in clusters]
@@ -170,17 +170,17 @@ class Clusters:
             couples[cluster.parent] |= set(combinations(sorted(set(cluster.outputs)), 2))
         self.couples = [sorted(pairs) for pairs in couples]
         self._outermost = {output: k for k, cluster in enumerate(clusters) for output in cluster.outputs}
-        found = [self._described(number) for number in range(1, len(clusters))]
-        self.instances = [Instance((), ()), *(instance for _, _, instance in found)]
+        described = [self._described(number) for number in range(1, len(clusters))]
+        self.instances = [Instance((), ()), *(instance for _, _, instance in described)]
         groups: dict[Hashable, list[int]] = {}
         for names in (("E", "r", "rest"), ("E",), ()):
             groups = {}
-            for number, (key, _, instance) in enumerate(found, 1):
+            for number, (key, _, instance) in enumerate(described, 1):
                 ones = tuple(_pattern(model[name]) for model in instance.models for name in names)
                 groups.setdefault((key, ones), []).append(number)
             if len(groups) <= _MOST:
                 break
-        self.shapes = [(found[numbers[0] - 1][1], numbers) for numbers in groups.values()]
+        self.shapes = [(described[numbers[0] - 1][1], numbers) for numbers in groups.values()]
 
     def _described(self, number: int) -> tuple[Hashable, Shape, Instance]:
         """A cluster's shape with a key that is equal for equal shapes, and what is its own."""
@@ -210,7 +210,12 @@ class Clusters:
     def _is_steady(self, link: int) -> bool:
         """Whether a link is a rotor, seen from which nothing changes when it turns."""
         own, tree = self._robot.tree.links[link], self._robot.tree
-        if self._turning is None or link in self._turning or tree.children[link] or not isinstance(own.kind, Revolute):
+        if (
+            self._oriented is None
+            or link in self._oriented
+            or tree.children[link]
+            or not isinstance(own.kind, Revolute)
+        ):
             return False
         m, h, I = own.inertia.m, own.inertia.h, own.inertia.I  # noqa: E741
         skewed, scale = [I[0, 1], I[0, 2], I[1, 2], I[0, 0] - I[1, 1]], np.abs(I).max()
@@ -250,14 +255,14 @@ def _pattern(values: np.ndarray) -> Hashable:
 
 
 def _solved(solutions: Sequence[Solution], own: dict[int, int], numbers: list[Numbers]) -> Any:
-    found, key = [], []
+    constraints, key = [], []
     for solution in solutions:
         inputs, outputs = (tuple(own[link] for link in links) for links in (solution.inputs, solution.outputs))
         linear = not isinstance(_rates(solution.function, len(inputs)), Array)
-        found.append(Solved(solution.function, inputs, outputs, solution.slots, linear))
+        constraints.append(Solved(solution.function, inputs, outputs, solution.slots, linear))
         key.append((solution.function.text, inputs, outputs))
         numbers.append({"numbers": solution.function.numbers})
-    return tuple(found), tuple(key)
+    return tuple(constraints), tuple(key)
 
 
 def _rates(function: Template, size: int) -> Any:
@@ -265,16 +270,16 @@ def _rates(function: Template, size: int) -> Any:
 
 
 def _unsolved(loop: Loop, choice: Choice, own: dict[int, int], numbers: list[Numbers]) -> Any:
-    found, key, row = [], [], 0
+    constraints, key, row = [], [], 0
     for constraint in loop.constraints:
         rows = tuple(int(x) - row for x in choice.rows if row <= x < row + constraint.rows)
         row += constraint.rows
         if rows:
-            described, form, own_numbers = described_constraint(constraint, own, rows)
-            found.append(described)
+            constraint_of_cluster, form, own_numbers = described_constraint(constraint, own, rows)
+            constraints.append(constraint_of_cluster)
             key.append(form)
             numbers.append(own_numbers)
-    return tuple(found), (tuple(key), tuple(choice.dependent.tolist()))
+    return tuple(constraints), (tuple(key), tuple(choice.dependent.tolist()))
 
 
 def described_constraint(

@@ -54,7 +54,7 @@ class Sweep(Generic[B_co, C_co]):
         everybody: bool = False,
         remembering: bool = False,
         only: Iterable[int] | None = None,
-        turning: Iterable[int] | None = None,
+        oriented: Iterable[int] | None = None,
     ) -> None:
         """Begins a program.
 
@@ -68,11 +68,11 @@ class Sweep(Generic[B_co, C_co]):
             everybody: whether bodies that carry nothing have memory, too.
             remembering: whether clusters that carry nothing remember what they know after the first pass, too.
             only: the clusters that passes go over, with each of them the one that it hangs on; all if not given.
-            turning: the links whose angles matter even where bodies are symmetric; all if not given.
+            oriented: the links whose angles matter even where bodies are symmetric; all if not given.
         """
         self.robot, self.loaded, self.builder = robot, loaded, Builder(name)
         self._body, self._cluster, self._remembering = body, cluster, remembering
-        clusters = Clusters(robot, turning)
+        clusters = Clusters(robot, oriented)
         self.shapes, self.instances = clusters.shapes, clusters.instances
         self.shape_of = {k: i for i, (_, alike) in enumerate(self.shapes) for k in alike}
         self.vectors: dict[str, Buffer] = {}
