@@ -173,8 +173,8 @@ def column_rates(cluster: Cluster[Any, FrameCluster], active: Sequence[Body[Any]
     """J̇ = Σ Pᵀ (Ṡ + v × S), with J_ω × u in the rows below, for the velocity u of the frame's origin."""
     rates = cluster.rates(lambda moved: np.array([body.S for body in moved.bodies]))
     total: Any = sum(body.memory.P.T @ (rates[body.number] + crossed(body.v, body.S)) for body in active)
-    turning, u = columns(cluster, active)[:3], cluster.memory.motion[3:]
-    return np.concatenate([total[:3], total[3:] + np.array([cross(w, u) for w in turning.T]).T])
+    angular, u = columns(cluster, active)[:3], cluster.memory.motion[3:]
+    return np.concatenate([total[:3], total[3:] + np.array([cross(w, u) for w in angular.T]).T])
 
 
 def crossed(v: Any, S: Any) -> Any:

@@ -31,8 +31,8 @@ def inverse_dynamics_program(robot: Robot, external: bool = False) -> Any:
         robot: the robot.
         external: whether there are forces on its bodies, too, as a further input `f_ext`.
     """
-    loaded, turning = external or bool(robot.elements), pulled_links(robot)
-    sweep = Sweep(robot, "inverse_dynamics", body=BodyMemory, cluster=ClusterMemory, loaded=loaded, oriented=turning)
+    loaded, oriented = external or bool(robot.elements), pulled_links(robot)
+    sweep = Sweep(robot, "inverse_dynamics", body=BodyMemory, cluster=ClusterMemory, loaded=loaded, oriented=oriented)
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     sweep.input("a", robot.nv)

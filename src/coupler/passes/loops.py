@@ -141,10 +141,10 @@ class Loops:
         A: list[Array] = []
         for body in self.cluster.bodies:
             own = self._motions[:, body.entries] @ body.w
-            turning = body.kind.subspace_rate(self.cluster.q[body.number], body.w) @ body.w
+            subspace_rate = body.kind.subspace_rate(self.cluster.q[body.number], body.w) @ body.w
             above = None if body.parent is None else body.parent.number
             V.append(own if above is None else V[above] + own)
-            rate = cross_motion(V[-1], own) + body.Xo.inverse_motion(turning)
+            rate = cross_motion(V[-1], own) + body.Xo.inverse_motion(subspace_rate)
             A.append(rate if above is None else A[above] + rate)
         return V, A
 
