@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from coupler.io.bodies import add_body
+from coupler.io.mjcf.attributes import NO_LIMIT
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.words import NO_LIMIT
 from coupler.io.urdf.places import NOISE
 from coupler.model import (
     Continuous,

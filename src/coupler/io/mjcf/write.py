@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.mjcf.attributes import AXIAL, Step, figures, form, inertial, place, steps_of
 from coupler.io.mjcf.inertias import at_zero, outwards, real_inertias
-from coupler.io.mjcf.words import AXIAL, Step, figures, form, inertial, place, steps_of
 from coupler.io.mjcf.write_bonds import add_couplings, add_keyframes, add_loops, add_springs
 from coupler.io.relations import relations_of
 from coupler.io.writing import Names, check_names, document, mesh_path, put

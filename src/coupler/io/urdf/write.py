@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from coupler.io.relations import locks_of, relations_of
-from coupler.io.urdf.parts import NO_LIMIT
-from coupler.io.urdf.words import (
+from coupler.io.urdf.elements import (
     add_coupling,
     add_dynamics,
     add_keyframe,
@@ -24,6 +23,7 @@ from coupler.io.urdf.words import (
     put_part,
     steps_of,
 )
+from coupler.io.urdf.parts import NO_LIMIT
 from coupler.io.writing import Names, check_names, document, mesh_path, put, text
 from coupler.model import (
     Body,
