@@ -95,7 +95,7 @@ def _best(call: Callable[[], object], seconds: float = 0.3) -> float:
 
 def _rotors(robot: Robot) -> None:
     """How wrong accelerations are that take rotors for armatures."""
-    from coupler.algorithms.approximate import with_armatures
+    from coupler.algorithms.baselines import with_armatures
     from coupler.dynamics import forward_dynamics
 
     rotors = [body for body in robot.body_names if "rotor" in body]

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from coupler.algorithms.aba import forward_dynamics_program
-from coupler.algorithms.approximate import with_armatures
 from coupler.algorithms.baselines import (
     lagrange_program,
     projected_osim_program,
     projected_rnea_program,
     projection_program,
+    with_armatures,
 )
 from coupler.algorithms.efpa import inverse_osim_program
 from coupler.algorithms.rnea import inverse_dynamics_program

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.approximate import with_armatures, without_rotors
+from coupler.algorithms.baselines import with_armatures, without_rotors
 from coupler.dynamics import inverse_dynamics
 from coupler.robots import load
 from coupler.studies.report import save_table, with_pyplot
