@@ -16,7 +16,9 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from coupler.model.layout import (
+from coupler.model import Robot
+from coupler.model.text import freedoms_text
+from coupler.view.tree_layout import (
     FONT,
     LINE,
     SMALL,
@@ -29,7 +31,7 @@ from coupler.model.layout import (
     text_width,
 )
 
-__all__ = ["draw"]
+__all__ = ["draw", "robot_picture"]
 
 _GROUND = "#dddddd"
 # Paul Tol's light scheme: the colour-blind can tell them apart, and dark text is legible on them.
@@ -44,6 +46,26 @@ _LARGE = 150  # bodies, or loops and couplings, beyond which names are left to t
 _NAMES = 7  # shown of a cluster, at most
 _MARGIN = 24.0  # around a panel, px
 _BOW = 24.0  # of a curve at its middle, more than that of the one before, px
+
+
+def robot_picture(robot: Robot) -> str:
+    """The connectivity graph and the cluster tree as an SVG document. [001, Fig. 4, 8]"""
+    number = {"ground": 0} | {name: i for i, name in enumerate(robot.bodies, 1)}
+    child = {joint.name: number[joint.child] for joint in robot.joints}
+    clusters = robot.cluster_tree.clusters
+    groups: list[list[int]] = [[0] for _ in clusters]
+    for k, cluster in enumerate(clusters):
+        groups[k] = [number[body] for link in cluster.bodies for body in robot.tree.links[link].bodies]
+    return draw(
+        robot.name,
+        list(number),
+        [(number[joint.parent], number[joint.child], joint.name) for joint in robot.joints],
+        [(number[loop.predecessor], number[loop.successor], loop.name) for loop in robot.loops],
+        [([child[joint] for joint in coupling.joints], coupling.name) for coupling in robot.couplings],
+        groups,
+        [cluster.parent for cluster in clusters],
+        ["", *(freedoms_text(robot, k) for k in range(1, len(clusters)))],
+    )
 
 
 def draw(
