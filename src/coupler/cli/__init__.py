@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from coupler import ModelError, __version__
 from coupler.cli import check, convert, demo, draw, info, study
+from coupler.cli.output import complain, unknown
 from coupler.cli.parser import Parser, UsageError, Verb
-from coupler.cli.words import complain, unknown
 
 __all__ = ["main"]
 

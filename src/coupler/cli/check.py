@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from coupler.cli.checks import SEVERITIES, Finding, examine
+from coupler.cli.loading import load_robot
+from coupler.cli.output import complain, fitted, heading, print_json
 from coupler.cli.parser import Verb, add_file, add_json
-from coupler.cli.robots import load_robot
-from coupler.cli.words import complain, fitted, heading, print_json
 from coupler.model import ModelError
 from coupler.model.words import counted
 

@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from coupler.cli.agreement import agreement
+from coupler.cli.loading import heard, load_robot, quietly
+from coupler.cli.output import columns, complain, fitted
 from coupler.cli.parser import Verb, add_file
-from coupler.cli.robots import heard, load_robot, quietly
-from coupler.cli.words import columns, complain, fitted
 from coupler.model import ModelError, Robot
 from coupler.model.words import counted
 

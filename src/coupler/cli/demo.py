@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from coupler.cli.landing import land
+from coupler.cli.output import fitted, heading
 from coupler.cli.parser import Verb
-from coupler.cli.words import fitted, heading
 from coupler.model import Robot
 from coupler.robots import load
 

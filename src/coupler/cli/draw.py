@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from coupler.cli.loading import load_robot
 from coupler.cli.parser import Verb, add_file
-from coupler.cli.robots import load_robot
 from coupler.model import ModelError
 
 __all__ = ["VERB"]

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from coupler.cli.description import described
+from coupler.cli.loading import load_robot
+from coupler.cli.output import columns, fitted, heading, print_json
 from coupler.cli.parser import Verb, add_file, add_json
-from coupler.cli.robots import load_robot
-from coupler.cli.words import columns, fitted, heading, print_json
 from coupler.model import Robot
 from coupler.model.words import counted
 

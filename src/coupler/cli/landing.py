@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coupler.cli.words import columns, fitted
+from coupler.cli.output import columns, fitted
 from coupler.kinematics import frame_pose, frame_velocity
 from coupler.model import ModelError, Robot
 from coupler.robots import load

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from coupler.cli.output import unknown
 from coupler.cli.parser import Verb
-from coupler.cli.words import unknown
 from coupler.model import ModelError
 from coupler.studies import STUDIES, run
 

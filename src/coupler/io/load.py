@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from coupler.io.options import Closures, Options
+from coupler.io.reading import Closures, Options
 from coupler.io.xml import Element, parse_file
 from coupler.model import ModelError, ModelWarning, Robot, RobotBuilder
 

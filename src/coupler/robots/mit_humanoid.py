@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from coupler.mechanisms import belt, gear
 from coupler.model import Free, Revolute, Robot, RobotBuilder
-from coupler.robots._parts import (
+from coupler.robots._legged import (
     BASE,
     Point,
     X,

@@ -12,7 +12,7 @@ from coupler.model import Free, ModelError, Robot
 from coupler.simulate.archive import check_target
 from coupler.simulate.log import Log
 from coupler.view.skeleton import View
-from coupler.view.strip import FORCE, Strip, newtons
+from coupler.view.stick_figures import FORCE, Strip, newtons
 
 __all__ = ["plot_motion"]
 

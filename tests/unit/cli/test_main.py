@@ -143,7 +143,7 @@ def test_a_closed_pipe_is_no_error() -> None:
 
 
 def test_headings_are_bold_on_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from coupler.cli.words import heading
+    from coupler.cli.output import heading
 
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert heading("x") == "x"

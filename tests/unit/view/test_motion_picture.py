@@ -22,7 +22,7 @@ from coupler.spatial import Transform
 from coupler.view import motion as motion_module
 from coupler.view import plot_motion
 from coupler.view.skeleton import Skeleton, View, outline
-from coupler.view.strip import Strip
+from coupler.view.stick_figures import Strip
 
 drawing = pytest.mark.skipif(find_spec("matplotlib") is None, reason="matplotlib is not installed")
 

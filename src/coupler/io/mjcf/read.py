@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.mjcf.bonds import Bonds, add_keyframes, add_tendons
-from coupler.io.mjcf.compiling import compiled, imported
+from coupler.io.mjcf.compilation import compiled, imported
+from coupler.io.mjcf.equalities import Bonds, add_keyframes, add_tendons
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.parts import BALL, FREE, Names, Off, Parts, at_joints, gears
 from coupler.io.mjcf.shapes import add_shapes
-from coupler.io.options import Options
+from coupler.io.mjcf.tree import BALL, FREE, Names, Off, Parts, at_joints, gears
+from coupler.io.reading import Options
 from coupler.io.xml import Element
 from coupler.model import RobotBuilder
 from coupler.model.words import counted

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.parts import Names, fresh, pose
+from coupler.io.mjcf.tree import Names, fresh, pose
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, RobotBuilder, Sphere
 from coupler.model.words import counted
 from coupler.rotation import matrix_from_quaternion, normalize_quaternion, quaternion_conjugate, quaternion_product

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.couplings import relations_of
 from coupler.io.mjcf.attributes import AXIAL, Step, figures, form, inertial, place, steps_of
 from coupler.io.mjcf.inertias import at_zero, outwards, real_inertias
-from coupler.io.mjcf.write_bonds import add_couplings, add_keyframes, add_loops, add_springs
-from coupler.io.relations import relations_of
+from coupler.io.mjcf.write_equalities import add_couplings, add_keyframes, add_loops, add_springs
 from coupler.io.writing import Names, check_names, document, mesh_path, put
 from coupler.model import Fixed, Free, Helical, Mesh, ModelError, ModelWarning, Plane, Robot, Shape, Spherical
 from coupler.model.tree import GROUND, TreeJoint

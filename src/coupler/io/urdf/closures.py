@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.options import Closures
-from coupler.io.urdf.bonds import read_transmissions
+from coupler.io.reading import Closures
+from coupler.io.urdf.constraints import read_transmissions
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.parts import LoopPart
 from coupler.io.xml import parse_file

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from coupler.io.bodies import add_body
-from coupler.io.options import Options
+from coupler.io.reading import Options, add_body
 from coupler.io.urdf.parts import CouplingPart, JointPart, LinkPart, LoopPart, joint_kind
 from coupler.io.xml import Element
 from coupler.model import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.relations import Relation
+from coupler.io.couplings import Relation
 from coupler.io.urdf.parts import NO_LIMIT
 from coupler.io.writing import put, rpy_of, text
 from coupler.model import (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coupler.io.urdf.meshes import Resolver
-from coupler.io.urdf.places import origin
+from coupler.io.urdf.origins import origin
 from coupler.io.xml import Element
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, Sphere
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coupler.io.relations import locks_of, relations_of
+from coupler.io.couplings import locks_of, relations_of
 from coupler.io.urdf.elements import (
     add_coupling,
     add_dynamics,

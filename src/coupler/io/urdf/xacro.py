@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from coupler.io.options import Options
+from coupler.io.reading import Options
 from coupler.io.xml import Element, parse, parse_file
 from coupler.model import ModelError
 

@@ -11,7 +11,7 @@ import pytest
 
 from coupler.io.load import load
 from coupler.io.urdf.meshes import Resolver
-from coupler.io.urdf.places import origin, rotation_of
+from coupler.io.urdf.origins import origin, rotation_of
 from coupler.io.xml import parse
 from coupler.model import (
     Box,

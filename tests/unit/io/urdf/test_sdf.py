@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from coupler.io.load import load
-from coupler.io.options import Options
+from coupler.io.reading import Options
 from coupler.io.urdf.read import read_urdf
 from coupler.io.xml import parse
 from coupler.model import (

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from coupler.io.couplings import Relations, Row, locks_of
 from coupler.io.mjcf.attributes import Step, place
-from coupler.io.relations import Relations, Row, locks_of
 from coupler.io.writing import Names, put
 from coupler.model import Fixed, Joint, LoopJoint, ModelError, PointElement, Revolute, Robot, Spherical
 from coupler.model.tree import TreeJoint

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.parts import EQUALITIES, FREE, Names, Off, Parts, fresh, pose
+from coupler.io.mjcf.tree import EQUALITIES, FREE, Names, Off, Parts, fresh, pose
 from coupler.mechanisms import linear, polynomial
 from coupler.model import Fixed, RobotBuilder, Spherical
 from coupler.model.words import counted, listed

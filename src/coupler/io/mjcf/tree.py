@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.bodies import add_body
 from coupler.io.mjcf.attributes import NO_LIMIT
 from coupler.io.mjcf.files import Files
-from coupler.io.urdf.places import NOISE
+from coupler.io.reading import add_body
+from coupler.io.urdf.origins import NOISE
 from coupler.model import (
     Continuous,
     Fixed,
