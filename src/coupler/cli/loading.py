@@ -1,4 +1,4 @@
-"""The robot that a command is about: a file, or a bundled one."""
+"""Loading the robot that a command names: a file, or a bundled robot."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from coupler.model.words import listed
 from coupler.robots import load as load_bundled
 from coupler.robots import names
 
-__all__ = ["heard", "load_robot", "quietly"]
+__all__ = ["caught_warnings", "load_file", "load_robot"]
 
-_ROBOTS = (".urdf", ".xacro", ".xml")  # files that may be robots
+_SUFFIXES = (".urdf", ".xacro", ".xml")  # of files that may describe robots
 
 
 def load_robot(given: Namespace) -> Robot:
-    """The robot of `parser.add_file`: a file if there is such a one, else a bundled robot.
+    """The robot that the arguments of `parser.add_file` name: a file if it exists, or a bundled robot.
 
-    What is warned of meanwhile is in `robot.warnings`, and not shown.
+    Warnings are not shown, but kept in `robot.warnings`.
 
     Raises:
-        ModelError: for a file that there is not, or that is no robot.
+        ModelError: for a file that does not exist, or does not describe a robot.
     """
     path = Path(given.file)
     if not path.is_file():
         return _bundled(given, path)
-    return quietly(
+    return load_file(
         path,
         closures=False if given.closures == "none" else given.closures,
         floating=given.floating,
@@ -42,26 +42,26 @@ def load_robot(given: Namespace) -> Robot:
     )
 
 
-def quietly(path: Path, **options: Any) -> Robot:
-    """The robot of a file, with all that is warned of in `robot.warnings` instead of shown."""
+def load_file(path: Path, **options: Any) -> Robot:
+    """The robot in a file, with all warnings kept in `robot.warnings` instead of shown."""
     from coupler.io.load import load
 
-    with heard() as said:
+    with caught_warnings() as messages:
         robot = load(path, **options)
-    told = "; ".join(robot.warnings)
-    return replace(robot, warnings=(*robot.warnings, *(text for text in said if not told or told not in text)))
+    known = "; ".join(robot.warnings)  # which `load` gives as one warning
+    return replace(robot, warnings=(*robot.warnings, *(text for text in messages if not known or known not in text)))
 
 
 @contextmanager
-def heard() -> Iterator[list[str]]:
-    """Collects what is warned of about models; other warnings go their way."""
-    said: list[str] = []
+def caught_warnings() -> Iterator[list[str]]:
+    """Collects the texts of all `ModelWarning`s; other warnings are shown as usual."""
+    messages: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ModelWarning)
-        yield said
+        yield messages
     for warning in caught:
         if issubclass(warning.category, ModelWarning):
-            said.append(str(warning.message))
+            messages.append(str(warning.message))
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
@@ -76,13 +76,13 @@ def _bundled(given: Namespace, path: Path) -> Robot:
 
 
 def _missing(name: str, path: Path) -> str:
-    """That there is no such robot, and what else may be meant: files of the same folder, and bundled robots."""
+    """The message for a robot that does not exist, with similar names of files in the folder and of bundled robots."""
     if path.is_dir():
-        inside = [str(found) for found in sorted(path.iterdir()) if found.suffix in _ROBOTS]
-        return f"{name} is a folder; " + (f"robots in it may be {listed(inside)}" if inside else "no robot is in it")
+        inside = [str(file) for file in sorted(path.iterdir()) if file.suffix in _SUFFIXES]
+        return f"{name} is a folder" + (f"; name a file in it: {listed(inside)}" if inside else " without robot files")
     folder = path.parent
-    files = [found.name for found in folder.iterdir() if found.suffix in _ROBOTS] if folder.is_dir() else []
-    near = [str(folder / found) for found in get_close_matches(path.name, files, n=3)]
-    near += get_close_matches(path.name.lower(), names(), n=3)
-    hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-    return f"there is no file {name!r}, nor a bundled robot of this name; {hint}Bundled are {', '.join(names())}"
+    files = [file.name for file in folder.iterdir() if file.suffix in _SUFFIXES] if folder.is_dir() else []
+    similar = [str(folder / file) for file in get_close_matches(path.name, files, n=3)]
+    similar += get_close_matches(path.name.lower(), names(), n=3)
+    hint = f" Did you mean {' or '.join(map(repr, similar))}?" if similar else ""
+    return f"there is no file {name!r}, and no bundled robot of this name.{hint} Bundled robots: {', '.join(names())}"
