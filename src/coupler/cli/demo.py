@@ -44,7 +44,7 @@ def _run(given: Namespace) -> int:
     return 0
 
 
-VERB = Verb("demo", "show what coupler does: a short tour, and a quadruped that lands", "coupler demo", _add, _run)
+VERB = Verb("demo", "take a short tour, and see a quadruped land", "coupler demo", _add, _run)
 
 
 def _section(title: str, text: str) -> None:

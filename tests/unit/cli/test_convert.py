@@ -132,7 +132,7 @@ def test_another_robot_is_told(
     heavy = replace(robot, gravity=2 * np.asarray(robot.gravity))
     monkeypatch.setattr(convert, "load_file", lambda *_, **__: heavy)
     assert main(["convert", "four_bar", str(tmp_path / "robot.urdf")]) == 1
-    told = "coupler: what was written is another robot than what was read: see bias force, forward dynamics\n"
+    told = "coupler: the written file describes a different robot: see bias force, forward dynamics\n"
     assert capsys.readouterr().err == told
     monkeypatch.setattr(convert, "load_file", lambda *_, **__: robots.load("five_bar"))
     assert main(["convert", "four_bar", str(tmp_path / "other.urdf")]) == 1

@@ -95,7 +95,7 @@ def test_a_robot_that_there_is_not(
     assert main(["info", "mini_cheeta"]) == 1
     assert "Did you mean 'mini_cheetah'?" in err(capsys)
     assert main(["info", "nowhere/at/all"]) == 1
-    assert err(capsys).startswith("there is no file 'nowhere/at/all', nor a bundled robot of this name; Bundled are ")
+    assert err(capsys).startswith("there is no file 'nowhere/at/all', and no bundled robot of this name. ")
     assert main(["info", str(tmp_path)]) == 1
     assert err(capsys) == f"{tmp_path} is a folder; name a file in it: {str(tmp_path / 'my_robot.urdf')!r}"
 

@@ -1,4 +1,4 @@
-"""MuJoCo's own reading of a file, with its warnings caught and without what no file is there for."""
+"""Compiling a file with MuJoCo, with its warnings caught and without shapes whose files are missing."""
 
 from __future__ import annotations
 
@@ -14,58 +14,65 @@ from coupler.io.mjcf.files import Files
 from coupler.model import ModelError
 from coupler.model.words import counted
 
-__all__ = ["compiled"]
+__all__ = ["compile_model", "import_mujoco"]
 
 
-def compiled(files: Files) -> tuple[Any, Any, list[str], list[str]]:
-    """The compiled model, what it was compiled from, what of the file is left out, and what MuJoCo warns of.
+def compile_model(files: Files) -> tuple[Any, Any, list[str], list[str]]:
+    """Compiles a model.
+
+    Returns:
+        The model, MuJoCo's specification of it, descriptions of what is left out, and MuJoCo's warnings.
 
     Raises:
-        ModelError: if MuJoCo is not installed, refuses the file, or needs a mesh that is not there.
+        ModelError: if MuJoCo is not installed, rejects the file, or needs a mesh that is missing.
     """
-    mujoco = imported()
-    with _heard(mujoco) as said:
+    mujoco = import_mujoco()
+    with _caught_warnings(mujoco) as messages:
         try:
             spec = mujoco.MjSpec.from_file(str(files.root.file))
         except Exception as error:
             raise _refused(files, error) from None
-        undefined = files.undefined() if any("NaN" in text for text in said) else None
+        undefined = files.undefined() if any("NaN" in text for text in messages) else None
         if undefined:
-            raise undefined.error("it holds a NaN, which is no number")
-        untold = _prune(mujoco, spec, files)
-        spec.compiler.usethread = False  # warnings of other threads would wait for this one for ever
+            raise undefined.error("it contains a NaN")
+        left_out = _prune(mujoco, spec, files)
+        spec.compiler.usethread = False  # a warning of another thread would wait for this one for ever
         try:
             model = spec.compile()
         except Exception as error:
             raise _refused(files, error) from None
-    return model, spec, untold, [" ".join(text.split()) for text in said]
+    return model, spec, left_out, [" ".join(text.split()) for text in messages]
 
 
-def imported() -> Any:
-    """The module mujoco."""
+def import_mujoco() -> Any:
+    """The module `mujoco`.
+
+    Raises:
+        ModelError: if it is not installed, or too old.
+    """
     try:
         import mujoco  # type: ignore[import-not-found]
     except ImportError:
-        raise ModelError("files in MJCF are read by MuJoCo, which is missing: pip install 'coupler[mjcf]'") from None
-    if int(mujoco.__version__.split(".")[0]) < 4:  # which finds axes of inertia to 1e-9 only
+        raise ModelError("reading MJCF needs MuJoCo: pip install 'coupler[mjcf]'") from None
+    if int(mujoco.__version__.split(".")[0]) < 4:  # older ones compute axes of inertia only to 1e-9
         raise ModelError(
-            f"files in MJCF are read by MuJoCo 4 or newer, not {mujoco.__version__}: pip install -U 'coupler[mjcf]'"
+            f"reading MJCF needs MuJoCo 4 or newer, not {mujoco.__version__}: pip install -U 'coupler[mjcf]'"
         )
     return mujoco
 
 
 @contextmanager
-def _heard(mujoco: Any) -> Iterator[list[str]]:
-    """Collects MuJoCo's warnings, some of which it would print, and write into a file in the working folder."""
-    before, said = mujoco.get_mju_user_warning(), list[str]()
-    mujoco.set_mju_user_warning(said.append)
+def _caught_warnings(mujoco: Any) -> Iterator[list[str]]:
+    """Collects MuJoCo's warnings, some of which it would otherwise print, and write to a file in the working folder."""
+    original, messages = mujoco.get_mju_user_warning(), list[str]()
+    mujoco.set_mju_user_warning(messages.append)
     try:
-        with warnings.catch_warnings(record=True) as others:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            yield said
-        said += [str(warning.message) for warning in others]
+            yield messages
+        messages += [str(warning.message) for warning in caught]
     finally:
-        mujoco.set_mju_user_warning(before)
+        mujoco.set_mju_user_warning(original)
 
 
 _AT = re.compile(r"Element (?:'(?P<tag>[^']*)'|name '(?P<name>[^']*)', id \d+)(?:, line (?P<line>\d+))?$")
@@ -74,13 +81,13 @@ _AT = re.compile(r"Element (?:'(?P<tag>[^']*)'|name '(?P<name>[^']*)', id \d+)(?
 def _refused(files: Files, error: Exception) -> ModelError:
     message = re.sub(r"^(XML )?(Error: )+", "", " ".join(str(error).split()))
     at = _AT.search(message)
-    where = files.accused(at["tag"] or "", at["name"] or "", int(at["line"] or 0)) if at else files.root
-    told = message if where is files.root or not at else message[: at.start()].rstrip()
-    return where.error(f"MuJoCo refuses it: {told}")
+    where = files.blamed_element(at["tag"] or "", at["name"] or "", int(at["line"] or 0)) if at else files.root
+    text = message if where is files.root or not at else message[: at.start()].rstrip()
+    return where.error(f"MuJoCo rejects it: {text}")
 
 
 def _prune(mujoco: Any, spec: Any, files: Files) -> list[str]:
-    """Takes out what has no meaning here, and shapes whose files are not there; what of it a user should know."""
+    """Removes what has no meaning here, and shapes whose files are missing; returns what a user should know of it."""
     missing = {m.name: m for m in spec.meshes if m.file and not files.locate(m.file, m.compiler.meshdir)}
     field = mujoco.mjtGeom.mjGEOM_HFIELD
     fields = [geom for geom in spec.geoms if geom.type == field]
@@ -90,14 +97,14 @@ def _prune(mujoco: Any, spec: Any, files: Files) -> list[str]:
             body, mesh = geom.parent.name, missing[geom.meshname]
             where = files.where("body", body)
             raise where.error(
-                f"the mass of body {body!r} comes from mesh {mesh.name!r}, whose file {mesh.file!r} is not there: add "
+                f"the mass of body {body!r} comes from mesh {mesh.name!r}, whose file {mesh.file!r} is missing: add "
                 "the file, or give the body an <inertial>"
             )
-    untold = [f"{counted(len(lost), 'shape')} whose meshes are not there"] if lost else []
-    untold += [counted(len(fields), "<hfield> of a shape", "<hfield> of shapes")] if fields else []
-    untold += [counted(len(spec.sensors), "sensor")] if spec.sensors else []
-    gone = {geom.name for geom in (*lost, *fields) if geom.name}
-    pairs = [pair for pair in spec.pairs if pair.geomname1 in gone or pair.geomname2 in gone]
+    left_out = [f"{counted(len(lost), 'shape')} whose meshes are missing"] if lost else []
+    left_out += [counted(len(fields), "<hfield> of a shape", "<hfield> of shapes")] if fields else []
+    left_out += [counted(len(spec.sensors), "sensor")] if spec.sensors else []
+    removed = {geom.name for geom in (*lost, *fields) if geom.name}
+    pairs = [pair for pair in spec.pairs if pair.geomname1 in removed or pair.geomname2 in removed]
     unused = [*spec.sensors, *spec.skins, *spec.textures, *spec.tuples]
     for site in spec.sites:
         if site.meshname:  # MuJoCo would move the site to the centre of its mesh
@@ -106,11 +113,11 @@ def _prune(mujoco: Any, spec: Any, files: Files) -> list[str]:
         material.textures = [""] * len(list(material.textures))
     for element in (*pairs, *lost, *fields, *unused, *missing.values(), *spec.hfields):
         spec.delete(element)
-    return untold
+    return left_out
 
 
 def _weighs(mujoco: Any, geom: Any) -> bool:
-    """Whether the mass of a geom's body comes from the geom, among others."""
+    """Whether a geom contributes to the mass of its body."""
     body, rule, (first, last) = geom.parent, geom.compiler, geom.compiler.inertiagrouprange
     if body.name == "world" or not first <= geom.group <= last:
         return False

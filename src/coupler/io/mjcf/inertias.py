@@ -1,9 +1,9 @@
-"""Inertias that MuJoCo takes, for robots that move the same way.
+"""Inertias that MuJoCo accepts, for robots that move in the same way.
 
-MuJoCo refuses bodies that move without mass, and inertias that no real body has. Robots may have such: bodies without
-mass, ideal rotors, links of a plane that have one moment only. What a joint cannot tell apart may be moved over it: a
-body that turns about an axis may lend the one that carries it, or borrow from it, mass that is spread along the axis
-with none left over, for this moves with both alike. The robot moves as before, in all digits.
+MuJoCo rejects bodies that move without mass, and inertias that no real body has. Our robots may have both: bodies
+without mass, ideal rotors, links of planar mechanisms with one moment only. Inertia that moves in the same way with
+both bodies of a joint may be shifted over it: a body that turns about an axis may borrow second moments of mass along
+that axis from the body that carries it. The dynamics do not change at all.
 
 With Σ = ½ tr I − I, the second moments ∫ x xᵀ of the mass about its centre, a real body has Σ ≥ 0. Mass along an axis
 a adds k a aᵀ to Σ, and thus k (1 − a aᵀ) to I.
@@ -21,9 +21,10 @@ from coupler.spatial import Transform
 
 __all__ = ["Inertia", "at_zero", "outwards", "real_inertias"]
 
-_LEAST = 1e-15  # MuJoCo's smallest mass (kg) and moment (kg m²) of what moves
-_DIGITS = 1e-14  # relative: what computing principal moments may cost
-_ROUNDED = 1e-13  # relative: inertias that are wrong by less are mended
+_LEAST = 1e-15  # kg or kg m²: the smallest mass and moment that MuJoCo accepts for a moving body
+_DIGITS = 1e-14  # relative: the error of MuJoCo's principal moments
+_ROUNDED = 1e-13  # relative: inertias that violate the triangle inequality by less are rounded, and mended
+_MARGIN = 1e-6  # relative: how much more than necessary is borrowed, so that rounding does not matter
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +114,10 @@ def _real(name: str, I: np.ndarray, kind: Joint, turn: np.ndarray) -> tuple[np.n
         more = axes * np.where(size < 0.0, _ROUNDED * scale - size, 0.0) @ axes.T
         borrowed = np.trace(more) * np.eye(3) - more
     if not _is_real(I + borrowed):
-        told = ", ".join(f"{moment:.6g}" for moment in np.linalg.eigvalsh(I))
+        moments_text = ", ".join(f"{moment:.6g}" for moment in np.linalg.eigvalsh(I))
         raise ModelError(
-            f"body {name!r}: MuJoCo takes no inertia with the principal moments {told} kg m², the largest of which "
-            "exceeds the sum of the other two; save the robot as .urdf"
+            f"body {name!r}: MuJoCo accepts no inertia with the principal moments {moments_text} kg m², the largest "
+            "of which exceeds the sum of the other two; save the robot as .urdf"
         )
     return I + borrowed, borrowed
 
@@ -125,7 +126,7 @@ def _needed(moments: np.ndarray, a: np.ndarray, scale: float) -> float:
     """The least k for which Σ + k a aᵀ ≥ 0, and a little more: its Schur complement."""
     across = np.linalg.svd(a[None])[2][1:].T
     plane, beside = across.T @ moments @ across, across.T @ moments @ a
-    return float(beside @ np.linalg.pinv(plane) @ beside - a @ moments @ a) + 1e-6 * scale
+    return float(beside @ np.linalg.pinv(plane) @ beside - a @ moments @ a) + _MARGIN * scale
 
 
 def _is_real(I: np.ndarray) -> bool:  # noqa: E741

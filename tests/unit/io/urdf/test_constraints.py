@@ -266,7 +266,7 @@ def test_a_ratio_needs_joints_of_one_freedom_and_one_that_is_not_independent(rea
     ):
         read(branches({}, "spherical") + RATIO)
     marked: dict[str, str] = dict.fromkeys(("a1", "a2", "b1", "b2"), 'independent="true"')
-    with pytest.raises(ModelError, match=r"<coupling name='gears'>: .*one that is not marked as independent"):
+    with pytest.raises(ModelError, match=r"<coupling name='gears'>: .*one of them not marked as independent"):
         read(branches(marked) + RATIO)
 
 
