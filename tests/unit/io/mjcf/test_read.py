@@ -452,7 +452,7 @@ def test_a_mesh_that_is_turned_before_it_is_stretched_is_left_out(write: Any, tm
     (tmp_path / "part.obj").write_text(TETRAHEDRON)
     rest = '<asset><mesh name="part" file="part.obj" refquat="1 2 3 4" scale="1 2 3"/></asset>'
     robot, untold = read(write(body("arm", '<joint/><geom type="mesh" mesh="part"/>'), rest))
-    assert (robot.shapes, untold) == ((), ["1 shape without a file, or turned before it is stretched"])
+    assert (robot.shapes, untold) == ((), ["1 shape without a file, or rotated before it is scaled"])
 
 
 def test_a_tendon_between_two_sites_is_a_spring(write: Any) -> None:
@@ -696,7 +696,7 @@ def test_a_missing_include_is_told(write: Any) -> None:
 @pytest.mark.parametrize(
     ("inside", "rest", "message"),
     [
-        ('<inertial pos="0 0 0" mass="nan" diaginertia="1 1 1"/>', "", r"line 4, <inertial>: it holds a NaN"),
+        ('<inertial pos="0 0 0" mass="nan" diaginertia="1 1 1"/>', "", r"line 4, <inertial>: it contains a NaN"),
         (
             '<inertial pos="0 0 0" mass="1" diaginertia="1 1 -1"/>',
             "",

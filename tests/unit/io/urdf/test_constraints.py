@@ -302,7 +302,7 @@ def test_a_joint_may_depend_on_another_by_a_polynomial(read: Read) -> None:
         ('<joint name="a2">', '<joint name="a1">', "names something twice"),
         ('<joint name="a2">', "<joint>", "it needs the attribute 'name'"),
         ('multiplier="2"', 'multiplier="two"', "its multiplier must be a number, got 'two'"),
-        ('<depends_on joint="a1"/>', '<depends_on joint="a1" polynomial="0 1"/>', "write a coupling for each"),
+        ('<depends_on joint="a1"/>', '<depends_on joint="a1" polynomial="0 1"/>', "write a separate coupling for it"),
     ],
 )
 def test_a_dependence_that_cannot_be_is_refused_with_its_place(old: str, new: str, message: str, read: Read) -> None:
