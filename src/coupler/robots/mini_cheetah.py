@@ -1,4 +1,4 @@
-"""The MIT Mini Cheetah: a quadruped with a geared motor at each of its twelve joints. [001, §VIII]"""
+"""The MIT Mini Cheetah: a quadruped with a geared motor at each of its twelve joints. [001, §IX]"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The MIT Humanoid: geared arms and hips, and legs whose knees and ankles are driven by belts. [001, fig. 1a, §VIII]"""
+"""The MIT Humanoid: geared arms and hips, and legs whose knees and ankles are driven by belts. [001, fig. 1a, §IX]"""
 
 from __future__ import annotations
 

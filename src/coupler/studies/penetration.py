@@ -114,15 +114,16 @@ def landing(robot: Robot, step: Callable[..., Stepped], **options: Any) -> Landi
 
 
 def forward_step(robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Any, **options: Any) -> Stepped:
-    """A step of forward Euler: positions move with the old velocities, whatever the contact problem makes of them."""
-    hit = contact_impulses(robot, q, v, tau, step, pairs, **options)
-    after = hit.free + mass_matrix_solve(robot, q, hit.rows.T @ hit.solution.impulses)
-    return Stepped(robot.integrate(q, v, step), after, hit.touches, hit.solution)
+    """A step of forward Euler: positions are updated with the old velocities, not with those after contact."""
+    contact = contact_impulses(robot, q, v, tau, step, pairs, **options)
+    v_new = contact.free + mass_matrix_solve(robot, q, contact.rows.T @ contact.solution.impulses)
+    return Stepped(robot.integrate(q, v, step), v_new, contact.touches, contact.solution)
 
 
 def run(name: str, folder: Path) -> None:
+    """Runs the study; see `coupler.studies.run`."""
     robot = chain()
-    found = {
+    landings = {
         "a": landing(robot, contact_step),
         "floating": landing(chain(floating=True), contact_step),
         "forward": landing(robot, forward_step),
@@ -131,20 +132,20 @@ def run(name: str, folder: Path) -> None:
         "d": landing(robot, rk4_contact_step, penetration="limited"),
     }
     t = STEP * np.arange(round(DURATION / STEP))
-    arrays = {f"{case}_{what}": getattr(own, what) for case, own in found.items() for what in ("drift", "gaps")}
+    arrays = {f"{case}_{what}": getattr(own, what) for case, own in landings.items() for what in ("drift", "gaps")}
     np.savez(folder / f"{name}.npz", t=t, **arrays)
     head = ["case", f"drift after {DURATION:g} s, m", "depth of first impact, m", "largest, m", "median in contact, m"]
     head += [f"height {BOUNCE:g} s after it, m", "paper"]
-    rows = [[case, *own.numbers(), PAPER.get(case, "")] for case, own in found.items()]
+    rows = [[case, *own.numbers(), PAPER.get(case, "")] for case, own in landings.items()]
     save_table(folder / f"{name}.csv", head, rows)
-    a, d = (found[case].numbers() for case in "ad")
-    print(f'drift of Euler over Runge and Kutta: {a[0] / d[0]:.1e} (paper: "improved by four orders of magnitude")')
+    a, d = (landings[case].numbers() for case in "ad")
+    print(f'drift of Euler relative to Runge-Kutta: {a[0] / d[0]:.1e} (paper: "improved by four orders of magnitude")')
 
     def draw(plt: Any) -> None:
         for i, case in enumerate("abcd"):
             plt.subplot(2, 2, i + 1)
-            plt.plot(t, found[case].drift, label="drift, m")
-            for end, gap in zip("PQ", found[case].gaps.T, strict=True):
+            plt.plot(t, landings[case].drift, label="drift, m")
+            for end, gap in zip("PQ", landings[case].gaps.T, strict=True):
                 plt.plot(t, np.minimum(gap, 0.0), label=f"penetration of {end}, m")
             plt.title(f"({case})")
             plt.xlabel("time, s")

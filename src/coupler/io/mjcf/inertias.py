@@ -37,25 +37,25 @@ class Inertia:
 
 
 def real_inertias(robot: Robot) -> dict[str, Inertia]:
-    """What every body is to weigh; none of those that need not weigh anything.
+    """The inertias to write, by body; bodies that may be massless in MuJoCo are left out.
 
     Raises:
-        ModelError: naming a body whose inertia MuJoCo would refuse.
+        ModelError: for a body whose inertia MuJoCo would reject.
     """
     order = outwards(robot)
-    found = {name: body.inertia for name, body in robot.bodies.items()}
-    for joint in reversed(order):  # a body's debts are known before it is asked
+    inertias = {name: body.inertia for name, body in robot.bodies.items()}
+    for joint in reversed(order):  # from the tips inwards, so that all that is borrowed from a body is known
         name = joint.child
-        if not found[name].any():
+        if not inertias[name].any():
             continue
-        found[name], lent = _real(name, found[name], joint.kind, _meets(joint))
+        inertias[name], borrowed = _real(name, inertias[name], joint.kind, _joint_to_child(joint))
         if joint.parent != GROUND:
             E = at_zero(joint).E
-            found[joint.parent] = found[joint.parent] - E.T @ lent @ E
-    heavy = _heavy(robot, order, found)
+            inertias[joint.parent] = inertias[joint.parent] - E.T @ borrowed @ E
+    heavy = _heavy(robot, order, inertias)
     result = {}
     for joint in order:
-        body, I = robot.bodies[joint.child], found[joint.child]  # noqa: E741
+        body, I = robot.bodies[joint.child], inertias[joint.child]  # noqa: E741
         mass = body.mass
         if not isinstance(joint.kind, Fixed) and joint.child not in heavy:
             mass = max(mass, _LEAST)
@@ -66,28 +66,28 @@ def real_inertias(robot: Robot) -> dict[str, Inertia]:
 
 
 def outwards(robot: Robot) -> list[TreeJoint]:
-    """The joints such that parents come before children."""
-    on: dict[str, list[TreeJoint]] = {}
+    """The joints in an order in which parents come before children."""
+    carried: dict[str, list[TreeJoint]] = {}
     for joint in robot.joints:
-        on.setdefault(joint.parent, []).append(joint)
-    order = list(on.get(GROUND, []))
-    for joint in order:  # which grows meanwhile
-        order += on.get(joint.child, [])
+        carried.setdefault(joint.parent, []).append(joint)
+    order = list(carried.get(GROUND, []))
+    for joint in order:  # which grows while it is iterated
+        order += carried.get(joint.child, [])
     return order
 
 
 def at_zero(joint: TreeJoint) -> Transform:
-    """From the parent's frame to the child's, with the joint at zero."""
+    """The transform from the parent's frame to the child's, with the joint at zero."""
     return joint.placement if joint.meets is None else joint.meets.inverse() @ joint.placement
 
 
-def _meets(joint: TreeJoint) -> np.ndarray:
+def _joint_to_child(joint: TreeJoint) -> np.ndarray:
     """The rotation from the joint's frame to the child's."""
     return np.eye(3) if joint.meets is None else joint.meets.E.T
 
 
 def _heavy(robot: Robot, order: list[TreeJoint], inertias: dict[str, np.ndarray]) -> set[str]:
-    """Bodies that MuJoCo lets move: with mass and inertia, or with something welded to them that has both."""
+    """Bodies that MuJoCo lets move: with mass and inertia, or with another body welded to them that has both."""
     heavy: set[str] = set()
     for joint in reversed(order):
         enough = robot.bodies[joint.child].mass >= _LEAST
@@ -97,7 +97,7 @@ def _heavy(robot: Robot, order: list[TreeJoint], inertias: dict[str, np.ndarray]
 
 
 def _real(name: str, I: np.ndarray, kind: Joint, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-    """An inertia that a real body has, and what of it is borrowed from the body that carries it."""
+    """An inertia that a real body can have, and which part of it is borrowed from the body that carries it."""
     scale, none = np.abs(I).max(), np.zeros((3, 3))
     if _is_real(I):
         return I, none
@@ -109,7 +109,7 @@ def _real(name: str, I: np.ndarray, kind: Joint, turn: np.ndarray) -> tuple[np.n
     if isinstance(kind, Revolute | Helical | Cylindrical | Planar):
         a = turn @ (kind.normal if isinstance(kind, Planar) else kind.axis)
         borrowed = _needed(moments, a, scale) * (np.eye(3) - np.outer(a, a))
-    elif isinstance(kind, Prismatic | Fixed):  # over which any inertia may go
+    elif isinstance(kind, Prismatic | Fixed):  # any inertia may be shifted over these
         size, axes = np.linalg.eigh(moments)
         more = axes * np.where(size < 0.0, _ROUNDED * scale - size, 0.0) @ axes.T
         borrowed = np.trace(more) * np.eye(3) - more
