@@ -23,7 +23,7 @@ import numpy as np
 from coupler.algorithms.rnea import net_force, outward
 from coupler.linear import Cholesky, solve
 from coupler.model import ModelError, Robot
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 from coupler.passes import Body, Cluster, Sweep, add_loads, velocities_of
 from coupler.passes.bonds import Bonds, bonds_of_clusters
 from coupler.passes.loops import Loops

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from coupler.model import ModelError, Robot
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["agreement"]
 

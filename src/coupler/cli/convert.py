@@ -13,7 +13,7 @@ from coupler.cli.loading import caught_warnings, load_file, load_robot
 from coupler.cli.output import columns, complain, fitted
 from coupler.cli.parser import Verb, add_file
 from coupler.model import ModelError, Robot
-from coupler.model.words import counted
+from coupler.model.wording import counted
 
 __all__ = ["VERB"]
 

@@ -13,7 +13,7 @@ from coupler.cli.loading import load_robot
 from coupler.cli.output import columns, fitted, heading, print_json
 from coupler.cli.parser import Verb, add_file, add_json
 from coupler.model import Robot
-from coupler.model.words import counted
+from coupler.model.wording import counted
 
 __all__ = ["VERB"]
 

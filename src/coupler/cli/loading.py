@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from coupler.model import ModelError, ModelWarning, Robot
-from coupler.model.words import listed
+from coupler.model.wording import listed
 from coupler.robots import load as load_bundled
 from coupler.robots import names
 

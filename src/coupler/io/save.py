@@ -10,7 +10,7 @@ from uuid import uuid4
 from coupler.io.mjcf.write import mjcf_text
 from coupler.io.urdf.write import urdf_text
 from coupler.model import ModelError, Robot
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["save"]
 

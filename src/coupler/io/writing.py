@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coupler.model import ModelError, Robot
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["Names", "check_names", "document", "mesh_path", "put", "rpy_of", "text"]
 

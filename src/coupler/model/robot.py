@@ -23,7 +23,7 @@ from coupler.model.shapes import Plane, Shape
 from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.text import robot_text
 from coupler.model.tree import Tree, TreeJoint
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
 __all__ = ["Robot"]

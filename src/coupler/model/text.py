@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coupler.model.words import counted
+from coupler.model.wording import counted
 
 if TYPE_CHECKING:
     from coupler.model.robot import Robot

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from coupler.model import ModelError, Robot
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["load", "names"]
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from coupler.model import ModelError
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["STUDIES", "run"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from coupler.cli.checks.finding import Finding
 from coupler.model import Robot
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 
 __all__ = ["actuators", "gravity", "limits", "motors_without_effect"]
 

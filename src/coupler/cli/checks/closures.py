@@ -9,7 +9,7 @@ import numpy as np
 from coupler.cli.checks.finding import Finding
 from coupler.model import ModelError, Robot
 from coupler.model.embedding.assembly import described
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["idle_freedoms", "open_loops", "remarks", "singular_loops", "warnings"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from coupler.cli.checks.finding import Finding
 from coupler.model import Body, ModelError, Robot
 from coupler.model.bodies import check_inertia
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["centres", "dummies", "gyration", "ideal_inertias", "mass_matrix", "massless", "size_of"]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from coupler.io.mjcf.files import Files
 from coupler.model import ModelError
-from coupler.model.words import counted
+from coupler.model.wording import counted
 
 __all__ = ["compile_model", "import_mujoco"]
 

@@ -15,7 +15,7 @@ from coupler.io.mjcf.names import EQUALITIES, Names
 from coupler.io.mjcf.tree import FREE, pose
 from coupler.mechanisms import linear, polynomial
 from coupler.model import Fixed, RobotBuilder, Spherical
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
 __all__ = ["Equalities"]

@@ -20,7 +20,7 @@ from coupler.io.mjcf.tree import BALL, FREE, Off, Tree, add_keyframes, at_joints
 from coupler.io.reading import Options
 from coupler.io.xml import Element
 from coupler.model import RobotBuilder
-from coupler.model.words import counted
+from coupler.model.wording import counted
 
 __all__ = ["read_mjcf"]
 

@@ -10,7 +10,7 @@ from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import Names, fresh
 from coupler.io.mjcf.tree import pose
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, RobotBuilder, Sphere
-from coupler.model.words import counted
+from coupler.model.wording import counted
 from coupler.rotation import matrix_from_quaternion, normalize_quaternion, quaternion_conjugate, quaternion_product
 from coupler.spatial import Transform
 

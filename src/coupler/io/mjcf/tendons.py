@@ -10,7 +10,7 @@ from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import Names, fresh
 from coupler.io.mjcf.tree import Off
 from coupler.model import RobotBuilder
-from coupler.model.words import counted
+from coupler.model.wording import counted
 
 __all__ = ["add_tendons"]
 

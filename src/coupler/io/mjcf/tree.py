@@ -24,7 +24,7 @@ from coupler.model import (
     Spherical,
 )
 from coupler.model.tree import GROUND
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 from coupler.rotation import about_axis, matrix_from_quaternion
 from coupler.spatial import Transform
 

@@ -21,7 +21,7 @@ from coupler.io.mjcf.write_equalities import add_couplings, add_keyframes, add_l
 from coupler.io.writing import Names, check_names, document, mesh_path, put
 from coupler.model import Fixed, Free, Helical, Mesh, ModelError, ModelWarning, Plane, Robot, Shape, Spherical
 from coupler.model.tree import GROUND, TreeJoint
-from coupler.model.words import counted
+from coupler.model.wording import counted
 from coupler.spatial import Transform
 
 __all__ = ["mjcf_text"]

@@ -22,7 +22,7 @@ from coupler.io.urdf.parts import LoopPart
 from coupler.io.xml import LARGEST, parse_file
 from coupler.io.yaml import line_of, parse_yaml
 from coupler.model import Fixed, Held, LoopKind, ModelError, Revolute, Spherical
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
 __all__ = ["add_closures"]

@@ -13,7 +13,7 @@ from coupler.io.urdf.sdf import read_gazebo
 from coupler.io.xml import Element
 from coupler.mechanisms import linear, polynomial
 from coupler.model import Held, LoopKind, Rod
-from coupler.model.words import listed
+from coupler.model.wording import listed
 from coupler.spatial import Transform
 
 __all__ = ["read_constraints", "read_transmissions"]

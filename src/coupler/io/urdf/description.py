@@ -18,7 +18,7 @@ from coupler.model import (
     RobotBuilder,
 )
 from coupler.model.tree import GROUND
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
 __all__ = ["Description"]

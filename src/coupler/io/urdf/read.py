@@ -20,7 +20,7 @@ from coupler.io.urdf.origins import origin
 from coupler.io.urdf.parts import NO_LIMIT, JointPart, LinkPart, axes_and_pitch
 from coupler.io.urdf.shapes import materials_of, shapes_of
 from coupler.io.xml import Element
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 
 __all__ = ["read_urdf"]
 

@@ -11,7 +11,7 @@ from coupler.io.urdf.description import Description
 from coupler.io.urdf.origins import rotation_of
 from coupler.io.urdf.parts import LoopPart, joint_kind
 from coupler.io.xml import Element
-from coupler.model.words import listed
+from coupler.model.wording import listed
 from coupler.spatial import Transform
 
 __all__ = ["read_gazebo"]
