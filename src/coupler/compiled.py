@@ -14,7 +14,7 @@ import numpy as np
 
 from coupler.graph import compile
 from coupler.model import ModelError, Robot
-from coupler.model.words import in_state
+from coupler.model.wording import in_state
 
 __all__ = ["on_bodies", "remembered", "run", "run_on_state", "thread_count"]
 

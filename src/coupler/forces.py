@@ -14,7 +14,7 @@ import numpy as np
 from coupler.algorithms.joint_forces import joint_forces_layout, joint_forces_program
 from coupler.compiled import on_bodies, remembered, run, run_on_state
 from coupler.model import ModelError, Robot
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["JointForces", "joint_forces"]
 

@@ -24,7 +24,7 @@ from coupler.algorithms.kinematics import (
 )
 from coupler.compiled import remembered, run
 from coupler.model import ModelError, Robot
-from coupler.model.words import listed
+from coupler.model.wording import listed
 from coupler.spatial import Transform
 
 __all__ = [

@@ -24,7 +24,7 @@ from coupler.algorithms.bonds import Bonds, bonds_of_clusters
 from coupler.algorithms.rnea import BodyMemory, ClusterMemory, net_force, outward
 from coupler.linear import Cholesky, solve
 from coupler.model import ModelError, Robot
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 from coupler.passes import (
     Body,
     Cluster,

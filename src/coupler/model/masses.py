@@ -14,7 +14,7 @@ from coupler.model.clusters import ClusterTree
 from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
 from coupler.model.subspaces import ClusterJoint
-from coupler.model.words import listed
+from coupler.model.wording import listed
 from coupler.spatial import block
 
 __all__ = ["check_masses"]

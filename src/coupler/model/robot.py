@@ -22,9 +22,9 @@ from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.numbers import numbers
 from coupler.model.shapes import Plane, Shape
 from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
-from coupler.model.text import robot_picture, robot_text
+from coupler.model.text import robot_text
 from coupler.model.tree import Tree, TreeJoint
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
 __all__ = ["Robot"]
@@ -370,7 +370,7 @@ class Robot:
         Raises:
             ModelError: for something that the format cannot hold. Nothing is written then.
         """
-        from coupler.io.save import save  # files know robots; this is the one place where a robot knows files
+        from coupler.io.save import save  # a call upwards: files know robots
 
         return save(self, path)
 
@@ -383,6 +383,8 @@ class Robot:
 
     def _repr_svg_(self) -> str:
         """The picture, as notebooks ask for it."""
+        from coupler.view.robot_graph import robot_picture  # a call upwards: pictures know robots
+
         return robot_picture(self)
 
     def __str__(self) -> str:

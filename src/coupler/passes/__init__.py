@@ -20,7 +20,6 @@ from coupler.passes.records import (
 )
 from coupler.passes.schedule import Place, Schedule, Store
 from coupler.passes.shape import Shape
-from coupler.passes.spanning import Spanning, SpanningBody, SpanningCluster
 from coupler.passes.sweep import Sweep, tables
 from coupler.passes.windows import ClusterWindows
 
@@ -43,9 +42,6 @@ __all__ = [
     "Record",
     "Schedule",
     "Shape",
-    "Spanning",
-    "SpanningBody",
-    "SpanningCluster",
     "Store",
     "Sweep",
     "add_element_energy",

@@ -143,7 +143,15 @@ class Sweep(Generic[B_co, C_co]):
         """An output that is made of matrices by key."""
         return Store(lambda size: self.result(name, size))
 
+    def scratch(self, name: str, size: int) -> Buffer:
+        """A vector for the program's own use."""
+        return self.builder.scratch(name, size)
+
     # Passes
+
+    def call(self, program: Program, **bindings: Buffer) -> None:
+        """Runs another program in place, its inputs and outputs bound by name to vectors of this one."""
+        self.builder.call(program, **bindings)
 
     def outward(self, function: Callable[[Cluster[B_co, C_co]], None], *, carriers: bool = False) -> None:
         """Runs a pass over all clusters, parents first, or only over those that carry others.

@@ -22,7 +22,7 @@ from coupler.contact.stepping import gap_seen
 from coupler.graph import Executable, compile
 from coupler.model import Free, ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
-from coupler.model.words import counted, in_state, listed
+from coupler.model.wording import counted, in_state, listed
 
 __all__ = ["Engine", "engine_of"]
 

@@ -14,7 +14,7 @@ from coupler.contact.pairs import FRICTION
 from coupler.contact.restitution import Restitution
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
-from coupler.model.words import in_state
+from coupler.model.wording import in_state
 from coupler.simulate.engine import Engine, engine_of
 
 __all__ = ["Rollout", "rollout"]

@@ -1,4 +1,4 @@
-"""What binds the links of a URDF file beyond its tree: loops, couplings, mimics, transmissions, springs."""
+"""Reading what constrains the links of a URDF beyond its tree: loops, couplings, mimics, transmissions, springs."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 
 from coupler.io.urdf.description import Description
+from coupler.io.urdf.origins import origin
 from coupler.io.urdf.parts import CouplingPart, JointPart, LoopPart, axes_and_pitch, joint_kind
-from coupler.io.urdf.places import origin
 from coupler.io.urdf.sdf import read_gazebo
 from coupler.io.xml import Element
 from coupler.mechanisms import linear, polynomial
 from coupler.model import Held, LoopKind, Rod
-from coupler.model.words import listed
+from coupler.model.wording import listed
 from coupler.spatial import Transform
 
-__all__ = ["read_bonds", "read_transmissions"]
+__all__ = ["read_constraints", "read_transmissions"]
 
 
-def read_bonds(d: Description) -> None:
-    """Adds them to a description."""
+def read_constraints(d: Description) -> None:
+    """Adds all loops, couplings, transmissions and springs of the file to its description."""
     for element in d.root.all("loop"):
-        (first, at), (second, meets) = (_end(element.need(end), d) for end in ("predecessor", "successor"))
+        (first, at), (second, meets) = _ends(element, d)
         with element.blamed():
             kind = _loop_kind(element)
         d.loops.append(LoopPart(element.require("name"), kind, first, second, at, meets, element))
@@ -45,8 +45,12 @@ def read_transmissions(root: Element, d: Description) -> None:
         _transmission(element, d)
 
 
+def _ends(element: Element, d: Description) -> list[tuple[str, Transform]]:
+    """The predecessor and the successor of an element: the link, and the frame on it."""
+    return [_end(element.need(end), d) for end in ("predecessor", "successor")]
+
+
 def _end(element: Element, d: Description) -> tuple[str, Transform]:
-    """The link and the place on it that an end of a loop is at."""
     link = element.require("link")
     if link not in d.links:
         raise element.error(f"there is no link {link!r}; there are {listed(d.links)}")
@@ -67,30 +71,30 @@ def _loop_kind(element: Element) -> LoopKind:
 
 
 def _coupling(element: Element, d: Description) -> CouplingPart:
-    """A coupling in URDF+'s form, by two links and a ratio, or in the general one, by joints."""
+    """A coupling: URDF+'s form relates two links by a ratio, the general one relates joints."""
     name = element.require("name")
-    element.get("type")  # "rolling": the only one there is
+    element.get("type")  # always "rolling"
     if element.all("joint"):
         return _dependence(element, name, d)
     ratio = element.need("ratio").number("value")
-    (first, _), (second, _) = (_end(element.need(end), d) for end in ("predecessor", "successor"))
+    (first, _), (second, _) = _ends(element, d)
     return _by_ratio(element, name, d, first, second, ratio)
 
 
 def _by_ratio(element: Element, name: str, d: Description, first: str, second: str, ratio: float) -> CouplingPart:
-    """ratio × (sum of the joints to the first link) = (sum of those to the second), from where they part."""
-    to_first, to_second = d.ways(first, second)
+    """ratio × (sum of the joints to the first link) = (sum of those to the second), from their last common link."""
+    to_first, to_second = d.paths(first, second)
     row = {joint.name: ratio for joint in to_first if joint.kind != "fixed"}
     row |= {joint.name: -1.0 for joint in to_second if joint.kind != "fixed"}
     for joint in row:
         _check_single(element, d.joints[joint])
-    # The dependent joint is one marked so, the successor's own if it is among them, and never one marked independent.
+    # The dependent joint is preferably one that is marked so, then the successor's own; never an independent one.
     order = [joint.name for joint in (*to_second[::-1], *to_first[::-1]) if row.get(joint.name)]
     order.sort(key=lambda joint: {False: 0, None: 1, True: 2}[d.joints[joint].independent])
     if len(row) < 2 or not order or d.joints[order[0]].independent:
         raise element.error(
-            f"it must relate two joints or more, and one that is not marked as independent; between {first!r} and "
-            f"{second!r} there are {listed(row) or 'none'}"
+            f"it must relate two joints or more, at least one of them not marked as independent; between {first!r} "
+            f"and {second!r} there are {listed(row) or 'none'}"
         )
     dependent = order[0]
     free = [joint for joint in row if joint != dependent]
@@ -99,7 +103,7 @@ def _by_ratio(element: Element, name: str, d: Description, first: str, second: s
 
 
 def _dependence(element: Element, name: str, d: Description) -> CouplingPart:
-    """Joints that each depend on others, linearly or, on a single one, by a polynomial."""
+    """Joints that each depend linearly on others, or on a single one by a polynomial."""
     dependents = element.all("joint")
     free = [own.require("joint") for own in element.all("independent")]
     free += [on.require("joint") for own in dependents for on in own.all("depends_on")]
@@ -113,7 +117,7 @@ def _dependence(element: Element, name: str, d: Description) -> CouplingPart:
     terms = [on for own in dependents for on in own.all("depends_on")]
     if any(term.has("polynomial") for term in terms):
         if len(terms) != 1 or len(free) != 1:
-            raise element.error("a polynomial gives one joint from one other; write a coupling for each")
+            raise element.error("a polynomial gives one joint from one other; write a separate coupling for it")
         return CouplingPart(
             name, [*free, *names], polynomial(list(terms[0].numbers("polynomial", None))), free, element
         )
@@ -134,7 +138,7 @@ def _mimic(joint: JointPart, mimic: Element, d: Description) -> CouplingPart:
     if master is joint:
         raise mimic.error(f"joint {joint.name!r} cannot mimic itself")
     function = linear([[1.0], [mimic.number("multiplier", 1.0)]], [0.0, mimic.number("offset", 0.0)])
-    return CouplingPart(d.new_bond(f"{joint.name}_mimic"), [master.name, joint.name], function, [master.name], mimic)
+    return CouplingPart(d.new_name(f"{joint.name}_mimic"), [master.name, joint.name], function, [master.name], mimic)
 
 
 def _joint_of(element: Element, name: str, d: Description) -> JointPart:
@@ -152,9 +156,9 @@ def _check_single(element: Element, joint: JointPart) -> None:
 
 
 def _transmission(element: Element, d: Description) -> None:
-    """Joints that are driven, with the inertia of their rotors, or that depend on others.
+    """Marks joints as actuated and adds the inertia of their rotors; or a coupling, if joints depend on others.
 
-    Where the rotor is, the file does not say: its inertia J behind a reduction n counts as the armature n² J.
+    The file does not say where the rotor is: its inertia J behind a reduction n counts as the armature n² J.
     """
     element.get("name")
     element.get("type")
@@ -174,22 +178,26 @@ def _transmission(element: Element, d: Description) -> None:
         actuator.get("name")
         for interface in actuator.all("hardwareInterface", "role"):
             interface.ignore()
-        inertia = _rotor(actuator, "rotor_inertia", "rotorInertia", "motorInertia")
-        ratio = _rotor(actuator, "gear_ratio", "mechanicalReduction") or _rotor(element, "mechanicalReduction") or 1.0
+        inertia = _actuator_number(actuator, "rotor_inertia", "rotorInertia", "motorInertia")
+        ratio = (
+            _actuator_number(actuator, "gear_ratio", "mechanicalReduction")
+            or _actuator_number(element, "mechanicalReduction")
+            or 1.0
+        )
         if inertia and len(driven) == 1 and driven[0].kind != "fixed":
             driven[0].properties["armature"] = driven[0].properties.get("armature", 0.0) + ratio**2 * inertia
         elif inertia:
             d.left_out["rotor inertia of a transmission with several joints"] += 1
 
 
-def _rotor(actuator: Element, *tags: str) -> float | None:
-    """A figure of an actuator, in the words of ROS or of Drake."""
-    for found in actuator.all(*tags, *(f"drake:{tag}" for tag in tags)):
-        return found.number("value") if found.has("value") else float(found.values(1)[0])
+def _actuator_number(actuator: Element, *tags: str) -> float | None:
+    """A number of an actuator, under its name in ROS or in Drake."""
+    for element in actuator.all(*tags, *(f"drake:{tag}" for tag in tags)):
+        return element.number("value") if element.has("value") else float(element.values(1)[0])
     return None
 
 
 def _spring(element: Element, d: Description) -> dict[str, Any]:
-    (first, at), (second, meets) = (_end(element.need(end), d) for end in ("predecessor", "successor"))
+    (first, at), (second, meets) = _ends(element, d)
     figures = {name: element.number(name, 0.0) for name in ("stiffness", "free_length", "pretension", "damping")}
     return {"name": element.require("name"), "first": first, "second": second, "at": at.r, "meets": meets.r} | figures

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from coupler.model.clusters import find_clusters, joints_of_loop
-from coupler.model.picture import draw
+from coupler.view.robot_graph import draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 

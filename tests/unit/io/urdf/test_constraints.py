@@ -266,7 +266,7 @@ def test_a_ratio_needs_joints_of_one_freedom_and_one_that_is_not_independent(rea
     ):
         read(branches({}, "spherical") + RATIO)
     marked: dict[str, str] = dict.fromkeys(("a1", "a2", "b1", "b2"), 'independent="true"')
-    with pytest.raises(ModelError, match=r"<coupling name='gears'>: .*one that is not marked as independent"):
+    with pytest.raises(ModelError, match=r"<coupling name='gears'>: .*one of them not marked as independent"):
         read(branches(marked) + RATIO)
 
 
@@ -302,7 +302,7 @@ def test_a_joint_may_depend_on_another_by_a_polynomial(read: Read) -> None:
         ('<joint name="a2">', '<joint name="a1">', "names something twice"),
         ('<joint name="a2">', "<joint>", "it needs the attribute 'name'"),
         ('multiplier="2"', 'multiplier="two"', "its multiplier must be a number, got 'two'"),
-        ('<depends_on joint="a1"/>', '<depends_on joint="a1" polynomial="0 1"/>', "write a coupling for each"),
+        ('<depends_on joint="a1"/>', '<depends_on joint="a1" polynomial="0 1"/>', "write a separate coupling for it"),
     ],
 )
 def test_a_dependence_that_cannot_be_is_refused_with_its_place(old: str, new: str, message: str, read: Read) -> None:

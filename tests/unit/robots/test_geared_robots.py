@@ -153,12 +153,12 @@ def test_unknown_options() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("geared_chain", {"links": 0}, "links must be a whole number from 1 on, got 0"),
+        ("geared_chain", {"links": 0}, "links must be a whole number of at least 1, got 0"),
         ("geared_chain", {"links": 2.5}, "links must be a whole number"),
         ("geared_chain", {"links": True}, "links must be a whole number"),
-        ("geared_chain", {"seed": -1}, "seed must be a whole number from 0 on, got -1"),
+        ("geared_chain", {"seed": -1}, "seed must be a whole number of at least 0, got -1"),
         ("geared_chain", {"seed": "one"}, "seed must be a whole number"),
-        ("belt_chain", {"links": 0}, "links must be a whole number from 1 on"),
+        ("belt_chain", {"links": 0}, "links must be a whole number of at least 1"),
         ("belt_chain", {"links": 5}, "links must be a multiple of per_cluster, 2, got 5"),
         ("belt_chain", {"links": 4, "per_cluster": 3}, "multiple of per_cluster, 3, got 4"),
         ("belt_chain", {"per_cluster": 4}, "per_cluster must be 2 or 3, got 4"),

@@ -18,47 +18,50 @@ FORCE = "#D55E00"
 _NEAR, _FAR = np.array([0.11, 0.19, 0.29]), np.array([0.66, 0.73, 0.8])  # colours of what is near the eye, and far
 _SOIL, _SURFACE = "#F1EDE6", "#8C8375"
 
-_FEWEST, _MOST = 6, 10  # figures
-_APART = 1.12  # the width of a slot, by that of the widest figure
-_WANTED, _LEAST, _TALLEST = 2.3, 1.6, 3.4  # the height of the strip, inches
+_FEWEST_FIGURES, _MOST_FIGURES = 6, 10
+_SLOT = 1.12  # the width of a slot, relative to that of the widest figure
+_USUAL_HEIGHT, _LEAST_HEIGHT, _LARGEST_HEIGHT = 2.3, 1.6, 3.4  # of the strip, inches
+# Relative to the largest extent of the figures: shorter connections are not drawn, and flatter figures not shaded.
+_CONNECTED, _FLAT = 1e-3, 0.01
+_FAINT = 0.01  # contact forces below this part of the robot's weight have no arrow
 
 
 class Strip:
-    """A strip of figures, laid out for a width.
+    """A strip of figures, laid out for a given width.
 
     Attributes:
-        times: of the figures, s, evenly spaced.
-        height: inches.
+        times: the times of the figures, s, evenly spaced.
+        height: the height of the strip, inches.
     """
 
     def __init__(self, robot: Robot, log: Log, rows: np.ndarray, width: float) -> None:
         """Lays figures out so that none reaches into another's slot.
 
         Args:
-            robot: which.
-            log: of its run.
-            rows: those with finite states.
-            width: inches.
+            robot: the robot that is drawn.
+            log: the log of its run.
+            rows: the rows of the log with finite states.
+            width: the width of the strip, inches.
         """
         self._robot, self._log, self._rows = robot, log, rows
         self._skeleton = Skeleton(robot)
         self._view = self._skeleton.view
-        self._figures = self._poses(self._instants(_MOST))
+        self._figures = self._poses(self._instants(_MOST_FIGURES))
         self._measure()
-        count = 1.2 * width * (self._high - self._low) / (_WANTED * self._slot)
-        self._at = self._instants(round(float(np.clip(count, _FEWEST, _MOST))))
+        count = 1.2 * width * (self._high - self._low) / (_USUAL_HEIGHT * self._slot)
+        self._at = self._instants(round(float(np.clip(count, _FEWEST_FIGURES, _MOST_FIGURES))))
         self.times = log.times[self._at]
         self._figures = self._poses(self._at)
         self._measure()
         self._fit(width)
 
     def _measure(self) -> None:
-        """How much room the figures take: a slot's width and its middle, from lowest to highest, and along any axis."""
+        """How much room the figures take: width and middle of a slot, lowest and highest point, and largest extent."""
         points = [pose.points()[:, :2] for pose in self._figures]
         left, right = _range([own[:, 0] - pose.base[0] for own, pose in zip(points, self._figures, strict=True)])
         self._low, self._high = _range([own[:, 1] for own in points])
         self._tall = max(float(np.ptp(own, axis=0).max()) for own in points) or 1.0
-        self._middle, self._slot = (left + right) / 2, max(_APART * (right - left), 0.2 * self._tall)
+        self._middle, self._slot = (left + right) / 2, max(_SLOT * (right - left), 0.2 * self._tall)
 
     def _fit(self, width: float) -> None:
         """Heights that are shown: of figures, arrows and the ground, with a margin, at one scale along both axes."""
@@ -67,9 +70,9 @@ class Strip:
         margin = 0.06 * (high - low) + 0.02 * self._tall
         low, high = low - 1.5 * margin, high + margin
         count = len(self._at)
-        self._slot = max(self._slot, width * (high - low) / (_TALLEST * count))
+        self._slot = max(self._slot, width * (high - low) / (_LARGEST_HEIGHT * count))
         scale = width / (count * self._slot)
-        self.height = max(scale * (high - low), _LEAST)
+        self.height = max(scale * (high - low), _LEAST_HEIGHT)
         spare = self.height / scale - (high - low)
         self._low = low if self._log.contacts else low - spare / 2
         self._high = self._low + self.height / scale
@@ -84,25 +87,25 @@ class Strip:
         return [self._skeleton.at(self._log.q[row]) for row in instants]
 
     def _shift(self, k: int) -> float:
-        """From where a figure is to its slot."""
+        """The shift to the right that moves a figure into its slot, m."""
         return k * self._slot - self._middle - float(self._figures[k].base[0])
 
     def _arrows(self) -> np.ndarray:
-        """Contact forces at all instants: n × 4, from where, and how far to the right and up; m."""
+        """Arrows of the contact forces at all instants: n × 4, start and extent, to the right and up, m."""
         weight = self._robot.mass * float(np.linalg.norm(self._robot.gravity))
         forces = np.nan_to_num(self._view(self._log.forces[self._at])[..., :2])
         strongest = float(np.linalg.norm(forces, axis=-1).max(initial=0.0))
-        self.force = weight or strongest or 1.0  # for which an arrow has the usual length, N
+        self.force = weight or strongest or 1.0  # the force whose arrow is drawn as the key, N
         self._per_newton = 0.6 * self._tall / max(self.force, strongest)
-        found = [np.zeros((0, 4))]
+        arrows = [np.zeros((0, 4))]
         for k, (row, force) in enumerate(zip(self._at, forces, strict=True)):
-            pushed = np.linalg.norm(force, axis=-1) > 0.01 * self.force
+            pushed = np.linalg.norm(force, axis=-1) > _FAINT * self.force
             points = self._view(self._log.points[row, pushed])[:, :2] + [self._shift(k), 0.0]
-            found.append(np.hstack([points, self._per_newton * force[pushed]]))
-        return np.concatenate(found)
+            arrows.append(np.hstack([points, self._per_newton * force[pushed]]))
+        return np.concatenate(arrows)
 
     def draw(self, axes: Any) -> None:
-        """Draws it on axes that have its shape."""
+        """Draws the strip on axes whose width and height have its proportions."""
         count, (right, up) = len(self._at), self._view.names
         axes.set_xlim(-self._slot / 2, (count - 0.5) * self._slot)
         axes.set_ylim(self._low, self._high)
@@ -110,10 +113,10 @@ class Strip:
         for k, pose in enumerate(self._figures):
             self._draw_figure(axes, pose, self._shift(k))
         self._draw_forces(axes)
-        told = [f"{time:.3g} s" for time in self.times]
+        labels = [f"{time:.3g} s" for time in self.times]
         if any(pose.base.any() for pose in self._figures):
-            told = [f"{t}\n{right} = {_plain(p.base[0])} m" for t, p in zip(told, self._figures, strict=True)]
-        axes.set_xticks(self._slot * np.arange(count), told)
+            labels = [f"{t}\n{right} = {_plain(p.base[0])} m" for t, p in zip(labels, self._figures, strict=True)]
+        axes.set_xticks(self._slot * np.arange(count), labels)
         axes.tick_params(axis="x", length=0, labelsize=8.5)
         axes.set_ylabel(f"{up} (m)")
         axes.spines["bottom"].set_visible(False)
@@ -121,15 +124,15 @@ class Strip:
     def _draw_figure(self, axes: Any, pose: Pose, shift: float) -> None:
         near, far = _range([points[:, 2] for points in pose.links])
         for points in sorted(pose.links, key=lambda points: -points[:, 2].mean()):
-            away = (points[:, 2].mean() - near) / (far - near) if far - near > 0.01 * self._tall else 0.0
+            away = (points[:, 2].mean() - near) / (far - near) if far - near > _FLAT * self._tall else 0.0
             colour = (1 - away) * _NEAR + away * _FAR
             corners = outline(points[:, :2] + [shift, 0.0])
             if len(corners) > 2:
                 axes.fill(*corners.T, facecolor=(*(0.85 + 0.15 * colour), 0.85), edgecolor=colour, linewidth=1.2)
             else:
                 axes.plot(*corners.T, color=colour, linewidth=2.4, solid_capstyle="round")
-        for ends in pose.bonds:
-            if np.ptp(ends[:, :2], axis=0).max() > 1e-3 * self._tall:
+        for ends in pose.connections:
+            if np.ptp(ends[:, :2], axis=0).max() > _CONNECTED * self._tall:
                 axes.plot(ends[:, 0] + shift, ends[:, 1], color=_NEAR, linewidth=0.9)
         axes.plot(pose.joints[:, 0] + shift, pose.joints[:, 1], "o", markersize=2.6, color="white", mec=_NEAR, mew=0.7)
         axes.plot(pose.anchors[:, 0] + shift, pose.anchors[:, 1], "^", markersize=5, color=_SURFACE, zorder=1)
@@ -141,20 +144,20 @@ class Strip:
         drawn = axes.quiver(
             *arrows.T, angles="xy", scale_units="xy", scale=1.0, units="inches", width=0.022, color=FORCE, zorder=4
         )
-        told, length = f"contact forces, with an arrow of {newtons(self.force)}:", self._per_newton * self.force
+        label, length = f"contact forces, with an arrow of {newtons(self.force)}:", self._per_newton * self.force
         start = 1.0 - length / (len(self._at) * self._slot)
-        axes.quiverkey(drawn, start, 1.06, length, told, labelpos="W", color=FORCE, fontproperties={"size": 8.5})
+        axes.quiverkey(drawn, start, 1.06, length, label, labelpos="W", color=FORCE, fontproperties={"size": 8.5})
 
     def _draw_ground(self, axes: Any) -> None:
-        """The planes on the ground, where they are cut at the robot's depth."""
+        """The ground: its planes, cut at the depth of the robot."""
         place = self._robot.tree.place
-        level = [Shape("", GROUND, Plane(), Transform.identity())]  # where what it touched is not among its shapes
+        floor = [Shape("", GROUND, Plane(), Transform.identity())]  # if what it touched is not among its shapes
         shapes = [shape for shape in self._robot.shapes if isinstance(shape.geometry, Plane)]
-        for shape in shapes or (level if self._log.contacts else []):
+        for shape in shapes or (floor if self._log.contacts else []):
             link, X = place[shape.body]
             at = shape.at @ X
             normal, point = self._view(at.E[2]), self._view(at.r)
-            if link or normal[1] < 0.1:  # it moves, or is a wall
+            if link or normal[1] < 0.1:  # a plane that moves, or a wall
                 continue
             for k, pose in enumerate(self._figures):
                 x = (k + np.array([-0.5, 0.5])) * self._slot
@@ -165,15 +168,16 @@ class Strip:
 
 
 def _range(parts: list[np.ndarray]) -> tuple[float, float]:
-    every = np.concatenate([np.zeros(0), *parts])
-    return (float(every.min()), float(every.max())) if every.size else (0.0, 0.0)
+    """The smallest and the largest number, or zeros if there are none."""
+    numbers = np.concatenate([np.zeros(0), *parts])
+    return (float(numbers.min()), float(numbers.max())) if numbers.size else (0.0, 0.0)
 
 
 def newtons(force: float) -> str:
-    """A force in words."""
+    """A force with its unit."""
     return f"{force:.3g} N" if abs(force) < 1000.0 else f"{force:,.0f} N"
 
 
 def _plain(x: float) -> str:
-    """Two digits behind the point, and no negative zero."""
+    """A number with two decimals, and without a negative zero."""
     return f"{round(x, 2) + 0.0:.2f}".replace("-", "−")

@@ -1,6 +1,6 @@
-"""Equalities, tendons and keyframes of a compiled model in MJCF: what binds bodies beside their joints.
+"""Equalities of a compiled model in MJCF: what constrains bodies beside their joints.
 
-MuJoCo keeps equalities softly, by springs that are as stiff as they are set. Here they are exact.
+MuJoCo enforces equalities softly, by springs of the given stiffness. Here they are exact.
 """
 
 from __future__ import annotations
@@ -11,23 +11,25 @@ from typing import Any
 import numpy as np
 
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.parts import EQUALITIES, FREE, Names, Off, Parts, fresh, pose
+from coupler.io.mjcf.names import EQUALITIES, Names
+from coupler.io.mjcf.tree import FREE, pose
 from coupler.mechanisms import linear, polynomial
 from coupler.model import Fixed, RobotBuilder, Spherical
-from coupler.model.words import counted, listed
-from coupler.rotation import matrix_from_quaternion
+from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
-__all__ = ["Bonds", "add_keyframes", "add_tendons"]
+__all__ = ["Equalities"]
 
-_CONNECT, _WELD, _JOINT, _TENDON = range(4)  # MuJoCo's types of equalities that can be kept here
+_CONNECT, _WELD, _JOINT, _TENDON = range(4)  # MuJoCo's types of equalities that can be kept exactly
 _SITE = 6  # MuJoCo's type of an object
-_WRAP_JOINT, _WRAP_SITE = 1, 3  # and of what a tendon runs over
+_WRAP_JOINT = 1  # and of a joint that a tendon runs over
+_SAME = 1e-9  # m or rad: two equalities may hold a joint at positions that differ by less, since files round
+_REAL = 1e-9  # imaginary parts below this are rounding errors of the roots of a polynomial
 
 
 @dataclass(frozen=True, eq=False)
 class _Ends:
-    """Two bodies by their numbers, and where they are held together on each."""
+    """Two bodies by number, and the frames on them that are held together."""
 
     first: int
     second: int
@@ -35,39 +37,41 @@ class _Ends:
     meets: Transform
 
 
-class Bonds:
+class Equalities:
     """The equalities of a model.
 
     Attributes:
-        locked: positions at which they hold joints.
-        hung: for free joints whose bodies they weld to others, the body that carries theirs, and where on the two.
+        left_out: descriptions of the equalities that are not modelled.
+        locked: positions of the joints that they hold fixed, by number.
+        hung: for free joints whose bodies are welded to others, the body that carries theirs, and the weld's frame on
+            the two.
     """
 
     def __init__(self, model: Any, files: Files, names: Names, off: bool, floating: bool) -> None:
         self._model, self._files, self._names, self._floating = model, files, names, floating
-        self.untold: list[str] = []
+        self.left_out: list[str] = []
         self._equalities = [] if off else [i for i in range(model.neq) if model.eq_active0[i]]
         idle = model.neq - len(self._equalities)
-        self.untold += [f"{counted(idle, 'equality', 'equalities')} switched off"] if idle else []
+        self.left_out += [f"{counted(idle, 'equality', 'equalities')} switched off"] if idle else []
         self.locked: dict[int, float] = {}
         self.hung: dict[int, tuple[str, Transform, Transform]] = {}
         self._lock()
         sums = {i: self._sum(i) for i in self._equalities if model.eq_type[i] == _TENDON}
-        self._sums = {i: found for i, found in sums.items() if found is not None}
+        self._sums = {i: joint_sum for i, joint_sum in sums.items() if joint_sum is not None}
         other = [i for i in self._equalities if model.eq_type[i] > _JOINT and i not in self._sums]
-        self.untold += [f"{counted(len(other), 'equality', 'equalities')} of tendons or flexes"] if other else []
+        self.left_out += [f"{counted(len(other), 'equality', 'equalities')} of tendons or flexes"] if other else []
         self._equalities = [i for i in self._equalities if i not in other]
         self._hang()
 
     def _where(self, i: int) -> Any:
         return self._files.where(EQUALITIES[self._model.eq_type[i]], self._model.equality(i).name)
 
-    # Joints held at a position
+    # Joints that are held at a position
 
     def _relation(self, i: int) -> tuple[int, int, np.ndarray]:
-        """The dependent joint, the other, or -1, and the polynomial in the other's absolute position.
+        """The dependent joint, the other or −1, and the polynomial in the other's absolute position.
 
-        The file's is y − y₀ = c₀ + c₁ (x − x₀) + ..., about the positions in which the model is described.
+        In the file it is y − y₀ = c₀ + c₁ (x − x₀) + ..., relative to the positions in which the model is described.
         """
         model = self._model
         y, x, c = int(model.eq_obj1id[i]), int(model.eq_obj2id[i]), np.trim_zeros(model.eq_data[i, :5], "b")
@@ -80,12 +84,12 @@ class Bonds:
         return y, x, shifted
 
     def _lock(self) -> None:
-        """Finds joints that cannot move: by an equality of their own, or with others that cannot."""
-        waiting = [i for i in self._equalities if self._model.eq_type[i] == _JOINT]
-        found = True
-        while found:
-            found = False
-            for i in list(waiting):
+        """Finds joints that cannot move, because of an equality of their own or with a joint that cannot move."""
+        pending = [i for i in self._equalities if self._model.eq_type[i] == _JOINT]
+        progress = True
+        while progress:
+            progress = False
+            for i in list(pending):
                 y, x, c = self._relation(i)
                 if x < 0 or x in self.locked:
                     self._hold(i, y, float(np.polynomial.polynomial.polyval(self.locked.get(x, 0.0), c)))
@@ -93,37 +97,37 @@ class Bonds:
                     self._hold(i, x, self._solved(i, x, c - self.locked[y] * (np.arange(len(c)) == 0)))
                 else:
                     continue
-                waiting.remove(i)
+                pending.remove(i)
                 self._equalities.remove(i)
-                found = True
+                progress = True
 
     def _hold(self, i: int, joint: int, position: float) -> None:
-        if abs(self.locked.setdefault(joint, position) - position) > 1e-9:
+        if abs(self.locked.setdefault(joint, position) - position) > _SAME:
             raise self._where(i).error(
                 f"it holds joint {self._names.joints[joint]!r} at {position:g}, and another equality at "
                 f"{self.locked[joint]:g}"
             )
 
     def _solved(self, i: int, joint: int, c: np.ndarray) -> float:
-        """The position nearest to that of the file at which a polynomial vanishes."""
+        """The root of a polynomial nearest to the joint's position in the file."""
         if len(c) == 2:
             return float(-c[0] / c[1])
         roots = np.polynomial.polynomial.polyroots(c)
-        real = roots.real[np.abs(roots.imag) < 1e-9]
+        real = roots.real[np.abs(roots.imag) < _REAL]
         if not len(real):
             raise self._where(i).error(f"no position of joint {self._names.joints[joint]!r} satisfies it")
         return float(min(real, key=lambda x: abs(x - self._model.qpos0[self._model.jnt_qposadr[joint]])))
 
     @property
     def summed(self) -> frozenset[int]:
-        """The tendons whose lengths are kept as sums of joint positions."""
+        """The tendons whose lengths equalities keep as sums of joint positions."""
         model, kept = self._model, [i for i in self._equalities if i in self._sums]
         return frozenset(int(end[i]) for i in kept for end in (model.eq_obj1id, model.eq_obj2id))
 
     # Sums of joint positions
 
     def _sum(self, i: int) -> tuple[dict[int, float], float] | None:
-        """Factors of joints and what they add up to, where an equality of tendons says no more than that."""
+        """Factors of joints and what they add up to, or None if an equality of tendons is not such a sum."""
         model, factors, total = self._model, dict[int, float](), 0.0
         constant, slope, *others = model.eq_data[i, :5]
         ends = [(int(model.eq_obj1id[i]), 1.0), (int(model.eq_obj2id[i]), -slope)]
@@ -140,38 +144,38 @@ class Bonds:
         return moving, float(total + constant)
 
     def _add_sum(self, builder: RobotBuilder, name: str, factors: dict[int, float], total: float) -> None:
-        """The first joint from the others; all of them related, where that one has been given already."""
+        """Couples the first joint to the others; if another coupling gives it already, relates all by a φ."""
         joints = [self._names.joints[joint] for joint in factors]
         first, *rest = factors.values()
-        if joints[0] in self._given:
+        if joints[0] in self._dependent:
             row = np.array([first, *rest])
             builder.couple(name, joints, lambda q: np.array([row @ q - total]))
             return
-        self._given.add(joints[0])
+        self._dependent.add(joints[0])
         G = np.vstack([-np.array(rest) / first, np.eye(len(rest))])
         builder.couple(name, joints, linear(G, [total / first, *np.zeros(len(rest))]), joints[1:])
 
-    # Bodies held together
+    # Bodies that are held together
 
     def _ends(self, i: int) -> _Ends:
-        """Where a connect or a weld holds its bodies."""
+        """The frames at which a connect or a weld holds its bodies."""
         model, data = self._model, self._model.eq_data[i]
-        one, two = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
+        first, second = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
         if model.eq_objtype[i] == _SITE:
-            at, meets = (pose(model.site_pos[site], model.site_quat[site]) for site in (one, two))
-            return _Ends(int(model.site_bodyid[one]), int(model.site_bodyid[two]), at, meets)
+            at, meets = (pose(model.site_pos[site], model.site_quat[site]) for site in (first, second))
+            return _Ends(int(model.site_bodyid[first]), int(model.site_bodyid[second]), at, meets)
         if model.eq_type[i] == _CONNECT:
-            return _Ends(one, two, Transform.translation(data[:3].copy()), Transform.translation(data[3:6].copy()))
-        return _Ends(one, two, pose(data[3:6], data[6:10]), Transform.translation(data[:3].copy()))
+            return _Ends(first, second, Transform.translation(data[:3].copy()), Transform.translation(data[3:6].copy()))
+        return _Ends(first, second, pose(data[3:6], data[6:10]), Transform.translation(data[:3].copy()))
 
     def _welds(self, i: int) -> bool:
-        """Whether an equality holds orientations, too; MuJoCo scales their part of the error."""
+        """Whether an equality also holds orientations, whose part of the error MuJoCo scales, possibly to zero."""
         return bool(self._model.eq_type[i] == _WELD and self._model.eq_data[i, 10] != 0.0)
 
     def _hang(self) -> None:
-        """Finds floating bodies that a weld holds on another: that is what carries them."""
+        """Finds floating bodies that a weld holds on another body, which then carries them."""
         model, names = self._model, self._names
-        carrier = list(model.body_parentid)  # with what has been hung so far
+        carrier = list(model.body_parentid)  # updated by what has been hung so far
         for i in list(self._equalities):
             ends = self._ends(i) if self._welds(i) else None
             if ends is None:
@@ -181,8 +185,8 @@ class Bonds:
                 (ends.first, ends.second, ends.meets, ends.at),
             ):
                 joint = int(model.body_jntadr[body])
-                floats = body and joint >= 0 and model.jnt_type[joint] == FREE and joint not in self.hung
-                if floats and not _carries(carrier, body, other):
+                is_free = body and joint >= 0 and model.jnt_type[joint] == FREE and joint not in self.hung
+                if is_free and not _carries(carrier, body, other):
                     self.hung[joint] = names.bodies[other], at, meets
                     carrier[body] = other
                     self._equalities.remove(i)
@@ -190,26 +194,26 @@ class Bonds:
         self._carrier = carrier
 
     def _link(self, body: int) -> int:
-        """The first of the bodies that are one with this one."""
+        """The first of the bodies to which this one is rigidly attached."""
         model = self._model
         while body:
             first = int(model.body_jntadr[body])
             joints = range(first, first + model.body_jntnum[body])
-            loose = self._floating and not joints and model.body_parentid[body] == 0
-            if loose or any(j not in self.locked and j not in self.hung for j in joints):
+            floating = self._floating and not joints and model.body_parentid[body] == 0
+            if floating or any(j not in self.locked and j not in self.hung for j in joints):
                 return body
             body = self._carrier[body]
         return 0
 
     def add(self, builder: RobotBuilder) -> None:
-        """Tells the builder those that are left, and what became of the others."""
+        """Adds loops and couplings to the builder, and warns of joints that became fixed."""
         names = self._names
         if self.locked:
             held = listed(names.joints[j] for j in sorted(self.locked))
             builder.warn(f"{counted(len(self.locked), 'joint')} made fixed, since equalities hold them: {held}")
         for j, (carrier, _, _) in self.hung.items():
             builder.warn(f"free joint {names.joints[j]!r} is made fixed, since a weld holds its body on {carrier!r}")
-        self._given: set[str] = set()  # joints whose positions couplings give
+        self._dependent: set[str] = set()  # joints whose positions couplings give
         for i in self._equalities:
             with self._where(i).blamed():
                 if i in self._sums:
@@ -217,7 +221,7 @@ class Bonds:
                     continue
                 if self._model.eq_type[i] == _JOINT:
                     y, x, c = self._relation(i)
-                    self._given.add(names.joints[y])
+                    self._dependent.add(names.joints[y])
                     function = linear([[1.0], [c[1]]], [0.0, c[0]]) if len(c) == 2 else polynomial(c.tolist())
                     builder.couple(names.equalities[i], [names.joints[x], names.joints[y]], function, [names.joints[x]])
                     continue
@@ -232,63 +236,7 @@ class Bonds:
 
 
 def _carries(carrier: list[int], body: int, other: int) -> bool:
-    """Whether a body carries another, or is it."""
+    """Whether a body carries another one, directly or not, or is the same."""
     while other and other != body:
         other = carrier[other]
     return other == body
-
-
-def add_tendons(
-    model: Any, files: Files, names: Names, builder: RobotBuilder, off: Off, sums: frozenset[int]
-) -> list[str]:
-    """Tells the builder tendons that are springs between two points; what of tendons is left out.
-
-    Tendons that are sums of joints which an equality keeps are no more than that, unless they pull as well.
-    """
-    given, other, partly = [model.tendon(i).name for i in range(model.ntendon)], 0, 0
-    taken = set(given)
-    for i, name in enumerate(given):
-        own = slice(model.tendon_adr[i], model.tendon_adr[i] + model.tendon_num[i])
-        sites = model.wrap_objid[own]
-        stiffness = 0.0 if off("SPRING") else float(model.tendon_stiffness[i])
-        damping = 0.0 if off("DAMPER") else float(model.tendon_damping[i])
-        least, most = model.tendon_lengthspring[i]
-        uneven = [model.tendon_stiffnesspoly[i], model.tendon_dampingpoly[i], model.tendon_springyield[i]]
-        straight = len(sites) == 2 and (model.wrap_type[own] == _WRAP_SITE).all()
-        partly_limited = model.tendon_limited[i] or model.tendon_frictionloss[i] or model.tendon_armature[i]
-        if i in sums and not (stiffness or damping or partly_limited):
-            continue
-        if not straight or not (stiffness or damping) or (stiffness and least != most) or any(map(np.any, uneven)):
-            other += 1
-            continue
-        partly += bool(partly_limited)
-        first, second = (names.bodies[model.site_bodyid[site]] for site in sites)
-        if first == second:
-            builder.warn(f"tendon {name or i + 1!r} is left out: both its ends are on {first!r}")
-            continue
-        ends, free = model.site_pos[sites], float(least) if stiffness else 0.0
-        with files.where("spatial", name).blamed():
-            name = name or fresh(f"tendon_{i + 1}", taken)
-            builder.spring(name, first, second, *ends, stiffness=stiffness, free_length=free, damping=damping)
-    untold = [f"{counted(other, 'tendon')} other than a spring between two sites"] if other else []
-    return untold + ([f"limit, friction or armature of {counted(partly, 'such spring')}"] if partly else [])
-
-
-def add_keyframes(model: Any, parts: Parts, builder: RobotBuilder) -> list[str]:
-    """Tells the builder the named states; what of them is left out."""
-    given = [model.key(i).name for i in range(model.nkey)]
-    taken, fixed = set(given), {*parts.locked, *parts.hung}
-    for i, name in enumerate(given):
-        positions, velocities = dict[str, Any](), dict[str, Any]()
-        for j in (j for j in range(model.njnt) if j not in fixed):
-            nq, nv = ((7, 6), (4, 3), (1, 1), (1, 1))[model.jnt_type[j]]
-            adr, dof = model.jnt_qposadr[j], model.jnt_dofadr[j]
-            p, w = model.key_qpos[i, adr : adr + nq].copy(), model.key_qvel[i, dof : dof + nv].copy()
-            if nv == 6:  # linear in the world's axes there, angular first and in the body's here
-                w = np.concatenate([w[3:], matrix_from_quaternion(p[3:]).T @ w[:3]])
-            positions[parts.names.joints[j]] = p if nq > 1 else p[0]
-            velocities[parts.names.joints[j]] = w if nv > 1 else w[0]
-        moving = any(np.any(w) for w in velocities.values())
-        builder.keyframe(name or fresh(f"key_{i + 1}", taken), positions, velocities if moving else None)
-    told = int(sum(bool(model.key_ctrl[i].any() or model.key_act[i].any()) for i in range(model.nkey)))
-    return [f"ctrl or act of {counted(told, 'keyframe')}"] if told else []

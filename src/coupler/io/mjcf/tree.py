@@ -1,4 +1,4 @@
-"""Bodies, joints and frames of a compiled model in MJCF."""
+"""Bodies, joints, frames and keyframes of a compiled model in MJCF."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.bodies import add_body
+from coupler.io.mjcf.attributes import NO_LIMIT
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.words import NO_LIMIT
-from coupler.io.urdf.places import NOISE
+from coupler.io.mjcf.names import Names, fresh
+from coupler.io.reading import add_body
+from coupler.io.urdf.origins import NOISE
 from coupler.model import (
     Continuous,
     Fixed,
@@ -23,20 +24,19 @@ from coupler.model import (
     Spherical,
 )
 from coupler.model.tree import GROUND
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 from coupler.rotation import about_axis, matrix_from_quaternion
 from coupler.spatial import Transform
 
-__all__ = ["BALL", "EQUALITIES", "FREE", "Names", "Off", "Parts", "at_joints", "fresh", "gears", "pose"]
+__all__ = ["BALL", "FREE", "Off", "Tree", "add_keyframes", "at_joints", "gears", "pose"]
 
 Off = Callable[[str], bool]  # whether a part of the model is switched off
 
 FREE, BALL, SLIDE = range(3)  # MuJoCo's types of joints; the other is a hinge
-EQUALITIES = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstrain", "distance")
 
 
 def pose(pos: Any, quat: Any) -> Transform:
-    """The transform to a frame that is given by its origin and quaternion, with zeros and ones as they are meant."""
+    """The transform to a frame with the given origin and quaternion; entries near 0 and ±1 are rounded to these."""
     R = matrix_from_quaternion(np.array(quat))
     R = np.where(np.abs(np.abs(R) - 1.0) < NOISE, np.sign(R), _clean(R))
     return Transform(R.T, _clean(np.array(pos)))
@@ -46,78 +46,31 @@ def _clean(values: np.ndarray) -> np.ndarray:
     return np.where(np.abs(values) < NOISE, 0.0, values)
 
 
-def fresh(name: str, taken: set[str]) -> str:
-    """The name, with a number if it is taken; from now on it is."""
-    found, count = name, 1
-    while found in taken:
-        count += 1
-        found = f"{name}_{count}"
-    taken.add(found)
-    return found
-
-
 def at_joints(model: Any) -> np.ndarray:
     """Which actuators drive a joint directly."""
     kind, second = model.actuator_trntype, model.actuator_trnid[:, 1]
-    return (kind <= 1) | ((kind == 6) & (second < 0))  # in the frame of the child or the parent, or a ball as a whole
+    return (kind <= 1) | (
+        (kind == 6) & (second < 0)
+    )  # in the frame of the child or the parent, or a ball joint as a whole
 
 
 def gears(model: Any) -> np.ndarray:
-    """Six numbers for each actuator: an actuator of several outputs has a row for each there, all alike."""
+    """The gear of each actuator, 6 numbers; an actuator with several outputs has the same for each."""
     return model.actuator_gear[model.actuator_outadr]
 
 
-class Names:
-    """Names of a model's bodies, joints and sites: the file's own wherever they are free.
-
-    Attributes:
-        bodies, joints, sites, equalities: by their numbers; body 0 is the ground.
-        places, bonds: what is taken, of names of bodies and frames, and of joints and loops.
-        renamed: what has another name than in the file.
-    """
-
-    def __init__(self, model: Any) -> None:
-        self.places, self.bonds, self.renamed = {GROUND}, set[str](), dict[str, str]()
-        bodies = [model.body(i).name for i in range(1, model.nbody)]
-        sites = [model.site(i).name for i in range(model.nsite)]
-        joints = [model.jnt(i).name for i in range(model.njnt)]
-        equalities = [model.equality(i).name for i in range(model.neq)]
-        bodies, sites = self._kept("body", bodies, self.places), self._kept("site", sites, self.places)
-        joints, equalities = self._kept("joint", joints, self.bonds), self._kept("equality", equalities, self.bonds)
-        # All of the file's come before any of ours.
-        self.bodies = [GROUND, *(n or fresh(f"body_{i}", self.places) for i, n in enumerate(bodies, 1))]
-        on = [self.bodies[i] if i else "world" for i in model.site_bodyid]
-        self.sites = [n or fresh(f"{on[i]}_site", self.places) for i, n in enumerate(sites)]
-        on = [self.bodies[i] for i in model.jnt_bodyid]
-        self.joints = [n or fresh(f"{on[i]}_joint", self.bonds) for i, n in enumerate(joints)]
-        kinds = [EQUALITIES[kind].replace("joint", "coupling") for kind in model.eq_type]
-        counts = [kinds[: i + 1].count(kind) for i, kind in enumerate(kinds)]
-        self.equalities = [n or fresh(f"{kinds[i]}_{counts[i]}", self.bonds) for i, n in enumerate(equalities)]
-
-    def _kept(self, what: str, names: list[str], taken: set[str]) -> list[str]:
-        """Names of the file; one that is taken gets an ending."""
-        kept = []
-        for name in names:
-            own = fresh(f"{name}_{what}", taken) if name in taken else name
-            if own != name:
-                self.renamed[f"{what} {name!r}"] = own
-            kept.append(own)
-            taken.update({own} - {""})
-        return kept
-
-
 @dataclass(eq=False)
-class Parts:
-    """What describes the tree of a model to a builder.
+class Tree:
+    """The kinematic tree of a model.
 
     Attributes:
-        model: MuJoCo's.
-        files: where it comes from.
-        names: of its parts.
-        builder: what is told of it.
-        locked: positions of joints that equalities hold.
-        hung: for joints that a weld makes fixed the body that carries theirs, and where it is on the two.
-        off: what the model's flags switch off.
+        model: the compiled model of MuJoCo.
+        files: the files that describe it.
+        names: names of its parts.
+        builder: the builder of the robot.
+        locked: positions of the joints that equalities hold fixed, by number.
+        hung: for free joints that a weld makes fixed, the body that carries theirs, and the weld's frame on the two.
+        off: which parts of the model its flags switch off.
     """
 
     model: Any
@@ -129,7 +82,7 @@ class Parts:
     off: Off
 
     def add(self, floating: bool) -> None:
-        """Tells the builder all of it."""
+        """Adds bodies, joints and frames to the builder."""
         self._actuators()
         self._bodies()
         if floating:
@@ -156,7 +109,7 @@ class Parts:
     # Joints
 
     def _actuators(self) -> None:
-        """Which joints are driven, and what inertia and damping motors add to them: gear² times their own."""
+        """Finds driven joints, and the inertia and damping that motors add to them: gear² times their own."""
         model = self.model
         direct, ratio = np.flatnonzero(at_joints(model)), gears(model)[:, 0]
         self._driven = set(model.actuator_trnid[direct, 0].tolist())
@@ -172,30 +125,30 @@ class Parts:
         roots = [i for i in range(1, model.nbody) if model.body_parentid[i] == 0]
         if len(roots) != 1:
             raise self.files.root.error(
-                f"floating=True asks for one root body, and it has {listed(names.bodies[i] for i in roots)}: hang the "
+                f"floating=True needs one root body, but there are {listed(names.bodies[i] for i in roots)}: hang the "
                 "others on one of them, or give the one that floats a <freejoint/>"
             )
         first = model.body_jntadr[roots[0]]
         if first >= 0 and model.jnt_type[first] != FREE:
             raise self.files.where("body", model.body(roots[0]).name).error(
-                f"floating=True asks for a root body without joints, and {names.bodies[roots[0]]!r} has "
+                f"floating=True needs a root body without joints, but {names.bodies[roots[0]]!r} has "
                 f"{names.joints[first]!r}"
             )
 
     def _carry(self, i: int, floating: bool) -> None:
-        """Hangs a body on its parent, by all its joints in a row."""
+        """Connects a body to its parent by a chain of all its joints."""
         model, names, b = self.model, self.names, self.builder
         parent, body = names.bodies[model.body_parentid[i]], names.bodies[i]
         at, own = pose(model.body_pos[i], model.body_quat[i]), range(model.body_jntnum[i])
         if not own and floating and parent == GROUND:
             start = np.concatenate([model.body_pos[i], model.body_quat[i]])
-            b.joint(fresh("floating_base", names.bonds), Free(), parent, body, start=start)
+            b.joint(fresh("floating_base", names.taken_joints), Free(), parent, body, start=start)
         elif not own:
-            b.joint(fresh(f"{body}_weld", names.bonds), Fixed(), parent, body, at)
+            b.joint(fresh(f"{body}_weld", names.taken_joints), Fixed(), parent, body, at)
         for count in own:
             j = model.body_jntadr[i] + count
             name = names.joints[j]
-            child = body if count == own[-1] else fresh(f"{name}_carrier", names.places)
+            child = body if count == own[-1] else fresh(f"{name}_carrier", names.taken_frames)
             if child != body:
                 b.body(child)
             if j in self.hung:
@@ -206,11 +159,11 @@ class Parts:
             parent, at = child, Transform.identity()
 
     def _joint(self, j: int, name: str, parent: str, child: str, at: Transform) -> None:
-        """A joint between a body's frame before and after it moves."""
+        """A joint between the frames of a body before and after it moves."""
         model, kind = self.model, self._kind(j)
         point, axis, adr = _clean(model.jnt_pos[j]), _clean(model.jnt_axis[j]), model.jnt_qposadr[j]
         start = model.qpos0[adr : adr + kind.nq]
-        if isinstance(kind, Free):  # its position is that in the world, whatever the body's place in the file
+        if isinstance(kind, Free):  # its position is absolute, wherever the file places the body
             at, point = Transform.identity(), np.zeros(3)
         elif isinstance(kind, Prismatic):
             at, point = Transform.translation(-axis * start[0]) @ at, np.zeros(3)
@@ -228,7 +181,7 @@ class Parts:
         model = self.model
         kind, dof, adr = int(model.jnt_type[j]), model.jnt_dofadr[j], model.jnt_qposadr[j]
         given: dict[str, Any] = {"damping": 0.0 if self.off("DAMPER") else self._damping[dof]}
-        if kind == FREE:  # springs, friction and armatures go by the world's axes there and by the body's here
+        if kind == FREE:  # MuJoCo has its springs, friction and armature along axes of the world
             return Free(**given)
         stiffness = 0.0 if self.off("SPRING") else float(model.jnt_stiffness[j])
         given |= {"stiffness": stiffness, "armature": self._armature[dof]}
@@ -252,9 +205,29 @@ class Parts:
         for i, name in enumerate(names.sites):
             body = names.bodies[model.site_bodyid[i]]
             if body == GROUND:
-                if not ground:  # frames are on bodies
-                    ground = fresh("world", names.places)
+                if not ground:  # frames need a body
+                    ground = fresh("world", names.taken_frames)
                     self.builder.body(ground)
-                    self.builder.joint(fresh(f"{ground}_weld", names.bonds), Fixed(), GROUND, ground)
+                    self.builder.joint(fresh(f"{ground}_weld", names.taken_joints), Fixed(), GROUND, ground)
                 body = ground
             self.builder.frame(name, body, pose(model.site_pos[i], model.site_quat[i]))
+
+
+def add_keyframes(model: Any, tree: Tree, builder: RobotBuilder) -> list[str]:
+    """Adds the keyframes; returns a description of what is left out of them."""
+    names = [model.key(i).name for i in range(model.nkey)]
+    taken, fixed = set(names), {*tree.locked, *tree.hung}
+    for i, name in enumerate(names):
+        positions, velocities = dict[str, Any](), dict[str, Any]()
+        for j in (j for j in range(model.njnt) if j not in fixed):
+            nq, nv = ((7, 6), (4, 3), (1, 1), (1, 1))[model.jnt_type[j]]
+            adr, dof = model.jnt_qposadr[j], model.jnt_dofadr[j]
+            p, w = model.key_qpos[i, adr : adr + nq].copy(), model.key_qvel[i, dof : dof + nv].copy()
+            if nv == 6:  # MuJoCo's is linear first, along the world's axes; ours angular first, along the body's
+                w = np.concatenate([w[3:], matrix_from_quaternion(p[3:]).T @ w[:3]])
+            positions[tree.names.joints[j]] = p if nq > 1 else p[0]
+            velocities[tree.names.joints[j]] = w if nv > 1 else w[0]
+        moving = any(np.any(w) for w in velocities.values())
+        builder.keyframe(name or fresh(f"key_{i + 1}", taken), positions, velocities if moving else None)
+    controlled = int(sum(bool(model.key_ctrl[i].any() or model.key_act[i].any()) for i in range(model.nkey)))
+    return [f"ctrl or act of {counted(controlled, 'keyframe')}"] if controlled else []

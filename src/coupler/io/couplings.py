@@ -1,4 +1,4 @@
-"""Couplings and locks of a robot as files can hold them: numbers instead of functions."""
+"""Couplings and locks of a robot in the form that files can hold: numbers instead of functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ from coupler.spatial import Transform
 
 __all__ = ["Relation", "Relations", "Row", "locks_of", "relations_of"]
 
-_EXACT = 1e-12  # relative: how far a function may miss an affine one
+_EXACT = 1e-12  # relative: a function that is affine up to this counts as affine; rounding is below 1e-15
+_LOCKED = 1e-12  # m or rad: a lock that misses by less during large motions is exact
+_ROUNDING = 1e-15  # relative: smaller entries of a least-squares solution are zeros
+_TINY = 1e-300  # keeps a relative error of zeros from dividing by zero
+# A φ is solved for an independent joint only if its factor is this much larger than those of all dependent joints.
+_RELUCTANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -26,11 +31,11 @@ class Row:
     """How one joint depends on others: offset + Σ factor × position, or a polynomial of a single position.
 
     Attributes:
-        joint: which depends.
+        joint: the dependent joint.
         on: the joints that it depends on.
-        factors: one for each of them.
+        factors: the factor of each of them.
         offset: its position when theirs are zero, rad or m.
-        polynomial: coefficients, constant first; empty where the others tell it.
+        polynomial: coefficients, constant first; empty if the relation is linear.
     """
 
     joint: str
@@ -51,12 +56,12 @@ class Relation:
 
 @dataclass
 class Relations:
-    """What is written of a robot's couplings.
+    """The couplings of a robot in numbers, and what else a file must say for the same coordinates.
 
     Attributes:
-        written: those that can be.
-        independent: joints to be marked as independent, since what makes them so is written in another way.
-        start: positions near which the loops of such a cluster are to be closed, by joint.
+        written: the couplings that can be written in numbers.
+        independent: joints to mark as independent, since the coupling that made them so is not written as such.
+        start: positions near which to close the loops of their clusters, by joint.
     """
 
     written: list[Relation] = field(default_factory=list)
@@ -67,31 +72,32 @@ class Relations:
 def relations_of(robot: Robot) -> Relations:
     """The couplings of a robot.
 
-    A solution of loops that is no plain relation, such as a four-bar's, is left out: its loops say the same.
+    A closed-form solution of loops that is neither linear nor polynomial, such as a four-bar's, is left out: its loops
+    say the same.
 
     Raises:
         ModelError: naming a coupling whose function cannot be written.
     """
-    found = Relations()
+    relations = Relations()
     for coupling in robot.couplings:
         relation = _relation(robot, coupling)
         if relation is not None:
-            found.written.append(relation)
+            relations.written.append(relation)
         elif not coupling.solves:
             raise ModelError(
-                f"coupling {coupling.name!r}: its function cannot be written to a file, which holds only linear and "
+                f"coupling {coupling.name!r}: its function cannot be written to a file, which can hold only linear and "
                 "polynomial relations; keep the robot as Python code, or save robot.spanning_tree()"
             )
         if coupling.solves or not coupling.solved:
-            _leave_to_loops(robot, robot.tree.number[coupling.joints[0]], found)
+            _leave_to_loops(robot, robot.tree.number[coupling.joints[0]], relations)
     for lock in _locks(robot):
-        _leave_to_loops(robot, lock.links[0], found)
-    found.independent -= {row.joint for relation in found.written for row in relation.rows}
-    return found
+        _leave_to_loops(robot, lock.links[0], relations)
+    relations.independent -= {row.joint for relation in relations.written for row in relation.rows}
+    return relations
 
 
 def _relation(robot: Robot, coupling: Coupling) -> Relation | None:
-    """A coupling in numbers, if it has such a form."""
+    """A coupling in numbers, or None if it is neither linear nor polynomial."""
     if isinstance(coupling.function, Polynomial):
         (free,), dependent = coupling.independent, coupling.joints[1]
         return Relation(coupling.name, (free,), (Row(dependent, (free,), polynomial=coupling.function.coefficients),))
@@ -106,11 +112,14 @@ def _relation(robot: Robot, coupling: Coupling) -> Relation | None:
 
 
 def _solved(robot: Robot, coupling: Coupling, A: np.ndarray, b: np.ndarray) -> Relation | None:
-    """A φ of one row, A q + b = 0, solved for a joint that is not independent anyway."""
+    """A φ of one row, A q + b = 0, solved for a dependent joint if possible."""
     if len(b) != 1 or np.count_nonzero(A[0]) < 2:
         return None
-    kept = set(robot.independent_joints)
-    size = [abs(a) * (1.0 if joint not in kept else 1e-9) for a, joint in zip(A[0], coupling.joints, strict=True)]
+    independent = set(robot.independent_joints)
+    size = [
+        abs(a) * (1.0 if joint not in independent else _RELUCTANCE)
+        for a, joint in zip(A[0], coupling.joints, strict=True)
+    ]
     k = int(np.argmax(size))
     free = tuple(joint for joint in coupling.joints if joint != coupling.joints[k])
     factors = -np.delete(A[0], k) / A[0, k]
@@ -123,36 +132,38 @@ def _row(joint: str, on: tuple[str, ...], factors: np.ndarray, offset: Any) -> R
 
 
 def _affine(function: Callable[[Any], Any], n: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """A and b with function(y) = A y + b, if it is so wherever one looks."""
+    """A and b with function(y) = A y + b, or None if that fails at a random y."""
     try:
         with np.errstate(all="ignore"):
             b = np.atleast_1d(np.asarray(function(np.zeros(n)), dtype=float))
             A = np.stack([np.atleast_1d(np.asarray(function(e), dtype=float)) - b for e in np.eye(n)], axis=1)
             for y in np.random.default_rng(0).uniform(-3.0, 3.0, (12, n)):
                 value = np.atleast_1d(np.asarray(function(y), dtype=float))
-                scale = np.abs(A) @ np.abs(y) + np.abs(b) + 1e-300
+                scale = np.abs(A) @ np.abs(y) + np.abs(b) + _TINY
                 if not (np.abs(A @ y + b - value) <= _EXACT * scale).all():
                     return None
-    except Exception:  # whatever a user's function raises away from its loop
+    except Exception:  # a user's function may raise anything where its loop is open
         return None
     return A, b
 
 
-def _leave_to_loops(robot: Robot, link: int, found: Relations) -> None:
-    """Marks what the loops of a cluster do not tell: which joints are independent, and how they are assembled."""
+def _leave_to_loops(robot: Robot, link: int, relations: Relations) -> None:
+    """Notes what the loops of a cluster do not say: which joints are independent, and how they are assembled."""
     tree, clusters = robot.tree, robot.cluster_tree
     members = {tree.links[i].joint: i for i in clusters.clusters[clusters.cluster_of[link]].bodies}
-    kept = set(robot.embedding.v_index.tolist())
-    found.independent |= {joint for joint, i in members.items() if kept.issuperset(tree.velocities(i).tolist())}
+    independent = set(robot.embedding.v_index.tolist())
+    relations.independent |= {
+        joint for joint, i in members.items() if independent.issuperset(tree.velocities(i).tolist())
+    }
     positions = robot.joint_positions(robot.neutral())
-    found.start |= {joint: positions[joint] for joint in members}
+    relations.start |= {joint: positions[joint] for joint in members}
 
 
 def locks_of(robot: Robot) -> list[LoopJoint]:
-    """What `build(lock_idle=True)` has added to a robot, as loops that hold two bodies about one axis.
+    """The locks that `build(lock_idle=True)` added to a robot, as loops that hold two bodies about one axis.
 
     Raises:
-        ModelError: naming the joint of a lock that is nothing of the kind.
+        ModelError: naming the joint of a lock that cannot be written so.
     """
     joints = {joint.name: joint for joint in robot.joints}
     taken = Names([*joints, *(loop.name for loop in robot.loops), *(coupling.name for coupling in robot.couplings)])
@@ -163,7 +174,7 @@ def locks_of(robot: Robot) -> list[LoopJoint]:
 
 
 def _locks(robot: Robot) -> list[RelationConstraint]:
-    """The relations that nobody described."""
+    """The locks among the constraints: relations that are not couplings of the description."""
     known = {coupling.name for coupling in robot.couplings}
     constraints = (constraint for loop in robot.embedding.closure.loops for constraint in loop.constraints)
     return [c for c in constraints if isinstance(c, RelationConstraint) and c.name not in known]
@@ -172,20 +183,20 @@ def _locks(robot: Robot) -> list[RelationConstraint]:
 def _lock(name: str, joint: TreeJoint, numbers: np.ndarray) -> LoopJoint:
     """A joint that is held at a position in one direction d of its velocities.
 
-    A force h with Sᵀ h = d does so for small motions. Whether it does so for large ones is tried.
+    A constraint force h with Sᵀ h = d does so for small motions; for large ones it is checked at random.
     """
     kind = joint.kind
     position, d = numbers[: kind.nq], numbers[kind.nq :]
     S = np.asarray(kind.subspace(position), dtype=float)
     h = np.linalg.lstsq(S.T, d, rcond=None)[0]
-    h = np.where(np.abs(h) < 1e-15 * np.abs(h).max(), 0.0, h)
+    h = np.where(np.abs(h) < _ROUNDING * np.abs(h).max(), 0.0, h)
     held, at = Held([h]), kind.transform(position)
     for v in np.random.default_rng(0).normal(size=(5, kind.nv)):
         moved = kind.integrate(position, v - (v @ d) * d / (d @ d))
-        if np.abs(residual_of(held, kind.transform(moved) @ at.inverse())).max() > 1e-12:
+        if np.abs(residual_of(held, kind.transform(moved) @ at.inverse())).max() > _LOCKED:
             raise ModelError(
                 f"the lock of joint {joint.name!r} cannot be written to a file: build the robot without lock_idle, "
                 "save it, and load it with lock_idle=True"
             )
-    meets = Transform.identity() if joint.meets is None else joint.meets
-    return LoopJoint(name, held, joint.parent, joint.child, at @ joint.placement, meets)
+    on_child = Transform.identity() if joint.meets is None else joint.meets
+    return LoopJoint(name, held, joint.parent, joint.child, at @ joint.placement, on_child)

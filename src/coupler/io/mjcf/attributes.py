@@ -1,4 +1,4 @@
-"""MJCF's words for joints, inertias and shapes."""
+"""MJCF's attributes of joints, frames, inertias and shapes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["AXIAL", "NO_LIMIT", "Step", "figures", "form", "inertial", "place", 
 
 AXIAL = Revolute | Prismatic | Helical | Cylindrical | Universal | Planar  # joints that are hinges and slides in a row
 
-NO_LIMIT = 1e10  # MuJoCo's largest number; it has no limits of one side only
+NO_LIMIT = 1e10  # MuJoCo's largest number, written where a joint is limited on the other side only
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ def figures(name: str, kind: Joint, step: Step) -> dict[str, Any]:
     """Passive properties and limits of a step.
 
     Raises:
-        ModelError: for what MuJoCo has no word for: figures that differ from axis to axis of a ball or a free joint, a
+        ModelError: for what MuJoCo cannot express: figures that differ from axis to axis of a ball or a free joint, a
             spring of theirs that rests elsewhere than at zero, and armature or friction of a free joint.
     """
     if not step.entries:
@@ -87,20 +87,20 @@ def figures(name: str, kind: Joint, step: Step) -> dict[str, Any]:
     own = {word: getattr(kind, word)[step.entries] for word in ("damping", "friction", "armature", "stiffness")}
     if step.axis is None or isinstance(kind, Free):
         _check_alike(name, kind, own)
-    found = {word: values[0] for word, values in own.items() if values[0]}
-    if "friction" in found:
-        found["frictionloss"] = found.pop("friction")
+    attributes = {word: values[0] for word, values in own.items() if values[0]}
+    if "friction" in attributes:
+        attributes["frictionloss"] = attributes.pop("friction")
     if step.axis is None or isinstance(kind, Free):
-        return found
+        return attributes
     (i,) = step.entries
-    if "stiffness" in found and kind.rest[i]:
-        found["springref"] = kind.rest[i]
+    if "stiffness" in attributes and kind.rest[i]:
+        attributes["springref"] = kind.rest[i]
     limits = np.array([kind.lower[i], kind.upper[i]])
     if np.isfinite(limits).any():
-        found["range"] = np.clip(limits, -NO_LIMIT, NO_LIMIT)
+        attributes["range"] = np.clip(limits, -NO_LIMIT, NO_LIMIT)
     if np.isfinite(kind.effort_limit[i]):
-        found["actuatorfrcrange"] = -kind.effort_limit[i], kind.effort_limit[i]
-    return found
+        attributes["actuatorfrcrange"] = -kind.effort_limit[i], kind.effort_limit[i]
+    return attributes
 
 
 def _check_alike(name: str, kind: Joint, own: dict[str, np.ndarray]) -> None:
@@ -112,23 +112,23 @@ def _check_alike(name: str, kind: Joint, own: dict[str, np.ndarray]) -> None:
         odd.append("rest")
     if odd:
         raise ModelError(
-            f"joint {name!r}: MJCF has no word for the {odd[0]} of this {kind.kind} joint, "
+            f"joint {name!r}: MJCF cannot express the {odd[0]} of this {kind.kind} joint, "
             f"{getattr(kind, odd[0])}; save the robot as .urdf"
         )
 
 
 def place(X: Transform) -> dict[str, Any]:
-    """pos= and quat=, where they are not zero."""
+    """The attributes pos and quat of a frame; None where they are not needed."""
     return {"pos": X.r if np.any(X.r) else None, "quat": quaternion(X.E.T)}
 
 
 def quaternion(R: np.ndarray) -> np.ndarray | None:
-    """None for no rotation, which need not be written."""
+    """The quaternion of a rotation; None for the identity, which need not be written."""
     return None if np.array_equal(R, np.eye(3)) else quaternion_from_matrix(R)
 
 
 def inertial(inertia: Inertia) -> dict[str, Any]:
-    """Mass, centre and inertia; principal moments as they are, since MuJoCo would compute them."""
+    """The attributes of <inertial>; a diagonal inertia is written as such, since MuJoCo would diagonalise it."""
     I = inertia.about_centre  # noqa: E741
     diagonal = np.array_equal(I, np.diag(np.diag(I)))
     moments = {"diaginertia": np.diag(I)} if diagonal else {"fullinertia": [*np.diag(I), I[0, 1], I[0, 2], I[1, 2]]}

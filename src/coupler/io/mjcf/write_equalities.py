@@ -1,4 +1,4 @@
-"""What binds bodies in MJCF beside their joints: equalities, springs as tendons, and named states."""
+"""Writing what constrains bodies in MJCF beside their joints: equalities, springs as tendons, and keyframes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from coupler.io.mjcf.words import Step, place
-from coupler.io.relations import Relations, Row, locks_of
+from coupler.io.couplings import Relations, Row, locks_of
+from coupler.io.mjcf.attributes import Step, place
 from coupler.io.writing import Names, put
 from coupler.model import Fixed, Joint, LoopJoint, ModelError, PointElement, Revolute, Robot, Spherical
 from coupler.model.tree import TreeJoint
@@ -17,38 +17,38 @@ from coupler.spatial import Transform
 
 __all__ = ["add_couplings", "add_keyframes", "add_loops", "add_springs"]
 
-Elements = Mapping[str, ET.Element]  # of bodies, by name
+Elements = Mapping[str, ET.Element]  # elements of bodies, by name
 
-_MOST = 5  # coefficients of MuJoCo's polynomials
+_COEFFICIENTS = 5  # of MuJoCo's polynomials
 
 
-def add_loops(robot: Robot, bonds: ET.Element, bodies: Elements, names: Names, places: Names) -> None:
+def add_loops(robot: Robot, equalities: ET.Element, bodies: Elements, names: Names, places: Names) -> None:
     """Loops as equalities of two sites each.
 
-    A revolute joint holds two points of its axis; one of the six rows follows from the others.
+    A revolute joint holds two points of its axis; one of the six rows is redundant.
 
     Raises:
-        ModelError: naming a loop that MuJoCo has no equality for.
+        ModelError: for a loop of a kind that MuJoCo has no equality for.
     """
     for loop in (*robot.loops, *locks_of(robot)):
         if isinstance(loop.kind, Fixed):
-            _add_equality(bonds, "weld", loop.name, loop, bodies, places)
+            _add_equality(equalities, "weld", loop.name, loop, bodies, places)
         elif isinstance(loop.kind, Spherical):
-            _add_equality(bonds, "connect", loop.name, loop, bodies, places)
+            _add_equality(equalities, "connect", loop.name, loop, bodies, places)
         elif isinstance(loop.kind, Revolute):
             for i, along in enumerate((np.zeros(3), loop.kind.axis), 1):
                 shift = Transform.translation(along)
-                _add_equality(bonds, "connect", names.new(loop.name, i), loop, bodies, places, shift)
+                _add_equality(equalities, "connect", names.new(loop.name, i), loop, bodies, places, shift)
         else:
             kind = loop.kind.kind if isinstance(loop.kind, Joint) else type(loop.kind).__name__.lower()
             raise ModelError(
-                f"loop {loop.name!r}: MJCF has fixed, spherical and revolute loops, and no {kind} ones; save the robot "
-                "as .urdf"
+                f"loop {loop.name!r}: MJCF has fixed, spherical and revolute loops, but no {kind} loops; save the "
+                "robot as .urdf"
             )
 
 
 def _add_equality(
-    bonds: ET.Element,
+    equalities: ET.Element,
     tag: str,
     name: str,
     loop: LoopJoint,
@@ -64,16 +64,16 @@ def _add_equality(
         at = at if tag == "weld" else Transform.translation(at.r)
         sites.append(places.new(name, i))
         put(bodies[body], "site", name=sites[-1], **place(at))
-    put(bonds, tag, name=name, site1=sites[0], site2=sites[1])
+    put(equalities, tag, name=name, site1=sites[0], site2=sites[1])
 
 
 def add_couplings(
-    relations: Relations, bonds: ET.Element, tendons: ET.Element, position: Mapping[str, str], names: Names
+    relations: Relations, equalities: ET.Element, tendons: ET.Element, position: Mapping[str, str], names: Names
 ) -> None:
     """Couplings as equalities of two joints each, or of a tendon whose length is a sum of joint positions.
 
     Raises:
-        ModelError: naming a coupling that is none of these.
+        ModelError: for a polynomial of too high a degree.
     """
     for relation in relations.written:
         for i, row in enumerate(relation.rows, 1):
@@ -82,21 +82,21 @@ def add_couplings(
                 tendon = put(tendons, "fixed", name=name)
                 for joint, factor in zip((row.joint, *row.on), (1.0, *(-f for f in row.factors)), strict=True):
                     put(tendon, "joint", joint=position[joint], coef=factor)
-                put(bonds, "tendon", name=name, tendon1=name, polycoef=[row.offset, 0.0, 0.0, 0.0, 0.0])
+                put(equalities, "tendon", name=name, tendon1=name, polycoef=[row.offset, 0.0, 0.0, 0.0, 0.0])
                 continue
             ends = {"joint1": position[row.joint], "joint2": position[row.on[0]] if row.on else None}
-            put(bonds, "joint", name=name, **ends, polycoef=_polynomial(relation.name, row))
+            put(equalities, "joint", name=name, **ends, polycoef=_polynomial(relation.name, row))
 
 
 def _polynomial(name: str, row: Row) -> np.ndarray:
-    """The coefficients of a row, as many as MuJoCo takes."""
-    given = np.array(row.polynomial or (row.offset, *row.factors))
-    if given[_MOST:].any():
+    """The coefficients of a row, padded with zeros to the number that MuJoCo has."""
+    coefficients = np.array(row.polynomial or (row.offset, *row.factors))
+    if coefficients[_COEFFICIENTS:].any():
         raise ModelError(
-            f"coupling {name!r}: its polynomial has the degree {np.flatnonzero(given)[-1]}, and in MJCF at most "
-            f"{_MOST - 1}; save the robot as .urdf"
+            f"coupling {name!r}: its polynomial has degree {np.flatnonzero(coefficients)[-1]}, and MJCF allows at "
+            f"most {_COEFFICIENTS - 1}; save the robot as .urdf"
         )
-    return np.pad(given[:_MOST], (0, max(0, _MOST - len(given))))
+    return np.pad(coefficients[:_COEFFICIENTS], (0, max(0, _COEFFICIENTS - len(coefficients))))
 
 
 def add_springs(robot: Robot, tendons: ET.Element, bodies: Elements, places: Names) -> None:
@@ -113,24 +113,24 @@ def add_springs(robot: Robot, tendons: ET.Element, bodies: Elements, places: Nam
 
 
 def _springlength(spring: PointElement) -> float | None:
-    """The length at which a spring pulls no more: its pretension makes it shorter.
+    """The length at which a spring stops pulling, which its pretension makes shorter, m.
 
     Raises:
-        ModelError: where it would pull at any length.
+        ModelError: if it would pull at any length.
     """
     if not spring.stiffness and not spring.pretension:
         return None
     length = spring.free_length - spring.pretension / spring.stiffness if spring.stiffness else -1.0
     if length < 0.0:
         raise ModelError(
-            f"spring {spring.name!r}: its pretension of {spring.pretension:g} N pulls at any length, which MJCF has no "
-            "word for; save the robot as .urdf"
+            f"spring {spring.name!r}: its pretension of {spring.pretension:g} N pulls at any length, which MJCF cannot "
+            "express; save the robot as .urdf"
         )
     return length
 
 
 def add_keyframes(robot: Robot, keys: ET.Element, steps: Sequence[tuple[TreeJoint, Step, str]]) -> None:
-    """Named states, in MuJoCo's order and coordinates."""
+    """Keyframes, in MuJoCo's order and coordinates."""
     for name, (q, v) in robot.keyframes.items():
         positions = robot.joint_positions(q)
         velocities = robot.joint_velocities(q, v) if v.any() else {}
@@ -149,13 +149,13 @@ def _position(joint: TreeJoint, step: Step, p: np.ndarray) -> np.ndarray:
         return np.concatenate([X.r, quaternion_from_matrix(X.E.T)])
     if step.type == "ball":
         return p[-4:]
-    if not step.entries:  # a screw's shift
+    if not step.entries:  # the slide of a screw
         return p * joint.kind.pitch  # type: ignore[attr-defined]
-    return p[[step.entries[0] % 3]]  # a shift of a free joint is its entry 3, 4 or 5
+    return p[[step.entries[0] % 3]]  # the slides of a free joint are its entries 3, 4 and 5
 
 
 def _velocity(joint: TreeJoint, step: Step, p: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Shifts of a free joint are along the axes of what carries it; elsewhere velocities are those of the joint."""
+    """The velocity of a step; slides of a free joint are along the axes of the body that carries it."""
     if joint.kind.nv == 6:
         linear = joint.kind.transform(p).E.T @ w[3:]
         if step.type == "free":

@@ -1,8 +1,8 @@
 """A robot as a picture: the connectivity graph of its bodies, and the tree that its clusters make [001, fig. 4].
 
 Both are trees that grow downwards from the ground. Nodes stand where Reingold and Tilford would put them; loop joints
-and couplings are curves, bowed so that they run over little else. The result is SVG, with tooltips on everything. A
-robot too large for legible names has the tooltips alone.
+and couplings are curves, bowed so that they cover little else. The result is SVG, with a tooltip on everything. A robot
+too large for legible names has only the tooltips.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from coupler.model.layout import (
+from coupler.model import Robot
+from coupler.model.text import freedoms_text
+from coupler.view.tree_layout import (
     FONT,
     LINE,
     SMALL,
@@ -29,7 +31,7 @@ from coupler.model.layout import (
     text_width,
 )
 
-__all__ = ["draw"]
+__all__ = ["draw", "robot_picture"]
 
 _GROUND = "#dddddd"
 # Paul Tol's light scheme: the colour-blind can tell them apart, and dark text is legible on them.
@@ -40,10 +42,30 @@ _STROKES = {
     "loop joint": {"stroke": "#aa3311", "stroke_width": "1.5", "stroke_dasharray": "6 4"},
     "coupling": {"stroke": "#223388", "stroke_width": "2.5", "stroke_dasharray": "0.1 5", "stroke_linecap": "round"},
 }
-_LARGE = 150  # bodies, or loops and couplings, beyond which names are left to the tooltips
-_NAMES = 7  # shown of a cluster, at most
+_LARGE = 150  # bodies, or loops and couplings, above which names are shown in tooltips only
+_NAMES = 7  # at most this many body names are shown in the box of a cluster
 _MARGIN = 24.0  # around a panel, px
-_BOW = 24.0  # of a curve at its middle, more than that of the one before, px
+_BOW = 24.0  # how much further the middle of each curve between two nodes bulges than the one before, px
+
+
+def robot_picture(robot: Robot) -> str:
+    """The connectivity graph and the cluster tree as an SVG document. [001, Fig. 4, 8]"""
+    number = {"ground": 0} | {name: i for i, name in enumerate(robot.bodies, 1)}
+    child = {joint.name: number[joint.child] for joint in robot.joints}
+    clusters = robot.cluster_tree.clusters
+    groups: list[list[int]] = [[0] for _ in clusters]
+    for k, cluster in enumerate(clusters):
+        groups[k] = [number[body] for link in cluster.bodies for body in robot.tree.links[link].bodies]
+    return draw(
+        robot.name,
+        list(number),
+        [(number[joint.parent], number[joint.child], joint.name) for joint in robot.joints],
+        [(number[loop.predecessor], number[loop.successor], loop.name) for loop in robot.loops],
+        [([child[joint] for joint in coupling.joints], coupling.name) for coupling in robot.couplings],
+        groups,
+        [cluster.parent for cluster in clusters],
+        ["", *(freedoms_text(robot, k) for k in range(1, len(clusters)))],
+    )
 
 
 def draw(
@@ -59,14 +81,14 @@ def draw(
     """The connectivity graph of a robot and its cluster tree, as an SVG document.
 
     Args:
-        title: what stands above.
-        bodies: their names; body 0 is the ground.
-        joints: tree joints: parent body, child body, label.
-        loops: loop joints: one body, the other, label.
-        couplings: child bodies of the tree joints that each couples, label.
-        clusters: the bodies of each; cluster 0 is the ground alone.
-        cluster_parents: the cluster that each hangs on; the first is not looked at.
-        freedoms: a few words on the freedoms of each cluster, such as "1 of 3".
+        title: the heading of the picture.
+        bodies: names of the bodies; body 0 is the ground.
+        joints: parent body, child body and label of each tree joint.
+        loops: the two bodies and the label of each loop joint.
+        couplings: child bodies of the tree joints that each coupling relates, and its label.
+        clusters: the bodies of each cluster; cluster 0 is the ground alone.
+        cluster_parents: the parent of each cluster; the first entry is ignored.
+        freedoms: the freedoms of each cluster in words, such as "1 of 3 freedoms".
     """
     parents, labels = [0] * len(bodies), [""] * len(bodies)
     for parent, child, label in joints:
@@ -78,12 +100,12 @@ def draw(
     links = [(a, b) for a, b, _ in loops] + [pair for coupled, _ in couplings for pair in _pairs(coupled)]
     children = arranged(parents, [] if large else links, cluster_of)
     graph = lay_out(children, [[name] for name in bodies], labels, large)
-    left = Element("g", {"class": "bodies"})
+    body_panel = Element("g", {"class": "bodies"})
     for cluster, colour in zip(clusters, colours, strict=True):
-        _draw_hull(left, graph.boxes[list(cluster)], colour)
+        _draw_hull(body_panel, graph.boxes[list(cluster)], colour)
     tips = [_tip(label, bodies[above], name) for label, above, name in zip(labels, parents, bodies, strict=True)]
-    _draw_edges(left, graph, tips)
-    curves = _Curves(left, graph, large)
+    _draw_edges(body_panel, graph, tips)
+    curves = _Curves(body_panel, graph, large)
     for a, b, label in loops:
         curves.draw("loop joint", a, b, label, _tip(label, bodies[a], bodies[b]))
     for coupled, label in couplings:
@@ -91,8 +113,8 @@ def draw(
         for i, (a, b) in enumerate(_pairs(sorted(coupled, key=lambda body: graph.x[body]))):
             curves.draw("coupling", a, b, "" if i else label, tip)
     tips = [f"{name} (C{cluster_of[i]})" if i else name for i, name in enumerate(bodies)]
-    _draw_nodes(left, graph, [colours[cluster_of[i]] for i in range(len(bodies))], tips)
-    left.append(curves.labels)
+    _draw_nodes(body_panel, graph, [colours[cluster_of[i]] for i in range(len(bodies))], tips)
+    body_panel.append(curves.labels)
 
     children = children_of(cluster_parents)
     for siblings in children:
@@ -103,20 +125,20 @@ def draw(
     ]
     texts = [text if len(text) <= _NAMES else [*text[:_NAMES], f"and {len(text) - _NAMES} more"] for text in texts]
     tree = lay_out(children, texts, freedoms, large)
-    right = Element("g", {"class": "clusters"})
-    _draw_edges(right, tree, tips)
-    _draw_nodes(right, tree, colours, tips)
-    return _page(title, {"Bodies": (left, curves.extent), "Clusters": (right, tree.extent)})
+    cluster_panel = Element("g", {"class": "clusters"})
+    _draw_edges(cluster_panel, tree, tips)
+    _draw_nodes(cluster_panel, tree, colours, tips)
+    return _page(title, {"Bodies": (body_panel, curves.extent), "Clusters": (cluster_panel, tree.extent)})
 
 
 def _colours(parents: Sequence[int]) -> list[str]:
-    """Colours of the clusters, one after the other, but none like its parent's."""
-    colours, last = [_GROUND], -1
+    """The colour of each cluster: the palette in turn, but never the colour of its parent."""
+    colours, index = [_GROUND], -1
     for parent in parents[1:]:
-        last = (last + 1) % len(_COLOURS)
-        if _COLOURS[last] == colours[parent]:
-            last = (last + 1) % len(_COLOURS)
-        colours.append(_COLOURS[last])
+        index = (index + 1) % len(_COLOURS)
+        if _COLOURS[index] == colours[parent]:
+            index = (index + 1) % len(_COLOURS)
+        colours.append(_COLOURS[index])
     return colours
 
 
@@ -130,7 +152,7 @@ def _pairs(bodies: Sequence[int]) -> Iterable[tuple[int, int]]:
 
 
 def _add(parent: Element, tag: str, text: str = "", *, tip: str = "", **attributes: str | float) -> Element:
-    """Adds an element, with a tooltip."""
+    """Adds an element, with a tooltip if one is given."""
     values = {key: value if isinstance(value, str) else f"{value:.6g}" for key, value in attributes.items()}
     element = ElementTree.SubElement(parent, tag, {key.strip("_").replace("_", "-"): v for key, v in values.items()})
     element.text = _clean(text) or None
@@ -140,18 +162,18 @@ def _add(parent: Element, tag: str, text: str = "", *, tip: str = "", **attribut
 
 
 def _labels(parent: Element, **attributes: str) -> Element:
-    """A group for small text with a pale rim, legible on lines."""
+    """A group for small text with a white outline, so that it is legible on top of lines."""
     rim = {"paint_order": "stroke", "stroke": "white", "stroke_width": "3", "stroke_linejoin": "round"}
     return _add(parent, "g", class_="labels", font_size=SMALL, **rim, **attributes)
 
 
 def _clean(text: str) -> str:
-    """A text with those characters replaced that XML forbids."""
+    """A text in which the characters that XML forbids are replaced."""
     return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") or c in "\ufffe\uffff" else c for c in text)
 
 
 def _draw_hull(parent: Element, boxes: np.ndarray, colour: str) -> None:
-    """Something soft around the nodes of a cluster and from each to the nearest of those before."""
+    """A soft hull around the nodes of a cluster, with a band from each node to the nearest one before it."""
     if len(boxes) > 1:
         hull = _add(parent, "g", class_="hull", opacity=0.35, fill=colour, stroke=colour, stroke_linejoin="round")
         for x0, y0, x1, y1 in boxes:
@@ -185,12 +207,12 @@ def _draw_nodes(parent: Element, tree: Layout, colours: Sequence[str], tips: Seq
 
 
 class _Curves:
-    """Draws curves from node to node, each where it runs over the least of what is there already."""
+    """Draws curves from node to node, each where it covers as little as possible of what is already drawn."""
 
     def __init__(self, parent: Element, graph: Layout, large: bool) -> None:
         self._lines, self.labels = _add(parent, "g", fill="none"), _labels(Element("g"), text_anchor="middle")
         self._middles = (graph.boxes[:, :2] + graph.boxes[:, 2:]) / 2
-        self._used: dict[tuple[int, int], set[int]] = defaultdict(set)  # which bows, between two nodes
+        self._used: dict[tuple[int, int], set[int]] = defaultdict(set)  # bows in use between each pair of nodes
         self._taken, self._weights = np.concatenate([graph.boxes, graph.label_boxes]), np.full(2 * len(graph.x), 20.0)
         self._large = large
         self.extent = graph.extent
@@ -200,8 +222,8 @@ class _Curves:
 
     def draw(self, kind: str, a: int, b: int, label: str, tip: str) -> None:
         a, b = sorted((a, b))
-        apart = np.array([10.0 if a == b else 0.0, 0.0])  # for a curve that returns to its node
-        start, end = self._middles[a] - apart, self._middles[b] + apart
+        spread = np.array([10.0 if a == b else 0.0, 0.0])  # a curve that returns to its node needs two ends
+        start, end = self._middles[a] - spread, self._middles[b] + spread
         across = np.array([start[1] - end[1], end[0] - start[0]]) / np.hypot(*(end - start))
         used = self._used[a, b]
         free = [len(used)] if self._large else [i for i in range(len(used) + 12) if i not in used][:12]
@@ -220,7 +242,7 @@ class _Curves:
             self._write(shortened(label), points[best], np.sign(bows[best]) * across, _STROKES[kind]["stroke"])
 
     def _write(self, label: str, points: np.ndarray, outwards: np.ndarray, colour: str) -> None:
-        """Writes a label beside a curve, where there is room and as near to the middle as can be."""
+        """Writes a label beside a curve, where there is room and as near to its middle as possible."""
         half = np.array([text_width(label, SMALL) / 2, 6.0])
         places = points + outwards * (abs(outwards) @ half + 3)
         boxes = _around(places, half)
@@ -235,7 +257,7 @@ class _Curves:
             self._weights = np.append(self._weights, np.full(len(boxes), weight))
 
     def _crowd(self, boxes: np.ndarray, *ends: int) -> np.ndarray:
-        """For each box the weight of what it would cover, nodes at the ends of a curve left out."""
+        """For each box the weight of what it would cover, ignoring the nodes at the ends of the curve."""
         weights = self._weights.copy()
         weights[list(ends)] = 0.0
         reach = extent_of(boxes)
@@ -250,7 +272,7 @@ def _around(points: np.ndarray, half: np.ndarray | float) -> np.ndarray:
 
 
 def _on_curve(control: np.ndarray) -> np.ndarray:
-    """Points on a Bézier curve, after de Casteljau."""
+    """Points on a Bézier curve, by de Casteljau's algorithm."""
     t, layer = np.linspace(0, 1, 21)[:, None], list(control)
     while len(layer) > 1:
         layer = [(1 - t) * a + t * b for a, b in pairwise(layer)]

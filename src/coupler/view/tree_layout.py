@@ -23,8 +23,8 @@ __all__ = [
 ]
 
 FONT, SMALL, LINE = 12.0, 10.0, 15.0  # size of names, size of labels, height of a line, px
-_LETTERS = 18  # shown of a name, at most
-_GAP, _RISE = 22.0, 52.0  # between neighbours, between levels, px
+_LETTERS = 18  # at most this many letters of a name are shown
+_GAP, _LEVEL_GAP = 22.0, 52.0  # between neighbours, between levels, px
 
 
 def children_of(parents: Sequence[int]) -> list[list[int]]:
@@ -34,7 +34,7 @@ def children_of(parents: Sequence[int]) -> list[list[int]]:
     return children
 
 
-def _outwards(children: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+def _levels(children: Sequence[Sequence[int]]) -> Iterator[list[int]]:
     """The nodes, level by level."""
     level = [0]
     while level:
@@ -43,14 +43,14 @@ def _outwards(children: Sequence[Sequence[int]]) -> Iterator[list[int]]:
 
 
 def arranged(parents: Sequence[int], links: Iterable[tuple[int, int]], cluster_of: dict[int, int]) -> list[list[int]]:
-    """Children from left to right: those of a cluster together, those with links on the side to which these lead."""
+    """Children from left to right: those of a cluster together, each on the side to which its links lead."""
     forks: dict[int, list[tuple[list[int], list[int]]]] = defaultdict(list)
     for a, b in links:
-        one, other = _way(parents, a), _way(parents, b)
+        one, other = _path_to(parents, a), _path_to(parents, b)
         shared = sum(i == j for i, j in zip(one, other, strict=False))
         forks[one[shared - 1]].append((one[shared:], other[shared:]))
     children, pull = children_of(parents), Counter[int]()  # pull: links that lead to the right, less those to the left
-    for node in (node for level in _outwards(children) for node in level):
+    for node in (node for level in _levels(children) for node in level):
         common = Counter[int]()
         for child in children[node]:
             common[cluster_of[child]] += pull[child]
@@ -63,12 +63,12 @@ def arranged(parents: Sequence[int], links: Iterable[tuple[int, int]], cluster_o
     return children
 
 
-def _way(parents: Sequence[int], body: int) -> list[int]:
+def _path_to(parents: Sequence[int], body: int) -> list[int]:
     """The bodies from the ground to a body."""
-    way = [body]
-    while way[-1]:
-        way.append(parents[way[-1]])
-    return way[::-1]
+    path = [body]
+    while path[-1]:
+        path.append(parents[path[-1]])
+    return path[::-1]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Layout:
     """Where the nodes of a tree stand, px; y grows downwards.
 
     Attributes:
-        children: of each node; node 0 is the root.
+        children: the children of each node; node 0 is the root.
         texts: the lines in each node.
         labels: what is written beside the edge to each node.
         x: the middle of each node.
@@ -97,7 +97,7 @@ class Layout:
         return extent_of(self.boxes, self.label_boxes)
 
     def swing(self, parent: int, child: int) -> np.ndarray:
-        """Control points, 4×2, of the way from level to level; all are alike, so that no edge crosses another."""
+        """Control points, 4 × 2, of an edge from level to level; all have the same form, so that none cross."""
         (x0, x1), floor, top = self.x[[parent, child]], self.floors[parent], self.boxes[child, 1]
         return np.array([[x0, floor], [x0, floor + 20], [x1, top - 36], [x1, top - 16]])
 
@@ -105,6 +105,7 @@ class Layout:
 def lay_out(
     children: Sequence[Sequence[int]], texts: Sequence[Sequence[str]], labels: Sequence[str], large: bool
 ) -> Layout:
+    """Lays out a tree; of a large one, texts and labels are left out."""
     texts = [[] if large else [shortened(line) for line in text] for text in texts]
     labels = ["" if large else shortened(label) for label in labels]
     half = np.array([max([text_width(line, FONT) for line in text], default=2) / 2 + 8 for text in texts])
@@ -114,22 +115,22 @@ def lay_out(
     x = (_tidy(children, half, reach) - _tidy(mirrored, reach, half)) / 2  # so that neither side is favoured
     top, floors = np.zeros(len(x)), np.zeros(len(x))
     y = 0.0
-    for level in _outwards(children):
+    for level in _levels(children):
         top[level], floors[level] = y, y + height[level].max()
-        y = floors[level[0]] + _RISE
+        y = floors[level[0]] + _LEVEL_GAP
     boxes = np.stack([x - half, top, x + half, top + height], axis=1)
     label_boxes = np.stack([x, top - 16 * (beside > 0), x + beside, top - 3 * (beside > 0)], axis=1)
     return Layout(children, texts, labels, x, boxes, label_boxes, floors)
 
 
 def _tidy(children: Sequence[Sequence[int]], left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Places side by side, after Reingold and Tilford: subtrees close up, parents are centred over their children.
+    """Horizontal positions after Reingold and Tilford: subtrees close up, parents are centred over their children.
 
     Args:
-        children: of each node, from left to right.
+        children: the children of each node, from left to right.
         left, right: how far each node reaches to either side of its middle.
     """
-    order = [node for level in _outwards(children) for node in level]
+    order = [node for level in _levels(children) for node in level]
     x = np.zeros(len(children))  # at first relative to the parent
     outlines: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # left and right side of each subtree, level by level
     for node in reversed(order):
@@ -149,7 +150,7 @@ def _tidy(children: Sequence[Sequence[int]], left: np.ndarray, right: np.ndarray
 
 
 def shortened(text: str) -> str:
-    """A long text without its middle."""
+    """The text; the middle of a long one is replaced by an ellipsis."""
     return text if len(text) <= _LETTERS else f"{text[: _LETTERS // 2]}…{text[1 - _LETTERS // 2 :]}"
 
 
@@ -161,5 +162,6 @@ def text_width(text: str, size: float) -> float:
 
 
 def extent_of(*boxes: np.ndarray) -> np.ndarray:
-    every = np.concatenate(boxes)
-    return np.append(every[:, :2].min(0), every[:, 2:].max(0))
+    """The box around all boxes: left, upper, right and lower side."""
+    sides = np.concatenate(boxes)
+    return np.append(sides[:, :2].min(0), sides[:, 2:].max(0))

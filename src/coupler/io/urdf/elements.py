@@ -1,4 +1,4 @@
-"""URDF's words for places, joints and their figures, and ours for what it lacks."""
+"""URDF's elements for origins, joints and their properties, and ours for what URDF lacks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.relations import Relation
+from coupler.io.couplings import Relation
 from coupler.io.urdf.parts import NO_LIMIT
 from coupler.io.writing import put, rpy_of, text
 from coupler.model import (
@@ -29,7 +29,7 @@ __all__ = [
     "add_dynamics",
     "add_keyframe",
     "add_limits",
-    "is_here",
+    "is_identity",
     "put_joint",
     "put_origin",
     "put_part",
@@ -39,18 +39,18 @@ __all__ = [
 _LIMITS = {"lower": "lower", "upper": "upper", "velocity": "velocity_limit", "effort": "effort_limit"}
 
 
-# Places
+# Origins
 
 
 def put_origin(parent: ET.Element, X: Transform, tag: str = "origin", *, always: bool = False) -> None:
-    """A place, unless it is where one is anyway."""
+    """Adds an origin, unless it is the identity."""
     turned, moved = not np.array_equal(X.E, np.eye(3)), bool(np.any(X.r))
     if always or turned or moved:
         put(parent, tag, xyz=X.r if moved else None, rpy=rpy_of(X.E.T) if turned else None)
 
 
-def is_here(X: Transform) -> bool:
-    """Whether a place is the origin itself."""
+def is_identity(X: Transform) -> bool:
+    """Whether a transform is the identity."""
     return np.array_equal(X.E, np.eye(3)) and not np.any(X.r)
 
 
@@ -83,7 +83,7 @@ def put_joint(root: ET.Element, name: str, word: str, parent: str, child: str) -
 
 
 def put_part(joint: ET.Element, kind: Joint, name: str, *, first: bool) -> None:
-    """Says that a joint is a part of another; the first part says what that one is like."""
+    """Says that a joint is a part of another one; the first part also gives the properties of that one."""
     part = put(joint, "part", of=name, kind=kind.kind)
     if not first:
         return
@@ -94,7 +94,7 @@ def put_part(joint: ET.Element, kind: Joint, name: str, *, first: bool) -> None:
 
 
 def add_limits(joint: ET.Element, kind: Joint, name: str) -> None:
-    """The limits of a joint that URDF knows. Where it wants a number, it gets one; lists, it does not take."""
+    """Adds the limits of a joint of a type that URDF has. URDF requires numbers for some, and takes no lists."""
     limits = _limits(kind)
     if isinstance(kind, Prismatic) or (isinstance(kind, Revolute) and {"lower", "upper"} & set(limits)):
         limits = {"lower": text(-NO_LIMIT), "upper": text(NO_LIMIT)} | limits
@@ -105,11 +105,11 @@ def add_limits(joint: ET.Element, kind: Joint, name: str) -> None:
 
 
 def _limits(kind: Joint) -> dict[str, str]:
-    """The limits that there are: a number each, or a list where they differ."""
-    found = {word: getattr(kind, name) for word, name in _LIMITS.items()}
+    """The finite limits: a number each, or a list where they differ from axis to axis."""
+    limits = {word: getattr(kind, name) for word, name in _LIMITS.items()}
     return {
         word: _shortened(np.clip(values, -NO_LIMIT, NO_LIMIT))
-        for word, values in found.items()
+        for word, values in limits.items()
         if np.isfinite(values).any()
     }
 
@@ -117,8 +117,8 @@ def _limits(kind: Joint) -> dict[str, str]:
 def add_dynamics(joint: ET.Element, kind: Joint) -> None:
     """Springs, dampers, friction and armature of a joint.
 
-    Readers of URDF want damping or friction in <dynamics>, and no lists of them: such stand in an element that they do
-    not know.
+    Other readers of URDF expect damping or friction in <dynamics>, and no lists: lists go into an element that they
+    do not know.
     """
     figures = {
         name: _shortened(values)
@@ -136,15 +136,15 @@ def add_dynamics(joint: ET.Element, kind: Joint) -> None:
 
 
 def _shortened(values: np.ndarray) -> str:
-    """One number, where all are the same."""
+    """A list of numbers as text, or one number if all are the same."""
     return text(values if np.ptp(values) else values[0])
 
 
-# Beyond the tree
+# Couplings and keyframes
 
 
 def add_coupling(root: ET.Element, relation: Relation) -> None:
-    """How joints depend on others. Those are listed where their order cannot be seen from that."""
+    """A coupling. Its independent joints are listed if their order does not follow from its rows."""
     coupling = put(root, "coupling", name=relation.name)
     if tuple(dict.fromkeys(name for row in relation.rows for name in row.on)) != relation.independent:
         for name in relation.independent:
@@ -158,7 +158,7 @@ def add_coupling(root: ET.Element, relation: Relation) -> None:
 
 
 def add_keyframe(root: ET.Element, robot: Robot, name: str, q: np.ndarray, v: np.ndarray) -> None:
-    """A named state: positions of all joints, and velocities of those that are independent."""
+    """A keyframe: positions of all joints, and velocities of the independent ones."""
     keyframe = put(root, "keyframe", name=name)
     velocities = robot.joint_velocities(q, v) if v.any() else {}
     free = set(robot.independent_joints)

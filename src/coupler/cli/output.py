@@ -1,4 +1,4 @@
-"""What is printed, and how: complaints, headings, paragraphs that fit a terminal, JSON."""
+"""Printing: error messages, headings, paragraphs and columns that fit a terminal, JSON."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ WIDTH = 100  # columns
 
 
 def complain(error: object) -> None:
-    """Says on one line of stderr what is wrong."""
+    """Prints an error as one line on stderr."""
     line = re.sub(r"\s*\n\s*", " ", str(error))
     print(f"coupler: {line}", file=sys.stderr)
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """That there is no such thing, what may be meant, and what there is."""
+    """The message for an unknown name: what may be meant, and what names there are."""
     known = list(known)
-    near = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-    hint = f" did you mean {near[0]!r}?" if near else ""
+    similar = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    hint = f" did you mean {similar[0]!r}?" if similar else ""
     return f"there is no {kind} {name!r};{hint} there are {', '.join(map(repr, known))}"
 
 
 def heading(text: str) -> str:
-    """A heading: bold on a terminal, unless NO_COLOR is set."""
+    """A heading, bold on a terminal unless NO_COLOR is set."""
     bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     return f"\033[1m{text}\033[0m" if bold else text
 
@@ -42,8 +42,8 @@ def fitted(text: str, indent: str = "", first: str | None = None) -> str:
 
     Args:
         text: the paragraph.
-        indent: what lines begin with.
-        first: what the first line begins with, if something else.
+        indent: the beginning of each line.
+        first: the beginning of the first line, if it differs.
     """
     return "\n".join(
         wrap(
@@ -58,7 +58,7 @@ def fitted(text: str, indent: str = "", first: str | None = None) -> str:
 
 
 def columns(rows: Mapping[str, str], indent: str = "") -> str:
-    """Names, and what is said of them, in two columns; what is said of a long name is on the next line."""
+    """Names and texts in two columns; the text of a long name is on the next line."""
     width = min(max(map(len, rows)), WIDTH // 3) + 2
     lines = []
     for name, text in rows.items():
@@ -70,7 +70,7 @@ def columns(rows: Mapping[str, str], indent: str = "") -> str:
 
 
 def print_json(data: Mapping[str, Any]) -> None:
-    """One JSON object; arrays are lists, and what is no number is null."""
+    """Prints one JSON object; arrays become lists, infinity and NaN null."""
     print(json.dumps(_plain(data), indent=2, ensure_ascii=False, allow_nan=False))
 
 
@@ -79,6 +79,6 @@ def _plain(data: Any) -> Any:
         return {key: _plain(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
         return [_plain(value) for value in data]
-    if hasattr(data, "tolist"):  # of NumPy
+    if hasattr(data, "tolist"):  # an array or a number of NumPy
         return _plain(data.tolist())
     return None if isinstance(data, float) and not isfinite(data) else data

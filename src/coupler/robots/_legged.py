@@ -18,7 +18,7 @@ Point = tuple[float, float, float]
 
 
 def on_side(side: int, point: Point) -> Point:
-    """A point of the left side (1) on a side; the right one (−1) is its mirror image in y."""
+    """A point, given for the left side, on the left (1) or right (−1) side, which are mirror images in y."""
     x, y, z = point
     return x, side * y, z
 
@@ -31,18 +31,18 @@ def inertia_matrix(moments: Sequence[float], side: int = 1) -> np.ndarray:
 
 
 def rotor_inertia(axis: Sequence[int], spin: float, across: float) -> list[float]:
-    """The three moments of a rotor: one about its axis, another about all lines across it, kg m²."""
+    """The three principal moments of a rotor: `spin` about its axis and `across` about the other two, kg m²."""
     return [spin if along else across for along in axis]
 
 
 def foot_point(b: RobotBuilder, name: str, body: str, at: Point, again: bool) -> None:
-    """A contact point of a foot; reference states name most of them again, as end effectors, which are frames here."""
+    """A contact point of a foot. The reference data have most of them a second time, as end effectors: a frame here."""
     b.contact(name, body, at)
     if again:
         b.frame(f"{name}__ee", body, at)
 
 
 def torso_contacts(b: RobotBuilder, half: Point) -> None:
-    """Contact points at the eight corners of a box of given half lengths, numbered with x changing first."""
+    """Contact points at the eight corners of a box with the given half lengths, numbered with x changing fastest."""
     for number, (z, y, x) in enumerate(product((1, -1), repeat=3), 1):
         b.contact(f"torso-contact-{number}", BASE, (x * half[0], y * half[1], z * half[2]))
