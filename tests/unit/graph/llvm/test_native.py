@@ -39,7 +39,7 @@ def entries(folder: Path) -> list[Path]:
 
 def output_of(script: str, **environment: str) -> str:
     """What a script prints in a process of its own, which finds the tests' modules."""
-    tests = Path(__file__).parents[2]
+    tests = Path(__file__).parents[3]
     path = os.pathsep.join(map(str, (tests, tests.parent / "examples")))
     command, environment = [sys.executable, "-c", script], {**os.environ, "PYTHONPATH": path, **environment}
     return subprocess.check_output(command, env=environment, text=True, timeout=120).strip()
