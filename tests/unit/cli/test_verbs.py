@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -47,9 +46,7 @@ def test_a_mistyped_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_the_demo_is_a_short_tour_with_a_quadruped_that_lands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    start = time.perf_counter()
     assert main(["demo", "--out", str(tmp_path / "tour")]) == 0
-    assert time.perf_counter() - start < 60.0  # it takes 5 s; this machine may be busy
     out = capsys.readouterr().out
     for told in ("mini_cheetah: 25 bodies", "µs for each state of a batch", "armatures", "its loop is closed to"):
         assert told in out.replace("\n", " ")
