@@ -10,7 +10,6 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from coupler.io import load
@@ -164,11 +163,6 @@ def damaged(data: bytes, recipe: Recipe, tokens: Sequence[str] = SNIPPETS) -> by
 def recipes(least: int, most: int) -> Any:
     number = st.integers(0, 9999)
     return st.lists(st.tuples(number, st.tuples(number, number, number)), min_size=least, max_size=most)
-
-
-def examples(count: int) -> Any:
-    # The same examples in every run; set derandomize to False to search for new ones.
-    return settings(max_examples=count, deadline=None, derandomize=True)
 
 
 def written(folder: Path, files: dict[str, bytes]) -> list[Path]:
