@@ -43,10 +43,10 @@ def test_scaling(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     figure = replace(scaling.FIGURES[name], chains=scaling.FIGURES[name].chains[:1])
     monkeypatch.setattr(scaling, "FIGURES", {name: figure})
     monkeypatch.setattr(scaling, "LENGTHS", (12, 24))
-    monkeypatch.setattr(scaling, "LONG", (1000,))
+    monkeypatch.setattr(scaling, "LONG", (100,))
     monkeypatch.setattr(scaling, "best_times", lambda calls, _: report.best_times(calls, 0.01))
     run(name, tmp_path)
-    assert [row[1] for row in table(tmp_path / f"{name}.csv")[1:]] == ["12", "24", "1000"]
+    assert [row[1] for row in table(tmp_path / f"{name}.csv")[1:]] == ["12", "24", "100"]
 
 
 def test_embedded_loops_have_the_accelerations_of_the_mass_matrix(tmp_path: Path) -> None:
