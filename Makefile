@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Recorded when the environment is complete, so that an interrupted installation is done again.
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types unit benchmark clean
+.PHONY: demo test test-long test-targets lint types unit benchmark clean
 
 demo: $(READY)
 	$(BIN)/coupler demo --out demo
@@ -22,9 +22,17 @@ types: $(READY)
 unit: $(READY)
 	$(BIN)/pytest -n auto
 
+# The sweeps that `make test` takes only a part of.
+test-long: $(READY)
+	COUPLER_TEST_EFFORT=long $(BIN)/pytest -n auto -m 'long or sampled'
+
+# What depends on rounding, on each level of x86-64 that this machine has.
+test-targets: $(READY)
+	$(BIN)/python tools/test_targets.py -n auto
+
+# A benchmark whose peer is not installed says so and is skipped.
 benchmark: $(READY)
-	$(BIN)/python benchmarks/compiler.py
-	$(BIN)/python benchmarks/robot.py
+	for file in benchmarks/*.py; do echo; echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("coupler needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'

@@ -1,7 +1,7 @@
 """What the compiler costs and what its code delivers, on a chain of links with geared rotors in general position.
 
-Run `make benchmark` or `python benchmarks/compiler.py`. Times are the best of many, taken in turns, because machines
-are shared and noisy; compile times are taken in fresh processes with a fresh cache folder.
+Run `python benchmarks/compiler.py`; `make benchmark` runs all benchmarks. Times are the best of many, taken in turns,
+because machines are shared and noisy; compile times are taken in fresh processes with a fresh cache folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 
 from coupler.graph import Builder, View, fields
-from coupler.graph.llvm import Native, host
+from coupler.graph.llvm import Native, chosen
 from geared_chain import forward_dynamics, random_chain
 
 LENGTHS = (12, 96, 1000)
@@ -28,7 +28,7 @@ STATES = {12: 8192, 96: 2048, 1000: 512}
 
 
 def main() -> None:
-    target = host()
+    target = chosen()
     print(f"{target.cpu}, {target.lanes(np.dtype(np.float64))} lanes of float64, {os.cpu_count()} processors\n")
     overhead = call_overhead()
     rows = [*compile_times(), *run_times(overhead)]

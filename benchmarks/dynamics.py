@@ -39,7 +39,7 @@ from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.graph import Builder, Program, View, fields, symbol
 from coupler.graph import compile as compile_program
 from coupler.graph.elementary import DOUBLE, sincos
-from coupler.graph.llvm import host
+from coupler.graph.llvm import chosen
 from coupler.graph.measure import operations
 from coupler.graph.rewrite import rewrite
 from coupler.model import Free, Revolute, Spherical
@@ -340,10 +340,10 @@ def peaks() -> tuple[float, float]:
     there, back = np.arange(rows) % 2 * size, (1 - np.arange(rows) % 2) * size
     b.loop(copy, s=fields(of=memory.at(there, size), to=memory.at(back, size)))
     b.loop(copy, s=fields(of=memory.at(0, size), to=y.at(0, size)))
-    copied, states = compile_program(b.build()), 32 * host().lanes(np.dtype(float))
+    copied, states = compile_program(b.build()), 32 * chosen().lanes(np.dtype(float))
     some, more = np.full((states, width), 0.1), np.full((states, size), 0.1)
     first, second = best_times(lambda: fused(some), lambda: copied(more), budget=1.0)
-    registers = states / host().lanes(np.dtype(float))
+    registers = states / chosen().lanes(np.dtype(float))
     return rows * width * registers / first, rows * size * registers / second
 
 
@@ -385,7 +385,7 @@ def work(program: Program) -> Counter[str]:
 def print_work(contests: list[Contest], times: list[Measured]) -> None:
     """Operations, loads and stores, and the least time that the units for each would need. Then what that means."""
     fused, copied = peaks()
-    lanes, shares = host().lanes(np.dtype(float)), []
+    lanes, shares = chosen().lanes(np.dtype(float)), []
     told(
         f"What coupler computes for a state of a batch, on one thread. One core of this machine was seen to do "
         f"{fused / 1e9:.2f} billion fused multiply-adds of {lanes} lanes a second ({2 * lanes * fused / 1e9:.0f} "
@@ -476,8 +476,9 @@ def main() -> None:
         import pinocchio as pin  # type: ignore
         import scipy  # type: ignore  # noqa: F401
     except ImportError as error:
-        sys.exit(f"this benchmark compares with Pinocchio; there is no module {error.name} here: pip install pin scipy")
-    target = host()
+        print(f"skipped: this compares with Pinocchio, and there is no module {error.name}; pip install pin scipy")
+        return
+    target = chosen()
     print(f"Pinocchio {pin.__version__}; {target.cpu}, {target.lanes(np.dtype(float))} lanes of float64, ", end="")
     print(f"{os.cpu_count()} processors; batches of {STATES} states\n")
     os.environ["COUPLER_THREADS"] = "1"

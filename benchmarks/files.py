@@ -59,8 +59,11 @@ def main(given: list[str]) -> None:
         MODELS / name for name in (*URDF, *(MJCF if find_spec("mujoco") else ()))
     ]
     missing = [file for file in files if not file.is_file()]
+    if missing and not given:
+        print(f"skipped: there is no {missing[0]}; set COUPLER_MODELS to the folder of the models, or name files")
+        return
     if missing:
-        sys.exit(f"{missing[0]}: there is no such file (set COUPLER_MODELS to the folder of the models, or name files)")
+        sys.exit(f"{missing[0]}: there is no such file")
     print(f"{'':{WIDTH}} {'':>8} {'load':>15} {'first dynamics':>17}")
     print(f"{'':{WIDTH}} {'freedoms':>8} {'cold':>7} {'cached':>7} {'cold':>9} {'cached':>7}")
     for file in files:

@@ -11,6 +11,7 @@ and the best of many counts. MuJoCo runs with its defaults; its contacts are sof
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 import warnings
@@ -28,8 +29,12 @@ from coupler.model import ModelWarning, Robot, Shape, Sphere
 from coupler.model.compose import compose
 from coupler.spatial import Transform
 
-mujoco: Any = import_module("mujoco")
-Rollout: Any = import_module("mujoco.rollout").Rollout
+try:
+    mujoco: Any = import_module("mujoco")
+    Rollout: Any = import_module("mujoco.rollout").Rollout
+except ImportError as error:
+    print(f"skipped: this compares with MuJoCo, and there is no module {error.name}; pip install 'mujoco>=4'")
+    sys.exit()
 
 STEP = 1e-3  # s
 ANGLES = {"hip": -0.8, "knee": 1.6}  # rad

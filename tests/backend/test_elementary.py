@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from coupler.graph import Builder, View, fields
-from coupler.graph.llvm import Native, Target, host
+from coupler.graph.llvm import Native, Target, chosen
 from machines import lesser_targets
 
 ONE_ARGUMENT = ("sin", "cos", "tan", "arcsin", "arccos", "exp", "log")
-TARGETS = {t.cpu: t for t in (host(), *lesser_targets())}
+TARGETS = {t.cpu: t for t in (chosen(), *lesser_targets())}
 
 
 @cache
@@ -77,9 +77,9 @@ def test_within_two_units_in_the_last_place(name: str, dtype: type, target: str)
 def test_large_angles_are_right_whatever_is_in_the_other_lanes(name: str, dtype: type) -> None:
     rng = np.random.default_rng(3)
     x = np.where(np.arange(150) % 4, 10.0 ** rng.uniform(4, 38 if dtype == np.float32 else 300, 150), 0.5).astype(dtype)
-    z = values(name, x, x, host())
+    z = values(name, x, x, chosen())
     assert max(error_in_last_place(z[i], exact(name, x[i], x[i])) for i in range(len(x))) <= 2.0
-    alone = np.array([values(name, x[i : i + 1], x[i : i + 1], host())[0] for i in range(len(x))])
+    alone = np.array([values(name, x[i : i + 1], x[i : i + 1], chosen())[0] for i in range(len(x))])
     np.testing.assert_array_equal(z, alone)
 
 
@@ -92,7 +92,7 @@ def test_special_values_are_those_of_numpy(name: str, dtype: type) -> None:
     x, y = x.astype(dtype), y.astype(dtype)
     with np.errstate(all="ignore"):
         expected = np.arctan2(y, x) if name == "arctan2" else getattr(np, name)(x)
-    z = values(name, x, y, host())
+    z = values(name, x, y, chosen())
     np.testing.assert_array_equal(np.isnan(z), np.isnan(expected))
     known = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(z[known]), np.signbit(expected[known]))

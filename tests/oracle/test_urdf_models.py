@@ -22,6 +22,7 @@ import coupler
 import golden
 from coupler.io import load
 from coupler.model import ModelWarning, Robot
+from effort import every
 from models_folder import ABSENT, FOLDER, files, loaded
 from peers import Equations, batch_of, gap
 
@@ -82,7 +83,7 @@ def freedoms_of(name: str) -> int:
     return FREEDOMS[name.removesuffix(".urdf")]
 
 
-@pytest.mark.parametrize("name", files(".urdf"))
+@pytest.mark.parametrize("name", every(3, files(".urdf")))
 def test_a_file_gives_a_robot_with_its_freedoms(name: str) -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -17,6 +17,7 @@ import coupler
 from coupler.model import Free, Robot
 from coupler.model.elements import PointElement
 from coupler.spatial import cross_motion
+from effort import sweep
 from random_robots import sample
 
 KEPT = 1e-10  # relative to the largest kinetic energy; 2e-12 is reached
@@ -195,7 +196,7 @@ def energies(robot: Robot, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np
     return kinetic + coupler.potential_energy(robot, q), kinetic.max(axis=0)
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", sweep(STARTS, ["four-bar", "slider-crank", "geared chain", "mini cheetah"]))
 def test_energy_is_kept(name: str) -> None:
     """Without dampers and forces, at all times; without gravity, momentum too."""
     robot, q, v, step = STARTS[name]()

@@ -24,6 +24,7 @@ from coupler.algorithms.factorization import (
 from coupler.graph import compile as compile_program
 from coupler.mechanisms import gear, linear
 from coupler.model import Robot
+from effort import sweep
 from random_robots import ROBOTS, Rng, Sketch, sample
 
 EXACT = 1e-12  # relative to the largest entry; 2e-15 is reached
@@ -87,6 +88,7 @@ def robot_of(name: str) -> Robot:
 
 DRESSED = ("storeys afloat", "floating tree", "cam", "five-bar")
 EVERY = [*BUNDLED, *ROBOTS, "storeys", "storeys afloat", *(name + ARMATURES for name in DRESSED)]
+SHORT = ["mini_cheetah", "tello", *list(ROBOTS)[::4], "storeys afloat", *(name + ARMATURES for name in DRESSED[1:3])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +111,7 @@ def case_of(name: str) -> Case:
     return Case(robot, q, x, H, np.linalg.cond(H))
 
 
-@pytest.fixture(scope="module", params=EVERY)
+@pytest.fixture(scope="module", params=sweep(EVERY, SHORT))
 def case(request: pytest.FixtureRequest) -> Case:
     return case_of(request.param)
 
@@ -224,7 +226,7 @@ def test_a_batch_is_as_one_by_one(name: str) -> None:
         np.testing.assert_array_equal(function(robot, q, x[4])[1], function(robot, q[1], x[4]))
 
 
-@pytest.mark.parametrize("name", ["mini_cheetah", "storeys afloat", "cam"])
+@pytest.mark.parametrize("name", sweep(["mini_cheetah", "storeys afloat", "cam"], ["mini_cheetah", "cam"]))
 @pytest.mark.parametrize("make", PROGRAMS.values())
 def test_machine_code_is_near_the_interpreter(name: str, make: Callable[[Robot], Any]) -> None:
     c, program = case_of(name), make(robot_of(name))
@@ -233,7 +235,7 @@ def test_machine_code_is_near_the_interpreter(name: str, make: Callable[[Robot],
     assert (gap(compile_program(program)(*given), expected) / c.condition).max() < INVERSE
 
 
-@pytest.mark.parametrize("name", ["mini_cheetah", "storeys", "implicit"])
+@pytest.mark.parametrize("name", sweep(["mini_cheetah", "storeys", "implicit"], ["implicit"]))
 def test_single_precision(name: str) -> None:
     c = case_of(name)
     q, x = c.q.astype(np.float32), c.x.astype(np.float32)

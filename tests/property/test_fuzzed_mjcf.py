@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coupler.model import Robot
+from effort import examples
 from models_folder import ABSENT, FOLDER
-from mutations import Recipe, damaged, examples, mutated, outcome, recipes, written
+from mutations import Recipe, damaged, mutated, outcome, recipes, written
 
 pytest.importorskip("mujoco", "4.0", reason="MuJoCo 4 is not installed (pip install 'mujoco>=4')")
 
@@ -72,9 +73,10 @@ def test_the_samples_themselves_are_robots(here: Path, name: str) -> None:
     assert isinstance(undisturbed(here, SAMPLES[name].encode()), Robot)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", SAMPLES)
 def test_changed_elements(here: Path, name: str) -> None:
-    @examples(120)
+    @examples(60, 600)
     @given(recipe=recipes(1, 4))
     def check(recipe: Recipe) -> None:
         undisturbed(here, mutated(SAMPLES[name], recipe))
@@ -82,8 +84,9 @@ def test_changed_elements(here: Path, name: str) -> None:
     check()
 
 
+@pytest.mark.sampled
 def test_damaged_bytes(here: Path) -> None:
-    @examples(120)
+    @examples(60, 600)
     @given(name=st.sampled_from(list(SAMPLES)), recipe=recipes(1, 3))
     def check(name: str, recipe: Recipe) -> None:
         undisturbed(here, damaged(SAMPLES[name].encode(), recipe))
@@ -91,12 +94,13 @@ def test_damaged_bytes(here: Path) -> None:
     check()
 
 
+@pytest.mark.sampled
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT or "they are there")
 @pytest.mark.parametrize("name", REAL)
 def test_changed_files_of_others(here: Path, name: str) -> None:
     text = (FOLDER / f"{name}.xml").read_text(encoding="utf-8")
 
-    @examples(25)
+    @examples(8, 60)
     @given(recipe=recipes(1, 3))
     def check(recipe: Recipe) -> None:
         undisturbed(here, mutated(text, recipe))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from coupler.graph import (
@@ -28,6 +28,7 @@ from coupler.graph.llvm import Native
 from coupler.graph.measure import operations
 from coupler.graph.operations import OPERATIONS
 from coupler.graph.rewrite import PASSES, rewrite
+from effort import examples
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -37,10 +38,8 @@ def no_disk_cache() -> Iterator[None]:
         yield
 
 
-def examples(count: int) -> Any:
-    # The same examples in every run; set derandomize to False to search for new ones.
-    slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    return settings(max_examples=count, deadline=None, derandomize=True, suppress_health_check=slow)
+def drawn(short: int, long: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return examples(short, long, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 # Graphs are drawn as recipes: a list of operations, each with numbers that choose among the nodes made before it.
@@ -173,7 +172,7 @@ BOTH = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
 @BOTH
-@examples(100)
+@drawn(60, 600)
 @given(recipe=recipes(ARITHMETIC))
 def test_arithmetic_in_machine_code_is_that_of_the_interpreter_bit_for_bit(dtype: type, recipe: Recipe) -> None:
     # Rewritten beforehand, so that the interpreter, too, multiplies by reciprocals and fuses products and sums.
@@ -183,7 +182,7 @@ def test_arithmetic_in_machine_code_is_that_of_the_interpreter_bit_for_bit(dtype
 
 
 @BOTH
-@examples(40)
+@drawn(24, 240)
 @given(recipe=recipes(ALL, most=30))
 def test_lanes_equal_one_state_bit_for_bit(dtype: type, recipe: Recipe) -> None:
     run = Native(recipe.program(), dtype)
@@ -194,7 +193,7 @@ def test_lanes_equal_one_state_bit_for_bit(dtype: type, recipe: Recipe) -> None:
 
 
 @BOTH
-@examples(40)
+@drawn(24, 240)
 @given(recipe=recipes(CALM, most=40))
 def test_machine_code_is_near_the_interpreter(dtype: type, recipe: Recipe) -> None:
     program = recipe.program()
@@ -229,7 +228,7 @@ def looped(recipe: Recipe, table: np.ndarray) -> Program:
     return b.build()
 
 
-@examples(60)
+@drawn(36, 360)
 @given(recipe=recipes(CALM, most=20), rows=st.integers(1, 6), seed=st.integers(0, 1000))
 def test_unrolled_loops_compute_the_same(recipe: Recipe, rows: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -243,7 +242,7 @@ def test_unrolled_loops_compute_the_same(recipe: Recipe, rows: int, seed: int) -
     assert straight.depth() <= program.depth()
 
 
-@examples(10)
+@drawn(6, 60)
 @given(recipe=recipes(CALM, most=10), seed=st.integers(0, 1000))
 def test_unrolled_loops_compute_the_same_in_machine_code(recipe: Recipe, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -252,7 +251,7 @@ def test_unrolled_loops_compute_the_same_in_machine_code(recipe: Recipe, seed: i
     np.testing.assert_allclose(Native(unroll(program))(inputs), Native(program)(inputs), rtol=0, atol=1e-12)
 
 
-@examples(80)
+@drawn(48, 480)
 @given(recipe=recipes(CALM), seed=st.integers(0, 1000))
 def test_forward_and_reverse_derivatives_pair(recipe: Recipe, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -266,7 +265,7 @@ def test_forward_and_reverse_derivatives_pair(recipe: Recipe, seed: int) -> None
     np.testing.assert_allclose(forward, reverse, rtol=0, atol=1e-12)
 
 
-@examples(80)
+@drawn(48, 480)
 @given(recipe=recipes(CALM), seed=st.integers(0, 1000))
 def test_derivatives_are_those_of_differences(recipe: Recipe, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -280,7 +279,7 @@ def test_derivatives_are_those_of_differences(recipe: Recipe, seed: int) -> None
     np.testing.assert_allclose(jvp(f, x, v), numerical, rtol=0, atol=1e-6)
 
 
-@examples(60)
+@drawn(36, 360)
 @given(recipe=recipes(ALL))
 def test_tracing_twice_gives_the_same_kernel(recipe: Recipe) -> None:
     first, again = recipe.program(), recipe.program()

@@ -19,6 +19,7 @@ from coupler.graph import Interpreter
 from coupler.kinematics import frame_place
 from coupler.model import Fixed, Revolute, Robot
 from coupler.spatial import Transform
+from effort import every
 from random_robots import ROBOTS, sample
 
 EXACT = 1e-12  # relative to the largest entry; 2e-14 is reached
@@ -39,7 +40,9 @@ def states_of(name: str) -> tuple[Robot, np.ndarray, np.ndarray, np.ndarray, str
 
 
 SLOW = ("parallel", "overlapping", "delta", "nested", "series")  # to compile; test_random_dynamics has them
-every_robot = pytest.mark.parametrize("name", [x for x in ROBOTS if not x.endswith(" afloat") and x not in SLOW])
+every_robot = pytest.mark.parametrize(
+    "name", every(3, [x for x in ROBOTS if not x.endswith(" afloat") and x not in SLOW], first=1)
+)
 
 
 def poses(robot: Robot, q: np.ndarray) -> dict[str, Transform]:

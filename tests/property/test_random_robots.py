@@ -41,13 +41,6 @@ FAR = np.array([4e3, -7e3, 2e3])  # m: where a floating base is in the last of t
 every_robot = pytest.mark.parametrize("name", ROBOTS)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def no_disk_cache() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COUPLER_CACHE", "off")
-        yield
-
-
 @dataclass(frozen=True, eq=False)
 class Case:
     """A robot with some states.

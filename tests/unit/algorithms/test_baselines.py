@@ -21,6 +21,7 @@ from coupler.compiled import run
 from coupler.graph import compile
 from coupler.kinematics import frame_place
 from coupler.model import ModelError, Robot
+from effort import every
 from random_robots import ROBOTS, sample
 
 EXACT = 1e-10  # relative to the largest entry
@@ -36,7 +37,7 @@ def some_states(robot: Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return q, v, np.random.default_rng(0).normal(size=v.shape)
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", every(2, BUNDLED))
 @pytest.mark.parametrize("make", [projection_program, lagrange_program])
 def test_forward_dynamics_of_bundled_robots(make: Callable[..., Any], name: str) -> None:
     robot = coupler.robots.load(name)
@@ -65,7 +66,7 @@ def projected_osim(robot: Robot, q: np.ndarray, frames: list[str]) -> np.ndarray
     return compile(program)(q).reshape(len(q), 6 * len(frames), -1)
 
 
-@pytest.mark.parametrize("name", [name for i, name in enumerate(ROBOTS) if i % 5 == 0])
+@pytest.mark.parametrize("name", every(2, list(ROBOTS)[::5]))
 def test_random_robots(name: str) -> None:
     """Trees, loops of several kinds and couplings: projection agrees with the cluster algorithms."""
     robot = sample(name).robot

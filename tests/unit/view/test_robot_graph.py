@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass, field
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -12,6 +11,7 @@ import pytest
 
 from coupler.model.clusters import find_clusters, joints_of_loop
 from coupler.view.robot_graph import draw
+from work import at_most
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -224,9 +224,8 @@ def test_large_robots_take_little_time(shape: str) -> None:
     if shape == "tangle":
         made.loops = [(int(a), int(b), "") for a, b in rng.integers(0, count, (2000, 2))]
         made.clusters, made.cluster_parents, made.freedoms = [(0,), tuple(range(1, count + 1))], [0, 0], ["", ""]
-    start = time.perf_counter()
-    picture = made.draw()
-    assert time.perf_counter() - start < 20  # it is some tenths of a second
+    with at_most(5_000_000):
+        picture = made.draw()
     check_apart(picture)
     assert len(nodes(picture, "bodies")) == count + 1
     tips = texts(panel(picture, "bodies"), "title")

@@ -22,7 +22,7 @@ from coupler.graph.llvm.entry import (
 )
 from coupler.graph.llvm.jit import Code, compile_text
 from coupler.graph.llvm.render import Renderer
-from coupler.graph.llvm.target import Target, host
+from coupler.graph.llvm.target import Target, chosen
 from coupler.graph.llvm.workers import together
 from coupler.graph.program import Program
 
@@ -41,7 +41,7 @@ class Native(Executable):
 
     Attributes:
         threads: how many threads share a batch.
-        target: the processor to compile for: this one, unless a lesser one is wanted.
+        target: the processor to compile for; by default this one, or what COUPLER_TARGET names.
         lanes: how many states of a batch share a register.
     """
 
@@ -52,7 +52,7 @@ class Native(Executable):
         if threads < 1:
             raise GraphError(f"threads must be 1 or more, got {threads}")
         self.threads = threads
-        self.target = target or host()
+        self.target = target or chosen()
         self.lanes = self.target.lanes(self.dtype)
         self._piece = piece(program, self.lanes)
         self._output_sizes = [b.size for b in program.outputs]

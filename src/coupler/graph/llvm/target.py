@@ -1,7 +1,8 @@
-"""What this machine's processor can do."""
+"""The processors that code is generated for: this machine's, or a standard level of x86-64 that this machine has."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,13 +12,20 @@ import numpy as np
 
 from coupler.graph.errors import GraphError
 
-__all__ = ["CODE_GENERATION", "QUICK", "Target", "host"]
+__all__ = ["CODE_GENERATION", "LEVELS", "QUICK", "Target", "chosen", "host", "level"]
 
 
 # Level 2 schedules and allocates registers well; the graph is optimised already. Level 0 takes a sixth of the time for
 # functions of very many operations, and they take half as long again; results are the same to the last bit.
 CODE_GENERATION: dict[str, Any] = {"opt": 2, "jit": True, "codemodel": "jitdefault"}
 QUICK: dict[str, Any] = CODE_GENERATION | {"opt": 0}
+
+# The levels of x86-64, each including the one before: width of a SIMD register in bytes, and what the level adds.
+LEVELS: dict[str, tuple[int, tuple[str, ...]]] = {
+    "x86-64-v2": (16, ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")),
+    "x86-64-v3": (32, ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")),
+    "x86-64-v4": (64, ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")),
+}
 
 
 @dataclass(frozen=True)
@@ -62,13 +70,41 @@ def host() -> Target:
     """The processor of this machine."""
     triple = binding.get_process_triple()
     known = binding.get_host_cpu_features()
-    architecture = triple.split("-")[0]
-    if architecture in ("x86_64", "amd64"):
+    if _is_x86(triple):
         width = 64 if known.get("avx512f") and known.get("avx512dq") else 32 if known.get("avx2") else 16
         fused = bool(known.get("fma"))
         known["prefer-256-bit"] = False  # else LLVM splits the wide registers on some processors
-    elif architecture in ("aarch64", "arm64"):
+    elif triple.startswith(("aarch64", "arm64")):
         width, fused = 16, True
     else:
-        raise GraphError(f"no native back end for {architecture}; use backend='interpreter'")
+        raise GraphError(f"no native back end for {triple.split('-')[0]}; use backend='interpreter'")
     return Target(triple, binding.get_host_cpu_name(), known.flatten(), width, fused)
+
+
+@cache
+def level(name: str) -> Target:
+    """A level of x86-64, for code that is the same on every machine that has it.
+
+    Args:
+        name: a key of `LEVELS`.
+    """
+    if name not in LEVELS:
+        raise GraphError(f"COUPLER_TARGET: there is no {name!r}; there are 'native', {', '.join(map(repr, LEVELS))}")
+    triple, known = binding.get_process_triple(), binding.get_host_cpu_features()
+    if not _is_x86(triple):
+        raise GraphError(f"COUPLER_TARGET: {name!r} is a level of x86-64, and this processor is {triple.split('-')[0]}")
+    names = list(LEVELS)
+    needed = [feature for each in names[: names.index(name) + 1] for feature in LEVELS[each][1]]
+    if missing := [feature for feature in needed if not known.get(feature)]:
+        raise GraphError(f"COUPLER_TARGET: this processor lacks {', '.join(missing)}, which {name!r} needs")
+    return Target(triple, name, "-prefer-256-bit", LEVELS[name][0], fused="fma" in needed)
+
+
+def chosen() -> Target:
+    """What COUPLER_TARGET names: a key of `LEVELS`, or `native` for this machine's processor, which is the default."""
+    name = os.environ.get("COUPLER_TARGET") or "native"
+    return host() if name == "native" else level(name)
+
+
+def _is_x86(triple: str) -> bool:
+    return triple.startswith(("x86_64", "amd64"))

@@ -15,6 +15,7 @@ import llvmlite.binding as binding
 import numpy as np
 import pytest
 
+import coupler
 from coupler.graph import Builder, GraphError, View, cache, fields
 from coupler.graph.llvm import Native, Target, host
 from coupler.graph.llvm.entry import array_layout_is_known, batch_entry, one_state_entry
@@ -38,9 +39,9 @@ def entries(folder: Path) -> list[Path]:
 
 
 def output_of(script: str, **environment: str) -> str:
-    """What a script prints in a process of its own, which finds the tests' modules."""
-    tests = Path(__file__).parents[2]
-    path = os.pathsep.join(map(str, (tests, tests.parent / "examples")))
+    """What a script prints in a process of its own, which finds the tests' modules and the same coupler."""
+    tests = Path(__file__).parents[3]
+    path = os.pathsep.join(map(str, (tests, tests.parent / "examples", Path(coupler.__file__).parents[1])))
     command, environment = [sys.executable, "-c", script], {**os.environ, "PYTHONPATH": path, **environment}
     return subprocess.check_output(command, env=environment, text=True, timeout=120).strip()
 
