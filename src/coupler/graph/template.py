@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +12,7 @@ import numpy as np
 
 from coupler.graph.array import array, nodes_of, symbols
 from coupler.graph.errors import GraphError
-from coupler.graph.expr import Node, known, listing, substitute, symbol, topological
+from coupler.graph.expr import Node, apply, constant, known, listing, substitute, symbol, topological
 
 __all__ = ["Template", "template"]
 
@@ -22,7 +24,8 @@ class Template:
     """A traced function whose numbers are parameters.
 
     Attributes:
-        text: what it computes; functions with the same text differ in their numbers alone.
+        text: what it computes; functions with the same text differ in their numbers alone. It says all there is to say
+            about the nodes, which are read back from it where a template is unpickled.
         numbers: this one's.
         shape: of its answer.
     """
@@ -39,6 +42,9 @@ class Template:
         values = zip((*self._inputs, *self._parameters), (*nodes_of(x), *nodes_of(numbers)), strict=True)
         return array(np.array(substitute(self._outputs, dict(values)), dtype=object).reshape(self.shape))
 
+    def __reduce__(self) -> Any:
+        return _from_text, (self.text, self.numbers, self.shape, len(self._inputs))
+
 
 def template(function: Callable[[Any], Any], size: int) -> Template:
     """Traces a function of `size` numbers and takes its own numbers out, except 0 and ±1."""
@@ -54,6 +60,27 @@ def template(function: Callable[[Any], Any], size: int) -> Template:
         elif node.op == "symbol" and node not in own:
             raise GraphError(f"the function uses {node!r}, which is none of its {size} arguments")
     lifted = substitute(outputs, parameters)
-    text = listing(lifted, [f"y[{i}]" for i in range(len(lifted))])
+    text = sys.intern(listing(lifted, [f"y[{i}]" for i in range(len(lifted))]))  # many are alike: one string for all
     values = np.array([known(node) for node in parameters], dtype=float)
     return Template(text, values, result.shape, tuple(x), tuple(parameters.values()), tuple(lifted))
+
+
+def _from_text(text: str, numbers: np.ndarray, shape: tuple[int, ...], size: int) -> Template:
+    """The template that has this text, with new nodes."""
+    x, n = symbols("x", size), symbols("n", len(numbers))
+    named: dict[str, Node] = {f"x[{i}]": node for i, node in enumerate(x)}
+    named |= {f"n[{i}]": node for i, node in enumerate(n)}
+    named |= {"True": constant(True), "False": constant(False)}
+
+    def value(word: str) -> Node:
+        return named[word] if word in named else constant(float(word))
+
+    for line in text.splitlines():
+        name, expression = line.split(" = ")
+        operation = re.fullmatch(r"(\w+)\((.*)\)", expression)
+        if operation is None:
+            named[name] = value(expression)
+        else:
+            named[name] = apply(operation[1], *map(value, operation[2].split(", ")))
+    outputs = tuple(named[f"y[{i}]"] for i in range(int(np.prod(shape, dtype=int))))
+    return Template(sys.intern(text), numbers, shape, tuple(x), tuple(n), outputs)
