@@ -18,76 +18,60 @@ from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.restitution import Restitution
 from coupler.contact.scene import Layout, Scene
 from coupler.contact.step_program import contact_step_program
-from coupler.contact.stepping import gap_seen
 from coupler.graph import Executable, compile
 from coupler.model import Free, ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.model.words import counted, in_state, listed
+from coupler.simulate.options import SimulationOptions
 
 __all__ = ["Engine", "engine_of"]
 
-_MOST = 96  # candidate contacts: their A has (3 · 96)² entries, for each state that is in work
-_DEEP = 1e-4  # m: from here on an overlap at the start is told
+_MOST_CONTACTS = 96  # candidates: A has (3 · 96)² entries, 660 kB for each state that a thread works on
+_TOLD_OVERLAP = 1e-4  # m: a deeper one at the start is told; less is what the posing of a robot leaves
 
 
-def engine_of(robot: Robot, step: float, contacts: str | Iterable[str], **options: Any) -> Engine:
+def engine_of(robot: Robot, options: SimulationOptions) -> Engine:
     """The engine of a robot for these options, made once."""
-    names = contacts if isinstance(contacts, str) else tuple(contacts)
-    key = Engine, step, names, *options.items()
-    try:
-        return remembered(robot, key, Engine, step, names, *options.values())
-    except TypeError:  # something is of a wrong type, and cannot be a key: the engine says what
-        return Engine(robot, step, names, *options.values())
+    return remembered(robot, (Engine, options), Engine, options)
 
 
 class Engine:
     """A robot that may touch, in steps of one length.
 
     Attributes:
-        robot: which.
-        step: h, s.
+        robot: the robot that moves.
+        step: the length of a step, h, s.
         scene: what a step takes into account.
-        layout: where vectors have what.
+        layout: where state and results of a step are in their vectors.
         contacts: the names of all candidate contacts.
     """
 
-    def __init__(
-        self,
-        robot: Robot,
-        step: float,
-        contacts: str | Sequence[str],
-        friction: float,
-        restitution: Restitution | float | None,
-        penetration: str | float,
-        limits: bool,
-        tolerance: float,
-        sweeps: int,
-    ) -> None:
-        """Args: see `Simulation`."""
-        self.robot, self.step = robot, float(numbers("step", step, ()))
-        if self.step <= 0.0:
-            raise ModelError(f"step must be above zero, got {self.step:g} s")
-        if restitution is not None and not isinstance(restitution, Restitution):
-            restitution = Restitution(restitution)
-        gap_seen(0.0, penetration)  # which says what is wrong with it
-        if not isinstance(sweeps, int | np.integer) or sweeps < 1:
-            raise ModelError(f"sweeps must be a whole number from 1 on, got {sweeps!r}")
-        tolerance = float(numbers("tolerance", tolerance, (), least=0.0))
-        pairs = _chosen(pairs_of(robot, friction, restitution=restitution), contacts)
-        self.scene = Scene(tuple(pairs), self.step, tolerance, int(sweeps), limits, penetration=penetration)
+    def __init__(self, robot: Robot, options: SimulationOptions) -> None:
+        self.robot, self.step = robot, options.step
+        restitution = options.restitution
+        assert restitution is None or isinstance(restitution, Restitution)  # options have seen to it
+        pairs = _chosen(pairs_of(robot, options.friction, restitution), options.contacts)
+        self.scene = Scene(
+            pairs=tuple(pairs),
+            step=options.step,
+            tolerance=options.tolerance,
+            most=options.sweeps,
+            limits=options.limits,
+            penetration=options.penetration,
+        )
         self.layout = Layout(robot, self.scene)
         candidates = Candidates(robot, pairs)
         self.contacts, self._searched = tuple(candidates.names), candidates.searched
         self._check_size()
 
     def _check_size(self) -> None:
-        if self.layout.contacts > _MOST:
+        if self.layout.contacts > _MOST_CONTACTS:
             pairs = sorted(self.scene.pairs, key=lambda pair: -pair.count)
             most = [f"{pair.one.name} on {pair.other.name} ({pair.count})" for pair in pairs[:3]]
             raise ModelError(
-                f"robot {self.robot.name!r} has {self.layout.contacts} candidate contacts, and a step takes {_MOST}: "
-                f'name those that matter, as in contacts=["*foot*"], or use groups of shapes; most are of '
-                f"{', '.join(most)}"
+                f"robot {self.robot.name!r} has {self.layout.contacts} candidate contacts, and a step takes "
+                f'{_MOST_CONTACTS}: name those that matter, as in contacts=["*foot*"], or use groups of shapes; most '
+                f"are of {', '.join(most)}"
             )
 
     def warn_of_nothing(self) -> None:
@@ -134,7 +118,7 @@ class Engine:
 
     def warn_of_overlaps(self, q: np.ndarray) -> None:
         """Tells what overlaps at the start."""
-        found = [(touch.contact.gap, name) for touch, name in self._touches(q) if touch.contact.gap < -_DEEP]
+        found = [(touch.contact.gap, name) for touch, name in self._touches(q) if touch.contact.gap < -_TOLD_OVERLAP]
         if found:
             gap, name = min(found)
             text = (
@@ -225,9 +209,9 @@ def _no_short_way(state: np.ndarray, tau: Any) -> None:
     """Gives no result."""
 
 
-def _chosen(pairs: Sequence[Pair], contacts: str | Sequence[str]) -> list[Pair]:
-    """The pairs that are called like one of the patterns, or a shape of which is."""
-    patterns = [contacts] if isinstance(contacts, str) else list(contacts)
+def _chosen(pairs: Sequence[Pair], patterns: Iterable[str]) -> list[Pair]:
+    """The pairs whose name, or the name of one of whose shapes, matches one of the patterns."""
+    patterns = tuple(patterns)
     names = [(pair.one.name, pair.other.name, pair.name) for pair in pairs]
     for pattern in patterns:
         if pattern != "*" and not any(fnmatchcase(name, pattern) for both in names for name in both):

@@ -21,6 +21,7 @@ from coupler.kinematics import kinetic_energy, potential_energy
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.simulate.archive import check_target, load_arrays, save_arrays
+from coupler.simulate.options import positive_integer
 
 __all__ = ["Log", "LogWriter"]
 
@@ -85,6 +86,9 @@ class Log:
     def __len__(self) -> int:
         return len(self.times)
 
+    def __reduce__(self) -> Any:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))  # arrays are read-only again
+
     def save(self, path: str | Path) -> Path:
         """Writes it as an npz file, whose arrays are named after its attributes. A file that is there is replaced.
 
@@ -141,17 +145,11 @@ class LogWriter:
         Raises:
             ModelError: for a folder that is not there or cannot be written to.
         """
-        if not isinstance(every, int | np.integer) or every < 1:
-            raise ModelError(f"every must be a whole number from 1 on, got {every!r}")
         self._path = None if path is None else Path(path)
         if self._path:
             check_target(self._path)
-        self._robot, self._step, self._contacts, self._every = (
-            robot,
-            float(numbers("step", step, ())),
-            tuple(contacts),
-            every,
-        )
+        self._robot, self._step = robot, float(numbers("step", step, ()))
+        self._contacts, self._every = tuple(contacts), positive_integer("every", every)
         self.note = ""
         shapes = _shapes(robot.nq, robot.nv, len(self._contacts))
         self._columns = {name: shape for name, shape in shapes.items() if name not in _ENERGIES}

@@ -52,6 +52,9 @@ class MotionError(ModelError):
         super().__init__(message)
         self.time, self.motion = time, motion
 
+    def __reduce__(self) -> Any:
+        return type(self), (str(self), self.time, self.motion), self.__dict__
+
 
 def integrate_motion(
     robot: Robot,

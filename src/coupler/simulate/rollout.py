@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from coupler.compiled import thread_count
-from coupler.contact.pairs import FRICTION
 from coupler.contact.restitution import Restitution
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.model.words import in_state
 from coupler.simulate.engine import Engine, engine_of
+from coupler.simulate.options import SimulationOptions, positive_integer
 
 __all__ = ["Rollout", "rollout"]
 
@@ -49,17 +49,17 @@ def rollout(
     q0: Any,
     v0: Any,
     controls: Any,
-    step: float = 1e-3,
+    step: float = SimulationOptions.step,
     *,
     hold: int = 1,
     forces: bool = False,
-    contacts: str | Iterable[str] = "*",
-    friction: float = FRICTION,
-    restitution: Restitution | float | None = None,
-    penetration: str | float = "position",
-    limits: bool = True,
-    tolerance: float = 1e-9,
-    sweeps: int = 200,
+    contacts: str | Iterable[str] = SimulationOptions.contacts,
+    friction: float = SimulationOptions.friction,
+    restitution: Restitution | float | None = SimulationOptions.restitution,
+    penetration: str | float = SimulationOptions.penetration,
+    limits: bool = SimulationOptions.limits,
+    tolerance: float = SimulationOptions.tolerance,
+    sweeps: int = SimulationOptions.sweeps,
 ) -> Rollout:
     """Simulates a batch of states, each under its own controls, or all under the same.
 
@@ -76,10 +76,9 @@ def rollout(
     Raises:
         ModelError: for arguments of wrong shape or that are not finite, and where a state cannot go on; it is named.
     """
-    engine = engine_of(
-        robot,
-        step,
-        contacts,
+    options = SimulationOptions(
+        step=step,
+        contacts=contacts,
         friction=friction,
         restitution=restitution,
         penetration=penetration,
@@ -87,8 +86,7 @@ def rollout(
         tolerance=tolerance,
         sweeps=sweeps,
     )
-    if not isinstance(hold, int | np.integer) or hold < 1:
-        raise ModelError(f"hold must be a whole number from 1 on, got {hold!r}")
+    engine, hold = engine_of(robot, options), positive_integer("hold", hold)
     state = engine.start(q0, v0)
     given = np.asarray(controls)
     if given.ndim < 2 or given.shape[-1] != robot.nv:

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.pairs import FRICTION
 from coupler.contact.restitution import Restitution
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.simulate.engine import engine_of
 from coupler.simulate.log import Log, LogWriter
+from coupler.simulate.options import SimulationOptions, positive_integer
 from coupler.simulate.progress import Progress
 from coupler.simulate.rows import Rows
 from coupler.simulate.states import SimulationError, SimulationState
@@ -37,26 +37,30 @@ class Simulation:
     Velocities come first, from forces and impulses, and positions move with the new ones (semi-implicit Euler). Loops
     are closed after each step, quaternions of unit length, and what touches does not overlap.
 
+    It can be copied and pickled, and then goes on from where it was, bit for bit. Copies in one process share what is
+    compiled; another process compiles it again, or reads it from disk.
+
     Attributes:
-        robot: which.
-        step_size: h, s.
+        robot: the robot that moves.
+        options: how it is simulated.
+        step_size: the length of a step, h, s.
         contacts: the names of all candidate contacts.
     """
 
     def __init__(
         self,
         robot: Robot,
-        step: float = 1e-3,
+        step: float = SimulationOptions.step,
         *,
         q: Any = None,
         v: Any = None,
-        contacts: str | Iterable[str] = "*",
-        friction: float = FRICTION,
-        restitution: Restitution | float | None = None,
-        penetration: str | float = "position",
-        limits: bool = True,
-        tolerance: float = 1e-9,
-        sweeps: int = 200,
+        contacts: str | Iterable[str] = SimulationOptions.contacts,
+        friction: float = SimulationOptions.friction,
+        restitution: Restitution | float | None = SimulationOptions.restitution,
+        penetration: str | float = SimulationOptions.penetration,
+        limits: bool = SimulationOptions.limits,
+        tolerance: float = SimulationOptions.tolerance,
+        sweeps: int = SimulationOptions.sweeps,
     ) -> None:
         """Compiles nothing yet; the first step does.
 
@@ -77,10 +81,10 @@ class Simulation:
             ModelError: for a step that is not above zero, for an invalid state, for contacts that do not exist, or for
                 more of them than a step takes.
         """
-        self._engine = engine_of(
-            robot,
-            step,
-            contacts,
+        self.robot = robot
+        self.options = SimulationOptions(
+            step=step,
+            contacts=contacts,
             friction=friction,
             restitution=restitution,
             penetration=penetration,
@@ -88,15 +92,29 @@ class Simulation:
             tolerance=tolerance,
             sweeps=sweeps,
         )
-        self.robot, self.step_size, self.contacts = robot, self._engine.step, self._engine.contacts
+        self._attach_engine()
         self._first = self._engine.start(q, v)
         if self._first.ndim > 1:
             raise ModelError(f"q and v must be one state; a batch of {self._first.shape[:-1]} is for coupler.rollout")
         self._engine.warn_of_nothing()
         self._engine.warn_of_overlaps(self._first[self._engine.layout.places["q"]])
-        self._nq, self._nq_nv, self._size = robot.nq, robot.nq + robot.nv, self._engine.layout.state
-        self._short, self._idle = self._engine.short, np.zeros(robot.nv)
         self.reset()
+
+    def _attach_engine(self) -> None:
+        """Sets what follows from robot and options."""
+        robot, engine = self.robot, engine_of(self.robot, self.options)
+        self._engine, self._short = engine, engine.short
+        self.step_size, self.contacts = engine.step, engine.contacts
+        self._nq, self._nq_nv, self._size = robot.nq, robot.nq + robot.nv, engine.layout.state
+        self._no_forces = np.zeros(robot.nv)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the compiled step, which a copy shares or compiles again."""
+        return {name: value for name, value in vars(self).items() if name not in ("_engine", "_short")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._attach_engine()
 
     # State
 
@@ -168,7 +186,7 @@ class Simulation:
             ModelError: for forces of a wrong shape or that are not finite, and where a step is not possible.
         """
         if tau is None:
-            tau = self._idle
+            tau = self._no_forces
         after = self._short(self._state, tau) if f_ext is None else None
         if after is None:
             after = self._engine.advance(self._state, tau, f_ext)
@@ -220,8 +238,7 @@ class Simulation:
             SimulationError: where it cannot go on, with the time, and the log up to there; a file is kept.
         """
         steps = round(float(numbers("duration", duration, (), least=0.0)) / self.step_size)
-        if not isinstance(every, int | np.integer) or every < 1:
-            raise ModelError(f"every must be a whole number from 1 on, got {every!r}")
+        every = positive_integer("every", every)
         with (
             LogWriter(log, self.robot, self.step_size, self.contacts) as writer,
             Progress(steps, self.step_size, progress) as shown,
