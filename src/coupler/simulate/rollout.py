@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from coupler.model.numbers import numbers
 from coupler.model.words import in_state
 from coupler.simulate.engine import Engine, engine_of
 from coupler.simulate.options import SimulationOptions, positive_integer
+from coupler.threads import for_each
 
 __all__ = ["Rollout", "rollout"]
 
@@ -120,14 +120,8 @@ def _rolled(engine: Engine, state: np.ndarray, controls: np.ndarray, hold: int, 
             where = tuple(int(i) for i in np.unravel_index(first + stopped.state, batch)) if batch else ()
             raise ModelError(f"after {stopped.time:.6g} s{in_state(where)}: {stopped}") from None
 
-    threads = thread_count()
-    if threads == 1 or states <= _CHUNK:
-        for first in range(0, states, _CHUNK):
-            chunk(first)
-    else:
-        engine.plain  # noqa: B018  (compiled once, not by each thread)
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(chunk, range(0, states, _CHUNK)))
+    engine.plain  # noqa: B018  (compiled once, not by each thread)
+    for_each(chunk, range(0, states, _CHUNK), thread_count())
     times = engine.step * hold * np.arange(count + 1)
     found = {name: np.moveaxis(array, 0, 1).reshape(*batch, count + 1, *sizes[name]) for name, array in told.items()}
     forces = found["forces"][..., 1:, :, :] if with_forces else None
