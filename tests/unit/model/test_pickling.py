@@ -22,7 +22,7 @@ def answers(robot: Robot) -> Answers:
     q, v = robot.random_state(3)
     a = np.linspace(-1.0, 1.0, robot.nv)
     tau = coupler.inverse_dynamics(robot, q, v, a)
-    parts = [q, v, tau, coupler.forward_dynamics(robot, q, v, tau), coupler.mass_matrix(robot, q), robot.neutral()]
+    parts = [q, v, tau, coupler.forward_dynamics(robot, q, v, tau), robot.neutral()]
     return [*parts, *robot.explicit_constraint(q, v), robot.integrate(q, v, 1e-3), *robot.joint_positions(q).values()]
 
 
