@@ -1,4 +1,4 @@
-"""Many robots at once, under controls that are known beforehand: batches in lanes and threads."""
+"""Many states of a robot at once, under controls that are known beforehand: batches in lanes and threads."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from coupler.threads import for_each
 
 __all__ = ["Rollout", "rollout"]
 
-_CHUNK = 256  # states that go their way together: some 300 kB
+_CHUNK = 256  # states that a thread simulates from start to end, so that their 300 kB stay in its cache
 
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
-    """What becomes of states under controls, T of them, for a batch of any dimensions.
+    """The motion of a batch of states, with any leading dimensions, under T controls each.
 
     Attributes:
         times: (T + 1,), s.
@@ -64,13 +64,13 @@ def rollout(
     """Simulates a batch of states, each under its own controls, or all under the same.
 
     Args:
-        robot: with what it may touch, as for `Simulation`.
-        q0: (..., nq), where to start.
-        v0: (..., nv).
+        robot: the robot, with what it may touch, as for `Simulation`.
+        q0: (..., nq), the configurations to start from.
+        v0: (..., nv), the velocities there.
         controls: (..., T, nv), forces at independent joints.
-        step: h, s.
+        step: the length of a step, h, s.
         hold: for how many steps each control is held.
-        forces: whether contact forces are wanted.
+        forces: whether contact forces are returned.
         contacts, friction, restitution, penetration, limits, tolerance, sweeps: as for `Simulation`.
 
     Raises:
@@ -98,60 +98,69 @@ def rollout(
         raise ModelError(
             f"q0 and v0 are states of {state.shape[:-1]}, which do not fit controls of {given.shape[:-2]}"
         ) from None
-    return _rolled(engine, np.broadcast_to(state, (*batch, state.shape[-1])), given, hold, forces)
+    return _in_chunks(engine, np.broadcast_to(state, (*batch, state.shape[-1])), given, hold, forces)
 
 
-def _rolled(engine: Engine, state: np.ndarray, controls: np.ndarray, hold: int, with_forces: bool) -> Rollout:
-    """All states in chunks, each of which goes its whole way in one thread while its memory is in the cache."""
+def _in_chunks(engine: Engine, state: np.ndarray, controls: np.ndarray, hold: int, with_forces: bool) -> Rollout:
+    """Simulates all states, in chunks that threads share."""
     batch, count, states = state.shape[:-1], controls.shape[-2], int(np.prod(state.shape[:-1], dtype=int))
     sizes: dict[str, tuple[int, ...]] = {"q": (engine.robot.nq,), "v": (engine.robot.nv,), "residual": (1,)}
     if with_forces:
         sizes["forces"] = engine.layout.contacts, 3
-    told = {name: np.empty((count + 1, states, *size)) for name, size in sizes.items()}  # time first: rows of a step
+    recorded = {name: np.empty((count + 1, states, *size)) for name, size in sizes.items()}  # time first: fast to fill
     state = np.ascontiguousarray(state).reshape(states, -1)
     controls = np.broadcast_to(controls, (*batch, *controls.shape[-2:])).reshape(states, count, engine.robot.nv)
 
-    def chunk(first: int) -> None:
+    def simulate_chunk(first: int) -> None:
         own = slice(first, min(first + _CHUNK, states))
-        parts = {name: array[:, own] for name, array in told.items()}
+        parts = {name: array[:, own] for name, array in recorded.items()}
         try:
-            _roll(engine, state[own], controls[own], hold, parts)
+            _simulate(engine, state[own], controls[own], hold, parts)
         except _Stopped as stopped:
             where = tuple(int(i) for i in np.unravel_index(first + stopped.state, batch)) if batch else ()
             raise ModelError(f"after {stopped.time:.6g} s{in_state(where)}: {stopped}") from None
 
-    engine.plain  # noqa: B018  (compiled once, not by each thread)
-    for_each(chunk, range(0, states, _CHUNK), thread_count())
+    engine.executable  # noqa: B018  (compiled once, not by each thread)
+    for_each(simulate_chunk, range(0, states, _CHUNK), thread_count())
     times = engine.step * hold * np.arange(count + 1)
-    found = {name: np.moveaxis(array, 0, 1).reshape(*batch, count + 1, *sizes[name]) for name, array in told.items()}
-    forces = found["forces"][..., 1:, :, :] if with_forces else None
-    return Rollout(times, found["q"], found["v"], found["residual"][..., 1:, 0], engine.contacts, forces)
+    results = {
+        name: np.moveaxis(array, 0, 1).reshape(*batch, count + 1, *sizes[name]) for name, array in recorded.items()
+    }
+    forces = results["forces"][..., 1:, :, :] if with_forces else None
+    return Rollout(times, results["q"], results["v"], results["residual"][..., 1:, 0], engine.contacts, forces)
 
 
 class _Stopped(ModelError):
-    """A state that cannot go on, by its number, and when."""
+    """A state that cannot go on.
+
+    Attributes:
+        state: its number in the chunk.
+        time: how far it came, s.
+    """
 
     def __init__(self, error: ModelError, state: int, time: float) -> None:
         super().__init__(str(error))
         self.state, self.time = state, time
 
 
-def _roll(engine: Engine, states: np.ndarray, controls: np.ndarray, hold: int, told: dict[str, np.ndarray]) -> None:
-    """The whole way of some states; what becomes of them after each control is written to `told`, time first."""
+def _simulate(
+    engine: Engine, states: np.ndarray, controls: np.ndarray, hold: int, recorded: dict[str, np.ndarray]
+) -> None:
+    """Simulates a chunk of states from start to end, and writes what comes of each control to `recorded`."""
     places, size = engine.layout.places, engine.layout.state
-    memory = [np.empty((len(states), engine.layout.size)) for _ in range(2)]  # of this step and of the one before
+    results = [np.empty((len(states), engine.layout.size)) for _ in range(2)]  # of this step and of the one before
     for name in ("q", "v"):
-        told[name][0] = states[:, places[name]]
+        recorded[name][0] = states[:, places[name]]
     for t in range(controls.shape[1]):
         for i in range(hold):
-            memory.reverse()
+            results.reverse()
             try:
-                engine.advance_batch(states, controls[:, t], memory[0])
+                engine.advance_batch(states, controls[:, t], results[0])
             except ModelError as error:
-                wrong = int(np.argmin(np.isfinite(memory[0]).all(axis=1)))
-                raise _Stopped(error, wrong, (t * hold + i) * engine.step) from None
-            states = memory[0][:, :size]
+                failed = int(np.argmin(np.isfinite(results[0]).all(axis=1)))
+                raise _Stopped(error, failed, (t * hold + i) * engine.step) from None
+            states = results[0][:, :size]
         for name in ("q", "v", "residual"):
-            told[name][t + 1] = memory[0][:, places[name]]
-        if "forces" in told:
-            told["forces"][t + 1] = engine.forces(memory[0])
+            recorded[name][t + 1] = results[0][:, places[name]]
+        if "forces" in recorded:
+            recorded["forces"][t + 1] = engine.forces(results[0])
