@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import coupler
-from coupler.algorithms.approximate import with_armatures
+from coupler.algorithms.baselines import with_armatures
 from coupler.model import ModelWarning, Robot, Shape, Sphere
 from coupler.model.compose import compose
 from coupler.spatial import Transform

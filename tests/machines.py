@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from coupler.graph import Executable, Interpreter, Program
+from coupler.graph import Eager, Executable, Interpreter, Program
 from coupler.graph.llvm import Native, Target, host
 
 
@@ -20,6 +20,7 @@ def lesser_targets() -> list[Target]:
 
 BACKENDS: dict[str, Callable[[Program, type], Executable]] = {
     "interpreter": Interpreter,
+    "python": Eager,
     "native": Native,
     "native, 2 threads": lambda program, dtype: Native(program, dtype, threads=2),
 }

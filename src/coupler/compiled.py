@@ -14,9 +14,9 @@ import numpy as np
 
 from coupler.graph import compile
 from coupler.model import ModelError, Robot
-from coupler.model.words import in_state
+from coupler.model.wording import in_state
 
-__all__ = ["on_bodies", "remembered", "run", "run_three", "thread_count"]
+__all__ = ["on_bodies", "remembered", "run", "run_on_state", "thread_count"]
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -25,7 +25,7 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
     """The results of a program, as arrays; one of them by itself.
 
     Args:
-        robot: which.
+        robot: the robot.
         make: gives the program for a robot and the options.
         vectors: the program's inputs; the first, of (..., nq), is float32 for results in float32.
         options: of the program.
@@ -36,33 +36,33 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
     """
     key = (make, options) if options else make
     try:
-        found = robot.__dict__["_memory"][key](*vectors)
+        result = robot.__dict__["_memory"][key](*vectors)
     except KeyError:  # the first call
-        found = None
-    if found is not None:
-        return found
+        result = None
+    if result is not None:
+        return result
     single = getattr(vectors[0], "dtype", None) is _FLOAT32
     compiled = remembered(robot, (make, options, single), _Compiled, make, options, single)
     try:
-        found, finite = compiled.executable.answer(*vectors)
+        result, finite = compiled.executable.answer(*vectors)
     except ValueError as error:
         raise ModelError(f"robot {robot.name!r}: {error}") from None
-    results = found if isinstance(found, tuple) else (found,)
+    results = result if isinstance(result, tuple) else (result,)
     for values in () if finite else (*results, *vectors):
         if not np.isfinite(values).all():
             compiled.explain(vectors, np.asarray(values))
     if not single:
         robot.__dict__["_memory"][key] = compiled.executable.one  # from now on
-    return found
+    return result
 
 
-def run_three(robot: Robot, make: Callable[..., Any], q: Any, v: Any, x: Any) -> Any:
-    """`run` for a program with one output of three vectors; it takes a single state 0.25 µs into machine code."""
+def run_on_state(robot: Robot, make: Callable[..., Any], q: Any, v: Any, x: Any) -> Any:
+    """`run` for a program (q, v, x) → one output: the shortest way of a single state into machine code, 0.25 µs."""
     try:
-        found = robot.__dict__["_memory"][make](q, v, x)
+        result = robot.__dict__["_memory"][make](q, v, x)
     except KeyError:  # the first call
-        found = None
-    return run(robot, make, q, v, x) if found is None else found
+        result = None
+    return run(robot, make, q, v, x) if result is None else result
 
 
 def remembered(robot: Robot, key: Any, make: Callable[..., Any], *arguments: Any) -> Any:
@@ -70,10 +70,9 @@ def remembered(robot: Robot, key: Any, make: Callable[..., Any], *arguments: Any
     memory = robot.__dict__.get("_memory")
     if memory is None:
         memory = robot.__dict__["_memory"] = {}
-    found = memory.get(key)
-    if found is None:
-        found = memory[key] = make(robot, *arguments)
-    return found
+    if key not in memory:
+        memory[key] = make(robot, *arguments)
+    return memory[key]
 
 
 def on_bodies(robot: Robot, f_ext: Any) -> np.ndarray:
@@ -92,13 +91,13 @@ class _Compiled:
     """A program of a robot, ready to run.
 
     Attributes:
-        robot: which.
+        robot: the robot.
         executable: the program.
     """
 
     def __init__(self, robot: Robot, make: Callable[..., Any], options: tuple[Any, ...], single: bool) -> None:
         dtype, program = np.float32 if single else np.float64, make(robot, *options)
-        self.robot, self.executable = robot, compile(program, dtype, threads=thread_count())
+        self.robot, self.executable = robot, compile(program, dtype, backend=robot.backend, threads=thread_count())
 
     def explain(self, vectors: tuple[Any, ...], result: np.ndarray) -> None:
         """Raises what is wrong with a call where a number is not finite; results of invalid configurations are not."""

@@ -14,7 +14,7 @@ import numpy as np
 from coupler.algorithms.aba import forward_dynamics_program
 from coupler.algorithms.efpa import inverse_osim_program
 from coupler.algorithms.rnea import inverse_dynamics_program
-from coupler.compiled import on_bodies, run, run_three
+from coupler.compiled import on_bodies, run, run_on_state
 from coupler.kinematics import frame_place
 from coupler.model import ModelError, Robot
 
@@ -27,7 +27,7 @@ def forward_dynamics(robot: Robot, q: Any, v: Any, tau: Any, f_ext: Any = None) 
     H(q) a + c(q, v) = τ + forces of f_ext, where springs, dampers and armatures of the robot are part of H and c.
 
     Args:
-        robot: which.
+        robot: the robot.
         q: (..., nq), a closed configuration.
         v: (..., nv), velocities of independent joints.
         tau: (..., nv), forces at independent joints, N m or N.
@@ -38,7 +38,7 @@ def forward_dynamics(robot: Robot, q: Any, v: Any, tau: Any, f_ext: Any = None) 
         (..., nv), accelerations of independent joints.
     """
     if f_ext is None:
-        return run_three(robot, forward_dynamics_program, q, v, tau)
+        return run_on_state(robot, forward_dynamics_program, q, v, tau)
     return run(robot, forward_dynamics_program, q, v, tau, on_bodies(robot, f_ext), options=(True,))
 
 
@@ -46,7 +46,7 @@ def inverse_dynamics(robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None) ->
     """Forces that accelerations need, by the cluster-based recursive Newton-Euler algorithm (C-RNEA).
 
     Args:
-        robot: which.
+        robot: the robot.
         q: (..., nq), a closed configuration.
         v: (..., nv), velocities of independent joints.
         a: (..., nv), accelerations of independent joints.
@@ -56,7 +56,7 @@ def inverse_dynamics(robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None) ->
         (..., nv), forces at independent joints, N m or N.
     """
     if f_ext is None:
-        return run_three(robot, inverse_dynamics_program, q, v, a)
+        return run_on_state(robot, inverse_dynamics_program, q, v, a)
     return run(robot, inverse_dynamics_program, q, v, a, on_bodies(robot, f_ext), options=(True,))
 
 
@@ -69,7 +69,7 @@ def inverse_osim(robot: Robot, q: Any, frames: Sequence[str]) -> np.ndarray:
     """J H⁻¹ Jᵀ: the inverse operational-space inertia of frames, by the extended force propagator algorithm (C-EFPA).
 
     Args:
-        robot: which.
+        robot: the robot.
         q: (..., nq), a closed configuration.
         frames: names of frames, contact points or bodies.
 

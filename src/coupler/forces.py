@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from coupler.algorithms.joint_forces import joint_forces_layout, joint_forces_program
-from coupler.compiled import on_bodies, remembered, run, run_three
+from coupler.compiled import on_bodies, remembered, run, run_on_state
 from coupler.model import ModelError, Robot
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["JointForces", "joint_forces"]
 
@@ -83,7 +83,7 @@ def joint_forces(
     """The forces in every joint and every loop for a motion, actuators and constraints apart. [001, §V-D]
 
     Args:
-        robot: which.
+        robot: the robot.
         q: (..., nq), a closed configuration.
         v: (..., nv), velocities of independent joints.
         a: (..., nv), accelerations of independent joints.
@@ -98,7 +98,7 @@ def joint_forces(
     names = tuple(actuators or ())
     layout = remembered(robot, (joint_forces_layout, names), joint_forces_layout, names)
     if f_ext is None and not names:
-        forces = run_three(robot, joint_forces_program, q, v, a)
+        forces = run_on_state(robot, joint_forces_program, q, v, a)
     elif f_ext is None:
         forces = run(robot, joint_forces_program, q, v, a, options=(False, names))
     else:

@@ -15,11 +15,10 @@ from coupler.algorithms.crba import mass_matrix_entries, mass_matrix_program
 from coupler.algorithms.factorization import (
     mass_matrix_factors_entries,
     mass_matrix_factors_program,
-    mass_matrix_inverse_entries,
-    mass_matrix_inverse_program,
     mass_matrix_product_program,
     mass_matrix_solve_program,
 )
+from coupler.algorithms.mass_matrix_inverse import mass_matrix_inverse_entries, mass_matrix_inverse_program
 from coupler.compiled import remembered, run
 from coupler.model import Robot
 
@@ -30,7 +29,7 @@ def mass_matrix(robot: Robot, q: Any) -> np.ndarray:
     """H(q): the joint-space inertia of independent joints, by the composite-rigid-body algorithm on clusters.
 
     Args:
-        robot: which.
+        robot: the robot.
         q: (..., nq), a closed configuration.
 
     Returns:
@@ -47,7 +46,7 @@ def mass_matrix_factors(robot: Robot, q: Any) -> tuple[np.ndarray, np.ndarray]:
     zero only in rows of a cluster and columns of those that carry it: sorted as they hang, it is lower triangular.
 
     Args:
-        robot: which.
+        robot: the robot.
         q: (..., nq), a closed configuration.
 
     Returns:
@@ -62,7 +61,7 @@ def mass_matrix_inverse(robot: Robot, q: Any) -> np.ndarray:
     """H⁻¹ = B⁻¹ D⁻¹ B⁻ᵀ with B⁻¹ = 1 − κ ψ X [003, eq. 26, 27], in closed form.
 
     Args:
-        robot: which.
+        robot: the robot.
         q: (..., nq), a closed configuration.
 
     Returns:
@@ -76,7 +75,7 @@ def mass_matrix_product(robot: Robot, q: Any, x: Any) -> np.ndarray:
     """H(q) x, in linear time: forces that accelerations x need, but for the bias force.
 
     Args:
-        robot: which.
+        robot: the robot.
         q: (..., nq), a closed configuration.
         x: (..., nv), accelerations of independent joints, or velocities: then the result are momenta.
 
@@ -90,7 +89,7 @@ def mass_matrix_solve(robot: Robot, q: Any, x: Any) -> np.ndarray:
     """H(q)⁻¹ x, in linear time: accelerations that forces x cause, where there is no bias force.
 
     Args:
-        robot: which.
+        robot: the robot.
         q: (..., nq), a closed configuration.
         x: (..., nv), forces at independent joints, N m or N; or impulses: then the result are changes of velocities.
 

@@ -24,7 +24,7 @@ from coupler.algorithms.kinematics import (
 )
 from coupler.compiled import remembered, run
 from coupler.model import ModelError, Robot
-from coupler.model.words import listed
+from coupler.model.wording import listed
 from coupler.spatial import Transform
 
 __all__ = [
@@ -66,7 +66,7 @@ def frame_jacobian(robot: Robot, q: Any, frame: str, axes: Axes = "frame") -> np
     """J with frame velocity = J v, (..., 6, nv), angular rows first.
 
     Args:
-        robot: which.
+        robot: the robot.
         q: (..., nq), a closed configuration.
         frame: name of a frame, contact point or body.
         axes: whose axes its rows are along, at the frame's origin.
@@ -116,12 +116,12 @@ def frame_place(robot: Robot, name: str) -> tuple[int, Transform]:
 
 def _places(robot: Robot) -> dict[str, tuple[int, Transform]]:
     """Where all frames, contact points and bodies are on links."""
-    found = dict(robot.tree.place)
+    places = dict(robot.tree.place)
     for body in robot.bodies.values():
         link, place = robot.tree.place[body.name]
-        found |= {frame: (link, X @ place) for frame, X in body.frames.items()}
-        found |= {point: (link, Transform.translation(r) @ place) for point, r in body.contacts.items()}
-    return found
+        places |= {frame: (link, X @ place) for frame, X in body.frames.items()}
+        places |= {point: (link, Transform.translation(r) @ place) for point, r in body.contacts.items()}
+    return places
 
 
 def _along_world(axes: str) -> bool:

@@ -6,9 +6,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Cholesky", "solve"]
+__all__ = ["Cholesky", "known_value", "solve"]
 
 Array = Any  # an ndarray of floats, or of nodes
+
+
+def known_value(x: Any) -> float | None:
+    """The value of a number, or of a node that is a constant; None of a node that is known only later."""
+    if hasattr(x, "op"):
+        return x.value if x.op == "constant" else None
+    return float(x)
 
 
 class Cholesky:
@@ -120,6 +127,4 @@ def _reflect(rows: list[list[Any]], own: list[int], j: int) -> int:
 
 def _is_zero(x: Any) -> bool:
     """Whether this is the number zero, not a node that may be."""
-    if hasattr(x, "op"):
-        return x.op == "constant" and x.value == 0.0
-    return bool(x == 0.0)
+    return known_value(x) == 0.0

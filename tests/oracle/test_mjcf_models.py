@@ -11,7 +11,7 @@ import pytest
 
 import coupler
 from coupler.io.mjcf.read import read_mjcf
-from coupler.io.options import Options
+from coupler.io.reading import Options
 from coupler.io.xml import parse_file
 from coupler.model import Robot
 from golden import FOLDER

@@ -41,8 +41,8 @@ ALLOWED: dict[str, set[str]] = {
     "view": {"spatial", "model", "kinematics", "simulate"},
     "io": {"files", "spatial", "rotation", "model", "mechanisms", "robots"},
 }
-# `robot.save(path)`: the one thing that a room asks of one above it.
-UPWARDS = {("model/robot.py", "coupler.io.save")}
+# `robot.save` and `robot.draw`: all that a room asks of one above it.
+UPWARDS = {("model/robot.py", "coupler.io.save"), ("model/robot.py", "coupler.view.robot_graph")}
 # Imported only where they are used, so that `import coupler` stays light and works without them.
 HEAVY = {"llvmlite", "yaml", "mujoco", "pinocchio", "coal", "viser", "matplotlib", "gymnasium", "ray", "cupy"}
 HEAVY |= {"xacrodoc"}

@@ -11,39 +11,52 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.gathering import on
 from coupler.model import Robot
-from coupler.passes import Body, Climb, Cluster, Sweep, symmetric
+from coupler.passes import Body, Climb, ClimbingBody, ClimbingCluster, Cluster, Sweep, collected, entry, symmetric
 from coupler.spatial import RigidInertia, Transform, mirrored
 
-__all__ = ["mass_matrix_entries", "mass_matrix_program"]
+__all__ = ["PlacedBody", "mass_matrix_entries", "mass_matrix_program", "momenta_further_in", "outward"]
+
+
+class PlacedBody(ClimbingBody):
+    """What a body that carries others remembers: the transform from its output body."""
+
+    E, r = entry((3, 3)), entry(3)
+
+
+class BodyMemory(PlacedBody):
+    """That, and the inertia of all that it carries, as a rigid body."""
+
+    m, h, I = collected(()), collected(3), collected(symmetric(3))  # noqa: E741
+
+
+Node = Cluster[BodyMemory, ClimbingCluster]
 
 
 def mass_matrix_program(robot: Robot) -> Any:
     """The program q → H of a robot, as its `mass_matrix_entries`; what is left out is zero."""
-    body, left = {"E": (3, 3), "r": 3}, {"m": (), "h": 3, "I": symmetric(3)}
-    sweep = Sweep(robot, "mass_matrix", body=body, left=left, turning=())
+    sweep = Sweep(robot, "mass_matrix", body=BodyMemory, cluster=ClimbingCluster, oriented=())
     sweep.input("q", robot.nq)
     climb = Climb(sweep)
     sweep.outward(outward, carriers=True)
     sweep.inward(inward)
-    climb.run(up)
+    climb.run(momenta_further_in)
     return sweep.build()
 
 
 def mass_matrix_entries(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the entries that the program gives, of each pair of equal ones at least one."""
-    return Climb(Sweep(robot, "entries", body={})).entries
+    return Climb(Sweep(robot, "entries")).entries
 
 
-def outward(cluster: Cluster) -> None:
+def outward(cluster: Cluster[PlacedBody, Any]) -> None:
     """How bodies that carry others move and hang on their output bodies."""
     cluster.remember()
     for body in cluster.carriers:
         body.memory.E, body.memory.r, body.memory.S = body.Xo.E, body.Xo.r, body.S
 
 
-def inward(cluster: Cluster) -> None:
+def inward(cluster: Node) -> None:
     """Composite inertias, collected on the output bodies; the cluster's own block of H, and its momenta F."""
     cluster.report_gap()
     inertia = {body: composite(body) for body in cluster.bodies}
@@ -52,19 +65,18 @@ def inward(cluster: Cluster) -> None:
     for output in cluster.outputs:
         if output.grounded:
             continue
-        own = on(cluster, output)
-        output.memory.F = sum(body.Xo.transform_force(F[body]) for body in own)
-        seen = [body.seen_by_output(inertia[body]) for body in own]
+        output.memory.F = sum(body.Xo.transform_force(F[body]) for body in output.bodies)
+        seen = [body.seen_by_output(inertia[body]) for body in output.bodies]
         output.collect(m=sum(x.m for x in seen), h=sum(x.h for x in seen), I=sum(x.I for x in seen))
 
 
-def composite(body: Body) -> RigidInertia:
+def composite(body: Body[BodyMemory]) -> RigidInertia:
     """A body with all that it carries."""
-    left = body.memory
-    return body.inertia + RigidInertia(left.m, left.h, left.I) if body.carries else body.inertia
+    memory = body.memory
+    return body.inertia + RigidInertia(memory.m, memory.h, memory.I) if body.carries else body.inertia
 
 
-def up(body: Any, momentum: Any) -> Any:
+def momenta_further_in(body: Any, momentum: Any) -> Any:
     """From a body that carries a cluster to that body's own output body; the block of H that is passed."""
     block = body.S.T @ momentum.F
     momentum.F = Transform(body.E, body.r).transform_force(momentum.F)

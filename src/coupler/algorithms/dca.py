@@ -1,8 +1,8 @@
 """Accelerations and inverse operational-space inertia by divide and conquer, O(log n) in depth [002, §3.3].
 
-A robot is divided into halves, these into halves, and so on down to single clusters; see passes/assembly.py. Each piece
-keeps its handle equations [002, eq. 16], in the form that its neighbours need: with the acceleration a of what carries
-it and forces f at its handles,
+A robot is divided into halves, these into halves, and so on down to single clusters; see pieces.py and assembly.py.
+Each piece keeps its handle equations [002, eq. 16], in the form that its neighbours need: with the acceleration a of
+what carries it and forces f at its handles,
 
     F = M a + p − Σ Φᵢᵀ fᵢ,    aᵢ = Φᵢ a + Σ Ωᵢⱼ fⱼ + bᵢ.
 
@@ -17,6 +17,8 @@ So the longest chain of operations grows with the logarithm of the number of clu
 between points need poses, which are found one after the other. A cluster next to without inertia of its own is put
 together with what hangs on it first; a row of such clusters is a row of steps. Clusters must hang on one body each.
 Where light bodies carry heavy ones, digits are lost with the ratio of Ω_mm⁻¹ and M₂, which recursion does not lose.
+
+In the functions below, 1 is the piece that carries and 2 the piece that hangs on its handle m; g and h are handles.
 """
 
 from __future__ import annotations
@@ -26,27 +28,31 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.aba import pulled
+from coupler.algorithms.aba import pulled_links
+from coupler.algorithms.assembly import Assembly, PieceBody, PieceCluster, pair_number
+from coupler.algorithms.pieces import Piece
 from coupler.linear import Cholesky, solve
 from coupler.model import Robot
-from coupler.passes import Assembly, Body, Cluster, Piece, Steps, add_loads
+from coupler.passes import Cluster, Schedule, add_loads
 from coupler.spatial import RigidInertia, Transform, mirrored
 
 __all__ = ["divide_and_conquer_program"]
+
+Node = Cluster[PieceBody, PieceCluster]
 
 
 def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:
     """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and what forces at frames do there.
 
     Args:
-        robot: which.
+        robot: the robot.
         frames: for each its link, and the transform from the link's frame to it.
 
     Raises:
         ModelError: for a cluster that hangs on several bodies.
     """
     links, loaded = {link for link, _ in frames if link}, bool(robot.elements)
-    whole = Assembly(robot, "divide_and_conquer", links, loaded=loaded, turning=pulled(robot) | links)
+    whole = Assembly(robot, "divide_and_conquer", links, loaded=loaded, oriented=pulled_links(robot) | links)
     whole.input("q", robot.nq)
     whole.input("v", robot.nv)
     whole.input("tau", robot.nv)
@@ -66,38 +72,39 @@ def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transfo
 
 def find_velocities(whole: Assembly) -> None:
     """Motions of handles against the bases of pieces, of larger and larger pieces; then velocities, the other way."""
-    steps = whole.steps()
+    schedule = whole.schedule()
     for piece in whole.pieces:
         if piece.cluster:
-            steps.add_cluster(move, piece)
-        for at, two in piece.hung.items():
+            whole.visit_piece(schedule, handle_motions, piece)
+        for m, two in piece.hung.items():
             for h in two.open:
-                steps.add(follow, **whole.X(two, h, "2"), **whole.X(piece, at, "1"), **whole.X(piece, h))
+                schedule.call(motion_beyond, *whole.X(two, h), *whole.X(piece, m), out=whole.X(piece, h))
     for piece in reversed(whole.pieces):
-        for at in piece.hung:
-            v, above = whole.of_link("v", at), whole.of_link("v", piece.base)
-            steps.add(drive, **whole.X(piece, at), v=v, above=above)
-    steps.run()
+        for m in piece.hung:
+            v, base = whole.of_link("v", m), whole.of_link("v", piece.base)
+            schedule.call(velocity, *whole.X(piece, m), base, out=v)
+    schedule.run()
 
 
-def move(cluster: Cluster, ports: Sequence[Body], taken: Sequence[Body]) -> None:
-    """X and S ẏ."""
+def handle_motions(cluster: Node, ports: Sequence[int], taken: Sequence[int]) -> None:
+    """X and S ẏ of the handles of a cluster."""
     cluster.remember()
-    for body in ports:
+    for body in (cluster.bodies[i] for i in ports):
         if body.carries:
-            body.memory.Eo, body.memory.ro, body.memory.so = body.Xo.E, body.Xo.r, body.S @ cluster.v
+            memory = body.memory
+            memory.E_base, memory.r_base, memory.s_base = body.Xo.E, body.Xo.r, body.S @ cluster.v
 
 
-def follow(here: Any) -> None:
-    """A motion against a link that moves itself."""
-    X = Transform(here.E2, here.r2)
-    both = X @ Transform(here.E1, here.r1)
-    here.E, here.r, here.s = both.E, both.r, X @ here.s1 + here.s2
+def motion_beyond(E2: Any, r2: Any, s2: Any, E1: Any, r1: Any, s1: Any) -> Any:
+    """The motion of a handle of the second piece against the base of the first, E, r and s."""
+    X2 = Transform(E2, r2)
+    X = X2 @ Transform(E1, r1)
+    return X.E, X.r, X2 @ s1 + s2
 
 
-def drive(here: Any) -> None:
+def velocity(E: Any, r: Any, s: Any, v_base: Any) -> Any:
     """v = X v_λ + S ẏ. [001, eq. 33]"""
-    here.v = Transform(here.E, here.r) @ here.above + here.s
+    return Transform(E, r) @ v_base + s
 
 
 # Assembly
@@ -105,121 +112,117 @@ def drive(here: Any) -> None:
 
 def assemble(whole: Assembly) -> None:
     """The handle equations of all pieces, smaller ones first. [002, eq. 16]"""
-    steps = whole.steps()
+    schedule = whole.schedule()
     for piece in whole.pieces:
         if piece.cluster:
-            steps.add_cluster(close, piece)
+            whole.visit_piece(schedule, cluster_equations, piece)
             placed = [*whole.ports(piece).values()]
         elif piece.at is None:
             one, two = piece.parts
-            weights = {"M1": whole.M(one), "p1": whole.p(one), "M2": whole.M(two), "p2": whole.p(two)}
-            steps.add(add, **weights, M=whole.M(piece), p=whole.p(piece))
+            weights = [whole.M(one), whole.p(one), whole.M(two), whole.p(two)]
+            schedule.call(side_by_side, *weights, out=[whole.M(piece), whole.p(piece)])
             continue
         else:
-            placed = join_parts(whole, steps, piece, piece.at)
-        for at, two in piece.hung.items():
-            placed += hang(whole, steps, piece, at, two, placed)
-    steps.run()
+            placed = join_parts(whole, schedule, piece, piece.at)
+        for m, two in piece.hung.items():
+            placed += hang(whole, schedule, piece, m, two, placed)
+    schedule.run()
 
 
-def close(cluster: Cluster, ports: Sequence[Body], taken: Sequence[Body]) -> None:
+def cluster_equations(cluster: Node, ports: Sequence[int], taken: Sequence[int]) -> None:
     """A cluster by itself, with what it has taken in: its joints answer by ÿ = y₀ − Y a + Σ Z f."""
     cluster.report_gap()
-    inertia: dict[Body, Any] = {body: body.inertia for body in cluster.bodies}
+    inertia: dict[Any, Any] = {body: body.inertia for body in cluster.bodies}
     p = {body: body.p for body in cluster.bodies}
-    for body in taken:
+    for body in (cluster.bodies[i] for i in taken):
         inertia[body], p[body] = body.inertia.matrix() + body.memory.M, body.p + body.memory.p
     p = {body: p[body] + inertia[body] @ body.c for body in cluster.bodies}
     U = {body: inertia[body] @ body.S for body in cluster.bodies}
     D = Cholesky(sum((body.S.T @ U[body] for body in cluster.bodies), cluster.armature))
     W: Any = sum(body.Xo.transform_force(U[body]) for body in cluster.bodies)
-    u = cluster.read("tau") + cluster.passive - cluster.armature_bias
+    u = cluster.memory.tau + cluster.passive - cluster.armature_bias
     y0 = cluster.memory.y0 = D.solve(u - sum(body.S.T @ p[body] for body in cluster.bodies))
     Y = cluster.memory.Y = D.solve(W.T)
     weights = [body.seen_by_output(inertia[body]) for body in cluster.bodies]
     matrices = [x.matrix() if isinstance(x, RigidInertia) else x for x in weights]
     cluster.memory.M = sum(matrices) - W @ Y
     cluster.memory.p = sum(body.Xo.transform_force(p[body]) for body in cluster.bodies) + W @ y0
-    for body in ports:
+    for body in (cluster.bodies[i] for i in ports):
         body.memory.Phi, body.memory.b = body.Xo.matrix() - body.S @ Y, body.c + body.S @ y0
         Z = body.memory.Z = D.solve(body.S.T)
-        for other in ports:
-            if other.number <= body.number:
-                setattr(cluster.memory, f"Omega{other.number}_{body.number}", other.S @ Z)
+        for i in ports:
+            if i <= body.number:
+                cluster.memory.Omega[pair_number(i, body.number)] = cluster.bodies[i].S @ Z
 
 
-def add(here: Any) -> None:
-    """Two pieces side by side."""
-    here.M, here.p = here.M1 + here.M2, here.p1 + here.p2
+def side_by_side(M1: Any, p1: Any, M2: Any, p2: Any) -> Any:
+    """M and p of two pieces on a common base."""
+    return M1 + M2, p1 + p2
 
 
-def join_parts(whole: Assembly, steps: Steps, piece: Piece, m: int) -> list[int]:
+def join_parts(whole: Assembly, schedule: Schedule, piece: Piece, m: int) -> list[int]:
     """The first part of a piece when the second hangs on it, at handle m. Gives the first part's handles."""
     one, two = piece.parts
-    M2, N = whole.M(two), whole.N(piece)
-    first = {"Omega": whole.Omega(one, m, m), "Phi1": whole.Phi(one, m), "b1": whole.b(one, m)}
-    first |= {"M1": whole.M(one), "p1": whole.p(one), "M2": M2, "p2": whole.p(two)}
-    there = {"Phi": whole.Phi(piece, m), "b": whole.b(piece, m)}
-    steps.add(join, **first, **there, V=whole.Omega(piece, m, m), N=N, M=whole.M(piece), p=whole.p(piece))
+    M2, p2, N, Phi_m, b_m = whole.M(two), whole.p(two), whole.N(piece), whole.Phi(piece, m), whole.b(piece, m)
+    first = [whole.Omega(one, m, m), whole.Phi(one, m), whole.b(one, m), whole.M(one), whole.p(one)]
+    joined = [N, whole.Omega(piece, m, m), Phi_m, b_m, whole.M(piece), whole.p(piece)]
+    schedule.call(join, *first, M2, p2, out=joined)
     others = [h for h in one.handles if h != m]
     for h in others:
-        own = {"Phi1": whole.Phi(one, h), "b1": whole.b(one, h), "Omega1": whole.Omega(one, h, m)}
-        own |= {"Phi": whole.Phi(piece, h), "b": whole.b(piece, h), "Omega": whole.Omega(piece, m, h)}
-        steps.add(yield_to, **own, N=N, M2=M2, p2=whole.p(two), Phi_m=whole.Phi(piece, m), b_m=whole.b(piece, m))
+        own = [whole.Phi(one, h), whole.b(one, h), whole.Omega(one, h, m)]
+        loaded = [whole.Phi(piece, h), whole.b(piece, h), whole.Omega(piece, m, h)]
+        schedule.call(loaded_handle, *own, N, M2, p2, Phi_m, b_m, out=loaded)
     for i, h in enumerate(others):
         for g in others[i:]:
-            both = {"Omega1": whole.Omega(one, h, g), "Omega": whole.Omega(piece, h, g)}
-            steps.add(yield_both, **both, Omega_h=whole.Omega(one, h, m), M2=M2, Omega_g=whole.Omega(piece, m, g))
+            own = [whole.Omega(one, h, g), whole.Omega(one, h, m), M2, whole.Omega(piece, m, g)]
+            schedule.call(loaded_coupling, *own, out=whole.Omega(piece, h, g))
     return [m, *others]
 
 
-def join(here: Any) -> None:
-    """Handle m of the first piece, on which the second hangs, and what both weigh."""
-    N = here.N = solve(np.eye(6) + here.Omega @ here.M2, np.eye(6))
-    here.V = mirrored(N @ here.Omega)
-    here.Phi, here.b = N @ here.Phi1, N @ (here.b1 - here.Omega @ here.p2)
-    here.M = here.M1 + mirrored(here.Phi1.T @ (here.M2 @ here.Phi))
-    here.p = here.p1 + here.Phi1.T @ (here.M2 @ here.b + here.p2)
+def join(Omega1: Any, Phi1: Any, b1: Any, M1: Any, p1: Any, M2: Any, p2: Any) -> Any:
+    """N, and Ω_mm, Φ_m and b_m of the handle m on which the second piece hangs, and M and p of both."""
+    N = solve(np.eye(6) + Omega1 @ M2, np.eye(6))
+    Phi, b = N @ Phi1, N @ (b1 - Omega1 @ p2)
+    M = M1 + mirrored(Phi1.T @ (M2 @ Phi))
+    return N, mirrored(N @ Omega1), Phi, b, M, p1 + Phi1.T @ (M2 @ b + p2)
 
 
-def yield_to(here: Any) -> None:
-    """Another handle of the first piece, which feels the second through Ω_hm."""
-    here.Phi = here.Phi1 - here.Omega1 @ (here.M2 @ here.Phi_m)
-    here.b = here.b1 - here.Omega1 @ (here.M2 @ here.b_m + here.p2)
-    here.Omega = here.N @ here.Omega1.T
+def loaded_handle(Phi1: Any, b1: Any, Omega_hm: Any, N: Any, M2: Any, p2: Any, Phi_m: Any, b_m: Any) -> Any:
+    """Φ_h, b_h and Ω_mh of another handle of the first piece, which feels the second through Ω_hm."""
+    return Phi1 - Omega_hm @ (M2 @ Phi_m), b1 - Omega_hm @ (M2 @ b_m + p2), N @ Omega_hm.T
 
 
-def yield_both(here: Any) -> None:
-    """Two handles of the first piece."""
-    here.Omega = here.Omega1 - here.Omega_h @ (here.M2 @ here.Omega_g)
+def loaded_coupling(Omega_hg: Any, Omega_hm: Any, M2: Any, Omega_mg: Any) -> Any:
+    """Ω_hg of two handles of the first piece."""
+    return Omega_hg - Omega_hm @ (M2 @ Omega_mg)
 
 
-def hang(whole: Assembly, steps: Steps, piece: Piece, m: int, two: Piece, placed: Sequence[int]) -> list[int]:
+def hang(whole: Assembly, schedule: Schedule, piece: Piece, m: int, two: Piece, placed: Sequence[int]) -> list[int]:
     """The handles of a piece that hangs on link m of another, beside those that have their place; gives them."""
     for i, h in enumerate(two.handles):
-        way = {"Phi2": whole.Phi(two, h), "b2": whole.b(two, h), "Phi_m": whole.Phi(piece, m), "b_m": whole.b(piece, m)}
-        steps.add(carry, **way, Phi=whole.Phi(piece, h), b=whole.b(piece, h))
+        Phi2, carried = whole.Phi(two, h), [whole.Phi(piece, h), whole.b(piece, h)]
+        schedule.call(carried_handle, Phi2, whole.b(two, h), whole.Phi(piece, m), whole.b(piece, m), out=carried)
         for g in placed:
-            steps.add(reach, Phi2=way["Phi2"], Omega_m=whole.Omega(piece, m, g), Omega=whole.Omega(piece, h, g))
+            schedule.call(coupling_through_m, Phi2, whole.Omega(piece, m, g), out=whole.Omega(piece, h, g))
         for g in two.handles[: i + 1]:
-            both = {"Omega2": whole.Omega(two, h, g), "Omega_h": whole.Omega(piece, h, m)}
-            steps.add(carry_both, **both, Phi2=whole.Phi(two, g), Omega=whole.Omega(piece, h, g))
+            own = [whole.Omega(two, h, g), whole.Omega(piece, h, m), whole.Phi(two, g)]
+            schedule.call(carried_coupling, *own, out=whole.Omega(piece, h, g))
     return two.handles
 
 
-def carry(here: Any) -> None:
-    """A handle of the second piece moves with what carries the piece."""
-    here.Phi, here.b = here.Phi2 @ here.Phi_m, here.b2 + here.Phi2 @ here.b_m
+def carried_handle(Phi2: Any, b2: Any, Phi_m: Any, b_m: Any) -> Any:
+    """Φ_h and b_h of a handle of the second piece, which moves with what carries the piece."""
+    return Phi2 @ Phi_m, b2 + Phi2 @ b_m
 
 
-def reach(here: Any) -> None:
-    """It moves by forces at other handles through m alone."""
-    here.Omega = here.Phi2 @ here.Omega_m
+def coupling_through_m(Phi2: Any, Omega_mg: Any) -> Any:
+    """Ω_hg: a handle of the second piece moves by forces at handles of the first through m alone."""
+    return Phi2 @ Omega_mg
 
 
-def carry_both(here: Any) -> None:
-    """Two handles of the second piece."""
-    here.Omega = here.Omega2 + here.Omega_h @ here.Phi2.T
+def carried_coupling(Omega2: Any, Omega_hm: Any, Phi2: Any) -> Any:
+    """Ω_hg of two handles of the second piece."""
+    return Omega2 + Omega_hm @ Phi2.T
 
 
 # Disassembly
@@ -227,50 +230,53 @@ def carry_both(here: Any) -> None:
 
 def disassemble(whole: Assembly) -> None:
     """Accelerations of links and forces on them where pieces were joined, larger pieces first. [002, eq. 17]"""
-    steps = whole.steps()
+    schedule = whole.schedule()
     for piece in reversed(whole.pieces):
         for m, two in piece.hung.items():
-            a, f = whole.of_link("a", m), whole.of_link("f", m)
-            steps.add(
-                accelerate, Phi=whole.Phi(piece, m), b=whole.b(piece, m), above=whole.of_link("a", piece.base), a=a
-            )
+            a, f, base = whole.of_link("a", m), whole.of_link("f", m), whole.of_link("a", piece.base)
+            schedule.call(handle_acceleration, whole.Phi(piece, m), whole.b(piece, m), base, out=a)
             for g in piece.open:
-                steps.add(push, Omega=whole.Omega(piece, m, g), f=whole.of_link("f", g), a=a)
+                schedule.call(add_response, a, whole.Omega(piece, m, g), whole.of_link("f", g), out=a)
             if piece.cluster:
-                steps.add(unload, f=f)
+                schedule.call(no_force, out=f)
             else:
-                steps.add(load, M=whole.M(two), p=whole.p(two), a=a, f=f)
+                schedule.call(force_of_piece, whole.M(two), whole.p(two), a, out=f)
             for g in two.open:
-                steps.add(pull, Phi=whole.Phi(two, g), beyond=whole.of_link("f", g), f=f)
+                schedule.call(add_force_beyond, f, whole.Phi(two, g), whole.of_link("f", g), out=f)
         if piece.cluster:
-            steps.add_cluster(answer, piece)
-    steps.run()
+            whole.visit_piece(schedule, joint_accelerations, piece)
+    schedule.run()
 
 
-def accelerate(here: Any) -> None:
-    here.a = here.Phi @ here.above + here.b
+def handle_acceleration(Phi: Any, b: Any, a_base: Any) -> Any:
+    """Φ a + b, of a handle without forces at others."""
+    return Phi @ a_base + b
 
 
-def push(here: Any) -> None:
-    here.a += here.Omega @ here.f
+def add_response(a: Any, Omega: Any, f: Any) -> Any:
+    """a + Ω f, by a force at another handle."""
+    return a + Omega @ f
 
 
-def load(here: Any) -> None:
-    here.f = -(here.M @ here.a + here.p)
+def force_of_piece(M: Any, p: Any, a: Any) -> Any:
+    """−(M a + p): the force of a piece on what carries it, if none acts at its handles."""
+    return -(M @ a + p)
 
 
-def unload(here: Any) -> None:
-    here.f = np.zeros(6)
+def no_force() -> Any:
+    """What a cluster has taken in is part of it."""
+    return np.zeros(6)
 
 
-def pull(here: Any) -> None:
-    here.f += here.Phi.T @ here.beyond
+def add_force_beyond(f: Any, Phi: Any, f_beyond: Any) -> Any:
+    """f + Φᵀ f', by a force at a handle of the piece."""
+    return f + Phi.T @ f_beyond
 
 
-def answer(cluster: Cluster, ports: Sequence[Body], taken: Sequence[Body]) -> None:
+def joint_accelerations(cluster: Node, ports: Sequence[int], taken: Sequence[int]) -> None:
     """ÿ = y₀ − Y a + Σ Z f."""
     ydd = cluster.memory.y0 - cluster.memory.Y @ cluster.outputs[0].a
-    for body in ports:
+    for body in (cluster.bodies[i] for i in ports):
         if body.carries:
             ydd = ydd + body.memory.Z @ body.memory.f
-    cluster.write("a", ydd)
+    cluster.memory.a = ydd

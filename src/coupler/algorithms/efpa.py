@@ -7,25 +7,60 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.aba import alone, collect_inertia, met
-from coupler.algorithms.gathering import gathered
+from coupler.algorithms.articulated import articulated, propagated, response
 from coupler.linear import Cholesky
 from coupler.model import Robot
-from coupler.passes import Body, Cluster, Paths, Shape, Sweep, symmetric
+from coupler.passes import (
+    Body,
+    Cluster,
+    ClusterRecord,
+    PathBody,
+    PathCluster,
+    Paths,
+    Record,
+    Sweep,
+    collected,
+    entry,
+    symmetric,
+)
 from coupler.spatial import Transform
 
-__all__ = ["inverse_osim_program"]
+__all__ = ["ArticulatedBody", "ArticulatedCluster", "inverse_osim_program", "inward", "outward"]
+
+
+class ArticulatedBody(Record):
+    """What a body that carries others remembers."""
+
+    IA = collected(symmetric(6))
+
+
+class ArticulatedCluster(ClusterRecord):
+    """What a cluster remembers: D⁻¹, and Y as in C-ABA."""
+
+    Dinv = entry(lambda shape: symmetric(shape.freedoms))
+    Y = entry(lambda shape: None if shape.on_ground else (shape.freedoms, 6 * len(shape.grounded)))
+
+
+class BodyMemory(ArticulatedBody, PathBody):
+    """That, and the force and acceleration by unit of force at a frame."""
+
+
+class ClusterMemory(ArticulatedCluster, PathCluster):
+    """That, and the answer of its joints."""
+
+
+Node = Cluster[BodyMemory, ClusterMemory]
 
 
 def inverse_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:
     """The program q → J H⁻¹ Jᵀ of some frames, 6 rows each, along their own axes.
 
     Args:
-        robot: which.
+        robot: the robot.
         frames: for each its link, and the transform from the link's frame to it.
     """
-    left, pair, turning = {"IA": symmetric(6)}, {"IA": (6, 6)}, {link for link, _ in frames}
-    sweep = Sweep(robot, "inverse_osim", body={}, left=left, pair=pair, cluster=memory_of, turning=turning)
+    links = {link for link, _ in frames}
+    sweep = Sweep(robot, "inverse_osim", body=BodyMemory, cluster=ClusterMemory, paired=True, oriented=links)
     sweep.input("q", robot.nq)
     omega = sweep.result("omega", (6 * len(frames)) ** 2)
     sweep.outward(outward, carriers=True)
@@ -37,48 +72,38 @@ def inverse_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) 
     return sweep.build()
 
 
-def memory_of(shape: Shape) -> dict[str, Any]:
-    """D⁻¹, and Y as in C-ABA."""
-    n, outputs = len(shape.independent), len(shape.grounded)
-    return {"Dinv": symmetric(n)} if all(shape.grounded) else {"Dinv": symmetric(n), "Y": (n, 6 * outputs)}
-
-
-def outward(cluster: Cluster) -> None:
+def outward(cluster: Cluster[Any, Any]) -> None:
     """What later passes need again."""
     cluster.remember()
     for _, _, pair in cluster.pairs:
         pair.IA = np.zeros((6, 6))
 
 
-def inward(cluster: Cluster) -> None:
-    """Articulated inertias, collected on the output bodies. [001, eq. 49, 55]"""
+def inward(cluster: Cluster[ArticulatedBody, ArticulatedCluster]) -> None:
+    """Articulated inertias, collected on the output bodies. [001, eq. 49, 55, 56]"""
     cluster.report_gap()
-    all_of_it = gathered(cluster)
-    cluster.memory.Dinv = Cholesky(all_of_it.D).solve(np.eye(len(all_of_it.D)))
-    if not cluster.outputs[0].grounded:
-        cluster.memory.Y = collect_inertia(cluster, all_of_it)
+    I = articulated(cluster)  # noqa: E741
+    cluster.memory.Dinv = Cholesky(I.D).solve(np.eye(len(I.D)))
+    if not cluster.grounded:
+        cluster.memory.Y = I.pass_on_inertia()
 
 
-def propagate(cluster: Cluster, active: Sequence[Body], felt: Sequence[Body]) -> None:
+def propagate(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
     """A force at a frame, as it is felt beyond the cluster: χᵀ := Xᵀ Lᵀ χᵀ with Lᵀ = 1 − U D⁻¹ Sᵀ. [001, eq. 62]"""
     z = sum(body.S.T @ body.memory.P for body in active)
     cluster.memory.y = cluster.memory.Dinv @ z
-    if alone(cluster) and not cluster.outputs[0].grounded:
-        (body,) = cluster.bodies
-        body.output.memory.P = body.Xo.transform_force(body.memory.P - cluster.memory.Y.T @ z)
+    if cluster.grounded:
         return
     for output in cluster.outputs:
-        if not output.grounded:
-            own = slice(6 * output.number, 6 * output.number + 6)
-            passed = [body.Xo.transform_force(body.memory.P) for body in active if body.output is output]
-            output.memory.P = sum(passed, -cluster.memory.Y[:, own].T @ z)
+        P = {body: body.memory.P for body in active if body.output is output}
+        output.memory.P = propagated(cluster, output, cluster.memory.Y, P, z)
 
 
-def respond(cluster: Cluster, active: Sequence[Body], felt: Sequence[Body]) -> None:
+def respond(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
     """Accelerations by unit of force at a frame: Ω := L X Ω_λ + S D⁻¹ Sᵀ χᵀ. [001, eq. 67]"""
     ydd = cluster.memory.y
-    if not cluster.outputs[0].grounded:
-        ydd = ydd - cluster.memory.Y @ met(cluster, [output.memory.A for output in cluster.outputs])
+    if not cluster.grounded:
+        ydd = ydd - response(cluster, cluster.memory.Y, [output.memory.A for output in cluster.outputs])
     for body in felt:
         own = body.S @ ydd
         body.memory.A = own if body.output.grounded else own + body.Xo @ body.output.memory.A

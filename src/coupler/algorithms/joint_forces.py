@@ -14,18 +14,31 @@ the tree joints on the way to that body are spared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.rnea import net_force, outward
+from coupler.algorithms.bonds import Bonds, bonds_of_clusters
+from coupler.algorithms.rnea import BodyMemory, ClusterMemory, net_force, outward
 from coupler.linear import Cholesky, solve
 from coupler.model import ModelError, Robot
-from coupler.model.words import counted, listed
-from coupler.passes import Body, Cluster, Sweep, add_loads, velocities_of
-from coupler.passes.bonds import Bonds, bonds_of_clusters
+from coupler.model.wording import counted, listed
+from coupler.passes import (
+    Body,
+    Cluster,
+    ClusterWindows,
+    Indexed,
+    Record,
+    Shape,
+    Sweep,
+    add_loads,
+    numbered,
+    provided,
+    tables,
+    velocities_of,
+)
 from coupler.passes.loops import Loops
 from coupler.passes.shape import Held
 from coupler.spatial import Transform
@@ -60,21 +73,21 @@ class ForceLayout:
     size: int
 
 
-@dataclass(frozen=True, eq=False)
-class _Alike:
-    """Clusters that one trace serves.
+class ForceBody(BodyMemory):
+    """Of every body, besides what C-RNEA remembers: its frame on its link, and the forces in its joint."""
 
-    Attributes:
-        shape: number of their shape.
-        bonds: of one of them.
-        driven: which of their velocities are driven.
-        clusters: their numbers.
-    """
+    axes, origin = provided(), provided()
+    total, constraint, actuator, passive = provided(), provided(), provided(), provided()
 
-    shape: int
-    bonds: Bonds
-    driven: np.ndarray
-    clusters: list[int] = field(default_factory=list)
+
+class BondRecord(Record):
+    """Of a loop joint or a coupling: how its axes are turned from standard form, and the force in it."""
+
+    turn, force = provided(), provided()
+    force_on = Indexed()  # of a coupling, by body
+
+
+Node = Cluster[ForceBody, ClusterMemory]
 
 
 def joint_forces_layout(robot: Robot, actuators: tuple[str, ...] = ()) -> ForceLayout:
@@ -86,12 +99,12 @@ def joint_forces_program(robot: Robot, external: bool = False, actuators: tuple[
     """The program (q, v, a) → forces in all joints, laid out as `joint_forces_layout` says.
 
     Args:
-        robot: which.
+        robot: the robot.
         external: whether there are forces on its bodies, too, as a further input `f_ext`.
         actuators: the joints that actuators drive, in clusters of which some are named; in others the independent ones.
     """
     loaded = external or bool(robot.elements)
-    sweep = Sweep(robot, "joint_forces", body={"v": 6, "a": 6, "f": 6}, loaded=loaded)
+    sweep = Sweep(robot, "joint_forces", body=ForceBody, cluster=ClusterMemory, loaded=loaded)
     for name, size in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv)):
         sweep.input(name, size)
     driven, bonds = _driven(robot, actuators), bonds_of_clusters(robot)
@@ -100,34 +113,23 @@ def joint_forces_program(robot: Robot, external: bool = False, actuators: tuple[
     if loaded:
         add_loads(sweep, external)
     sweep.outward(outward, carriers=True)
-    sweep.extra = lambda shape, instances, clusters: places.windows(forces, clusters)
-    groups: dict[Hashable, _Alike] = {}
-    for number, (_, clusters) in enumerate(sweep.shapes):
-        for k in clusters:
-            entries = np.flatnonzero(driven[robot.tree.velocities_of(robot.cluster_tree.clusters[k].bodies)])
-            key = number, bonds[k].form, tuple(entries.tolist())
-            groups.setdefault(key, _Alike(number, bonds[k], entries)).clusters.append(k)
-    turn = {k: i for i, alike in enumerate(groups.values()) for k in alike.clusters}
-    with sweep.builder.interleave([turn[k] for k in sorted(turn, reverse=True)]):
-        for alike in groups.values():
-            sweep.builder.loop(_kernel(sweep, alike), here=sweep.window(alike.shape, alike.clusters[::-1]))
+    schedule = sweep.schedule()
+
+    def provide(windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+        places.provide(windows, forces, clusters)
+
+    for k in reversed(range(1, len(bonds))):
+        entries = np.flatnonzero(driven[robot.tree.velocities_of(robot.cluster_tree.clusters[k].bodies)])
+        key = bonds[k].form, tuple(entries.tolist())
+        sweep.visit(schedule, transmit, k, bonds[k], entries, key=key, provide=provide)
+    schedule.run()
     return sweep.build()
 
 
-def _kernel(sweep: Sweep, alike: _Alike) -> Callable[..., None]:
-    shape = sweep.shapes[alike.shape][0]
-
-    def inward(here: Any) -> None:
-        cluster = Cluster(here, shape, any(shape.carries), later=True, moving=True, loaded=sweep.loaded)
-        transmit(cluster, alike.bonds, alike.driven)
-
-    return inward
-
-
-def transmit(cluster: Cluster, bonds: Bonds, driven: np.ndarray) -> None:
+def transmit(cluster: Node, bonds: Bonds, driven: np.ndarray) -> None:
     """Forces across all joints of a cluster, and what its output bodies carry of it; see the module's text."""
     cluster.report_gap()
-    force, passive, loops = carry(cluster), passive_forces(cluster), Loops(cluster, bonds)
+    force, passive, loops = carry(cluster), passive_forces(cluster), Loops(cluster, bonds.constraints)
     s = np.concatenate([body.subspace.T @ force[body] for body in cluster.bodies]) - passive
     undriven = np.setdiff1d(np.arange(len(s)), driven)
     tau: Any = s
@@ -144,24 +146,25 @@ def transmit(cluster: Cluster, bonds: Bonds, driven: np.ndarray) -> None:
         body.memory.actuator, body.memory.passive = tau[body.entries], passive[body.entries]
 
 
-def hold(cluster: Cluster, bonds: Bonds, loops: Loops, multipliers: Any) -> dict[Body, Any]:
+def hold(cluster: Node, bonds: Bonds, loops: Loops, multipliers: Any) -> dict[Any, Any]:
     """Tells the forces of loop joints and couplings; gives what loop joints spare the tree joints of bodies."""
-    spared: dict[Body, Any] = {}
+    spared: dict[Any, Any] = {}
     ends = np.cumsum([len(constraint.rows) for constraint in bonds.constraints])[:-1]
     for i, (constraint, own) in enumerate(zip(bonds.constraints, np.split(multipliers, ends), strict=True)):
+        bond = BondRecord(cluster.views.bonds[i])
         if not isinstance(constraint, Held):
             given = loops.rates[i].T @ own if constraint.rows else np.zeros(int(cluster.shape.starts[-1]))
             for j in constraint.bodies:
-                setattr(cluster.here, f"bond{i}_force{j}", given[cluster.bodies[j].entries])
+                bond.force_on[j] = given[cluster.bodies[j].entries]
             continue
         force, parts = loops.wrench(i, constraint, own) if constraint.rows else (np.zeros(6), {})
-        setattr(cluster.here, f"bond{i}_force", turned(getattr(cluster.here, f"bond_turn{i}"), force))
+        bond.force = turned(bond.turn, force)
         for j, part in parts.items():
             spared[cluster.bodies[j]] = spared.get(cluster.bodies[j], 0.0) + part
     return spared
 
 
-def carry(cluster: Cluster) -> dict[Body, Any]:
+def carry(cluster: Node) -> dict[Body[ForceBody], Any]:
     """What comes through each tree joint with loops open, in the body's frame; output bodies collect it."""
     carried = {body: body.memory.f if body.carries else net_force(body) for body in cluster.bodies}
     for body in reversed(cluster.bodies):
@@ -173,10 +176,9 @@ def carry(cluster: Cluster) -> dict[Body, Any]:
     return carried
 
 
-def passive_forces(cluster: Cluster) -> Any:
+def passive_forces(cluster: Node) -> Any:
     """k (rest − q) − d q̇ − A q̈ at all joints: what springs and dampers give, less what armatures take."""
-    armature = np.concatenate([body.number_of("armature") for body in cluster.bodies])
-    return cluster.springs - armature * (cluster.G @ cluster.read("a") + cluster.g)
+    return cluster.springs - cluster.armatures * (cluster.G @ cluster.memory.a + cluster.g)
 
 
 def turned(E: Any, force: Any) -> Any:
@@ -238,25 +240,23 @@ class _Places:
         self.size += size
         return slice(self.size - size, self.size)
 
-    def windows(self, forces: Any, clusters: Sequence[int]) -> dict[str, Any]:
-        """What clusters of the same kind see of the result, of their bonds, and of the frames of bodies."""
+    def provide(self, windows: ClusterWindows, forces: Any, clusters: Sequence[int]) -> None:
+        """Adds what clusters of the same kind see of the result, of their bonds, and of the frames of bodies."""
         tree, of_robot, first = self.robot.tree, self.robot.cluster_tree.clusters, clusters[0]
 
         def at(places: Sequence[slice]) -> Any:
             return forces.at([place.start for place in places], places[0].stop - places[0].start)
 
-        window = Bonds.tables([self.bonds[k] for k in clusters])
+        windows.bonds = tables([self.bonds[k].numbers for k in clusters])
         for i in range(len(of_robot[first].bodies)):
             links = [of_robot[k].bodies[i] for k in clusters]
             frames = [tree.place[tree.links[link].name][1] for link in links]
-            places = [{f"b{i}_axes": X.E + 0.0, f"b{i}_origin": X.r + 0.0} for X in frames]
-            window |= Bonds.tables([Bonds(numbers=numbers) for numbers in places])
-            window |= {f"b{i}_{name}": at([self.links[link][name] for link in links]) for name in self.links[links[0]]}
+            windows.bodies[i] |= tables([[{"axes": X.E, "origin": X.r}] for X in frames])[0]
+            windows.bodies[i] |= {x: at([self.links[link][x] for link in links]) for x in self.links[links[0]]}
         for k, i, j in self.bond_forces:
             if k == first:
-                name = f"bond{i}_force{'' if j is None else j}"
-                window[name] = at([self.bond_forces[other, i, j] for other in clusters])
-        return window
+                name = "force" if j is None else numbered("force_on", j)
+                windows.bonds[i][name] = at([self.bond_forces[other, i, j] for other in clusters])
 
     def layout(self) -> ForceLayout:
         """By name, joints in the order in which they are described."""

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from coupler.algorithms.frames import Frame, FrameBody, FrameCluster, FrameSweep
 from coupler.model import Robot
-from coupler.passes import Body, Cluster, FrameMotion, FrameSweep, Sweep, add_element_energy
+from coupler.passes import Body, Cluster, ClusterRecord, Coordinate, Record, Sweep, add_element_energy, entry, provided
 from coupler.spatial import Transform, cross, cross_motion
 
 __all__ = [
@@ -27,81 +28,118 @@ __all__ = [
 ]
 
 
+class PoseBody(Record):
+    """What a body remembers: its pose, as the transform from the world."""
+
+    E, r = entry((3, 3)), entry(3)
+
+
+class SpeedBody(Record):
+    v = entry(6)
+
+
+class MotionBody(PoseBody, SpeedBody):
+    """Pose and velocity."""
+
+
+class MovingFrameBody(FrameBody):
+    """Pose and velocity."""
+
+    v = entry(6)
+
+
+class AcceleratedFrameBody(MovingFrameBody):
+    """Pose, velocity and acceleration."""
+
+    a = entry(6)
+
+
+class FrameAcceleration(FrameCluster):
+    a = Coordinate()
+
+
+class Totals(ClusterRecord):
+    """Sums over all clusters."""
+
+    moment, momentum, energy = provided(), provided(), provided()
+
+
 # Frames
 
 
 def frame_pose_program(robot: Robot, link: int, place: Transform) -> Any:
     """The program q → T of a frame, a homogeneous matrix from its coordinates to the world's."""
-    sweep = FrameSweep(robot, "frame_pose", link, place, False, {})
+    sweep = FrameSweep(robot, "frame_pose", link, place, False)
     sweep.input("q", robot.nq)
     sweep.outward(locate)
-    sweep.tell(tell_pose, T=(4, 4))
+    sweep.tell("T", (4, 4), homogeneous)
     return sweep.build()
 
 
 def frame_velocity_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
     """The program (q, v) → the velocity of a frame: angular, and of its origin."""
-    sweep = FrameSweep(robot, "frame_velocity", link, place, along_world, {"v": 6})
+    sweep = FrameSweep(robot, "frame_velocity", link, place, along_world, MovingFrameBody)
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     sweep.outward(move)
-    sweep.tell(tell_velocity, velocity=6)
+    sweep.tell("velocity", 6, velocity, "v")
     return sweep.build()
 
 
 def frame_acceleration_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
     """The program (q, v, a) → the rate of a frame's velocity along the world's axes, told along those asked for."""
-    sweep = FrameSweep(robot, "frame_acceleration", link, place, along_world, {"v": 6, "a": 6})
+    sweep = FrameSweep(robot, "frame_acceleration", link, place, along_world, AcceleratedFrameBody, FrameAcceleration)
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     sweep.input("a", robot.nv)
     sweep.outward(accelerate)
-    sweep.tell(tell_acceleration, acceleration=6)
+    sweep.tell("acceleration", 6, acceleration, "v", "a")
     return sweep.build()
 
 
-def locate(cluster: Cluster) -> None:
+def locate(cluster: Cluster[FrameBody, Any]) -> None:
     """Poses."""
     cluster.report_gap(moving=False)
     for body in cluster.bodies:
         body.memory.E, body.memory.r = body.pose.E, body.pose.r
 
 
-def span(cluster: Cluster) -> None:
+def span(cluster: Cluster[FrameBody, Any]) -> None:
     """Poses, and what the way back to the ground needs again."""
     locate(cluster)
     cluster.report_gap()
     cluster.remember()
 
 
-def move(cluster: Cluster) -> None:
+def move(cluster: Cluster[MovingFrameBody, Any]) -> None:
     """Poses, and velocities v = X v_λ + S ẏ. [001, eq. 33]"""
     span(cluster)
     for body in cluster.bodies:
         body.memory.v = body.v
 
 
-def accelerate(cluster: Cluster) -> None:
+def accelerate(cluster: Cluster[AcceleratedFrameBody, FrameAcceleration]) -> None:
     """Poses, velocities, and accelerations a = X a_λ + c + S ÿ. [001, eq. 33]"""
     move(cluster)
-    ydd = cluster.read("a")
+    ydd = cluster.memory.a
     for body in cluster.bodies:
         above = np.zeros(6) if body.output.grounded else body.output.memory.a
         body.memory.a = body.Xo @ above + body.c + body.S @ ydd
 
 
-def tell_pose(frame: FrameMotion) -> None:
-    frame.here.T = np.block([[frame.X.E.T, frame.X.r[:, None]], [np.zeros((1, 3)), np.ones((1, 1))]])
+def homogeneous(frame: Frame) -> Any:
+    """The matrix from the frame's coordinates to the world's."""
+    return np.block([[frame.X.E.T, frame.X.r[:, None]], [np.zeros((1, 3)), np.ones((1, 1))]])
 
 
-def tell_velocity(frame: FrameMotion) -> None:
-    frame.here.velocity = frame.seen("v")
+def velocity(frame: Frame, v: Any) -> Any:
+    """As it is seen at the frame."""
+    return v
 
 
-def tell_acceleration(frame: FrameMotion) -> None:
+def acceleration(frame: Frame, v: Any, a: Any) -> Any:
     """A spatial acceleration is that of the body at a fixed place; the frame's origin moves on."""
-    v, a = frame.seen("v"), frame.seen("a")
-    frame.here.acceleration = np.concatenate([a[:3], a[3:] + cross(v[:3], v[3:])])
+    return np.concatenate([a[:3], a[3:] + cross(v[:3], v[3:])])
 
 
 # Jacobians
@@ -109,7 +147,7 @@ def tell_acceleration(frame: FrameMotion) -> None:
 
 def frame_jacobian_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
     """The program q → J of a frame, 6 × nv, by which velocities of independent joints move it."""
-    sweep = FrameSweep(robot, "frame_jacobian", link, place, along_world, {})
+    sweep = FrameSweep(robot, "frame_jacobian", link, place, along_world)
     sweep.input("q", robot.nq)
     sweep.outward(span)
     sweep.matrix("J", columns)
@@ -118,7 +156,7 @@ def frame_jacobian_program(robot: Robot, link: int, place: Transform, along_worl
 
 def frame_jacobian_rate_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
     """The program (q, v) → J̇ of a frame, with which its acceleration is J a + J̇ v."""
-    sweep = FrameSweep(robot, "frame_jacobian_rate", link, place, along_world, {"v": 6})
+    sweep = FrameSweep(robot, "frame_jacobian_rate", link, place, along_world, MovingFrameBody)
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     sweep.outward(move)
@@ -126,17 +164,17 @@ def frame_jacobian_rate_program(robot: Robot, link: int, place: Transform, along
     return sweep.build()
 
 
-def columns(cluster: Cluster, active: Sequence[Body]) -> Any:
+def columns(cluster: Cluster[Any, Any], active: Sequence[Body[Any]]) -> Any:
     """J = Σ Pᵀ S, where Pᵀ is the transform from a body to the frame."""
     return sum(body.memory.P.T @ body.S for body in active)
 
 
-def column_rates(cluster: Cluster, active: Sequence[Body]) -> Any:
+def column_rates(cluster: Cluster[Any, FrameCluster], active: Sequence[Body[Any]]) -> Any:
     """J̇ = Σ Pᵀ (Ṡ + v × S), with J_ω × u in the rows below, for the velocity u of the frame's origin."""
     rates = cluster.rates(lambda moved: np.array([body.S for body in moved.bodies]))
     total: Any = sum(body.memory.P.T @ (rates[body.number] + crossed(body.v, body.S)) for body in active)
-    turning, u = columns(cluster, active)[:3], cluster.here.motion[3:]
-    return np.concatenate([total[:3], total[3:] + np.array([cross(w, u) for w in turning.T]).T])
+    angular, u = columns(cluster, active)[:3], cluster.memory.motion[3:]
+    return np.concatenate([total[:3], total[3:] + np.array([cross(w, u) for w in angular.T]).T])
 
 
 def crossed(v: Any, S: Any) -> Any:
@@ -149,7 +187,7 @@ def crossed(v: Any, S: Any) -> Any:
 
 def centre_of_mass_program(robot: Robot) -> Any:
     """The program q → the centre of mass of all bodies in the world."""
-    sweep = Sweep(robot, "centre_of_mass", body={"E": (3, 3), "r": 3}, turning=())
+    sweep = Sweep(robot, "centre_of_mass", body=PoseBody, cluster=Totals, oriented=())
     sweep.input("q", robot.nq)
     moment, fixed = sweep.total("moment", 3), robot.tree.links[0].inertia
     sweep.outward(weigh)
@@ -159,7 +197,7 @@ def centre_of_mass_program(robot: Robot) -> Any:
 
 def momentum_program(robot: Robot) -> Any:
     """The program (q, v) → the momentum of all bodies about the world's origin."""
-    sweep = Sweep(robot, "momentum", body={"E": (3, 3), "r": 3, "v": 6}, turning=())
+    sweep = Sweep(robot, "momentum", body=MotionBody, cluster=Totals, oriented=())
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     momentum = sweep.total("momentum", 6)
@@ -170,7 +208,7 @@ def momentum_program(robot: Robot) -> Any:
 
 def kinetic_energy_program(robot: Robot) -> Any:
     """The program (q, v) → ½ Σ vᵀ I v over all bodies and ½ Σ A q̇² over armatures."""
-    sweep = Sweep(robot, "kinetic_energy", body={"v": 6}, turning=())
+    sweep = Sweep(robot, "kinetic_energy", body=SpeedBody, cluster=Totals, oriented=())
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     energy = sweep.total("energy", 1)
@@ -181,7 +219,8 @@ def kinetic_energy_program(robot: Robot) -> Any:
 
 def potential_energy_program(robot: Robot) -> Any:
     """The program q → the energy of all bodies in the field of gravity, and of springs at joints and between points."""
-    sweep = Sweep(robot, "potential_energy", body={"E": (3, 3), "r": 3}, everybody=bool(robot.elements))
+    everybody = bool(robot.elements)
+    sweep = Sweep(robot, "potential_energy", body=PoseBody, cluster=Totals, everybody=everybody)
     sweep.input("q", robot.nq)
     energy, fixed = sweep.total("energy", 1), robot.tree.links[0].inertia
     sweep.outward(lift)
@@ -190,45 +229,45 @@ def potential_energy_program(robot: Robot) -> Any:
     return sweep.build()
 
 
-def weigh(cluster: Cluster) -> None:
+def weigh(cluster: Cluster[PoseBody, Totals]) -> None:
     """Σ m r, for the centre of mass of each body."""
     cluster.report_gap(moving=False)
     for body in cluster.bodies:
-        cluster.add("moment", first_moment(body))
+        cluster.memory.moment += first_moment(body)
     for body in cluster.carriers:
         body.memory.E, body.memory.r = body.pose.E, body.pose.r
 
 
-def carry(cluster: Cluster) -> None:
+def carry(cluster: Cluster[MotionBody, Totals]) -> None:
     """Σ Xᵀ I v."""
     cluster.report_gap()
     for body in cluster.bodies:
-        cluster.add("momentum", body.pose.transform_force(body.inertia @ body.v))
+        cluster.memory.momentum += body.pose.transform_force(body.inertia @ body.v)
     for body in cluster.carriers:
         body.memory.E, body.memory.r, body.memory.v = body.pose.E, body.pose.r, body.v
 
 
-def speed(cluster: Cluster) -> None:
+def speed(cluster: Cluster[SpeedBody, Totals]) -> None:
     """½ Σ vᵀ I v, and of armatures."""
     cluster.report_gap()
     for body in cluster.bodies:
-        turning = (body.number_of("armature") * body.w) @ body.w
-        cluster.add("energy", 0.5 * np.array([body.v @ (body.inertia @ body.v) + turning]))
+        armature = (body.model.armature * body.w) @ body.w
+        cluster.memory.energy += 0.5 * np.array([body.v @ (body.inertia @ body.v) + armature])
     for body in cluster.carriers:
         body.memory.v = body.v
 
 
-def lift(cluster: Cluster) -> None:
+def lift(cluster: Cluster[PoseBody, Totals]) -> None:
     """−Σ m r · g, and ½ Σ k (q − rest)²."""
     cluster.report_gap(moving=False)
     for body, q in zip(cluster.bodies, cluster.q, strict=True):
-        away = body.kind.difference(body.number_of("rest"), q)
-        springs = 0.5 * ((body.number_of("stiffness") * away) @ away)
-        cluster.add("energy", np.array([springs - first_moment(body) @ cluster.here.gravity]))
+        away = body.kind.difference(body.model.rest, q)
+        springs = 0.5 * ((body.model.stiffness * away) @ away)
+        cluster.memory.energy += np.array([springs - first_moment(body) @ cluster.gravity])
         if body.remembers:
             body.memory.E, body.memory.r = body.pose.E, body.pose.r
 
 
-def first_moment(body: Body) -> Any:
+def first_moment(body: Body[Any]) -> Any:
     """m r of its centre of mass, in the world."""
     return body.inertia.m * body.pose.r + body.pose.E.T @ body.inertia.h

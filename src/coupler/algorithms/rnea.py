@@ -4,22 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from coupler.algorithms.aba import pulled
+from coupler.algorithms.aba import pulled_links
 from coupler.model import Robot
-from coupler.passes import Body, Cluster, Sweep, add_loads
+from coupler.passes import Body, Cluster, ClusterRecord, Coordinate, Record, Sweep, add_loads, entry
 
-__all__ = ["inverse_dynamics_program"]
+__all__ = ["BodyMemory", "ClusterMemory", "inverse_dynamics_program", "net_force", "outward"]
+
+
+class BodyMemory(Record):
+    """What a body that carries others remembers: its velocity, its acceleration, and the force that it needs."""
+
+    v, a, f = entry(6), entry(6), entry(6)
+
+
+class ClusterMemory(ClusterRecord):
+    a, tau = Coordinate(), Coordinate()
+
+
+Node = Cluster[BodyMemory, ClusterMemory]
 
 
 def inverse_dynamics_program(robot: Robot, external: bool = False) -> Any:
     """The program τ(q, v, a) of a robot: forces at its independent joints, from accelerations.
 
     Args:
-        robot: which.
+        robot: the robot.
         external: whether there are forces on its bodies, too, as a further input `f_ext`.
     """
-    loaded = external or bool(robot.elements)
-    sweep = Sweep(robot, "inverse_dynamics", body={"v": 6, "a": 6, "f": 6}, loaded=loaded, turning=pulled(robot))
+    loaded, oriented = external or bool(robot.elements), pulled_links(robot)
+    sweep = Sweep(robot, "inverse_dynamics", body=BodyMemory, cluster=ClusterMemory, loaded=loaded, oriented=oriented)
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
     sweep.input("a", robot.nv)
@@ -31,7 +44,7 @@ def inverse_dynamics_program(robot: Robot, external: bool = False) -> Any:
     return sweep.build()
 
 
-def outward(cluster: Cluster) -> None:
+def outward(cluster: Node) -> None:
     """Velocities, accelerations, and the forces that bodies need on their own. [001, eq. 33, 34]"""
     cluster.remember()
     for body in cluster.carriers:
@@ -39,24 +52,24 @@ def outward(cluster: Cluster) -> None:
         body.memory.f = net_force(body)
 
 
-def inward(cluster: Cluster) -> None:
+def inward(cluster: Node) -> None:
     """Forces across cluster joints, collected on the output bodies, and what joints must do. [001, eq. 31, 35]"""
     cluster.report_gap()
-    ydd = cluster.read("a")
+    ydd = cluster.memory.a
     tau = cluster.armature @ ydd + cluster.armature_bias - cluster.passive
     for body in cluster.bodies:
         f = body.memory.f if body.carries else net_force(body)
         tau = tau + body.S.T @ f
         if not body.output.grounded:
             body.output.memory.f += body.Xo.transform_force(f)
-    cluster.write("tau", tau)
+    cluster.memory.tau = tau
 
 
-def acceleration(body: Body) -> Any:
+def acceleration(body: Body[BodyMemory]) -> Any:
     """a = X a_λ + c + S ÿ. [001, eq. 33]"""
-    return body.Xo @ body.output.a + body.c + body.S @ body.cluster.read("a")
+    return body.Xo @ body.output.a + body.c + body.S @ body.cluster.memory.a
 
 
-def net_force(body: Body) -> Any:
+def net_force(body: Body[BodyMemory]) -> Any:
     """I a + v ×* I v. [001, eq. 34]"""
     return body.inertia @ acceleration(body) + body.p

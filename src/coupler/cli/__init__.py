@@ -1,4 +1,4 @@
-"""The command line: `coupler VERB ...`. A verb is a file of this room; docs/command_line.md tells what each does."""
+"""The command line: `coupler VERB ...`. Each verb is a file in this package; docs/command_line.md describes them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from coupler import ModelError, __version__
 from coupler.cli import check, convert, demo, draw, info, study
+from coupler.cli.output import complain, unknown
 from coupler.cli.parser import Parser, UsageError, Verb
-from coupler.cli.words import complain, unknown
 
 __all__ = ["main"]
 
@@ -24,10 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command.
 
     Args:
-        arguments: what follows `coupler`; by default what the process was started with.
+        arguments: the arguments after `coupler`; by default those of the process.
 
     Returns:
-        The exit status: 0, or 1 if something failed, or 2 if the command was not understood. `check` has its own.
+        The exit status: 0, 1 if something failed, or 2 if the command was not understood. `check` has its own.
     """
     try:
         status = _run(list(sys.argv[1:] if arguments is None else arguments))
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         complain(error)
         return 2
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of our output has closed it, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ModelError, OSError) as error:
@@ -56,9 +56,9 @@ def _run(arguments: list[str]) -> int:
         raise UsageError(unknown("verb", first, VERBS))
     given, extra = parser.parse_known_args(arguments)
     if extra:
-        raise UsageError(_surplus(given.parser if given.verb else parser, extra[0]))
+        raise UsageError(_unexpected(given.parser if given.verb else parser, extra[0]))
     if not given.verb:
-        raise UsageError(f"a verb is missing; there are {', '.join(VERBS)}")
+        raise UsageError(f"no verb given; the verbs are {', '.join(VERBS)}")
     return VERBS[given.verb].run(given)
 
 
@@ -68,11 +68,13 @@ def _parser() -> Parser:
         prog="coupler",
         usage="coupler VERB ... | --help | --version",
         description="Exact dynamics of robots with kinematic loops.",
-        epilog="\n".join(["verbs, by example:", *examples, "", "`coupler VERB --help` tells more of a verb."]),
+        epilog="\n".join(
+            ["verbs, by example:", *examples, "", "`coupler VERB --help` describes the arguments of a verb."]
+        ),
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"coupler {__version__}")
-    verbs = parser.add_subparsers(prog="coupler", dest="verb", metavar="VERB", help="what to do", title="arguments")
+    verbs = parser.add_subparsers(prog="coupler", dest="verb", metavar="VERB", help="the action", title="arguments")
     for verb in VERBS.values():
         own = verbs.add_parser(
             verb.name,
@@ -85,9 +87,9 @@ def _parser() -> Parser:
     return parser
 
 
-def _surplus(parser: Parser, argument: str) -> str:
-    """What is wrong with an argument that nobody asked for."""
+def _unexpected(parser: Parser, argument: str) -> str:
+    """The message for an argument that the command does not take."""
     if argument.startswith("-"):
         where = parser.prog.removeprefix("coupler").strip()
         return f"{where}: " * bool(where) + unknown("option", argument.split("=")[0], parser.options())
-    return f"`{parser.prog}` does not know what to do with {argument!r}; `{parser.prog} --help` tells what it takes"
+    return f"`{parser.prog}` does not take the argument {argument!r}; see `{parser.prog} --help`"

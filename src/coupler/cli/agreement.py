@@ -12,53 +12,60 @@ from collections.abc import Mapping
 import numpy as np
 
 from coupler.model import ModelError, Robot
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["agreement"]
 
+_TINY = 1e-300  # keeps the relative difference of zeros from dividing by zero
+
 
 def agreement(first: Robot, second: Robot, seed: int = 0) -> Mapping[str, float]:
-    """How far two robots are apart, as parts of what is compared: mass, mass matrix, bias force and acceleration.
+    """Relative differences between two robots: of mass, mass matrix, bias force and acceleration.
+
+    Args:
+        first: one robot.
+        second: another description of it; joints are matched by name.
+        seed: the seed of the random state.
 
     Raises:
-        ModelError: for robots whose freedoms are not those of joints of the same names.
+        ModelError: if the freedoms of the two do not belong to joints of the same names.
     """
     from coupler.dynamics import bias_force, forward_dynamics
     from coupler.inertia import mass_matrix
 
     rows = _entries(first, second)
     q, v = first.random_state(seed)
-    other = second.pack_q({joint: x for joint, x in first.joint_positions(q).items() if joint in second.tree.number})
+    q_second = second.pack_q({joint: x for joint, x in first.joint_positions(q).items() if joint in second.tree.number})
     G, g = first.explicit_constraint(q, v)
     P, p = G[rows], g[rows]
-    H, c = mass_matrix(second, other), bias_force(second, other, P @ v)
+    H, c = mass_matrix(second, q_second), bias_force(second, q_second, P @ v)
     tau = np.random.default_rng(seed).normal(size=second.nv)
     return {
-        "mass": _apart(first.mass, second.mass),
-        "mass matrix": _apart(mass_matrix(first, q), P.T @ H @ P),
-        "bias force": _apart(bias_force(first, q, v), P.T @ (c + H @ p)),
-        "forward dynamics": _apart(
-            P @ forward_dynamics(first, q, v, P.T @ tau) + p, forward_dynamics(second, other, P @ v, tau)
+        "mass": _difference(first.mass, second.mass),
+        "mass matrix": _difference(mass_matrix(first, q), P.T @ H @ P),
+        "bias force": _difference(bias_force(first, q, v), P.T @ (c + H @ p)),
+        "forward dynamics": _difference(
+            P @ forward_dynamics(first, q, v, P.T @ tau) + p, forward_dynamics(second, q_second, P @ v, tau)
         ),
     }
 
 
 def _entries(first: Robot, second: Robot) -> np.ndarray:
-    """Where the velocities v of the second are among those of all joints of the first."""
+    """The entries of the first robot's joint velocities w that are the velocities v of the second."""
     if first.nv != second.nv:
         raise ModelError(f"they have {first.nv} and {second.nv} freedoms")
     entries = []
     for entry in second.embedding.v_index.tolist():
         joint = second.tree.joint_of(entry)
         if joint not in first.tree.number:
-            raise ModelError(f"only one of them has a joint {joint!r}; the other has {listed(first.tree.number)}")
-        link, same = second.tree.number[joint], first.tree.number[joint]
-        if first.tree.links[same].kind.nq != second.tree.links[link].kind.nq:
-            raise ModelError(f"joint {joint!r} is of two kinds in them")
-        entries.append(int(first.tree.v_start[same]) + entry - int(second.tree.v_start[link]))
+            raise ModelError(f"only one of them has joint {joint!r}; the other has {listed(first.tree.number)}")
+        link, counterpart = second.tree.number[joint], first.tree.number[joint]
+        if first.tree.links[counterpart].kind.nq != second.tree.links[link].kind.nq:
+            raise ModelError(f"joint {joint!r} is of a different kind in each")
+        entries.append(int(first.tree.v_start[counterpart]) + entry - int(second.tree.v_start[link]))
     return np.array(entries, int)
 
 
-def _apart(a: np.ndarray | float, b: np.ndarray | float) -> float:
-    """The largest difference as a part of the largest number."""
-    return float(np.abs(np.subtract(a, b)).max(initial=0.0) / max(np.abs(a).max(initial=0.0), 1e-300))
+def _difference(a: np.ndarray | float, b: np.ndarray | float) -> float:
+    """The largest difference, relative to the largest number."""
+    return float(np.abs(np.subtract(a, b)).max(initial=0.0) / max(np.abs(a).max(initial=0.0), _TINY))

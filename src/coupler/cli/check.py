@@ -1,15 +1,15 @@
-"""`coupler check`: everything about a robot that is suspicious."""
+"""`coupler check`: reports everything about a robot that is suspicious."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
 from coupler.cli.checks import SEVERITIES, Finding, examine
+from coupler.cli.loading import load_robot
+from coupler.cli.output import complain, fitted, heading, print_json
 from coupler.cli.parser import Verb, add_file, add_json
-from coupler.cli.robots import load_robot
-from coupler.cli.words import complain, fitted, heading, print_json
 from coupler.model import ModelError
-from coupler.model.words import counted
+from coupler.model.wording import counted
 
 __all__ = ["VERB"]
 
@@ -27,29 +27,29 @@ def _run(given: Namespace) -> int:
     except (ModelError, OSError) as error:
         complain(error)
         return UNREADABLE
-    found = examine(robot)
-    suspicious = any(finding.severity != "note" for _, finding in found)
+    findings = examine(robot)
+    suspicious = any(finding.severity != "note" for _, finding in findings)
     if given.json:
-        told = [{"check": check, **vars(finding)} for check, finding in found]
-        print_json({"name": robot.name, "suspicious": suspicious, "findings": told})
+        rows = [{"check": check, **vars(finding)} for check, finding in findings]
+        print_json({"name": robot.name, "suspicious": suspicious, "findings": rows})
     else:
-        print(_text(robot.name, [finding for _, finding in found]))
+        print(_text(robot.name, [finding for _, finding in findings]))
     return SUSPICIOUS if suspicious else FINE
 
 
-def _text(name: str, found: list[Finding]) -> str:
-    counts = [counted(sum(finding.severity == severity for finding in found), severity) for severity in SEVERITIES]
+def _text(name: str, findings: list[Finding]) -> str:
+    counts = [counted(sum(finding.severity == severity for finding in findings), severity) for severity in SEVERITIES]
     lines = [heading(f"{name}: {', '.join(counts)}")]
-    for finding in found:
+    for finding in findings:
         lines += ["", fitted(finding.what, "  ", f"{finding.severity}: "), fitted(finding.hint, "    ", "  → ")]
     return "\n".join(lines)
 
 
 VERB = Verb(
     "check",
-    "say what is suspicious about a robot",
+    "report what is suspicious about a robot",
     "coupler check robot.urdf --json",
     _add,
     _run,
-    ("exit status: 0 nothing, or notes only; 1 something is suspicious; 2 the file cannot be loaded", ""),
+    ("exit status: 0 nothing suspicious; 1 errors or warnings; 2 the file cannot be loaded", ""),
 )

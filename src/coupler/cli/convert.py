@@ -1,4 +1,4 @@
-"""`coupler convert`: a robot from one format into another, read again and compared."""
+"""`coupler convert`: writes a robot in another format, reads it back and compares the two."""
 
 from __future__ import annotations
 
@@ -9,45 +9,46 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from coupler.cli.agreement import agreement
+from coupler.cli.loading import caught_warnings, load_file, load_robot
+from coupler.cli.output import columns, complain, fitted
 from coupler.cli.parser import Verb, add_file
-from coupler.cli.robots import heard, load_robot, quietly
-from coupler.cli.words import columns, complain, fitted
 from coupler.model import ModelError, Robot
-from coupler.model.words import counted
+from coupler.model.wording import counted
 
 __all__ = ["VERB"]
 
-AGREED = 1e-9  # how far apart two robots may be, as a part of what is compared
+# Relative: what is left of 16 digits after a file has rounded its numbers and a loop was closed twice.
+AGREED = 1e-9
 
 
 def _add(parser: ArgumentParser) -> None:
     add_file(parser, "IN")
-    parser.add_argument("out", metavar="OUT", type=Path, help="a new file: .urdf for URDF+, .xml for MJCF")
+    parser.add_argument("out", metavar="OUT", type=Path, help="the file to write: .urdf for URDF+, .xml for MJCF")
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
 
 
 def _run(given: Namespace) -> int:
     out: Path = given.out
     if out.exists() and not given.force:
-        raise ModelError(f"there is {out} already; --force overwrites it")
+        raise ModelError(f"{out} exists already; --force overwrites it")
     robot = load_robot(given)
-    with _all_or_nothing(out), heard() as said:
-        again = _written(robot, given)
+    with _restored_on_failure(out), caught_warnings() as messages:
+        reread = _save_and_reload(robot, given)
     print(f"saved {out}: {counted(len(robot.bodies), 'body', 'bodies')}, {counted(robot.nv, 'freedom')}")
-    for text in (*robot.warnings, *said):
+    for text in (*robot.warnings, *messages):
         print(fitted(text, "  ", "warning: "))
-    if again is None:
-        print("not read again and compared: MJCF is read by MuJoCo, which is not installed")
+    if reread is None:
+        print("not read back and compared: reading MJCF needs MuJoCo, which is not installed")
         return 0
-    return _compare(robot, again)
+    return _compare(robot, reread)
 
 
 VERB = Verb("convert", "write a robot as URDF+ or MJCF", "coupler convert robot.urdf robot.xml", _add, _run)
 
 
 @contextmanager
-def _all_or_nothing(path: Path) -> Iterator[None]:
-    """Whatever goes wrong, the file is then as it was before."""
+def _restored_on_failure(path: Path) -> Iterator[None]:
+    """Leaves the file as it was if anything goes wrong."""
     before = path.read_bytes() if path.exists() else None
     try:
         yield
@@ -59,28 +60,28 @@ def _all_or_nothing(path: Path) -> Iterator[None]:
         raise
 
 
-def _written(robot: Robot, given: Namespace) -> Robot | None:
-    """The robot that is read from what was written; none where it cannot be read here."""
+def _save_and_reload(robot: Robot, given: Namespace) -> Robot | None:
+    """Saves the robot and reads it back; None if MuJoCo, which reads MJCF, is missing."""
     from coupler.io.save import save
 
     save(robot, given.out)
     if given.out.suffix.lower() == ".xml" and find_spec("mujoco") is None:
         return None
     try:
-        return quietly(given.out, packages=dict(given.package), lock_idle=given.lock_idle)
+        return load_file(given.out, packages=dict(given.package), lock_idle=given.lock_idle)
     except ModelError as error:
-        raise ModelError(f"nothing is saved, because it could not be read again: {error}") from None
+        raise ModelError(f"not saved, since the written file could not be read back: {error}") from None
 
 
-def _compare(robot: Robot, again: Robot) -> int:
+def _compare(robot: Robot, reread: Robot) -> int:
     try:
-        apart = agreement(robot, again)
+        differences = agreement(robot, reread)
     except ModelError as error:
-        complain(f"what was written is another robot than what was read: {error}")
+        complain(f"the written file describes a different robot: {error}")
         return 1
-    print("read again, and compared at a random state; relative differences:")
-    print(columns({what: f"{difference:.2g}" for what, difference in apart.items()}, "  "))
-    wrong = [what for what, difference in apart.items() if not difference <= AGREED]
+    print("read back and compared at a random state; relative differences:")
+    print(columns({what: f"{difference:.2g}" for what, difference in differences.items()}, "  "))
+    wrong = [what for what, difference in differences.items() if not difference <= AGREED]
     if wrong:
-        complain(f"what was written is another robot than what was read: see {', '.join(wrong)}")
+        complain(f"the written file describes a different robot: see {', '.join(wrong)}")
     return 1 if wrong else 0

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from coupler.cli.landing import land
+from coupler.cli.output import fitted, heading
 from coupler.cli.parser import Verb
-from coupler.cli.words import fitted, heading
 from coupler.model import Robot
 from coupler.robots import load
+from coupler.studies.report import best_times
 
 __all__ = ["VERB"]
 
 BATCH = 4096  # states
-STEPS, DT = 1000, 1e-3  # of the leg; s
+STEPS, DT = 1000, 1e-3  # of the swinging leg; s
 
 
 def _add(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--out", metavar="DIR", type=Path, default=Path(), help="folder for drawings and the log (here)"
+        "--out",
+        metavar="DIR",
+        type=Path,
+        default=Path(),
+        help="the folder for pictures and the log (default: this one)",
     )
 
 
@@ -34,13 +38,13 @@ def _run(given: Namespace) -> int:
     _speed(robot)
     _rotors(robot)
     _closure(load("planar_leg_linkage"))
-    print(f"\nsaved {robot.draw(given.out / f'{robot.name}.svg')}, its joints, loops and clusters as a picture")
+    print(f"\nsaved {robot.draw(given.out / f'{robot.name}.svg')}, a picture of its joints, loops and clusters")
     print(f"\n{heading('contact: it lands, stands, is pushed and recovers')}")
     land(given.out)
     return 0
 
 
-VERB = Verb("demo", "see what coupler does: a tour, and a quadruped that lands", "coupler demo", _add, _run)
+VERB = Verb("demo", "take a short tour, and see a quadruped land", "coupler demo", _add, _run)
 
 
 def _section(title: str, text: str) -> None:
@@ -49,14 +53,12 @@ def _section(title: str, text: str) -> None:
 
 
 def _clusters(robot: Robot) -> None:
-    """The robot, its base and the first of its legs."""
+    """Prints the robot with its base and the first of its legs."""
     first, *tree = str(robot).splitlines()
     print(heading(first))
     print("\n".join(tree[:5]))
     print("   ... and three more legs like this one")
-    text = (
-        "Each of its motors has a rotor that turns with a link, through gears. Both make a cluster, with one freedom."
-    )
+    text = "Each motor has a rotor that is geared to a link. Rotor and link form a cluster with one freedom."
     print(fitted(text))
 
 
@@ -68,50 +70,39 @@ def _speed(robot: Robot) -> None:
     start = time.perf_counter()
     forward_dynamics(robot, *state)
     first = time.perf_counter() - start
-    one = _best(lambda: forward_dynamics(robot, *state))
-    many = _best(lambda: forward_dynamics(robot, *batch)) / BATCH
+    one, whole = best_times([lambda: forward_dynamics(robot, *state), lambda: forward_dynamics(robot, *batch)], 0.3)
     _section(
         "forward dynamics, exact with all rotors",
-        f"first call {first:.2g} s, which compiles it or finds it compiled; then {one * 1e6:.1f} µs for one state from "
-        f"Python, and {many * 1e6:.2f} µs for each state of a batch of {BATCH}",
+        f"the first call takes {first:.2g} s, to compile it or load it from the cache; after that {one * 1e6:.1f} µs "
+        f"for one state from Python, and {whole / BATCH * 1e6:.2f} µs per state in a batch of {BATCH}",
     )
 
 
 def _states(robot: Robot, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Positions, velocities and forces at random."""
+    """Random positions, velocities and forces."""
     q, v, tau = np.random.default_rng(0).normal(size=(3, count, robot.nv))
     return robot.integrate(robot.neutral(), q), v, tau
 
 
-def _best(call: Callable[[], object], seconds: float = 0.3) -> float:
-    """The best time of a call, because machines are shared and noisy."""
-    best, end = float("inf"), time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
 def _rotors(robot: Robot) -> None:
-    """How wrong accelerations are that take rotors for armatures."""
-    from coupler.algorithms.approximate import with_armatures
+    """The errors of accelerations when rotors are replaced by armatures."""
+    from coupler.algorithms.baselines import with_armatures
     from coupler.dynamics import forward_dynamics
 
     rotors = [body for body in robot.body_names if "rotor" in body]
     states = _states(robot, 256)
-    exact, usual = (forward_dynamics(each, *states) for each in (robot, with_armatures(robot, rotors)))
-    errors = np.linalg.norm(usual - exact, axis=-1) / np.linalg.norm(exact, axis=-1)
-    middle, worst = np.median(errors), errors.max()
+    exact, approximate = (forward_dynamics(each, *states) for each in (robot, with_armatures(robot, rotors)))
+    errors = np.linalg.norm(approximate - exact, axis=-1) / np.linalg.norm(exact, axis=-1)
     _section(
         "why exact",
-        f"Most simulators weld rotors to what carries them and add armatures to their joints. Over {len(errors)} "
-        f"random states, accelerations are then wrong by {middle:.1%} (median), at worst by {worst:.0%}.",
+        f"Most simulators weld rotors to what carries them and add armatures to the joints. Over {len(errors)} random "
+        f"states, this makes the accelerations wrong by {np.median(errors):.1%} (median), and by "
+        f"{errors.max():.0%} at worst.",
     )
 
 
 def _closure(leg: Robot) -> None:
-    """A leg with a four-bar in it, under gravity, for a thousand steps."""
+    """How well the loop of a leg with a four-bar stays closed while it swings."""
     from coupler.dynamics import forward_dynamics
 
     q, v, tau = leg.neutral(), np.zeros(leg.nv), np.zeros(leg.nv)
@@ -123,6 +114,6 @@ def _closure(leg: Robot) -> None:
     (error,) = leg.loop_errors(q).values()
     _section(
         "loops stay closed",
-        f"{leg.name}, a leg with a four-bar at its knee, has swung for {STEPS * DT:g} s in {STEPS} steps: its loop is "
-        f"closed to {float(error):.1g} m ({seconds / STEPS * 1e6:.0f} µs a step from Python)",
+        f"{leg.name}, a leg with a four-bar at its knee, swings for {STEPS * DT:g} s in {STEPS} steps. After that its "
+        f"loop is closed to {float(error):.1g} m ({seconds / STEPS * 1e6:.0f} µs per step from Python).",
     )

@@ -1,4 +1,4 @@
-"""What there is to say of a robot, as data; docs/command_line.md has the keys."""
+"""A robot as plain data for `coupler info`; docs/command_line.md lists the keys."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _joints(robot: Robot) -> list[dict[str, Any]]:
 
 
 def _clusters(robot: Robot) -> list[dict[str, Any]]:
-    """Those that move; they count from 1, and the parent 0 is the ground."""
+    """All clusters but the ground; they count from 1, and parent 0 is the ground."""
     links = robot.tree.links
     return [
         {
@@ -84,5 +84,5 @@ def _couplings(robot: Robot, errors: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _notes(robot: Robot) -> list[str]:
-    """What `print(robot)` notes: remarks and idle freedoms."""
+    """The notes of `print(robot)`: remarks and idle freedoms."""
     return [line.removeprefix("note: ") for line in str(robot).splitlines() if line.startswith("note: ")]

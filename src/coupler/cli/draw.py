@@ -1,12 +1,12 @@
-"""`coupler draw`: a robot's connectivity graph and cluster tree as a picture."""
+"""`coupler draw`: draws a robot's connectivity graph and cluster tree."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from coupler.cli.loading import load_robot
 from coupler.cli.parser import Verb, add_file
-from coupler.cli.robots import load_robot
 from coupler.model import ModelError
 
 __all__ = ["VERB"]
@@ -14,7 +14,9 @@ __all__ = ["VERB"]
 
 def _add(parser: ArgumentParser) -> None:
     add_file(parser)
-    parser.add_argument("--out", metavar="PICTURE.svg", type=Path, help="the picture (the robot's name, here)")
+    parser.add_argument(
+        "--out", metavar="PICTURE.svg", type=Path, help="the file to write (default: the robot's name, in this folder)"
+    )
 
 
 def _run(given: Namespace) -> int:
@@ -24,4 +26,6 @@ def _run(given: Namespace) -> int:
     return 0
 
 
-VERB = Verb("draw", "draw its bodies, joints, loops and clusters", "coupler draw tello --out tello.svg", _add, _run)
+VERB = Verb(
+    "draw", "draw the bodies, joints, loops and clusters of a robot", "coupler draw tello --out tello.svg", _add, _run
+)

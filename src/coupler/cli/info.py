@@ -1,4 +1,4 @@
-"""`coupler info`: a robot in words, or as JSON."""
+"""`coupler info`: describes a robot as text or as JSON."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from coupler.cli.description import described
+from coupler.cli.loading import load_robot
+from coupler.cli.output import columns, fitted, heading, print_json
 from coupler.cli.parser import Verb, add_file, add_json
-from coupler.cli.robots import load_robot
-from coupler.cli.words import columns, fitted, heading, print_json
 from coupler.model import Robot
-from coupler.model.words import counted
+from coupler.model.wording import counted
 
 __all__ = ["VERB"]
 
@@ -33,11 +33,11 @@ def _run(given: Namespace) -> int:
     return 0
 
 
-VERB = Verb("info", "say what a robot is made of: clusters, loops, freedoms", "coupler info tello", _add, _run)
+VERB = Verb("info", "describe a robot: clusters, loops, freedoms", "coupler info tello", _add, _run)
 
 
 def _tree(robot: Robot) -> Iterator[str]:
-    """The lines of `print(robot)` up to its notes, broken where they are too long, with the branches drawn on."""
+    """The lines of `print(robot)` up to its notes; long lines are wrapped, and the branches drawn on."""
     first, *lines = (line for line in str(robot).splitlines() if not line.startswith(("note: ", "warning: ")))
     yield heading(fitted(first))
     for line in lines:
@@ -59,14 +59,14 @@ def _facts(about: dict[str, Any]) -> dict[str, str]:
         "springs": ", ".join(spring["name"] for spring in about["springs"]),
         "frames": ", ".join(about["frames"]),
         "keyframes": ", ".join(about["keyframes"]),
-        "shapes": f"{shapes['count']}: {shapes['visible']} to be seen, {shapes['touching']} to touch with"
+        "shapes": f"{shapes['count']}: {shapes['visible']} visible, {shapes['touching']} for contact"
         if shapes["count"]
         else "",
     }
 
 
 def _closures(about: dict[str, Any]) -> Iterator[str]:
-    """Loops and couplings, and how far they are from closed at the neutral configuration."""
+    """Loops and couplings, and how far they are from closed in the neutral configuration."""
     loops = {
         x["name"]: f"{x['kind']}, {x['predecessor']} to {x['successor']}, open by {x['error']:.2g}"
         for x in about["loops"]

@@ -1,4 +1,4 @@
-"""How arguments are understood: what a verb is, and a parser that raises instead of leaving."""
+"""Parsing of arguments: what a verb is, and a parser that raises an exception instead of exiting."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ class UsageError(Exception):
 
 
 class Parser(ArgumentParser):
-    """A parser that takes no abbreviations, and whose errors are exceptions."""
+    """A parser that accepts no abbreviations and raises `UsageError`."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; `{self.prog} --help` tells more")
+        raise UsageError(f"{message}; `{self.prog} --help` describes its arguments")
 
     def options(self) -> list[str]:
-        """What options there are."""
+        """The names of all options."""
         return [name for name in self._option_string_actions if name.startswith("--")]
 
 
 @dataclass(frozen=True)
 class Verb:
-    """A thing that the command line can do.
+    """A command of the command line.
 
     Attributes:
-        name: how it is called.
-        about: what it does, in a line.
-        example: of its use.
-        add: adds its arguments to a parser.
-        run: does it, and returns the exit status.
-        more: lines that its help ends with.
+        name: the name on the command line.
+        about: what the verb does, in one line.
+        example: an example of its use.
+        add: adds the verb's arguments to a parser.
+        run: runs the verb, and returns the exit status.
+        more: further lines at the end of its help.
     """
 
     name: str
@@ -50,21 +50,21 @@ class Verb:
 
 
 def add_file(parser: ArgumentParser, name: str = "FILE") -> None:
-    """The robot that a verb is about, and how it is to be read."""
+    """Adds the argument for the robot, and the options for reading its file."""
     parser.add_argument("file", metavar=name, help="a robot: URDF, xacro or MJCF, or the name of a bundled one")
     group = parser.add_argument_group("reading the file")
-    group.add_argument(
-        "--closures", metavar="FILE", help="what closes its loops; `none`: nothing, whatever lies beside it"
-    )
-    group.add_argument("--floating", action="store_true", help="its base floats")
+    group.add_argument("--closures", metavar="FILE", help="a YAML file with its loops; `none` ignores such files")
+    group.add_argument("--floating", action="store_true", help="give it a floating base")
     pair = {"type": _pair, "action": "append", "default": []}
-    group.add_argument("--package", metavar="NAME=FOLDER", **pair, help="where package://NAME is; may come repeatedly")
-    group.add_argument("--argument", metavar="NAME=VALUE", **pair, help="of a xacro file; may come repeatedly")
-    group.add_argument("--lock-idle", action="store_true", help="lock motions that nothing else takes part in")
+    group.add_argument("--package", metavar="NAME=FOLDER", **pair, help="the folder of package://NAME; may be repeated")
+    group.add_argument("--argument", metavar="NAME=VALUE", **pair, help="an argument of a xacro file; may be repeated")
+    group.add_argument(
+        "--lock-idle", action="store_true", help="lock idle freedoms, such as the spin of a rod between two ball joints"
+    )
 
 
 def add_json(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="as one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _pair(text: str) -> tuple[str, str]:

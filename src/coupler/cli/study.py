@@ -1,12 +1,12 @@
-"""`coupler study`: tables and figures of the papers, run again."""
+"""`coupler study`: reproduces tables and figures of the papers."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from coupler.cli.output import unknown
 from coupler.cli.parser import Verb
-from coupler.cli.words import unknown
 from coupler.model import ModelError
 from coupler.studies import STUDIES, run
 
@@ -16,8 +16,10 @@ _LISTING = ("studies:", *(f"  {name:12} {about}" for name, (_, about) in STUDIES
 
 
 def _add(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", nargs="?", help="which; without a name they are listed")
-    parser.add_argument("--out", type=Path, default=Path("studies"), help="folder for data and pictures (studies)")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the study to run; without a name, all are listed")
+    parser.add_argument(
+        "--out", type=Path, default=Path("studies"), help="the folder for data and pictures (default: studies)"
+    )
 
 
 def _run(given: Namespace) -> int:
@@ -32,7 +34,7 @@ def _run(given: Namespace) -> int:
 
 VERB = Verb(
     "study",
-    "run a table or figure of the papers again",
+    "reproduce a table or figure of the papers",
     "coupler study 001-fig14 --out results",
     _add,
     _run,

@@ -8,6 +8,7 @@ along those after it: so momentum stays what impulses make of it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +18,19 @@ from coupler.model import Free
 from coupler.model.embedding.closure import CLOSED
 from coupler.model.embedding.scene import by_kind
 from coupler.model.joint import Joint
-from coupler.passes import Cluster, Shape, Sweep
+from coupler.passes import Cluster, ClusterWindows, Record, Shape, Sweep, provided
 from coupler.rotation import matrix_from_quaternion
 
 __all__ = ["advance"]
 
 
-def advance(sweep: Sweep, h: float, q: Buffer, v: Buffer, q_next: Buffer) -> None:
+class Spread(Record):
+    """Of a joint in a loop: where its position is among those of all joints, and how far its velocity leads."""
+
+    position, shift = provided(), provided()
+
+
+def advance(sweep: Sweep[Any, Any], h: float, q: Buffer, v: Buffer, q_next: Buffer) -> None:
     """Writes the steps to q_next, and to velocities of floating bodies.
 
     Args:
@@ -61,7 +68,7 @@ def _fly(here: View) -> None:
     here.v = np.concatenate([v[:3], matrix_from_quaternion(turned).T @ shift])
 
 
-def _close(sweep: Sweep, h: float, q_place: np.ndarray, q_next: Buffer) -> set[int]:
+def _close(sweep: Sweep[Any, Any], h: float, q_place: np.ndarray, q_next: Buffer) -> set[int]:
     """Writes the steps that close loops without solutions; returns the links in them."""
     shapes = [i for i, (shape, _) in enumerate(sweep.shapes) if not shape.solved]
     if not shapes:
@@ -72,16 +79,19 @@ def _close(sweep: Sweep, h: float, q_place: np.ndarray, q_next: Buffer) -> set[i
     known = {"p": robot.states.neutral, "step": np.zeros(tree.nv), "weight": robot.states.dependent}
     for name, values in known.items():  # joints that no loop holds stay where they are
         builder.loop(_fill, here=fields(x=vectors[name].at(range(len(values))), value=constants(values)))
-    held = set()
-    for number in shapes:
-        shape, clusters = sweep.shapes[number]
-        window = sweep.window(number, clusters) | fields(h=constants(np.full(len(clusters), h)))
+
+    def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
         for i, kind in enumerate(shape.kinds):
             links = [sweep.instances[k].links[i] for k in clusters]
-            held |= set(links)
-            parts = {"p": (tree.q_start, kind.nq), "step": (tree.v_start, kind.nv)}
-            window |= fields(**{f"{x}_of{i}": vectors[x].at(at[links], size) for x, (at, size) in parts.items()})
-        builder.loop(_spreading(shape), here=window)
+            windows.joints[i]["position"] = vectors["p"].at(tree.q_start[links], kind.nq)
+            windows.joints[i]["shift"] = vectors["step"].at(tree.v_start[links], kind.nv)
+
+    schedule = sweep.schedule()
+    clusters = [k for number in shapes for k in sweep.shapes[number][1]]
+    for k in clusters:
+        sweep.visit(schedule, _spread, k, provide=provide)
+    schedule.run()
+    held = {link for k in clusters for link in sweep.instances[k].links}
     program = robot.states.closing_program()
     phi = builder.scratch("phi", next(x.size for x in program.outputs if x.name == "phi"))
     names = {"p": "p", "step": "step", "weight": "weight", "q": "p_next"}
@@ -94,17 +104,12 @@ def _close(sweep: Sweep, h: float, q_place: np.ndarray, q_next: Buffer) -> set[i
     return held
 
 
-def _spreading(shape: Shape) -> Callable[[View], None]:
+def _spread(cluster: Cluster[Any, Any]) -> None:
     """Positions of all joints of a cluster, and how far their velocities lead."""
-
-    def spreading(here: View) -> None:
-        cluster = Cluster(here, shape, True, later=True, moving=False)
-        step = here.h * (cluster.G @ cluster.read("v_next"))
-        for body in cluster.bodies:
-            setattr(here, f"p_of{body.number}", cluster.q[body.number])
-            setattr(here, f"step_of{body.number}", step[body.entries])
-
-    return spreading
+    shift = cluster.memory.step * (cluster.G @ cluster.memory.v_next)
+    for body, q, view in zip(cluster.bodies, cluster.q, cluster.views.joints, strict=True):
+        joint = Spread(view)
+        joint.position, joint.shift = q, shift[body.entries]
 
 
 def _fill(here: View) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.columns import Columns, Start
 from coupler.contact.geometry import Contact, contacts, has_closed_form
 from coupler.contact.pairs import Pair
 from coupler.contact.scene import Scene
@@ -15,7 +16,7 @@ from coupler.contact.stepping import gap_seen
 from coupler.graph import Buffer, View, Window, constants, fields
 from coupler.model import ModelError, Robot
 from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Shape, Sphere
-from coupler.passes import Columns, Start, Sweep
+from coupler.passes import Sweep
 from coupler.spatial import Transform, cross
 
 __all__ = ["Candidates", "given_row"]
@@ -73,7 +74,7 @@ class Candidates:
         return _End(link, shape.at @ place)
 
     def measure(
-        self, sweep: Sweep, columns: Columns, scene: Scene, given: Buffer | None, told: Mapping[str, Buffer]
+        self, sweep: Sweep[Any, Any], columns: Columns, scene: Scene, given: Buffer | None, told: Mapping[str, Buffer]
     ) -> None:
         """Writes the steps from poses and velocities of links to contacts.
 
@@ -115,7 +116,9 @@ class Candidates:
                 found[f"{name}{k}"] = told[name].at(at, shape)
         return fields(**found)
 
-    def _seen(self, sweep: Sweep, columns: Columns, alike: Sequence[int], side: int, name: str, moves: bool) -> Window:
+    def _seen(
+        self, sweep: Sweep[Any, Any], columns: Columns, alike: Sequence[int], side: int, name: str, moves: bool
+    ) -> Window:
         ends = [self._ends[i][side] for i in alike]
         shapes = [(self.pairs[i].one, self.pairs[i].other)[side] for i in alike]
         own: dict[str, Any] = {

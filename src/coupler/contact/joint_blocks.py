@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,25 @@ from coupler.contact.laws import joint_parts
 from coupler.contact.relaxation import Relaxation
 from coupler.contact.scene import Layout
 from coupler.graph import Buffer, View, Window, constants, fields
-from coupler.passes import Cluster, Shape, Sweep
+from coupler.passes import Cluster, ClusterWindows, Record, Shape, Sweep, provided
 
 __all__ = ["JointBlocks"]
 
 _FAR = 1e10  # rad or m: where a joint has no limit
+
+
+class JointRow(Record):
+    """What a cluster sees of a joint that has limits or friction."""
+
+    own = provided()  # its row of the problem: velocity or impulse
+    lower, upper = provided(), provided()  # limits of its position
+    low, high = provided(), provided()  # the velocities that take it there
+    beyond = provided()
+    limit, friction = provided(), provided()  # impulses of a state
+    bound, mobility = provided(), provided()
+
+
+Provide = Callable[[ClusterWindows, list[int]], None]  # adds fields of some rows
 
 
 class JointBlocks:
@@ -28,16 +42,19 @@ class JointBlocks:
         beyond: by how much a velocity takes a joint beyond its limits, rad/s or m/s; see `look`.
     """
 
-    def __init__(self, sweep: Sweep, layout: Layout, relaxation: Relaxation, bounds: Sequence[float]) -> None:
+    def __init__(self, sweep: Sweep[Any, Any], layout: Layout, relaxation: Relaxation, bounds: Sequence[float]) -> None:
         """Args: a program, its layout, the problem, and of each joint the largest impulse of its friction."""
         self._sweep, self._layout, self._relaxation, self._bounds = sweep, layout, relaxation, bounds
         self._first, self.beyond = 3 * layout.contacts, sweep.builder.scratch("beyond", 1)
 
     def measure(self) -> None:
         """Writes the steps to velocities of joints after a step without impulses, and to those that reach limits."""
-        for shape, i, j, rows, window in self._clusters(range(len(self._layout.joints))):
-            window |= fields(own=self._relaxation.b.at([self._first + row for row in rows])) | self._sides(rows)
-            self._sweep.builder.loop(_measuring(shape, i, j), here=window)
+
+        def provide(windows: ClusterWindows, rows: list[int]) -> None:
+            windows.cluster["own"] = self._relaxation.b.at([self._first + row for row in rows])
+            windows.cluster |= self._sides(rows)
+
+        self._visit(_measure, range(len(self._layout.joints)), provide)
 
     def begin(self, start: Buffer, rows: range) -> None:
         """Writes the steps from impulses of a state to those that sweeps start from."""
@@ -51,11 +68,13 @@ class JointBlocks:
 
     def look(self, rows: range) -> None:
         """Writes the steps to how far the velocities after the step take joints beyond their limits."""
-        builder = self._sweep.builder
-        builder.loop(_within, here=fields(beyond=self.beyond.at(0)))
-        for shape, i, j, own, window in self._clusters(rows):
-            sides = fields(low=self._relaxation.low.at(own), high=self._relaxation.high.at(own))
-            builder.loop(_looking(shape, i, j), here=window | sides | fields(beyond=self.beyond.at([0] * len(own))))
+        self._sweep.builder.loop(_within, here=fields(beyond=self.beyond.at(0)))
+
+        def provide(windows: ClusterWindows, own: list[int]) -> None:
+            windows.cluster |= {"low": self._relaxation.low.at(own), "high": self._relaxation.high.at(own)}
+            windows.cluster["beyond"] = self.beyond.at([0] * len(own))
+
+        self._visit(_look, rows, provide)
 
     def end(self, impulses: Buffer, A: Buffer, size: int) -> None:
         """Writes the steps from solved impulses to those of a state.
@@ -71,25 +90,29 @@ class JointBlocks:
                 window = self._impulses(rows) | self._told(impulses, limited, rubbing, rows)
                 self._sweep.builder.loop(_telling(limited), here=window)
                 continue
-            for shape, i, j, own, window in self._clusters(rows):
-                bounds = [self._bounds[row] for row in own]
-                window |= self._impulses(own) | self._told(impulses, limited, rubbing, own)
-                window |= fields(low=relaxation.low.at(own), high=relaxation.high.at(own), bound=constants(bounds))
-                window |= fields(mobility=A.at([(self._first + row) * (size + 1) for row in own]))
-                self._sweep.builder.loop(_parting(shape, i, j), here=window)
 
-    def _clusters(self, rows: Sequence[int]) -> Iterator[tuple[Shape, int, int, list[int], Window]]:
-        """Joints in clusters of the same shape: the shape, number of body and entry, which they are, what they see."""
-        sweep, joints = self._sweep, self._layout.joints
-        cluster_of = sweep.robot.cluster_tree.cluster_of
-        shape_of = {k: i for i, (_, clusters) in enumerate(sweep.shapes) for k in clusters}
-        groups: dict[Hashable, list[int]] = {}
+            def provide(windows: ClusterWindows, own: list[int]) -> None:
+                windows.cluster |= (self._impulses(own) | self._told(impulses, True, True, own)).fields
+                windows.cluster |= {"low": relaxation.low.at(own), "high": relaxation.high.at(own)}
+                windows.cluster["bound"] = constants([self._bounds[row] for row in own])
+                windows.cluster["mobility"] = A.at([(self._first + row) * (size + 1) for row in own])
+
+            self._visit(_part, rows, provide)
+
+    def _visit(
+        self, function: Callable[[Cluster[Any, Any], int, int], None], rows: Sequence[int], provide: Provide
+    ) -> None:
+        """Runs a function of the clusters of joints, and of the number of body and entry in them."""
+        schedule = self._sweep.schedule()
+
+        def provide_rows(windows: ClusterWindows, shape: Shape, own: list[int]) -> None:
+            provide(windows, own)
+
         for row in rows:
-            link, j = joints[row]
-            k = cluster_of[link]
-            groups.setdefault((shape_of[k], sweep.instances[k].links.index(link), j), []).append(row)
-        for (number, i, j), own in groups.items():  # type: ignore[misc]
-            yield sweep.shapes[number][0], i, j, own, sweep.window(number, [cluster_of[joints[row][0]] for row in own])
+            link, j = self._layout.joints[row]
+            k, i = self._sweep.number_in_cluster(link)
+            self._sweep.visit(schedule, function, k, i, j, key=(i, j), row=row, provide=provide_rows)
+        schedule.run()
 
     def _groups(self, rows: Sequence[int]) -> list[tuple[bool, bool, list[int]]]:
         """Whether joints have limits, whether they have friction, and which of them have the same."""
@@ -102,14 +125,15 @@ class JointBlocks:
     def _impulses(self, rows: Sequence[int]) -> Window:
         return fields(own=self._relaxation.impulses.at([self._first + row for row in rows]))
 
-    def _sides(self, rows: Sequence[int]) -> Window:
+    def _sides(self, rows: Sequence[int]) -> dict[str, Any]:
         """Limits of joints, and where the velocities go that reach them."""
-        layout, links, found = self._layout, self._sweep.robot.tree.links, fields()
-        for name, far, side in (("lower", -_FAR, self._relaxation.low), ("upper", _FAR, self._relaxation.high)):
+        layout, links = self._layout, self._sweep.robot.tree.links
+        sides: dict[str, Any] = {"low": self._relaxation.low.at(rows), "high": self._relaxation.high.at(rows)}
+        for name, far in (("lower", -_FAR), ("upper", _FAR)):
             joints = [layout.joints[row] for row in rows]
             limits = [getattr(links[x[0]].kind, name)[x[1]] if x in layout.limited else far for x in joints]
-            found |= fields(**{f"to_{name}": side.at(rows), name: constants(np.clip(limits, -_FAR, _FAR))})
-        return found
+            sides[name] = constants(np.clip(limits, -_FAR, _FAR))
+        return sides
 
     def _told(self, impulses: Buffer, limited: bool, rubbing: bool, rows: Sequence[int]) -> Window:
         """Where a state has the impulses of joints: first those of all limits, then those of friction."""
@@ -123,26 +147,29 @@ class JointBlocks:
         return found
 
 
-def _velocity(here: View, shape: Shape, i: int, j: int, name: str) -> tuple[Any, Cluster]:
-    cluster = Cluster(here, shape, True, later=True, moving=False)
-    return cluster.G[shape.starts[i] + j] @ cluster.read(name), cluster
+def _velocity(cluster: Cluster[Any, Any], i: int, j: int, v: Any) -> Any:
+    """That of entry j of joint i, from independent velocities."""
+    return cluster.G[cluster.shape.starts[i] + j] @ v
 
 
-def _measuring(shape: Shape, i: int, j: int) -> Callable[[View], None]:
-    def measuring(here: View) -> None:
-        here.own, cluster = _velocity(here, shape, i, j, "u")
-        q = cluster.q[i][j] if shape.kinds[i].nq == shape.kinds[i].nv else 0.0
-        here.to_lower, here.to_upper = (here.lower - q) / here.step, (here.upper - q) / here.step
+def _measure(cluster: Cluster[Any, Any], i: int, j: int) -> None:
+    """The velocity of a joint without impulses, and those that take it to its limits."""
+    row, kind, step = JointRow(cluster.views.cluster), cluster.shape.kinds[i], cluster.memory.step
+    row.own = _velocity(cluster, i, j, cluster.memory.u)
+    q = cluster.q[i][j] if kind.nq == kind.nv else 0.0
+    row.low, row.high = (row.lower - q) / step, (row.upper - q) / step
 
-    return measuring
+
+def _look(cluster: Cluster[Any, Any], i: int, j: int) -> None:
+    """How far a velocity takes a joint beyond its limits."""
+    row, w = JointRow(cluster.views.cluster), _velocity(cluster, i, j, cluster.memory.v_next)
+    row.beyond = np.maximum(row.beyond, np.maximum(row.low - w, w - row.high))
 
 
-def _looking(shape: Shape, i: int, j: int) -> Callable[[View], None]:
-    def looking(here: View) -> None:
-        w, _ = _velocity(here, shape, i, j, "v_next")
-        here.beyond = np.maximum(here.beyond, np.maximum(here.low - w, w - here.high))
-
-    return looking
+def _part(cluster: Cluster[Any, Any], i: int, j: int) -> None:
+    """The impulses of limit and of friction."""
+    row, w = JointRow(cluster.views.cluster), _velocity(cluster, i, j, cluster.memory.v_next)
+    row.limit, row.friction = joint_parts(row.mobility, row.low, row.high, row.bound, row.own, w)
 
 
 def _joining(limited: bool, rubbing: bool) -> Callable[[View], None]:
@@ -160,14 +187,6 @@ def _telling(limited: bool) -> Callable[[View], None]:
             here.friction = here.own
 
     return telling
-
-
-def _parting(shape: Shape, i: int, j: int) -> Callable[[View], None]:
-    def parting(here: View) -> None:
-        w, _ = _velocity(here, shape, i, j, "v_next")
-        here.limit, here.friction = joint_parts(here.mobility, here.low, here.high, here.bound, here.own, w)
-
-    return parting
 
 
 def _rest(here: View) -> None:

@@ -17,7 +17,7 @@ from coupler.contact.mesh_files import mesh_vertices
 from coupler.contact.polyhedron import polyhedron
 from coupler.model import Mesh, ModelError, ModelWarning, Robot, Shape
 from coupler.model.numbers import numbers
-from coupler.model.words import counted
+from coupler.model.wording import counted
 
 __all__ = ["CORNERS", "hull_of", "simplified_hull", "with_hulls"]
 

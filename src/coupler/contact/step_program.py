@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from coupler.algorithms import aba
-from coupler.algorithms.aba import alone, met
-from coupler.algorithms.factorization import moved
-from coupler.algorithms.gathering import gathered
+from coupler.algorithms.articulated import articulated, propagated, response
+from coupler.algorithms.factorization import acceleration
 from coupler.contact.advance import advance
 from coupler.contact.candidates import Candidates
+from coupler.contact.columns import ColumnBody, ColumnCluster, Columns, Passage, Start
 from coupler.contact.damping import damped
 from coupler.contact.joint_blocks import JointBlocks
 from coupler.contact.kernels import clear, copy
@@ -31,10 +31,27 @@ from coupler.contact.scene import Layout, Scene
 from coupler.graph import Buffer, Program, View, constants, fields
 from coupler.linear import Cholesky
 from coupler.model import Free, Robot
-from coupler.passes import Cluster, Columns, Rise, Shape, Start, Sweep, add_loads, symmetric
+from coupler.passes import Cluster, ClusterWindows, Coordinate, Shape, Sweep, add_loads, entry, provided, symmetric
 from coupler.spatial import cross
 
 __all__ = ["contact_step_program"]
+
+
+class StepBody(aba.BodyMemory, ColumnBody):
+    """What a body remembers: what it does in C-ABA, its pose, and its velocity u after a step without impulses."""
+
+    u, E, r = entry(6), entry((3, 3)), entry(3)
+
+
+class StepCluster(aba.ClusterMemory, ColumnCluster):
+    """What a cluster remembers: that of C-ABA, D⁻¹, velocities, and the length of the step."""
+
+    Dinv = entry(lambda shape: symmetric(shape.freedoms))
+    u, dv, v_next = Coordinate(), Coordinate(), Coordinate()
+    step = provided()
+
+
+Node = Cluster[StepBody, StepCluster]
 
 
 def contact_step_program(robot: Robot, scene: Scene) -> Program:
@@ -50,8 +67,11 @@ def contact_step_program(robot: Robot, scene: Scene) -> Program:
     given = sweep.builder.input("given", candidates.given) if candidates.given else None
     parts = _Parts(sweep, layout)
     v_next = sweep.vectors["v_next"] = parts["v"]
-    sweep.extra = lambda shape, instances, clusters: {"step": constants(np.full(len(clusters), h))}
 
+    def provide(windows: ClusterWindows, shape: Shape, clusters: Any) -> None:
+        windows.cluster["step"] = constants(np.full(len(clusters), h))
+
+    sweep.provide = provide
     if sweep.loaded:
         add_loads(sweep, scene.external)
     _move_freely(sweep, located, bool(blocks.rows))
@@ -74,7 +94,7 @@ class _Impulses:
 
     def __init__(
         self,
-        sweep: Sweep,
+        sweep: Sweep[Any, Any],
         scene: Scene,
         layout: Layout,
         candidates: Candidates,
@@ -132,8 +152,8 @@ class _Impulses:
         if self.rebounds:
             self.rebounds.end(parts["pending"])
         sweep.builder.loop(clear, here=fields(target=sweep.vectors["dv"].at(0, sweep.robot.nv)))
-        self.columns.settle(push, groups, relaxation.impulses)
-        sweep.outward(give_way)
+        self.columns.climb(add_impulses, range(groups), relaxation.impulses)
+        sweep.outward(apply_impulses)
 
 
 class _Parts:
@@ -142,7 +162,7 @@ class _Parts:
     A call with few and plain arrays is what Python makes fastest: so parts are taken from one vector and put into one.
     """
 
-    def __init__(self, sweep: Sweep, layout: Layout) -> None:
+    def __init__(self, sweep: Sweep[Any, Any], layout: Layout) -> None:
         self._builder, self._places = sweep.builder, layout.places
         self._after = sweep.result("after", layout.size)
         self.start = sweep.builder.scratch("start", layout.rows)
@@ -168,22 +188,20 @@ class _Parts:
                 self._builder.loop(copy, here=fields(source=buffer.at(0, buffer.size), target=target))
 
 
-def _sweep(robot: Robot, scene: Scene, candidates: Candidates) -> tuple[Sweep, dict[int, set[int]]]:
+def _sweep(
+    robot: Robot, scene: Scene, candidates: Candidates
+) -> tuple[Sweep[StepBody, StepCluster], dict[int, set[int]]]:
     """The passes' memory, and which bodies of each shape, by its identity, have poses and velocities in the world."""
-    loaded = scene.external or bool(robot.elements)
-    body = {"v": 6, "u": 6} | ({} if loaded else {"E": (3, 3), "r": 3})
     sweep = Sweep(
         robot,
         "contact_step",
-        body=body,
-        left={"IA": symmetric(6), "pA": 6},
-        after={"a": 6},
-        pair={"IA": (6, 6)},
-        cluster=memory_of,
-        loaded=loaded,
+        body=StepBody,
+        cluster=StepCluster,
+        paired=True,
+        loaded=scene.external or bool(robot.elements),
         everybody=True,
         remembering=True,
-        turning={*aba.pulled(robot), *candidates.links},
+        oriented={*aba.pulled_links(robot), *candidates.links},
     )
     sweep.input("state", Layout(robot, scene).state)
     sweep.input("tau", robot.nv)
@@ -197,12 +215,7 @@ def _sweep(robot: Robot, scene: Scene, candidates: Candidates) -> tuple[Sweep, d
     return sweep, located
 
 
-def memory_of(shape: Shape) -> dict[str, Any]:
-    """What a cluster remembers: that of C-ABA, and D⁻¹."""
-    return {**aba.memory_of(shape), "Dinv": symmetric(len(shape.independent))}
-
-
-def _move_freely(sweep: Sweep, located: dict[int, set[int]], answering: bool) -> None:
+def _move_freely(sweep: Sweep[StepBody, StepCluster], located: dict[int, set[int]], answering: bool) -> None:
     """Writes the passes to u = v + h (a + ω × v), and to velocities of links with that.
 
     Args:
@@ -211,25 +224,25 @@ def _move_freely(sweep: Sweep, located: dict[int, set[int]], answering: bool) ->
         answering: whether impulses will come.
     """
 
-    def outward(cluster: Cluster) -> None:
+    def outward(cluster: Node) -> None:
         """Poses and velocities. [001, eq. 33]"""
         aba.outward(cluster)
         for body in cluster.bodies if answering and not sweep.loaded else ():
             if body.carries or body.number in located[id(cluster.shape)]:
                 body.memory.E, body.memory.r, body.memory.v = body.pose.E, body.pose.r, body.v
 
-    def inward(cluster: Cluster) -> None:
+    def inward(cluster: Node) -> None:
         """Articulated inertias and bias forces. [001, eq. 49, 55, 56]"""
         aba.inward(cluster)
         if answering:
-            D = gathered(cluster).D
+            D = articulated(cluster).D
             cluster.memory.Dinv = Cholesky(D).solve(np.eye(len(D)))
 
-    def accelerate(cluster: Cluster) -> None:
-        """Accelerations [001, eq. 33, 54], and velocities without impulses."""
+    def accelerate(cluster: Node) -> None:
+        """Accelerations [001, eq. 33, 52], and velocities without impulses."""
         aba.accelerate(cluster)
-        u = cluster.v + cluster.here.step * (cluster.read("a") + turning(cluster))
-        cluster.write("u", u)
+        u = cluster.v + cluster.memory.step * (cluster.memory.a + turning(cluster))
+        cluster.memory.u = u
         for body in cluster.bodies if answering else ():
             if body.carries or body.number in located[id(cluster.shape)]:
                 own = body.S @ u
@@ -240,58 +253,52 @@ def _move_freely(sweep: Sweep, located: dict[int, set[int]], answering: bool) ->
     sweep.outward(accelerate)
 
 
-def turning(cluster: Cluster) -> Any:
+def turning(cluster: Cluster[Any, Any]) -> Any:
     """ω × v in the entries of the shift of a floating body, whose axes turn under its velocity; else zeros."""
     found = []
     for i, (kind, free) in enumerate(zip(cluster.shape.kinds, cluster.shape.free, strict=True)):
         if isinstance(kind, Free) and len(free) == 6:
-            v = getattr(cluster.here, f"v{i}")
+            v = cluster.views.joints[i].v
             found += [0.0, 0.0, 0.0, *cross(v[:3], v[3:])]
         else:
             found += [0.0] * len(free)
     return np.array(found)
 
 
-def climb(cluster: Cluster, rise: Rise) -> None:
+def climb(cluster: Node, passage: Passage) -> None:
     """Forces by unit of impulse, as they are felt beyond a cluster: χᵀ := Xᵀ Lᵀ χᵀ, Lᵀ = 1 − U D⁻¹ Sᵀ. [001, eq. 62]"""
-    active = [cluster.bodies[i] for i in rise.active]
-    pushed = [] if rise.entry is None else [cluster.G[rise.entry][:, None]]
+    active = [cluster.bodies[i] for i in passage.active]
+    pushed = [] if passage.entry is None else [cluster.G[passage.entry][:, None]]
     z = sum((body.S.T @ body.memory.P for body in active), sum(pushed, np.zeros((1, 1))))
     cluster.memory.z, cluster.memory.y = z, cluster.memory.Dinv @ z
-    for output, begins in zip(cluster.outputs, rise.begins, strict=True):
-        if output.grounded:
-            continue
-        own = slice(6 * output.number, 6 * output.number + 6)
-        felt = -cluster.memory.Y[:, own].T @ z
-        if alone(cluster):
-            (body,) = cluster.bodies
-            felt = body.Xo.transform_force(body.memory.P + felt if active else felt)
-        else:
-            felt = sum((body.Xo.transform_force(body.memory.P) for body in active if body.output is output), felt)
-        output.memory.P = felt if begins else output.memory.P + felt
+    for output, begins in zip(cluster.outputs, passage.begins, strict=True):
+        if not output.grounded:
+            P = {body: body.memory.P for body in active if body.output is output}
+            felt = propagated(cluster, output, cluster.memory.Y, P, z)
+            output.memory.P = felt if begins else output.memory.P + felt
 
 
-def push(cluster: Cluster, impulses: Any) -> None:
+def add_impulses(cluster: Node, passage: Passage) -> None:
     """What impulses do to a cluster's joints, if all that carries it stays: D⁻¹ z λ."""
-    cluster.write("dv", cluster.read("dv") + cluster.memory.y @ impulses)
+    cluster.memory.dv = cluster.memory.dv + cluster.memory.y @ cluster.memory.factors
 
 
-def give_way(cluster: Cluster) -> None:
-    """v⁺: what impulses do to joints, with what they do to all that carries them. [001, eq. 54]"""
-    dv = cluster.read("dv")
-    if not cluster.outputs[0].grounded:
-        dv = dv - cluster.memory.Y @ met(cluster, [output.memory.a for output in cluster.outputs])
-    cluster.write("v_next", cluster.read("u") + dv)
+def apply_impulses(cluster: Node) -> None:
+    """v⁺: what impulses do to joints, with what they do to all that carries them. [001, eq. 64]"""
+    dv = cluster.memory.dv
+    if not cluster.grounded:
+        dv = dv - response(cluster, cluster.memory.Y, [output.memory.a for output in cluster.outputs])
+    cluster.memory.v_next = cluster.memory.u + dv
     for body in cluster.carriers:
-        body.memory.a = moved(body, dv)
+        body.memory.a = acceleration(body, dv)
 
 
-def keep(cluster: Cluster) -> None:
+def keep(cluster: Node) -> None:
     """v⁺ without impulses."""
-    cluster.write("v_next", cluster.read("u"))
+    cluster.memory.v_next = cluster.memory.u
 
 
-def _copy_first(sweep: Sweep, source: Buffer, target: Buffer, count: int) -> None:
+def _copy_first(sweep: Sweep[Any, Any], source: Buffer, target: Buffer, count: int) -> None:
     if count:
         sweep.builder.loop(copy, here=fields(source=source.at(0, count), target=target.at(0, count)))
 

@@ -38,7 +38,7 @@ from coupler.contact.solvers import solve
 from coupler.inertia import mass_matrix_solve
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
-from coupler.model.words import listed
+from coupler.model.wording import listed
 from coupler.rotation import matrix_from_quaternion
 
 __all__ = ["PENETRATION", "Impulses", "Stepped", "contact_impulses", "contact_step", "gap_seen"]

@@ -6,7 +6,7 @@
     template                    functions with their numbers taken out
     window, kernel              a function traced over the fields of its parameters
     program, builder, check     kernels looped over tables, and the checks on them
-    interpret, llvm, c          what runs or renders a program
+    interpret, eager, llvm, c   what runs or renders a program
 
 `compile` is the way in to the last row.
 """
@@ -21,6 +21,7 @@ import coupler.graph.fold  # noqa: F401  fills in the rules
 from coupler.graph.array import Array, array, symbols
 from coupler.graph.builder import Builder, Records, constants, fields
 from coupler.graph.diff import jacobian, jvp, second_directional, vjp
+from coupler.graph.eager import Eager
 from coupler.graph.errors import GraphError
 from coupler.graph.executable import Executable
 from coupler.graph.expr import Node, constant, symbol
@@ -29,12 +30,15 @@ from coupler.graph.kernel import View
 from coupler.graph.program import Program
 from coupler.graph.template import Template, template
 from coupler.graph.unroll import unroll
-from coupler.graph.window import Buffer, Field, Slot, Window, symmetric
+from coupler.graph.window import Buffer, Constants, Field, Slot, Window, symmetric
 
 __all__ = [
     "Array",
+    "Backend",
     "Buffer",
     "Builder",
+    "Constants",
+    "Eager",
     "Executable",
     "Field",
     "GraphError",
@@ -63,11 +67,14 @@ __all__ = [
 ]
 
 
+Backend = Literal["llvm", "interpreter", "python"]
+
+
 def compile(
     program: Program,
     dtype: Any = np.float64,
     *,
-    backend: Literal["llvm", "interpreter"] = "llvm",
+    backend: Backend = "llvm",
     threads: int = 1,
 ) -> Executable:
     """The program, ready to be called.
@@ -75,13 +82,16 @@ def compile(
     Args:
         program: what to run.
         dtype: float64 or float32.
-        backend: "llvm" for machine code, "interpreter" for the NumPy reference.
+        backend: "llvm" for machine code, "interpreter" for the NumPy reference, "python" to call the functions of the
+            kernels row by row on floats, for a debugger.
         threads: how many threads share a batch (machine code only).
     """
     if backend == "interpreter":
         return Interpreter(program, dtype)
+    if backend == "python":
+        return Eager(program, dtype)
     if backend == "llvm":
         from coupler.graph.llvm import Native  # imported here: the rest works without LLVM
 
         return Native(program, dtype, threads=threads)
-    raise GraphError(f"no back end is called {backend!r}; there are 'llvm' and 'interpreter'")
+    raise GraphError(f"no back end is called {backend!r}; there are 'llvm', 'interpreter' and 'python'")

@@ -7,7 +7,7 @@ of NumPy that only move elements (stack, concatenate, block, transpose, diag, ..
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, apply, as_node, symbol, where
 
-__all__ = ["Array", "array", "nodes_of", "symbols"]
+__all__ = ["Array", "array", "nodes_of", "numbers_or_nodes", "symbols"]
 
 
 class Array(np.ndarray):
@@ -64,6 +64,13 @@ def symbols(label: str, shape: int | tuple[int, ...]) -> Array:
 def nodes_of(values: Any) -> list[Node]:
     """The elements of a scalar, list or array, in row-major order, as nodes."""
     return [as_node(value) for value in _objects(values).ravel()]
+
+
+def numbers_or_nodes(nodes: Sequence[Node], shape: tuple[int, ...]) -> np.ndarray:
+    """Nodes in row-major order as an array of that shape: of floats if all of them are constants, else of nodes."""
+    if all(node.op == "constant" for node in nodes):
+        return np.array([node.value for node in nodes], dtype=np.float64).reshape(shape)
+    return array(np.array(nodes, dtype=object).reshape(shape))
 
 
 def _objects(values: Any) -> np.ndarray:

@@ -14,7 +14,7 @@ A kernel's parameter gets a window: rows of records, or single fields of buffers
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from coupler.graph.check import check_data_flow
 from coupler.graph.errors import GraphError
-from coupler.graph.kernel import Case, trace
+from coupler.graph.kernel import Case, each, trace
 from coupler.graph.program import Loop, Program, Repeat, Step
 from coupler.graph.window import Buffer, Constants, Field, Slot, Window, whole_numbers
 
@@ -98,11 +98,16 @@ class Builder:
         size = rows * sum(field.size for field in as_fields.values())
         return Records(self.scratch(name, size), rows, as_fields)
 
-    def loop(self, kernel: Callable[..., None], /, *, backwards: bool = False, **windows: Window) -> None:
-        """Runs the kernel over the rows of its windows, first to last, or last to first if `backwards`."""
-        case = self._trace(kernel, windows)
+    def loop(
+        self, kernel: Callable[..., None], /, *, backwards: bool = False, **windows: Window | Sequence[Window]
+    ) -> None:
+        """Runs the kernel over the rows of its windows, first to last, or last to first if `backwards`.
+
+        A parameter that stands for a list of windows gets a list.
+        """
         if backwards:
-            case = replace(case, bases=_frozen(case.bases[::-1]), constants=_frozen(case.constants[::-1]))
+            windows = each(windows, lambda _, window: window.backwards())
+        case = self._trace(kernel, windows)
         self._steps.append(Loop((case,), np.zeros(case.rows, np.int32)))
 
     @contextmanager
@@ -172,11 +177,8 @@ class Builder:
         check_data_flow(program)
         return program
 
-    def _trace(self, function: Callable[..., Any], windows: Mapping[str, Window], condition: bool = False) -> Case:
-        for name, window in windows.items():
-            if not isinstance(window, Window):
-                hint = ": take its rows, as in links[:]" if isinstance(window, Records) else ""
-                raise GraphError(f"parameter {name!r} must be a window, got {type(window).__name__}{hint}")
+    def _trace(self, function: Callable[..., Any], windows: Mapping[str, Any], condition: bool = False) -> Case:
+        each(windows, _check_window)
         case = trace(function, windows, condition=condition)
         for buffer in case.buffers:
             self._check_own(buffer, f"kernel {case.kernel.name!r}")
@@ -212,6 +214,12 @@ class Builder:
             self._open -= 1
 
 
+def _check_window(name: str, window: Any) -> None:
+    if not isinstance(window, Window):
+        hint = ": take its rows, as in links[:]" if isinstance(window, Records) else ""
+        raise GraphError(f"parameter {name!r} must be a window, got {type(window).__name__}{hint}")
+
+
 def _whole(value: Any, what: str, least: int = 0) -> int:
     try:
         number = operator.index(value)
@@ -224,7 +232,7 @@ def _whole(value: Any, what: str, least: int = 0) -> int:
 
 def _rebound(step: Step, new: Mapping[Buffer, Buffer]) -> Step:
     def case(old: Case) -> Case:
-        return replace(old, buffers=tuple(new[b] for b in old.buffers))
+        return replace(old, buffers=tuple(new[b] for b in old.buffers), source=old.source.rebound(new))
 
     if isinstance(step, Loop):
         return replace(step, cases=tuple(map(case, step.cases)))

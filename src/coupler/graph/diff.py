@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.graph.array import Array, array, nodes_of, symbols
+from coupler.graph.array import Array, array, nodes_of, numbers_or_nodes, symbols
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, apply, constant, substitute, topological, where
 
@@ -144,9 +144,7 @@ def _differentiate(f: Function, x: Any, direction: Array, rule: Callable[[Array,
     y = np.asarray(f(given), dtype=object).view(np.ndarray)
     result = np.asarray(rule(z, y, direction), dtype=object)
     values = substitute(nodes_of(result), dict(zip(nodes_of(z), nodes_of(point), strict=True)))
-    if all(node.op == "constant" for node in values):
-        return np.array([node.value for node in values], dtype=np.float64).reshape(result.shape)
-    return array(np.array(values, dtype=object).reshape(result.shape))
+    return numbers_or_nodes(values, result.shape)
 
 
 def _push_along(z: Array, y: np.ndarray, v: Array) -> np.ndarray:

@@ -15,7 +15,7 @@ part of its shape; all others stay in the table, so kernels are shared between r
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,7 @@ from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, constant, listing, symbol, topological
 from coupler.graph.window import Buffer, Constants, Slot, Window
 
-__all__ = ["Case", "Kernel", "Location", "View", "trace"]
+__all__ = ["Case", "Kernel", "Location", "Source", "View", "each", "trace"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,23 @@ class Kernel:
 
 
 @dataclass(frozen=True, eq=False)
+class Source:
+    """What a kernel was traced from, so that it can be run in Python as well.
+
+    Attributes:
+        function: takes one parameter for each window, or list of windows, by name.
+        windows: where each parameter's fields lie, in every row.
+    """
+
+    function: Callable[..., Any]
+    windows: Mapping[str, Window | Sequence[Window]]
+
+    def rebound(self, new: Mapping[Buffer, Buffer]) -> Source:
+        """The same function over other buffers."""
+        return Source(self.function, each(self.windows, lambda _, window: window.rebound(new)))
+
+
+@dataclass(frozen=True, eq=False)
 class Case:
     """A kernel bound to a table: the rows that it is run over.
 
@@ -86,12 +103,14 @@ class Case:
         buffers: the buffer of each of the kernel's pointers.
         bases: element index of each pointer in each row, int64 of shape (rows, pointers).
         constants: the constants of each row, float64 of shape (rows, columns).
+        source: the Python function behind the kernel, over the same rows.
     """
 
     kernel: Kernel
     buffers: tuple[Buffer, ...]
     bases: np.ndarray
     constants: np.ndarray
+    source: Source
 
     @property
     def rows(self) -> int:
@@ -102,16 +121,19 @@ class Case:
         return self.buffers[at.pointer], int(self.bases[row, at.pointer]) + at.offset
 
 
+Written = dict[tuple[str, str], dict[int, Node]]  # by window and field, in the order of writing: what goes where
+
+
 class View:
     """A kernel's parameter while it is traced: attributes are fields; see `Window`."""
 
-    def __init__(self, name: str, window: Window, leaves: Callable[[str, str, int], Node]) -> None:
+    def __init__(self, name: str, window: Window, leaves: Callable[[str, str, int], Node], written: Written) -> None:
         own = object.__setattr__
         own(self, "_name", name)
         own(self, "_window", window)
         own(self, "_leaves", leaves)
         own(self, "_values", {})
-        own(self, "_written", {})
+        own(self, "_written", written)
 
     def __getattr__(self, field: str) -> Any:
         if field not in self._window.fields:
@@ -138,22 +160,39 @@ class View:
             if node.logical:
                 raise GraphError(f"{self._name}.{field} holds numbers; got the truth value {node!r}: use np.where")
             stored.setdefault(place, node)  # of a mirrored pair the first one counts
-        self._written[field] = stored
+        self._written[self._name, field] = stored
         self._values[field] = _shaped([stored[place] for place in slot.field.places], slot.field.shape)
 
 
-def trace(function: Callable[..., Any], windows: Mapping[str, Window], *, condition: bool = False) -> Case:
+def each(windows: Mapping[str, Any], make: Callable[[str, Any], Any]) -> dict[str, Any]:
+    """What `make` gives for each window and its name; of a list of windows, a list."""
+
+    def of(name: str, window: Any) -> Any:
+        return [make(f"{name}[{i}]", w) for i, w in enumerate(window)] if _several(window) else make(name, window)
+
+    return {name: of(name, window) for name, window in windows.items()}
+
+
+def _several(window: Any) -> bool:
+    return isinstance(window, list | tuple)
+
+
+def trace(
+    function: Callable[..., Any], windows: Mapping[str, Window | Sequence[Window]], *, condition: bool = False
+) -> Case:
     """Runs `function` on views of its windows and returns it as a kernel bound to their rows.
 
     Args:
-        function: takes one parameter for each window, by name.
+        function: takes one parameter for each window, or list of windows, by name.
         windows: where each parameter's fields lie.
         condition: whether the function returns a truth value and writes nothing.
     """
     name = getattr(function, "__name__", "kernel")
-    rows = _common_rows(name, windows)
+    single: dict[str, Window] = {}
+    each(windows, single.__setitem__)
+    rows = _common_rows(name, single)
     _check_parameters(name, function, windows)
-    slots = {(w, f): slot for w, window in windows.items() for f, slot in window.fields.items()}
+    slots = {(w, f): slot for w, window in single.items() for f, slot in window.fields.items()}
     leaves: dict[Node, tuple[str, str, int]] = {}
     known: dict[tuple[str, str, int], Node] = {}
 
@@ -170,14 +209,9 @@ def trace(function: Callable[..., Any], windows: Mapping[str, Window], *, condit
             leaves[known[key]] = key
         return known[key]
 
-    views = {w: View(w, window, leaf) for w, window in windows.items()}
-    answer = function(**views)
-    written = {
-        (w, field, place): node
-        for w, view in views.items()
-        for field, stored in view._written.items()
-        for place, node in stored.items()
-    }
+    by_field: Written = {}
+    answer = function(**each(windows, lambda w, window: View(w, window, leaf, by_field)))
+    written = {(*field, place): node for field, stored in by_field.items() for place, node in stored.items()}
     if condition:
         outputs = [_truth(name, answer, written)]
     else:
@@ -185,11 +219,12 @@ def trace(function: Callable[..., Any], windows: Mapping[str, Window], *, condit
             raise GraphError(f"kernel {name!r} returns a value; write results to fields of its parameters instead")
         written = {key: node for key, node in written.items() if leaves.get(node) != key}  # unchanged: no store
         outputs = list(written.values())
-    return _bind(name, rows, slots, leaves, list(written), outputs)
+    return _bind(name, Source(function, windows), rows, slots, leaves, list(written), outputs)
 
 
 def _bind(
     name: str,
+    source: Source,
     rows: int,
     slots: Mapping[tuple[str, str], Slot | Constants],
     leaves: Mapping[Node, tuple[str, str, int]],
@@ -236,7 +271,7 @@ def _bind(
                 f"kernel {name!r} writes {key[0]}.{key[1]}, which is the same place as {other[0]}.{other[1]}"
             )
     kernel = Kernel(name, loads, constants, tuple(stores), tuple(outputs), len(buffers))
-    case = Case(kernel, tuple(buffers), _table(bases, rows, np.int64), _table(columns, rows, np.float64))
+    case = Case(kernel, tuple(buffers), _table(bases, rows, np.int64), _table(columns, rows, np.float64), source)
     _check_overlap(case)
     return case
 
@@ -258,8 +293,10 @@ def _common_rows(name: str, windows: Mapping[str, Window]) -> int:
     return next(iter(counts.values()))
 
 
-def _check_parameters(name: str, function: Callable[..., Any], windows: Mapping[str, Window]) -> None:
+def _check_parameters(name: str, function: Callable[..., Any], windows: Mapping[str, Any]) -> None:
     parameters = inspect.signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return
     missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in windows]
     if missing:
         raise GraphError(f"kernel {name!r} needs a window for its parameter {missing[0]!r}")

@@ -7,16 +7,19 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from coupler.graph.array import array, nodes_of, symbols
+from coupler.graph.array import nodes_of, numbers_or_nodes, symbols
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, apply, constant, known, listing, substitute, symbol, topological
 
 __all__ = ["Template", "template"]
 
 _STRUCTURE = (0.0, 1.0, -1.0)  # what folding knows; such numbers stay where they are
+
+_KNOWN: WeakValueDictionary[tuple[str, bytes], Template] = WeakValueDictionary()  # by text and numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,19 +31,36 @@ class Template:
             about the nodes, which are read back from it where a template is unpickled.
         numbers: this one's.
         shape: of its answer.
+        function: what was traced; None for one that is unpickled.
     """
 
     text: str
     numbers: np.ndarray
     shape: tuple[int, ...]
+    function: Callable[[Any], Any] | None
     _inputs: tuple[Node, ...]
     _parameters: tuple[Node, ...]
     _outputs: tuple[Node, ...]
 
+    def __post_init__(self) -> None:
+        if self.function is not None:
+            _KNOWN[self.text, self.numbers.tobytes()] = self
+
     def __call__(self, x: Any, numbers: Any) -> Any:
-        """The function at x, nodes or numbers, with these numbers in place of its own."""
+        """The function at x, nodes or numbers, with these numbers in place of its own.
+
+        At numbers it gives numbers; and the Python function is called itself, so that a debugger can follow.
+        """
+        if np.asarray(x).dtype == np.asarray(numbers).dtype == float:
+            original = _KNOWN.get((self.text, np.asarray(numbers).tobytes()))
+            if original is not None and original.function is not None:
+                return np.asarray(original.function(np.array(x)), dtype=float).reshape(self.shape)
+        return self.by_trace(x, numbers)
+
+    def by_trace(self, x: Any, numbers: Any) -> Any:
+        """The same by its nodes alone, without the Python function."""
         values = zip((*self._inputs, *self._parameters), (*nodes_of(x), *nodes_of(numbers)), strict=True)
-        return array(np.array(substitute(self._outputs, dict(values)), dtype=object).reshape(self.shape))
+        return numbers_or_nodes(substitute(self._outputs, dict(values)), self.shape)
 
     def __reduce__(self) -> Any:
         return _from_text, (self.text, self.numbers, self.shape, len(self._inputs))
@@ -62,7 +82,7 @@ def template(function: Callable[[Any], Any], size: int) -> Template:
     lifted = substitute(outputs, parameters)
     text = sys.intern(listing(lifted, [f"y[{i}]" for i in range(len(lifted))]))  # many are alike: one string for all
     values = np.array([known(node) for node in parameters], dtype=float)
-    return Template(text, values, result.shape, tuple(x), tuple(parameters.values()), tuple(lifted))
+    return Template(text, values, result.shape, function, tuple(x), tuple(parameters.values()), tuple(lifted))
 
 
 def _from_text(text: str, numbers: np.ndarray, shape: tuple[int, ...], size: int) -> Template:
@@ -83,4 +103,4 @@ def _from_text(text: str, numbers: np.ndarray, shape: tuple[int, ...], size: int
         else:
             named[name] = apply(operation[1], *map(value, operation[2].split(", ")))
     outputs = tuple(named[f"y[{i}]"] for i in range(int(np.prod(shape, dtype=int))))
-    return Template(sys.intern(text), numbers, shape, tuple(x), tuple(n), outputs)
+    return Template(sys.intern(text), numbers, shape, None, tuple(x), tuple(n), outputs)

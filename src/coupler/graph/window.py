@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -81,6 +81,12 @@ class Slot:
     def rows(self) -> int:
         return len(self.bases)
 
+    def backwards(self) -> Slot:
+        return replace(self, bases=self.bases[::-1])
+
+    def rebound(self, new: Mapping[Buffer, Buffer]) -> Slot:
+        return replace(self, buffer=new[self.buffer])
+
 
 @dataclass(frozen=True, eq=False)
 class Constants:
@@ -104,6 +110,12 @@ class Constants:
     @property
     def field(self) -> Field:
         return Field.of(self.values.shape[1:])
+
+    def backwards(self) -> Constants:
+        return Constants(self.values[::-1])
+
+    def rebound(self, new: Mapping[Buffer, Buffer]) -> Constants:
+        return self
 
     def column(self, place: int) -> np.ndarray:
         """The value of one element in every row."""
@@ -130,6 +142,14 @@ class Window:
         if both:
             raise GraphError(f"both windows have a field {min(both)!r}")
         return Window({**self.fields, **other.fields})
+
+    def backwards(self) -> Window:
+        """The same fields, rows last to first."""
+        return Window({name: slot.backwards() for name, slot in self.fields.items()})
+
+    def rebound(self, new: Mapping[Buffer, Buffer]) -> Window:
+        """The same fields in other buffers."""
+        return Window({name: slot.rebound(new) for name, slot in self.fields.items()})
 
 
 def whole_numbers(values: Any, what: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Loading a robot from its file, whatever the format."""
+"""Loading a robot from a file of any format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from coupler.io.options import Closures, Options
+from coupler.io.reading import Closures, Options
 from coupler.io.xml import Element, parse_file
 from coupler.model import ModelError, ModelWarning, Robot, RobotBuilder
 
@@ -27,29 +27,29 @@ def load(
 ) -> Robot:
     """The robot that a file describes: URDF, URDF+, xacro or MJCF.
 
-    What the file says and coupler does not model, and what is suspicious about it, is told by one `ModelWarning` and
-    kept in `robot.warnings`.
+    One `ModelWarning` lists what the file describes but coupler does not model, and what is suspicious about it;
+    `robot.warnings` keeps it.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         closures: loops of a URDF that are described elsewhere: a YAML file, or pairs of frames, each with "3d" (point
-            to point) or "6d" (welded) as a third word if it is not a ball. By default those of a YAML file of the same
-            name, or submechanisms.yml, beside the robot's file, and of frames named closing_NAME_1 and closing_NAME_2;
-            False for none.
+            to point, the default) or "6d" (welded) as an optional third entry. By default loops are taken from a YAML
+            file of the same name, or submechanisms.yml, beside the robot's file, and from frames named closing_NAME_1
+            and closing_NAME_2; False for none.
         floating: whether the root is free to move in space, by a joint "floating_base".
         packages: folders of packages by name, for `package://NAME/...` and `$(find NAME)`; files in them may be read.
-        gravity: 3, m/s²; the file's if not given, or else 9.81 downwards along z.
-        lock_idle: whether idle freedoms, such as the spin of a rod between two balls, are locked.
-        arguments: of a xacro file, by name.
+        gravity: 3, m/s²; by default that of the file, or 9.81 downwards along z if it has none.
+        lock_idle: whether to lock idle freedoms, such as the spin of a rod between two ball joints.
+        arguments: arguments of a xacro file, by name.
 
     Raises:
-        ModelError: naming file, line and element of what is wrong, and the way out.
+        ModelError: for a file that cannot be loaded; it names file, line and element, and says what to do.
     """
     file = _file(path)
     folders = {name: Path(folder) for name, folder in _named("packages", packages, str | Path).items()}
     options = Options(closures, floating, folders, gravity, lock_idle, _named("arguments", arguments, str))
-    builder, places = _read(file, options)
-    robot = _build(builder, file, places, lock_idle)
+    builder, elements = _read(file, options)
+    robot = _build(builder, file, elements, lock_idle)
     if robot.warnings:
         warnings.warn(f"{file}: " + "; ".join(robot.warnings), ModelWarning, stacklevel=2)
     return robot
@@ -64,23 +64,23 @@ def _file(path: Any) -> Path:
     if not file.exists():
         from coupler.robots import names
 
-        hint = f"; for the bundled robot, say coupler.robots.load({str(path)!r})" if str(path) in names() else ""
+        hint = f"; for the bundled robot, use coupler.robots.load({str(path)!r})" if str(path) in names() else ""
         raise ModelError(f"{file}: there is no such file{hint}")
     return file
 
 
 def _named(what: str, given: Any, kind: Any) -> dict[str, Any]:
-    """What the user gave by name."""
-    right = isinstance(given, Mapping) and all(isinstance(k, str) and isinstance(v, kind) for k, v in given.items())
-    if given is not None and not right:
+    """A dictionary that the user gave, checked."""
+    valid = isinstance(given, Mapping) and all(isinstance(k, str) and isinstance(v, kind) for k, v in given.items())
+    if given is not None and not valid:
         raise ModelError(
-            f"{what} must be a dictionary from names to {'folders' if what == 'packages' else 'texts'}, got {given!r}"
+            f"{what} must be a dictionary from names to {'folders' if what == 'packages' else 'strings'}, got {given!r}"
         )
     return dict(given or {})
 
 
 def _read(file: Path, options: Options) -> tuple[RobotBuilder, dict[str, Element]]:
-    """The robot, ready to be built, and where its parts stand."""
+    """The robot, ready to be built, and the elements of its parts by name."""
     if file.suffix == ".xacro":
         from coupler.io.urdf.xacro import expand
 
@@ -93,7 +93,7 @@ def _read(file: Path, options: Options) -> tuple[RobotBuilder, dict[str, Element
         return _read_mjcf(root, options)
     if root.tag != "robot":
         raise root.error("a robot's file begins with <robot> (URDF) or <mujoco> (MJCF)")
-    from coupler.io.urdf.closures import add_closures  # here, so that `import coupler` stays quick
+    from coupler.io.urdf.closures import add_closures  # imported late, so that `import coupler` stays quick
     from coupler.io.urdf.read import read_urdf
 
     description = read_urdf(root, options)
@@ -115,12 +115,12 @@ def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str,
     return builder, named
 
 
-def _build(builder: RobotBuilder, file: Path, places: dict[str, Element], lock_idle: bool) -> Robot:
-    """Builds the robot; what is wrong between its parts is told with the line of the first part that is named."""
+def _build(builder: RobotBuilder, file: Path, elements: dict[str, Element], lock_idle: bool) -> Robot:
+    """Builds the robot; an error names the line of the first part that its message names."""
     try:
         return builder.build(lock_idle=lock_idle)
     except ModelError as error:
         for quoted in re.findall(r"'([^']*)'", str(error)):
-            if quoted in places:
-                raise places[quoted].error(str(error)) from None
+            if quoted in elements:
+                raise elements[quoted].error(str(error)) from None
         raise ModelError(f"{file}: {error}") from None

@@ -1,4 +1,4 @@
-"""Saving a robot to a file, whatever the format."""
+"""Saving a robot to a file of any format."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coupler.files import whole_file
 from coupler.io.mjcf.write import mjcf_text
 from coupler.io.urdf.write import urdf_text
 from coupler.model import ModelError, Robot
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["save"]
 
@@ -17,18 +17,18 @@ _WRITERS: dict[str, Callable[[Robot, Path], str]] = {".urdf": urdf_text, ".xml":
 
 
 def save(robot: Robot, path: str | Path) -> Path:
-    """Writes a robot to a file: URDF, with what coupler adds to it, or MJCF. A file that is there is replaced.
+    """Writes a robot to a file, as URDF+ or MJCF. An existing file is replaced.
 
     Args:
-        robot: which one.
-        path: its suffix tells the format: ".urdf" or ".xml" (MJCF).
+        robot: the robot to save.
+        path: the file to write; its suffix selects the format: ".urdf" (URDF+) or ".xml" (MJCF).
 
     Returns:
         The path.
 
     Raises:
-        ModelError: for a suffix that there is not, a place that cannot be written to, or something of the robot that
-            the format cannot hold. Nothing is written then.
+        ModelError: for an unknown suffix, a path that cannot be written to, or something about the robot that the
+            format cannot express. Nothing is written then.
     """
     path = Path(path)
     writer = _WRITERS.get(path.suffix.lower())

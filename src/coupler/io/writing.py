@@ -1,4 +1,4 @@
-"""What writers of robot files share: names, numbers, places and paths as text."""
+"""What writers of robot files share: names, numbers, rotations and paths as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coupler.model import ModelError, Robot
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["Names", "check_names", "document", "mesh_path", "put", "rpy_of", "text"]
 
@@ -26,7 +26,7 @@ def put(parent: ET.Element, tag: str, **attributes: Any) -> ET.Element:
 
 
 def text(value: Any) -> str:
-    """Words as they are, truth as true or false, and numbers with all their digits."""
+    """Strings as they are, booleans as true or false, and numbers with all their digits."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -35,13 +35,13 @@ def text(value: Any) -> str:
 
 
 def document(root: ET.Element) -> str:
-    """The file that holds an element."""
+    """The text of the file whose root is this element."""
     ET.indent(root)
     return f'<?xml version="1.0"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
 class Names:
-    """Names that are taken, and new ones that are not."""
+    """Names that are taken, and new ones that do not clash with them."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -56,21 +56,21 @@ class Names:
 
 
 def check_names(robot: Robot) -> None:
-    """Refuses names that XML cannot hold, and blanks at their ends, which readers take away."""
+    """Refuses names that XML cannot hold, and names with blanks at their ends, which readers strip."""
     parts = (*robot.joints, *robot.loops, *robot.couplings, *robot.elements, *robot.shapes)
     names = [robot.name, *robot.bodies, *robot.frame_names, *robot.keyframes, *(part.name for part in parts)]
     odd = [name for name in names if _NO_XML.search(name) or name != name.strip()]
     if odd:
         raise ModelError(
-            f"robot {robot.name!r} cannot be written: no file can hold the name {listed(odd)}, with control characters "
-            "or with blanks at its ends; rename it"
+            f"robot {robot.name!r} cannot be written: no file can hold the name {listed(odd)}, which has control "
+            "characters or blanks at its ends; rename it"
         )
 
 
 def rpy_of(R: np.ndarray) -> np.ndarray:
-    """Three angles with Rz Ry Rx = R, to all digits, also next to a pitch of a quarter turn.
+    """Roll, pitch and yaw with Rz Ry Rx = R, to all digits, also near a pitch of a quarter turn.
 
-    There roll and yaw turn about one axis: yaw is read off first, however badly, and the others for this yaw.
+    There roll and yaw turn about the same axis: yaw is read off first, however inaccurate, then the others given it.
     """
     yaw = np.arctan2(R[1, 0], R[0, 0])
     c, s = np.cos(yaw), np.sin(yaw)
@@ -80,7 +80,7 @@ def rpy_of(R: np.ndarray) -> np.ndarray:
 
 
 def mesh_path(path: Path, folder: Path) -> str:
-    """A mesh's path from the folder of the robot's file, or in full where there is no way from there."""
+    """A mesh's path relative to the folder of the robot's file, or absolute where there is none."""
     whole = Path(path).resolve()
     try:
         return Path(os.path.relpath(whole, folder.resolve())).as_posix()

@@ -1,7 +1,7 @@
-"""XML as robot files use it: elements that know their file and line, and what of them has been read.
+"""XML as robot files use it: elements that know their file and line, and which parts of them have been read.
 
-A file is data of someone else's. Entities are refused, so that a small file cannot grow into a large one and none reads
-another; nothing is ever fetched.
+Files are untrusted. Entities are refused, so that a small file cannot expand into a huge one or read another file;
+nothing is ever fetched.
 """
 
 from __future__ import annotations
@@ -17,24 +17,27 @@ import numpy as np
 
 from coupler.model import ModelError
 
-__all__ = ["Element", "parse", "parse_file"]
+__all__ = ["LARGEST", "Element", "parse", "parse_file"]
+
+LARGEST = 1e30  # in any unit: more than any robot has, and small enough that squares do not overflow
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
 @dataclass(eq=False)
 class Element:
     """An element of a file.
 
-    Reading an attribute or asking for children marks them as read. `unread` lists the rest, so that nothing of a file
-    is dropped in silence.
+    Reading an attribute or asking for children marks them as read. `unread` lists the rest, so that nothing in a file
+    is dropped silently.
 
     Attributes:
-        tag: its name.
-        attributes: as written.
-        file: where it stands.
-        line: where it begins.
-        children: the elements in it.
-        text: the characters in it, outside of its children.
-        expanded: a word on lines that are not those of the file itself.
+        tag: the name of the element.
+        attributes: the attributes as written.
+        file: the file that contains it.
+        line: the line on which it begins.
+        children: the elements directly inside it.
+        text: the characters in it, outside its children.
+        expanded: a note for messages if lines are not those of the file, but of what it expands to.
     """
 
     tag: str
@@ -48,7 +51,7 @@ class Element:
     _seen: bool = False
 
     def __str__(self) -> str:
-        """What messages call it: file, line, tag and name."""
+        """File, line, tag and name, for messages."""
         name = f" name={self.attributes['name']!r}" if "name" in self.attributes else ""
         return f"{self.file}, line {self.line}{self.expanded}, <{self.tag}{name}>"
 
@@ -58,37 +61,37 @@ class Element:
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
-        """Errors of a model that come up inside name this element."""
+        """A context in which every `ModelError` names this element."""
         try:
             yield
         except ModelError as error:
-            told = str(error)
-            raise error if told.startswith(f"{self.file}, line ") else self.error(told) from None
+            message = str(error)
+            raise error if message.startswith(f"{self.file}, line ") else self.error(message) from None
 
     # Children
 
     def all(self, *tags: str) -> list[Element]:
-        """The children with one of these tags; all children, if none is given."""
-        found = [child for child in self.children if not tags or child.tag in tags]
-        for child in found:
+        """The children with one of these tags; all children if no tag is given."""
+        children = [child for child in self.children if not tags or child.tag in tags]
+        for child in children:
             child._seen = True
-        return found
+        return children
 
     def find(self, tag: str) -> Element | None:
-        """The child with this tag, of which there may be one."""
-        found = self.all(tag)
-        if len(found) > 1:
-            raise found[1].error(
-                f"there is more than one <{tag}> in {self.tag!r}; the first is in line {found[0].line}"
+        """The child with this tag, or None; there may be at most one."""
+        children = self.all(tag)
+        if len(children) > 1:
+            raise children[1].error(
+                f"there is more than one <{tag}> in {self.tag!r}; the first is in line {children[0].line}"
             )
-        return found[0] if found else None
+        return children[0] if children else None
 
     def need(self, tag: str) -> Element:
-        """The child with this tag, which there must be."""
-        found = self.find(tag)
-        if found is None:
+        """The child with this tag, which must exist."""
+        child = self.find(tag)
+        if child is None:
             raise self.error(f"there is no <{tag}> in it")
-        return found
+        return child
 
     # Attributes
 
@@ -101,20 +104,20 @@ class Element:
         return name in self.attributes
 
     def require(self, name: str) -> str:
-        """An attribute that there must be."""
+        """An attribute that must exist."""
         value = self.get(name)
         if not value:
             raise self.error(f"it needs the attribute {name!r}")
         return value
 
     def number(self, name: str, default: float | None = None, *, finite: bool = True) -> float:
-        """An attribute that is a number; one that is required, if there is no default."""
+        """An attribute that is a number; it is required if there is no default."""
         return float(self.numbers(name, 1, None if default is None else [default], finite=finite)[0])
 
     def numbers(
         self, name: str, count: int | None, default: list[float] | None = None, *, finite: bool = True
     ) -> np.ndarray:
-        """An attribute that is a list of so many numbers, or of any number of them."""
+        """An attribute that is a list of `count` numbers, or of any number of them if that is None."""
         if default is not None and not self.has(name):
             self._read.add(name)
             return np.array(default)
@@ -132,27 +135,27 @@ class Element:
         return self.text.strip()
 
     def values(self, count: int | None) -> np.ndarray:
-        """The text in it as so many numbers."""
+        """The text in it as a list of `count` numbers."""
         return self._numbers(self.word(), "what it holds", count, finite=True)
 
     def _numbers(self, text: str, what: str, count: int | None, *, finite: bool) -> np.ndarray:
         parts = text.replace(",", " ").split()
         wanted = "numbers" if count is None else "a number" if count == 1 else f"{count} numbers"
         try:
-            found = np.array([float(part) for part in parts if "_" not in part])
+            numbers = np.array([float(part) for part in parts if "_" not in part])
         except ValueError:
-            found = np.empty(0)
-        if len(found) != len(parts) or count not in (None, len(found)) or not len(found):
+            numbers = np.empty(0)
+        if len(numbers) != len(parts) or count not in (None, len(numbers)) or not len(numbers):
             raise self.error(f"{what} must be {wanted}, got {text!r}")
-        if np.isnan(found).any() or (finite and (np.abs(found) > _LARGEST).any()):
-            bounds = "finite" if not np.isfinite(found).all() else f"below {_LARGEST:g}"
+        if np.isnan(numbers).any() or (finite and (np.abs(numbers) > LARGEST).any()):
+            bounds = "finite" if not np.isfinite(numbers).all() else f"below {LARGEST:g}"
             raise self.error(f"{what} must be {wanted} that {'are' if count != 1 else 'is'} {bounds}, got {text!r}")
-        return found
+        return numbers
 
-    # What is left over
+    # Unread parts
 
     def ignore(self) -> None:
-        """Marks everything in it as read: it has no meaning for the motion of a robot, as a colour has none."""
+        """Marks everything in it as read, because it has no influence on the robot's motion."""
         self._seen = True
         self._read.update(self.attributes)
         for element in self.walk():
@@ -161,33 +164,29 @@ class Element:
 
     def walk(self) -> Iterator[Element]:
         """All elements in it, in the order of the file."""
-        waiting = list(reversed(self.children))
-        while waiting:
-            element = waiting.pop()
+        pending = list(reversed(self.children))
+        while pending:
+            element = pending.pop()
             yield element
-            waiting += reversed(element.children)
+            pending += reversed(element.children)
 
     def unread(self) -> Counter[str]:
-        """What nobody asked for: tags, or attributes of tags, and how often they occur."""
-        found: Counter[str] = Counter()
-        waiting: list[Element] = [self]
-        while waiting:
-            element = waiting.pop()
-            found.update(f"{name}= of <{element.tag}>" for name in element.attributes if name not in element._read)
-            found.update(f"<{child.tag}>" for child in element.children if not child._seen)
-            waiting += [child for child in reversed(element.children) if child._seen]
-        return found
-
-
-_LARGEST = 1e30  # in any unit, beyond what a robot can have; squares of it are still numbers
-_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+        """What has not been read: tags, or attributes of tags, and how often they occur."""
+        unread: Counter[str] = Counter()
+        pending: list[Element] = [self]
+        while pending:
+            element = pending.pop()
+            unread.update(f"{name}= of <{element.tag}>" for name in element.attributes if name not in element._read)
+            unread.update(f"<{child.tag}>" for child in element.children if not child._seen)
+            pending += [child for child in reversed(element.children) if child._seen]
+        return unread
 
 
 def parse_file(path: Path) -> Element:
     """The root element of a file.
 
     Raises:
-        ModelError: for a file that cannot be read or is no XML, and for one with entities of its own.
+        ModelError: for a file that cannot be read or is not XML, and for one that declares entities.
     """
     try:
         return parse(path.read_bytes(), path)
@@ -196,7 +195,7 @@ def parse_file(path: Path) -> Element:
 
 
 def parse(data: bytes, path: Path, expanded: str = "") -> Element:
-    """The root element of a file's content, or of what it expands to, with a word to say so."""
+    """The root element of a file's content, or of what it expands to; `expanded` says so in messages."""
     reader = expat.ParserCreate()
     open_elements: list[tuple[Element, list[str]]] = []
     roots: list[Element] = []
@@ -235,7 +234,7 @@ def parse(data: bytes, path: Path, expanded: str = "") -> Element:
     try:
         reader.Parse(data, True)
     except expat.ExpatError as error:
-        raise ModelError(f"{path}, line {error.lineno}: it is no XML: {expat.errors.messages[error.code]}") from None
-    except (ValueError, LookupError) as error:  # an encoding that there is not
-        raise error if isinstance(error, ModelError) else ModelError(f"{path}: it is no XML: {error}") from None
+        raise ModelError(f"{path}, line {error.lineno}: it is not XML: {expat.errors.messages[error.code]}") from None
+    except (ValueError, LookupError) as error:  # an unknown encoding
+        raise error if isinstance(error, ModelError) else ModelError(f"{path}: it is not XML: {error}") from None
     return roots[0]

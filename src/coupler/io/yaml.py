@@ -1,4 +1,4 @@
-"""YAML as closure files use it: words that know their line."""
+"""YAML as closure files use it: strings that know their line."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ __all__ = ["Word", "line_of", "parse_yaml"]
 
 
 class Word(str):
-    """A string and the line it stands in."""
+    """A string that knows the line of the file it stands in."""
 
     line: int
 
 
 def line_of(value: Any) -> str:
-    """Where a value stands, for messages."""
+    """The line of a value, for messages."""
     while isinstance(value, list | dict) and value:
         value = next(iter(value))
     return f", line {value.line}" if isinstance(value, Word) else ""
 
 
 def parse_yaml(path: Path) -> Any:
-    """What a file holds: dictionaries, lists, words and numbers.
+    """The content of a file: dictionaries, lists, strings and numbers.
 
     Raises:
-        ModelError: for a file that cannot be read or is no YAML, and for one with aliases, by which a small file can
-            become huge.
+        ModelError: for a file that cannot be read or is not YAML, and for one with aliases, by which a small file can
+            expand into a huge one.
     """
     import yaml
 
     def plain(node: Any) -> Any:
         if isinstance(node, yaml.MappingNode):
-            found: dict[Any, Any] = {}
+            mapping: dict[Any, Any] = {}
             for key, value in node.value:
                 name = plain(key)
-                if name in found:
+                if name in mapping:
                     line = key.start_mark.line + 1
-                    raise ModelError(f"{path}, line {line}: {name!r} is there already; a mapping has each key once")
-                found[name] = plain(value)
-            return found
+                    raise ModelError(f"{path}, line {line}: the key {name!r} stands twice in a mapping")
+                mapping[name] = plain(value)
+            return mapping
         if isinstance(node, yaml.SequenceNode):
             return [plain(value) for value in node.value]
         value = loader.construct_object(node)
@@ -67,8 +67,8 @@ def parse_yaml(path: Path) -> Any:
         raise ModelError(f"{path}: it cannot be read: {error.strerror or error}") from None
     except yaml.MarkedYAMLError as error:
         line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
-        raise ModelError(f"{path}{line}: it is no YAML: {error.problem}") from None
+        raise ModelError(f"{path}{line}: it is not YAML: {error.problem}") from None
     except ModelError:
         raise
-    except Exception as error:  # whatever comes of tags and escapes that say nonsense
-        raise ModelError(f"{path}: it is no YAML: {error}") from None
+    except Exception as error:  # malformed tags and escapes raise errors of many kinds
+        raise ModelError(f"{path}: it is not YAML: {error}") from None

@@ -12,24 +12,24 @@ __all__ = ["FourBar"]
 Array = Any  # an ndarray of floats, or of nodes
 
 
-_ROUNDING = 1e-14  # relative: how far lengths may miss an equality that they are meant to have
+_ROUNDING = 1e-14  # relative: lengths that miss an equality by less are meant to satisfy it
 
 
 @dataclass(frozen=True)
 class FourBar:
-    """Crank, coupler and rocker over a fixed ground link, in a plane.
+    """Crank, coupler and rocker on a fixed ground link, in a plane.
 
-    The crank turns about the origin; the rocker turns about a point on the x axis. The coupler hangs on the crank's tip
-    and meets the rocker's tip. Angles are those of joints: crank and rocker against the ground, coupler against the
+    The crank turns about the origin, the rocker about a point on the x axis. The coupler connects the crank's tip with
+    the rocker's tip. Angles are those of joints: crank and rocker relative to the ground, coupler relative to the
     crank, all zero along the link before them.
 
-    Angles are continuous while a crank that can turn fully does so. A parallelogram stays one through its flat poses,
-    and crossed it stays an antiparallelogram.
+    Angles are continuous while a crank that can make full turns does so. A parallelogram stays one through its flat
+    poses, and a crossed one stays an antiparallelogram.
 
     Attributes:
         crank, coupler, rocker, ground: lengths, m.
-        crossed: the other of the two ways to assemble it: the coupler on the other side, the right-hand one, of the
-            line from the crank's tip to the rocker's pivot.
+        crossed: whether it is assembled the other way: with the coupler to the right of the line from the crank's tip
+            to the rocker's pivot.
     """
 
     crank: float
@@ -71,16 +71,16 @@ class FourBar:
         d = np.sqrt(x * x + z * z)
         base = self.coupler**2 + d * d - self.rocker**2
         area = (self.rocker**2 - (self.coupler - d) ** 2) * ((self.coupler + d) ** 2 - self.rocker**2)
-        # In a flat pose the area is zero and may come out a little less; far less means that nothing can close.
+        # In a flat pose the area is zero, and may be slightly negative by rounding; otherwise the loop cannot close.
         rounding = _ROUNDING * (self.crank + self.coupler + self.rocker + self.ground) ** 4
         inner = np.arctan2(np.sqrt(np.where((area < 0.0) & (area > -rounding), 0.0, area)), base)
-        # The way to the pivot: measured where it does not come round, which is in the frame of the longer link.
+        # The direction to the pivot, in the frame of the longer link, where it makes no full turns.
         if self.ground < self.crank:
             towards = np.pi + np.arctan2(-z, -x)
         else:
             towards = np.arctan2(-self.crank * sine, self.ground - self.crank * cosine) - angle
         side: Any = -1.0 if self.crossed else 1.0
-        if self.parallelogram:  # its crossed form changes sides at the flat poses
+        if self.parallelogram:  # a crossed one changes sides in its flat poses
             side = np.where(sine < 0.0, 1.0, -1.0)
         bend = towards + side * inner
         if self.ground < self.crank:

@@ -31,7 +31,7 @@ from coupler.model.places import Place, placed
 from coupler.model.robot import Robot
 from coupler.model.shapes import Geometry, Shape
 from coupler.model.tree import GROUND, TreeJoint
-from coupler.model.words import listed
+from coupler.model.wording import listed
 from coupler.spatial import Transform
 
 __all__ = ["RobotBuilder"]

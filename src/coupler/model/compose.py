@@ -23,7 +23,7 @@ from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.masses import check_masses
 from coupler.model.robot import Robot
 from coupler.model.tree import Tree, TreeJoint
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["compose"]
 

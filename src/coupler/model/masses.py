@@ -14,7 +14,7 @@ from coupler.model.clusters import ClusterTree
 from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
 from coupler.model.subspaces import ClusterJoint
-from coupler.model.words import listed
+from coupler.model.wording import listed
 from coupler.spatial import block
 
 __all__ = ["check_masses"]
@@ -55,7 +55,7 @@ def check_masses(clusters: ClusterTree, states: States, idle: Sequence[int]) -> 
 def _unresisted(clusters: ClusterTree, states: States, p: np.ndarray) -> tuple[list[str], list[int]] | None:
     """The joints of a cluster whose articulated inertia is singular, and its links that are too light.
 
-    This is the backward pass of the articulated-body algorithm, in numbers [001, eq. 49, 56], and beside it the
+    This is the backward pass of the articulated-body algorithm, in numbers [001, eq. 49, 55, 56], and beside it the
     composite inertia, of links that hold fast to each other. The one is singular where it is nothing beside the other.
     """
     tree = states.tree

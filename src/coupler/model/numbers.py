@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coupler.model.errors import ModelError
-from coupler.model.words import in_state
+from coupler.model.wording import in_state
 
 __all__ = ["numbers"]
 

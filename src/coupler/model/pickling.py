@@ -16,8 +16,6 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from coupler.graph import Template, template
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling
@@ -36,8 +34,7 @@ class TracedFunction:
     trace: Template
 
     def __call__(self, x: Any) -> Any:
-        result = self.trace(x, self.trace.numbers)
-        return result if np.asarray(x).dtype == object else np.asarray(result, dtype=float)
+        return self.trace.by_trace(x, self.trace.numbers)
 
 
 def packed(robot: str, parts: Any) -> bytes:

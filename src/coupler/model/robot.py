@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from coupler.graph import Backend
 from coupler.model.bodies import Body
 from coupler.model.clusters import ClusterTree
 from coupler.model.elements import PointElement
@@ -22,9 +23,9 @@ from coupler.model.numbers import numbers
 from coupler.model.pickling import packed, unpacked
 from coupler.model.shapes import Plane, Shape
 from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
-from coupler.model.text import robot_picture, robot_text
+from coupler.model.text import robot_text
 from coupler.model.tree import Tree, TreeJoint
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
 __all__ = ["Robot"]
@@ -56,6 +57,7 @@ class Robot:
         states: its configurations and how they are closed.
         shapes: what its bodies look like and touch with.
         keyframes: states (q, v) that have a name.
+        backend: what runs its programs; see `with_backend`.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Robot:
     states: States
     shapes: tuple[Shape, ...] = ()
     keyframes: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    backend: Backend = "llvm"
 
     # Names and places
 
@@ -342,6 +345,18 @@ class Robot:
         at = Transform.translation((0.0, 0.0, float(numbers("height", height, ()))))
         return replace(self, shapes=(*self.shapes, Shape(name, "ground", Plane(), at, meets=-1, friction=friction)))
 
+    def with_backend(self, backend: Backend) -> Robot:
+        """The same robot, whose dynamics and simulations are run by another back end.
+
+        Args:
+            backend: "llvm", machine code; "interpreter", NumPy, one operation at a time; or "python", which calls the
+                functions of every algorithm on floats, one cluster after the other, so that print and pdb work in them
+                and in the functions of couplings.
+        """
+        if backend not in get_args(Backend):
+            raise ModelError(f"backend: there is no {backend!r}; there are {listed(get_args(Backend))}")
+        return replace(self, backend=backend)
+
     def spanning_tree(self) -> Robot:
         """The same robot with its loops open: all joints are independent. Its masses may not suffice any more."""
         from coupler.model.compose import compose  # which makes robots
@@ -356,7 +371,7 @@ class Robot:
         Raises:
             ModelError: for something that the format cannot hold. Nothing is written then.
         """
-        from coupler.io.save import save  # files know robots; this is the one place where a robot knows files
+        from coupler.io.save import save  # a call upwards: files know robots
 
         return save(self, path)
 
@@ -369,6 +384,8 @@ class Robot:
 
     def _repr_svg_(self) -> str:
         """The picture, as notebooks ask for it."""
+        from coupler.view.robot_graph import robot_picture  # a call upwards: pictures know robots
+
         return robot_picture(self)
 
     def __str__(self) -> str:

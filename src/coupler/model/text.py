@@ -1,4 +1,4 @@
-"""A robot in words and in a picture: its cluster tree, loops and freedoms."""
+"""A robot in words: its cluster tree, loops and freedoms."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coupler.model.words import counted
+from coupler.model.wording import counted
 
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-__all__ = ["robot_picture", "robot_text"]
+__all__ = ["freedoms_text", "robot_text"]
 
 _LINES, _DEPTH = 200, 40  # how far a cluster tree is listed
 _LISTED = 12  # names on a line
@@ -53,7 +53,7 @@ def _cluster(robot: Robot, k: int) -> str:
     bonds = [c.name for loop in robot.embedding.closure.loops if loop.cluster == k for c in loop.constraints]
     if bonds:
         what += f" [{_shortened(bonds)}]"
-    return f"{what} · {_freedoms(robot, k)}: {_independent(robot, k)}"
+    return f"{what} · {freedoms_text(robot, k)}: {_independent(robot, k)}"
 
 
 def _link(robot: Robot, link: int) -> str:
@@ -62,7 +62,7 @@ def _link(robot: Robot, link: int) -> str:
     return f"{first} (+ {', '.join(others)})" if others else first
 
 
-def _freedoms(robot: Robot, k: int) -> str:
+def freedoms_text(robot: Robot, k: int) -> str:
     """The freedoms of a cluster: how many, and of how many if loops take some away."""
     entries = robot.tree.velocities_of(robot.cluster_tree.clusters[k].bodies)
     count = int(np.isin(entries, robot.embedding.v_index).sum())
@@ -88,25 +88,3 @@ def _idle(robot: Robot) -> list[str]:
 def _shortened(names: list[str]) -> str:
     more = len(names) - _LISTED
     return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
-
-
-def robot_picture(robot: Robot) -> str:
-    """The connectivity graph and the cluster tree as an SVG document. [001, Fig. 4, 8]"""
-    from coupler.model.picture import draw  # here, so that `import coupler` stays quick
-
-    number = {"ground": 0} | {name: i for i, name in enumerate(robot.bodies, 1)}
-    child = {joint.name: number[joint.child] for joint in robot.joints}
-    clusters = robot.cluster_tree.clusters
-    groups: list[list[int]] = [[0] for _ in clusters]
-    for k, cluster in enumerate(clusters):
-        groups[k] = [number[body] for link in cluster.bodies for body in robot.tree.links[link].bodies]
-    return draw(
-        robot.name,
-        list(number),
-        [(number[joint.parent], number[joint.child], joint.name) for joint in robot.joints],
-        [(number[loop.predecessor], number[loop.successor], loop.name) for loop in robot.loops],
-        [([child[joint] for joint in coupling.joints], coupling.name) for coupling in robot.couplings],
-        groups,
-        [cluster.parent for cluster in clusters],
-        ["", *(_freedoms(robot, k) for k in range(1, len(clusters)))],
-    )

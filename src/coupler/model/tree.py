@@ -20,7 +20,7 @@ from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
 from coupler.model.joints import Cylindrical, Fixed, Helical, Planar, Prismatic, Revolute, Universal, plane_across
 from coupler.model.slides import best_slides, slid
-from coupler.model.words import listed
+from coupler.model.wording import listed
 from coupler.spatial import RigidInertia, Transform
 
 __all__ = ["GROUND", "Link", "Tree", "TreeJoint", "aligned"]

@@ -1,38 +1,57 @@
 """Passes over the clusters of a robot: what algorithms are written in, and how they become programs."""
 
 from coupler.graph import symmetric
-from coupler.passes.assembly import Assembly, Steps
 from coupler.passes.body import Body, Output
-from coupler.passes.climb import Climb, velocities_of
+from coupler.passes.climb import Climb, ClimbingBody, ClimbingCluster, velocities_of
 from coupler.passes.cluster import Cluster
-from coupler.passes.columns import Columns, Rise, Start
-from coupler.passes.frame import FrameMotion, FrameSweep
 from coupler.passes.loads import add_element_energy, add_loads
-from coupler.passes.paths import Paths
-from coupler.passes.pieces import Piece
+from coupler.passes.paths import PathBody, PathCluster, Paths
+from coupler.passes.records import (
+    ClusterRecord,
+    Coordinate,
+    Coordinates,
+    Indexed,
+    Record,
+    afterwards,
+    collected,
+    entry,
+    numbered,
+    provided,
+)
+from coupler.passes.schedule import Place, Schedule, Store
 from coupler.passes.shape import Shape
-from coupler.passes.spanning import Spanning
-from coupler.passes.sweep import Sweep
+from coupler.passes.sweep import Sweep, tables
+from coupler.passes.windows import ClusterWindows
 
 __all__ = [
-    "Assembly",
     "Body",
     "Climb",
+    "ClimbingBody",
+    "ClimbingCluster",
     "Cluster",
-    "Columns",
-    "FrameMotion",
-    "FrameSweep",
+    "ClusterRecord",
+    "ClusterWindows",
+    "Coordinate",
+    "Coordinates",
+    "Indexed",
     "Output",
+    "PathBody",
+    "PathCluster",
     "Paths",
-    "Piece",
-    "Rise",
+    "Place",
+    "Record",
+    "Schedule",
     "Shape",
-    "Spanning",
-    "Start",
-    "Steps",
+    "Store",
     "Sweep",
     "add_element_energy",
     "add_loads",
+    "afterwards",
+    "collected",
+    "entry",
+    "numbered",
+    "provided",
     "symmetric",
+    "tables",
     "velocities_of",
 ]

@@ -3,87 +3,111 @@
 from __future__ import annotations
 
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from coupler.graph import View
+from coupler.passes.records import Array, Record, provided
 from coupler.spatial import RigidInertia, Transform, cross_force, cross_motion, mirrored
 
 if TYPE_CHECKING:
     from coupler.passes.cluster import Cluster
 
-__all__ = ["Body", "Memory", "Output"]
+__all__ = ["Body", "Output"]
 
-Array = Any  # nodes of a trace
-
-
-class Memory:
-    """Fields of a record, read and written as attributes."""
-
-    def __init__(self, here: View, prefix: str) -> None:
-        object.__setattr__(self, "_here", here)
-        object.__setattr__(self, "_prefix", prefix)
-
-    def __getattr__(self, name: str) -> Array:
-        return getattr(self._here, self._prefix + name)
-
-    def __setattr__(self, name: str, value: Array) -> None:
-        setattr(self._here, self._prefix + name, value)
+B_co = TypeVar("B_co", bound=Record, covariant=True)  # what bodies remember
 
 
-class Output:
-    """A body outside of the cluster that carries bodies of it; the ground rests."""
+class Model(Record):
+    """The constants of a body: where its joint is placed, its inertia, and the passive properties of its joint."""
 
-    def __init__(self, cluster: Cluster, number: int) -> None:
+    E, r = provided(), provided()
+    m, h, I = provided(), provided(), provided()  # noqa: E741
+    stiffness, rest, damping, armature = provided(), provided(), provided(), provided()
+
+
+class Moving(Record):
+    """What algorithms may remember of a body's motion and of the forces on it, by these names."""
+
+    v, a = provided(), provided()  # velocity and acceleration
+    E, r = provided(), provided()  # pose: the transform from the world
+    load = provided()  # force from outside, along the world's axes about its origin
+    IA, pA = provided(), provided()  # articulated inertia and bias force, of what it carries
+
+
+class Output(Generic[B_co]):
+    """A body outside of the cluster that carries bodies of it; the ground rests.
+
+    Attributes:
+        number: among the output bodies of its cluster.
+        grounded: whether it is the ground.
+        bodies: the bodies of the cluster that hang on it.
+        memory: what it remembers.
+    """
+
+    def __init__(self, cluster: Cluster[B_co, Any], number: int) -> None:
         self.number, self.grounded = number, cluster.shape.grounded[number]
         self._begins = cluster.shape.begins[number]
-        self.memory = Memory(cluster.here, f"o{number}_")
-        self._here = cluster.here
+        view = cluster.views.outputs[number]
+        self.memory: B_co = cluster.context.body(view)
+        self._motion, self._cluster = Moving(view), cluster
+
+    @property
+    def bodies(self) -> list[Body[B_co]]:
+        return [body for body in self._cluster.bodies if body.output is self]
 
     @property
     def v(self) -> Array:
-        return np.zeros(6) if self.grounded else self.memory.v
+        return np.zeros(6) if self.grounded else self._motion.v
 
     @property
     def pose(self) -> Transform:
         """From the world."""
-        return Transform.identity() if self.grounded else Transform(self.memory.E, self.memory.r)
+        return Transform.identity() if self.grounded else Transform(self._motion.E, self._motion.r)
 
     @property
     def a(self) -> Array:
         """Its acceleration, to which gravity is added: the ground falls upwards. [001, §VI-A]"""
-        return np.concatenate([np.zeros(3), -self._here.gravity]) if self.grounded else self.memory.a
+        return np.concatenate([np.zeros(3), -self._cluster.gravity]) if self.grounded else self._motion.a
 
-    def collect(self, **left: Array) -> None:
+    def collect(self, **values: Array) -> None:
         """Adds to what the clusters on it leave for it in its memory, which the first of them begins."""
-        for name, value in left.items():
+        for name, value in values.items():
             setattr(self.memory, name, value if self._begins else getattr(self.memory, name) + value)
 
 
-class Body:
-    """A body of a cluster."""
+class Body(Generic[B_co]):
+    """A body of a cluster.
 
-    def __init__(self, cluster: Cluster, number: int) -> None:
+    Attributes:
+        cluster: the cluster.
+        number: of the body in it.
+        kind: of its joint.
+        carries: whether other clusters hang on it.
+        remembers: whether it has memory.
+        output: the body outside of the cluster that carries it.
+        memory: what it remembers.
+        model: its constants.
+    """
+
+    def __init__(self, cluster: Cluster[B_co, Any], number: int) -> None:
         self.cluster, self.number, self.kind = cluster, number, cluster.shape.kinds[number]
         self.carries = cluster.shape.carries[number]
-        self.remembers = self.carries or cluster.everybody
+        self.remembers = self.carries or cluster.context.everybody
         self.output = cluster.outputs[cluster.shape.outputs[number]]
-        self.memory = Memory(cluster.here, f"b{number}_")
+        view = cluster.views.bodies[number]
+        self.memory: B_co = cluster.context.body(view)
+        self.model, self._motion = Model(cluster.views.models[number]), Moving(view)
 
     @property
-    def parent(self) -> Body | None:
+    def parent(self) -> Body[B_co] | None:
         """The body of the same cluster that carries it."""
         number = self.cluster.shape.parents[self.number]
         return None if number is None else self.cluster.bodies[number]
 
-    def number_of(self, name: str) -> Array:
-        """What the table has for it."""
-        return getattr(self.cluster.here, f"{name}{self.number}")
-
     @cached_property
     def inertia(self) -> RigidInertia:
-        return RigidInertia(self.number_of("m"), self.number_of("h"), mirrored(self.number_of("I")))
+        return RigidInertia(self.model.m, self.model.h, mirrored(self.model.I))
 
     @cached_property
     def X(self) -> Transform:
@@ -93,7 +117,7 @@ class Body:
     @cached_property
     def _steps(self) -> list[Transform]:
         """Its joint, if its angle matters, and where that is placed."""
-        placement = Transform(self.number_of("E"), self.number_of("r"))
+        placement = Transform(self.model.E, self.model.r)
         steady = self.cluster.shape.steady[self.number]
         return [placement] if steady else [self.kind.placed(self.cluster.kept[self.number]), placement]
 
@@ -151,14 +175,14 @@ class Body:
     @cached_property
     def v(self) -> Array:
         """Its velocity; a body that carries others has it in its memory after the first pass."""
-        if self.carries and self.cluster.later:
-            return self.memory.v
+        if self.carries and self.cluster.seen_before:
+            return self._motion.v
         above = self.output.v if self.parent is None else self.parent.v
         return self.X @ above + self.joint_velocity
 
     @cached_property
     def c(self) -> Array:
-        """Its acceleration against its output body where v does not change: Ṡ ẏ, with g of the loops. [001, eq. 25]"""
+        """Its acceleration against its output body for constant v: Ṡ ẏ, with g of the loops. [001, eq. 25, 26]"""
         rate = self.kind.subspace_rate(self.cluster.q[self.number], self.w) @ self.w
         own = cross_motion(self.v, self.joint_velocity) + rate + self.subspace @ self.cluster.g[self.entries]
         return own if self.parent is None else own + self.X @ self.parent.c
@@ -171,18 +195,18 @@ class Body:
 
     @cached_property
     def IA(self) -> Array:
-        """Its articulated inertia: its own, and what the clusters on it have left. [001, eq. 49]"""
+        """Its articulated inertia: its own, and what the clusters on it have left. [001, eq. 55]"""
         own = self.inertia.matrix()
-        return own + self.memory.IA if self.carries else own
+        return own + self._motion.IA if self.carries else own
 
     @cached_property
     def pA(self) -> Array:
         """Its articulated bias force."""
-        return self.p + self.memory.pA if self.carries else self.p
+        return self.p + self._motion.pA if self.carries else self.p
 
     @cached_property
     def applied(self) -> Array:
         """Forces on it from outside, in its own frame."""
-        if not self.cluster.loaded:
+        if not self.cluster.context.loaded:
             return np.zeros(6)
-        return Transform(self.memory.E, self.memory.r).inverse_force(self.memory.load)
+        return Transform(self._motion.E, self._motion.r).inverse_force(self._motion.load)

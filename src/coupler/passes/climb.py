@@ -9,23 +9,35 @@ import numpy as np
 
 from coupler.graph import View, fields
 from coupler.model import Robot
-from coupler.passes.shape import Instance, Shape
+from coupler.passes.records import ClusterRecord, Record, provided
+from coupler.passes.shape import Shape
 from coupler.passes.sweep import Sweep
+from coupler.passes.windows import ClusterWindows
 
-__all__ = ["Climb", "velocities_of"]
+__all__ = ["Climb", "ClimbingBody", "ClimbingCluster", "velocities_of"]
+
+
+class ClimbingBody(Record):
+    """What a body remembers: its subspace, and the momenta of a cluster that it carries as an output body."""
+
+    S = provided()  # 6 × freedoms of its own cluster
+    F = provided()  # 6 × freedoms of the cluster that it carries
+
+
+class ClimbingCluster(ClusterRecord):
+    H = provided()  # its own block of the matrix
 
 
 class Climb:
     """Rows and columns of a symmetric matrix over independent velocities, as far as it is not zero by structure.
 
-    In passes, a cluster's memory has its own block H, a body that carries others its subspace S, and an output body the
-    cluster's momenta F, 6 × n each.
+    In passes, memory has the fields of `ClimbingCluster` and `ClimbingBody`.
 
     Attributes:
         entries: rows and columns of the result's elements.
     """
 
-    def __init__(self, sweep: Sweep) -> None:
+    def __init__(self, sweep: Sweep[Any, Any]) -> None:
         self.sweep, robot = sweep, sweep.robot
         tree, clusters, builder = robot.tree, robot.cluster_tree.clusters, sweep.builder
         self.columns = [velocities_of(robot, k) for k in range(len(clusters))]
@@ -51,33 +63,32 @@ class Climb:
         self.matrix = sweep.result("H", at)
         self.entries = np.concatenate(rows), np.concatenate(columns)
         self.tree = tree
-        sweep.extra = self._window
+        sweep.provide = self._provide
 
     def _steps(self, k: int) -> list[tuple[int, int, int, int, bool]]:
         """The way of a cluster to the ground: carrying cluster, cluster, its body, place of F, and what is merged."""
-        clusters, found = self.sweep.robot.cluster_tree.clusters, []
+        clusters, steps = self.sweep.robot.cluster_tree.clusters, []
         active = {output: self.F[k, output] for output in sorted(set(clusters[k].outputs)) if output}
         while active:
             above: dict[int, int] = {}
             for link, place in active.items():
                 j = self.cluster_of[link]
                 output = clusters[j].outputs[clusters[j].bodies.index(link)]
-                found.append((j, k, link, place, above.get(output, -1)))
+                steps.append((j, k, link, place, above.get(output, -1)))
                 above.setdefault(output, place)
             active = {output: place for output, place in above.items() if output}
-        return found
+        return steps
 
-    def _window(self, shape: Shape, instances: Sequence[Instance], clusters: Sequence[int]) -> dict[str, Any]:
-        n = len(shape.independent)
-        window: dict[str, Any] = {"c_H": self.matrix.at([self.H[k, k] for k in clusters], (n, n))}
+    def _provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+        n, instances = shape.freedoms, [self.sweep.instances[k] for k in clusters]
+        windows.cluster["H"] = self.matrix.at([self.H[k, k] for k in clusters], (n, n))
         for i, carries in enumerate(shape.carries):
             if carries:
-                window[f"b{i}_S"] = self.motions.at([self.S[x.links[i]] for x in instances], (6, n))
+                windows.bodies[i]["S"] = self.motions.at([self.S[x.links[i]] for x in instances], (6, n))
         for j, grounded in enumerate(shape.grounded):
             if not grounded:
                 places = [self.F[k, x.outputs[j]] for k, x in zip(clusters, instances, strict=True)]
-                window[f"o{j}_F"] = self.momenta.at(places, (6, n))
-        return window
+                windows.outputs[j]["F"] = self.momenta.at(places, (6, n))
 
     def run(self, kernel: Callable[..., Any]) -> None:
         """Runs a kernel over all pairs of clusters, each on its way to the ground.
@@ -87,25 +98,24 @@ class Climb:
                 and gives what is added to the block of H.
         """
         seen: set[tuple[int, int]] = set()
-        groups: dict[tuple[int, int, bool, bool], list[tuple[int, int, int, int, int]]] = {}
-        order = []
+        schedule = self.sweep.schedule()
         for step in self.steps:
             j, k, _, _, merged = step
             key = len(self.columns[j]), len(self.columns[k]), (j, k) in seen, merged >= 0
             seen.add((j, k))
-            groups.setdefault(key, []).append(step)
-            order.append(key)
-        numbers = {key: i for i, key in enumerate(groups)}
-        with self.sweep.builder.interleave([numbers[key] for key in order]):
-            for (rows, columns, again, merges), steps in groups.items():
-                body = self.sweep.bodies([step[2] for step in steps])
-                body |= fields(S=self.motions.at([self.S[step[2]] for step in steps], (6, rows)))
-                F = self.momenta.at([step[3] for step in steps], (6, columns))
-                H = self.matrix.at([self.H[step[0], step[1]] for step in steps], (rows, columns))
-                windows: dict[str, Any] = {"body": body, "momentum": fields(F=F), "block": fields(H=H)}
-                if merges:
-                    windows["merged"] = fields(F=self.momenta.at([step[4] for step in steps], (6, columns)))
-                self.sweep.builder.loop(_step(kernel, again, merges, rows, columns), **windows)
+            schedule.add(key, step, lambda steps, key=key: self._loop(kernel, key, steps))
+        schedule.run()
+
+    def _loop(self, kernel: Callable[..., Any], key: tuple[int, int, bool, bool], steps: Sequence[Any]) -> Any:
+        rows, columns, again, merges = key
+        body = self.sweep.bodies([step[2] for step in steps])
+        body |= fields(S=self.motions.at([self.S[step[2]] for step in steps], (6, rows)))
+        F = self.momenta.at([step[3] for step in steps], (6, columns))
+        H = self.matrix.at([self.H[step[0], step[1]] for step in steps], (rows, columns))
+        windows: dict[str, Any] = {"body": body, "momentum": fields(F=F), "block": fields(H=H)}
+        if merges:
+            windows["merged"] = fields(F=self.momenta.at([step[4] for step in steps], (6, columns)))
+        return _step(kernel, again, merges, rows, columns), windows
 
 
 def velocities_of(robot: Robot, cluster: int) -> np.ndarray:

@@ -1,74 +1,123 @@
 """A cluster as an algorithm sees it: bodies, transforms, subspaces and memory, in the notation of the papers.
 
-Everything is computed where it is first asked for and remembered; what is not asked for costs nothing, because a trace
-keeps what leads to its results and nothing else. What a cluster knows after the first pass over it (sines and cosines,
-the Jacobian G of its loops) is loaded from its memory in later ones.
+Everything is computed when it is first asked for; what is not asked for costs nothing, because a trace keeps what leads
+to its results and nothing else. What a cluster knows after the first pass over it (sines and cosines, the Jacobian G of
+its loops) is loaded from its memory in later ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from coupler.graph import View, jacobian, jvp, second_directional
+from coupler.graph import jacobian, jvp, second_directional
 from coupler.linear import solve
-from coupler.passes.body import Body, Memory, Output
+from coupler.passes.body import B_co, Body, Output
 from coupler.passes.loops import Loops
+from coupler.passes.records import Array, ClusterRecord, Coordinate, Record, entry, provided
 from coupler.passes.shape import Shape, Solved
+from coupler.passes.windows import ClusterViews
 
-__all__ = ["Cluster"]
-
-Array = Any  # nodes of a trace
+__all__ = ["Cluster", "Context", "Pair"]
 
 _STEEP = 1e-15  # velocities of dependent joints this much slower than they are count as a gap: 1e9 times v is singular
 
 
-class Cluster:
-    """A cluster while a pass over it is traced; see the module's text."""
+C_co = TypeVar("C_co", bound=ClusterRecord, covariant=True)  # what a cluster remembers
 
-    def __init__(
-        self,
-        here: View,
-        shape: Shape,
-        remembers: bool,
-        *,
-        later: bool,
-        moving: bool,
-        loaded: bool = False,
-        everybody: bool = False,
-    ) -> None:
-        """Args: what it sees, its shape, and whether it remembers, has been seen before, has velocities, has loads.
 
-        And whether bodies have memory that carry nothing.
-        """
-        self.here, self.shape, self.remembers, self.later = here, shape, remembers, later and remembers
-        self.moving, self.loaded, self.everybody = moving, loaded, everybody or loaded
-        self.memory = Memory(here, "c_")
-        self.outputs = [Output(self, i) for i in range(len(shape.grounded))]
-        self.bodies = [Body(self, i) for i in range(len(shape.kinds))]
-        own = {(a, b): Memory(here, f"p{a}_{b}_") for a, b in shape.couples}
-        self.pairs = [(self.bodies[a], self.bodies[b], memory) for (a, b), memory in own.items()]
-        self.output_pairs = {(a, b): Memory(here, f"q{a}_{b}_") for a, b in combinations(range(len(shape.grounded)), 2)}
+@dataclass(frozen=True)
+class Context:
+    """What a program says about all of its clusters, and about one in some pass.
+
+    Attributes:
+        body: the record of what bodies remember.
+        cluster: the record of what clusters remember.
+        remembers: whether the cluster keeps what it knows after the first pass.
+        seen_before: whether there was a pass over it before.
+        moving: whether there are velocities.
+        loaded: whether forces act on bodies from outside.
+        everybody: whether bodies that carry nothing have memory, too.
+    """
+
+    body: type[Any]
+    cluster: type[Any]
+    remembers: bool
+    seen_before: bool
+    moving: bool
+    loaded: bool = False
+    everybody: bool = False
+
+
+class Pair(Record):
+    """Two bodies of a cluster on both of which another one hangs, so that each feels the other's acceleration."""
+
+    IA = entry((6, 6))  # the force on the first by unit of acceleration of the second
+
+
+class Kept(Record):
+    """What every cluster keeps for itself and for its program."""
+
+    GD, gD = provided(), provided()  # rows of G, and entries of g, of dependent velocities
+    gap, gravity = provided(), provided()
+
+
+class Speed(ClusterRecord):
+    v = Coordinate()
+
+
+class Cluster(Generic[B_co, C_co]):
+    """A cluster while a pass runs over it; see the module's text.
+
+    Attributes:
+        shape: what it has in common with others.
+        memory: what it remembers as a whole, and its parts of vectors over independent velocities.
+        bodies: its bodies, parents first.
+        outputs: the bodies outside that carry it.
+        pairs: those of its bodies on both of which another cluster hangs, and what they remember.
+        output_pairs: the same of output bodies, by their numbers.
+    """
+
+    def __init__(self, views: ClusterViews, shape: Shape, context: Context) -> None:
+        self.views, self.shape, self.context = views, shape, context
+        self.seen_before = context.seen_before and context.remembers
+        joints = [(joint, len(free)) for joint, free in zip(views.joints, shape.free, strict=True) if free]
+        self.memory: C_co = context.cluster(views.cluster, joints)
+        self._speed, self._kept = Speed(views.cluster, joints), Kept(views.cluster)
+        self.outputs: list[Output[B_co]] = [Output(self, i) for i in range(len(shape.grounded))]
+        self.bodies: list[Body[B_co]] = [Body(self, i) for i in range(len(shape.kinds))]
+        both = [(self.bodies[a], self.bodies[b]) for a, b in shape.couples]
+        self.pairs = [(one, other, Pair(view)) for (one, other), view in zip(both, views.pairs, strict=False)]
+        couples = combinations(range(len(shape.grounded)), 2)
+        self.output_pairs = {pair: Pair(view) for pair, view in zip(couples, views.output_pairs, strict=False)}
 
     @property
-    def carriers(self) -> list[Body]:
+    def carriers(self) -> list[Body[B_co]]:
         """The bodies on which other clusters hang."""
         return [body for body in self.bodies if body.carries]
 
-    def add(self, name: str, value: Array) -> None:
-        """Adds to a total of all clusters."""
-        setattr(self.here, name, getattr(self.here, name) + value)
+    @property
+    def grounded(self) -> bool:
+        """Whether it hangs on the ground."""
+        return self.outputs[0].grounded
 
-    def rates(self, quantity: Callable[[Cluster], Array]) -> Array:
+    @property
+    def gravity(self) -> Array:
+        """Acceleration of free fall, 3, m/s²."""
+        return self._kept.gravity
+
+    def rates(self, quantity: Callable[[Cluster[Any, Any]], Array]) -> Array:
         """How fast a quantity changes that depends on where the cluster's joints are, at their velocities w."""
         starts = self.shape.starts[1:-1]
 
         def moved(x: Array) -> Array:
-            other = Cluster(self.here, self.shape, False, later=False, moving=False)
+            fresh = replace(self.context, remembers=False, moving=False)
+            other: Cluster[Any, Any] = Cluster(self.views, self.shape, fresh)
             parts = zip(self.shape.kinds, self.q, np.split(x, starts), strict=True)
             other.q = [kind.integrate(q, own) for kind, q, own in parts]
             return quantity(other)
@@ -77,45 +126,32 @@ class Cluster:
 
     # Coordinates
 
-    def read(self, name: str) -> Array:
-        """The cluster's part of a vector such as v or τ."""
-        parts = [getattr(self.here, f"{name}{i}") for i, free in enumerate(self.shape.free) if free]
-        return np.concatenate(parts)
-
-    def write(self, name: str, value: Array) -> None:
-        """Sets the cluster's part of a vector."""
-        start = 0
-        for i, free in enumerate(self.shape.free):
-            if free:
-                setattr(self.here, f"{name}{i}", value[start : start + len(free)])
-                start += len(free)
-
     @cached_property
     def v(self) -> Array:
         """ẏ: its independent velocities."""
-        return self.read("v")
+        return self._speed.v
 
     @cached_property
     def q(self) -> list[Array]:
         """The positions of all its joints."""
         stored = self.shape.stored
-        return [getattr(self.here, f"q{i}") if stored[i] else self._given[i] for i in range(len(stored))]
+        return [self.views.joints[i].q if stored[i] else self._given[i] for i in range(len(stored))]
 
     @cached_property
     def kept(self) -> list[Array]:
         """Of each position what is kept."""
-        found: list[Array] = []
+        kept: list[Array] = []
         for i, kind in enumerate(self.shape.kinds):
-            loaded = self.later and not self.shape.steady[i]
-            found.append(getattr(self.here, f"kept{i}") if loaded else kind.keep(self.q[i]))
-        return found
+            loaded = self.seen_before and not self.shape.steady[i]
+            kept.append(self.views.joints[i].kept if loaded else kind.keep(self.q[i]))
+        return kept
 
     @cached_property
     def _given(self) -> dict[int, Array]:
         """Positions of dependent joints."""
-        y = np.concatenate([getattr(self.here, f"q{i}") for i in self._inputs])
-        found = self._solution(y)
-        return {i: found[j : j + 1] for j, i in enumerate(self._outputs)}
+        y = np.concatenate([self.views.joints[i].q for i in self._inputs])
+        positions = self._solution(y)
+        return {i: positions[j : j + 1] for j, i in enumerate(self._outputs)}
 
     @cached_property
     def _inputs(self) -> list[int]:
@@ -132,8 +168,9 @@ class Cluster:
         known = dict(zip(self._inputs, y, strict=True))
         for i, solved in enumerate(self.shape.constraints):
             assert isinstance(solved, Solved)
-            found = solved.function(np.array([known[j] for j in solved.inputs]), getattr(self.here, f"n{i}"))
-            known |= {solved.outputs[j]: found[j] for j in solved.dependent}
+            numbers = self.views.constraints[i].numbers
+            positions = solved.function(np.array([known[j] for j in solved.inputs]), numbers)
+            known |= {solved.outputs[j]: positions[j] for j in solved.dependent}
         return np.array([known[i] for i in self._outputs])
 
     @cached_property
@@ -153,8 +190,8 @@ class Cluster:
         dependent, independent = self.shape.dependent, self.shape.independent
         if not len(dependent):
             return np.zeros((0, len(independent)))
-        if self.later and not self.shape.linear:
-            return self.memory.GD
+        if self.seen_before and not self.shape.linear:
+            return self._kept.GD
         if not self.shape.solved:
             return -solve(self.loops.K[:, dependent], self.loops.K[:, independent])
         y = np.concatenate([self.q[i] for i in self._inputs])
@@ -175,8 +212,8 @@ class Cluster:
     def _dependent_bias(self) -> Array:
         if self.shape.linear:
             return np.zeros(len(self.shape.dependent))
-        if self.later:
-            return self.memory.gD
+        if self.seen_before:
+            return self._kept.gD
         if not self.shape.solved:
             return solve(self.loops.K[:, self.shape.dependent], self.loops.k)
         y = np.concatenate([self.q[i] for i in self._inputs])
@@ -190,15 +227,15 @@ class Cluster:
 
     def remember(self) -> None:
         """Stores what later passes need again."""
-        if not self.remembers:
+        if not self.context.remembers:
             return
-        for i, steady in enumerate(self.shape.steady):
+        for joint, steady, kept in zip(self.views.joints, self.shape.steady, self.kept, strict=True):
             if not steady:
-                setattr(self.here, f"kept{i}", self.kept[i])
+                joint.kept = kept
         if not self.shape.linear:
-            self.memory.GD = self._dependent_rows
-            if self.moving:
-                self.memory.gD = self._dependent_bias
+            self._kept.GD = self._dependent_rows
+            if self.context.moving:
+                self._kept.gD = self._dependent_bias
 
     # Loops
 
@@ -213,19 +250,21 @@ class Cluster:
         if not self.shape.solved:
             return self.loops.K, self.loops.k
         dependent, independent = self.shape.dependent, self.shape.independent
-        K = np.zeros((len(dependent), int(self.shape.starts[-1])), dtype=object)
-        K[:, dependent] = np.eye(len(dependent))
-        K[:, independent] = -self._dependent_rows
-        return K, self._dependent_bias
+        columns: list[Any] = [None] * int(self.shape.starts[-1])
+        for place, unit in zip(dependent, np.eye(len(dependent)), strict=True):
+            columns[place] = unit
+        for place, column in zip(independent, -self._dependent_rows.T, strict=True):
+            columns[place] = column
+        return np.array(columns).T, self._dependent_bias
 
     def report_gap(self, *, moving: bool = True) -> None:
         """Tells how far its loops are from closed and from regular, and its quaternions from unit length.
 
         What depends on positions alone, with nothing `moving`, is right in a singular configuration, too.
         """
-        if not self.shape.judged:
+        if not self.shape.can_be_invalid:
             return
-        gap = self.here.gap
+        gap = self._kept.gap
         for kind, q in zip(self.shape.kinds, self.q, strict=True):
             if kind.nq != kind.nv:
                 gap = np.maximum(gap, np.abs(q[-4:] @ q[-4:] - 1.0))
@@ -235,21 +274,24 @@ class Cluster:
             steepness = (_STEEP * self._dependent_rows).ravel() if moving else ()
             for value in (*self.loops.residuals(), *steepness):
                 gap = np.maximum(gap, np.abs(value))
-        self.here.gap = gap
+        self._kept.gap = gap
 
     # Passive forces
 
     @cached_property
     def armature(self) -> Array:
         """The armature of its joints, by independent velocities: Gᵀ A G."""
-        A = np.concatenate([body.number_of("armature") for body in self.bodies])
-        return self.G.T @ (A[:, None] * self.G)
+        return self.G.T @ (self.armatures[:, None] * self.G)
 
     @cached_property
     def armature_bias(self) -> Array:
         """Gᵀ A g."""
-        A = np.concatenate([body.number_of("armature") for body in self.bodies])
-        return self.G.T @ (A * self.g)
+        return self.G.T @ (self.armatures * self.g)
+
+    @cached_property
+    def armatures(self) -> Array:
+        """The armatures of all its joints."""
+        return np.concatenate([body.model.armature for body in self.bodies])
 
     @cached_property
     def passive(self) -> Array:
@@ -261,6 +303,6 @@ class Cluster:
         """Forces of springs and dampers at all its joints: k (rest − q) − d q̇."""
         forces = []
         for body, q in zip(self.bodies, self.q, strict=True):
-            pull = -body.kind.difference(body.number_of("rest"), q) * body.number_of("stiffness")
-            forces.append(pull - body.number_of("damping") * body.w)
+            pull = -body.kind.difference(body.model.rest, q) * body.model.stiffness
+            forces.append(pull - body.model.damping * body.w)
         return np.concatenate(forces)

@@ -11,13 +11,14 @@ import numpy as np
 from coupler.graph import Buffer, View, fields
 from coupler.model.elements import PointElement
 from coupler.passes.cluster import Cluster
+from coupler.passes.records import Record, provided
 from coupler.passes.sweep import Sweep
 from coupler.spatial import Transform
 
 __all__ = ["add_element_energy", "add_loads"]
 
 
-def add_loads(sweep: Sweep, external: bool) -> None:
+def add_loads(sweep: Sweep[Any, Any], external: bool) -> None:
     """Writes the steps that collect loads on all bodies, about the world's origin in the world's axes.
 
     Args:
@@ -36,7 +37,7 @@ def add_loads(sweep: Sweep, external: bool) -> None:
         builder.loop(_pull(element, "first" in ends, "second" in ends), **ends)
 
 
-def add_element_energy(sweep: Sweep, energy: Buffer) -> None:
+def add_element_energy(sweep: Sweep[Any, Any], energy: Buffer) -> None:
     """Writes the steps that add the energy of springs between points, for bodies that remember their poses."""
 
     def store(element: PointElement, first: Any, second: Any, total: View) -> None:
@@ -52,7 +53,7 @@ def add_element_energy(sweep: Sweep, energy: Buffer) -> None:
         sweep.builder.loop(kernels[tuple(ends)], **ends, total=fields(energy=energy.at(0, 1)))
 
 
-def _elements(sweep: Sweep) -> Iterator[tuple[PointElement, dict[str, Any]]]:
+def _elements(sweep: Sweep[Any, Any]) -> Iterator[tuple[PointElement, dict[str, Any]]]:
     """Springs and dampers with their points on links, and the memory of their ends, where that is not the ground."""
     place = sweep.robot.tree.place
     for element in sweep.robot.elements:
@@ -69,11 +70,16 @@ def _on_link(place: Transform, point: np.ndarray) -> np.ndarray:
     return place.r + place.E.T @ point
 
 
-def locate(cluster: Cluster) -> None:
+class Located(Record):
+    v, E, r = provided(), provided(), provided()
+
+
+def locate(cluster: Cluster[Any, Any]) -> None:
     """Poses in the world, and velocities."""
     cluster.remember()
-    for body in cluster.bodies:
-        body.memory.v, body.memory.E, body.memory.r = body.v, body.pose.E, body.pose.r
+    for body, view in zip(cluster.bodies, cluster.views.bodies, strict=True):
+        memory = Located(view)
+        memory.v, memory.E, memory.r = body.v, body.pose.E, body.pose.r
 
 
 def _unload(body: View) -> None:

@@ -11,29 +11,24 @@ import numpy as np
 from coupler.model.embedding.constraints import loop_bias, loop_rate, relation_bias, relation_rate
 from coupler.model.joint import Joint
 from coupler.model.loops import residual_of
+from coupler.passes.records import Array
 from coupler.passes.shape import Held, Related
 from coupler.spatial import Transform, cross_motion
 
 if TYPE_CHECKING:
-    from coupler.passes.bonds import Bonds
     from coupler.passes.cluster import Cluster
 
 __all__ = ["Loops"]
-
-Array = Any  # nodes of a trace
 
 
 class Loops:
     """What constrains a cluster while a pass over it is traced; all in the frame of its output body."""
 
-    def __init__(self, cluster: Cluster, bonds: Bonds | None = None) -> None:
+    def __init__(self, cluster: Cluster[Any, Any], bonds: Sequence[Held | Related] | None = None) -> None:
         """Args: a cluster, and its bonds where forces are asked for; else the constraints by which it is embedded."""
-        self.cluster, self._prefix = cluster, "" if bonds is None else "bond_"
-        self.constraints = cluster.shape.constraints if bonds is None else bonds.constraints
-
-    def _number(self, name: str) -> Array:
-        """What the table has for a constraint."""
-        return getattr(self.cluster.here, self._prefix + name)
+        self.cluster = cluster
+        self.constraints = cluster.shape.constraints if bonds is None else bonds
+        self._views = cluster.views.constraints if bonds is None else cluster.views.bonds
 
     @cached_property
     def _motions(self) -> Array:
@@ -42,11 +37,13 @@ class Loops:
 
     def _frames(self, i: int, held: Held) -> tuple[Transform, Transform]:
         """From the output body to the two frames that are held."""
-        ends = []
-        for name, body in (("A", held.first), ("B", held.second)):
-            frame = Transform(self._number(f"{name}E{i}"), self._number(f"{name}r{i}"))
-            ends.append(frame if body is None else frame @ self.cluster.bodies[body].Xo)
-        return ends[0], ends[1]
+        numbers = self._views[i]
+
+        def seen(frame: Transform, body: int | None) -> Transform:
+            return frame if body is None else frame @ self.cluster.bodies[body].Xo
+
+        first = seen(Transform(numbers.first_E, numbers.first_r), held.first)
+        return first, seen(Transform(numbers.second_E, numbers.second_r), held.second)
 
     @cached_property
     def K(self) -> Array:
@@ -96,7 +93,7 @@ class Loops:
 
     def residuals(self) -> Array:
         """φ, without rows that follow from others."""
-        found = []
+        residuals = []
         for i, constraint in enumerate(self.constraints):
             if isinstance(constraint, Held):
                 first, second = self._frames(i, constraint)
@@ -104,8 +101,8 @@ class Loops:
             else:
                 assert isinstance(constraint, Related)
                 residual = self._relation(i, constraint)(self._joints(constraint)[1])
-            found.append(residual)
-        return np.concatenate(found)
+            residuals.append(residual)
+        return np.concatenate(residuals)
 
     @cached_property
     def k(self) -> Array:
@@ -135,7 +132,7 @@ class Loops:
 
     def _relation(self, i: int, related: Related) -> Any:
         rows = list(related.rows)
-        return lambda q: related.function(q, self._number(f"n{i}"))[rows]
+        return lambda q: related.function(q, self._views[i].numbers)[rows]
 
     @cached_property
     def _relative_motion(self) -> tuple[list[Array], list[Array]]:
@@ -144,10 +141,10 @@ class Loops:
         A: list[Array] = []
         for body in self.cluster.bodies:
             own = self._motions[:, body.entries] @ body.w
-            turning = body.kind.subspace_rate(self.cluster.q[body.number], body.w) @ body.w
+            subspace_rate = body.kind.subspace_rate(self.cluster.q[body.number], body.w) @ body.w
             above = None if body.parent is None else body.parent.number
             V.append(own if above is None else V[above] + own)
-            rate = cross_motion(V[-1], own) + body.Xo.inverse_motion(turning)
+            rate = cross_motion(V[-1], own) + body.Xo.inverse_motion(subspace_rate)
             A.append(rate if above is None else A[above] + rate)
         return V, A
 

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from coupler.graph import Buffer, View, constants, fields
 from coupler.passes.cluster import Cluster
+from coupler.passes.records import ClusterRecord, Record, provided
+from coupler.passes.schedule import Place
+from coupler.passes.shape import Shape
 from coupler.passes.sweep import Sweep
+from coupler.passes.windows import ClusterWindows
 from coupler.spatial import Transform
 
-__all__ = ["Paths"]
+__all__ = ["PathBody", "PathCluster", "Paths"]
+
+
+class PathBody(Record):
+    """What a body remembers of a frame on whose way to the ground it is."""
+
+    P = provided()  # 6 × 6: the force on it by unit of force at the frame
+    A = provided()  # 6 × 6: its acceleration by unit of force at the frame
+
+
+class PathCluster(ClusterRecord):
+    y = provided()  # freedoms × 6: accelerations of its joints, if nothing else moved
 
 
 @dataclass(frozen=True)
@@ -34,44 +51,33 @@ class _Step:
 class Paths:
     """The ways of frames to the ground.
 
-    Each step has, for each body on which its frame is felt, a 6 × 6 matrix P, the force there by unit of force at the
-    frame, and for each body on which any frame is felt a matrix A, its acceleration; and y, 6 columns for the cluster.
+    In the passes, each body on which a step's frame is felt has P in its memory, each body on which any frame is felt
+    A, and each cluster y; see `PathBody` and `PathCluster`.
     """
 
-    def __init__(self, sweep: Sweep, frames: Sequence[tuple[int, Transform]]) -> None:
+    def __init__(self, sweep: Sweep[Any, Any], frames: Sequence[tuple[int, Transform]]) -> None:
         self.sweep, self.frames, builder = sweep, frames, sweep.builder
         self.steps = [step for e, (link, _) in enumerate(frames) for step in self._way(e, link)]
         self.felt: dict[int, tuple[int, ...]] = {}
         for step in self.steps:
             self.felt[step.cluster] = tuple(sorted({*self.felt.get(step.cluster, ()), *step.active}))
-        self._shape = {k: i for i, (_, clusters) in enumerate(sweep.shapes) for k in clusters}
-        places: dict[str, dict[Hashable, int]] = {"P": {}, "A": {}, "y": {}}
-        sizes = dict.fromkeys(places, 0)
+        self._P, self._A, self._y = (sweep.store(name) for name in "PAy")
         for step in self.steps:
-            keys = {"P": [(step.frame, step.cluster, i) for i in step.active], "y": [(step.frame, step.cluster)]}
-            keys["A"] = [(step.frame, step.cluster, i) for i in self.felt[step.cluster]]
-            for name, own in keys.items():
-                for key in own:
-                    places[name][key] = sizes[name]
-                    sizes[name] += 6 * self._freedoms(step.cluster) if name == "y" else 36
-        self._places = places
-        self._buffers = {name: builder.scratch(name, max(size, 1)) for name, size in sizes.items()}
-        first = [(e, k, i) for e, (link, _) in enumerate(frames) for k, i in [self._body(link)] if k]
+            for i in step.active:
+                self._P.add((step.frame, step.cluster, i), (6, 6))
+            for i in self.felt[step.cluster]:
+                self._A.add((step.frame, step.cluster, i), (6, 6))
+            shape = sweep.shapes[sweep.shape_of[step.cluster]][0]
+            self._y.add((step.frame, step.cluster), (shape.freedoms, 6))
+        links = [(e, *sweep.number_in_cluster(link)) for e, (link, _) in enumerate(frames)]
+        first = [(e, k, i) for e, k, i in links if k]
         if first:
-            start = fields(P=self._at("P", first), X=constants([frames[e][1].matrix() for e, _, _ in first]))
+            start = fields(P=self._P.at(first), X=constants([frames[e][1].matrix() for e, _, _ in first]))
             builder.loop(_begin, here=start)
-
-    def _freedoms(self, cluster: int) -> int:
-        return len(self.sweep.shapes[self._shape[cluster]][0].independent)
-
-    def _body(self, link: int) -> tuple[int, int]:
-        """The cluster of a link, and its number in it."""
-        k = self.sweep.robot.cluster_tree.cluster_of[link]
-        return k, self.sweep.robot.cluster_tree.clusters[k].bodies.index(link)
 
     def _way(self, frame: int, link: int) -> list[_Step]:
         clusters, steps = self.sweep.robot.cluster_tree.clusters, []
-        k, body = self._body(link)
+        k, body = self.sweep.number_in_cluster(link)
         active = (body,)
         while k:
             steps.append(_Step(frame, k, active))
@@ -80,12 +86,9 @@ class Paths:
             active = tuple(clusters[k].bodies.index(output) for output in outputs)
         return steps
 
-    def _at(self, name: str, keys: Sequence[Hashable]) -> Any:
-        return self._buffers[name].at([self._places[name][key] for key in keys], (6, 6))
-
-    def start(self, frame: int) -> Any:
+    def start(self, frame: int) -> Place:
         """Where P of a frame's own link is."""
-        return self._at("P", [(frame, *self._body(self.frames[frame][0]))])
+        return self._P.place((frame, *self.sweep.number_in_cluster(self.frames[frame][0])))
 
     def inward(self, function: Callable[..., None]) -> None:
         """Runs a pass over all steps, from frames to the ground."""
@@ -96,39 +99,27 @@ class Paths:
         self._run(function, self.steps[::-1])
 
     def _run(self, function: Callable[..., None], steps: Sequence[_Step]) -> None:
-        groups: dict[Any, list[_Step]] = {}
-        for step in steps:
-            groups.setdefault((self._shape[step.cluster], step.active, self.felt[step.cluster]), []).append(step)
-        turn = {id(step): i for i, group in enumerate(groups.values()) for step in group}
-        with self.sweep.builder.interleave([turn[id(step)] for step in steps]):
-            for (number, active, felt), group in groups.items():
-                shape = self.sweep.shapes[number][0]
-                window = self.sweep.window(number, [step.cluster for step in group]) | self._fields(shape, group)
-                self.sweep.builder.loop(self._kernel(function, shape, active, felt), here=window)
-
-    def _kernel(self, function: Callable[..., None], shape: Any, active: Sequence[int], felt: Sequence[int]) -> Any:
-        def kernel(here: View) -> None:
-            cluster = Cluster(here, shape, any(shape.carries), later=True, moving=False)
+        def visited(cluster: Cluster[Any, Any], active: Sequence[int], felt: Sequence[int]) -> None:
             function(cluster, [cluster.bodies[i] for i in active], [cluster.bodies[i] for i in felt])
 
-        kernel.__name__ = function.__name__
-        return kernel
+        visited.__name__ = function.__name__
+        schedule = self.sweep.schedule()
+        for step in steps:
+            key = step.active, self.felt[step.cluster]
+            self.sweep.visit(schedule, visited, step.cluster, *key, key=key, row=step, provide=self._provide)
+        schedule.run()
 
-    def _fields(self, shape: Any, steps: Sequence[_Step]) -> Any:
-        own: dict[str, Any] = {}
-        n = len(shape.independent)
-        for name, bodies in (("P", steps[0].active), ("A", self.felt[steps[0].cluster])):
-            for i in bodies:
-                own[f"b{i}_{name}"] = self._at(name, [(step.frame, step.cluster, i) for step in steps])
-        own["c_y"] = self._buffers["y"].at([self._places["y"][step.frame, step.cluster] for step in steps], (n, 6))
+    def _provide(self, windows: ClusterWindows, shape: Shape, steps: Sequence[_Step]) -> None:
+        for i in steps[0].active:
+            windows.bodies[i]["P"] = self._P.at([(step.frame, step.cluster, i) for step in steps])
+        for i in self.felt[steps[0].cluster]:
+            windows.bodies[i]["A"] = self._A.at([(step.frame, step.cluster, i) for step in steps])
+        windows.cluster["y"] = self._y.at([(step.frame, step.cluster) for step in steps])
         for j, grounded in enumerate(shape.grounded):
             if not grounded:
-                above = []
-                for step in steps:
-                    k, i = self._body(self.sweep.instances[step.cluster].outputs[j])
-                    above.append((step.frame, k, i))
-                own |= {f"o{j}_P": self._at("P", above), f"o{j}_A": self._at("A", above)}
-        return fields(**own)
+                outputs = [self.sweep.instances[step.cluster].outputs[j] for step in steps]
+                above = [(s.frame, *self.sweep.number_in_cluster(x)) for s, x in zip(steps, outputs, strict=True)]
+                windows.outputs[j] |= {"P": self._P.at(above), "A": self._A.at(above)}
 
     def meet(self, output: Buffer) -> None:
         """Writes Pᵀ A of every two frames into a symmetric matrix, at the nearest cluster that carries both.
@@ -144,30 +135,22 @@ class Paths:
                 active = ways[other][common].active if common is not None else ()
                 groups.setdefault((len(active), one == other), []).append((one, other, common, active))
         for (count, same), pairs in groups.items():
-            window: dict[str, Any] = {}
-            for i in range(count):
-                window[f"P{i}"] = self._at("P", [(other, k, active[i]) for _, other, k, active in pairs])
-                window[f"A{i}"] = self._at("A", [(one, k, active[i]) for one, _, k, active in pairs])
-            for name, places in (("lower", [(b, a) for a, b, *_ in pairs]), ("upper", [(a, b) for a, b, *_ in pairs])):
-                for row in range(6) if name == "lower" or not same else ():
-                    window[f"{name}{row}"] = output.at([(6 * i + row) * size + 6 * j for i, j in places], 6)
-            builder.loop(_product(count, same), here=fields(**window))
+            P = [self._P.at([(other, k, active[i]) for _, other, k, active in pairs]) for i in range(count)]
+            A = [self._A.at([(one, k, active[i]) for one, _, k, active in pairs]) for i in range(count)]
+            common = [fields(P=P[i], A=A[i]) for i in range(count)]
+            lower = [fields(x=output.at([(6 * b + row) * size + 6 * a for a, b, *_ in pairs], 6)) for row in range(6)]
+            upper = [fields(x=output.at([(6 * a + row) * size + 6 * b for a, b, *_ in pairs], 6)) for row in range(6)]
+            builder.loop(_product, common=common, lower=lower, upper=[] if same else upper)
 
 
 def _begin(here: View) -> None:
     here.P = here.X.T
 
 
-def _product(count: int, same: bool) -> Callable[[View], None]:
-    def product(here: View) -> None:
-        total: Any = np.zeros((6, 6))
-        for i in range(count):
-            total = total + getattr(here, f"P{i}").T @ getattr(here, f"A{i}")
-        for row in range(6):
-            if same:
-                setattr(here, f"lower{row}", np.array([total[min(row, j), max(row, j)] for j in range(6)]))
-            else:
-                setattr(here, f"lower{row}", total[row])
-                setattr(here, f"upper{row}", total[:, row])
-
-    return product
+def _product(common: list[View], lower: list[View], upper: list[View]) -> None:
+    """Σ Pᵀ A, by rows, and its transpose unless it is symmetric."""
+    total: Any = reduce(add, (here.P.T @ here.A for here in common), np.zeros((6, 6)))
+    for row, here in enumerate(lower):
+        here.x = total[row] if upper else np.array([total[min(row, j), max(row, j)] for j in range(6)])
+    for row, here in enumerate(upper):
+        here.x = total[:, row]

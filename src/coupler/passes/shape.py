@@ -18,8 +18,9 @@ import numpy as np
 from coupler.graph import Array, Template, jacobian, symbols
 from coupler.model import Revolute, Robot
 from coupler.model.embedding.choice import Choice
-from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint, Solution, form_of
+from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint, Solution, form_of
 from coupler.model.joint import Joint
+from coupler.model.tree import Link
 
 __all__ = ["Clusters", "Held", "Instance", "Related", "Shape", "Solved"]
 
@@ -104,11 +105,21 @@ class Shape:
         return np.setdiff1d(np.arange(self.starts[-1]), self.independent)
 
     @property
+    def on_ground(self) -> bool:
+        """Whether it hangs on the ground alone."""
+        return all(self.grounded)
+
+    @property
+    def freedoms(self) -> int:
+        """How many independent velocities it has."""
+        return len(self.independent)
+
+    @property
     def solved(self) -> bool:
         return all(isinstance(constraint, Solved) for constraint in self.constraints)
 
     @property
-    def judged(self) -> bool:
+    def can_be_invalid(self) -> bool:
         """Whether a configuration of it may be invalid: an open loop, a quaternion of wrong length."""
         return not self.solved or any(kind.nq != kind.nv for kind in self.kinds)
 
@@ -118,6 +129,9 @@ class Shape:
         return all(isinstance(constraint, Solved) and constraint.linear for constraint in self.constraints)
 
 
+Numbers = dict[str, np.ndarray]
+
+
 @dataclass(eq=False)
 class Instance:
     """A cluster of some shape.
@@ -125,12 +139,14 @@ class Instance:
     Attributes:
         links: its bodies.
         outputs: the links that they hang on, each once.
-        numbers: by name, what goes into the table.
+        models: for each body its constants, by name: see `Model`.
+        constraints: for each constraint its numbers, by name.
     """
 
     links: tuple[int, ...]
     outputs: tuple[int, ...]
-    numbers: dict[str, np.ndarray] = field(default_factory=dict)
+    models: list[Numbers] = field(default_factory=list)
+    constraints: list[Numbers] = field(default_factory=list)
 
 
 class Clusters:
@@ -142,11 +158,11 @@ class Clusters:
         couples: for each cluster the pairs of its links on both of which one of its children hangs, the lower first.
     """
 
-    def __init__(self, robot: Robot, turning: Iterable[int] | None = None) -> None:
+    def __init__(self, robot: Robot, oriented: Iterable[int] | None = None) -> None:
         """Args: a robot, and the links whose angles matter whatever their symmetry; all of them if not given."""
         self._robot, clusters = robot, robot.cluster_tree.clusters
         held = [link for loop in robot.embedding.closure.loops for link in _held(loop)]
-        self._turning = None if turning is None else {*turning, *held}
+        self._oriented = None if oriented is None else {*oriented, *held}
         self._stored = frozenset(robot.embedding.q_index.tolist())
         self._loop = {loop.cluster: i for i, loop in enumerate(robot.embedding.closure.loops)}
         couples: list[set[tuple[int, int]]] = [set() for _ in clusters]
@@ -154,30 +170,25 @@ class Clusters:
             couples[cluster.parent] |= set(combinations(sorted(set(cluster.outputs)), 2))
         self.couples = [sorted(pairs) for pairs in couples]
         self._outermost = {output: k for k, cluster in enumerate(clusters) for output in cluster.outputs}
-        found = [self._described(number) for number in range(1, len(clusters))]
-        self.instances = [Instance((), ()), *(instance for _, _, instance in found)]
+        described = [self._described(number) for number in range(1, len(clusters))]
+        self.instances = [Instance((), ()), *(instance for _, _, instance in described)]
         groups: dict[Hashable, list[int]] = {}
-        for pattern in (("E", "r"), ("E",), ()):
+        for names in (("E", "r", "rest"), ("E",), ()):
             groups = {}
-            for number, (key, _, instance) in enumerate(found, 1):
-                ones = tuple(_pattern(instance.numbers[name]) for name in instance.numbers if name[0] in pattern)
+            for number, (key, _, instance) in enumerate(described, 1):
+                ones = tuple(_pattern(model[name]) for model in instance.models for name in names)
                 groups.setdefault((key, ones), []).append(number)
             if len(groups) <= _MOST:
                 break
-        self.shapes = [(found[numbers[0] - 1][1], numbers) for numbers in groups.values()]
+        self.shapes = [(described[numbers[0] - 1][1], numbers) for numbers in groups.values()]
 
     def _described(self, number: int) -> tuple[Hashable, Shape, Instance]:
         """A cluster's shape with a key that is equal for equal shapes, and what is its own."""
         tree, cluster = self._robot.tree, self._robot.cluster_tree.clusters[number]
         embedding, links = self._robot.embedding, cluster.bodies
         own, outputs = {link: i for i, link in enumerate(links)}, tuple(sorted(set(cluster.outputs)))
-        numbers: dict[str, np.ndarray] = {}
-        for i, link in enumerate(links):
-            placement, inertia, kind = tree.links[link].placement, tree.links[link].inertia, tree.links[link].kind
-            numbers |= {f"E{i}": placement.E, f"r{i}": placement.r, f"m{i}": np.asarray(inertia.m)}
-            numbers |= {f"h{i}": inertia.h, f"I{i}": inertia.I}
-            numbers |= {f"{name}{i}": getattr(kind, name) for name in ("stiffness", "rest", "damping", "armature")}
-        constraints, key = self._constraints(number, own, numbers)
+        instance = Instance(links, outputs, [_model(tree.links[link]) for link in links])
+        constraints, key = self._constraints(number, own, instance.constraints)
         shape = Shape(
             kinds=tuple(tree.links[link].kind for link in links),
             parents=tuple(own.get(tree.parent[link]) for link in links),
@@ -194,19 +205,24 @@ class Clusters:
         kinds = tuple(form_of(kind) for kind in shape.kinds)
         ways = shape.parents, shape.outputs, shape.grounded, shape.carries, shape.begins
         flags = shape.stored, shape.steady, shape.free, shape.couples
-        return (kinds, ways, flags, key), shape, Instance(links, outputs, numbers)
+        return (kinds, ways, flags, key), shape, instance
 
     def _is_steady(self, link: int) -> bool:
         """Whether a link is a rotor, seen from which nothing changes when it turns."""
         own, tree = self._robot.tree.links[link], self._robot.tree
-        if self._turning is None or link in self._turning or tree.children[link] or not isinstance(own.kind, Revolute):
+        if (
+            self._oriented is None
+            or link in self._oriented
+            or tree.children[link]
+            or not isinstance(own.kind, Revolute)
+        ):
             return False
         m, h, I = own.inertia.m, own.inertia.h, own.inertia.I  # noqa: E741
         skewed, scale = [I[0, 1], I[0, 2], I[1, 2], I[0, 0] - I[1, 1]], np.abs(I).max()
         return bool(np.abs(skewed).max() <= _ROUNDING * scale and np.abs(h[:2]).max() ** 2 <= _ROUNDING**2 * m * scale)
 
-    def _constraints(self, number: int, own: dict[int, int], numbers: dict[str, np.ndarray]) -> Any:
-        """What constrains a cluster, and a key of it; its numbers are added to the others."""
+    def _constraints(self, number: int, own: dict[int, int], numbers: list[Numbers]) -> Any:
+        """What constrains a cluster, and a key of it; the numbers of each constraint are appended."""
         if number not in self._loop:
             return (), ()
         embedding, at = self._robot.embedding, self._loop[number]
@@ -226,45 +242,63 @@ def _held(loop: Loop) -> list[int]:
     return [link for pair in ends for link in pair]
 
 
+def _model(link: Link) -> Numbers:
+    """The constants of a body."""
+    placement, inertia, kind = link.placement, link.inertia, link.kind
+    own = {"E": placement.E, "r": placement.r, "m": np.asarray(inertia.m), "h": inertia.h, "I": inertia.I}
+    return own | {name: getattr(kind, name) for name in ("stiffness", "rest", "damping", "armature")}
+
+
 def _pattern(values: np.ndarray) -> Hashable:
     """Where exact zeros and ones stand."""
     return tuple(np.where(np.isin(values, (0.0, 1.0, -1.0)), values, 2.0).ravel().tolist())
 
 
-def _solved(solutions: Sequence[Solution], own: dict[int, int], numbers: dict[str, np.ndarray]) -> Any:
-    found, key = [], []
-    for i, solution in enumerate(solutions):
+def _solved(solutions: Sequence[Solution], own: dict[int, int], numbers: list[Numbers]) -> Any:
+    constraints, key = [], []
+    for solution in solutions:
         inputs, outputs = (tuple(own[link] for link in links) for links in (solution.inputs, solution.outputs))
         linear = not isinstance(_rates(solution.function, len(inputs)), Array)
-        found.append(Solved(solution.function, inputs, outputs, solution.slots, linear))
+        constraints.append(Solved(solution.function, inputs, outputs, solution.slots, linear))
         key.append((solution.function.text, inputs, outputs))
-        numbers[f"n{i}"] = solution.function.numbers
-    return tuple(found), tuple(key)
+        numbers.append({"numbers": solution.function.numbers})
+    return tuple(constraints), tuple(key)
 
 
 def _rates(function: Template, size: int) -> Any:
     return jacobian(lambda y: function(y, function.numbers), symbols("y", size))
 
 
-def _unsolved(loop: Loop, choice: Choice, own: dict[int, int], numbers: dict[str, np.ndarray]) -> Any:
-    found, key, row = [], [], 0
+def _unsolved(loop: Loop, choice: Choice, own: dict[int, int], numbers: list[Numbers]) -> Any:
+    constraints, key, row = [], [], 0
     for constraint in loop.constraints:
         rows = tuple(int(x) - row for x in choice.rows if row <= x < row + constraint.rows)
         row += constraint.rows
-        if not rows:
-            continue
-        i = len(found)
-        if isinstance(constraint, LoopConstraint):
-            ends = own.get(constraint.first), own.get(constraint.second)
-            ways = tuple(own[x] for x in constraint.to_first), tuple(own[x] for x in constraint.to_second)
-            found.append(Held(constraint.kind, *ends, *ways, rows))
-            for name, frame in (("A", constraint.first_frame), ("B", constraint.second_frame)):
-                numbers |= {f"{name}E{i}": frame.E + 0.0, f"{name}r{i}": frame.r + 0.0}
-            key.append((constraint.form, ends, ways, rows))
-        else:
-            assert isinstance(constraint, RelationConstraint)
-            bodies = tuple(own[link] for link in constraint.links)
-            found.append(Related(constraint.function, bodies, rows))
-            numbers[f"n{i}"] = constraint.numbers
-            key.append((constraint.form, bodies, rows))
-    return tuple(found), (tuple(key), tuple(choice.dependent.tolist()))
+        if rows:
+            constraint_of_cluster, form, own_numbers = described_constraint(constraint, own, rows)
+            constraints.append(constraint_of_cluster)
+            key.append(form)
+            numbers.append(own_numbers)
+    return tuple(constraints), (tuple(key), tuple(choice.dependent.tolist()))
+
+
+def described_constraint(
+    constraint: Constraint, own: dict[int, int], rows: tuple[int, ...]
+) -> tuple[Held | Related, Hashable, Numbers]:
+    """A constraint with some of its rows as a cluster sees it, a key of it, and its numbers.
+
+    Args:
+        constraint: between links of a cluster.
+        own: of each of these links its number in the cluster.
+        rows: which of the constraint's rows.
+    """
+    if isinstance(constraint, LoopConstraint):
+        ends = own.get(constraint.first), own.get(constraint.second)
+        ways = tuple(own[x] for x in constraint.to_first), tuple(own[x] for x in constraint.to_second)
+        first, second = constraint.first_frame, constraint.second_frame
+        numbers = {"first_E": first.E, "first_r": first.r, "second_E": second.E, "second_r": second.r}
+        positive = {name: value + 0.0 for name, value in numbers.items()}  # no negative zeros
+        return Held(constraint.kind, *ends, *ways, rows), (constraint.form, ends, ways, rows), positive
+    bodies = tuple(own[link] for link in constraint.links)
+    related = Related(constraint.function, bodies, rows)
+    return related, (constraint.form, bodies, rows), {"numbers": constraint.numbers}

@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
-from coupler.graph import Buffer, Builder, Field, Program, Records, View, Window, constants, fields
+from coupler.graph import Buffer, Builder, Field, Program, Records, View, Window, compile, constants, fields
 from coupler.model import Robot
-from coupler.passes.cluster import Cluster
-from coupler.passes.shape import Clusters, Shape
+from coupler.passes.body import B_co
+from coupler.passes.cluster import C_co, Cluster, Context, Pair
+from coupler.passes.records import ClusterRecord, Record
+from coupler.passes.schedule import Place, Schedule, Store
+from coupler.passes.shape import Clusters, Instance, Numbers, Shape
+from coupler.passes.windows import ClusterWindows, kernel_of
 
-__all__ = ["Sweep"]
+__all__ = ["Sweep", "tables"]
 
 _OPEN = 1e-5  # from here on a loop counts as open, and a quaternion as of wrong length; m or rad
 
-_AT_ONCE = 8  # results that are judged together
-
-Pass = Callable[[Cluster], None]
-Layout = Mapping[str, Any]
+_AT_ONCE = 8  # entries of a result that one kernel makes NaN where a configuration is invalid
 
 
-class Sweep:
+class Sweep(Generic[B_co, C_co]):
     """Writes a program of passes over a robot's clusters.
 
-    Vectors are made by `input` and `output`; a cluster reads and writes its part of them by name. There is memory for
-    each body that carries others, with the fields of `body`, for each pair of bodies that feel each other's inertia,
-    with those of `pair`, and for each cluster, with those that `cluster` gives for its shape. Where forces act from
-    outside, or where that is asked for, `everybody` has memory. Clusters that carry nothing remember nothing, unless
-    all are `remembering`. Passes go over all clusters or `only` over some, with each of them the one it hangs on.
+    Vectors are made by `input` and `output`; a cluster has its part of those over independent velocities in its memory.
+    Bodies that carry others, pairs of bodies that feel each other's inertia, and clusters have memory for what their
+    records declare.
 
-    The fields of `left` are for what clusters leave for the bodies that carry them, on the way inwards: from the first
-    cluster on a body to the body's own, and then for others. Those of `after` are for what bodies need once all that is
-    left has been taken, in the same place. So little memory stays in the processor's first cache.
+    Attributes:
+        robot: the robot.
+        builder: what the program is written with.
+        shapes: all shapes of clusters, each with the numbers of its clusters.
+        instances: what is each cluster's own.
+        shape_of: the number of each cluster's shape.
+        links: the links that have memory.
+        vectors: by name.
+        provide: adds fields to what clusters of a shape see.
     """
 
     def __init__(
@@ -42,48 +47,66 @@ class Sweep:
         robot: Robot,
         name: str,
         *,
-        body: Layout,
-        left: Layout | None = None,
-        after: Layout | None = None,
-        pair: Layout | None = None,
-        cluster: Callable[[Shape], Layout] = lambda shape: {},
+        body: type[B_co] = Record,
+        cluster: type[C_co] = ClusterRecord,
+        paired: bool = False,
         loaded: bool = False,
         everybody: bool = False,
         remembering: bool = False,
         only: Iterable[int] | None = None,
-        turning: Iterable[int] | None = None,
+        oriented: Iterable[int] | None = None,
     ) -> None:
-        """Args: see above, and the links whose angles matter even where bodies are symmetric; all if not given."""
-        self.robot, self.loaded, self.remembering, self.builder = robot, loaded, remembering, Builder(name)
-        clusters = Clusters(robot, turning)
+        """Begins a program.
+
+        Args:
+            robot: the robot.
+            name: of the program.
+            body: the record of what bodies remember.
+            cluster: the record of what clusters remember.
+            paired: whether pairs of bodies remember articulated inertia.
+            loaded: whether forces act on bodies from outside; all of them then have memory.
+            everybody: whether bodies that carry nothing have memory, too.
+            remembering: whether clusters that carry nothing remember what they know after the first pass, too.
+            only: the clusters that passes go over, with each of them the one that it hangs on; all if not given.
+            oriented: the links whose angles matter even where bodies are symmetric; all if not given.
+        """
+        self.robot, self.loaded, self.builder = robot, loaded, Builder(name)
+        self._body, self._cluster, self._remembering = body, cluster, remembering
+        clusters = Clusters(robot, oriented)
         self.shapes, self.instances = clusters.shapes, clusters.instances
+        self.shape_of = {k: i for i, (_, alike) in enumerate(self.shapes) for k in alike}
         self.vectors: dict[str, Buffer] = {}
         self._everybody, self._only = everybody or loaded, None if only is None else set(only)
         self.links = [i for i in range(1, len(robot.tree.links)) if self._everybody or robot.tree.children[i]]
         self._row = {link: i for i, link in enumerate(self.links)}
         world = {"E": (3, 3), "r": 3, "load": 6} if loaded else {}
-        self._bodies = self.builder.records("body", max(len(self.links), 1), **body, **world)
-        self._slot = _slots(robot)
-        self._left, self._after = self._shared_records(left or {}, after or {})
+        layout = body.layout("kept") | world
+        self._bodies = self.builder.records("body", max(len(self.links), 1), **layout)
+        self._slot = _collecting_slots(robot)
+        self._collected, self._afterwards = self._shared_records()
         pairs = [pair for pairs in clusters.couples for pair in pairs]
         self._pair = {both: i for i, both in enumerate(pairs)}
-        self._pairs = self.builder.records("pair", len(pairs), **pair) if pairs and pair else None
-        self._clusters = [self._cluster_records(i, cluster) for i in range(len(self.shapes))]
+        self._pairs = self.builder.records("pair", len(pairs), **Pair.layout("kept")) if pairs and paired else None
+        self._clusters = [self._cluster_records(i) for i in range(len(self.shapes))]
         self._q_place = np.full(robot.tree.nq, -1)
         self._q_place[robot.embedding.q_index] = np.arange(robot.nq)
         self._first = True
-        self.extra: Callable[..., dict[str, Any]] = lambda *_: {}  # further fields of clusters
+        self.provide: Callable[[ClusterWindows, Shape, Sequence[int]], None] = lambda *_: None
         self._totals: dict[str, Buffer] = {}
-        self.gap = self.builder.scratch("gap", 1) if any(shape.judged for shape, _ in self.shapes) else None
-        self.results: list[Buffer] = []
+        self.gap = self.builder.scratch("gap", 1) if any(shape.can_be_invalid for shape, _ in self.shapes) else None
+        self._results: list[Buffer] = []
         if self.gap is not None:
             self.builder.loop(_no_gap, here=fields(gap=self.gap.at(0)))
 
+    # Vectors
+
     def input(self, name: str, size: int) -> Buffer:
+        """An input of the program."""
         self.vectors[name] = self.builder.input(name, size)
         return self.vectors[name]
 
     def output(self, name: str, size: int) -> Buffer:
+        """An output of the program, over independent velocities."""
         self.vectors[name] = self.result(name, size)
         return self.vectors[name]
 
@@ -94,22 +117,11 @@ class Sweep:
 
     def result(self, name: str, size: int) -> Buffer:
         """An output that is not a vector over independent velocities."""
-        self.results.append(self.builder.output(name, size))
-        return self.results[-1]
-
-    def outward(self, function: Pass, *, carriers: bool = False) -> None:
-        """Runs a pass over all clusters, parents first, or only over those that carry others.
-
-        After the first pass, clusters load what they remember.
-        """
-        self._run(function, carriers, backwards=False)
-
-    def inward(self, function: Pass) -> None:
-        """Runs a pass over all clusters, children first."""
-        self._run(function, False, backwards=True)
+        self._results.append(self.builder.output(name, size))
+        return self._results[-1]
 
     def total(self, name: str, size: int) -> Buffer:
-        """A vector that all clusters see, and may add to."""
+        """A vector that all clusters have in their memory, and may add to."""
         self._totals[name] = self.builder.scratch(name, size)
         self.builder.loop(_clear, here=fields(x=self._totals[name].at(0, size)))
         return self._totals[name]
@@ -123,119 +135,209 @@ class Sweep:
         output = self.result(name, size)
         self.builder.loop(kernel, here=fields(x=total.at(0, total.size), y=output.at(0, size)))
 
-    def bodies(self, links: Sequence[int]) -> Window:
-        """The memory of links."""
-        return self._bodies[[self._row[link] for link in links]]
+    def store(self, name: str) -> Store:
+        """Memory for matrices by key."""
+        return Store(lambda size: self.builder.scratch(name, size))
+
+    def result_store(self, name: str) -> Store:
+        """An output that is made of matrices by key."""
+        return Store(lambda size: self.result(name, size))
+
+    def scratch(self, name: str, size: int) -> Buffer:
+        """A vector for the program's own use."""
+        return self.builder.scratch(name, size)
+
+    # Passes
+
+    def call(self, program: Program, **bindings: Buffer) -> None:
+        """Runs another program in place, its inputs and outputs bound by name to vectors of this one."""
+        self.builder.call(program, **bindings)
+
+    def outward(self, function: Callable[[Cluster[B_co, C_co]], None], *, carriers: bool = False) -> None:
+        """Runs a pass over all clusters, parents first, or only over those that carry others.
+
+        After the first pass, clusters load what they remember.
+        """
+        self._run(function, carriers, backwards=False)
+
+    def inward(self, function: Callable[[Cluster[B_co, C_co]], None]) -> None:
+        """Runs a pass over all clusters, children first."""
+        self._run(function, False, backwards=True)
+
+    def _run(self, function: Callable[[Cluster[B_co, C_co]], None], carriers: bool, backwards: bool) -> None:
+        schedule = self.schedule()
+        for k in sorted(self.shape_of, reverse=backwards):
+            shape = self.shapes[self.shape_of[k]][0]
+            if (any(shape.carries) or not carriers) and (self._only is None or k in self._only):
+                self.visit(schedule, function, k)
+        schedule.run()
+
+    def schedule(self) -> Schedule:
+        """A new loop."""
+        seen_before, self._first = not self._first, False
+        return Schedule(self.builder, seen_before)
+
+    def visit(
+        self,
+        schedule: Schedule,
+        function: Callable[..., None],
+        cluster: int,
+        *arguments: Any,
+        key: Any = (),
+        row: Any = None,
+        provide: Callable[[ClusterWindows, Shape, list[Any]], None] = lambda *_: None,
+    ) -> None:
+        """Adds a row to a schedule: a function of one cluster.
+
+        Args:
+            schedule: the loop.
+            function: takes the cluster and the arguments.
+            cluster: its number.
+            arguments: further ones of the function, the same for all rows of a key.
+            key: equal for clusters of a shape that one trace serves.
+            row: what `provide` gets, if that is not the number of the cluster.
+            provide: adds to what clusters of a shape see, given all rows of a key.
+        """
+        number = self.shape_of[cluster]
+        shape, _ = self.shapes[number]
+        context = self._context(shape, schedule.seen_before)
+
+        def loop(rows: list[Any]) -> Any:
+            windows = self.windows([k for k, _ in rows])
+            provide(windows, shape, [own for _, own in rows])
+            kernel = kernel_of(lambda views: function(Cluster(views, shape, context), *arguments), function.__name__)
+            return kernel, windows.windows()
+
+        schedule.add((function, number, key), (cluster, cluster if row is None else row), loop)
+
+    def _context(self, shape: Shape, seen_before: bool) -> Context:
+        return Context(
+            body=self._body,
+            cluster=self._cluster,
+            remembers=self._remembering or any(shape.carries),
+            seen_before=seen_before,
+            moving="v" in self.vectors,
+            loaded=self.loaded,
+            everybody=self._everybody,
+        )
 
     def build(self) -> Program:
         """The program. Where a configuration is invalid (open, singular, not of unit length), its results are NaN."""
-        for result in self.results if self.gap is not None else ():
+        for result in self._results if self.gap is not None else ():
             full = result.size - result.size % _AT_ONCE
             for starts, size in ((range(0, full, _AT_ONCE), _AT_ONCE), (range(full, result.size, 1), 1)):
                 if starts:
                     gap = self.gap.at([0] * len(starts))  # type: ignore[union-attr]
-                    self.builder.loop(_judge, here=fields(x=result.at(starts, size), gap=gap))
+                    self.builder.loop(_valid_or_nan, here=fields(x=result.at(starts, size), gap=gap))
         return self.builder.build()
 
-    def _shared_records(self, left: Layout, after: Layout) -> tuple[Records | None, Records | None]:
-        """Memory for what is left on the way inwards, and for what comes after that, in the same place."""
-        slots, rows = max(self._slot.values(), default=0) + 1, max(len(self.links), 1)
-        on_way = {name: Field.of(shape) for name, shape in left.items()}
-        behind = {name: Field.of(shape) for name, shape in after.items()}
-        sizes = [n * sum(field.size for field in own.values()) for n, own in ((slots, on_way), (rows, behind))]
-        memory = self.builder.scratch("left", max(sizes))
-        return Records(memory, slots, on_way) if left else None, Records(memory, rows, behind) if after else None
+    def evaluate(self, *inputs: Any) -> Any:
+        """What the program gives, run once by NumPy: for decisions that are made before another program is written."""
+        return compile(self.build(), backend="interpreter")(*inputs)
 
-    def _cluster_records(self, number: int, layout: Callable[[Shape], Layout]) -> Records | None:
+    # Where things are
+
+    def bodies(self, links: Sequence[int]) -> Window:
+        """The memory of links, apart from what is collected."""
+        return self._bodies[[self._row[link] for link in links]]
+
+    def place(self, link: int, name: str) -> Place:
+        """One field of a link's memory, apart from what is collected."""
+        slot = self.bodies([link]).fields[name]
+        return Place(self._bodies.buffer, int(slot.bases[0]) + slot.offset, slot.field)  # type: ignore[union-attr]
+
+    def number_in_cluster(self, link: int) -> tuple[int, int]:
+        """The cluster of a link, and its number in that."""
+        k = self.robot.cluster_tree.cluster_of[link]
+        return k, self.robot.cluster_tree.clusters[k].bodies.index(link)
+
+    def windows(self, clusters: Sequence[int]) -> ClusterWindows:
+        """Everything that clusters of one shape can see."""
+        number = self.shape_of[clusters[0]]
+        shape, of_shape = self.shapes[number]
+        instances = [self.instances[k] for k in clusters]
+        windows = ClusterWindows(
+            models=tables([instance.models for instance in instances]),
+            constraints=tables([instance.constraints for instance in instances]),
+            joints=[self._joint(shape, i, instances) for i in range(len(shape.kinds))],
+            bodies=[self._memory([x.links[i] for x in instances], has) for i, has in enumerate(shape.carries)],
+            outputs=[self._memory([x.outputs[j] for x in instances], True) for j in range(len(shape.grounded))],
+        )
+        windows.cluster["gravity"] = constants(np.stack([self.robot.gravity for _ in instances]))
+        windows.cluster |= {name: total.at([0] * len(instances), total.size) for name, total in self._totals.items()}
+        if self.gap is not None:
+            windows.cluster["gap"] = self.gap.at([0] * len(instances))
+        if self._pairs is not None:
+            couples = combinations(range(len(shape.grounded)), 2)
+            inside = [[(x.links[a], x.links[b]) for x in instances] for a, b in shape.couples]
+            outside = [[(x.outputs[a], x.outputs[b]) for x in instances] for a, b in couples]
+            windows.pairs, windows.output_pairs = (
+                [dict(self._pairs[[self._pair[pair] for pair in pairs]].fields) for pairs in both]
+                for both in (inside, outside)
+            )
+        records = self._clusters[number]
+        if records is not None:
+            at = {k: row for row, k in enumerate(of_shape)}
+            for name, slot in records[[at[k] for k in clusters]].fields.items():
+                if name.startswith(_KEPT):
+                    windows.joints[int(name[len(_KEPT) :])]["kept"] = slot
+                else:
+                    windows.cluster[name] = slot
+        self.provide(windows, shape, clusters)
+        return windows
+
+    def _joint(self, shape: Shape, i: int, instances: Sequence[Instance]) -> dict[str, Any]:
+        """The position of a joint, and its parts of vectors over independent velocities."""
+        tree, links, own = self.robot.tree, [instance.links[i] for instance in instances], {}
+        if shape.stored[i] and "q" in self.vectors:
+            own["q"] = self.vectors["q"].at(self._q_place[tree.q_start[links]], shape.kinds[i].nq)
+        if shape.free[i]:
+            starts = self.robot.embedding.v_place[tree.v_start[links] + shape.free[i][0]]
+            for name, buffer in self.vectors.items():
+                if name != "q" and buffer.size == self.robot.nv:
+                    own[name] = buffer.at(starts, len(shape.free[i]))
+        return own
+
+    def _memory(self, links: Sequence[int], carries: bool) -> dict[str, Any]:
+        """What bodies remember; the ground remembers nothing."""
+        own: dict[str, Any] = {}
+        if not links[0]:
+            return own
+        if carries or self._everybody:
+            own |= self._bodies[[self._row[link] for link in links]].fields
+        if carries and self._collected is not None:
+            own |= self._collected[[self._slot[link] for link in links]].fields
+        if carries and self._afterwards is not None:
+            own |= self._afterwards[[self._row[link] for link in links]].fields
+        return own
+
+    def _shared_records(self) -> tuple[Records | None, Records | None]:
+        """Memory for what is collected on the way inwards, and for what comes afterwards, in the same place."""
+        slots, rows = max(self._slot.values(), default=0) + 1, max(len(self.links), 1)
+        collected, afterwards = (
+            {name: Field.of(size) for name, size in self._body.layout(lifetime).items()}
+            for lifetime in ("collected", "afterwards")
+        )
+        sizes = [n * sum(x.size for x in own.values()) for n, own in ((slots, collected), (rows, afterwards))]
+        memory = self.builder.scratch("collected", max(sizes))
+        first = Records(memory, slots, collected) if collected else None
+        return first, Records(memory, rows, afterwards) if afterwards else None
+
+    def _cluster_records(self, number: int) -> Records | None:
         shape, clusters = self.shapes[number]
-        own = dict(layout(shape))
-        if any(shape.carries) or self.remembering:
-            own |= {f"kept{i}": _size_of_kept(shape, i) for i, steady in enumerate(shape.steady) if not steady}
+        own = self._cluster.layout("kept", shape)
+        if any(shape.carries) or self._remembering:
+            own |= {f"{_KEPT}{i}": _size_of_kept(shape, i) for i, steady in enumerate(shape.steady) if not steady}
             if not shape.linear:
                 own |= {"GD": (len(shape.dependent), len(shape.independent)), "gD": len(shape.dependent)}
         return self.builder.records(f"shape{number}", len(clusters), **own) if own else None
 
-    def _run(self, function: Pass, carriers: bool, backwards: bool) -> None:
-        later, self._first = not self._first, False
-        active = [i for i, (shape, _) in enumerate(self.shapes) if any(shape.carries) or not carriers]
-        visited = {i: [k for k in self.shapes[i][1] if self._only is None or k in self._only] for i in active}
-        active = [i for i in active if visited[i]]
-        turn = {k: at for at, i in enumerate(active) for k in visited[i]}
-        with self.builder.interleave([turn[k] for k in sorted(turn, reverse=backwards)]):
-            for i in active:
-                kernel = self._kernel(function, self.shapes[i][0], later)
-                self.builder.loop(kernel, here=self.window(i, visited[i][::-1] if backwards else visited[i]))
 
-    def _kernel(self, function: Pass, shape: Shape, later: bool) -> Callable[[View], None]:
-        moving, remembers = "v" in self.vectors, any(shape.carries) or self.remembering
-
-        def kernel(here: View) -> None:
-            function(
-                Cluster(
-                    here,
-                    shape,
-                    remembers,
-                    later=later,
-                    moving=moving,
-                    loaded=self.loaded,
-                    everybody=self._everybody,
-                )
-            )
-
-        kernel.__name__ = function.__name__
-        return kernel
-
-    def window(self, number: int, clusters: Sequence[int]) -> Window:
-        """Everything that the clusters of a shape can see."""
-        shape, of_shape = self.shapes[number]
-        at = {k: row for row, k in enumerate(of_shape)}
-        robot, tree, place = self.robot, self.robot.tree, self.robot.embedding.v_place
-        instances = [self.instances[k] for k in clusters]
-        window: dict[str, Any] = {}
-        for name in instances[0].numbers:
-            window[name] = constants(np.stack([instance.numbers[name] for instance in instances]) + 0.0)
-        window["gravity"] = constants(np.stack([robot.gravity for _ in instances]))
-        window |= {name: total.at([0] * len(instances), total.size) for name, total in self._totals.items()}
-        if self.gap is not None:
-            window["gap"] = self.gap.at([0] * len(instances))
-        for i, kind in enumerate(shape.kinds):
-            links = [instance.links[i] for instance in instances]
-            if shape.stored[i] and "q" in self.vectors:
-                window[f"q{i}"] = self.vectors["q"].at(self._q_place[tree.q_start[links]], kind.nq)
-            for name, buffer in self.vectors.items():
-                if shape.free[i] and name != "q" and buffer.size == robot.nv:
-                    starts = place[tree.v_start[links] + shape.free[i][0]]
-                    window[f"{name}{i}"] = buffer.at(starts, len(shape.free[i]))
-            if shape.carries[i] or self._everybody:
-                window |= _prefixed(f"b{i}_", self._bodies[[self._row[link] for link in links]])
-            if shape.carries[i] and self._left is not None:
-                window |= _prefixed(f"b{i}_", self._left[[self._slot[link] for link in links]])
-            if shape.carries[i] and self._after is not None:
-                window |= _prefixed(f"b{i}_", self._after[[self._row[link] for link in links]])
-        for j, grounded in enumerate(shape.grounded):
-            above = [instance.outputs[j] for instance in instances]
-            if not grounded:
-                window |= _prefixed(f"o{j}_", self._bodies[[self._row[link] for link in above]])
-            if not grounded and self._left is not None:
-                window |= _prefixed(f"o{j}_", self._left[[self._slot[link] for link in above]])
-            if not grounded and self._after is not None:
-                window |= _prefixed(f"o{j}_", self._after[[self._row[link] for link in above]])
-        if self._pairs is not None:
-            for a, b in shape.couples:
-                own = self._pairs[[self._pair[x.links[a], x.links[b]] for x in instances]]
-                window |= _prefixed(f"p{a}_{b}_", own)
-            for a, b in combinations(range(len(shape.grounded)), 2):
-                outside = self._pairs[[self._pair[x.outputs[a], x.outputs[b]] for x in instances]]
-                window |= _prefixed(f"q{a}_{b}_", outside)
-        records = self._clusters[number]
-        if records is not None:
-            for name, slot in records[[at[k] for k in clusters]].fields.items():
-                window[name if name.startswith("kept") else f"c_{name}"] = slot
-        return fields(**window, **self.extra(shape, instances, clusters))
+_KEPT = "kept"  # beginning of the names of what is kept of joints' positions, in the records of clusters
 
 
-def _slots(robot: Robot) -> dict[int, int]:
-    """Where each body finds what clusters leave for it: places are used again once a body's own cluster has passed."""
+def _collecting_slots(robot: Robot) -> dict[int, int]:
+    """Where each body collects: places are used again once a body's own cluster has been passed."""
     slots: dict[int, int] = {0: -1}  # the ground needs nothing
     free, places = [], 0
     for cluster in reversed(robot.cluster_tree.clusters[1:]):
@@ -248,6 +350,14 @@ def _slots(robot: Robot) -> dict[int, int]:
     return slots
 
 
+def tables(several: Sequence[Sequence[Numbers]]) -> list[dict[str, Any]]:
+    """The numbers of each part of clusters, by name, a row for each cluster."""
+    return [
+        {name: constants(np.stack([numbers[name] for numbers in part]) + 0.0) for name in part[0]}
+        for part in zip(*several, strict=True)
+    ]
+
+
 def _no_gap(here: View) -> None:
     here.gap = np.array(0.0)
 
@@ -256,14 +366,10 @@ def _clear(here: View) -> None:
     here.x = np.zeros(np.shape(here.x))
 
 
-def _judge(here: View) -> None:
+def _valid_or_nan(here: View) -> None:
     here.x = np.where(here.gap < _OPEN, here.x, np.nan)
 
 
 def _size_of_kept(shape: Shape, i: int) -> int:
     kind = shape.kinds[i]
     return len(kind.keep(kind.neutral()))
-
-
-def _prefixed(prefix: str, window: Window) -> dict[str, Any]:
-    return {prefix + name: slot for name, slot in window.fields.items()}

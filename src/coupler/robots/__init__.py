@@ -1,4 +1,4 @@
-"""The bundled robots, each described in a file of its own by a function of the same name.
+"""The bundled robots. Each is built by a function in a file of the same name.
 
 robot = coupler.robots.load("mini_cheetah")
 chain = coupler.robots.load("geared_chain", links=100)
@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from coupler.model import ModelError, Robot
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["load", "names"]
 
@@ -43,19 +43,19 @@ def load(name: str, **options: Any) -> Robot:
 
     Args:
         name: one of `names()`.
-        options: those of the robot's own function, such as `links=12` of "geared_chain".
+        options: options of the robot's own function, such as `links=12` of "geared_chain".
 
     Raises:
-        ModelError: for a robot or an option that there is not, naming those that there are.
+        ModelError: for an unknown robot or option; it lists the known ones.
     """
     if name not in _NAMES:
-        near = get_close_matches(str(name).lower(), _NAMES, n=1)
-        hint = f" did you mean {near[0]!r}?" if near else ""
+        similar = get_close_matches(str(name).lower(), _NAMES, n=1)
+        hint = f" did you mean {similar[0]!r}?" if similar else ""
         raise ModelError(f"there is no bundled robot {name!r};{hint} there are {listed(_NAMES, most=len(_NAMES))}")
     describe = getattr(import_module(f"coupler.robots.{name}"), name)
     known = inspect.signature(describe).parameters
     unknown = [option for option in options if option not in known]
     if unknown:
-        there_are = f"its options are {listed(known)}" if known else "it has none"
-        raise ModelError(f"robot {name!r} has no option {listed(unknown)}; {there_are}")
+        known_options = f"its options are {listed(known)}" if known else "it has none"
+        raise ModelError(f"robot {name!r} has no option {listed(unknown)}; {known_options}")
     return describe(**options)

@@ -23,9 +23,9 @@ def belt_chain(links: int = 12, seed: int | None = None, per_cluster: Literal[2,
     """The chain, on the ground.
 
     Args:
-        links: how many; a multiple of those per cluster.
-        seed: of random figures, the same for the same seed; without one, all links are alike and move in a plane.
-        per_cluster: how many links make a cluster.
+        links: the number of links, a multiple of `per_cluster`.
+        seed: the seed of random parameters; without one, all links are identical and move in a plane.
+        per_cluster: the number of links in a cluster.
     """
     if per_cluster not in _BODIES:
         raise ModelError(f"per_cluster must be 2 or 3, got {per_cluster!r}")
@@ -49,7 +49,7 @@ def belt_chain(links: int = 12, seed: int | None = None, per_cluster: Literal[2,
 def _belts(chain: Chain, count: int) -> np.ndarray:
     """G: the positions of links and rotors from those of the links.
 
-    A rotor drives its link through a gear and belts that run over the joints before it, each of which turns it, too.
+    A rotor drives its link through a gear, and through belts over the joints before it, which therefore turn it too.
     """
     ratios = np.zeros((count, count))
     for row in range(count):

@@ -13,8 +13,8 @@ def geared_chain(links: int = 12, seed: int | None = None) -> Robot:
     """The chain, on the ground.
 
     Args:
-        links: how many.
-        seed: of random figures, the same for the same seed; without one, all links are alike and move in a plane.
+        links: the number of links.
+        seed: the seed of random parameters; without one, all links are identical and move in a plane.
     """
     chain, parent = Chain("geared_chain", seed), "ground"
     for i in range(whole("links", links, least=1)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coupler.mechanisms import gear
 from coupler.model import Free, Revolute, Robot, RobotBuilder
-from coupler.robots._parts import Point, X, Y, Z, foot_point, on_side
+from coupler.robots._legged import Point, X, Y, Z, foot_point, on_side
 
 __all__ = ["jvrc1"]
 

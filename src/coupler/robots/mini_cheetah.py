@@ -1,4 +1,4 @@
-"""The MIT Mini Cheetah: a quadruped with a geared motor at each of its twelve joints. [001, §VIII]"""
+"""The MIT Mini Cheetah: a quadruped with a geared motor at each of its twelve joints. [001, §IX]"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from coupler.mechanisms import gear
 from coupler.model import Free, Revolute, Robot, RobotBuilder
-from coupler.robots._parts import BASE, X, Y, foot_point, inertia_matrix, on_side, rotor_inertia, torso_contacts
+from coupler.robots._legged import BASE, X, Y, foot_point, inertia_matrix, on_side, rotor_inertia, torso_contacts
 
 __all__ = ["mini_cheetah"]
 

@@ -1,4 +1,4 @@
-"""The MIT Humanoid: geared arms and hips, and legs whose knees and ankles are driven by belts. [001, fig. 1a, §VIII]"""
+"""The MIT Humanoid: geared arms and hips, and legs whose knees and ankles are driven by belts. [001, fig. 1a, §IX]"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from coupler.mechanisms import belt, gear
 from coupler.model import Free, Revolute, Robot, RobotBuilder
-from coupler.robots._parts import (
+from coupler.robots._legged import (
     BASE,
     Point,
     X,

@@ -10,7 +10,7 @@ import numpy as np
 
 from coupler.mechanisms import gear
 from coupler.model import Free, Revolute, Robot, RobotBuilder
-from coupler.robots._parts import X, Y, Z, foot_point, inertia_matrix, on_side, rotor_inertia
+from coupler.robots._legged import X, Y, Z, foot_point, inertia_matrix, on_side, rotor_inertia
 from coupler.rotation import about_x, about_y
 
 __all__ = ["tello"]

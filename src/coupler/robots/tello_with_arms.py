@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coupler.mechanisms import gear
 from coupler.model import Revolute, Robot, RobotBuilder
-from coupler.robots._parts import X, Y, Z, inertia_matrix, on_side, rotor_inertia
+from coupler.robots._legged import X, Y, Z, inertia_matrix, on_side, rotor_inertia
 from coupler.robots.tello import add_tello
 
 __all__ = ["tello_with_arms"]

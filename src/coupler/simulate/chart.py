@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from coupler.compiled import remembered, run, run_three
+from coupler.compiled import remembered, run, run_on_state
 from coupler.graph import Builder, Program, View, fields
 from coupler.model import Free, Robot
 from coupler.model.embedding.scene import by_kind
@@ -57,11 +57,11 @@ class Chart:
         if not self.layout.turning:
             return v
         if not self.layout.partial:
-            return run_three(self.robot, rate_program, q, u, v)
+            return run_on_state(self.robot, rate_program, q, u, v)
         embedding = self.robot.embedding
         p = embedding.positions(q)
         way, w = self.robot.states.motion.difference(self.p0, p), joint_velocities(self.robot, p, v)
-        return run_three(self.robot, rate_program, q, way, w)[..., embedding.v_index]
+        return run_on_state(self.robot, rate_program, q, way, w)[..., embedding.v_index]
 
 
 def joint_velocities(robot: Robot, p: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ from coupler.contact.step_program import contact_step_program
 from coupler.graph import Executable, compile
 from coupler.model import Free, ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
-from coupler.model.words import counted, in_state, listed
+from coupler.model.wording import counted, in_state, listed
 from coupler.simulate.options import SimulationOptions
 
 __all__ = ["Engine", "engine_of"]
@@ -88,12 +88,13 @@ class Engine:
     @cached_property
     def executable(self) -> Executable:
         """(state, tau) → result of a step; with contacts as a third input, if some are searched for."""
-        return compile(contact_step_program(self.robot, self.scene))
+        return compile(contact_step_program(self.robot, self.scene), backend=self.robot.backend)
 
     @cached_property
     def executable_with_loads(self) -> Executable:
         """The same with f_ext as the last input."""
-        return compile(contact_step_program(self.robot, replace(self.scene, external=True)))
+        scene = replace(self.scene, external=True)
+        return compile(contact_step_program(self.robot, scene), backend=self.robot.backend)
 
     def start(self, q: Any, v: Any) -> np.ndarray:
         """States to start from, (..., state), without impulses.

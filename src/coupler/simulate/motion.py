@@ -12,7 +12,7 @@ import numpy as np
 from coupler.model import ModelError, Robot
 from coupler.model.embedding.states import batch_of
 from coupler.model.numbers import numbers
-from coupler.model.words import listed
+from coupler.model.wording import listed
 from coupler.simulate.adaptive import Control, adaptive_steps
 from coupler.simulate.integrators import METHODS, accelerations
 

@@ -12,7 +12,7 @@ from coupler.compiled import thread_count
 from coupler.contact.restitution import Restitution
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
-from coupler.model.words import in_state
+from coupler.model.wording import in_state
 from coupler.simulate.engine import Engine, engine_of
 from coupler.simulate.options import SimulationOptions, positive_integer
 from coupler.threads import for_each

@@ -1,4 +1,4 @@
-"""Tables and figures of the papers, run again: `coupler study NAME` prints ours beside the paper's, and saves data."""
+"""Tables and figures of the papers: `coupler study NAME` prints our numbers beside the paper's, and saves data."""
 
 from __future__ import annotations
 
@@ -6,28 +6,33 @@ from importlib import import_module
 from pathlib import Path
 
 from coupler.model import ModelError
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["STUDIES", "run"]
 
-STUDIES = {  # name: module, what it shows
+STUDIES = {  # name: module, and what the study shows
     "000-fig3": ("scaling", "forward dynamics of chains with random gears and belts, of 2 to 24 links, then to 1,000"),
-    "001-table2": ("speed", "inverse dynamics: time of other methods against C-RNEA"),
-    "001-table3": ("speed", "forward dynamics: time of other methods against C-ABA"),
-    "001-table4": ("speed", "inverse operational-space inertia: time of other methods against C-EFPA"),
+    "001-table2": ("speed", "inverse dynamics: the time of other methods relative to C-RNEA"),
+    "001-table3": ("speed", "forward dynamics: the time of other methods relative to C-ABA"),
+    "001-table4": ("speed", "inverse operational-space inertia: the time of other methods relative to C-EFPA"),
     "001-fig11": ("scaling", "forward dynamics of chains of 2 to 24 links, then to 1,000"),
     "001-fig13": ("scaling", "inverse operational-space inertia of chains of 2 to 24 links, then to 1,000"),
     "001-fig14": ("torques", "torque errors without rotors and with armatures"),
     "002-fig5": ("formulations", "cost of the mass matrix, ABA and divide and conquer on chains without contact"),
     "002-fig6": ("formulations", "cost of the three ways to set up the contact problem, with no, one and two contacts"),
-    "002-fig7": ("drift", "drift of the energy of a swinging chain, with Euler's and with Runge and Kutta's method"),
+    "002-fig7": ("drift", "energy drift of a swinging chain, with Euler's and with a Runge-Kutta method"),
     "002-fig8": ("penetration", "drift and penetration of a chain that lands, with the same methods"),
     "003-fig10": ("embedding", "accelerations along cycloids, by C-ABA and by the inverse of the mass matrix"),
 }
 
 
 def run(name: str, folder: Path) -> None:
-    """Runs a study; data and pictures go into the folder."""
+    """Runs a study, and saves its data and pictures in a folder.
+
+    Args:
+        name: one of `STUDIES`.
+        folder: the folder to write to; it is created if necessary.
+    """
     if name not in STUDIES:
         raise ModelError(f"there is no study {name!r}; there are {listed(STUDIES)}")
     folder.mkdir(parents=True, exist_ok=True)

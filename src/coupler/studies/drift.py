@@ -1,8 +1,8 @@
-"""How far the energy of a swinging chain drifts with Euler's method, and with Runge and Kutta's [002, §4.1, Fig. 7].
+"""The energy drift of a swinging chain with Euler's method and with a Runge-Kutta method [002, §4.1, Fig. 7].
 
-The paper drops a planar chain of 8 identical bodies, of mass and length 1, hung at one end, from rest in a horizontal
-line [002, Fig. 4], and finds errors "of magnitude O(10^6) higher" with Euler's method. Here its bodies are thin rods,
-and methods that it does not show stand beside the two.
+The paper releases a planar chain of 8 identical bodies, of mass and length 1, hung at one end, from rest in a
+horizontal line [002, Fig. 4], and finds errors "of magnitude O(10^6) higher" with Euler's method. Here the bodies are
+thin rods, and two further methods are shown.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from coupler.studies.report import save_table, with_pyplot
 
 __all__ = ["chain", "energy_errors", "run"]
 
-BODIES, MASS, LENGTH = 8, 1.0, 1.0  # , kg, m
+BODIES, MASS, LENGTH = 8, 1.0, 1.0  # number, kg, m
 STEP, DURATION = 1e-3, 2.0  # s
-METHODS = ("explicit_euler", "rk4", "semi_implicit_euler", "dormand_prince")  # the paper's two first
-PAPER = 1e6  # errors of Euler's method over those of Runge and Kutta's
+METHODS = ("explicit_euler", "rk4", "semi_implicit_euler", "dormand_prince")  # the paper's two come first
+PAPER = 1e6  # the errors of Euler's method relative to those of the Runge-Kutta method
 
 
 def chain(bodies: int = BODIES) -> Robot:
@@ -37,23 +37,24 @@ def chain(bodies: int = BODIES) -> Robot:
 
 
 def energy_errors(robot: Robot, method: str) -> tuple[np.ndarray, np.ndarray]:
-    """Times, and by how much the total energy then differs from that at the start, J."""
+    """Times, s, and the error of the total energy relative to the start, J."""
     motion = integrate_motion(robot, np.zeros(robot.nq), np.zeros(robot.nv), DURATION, STEP, method=method)
     energy = kinetic_energy(robot, motion.q, motion.v) + potential_energy(robot, motion.q)
     return motion.times, energy - energy[0]
 
 
 def run(name: str, folder: Path) -> None:
+    """Runs the study; see `coupler.studies.run`."""
     robot = chain()
-    found = {method: energy_errors(robot, method) for method in METHODS}
-    t, errors = found["rk4"][0], {method: error for method, (_, error) in found.items()}
+    runs = {method: energy_errors(robot, method) for method in METHODS}
+    t, errors = runs["rk4"][0], {method: error for method, (_, error) in runs.items()}
     np.savez(folder / f"{name}.npz", t=t, **errors)  # type: ignore[arg-type]
     largest = {method: np.abs(error).max() for method, error in errors.items()}
     rows = [
         [method, largest[method], np.abs(error[-1]), largest[method] / largest["rk4"]]
         for method, error in errors.items()
     ]
-    head = ["method", "largest error of energy, J", f"after {DURATION:g} s, J", "largest, over rk4's"]
+    head = ["method", "largest energy error, J", f"after {DURATION:g} s, J", "largest, relative to rk4"]
     save_table(folder / f"{name}.csv", head, rows)
     ratio = largest["explicit_euler"] / largest["rk4"]
     print(f'explicit Euler over rk4: {ratio:.1e} (paper: "errors of magnitude O(10^{np.log10(PAPER):.0f}) higher")')

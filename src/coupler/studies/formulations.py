@@ -1,10 +1,10 @@
-"""What it costs to set up the contact problem of a step in three ways [002, §3.4, Fig. 5, 6].
+"""The cost of three ways to set up the contact problem of a step [002, §3.4, Fig. 5, 6].
 
 The paper drops planar chains of identical bodies, of mass and length 1, free at both ends, from rest in a horizontal
-line at height 1 [002, Fig. 4]. Both ends, P and Q, may touch the ground. It times 2 s of motion in Matlab. Here the
-time is that of one step, and of what the ways differ in: accelerations without contact, and A of the bodies that may
-touch [002, §2.3, step 1]. What follows is the same for all of them. Code without branches takes the same time in all
-states, so one state serves; that the three lead to the same motion is shown with a short chain.
+line at height 1 [002, Fig. 4]. Both ends, P and Q, may touch the ground. It measures 2 s of motion in Matlab. Here
+the time is that of one step, and only of what differs between the ways: accelerations without contact, and A of the
+bodies that may touch [002, §2.3, step 1]; the rest is the same for all. Code without branches takes the same time in
+all states, so one state suffices. A short chain shows that all three ways give the same motion.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ __all__ = ["chain", "run"]
 
 BODIES = (1, 2, 4, 8, 16, 32, 64, 128)
 MASS, LENGTH, HEIGHT = 1.0, 1.0, 1.0  # kg, m, m
-FIGURES = {"002-fig5": ("",), "002-fig6": ("", "P", "PQ")}  # the ends that may touch
+FIGURES = {"002-fig5": ("",), "002-fig6": ("", "P", "PQ")}  # the ends that may touch the ground, case by case
 METHODS = ("traditional", "ABA", "DCA")
-LONGEST = 3  # chains, of which growth is told
+LONGEST = 3  # growth is fitted to so many of the longest chains
 STEP, DURATION, FALLING = 1e-3, 0.6, 4  # s, s, bodies of the chain whose motion is simulated
-SECONDS, ROUNDS = 0.5, 5  # of timing, for each chain and number of contacts; shared out among rounds
+SECONDS, ROUNDS = 0.5, 5  # time of measurement for each chain and number of contacts, and rounds that share it
 
 
 def chain(bodies: int) -> Robot:
@@ -61,7 +61,7 @@ def chain(bodies: int) -> Robot:
 
 
 def ways(robot: Robot, bodies: Sequence[str]) -> list[Callable[[Any, Any], Any]]:
-    """Functions of q and v: accelerations without contact, and A of bodies."""
+    """Three functions of q and v that compute accelerations without contact, and A of the given bodies."""
     tau = np.zeros(robot.nv)
 
     def traditional(q: Any, v: Any) -> Any:
@@ -77,7 +77,7 @@ def ways(robot: Robot, bodies: Sequence[str]) -> list[Callable[[Any, Any], Any]]
 
 
 def work(robot: Robot, bodies: Sequence[str]) -> tuple[list[float], list[int]]:
-    """Operations of the three ways, and depths of the last two; of n × n factors n³/3, and 2 n² for each column."""
+    """Operations of the three ways, and depths of the last two; factors count n³/3, solves 2 n² per column."""
     frames, n = [robot.tree.place[body] for body in bodies], robot.nv
     trees = [mass_matrix_program(robot), inverse_dynamics_program(robot)]
     recursive = [forward_dynamics_program(robot), *([inverse_osim_program(robot, frames)] if frames else [])]
@@ -88,25 +88,25 @@ def work(robot: Robot, bodies: Sequence[str]) -> tuple[list[float], list[int]]:
 
 
 def median_times(cases: Sequence[Sequence[Callable[[], Any]]]) -> list[list[float]]:
-    """The median time of each function of each case, all of them called in turns, because machines are shared.
+    """The median time of each function of each case, s; all take turns, because machines are shared.
 
-    Meanwhile no garbage is collected: to look through all traced nodes takes longer than a call.
+    Garbage collection is off meanwhile: it would visit all traced nodes, which takes longer than a call.
     """
-    found: list[list[list[float]]] = [[[] for _ in functions] for functions in cases]
+    samples: list[list[list[float]]] = [[[] for _ in functions] for functions in cases]
     collecting = gc.isenabled()
     gc.disable()
     try:
         for _ in range(ROUNDS):
-            for functions, times in zip(cases, found, strict=True):
+            for functions, times in zip(cases, samples, strict=True):
                 _sample(functions, times, SECONDS / ROUNDS)
     finally:
         if collecting:
             gc.enable()
-    return [[float(np.median(own)) for own in times] for times in found]
+    return [[float(np.median(own)) for own in times] for times in samples]
 
 
 def _sample(functions: Sequence[Callable[[], Any]], times: Sequence[list[float]], seconds: float) -> None:
-    """Calls functions in turns for some seconds, after a first call that does not count."""
+    """Calls functions in turns for some seconds; a first call of each does not count."""
     for function in functions:
         function()
     end = time.perf_counter() + seconds
@@ -118,14 +118,14 @@ def _sample(functions: Sequence[Callable[[], Any]], times: Sequence[list[float]]
 
 
 def largest_difference(ends: str) -> float:
-    """Of positions, m and rad, between motions of a falling chain in the three ways."""
+    """The largest difference of positions, m and rad, between the motions of a falling chain in the three ways."""
     robot = chain(FALLING)
     pairs = [pair for pair in pairs_of(robot) if pair.one.name in ends]
     problems = traditional_problem, recursive_problem, divide_and_conquer_problem
     motions: list[Any] = []
     for free, problem in zip(ways(robot, ()), problems, strict=True):
         q, v, motion = robot.neutral(), np.zeros(robot.nv), []
-        q[-1], v[-2] = 0.3, 1.0  # one end comes down first, and the chain turns
+        q[-1], v[-2] = 0.3, 1.0  # so that one end comes down first, and the chain rotates
         for _ in range(round(DURATION / STEP)):
             if pairs:
                 done = contact_step(robot, q, v, np.zeros(robot.nv), STEP, pairs, formulation=problem)
@@ -139,7 +139,7 @@ def largest_difference(ends: str) -> float:
 
 
 def growth(bodies: np.ndarray, values: np.ndarray) -> float:
-    """The power of the number of bodies with which something grows, fitted to the longest chains."""
+    """The exponent with which values grow with the number of bodies, fitted to the longest chains."""
     return float(np.polyfit(np.log(bodies[-LONGEST:]), np.log(values[-LONGEST:]), 1)[0])
 
 
@@ -164,11 +164,11 @@ def run(name: str, folder: Path) -> None:
     save_table(folder / f"{name}.csv", head, rows)
     table = np.array(rows, dtype=float)
     np.savez(folder / f"{name}.npz", table=table, head=np.array(head))
-    print("(H is set up in n² operations and factored by LAPACK, so that its cube shows beyond these chains only)")
+    print("(H is set up in n² operations and factorised by LAPACK, so its n³ shows only beyond these lengths)")
     for contacts in range(len(cases)):
-        _tell(contacts, table[table[:, 1] == contacts])
+        _print_growth(contacts, table[table[:, 1] == contacts])
     if len(cases) > 1:
-        _compare(table)
+        _print_contacts(table)
     print(f"largest difference between the three motions of {FALLING} bodies: {largest_difference(cases[-1]):.1e}")
 
     def draw(plt: Any) -> None:
@@ -183,8 +183,8 @@ def run(name: str, folder: Path) -> None:
     with_pyplot(folder / f"{name}.png", draw)
 
 
-def _tell(contacts: int, own: np.ndarray) -> None:
-    """Growth, and the paper's."""
+def _print_growth(contacts: int, own: np.ndarray) -> None:
+    """Prints how cost grows with the number of bodies, beside what the paper says."""
     n, last = own[:, 0], own[-1]
     for what, first in (("time grows", 2), ("operations grow", 5)):
         powers = ", ".join(f"{method} {growth(n, own[:, first + i]):.2f}" for i, method in enumerate(METHODS))
@@ -197,8 +197,8 @@ def _tell(contacts: int, own: np.ndarray) -> None:
     )
 
 
-def _compare(table: np.ndarray) -> None:
-    """What contacts add, body by body, among the longest chains."""
+def _print_contacts(table: np.ndarray) -> None:
+    """Prints how much contacts add to the cost of each further body, beside what the paper says."""
     none, one, two = (table[table[:, 1] == contacts] for contacts in range(3))
     for i, method in enumerate(METHODS):
         added = [(case[-1, 5 + i] - case[-2, 5 + i]) / (none[-1, 5 + i] - none[-2, 5 + i]) for case in (one, two)]

@@ -1,16 +1,16 @@
-"""A falling chain that lands, by Euler's method and by Runge and Kutta's: drift and penetration [002, §4.1, Fig. 8].
+"""Drift and penetration of a chain that lands, with Euler's and with a Runge-Kutta method [002, §4.1, Fig. 8].
 
 The paper drops a planar chain of 3 bodies of mass and length 1 whose ends P and Q meet the line y = 0 (here z = 0)
 without friction or restitution, so that its centre of mass should not move along x. Bodies are thin rods here.
 
-(a) Euler's method; (b) Runge and Kutta's, where overlaps count at position level; (c) where they count as touching; and
-(d) where they count up to 1e-5 m. The paper moves with forward Euler, in coordinates of the first body. Positions must
-move with the new velocities, though, or gaps close by h |v| too much: "forward" shows that. "floating" is (a) with the
-first body's motion along straight lines, as `contact_step` has it for free joints. What drifts then is the same: the
-momentum of a chain depends on angles that change within a step.
+The cases are (a) Euler's method; and a Runge-Kutta method where (b) overlaps count in full, (c) overlaps count as
+touching, and (d) overlaps count up to 1e-5 m. The paper integrates with forward Euler, in coordinates of the first
+body. Positions must be updated with the new velocities, though, or gaps close by h |v| too much: "forward" shows that.
+"floating" is (a) with the first body moving along straight lines, as `contact_step` integrates free joints. The drift
+is then the same: the momentum of a chain depends on angles that change within a step.
 
-How deep an impact leads with Runge and Kutta's method is no matter of what counts afterwards: the force that stops a
-body takes the whole step to do so, in which it moves on by h |v| / 2. (d) then works the depth off, by 1e-5 m a step.
+The depth of an impact with the Runge-Kutta method does not depend on how overlaps count: the force that stops a body
+acts during the whole step, in which it moves on by h |v| / 2. (d) then reduces the depth by 1e-5 m per step.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from coupler.studies.report import save_table, with_pyplot
 
 __all__ = ["Landing", "chain", "landing", "run", "start"]
 
-BODIES, MASS, LENGTH = 3, 1.0, 1.0  # , kg, m
+BODIES, MASS, LENGTH = 3, 1.0, 1.0  # number, kg, m
 HEIGHT, ANGLE = 2.3, pi / 6  # of the first body's centre, m, and how far the chain points downwards, rad
 STEP, DURATION = 1e-3, 3.0  # s
-SOON = 0.1  # s after the first impact, in which a bounce shows
+BOUNCE = 0.1  # s after the first impact, during which a bounce would be seen
+TOUCHING = 1e-5  # m: an end nearer than this touches the ground; the depth that case (d) allows
 PAPER = {
     "a": "significant drift; depth O(1e-5) m",
     "b": "drift O(1e4) better than (a); an unexpected bounce",
@@ -46,7 +47,7 @@ PAPER = {
 
 
 def chain(floating: bool = False) -> Robot:
-    """Thin rods along x; the first moves in a plane, as the paper's, or is free. P and Q are the ends."""
+    """Thin rods along x; the first moves in a plane, as in the paper, or is free. P and Q are the ends."""
     b = RobotBuilder(f"falling_chain_of_{BODIES}")
     moment = MASS * LENGTH**2 / 12.0
     for i in range(BODIES):
@@ -70,11 +71,11 @@ def start(robot: Robot) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Landing:
-    """What happened.
+    """The result of a run.
 
     Attributes:
-        drift: of the centre of mass along x after each step, m.
-        gaps: of P and Q before each step, m.
+        drift: the shift of the centre of mass along x after each step, m.
+        gaps: the heights of P and Q above the ground before each step, m.
     """
 
     drift: np.ndarray
@@ -82,25 +83,25 @@ class Landing:
 
     @property
     def first(self) -> int:
-        """The step before which an end is first at the ground, nearer than it then moves in a step."""
+        """The first step at whose start an end is nearer to the ground than it moves in a step, at about 1 m/s."""
         return int((self.gaps.min(axis=1) < STEP).argmax())
 
     def numbers(self) -> list[float]:
         """Drift at the end; depth of the first impact, the largest, and the median in contact; bounce. All in m."""
-        depth, soon = np.maximum(-self.gaps, 0.0), slice(self.first, self.first + round(SOON / STEP))
-        touching = depth[self.gaps < 1e-5]
+        depth, after_impact = np.maximum(-self.gaps, 0.0), slice(self.first, self.first + round(BOUNCE / STEP))
+        touching = depth[self.gaps < TOUCHING]
         end = self.gaps[self.first].argmin()
         return [
             abs(self.drift[-1]),
-            depth[soon].max(),
+            depth[after_impact].max(),
             depth.max(),
             float(np.median(touching)),
-            self.gaps[soon, end].max(),
+            self.gaps[after_impact, end].max(),
         ]
 
 
 def landing(robot: Robot, step: Callable[..., Stepped], **options: Any) -> Landing:
-    """Drops the chain."""
+    """Drops the chain and simulates its landing with a given step function."""
     q, v, tau, pairs = start(robot), np.zeros(robot.nv), np.zeros(robot.nv), pairs_of(robot)
     x, drift, gaps = centre_of_mass(robot, q)[0], [], []
     impulses = None
@@ -113,15 +114,16 @@ def landing(robot: Robot, step: Callable[..., Stepped], **options: Any) -> Landi
 
 
 def forward_step(robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Any, **options: Any) -> Stepped:
-    """A step of forward Euler: positions move with the old velocities, whatever the contact problem makes of them."""
-    hit = contact_impulses(robot, q, v, tau, step, pairs, **options)
-    after = hit.free + mass_matrix_solve(robot, q, hit.rows.T @ hit.solution.impulses)
-    return Stepped(robot.integrate(q, v, step), after, hit.touches, hit.solution)
+    """A step of forward Euler: positions are updated with the old velocities, not with those after contact."""
+    contact = contact_impulses(robot, q, v, tau, step, pairs, **options)
+    v_new = contact.free + mass_matrix_solve(robot, q, contact.rows.T @ contact.solution.impulses)
+    return Stepped(robot.integrate(q, v, step), v_new, contact.touches, contact.solution)
 
 
 def run(name: str, folder: Path) -> None:
+    """Runs the study; see `coupler.studies.run`."""
     robot = chain()
-    found = {
+    landings = {
         "a": landing(robot, contact_step),
         "floating": landing(chain(floating=True), contact_step),
         "forward": landing(robot, forward_step),
@@ -130,20 +132,20 @@ def run(name: str, folder: Path) -> None:
         "d": landing(robot, rk4_contact_step, penetration="limited"),
     }
     t = STEP * np.arange(round(DURATION / STEP))
-    arrays = {f"{case}_{what}": getattr(own, what) for case, own in found.items() for what in ("drift", "gaps")}
+    arrays = {f"{case}_{what}": getattr(own, what) for case, own in landings.items() for what in ("drift", "gaps")}
     np.savez(folder / f"{name}.npz", t=t, **arrays)
     head = ["case", f"drift after {DURATION:g} s, m", "depth of first impact, m", "largest, m", "median in contact, m"]
-    head += [f"height {SOON:g} s after it, m", "paper"]
-    rows = [[case, *own.numbers(), PAPER.get(case, "")] for case, own in found.items()]
+    head += [f"height {BOUNCE:g} s after it, m", "paper"]
+    rows = [[case, *own.numbers(), PAPER.get(case, "")] for case, own in landings.items()]
     save_table(folder / f"{name}.csv", head, rows)
-    a, d = (found[case].numbers() for case in "ad")
-    print(f'drift of Euler over Runge and Kutta: {a[0] / d[0]:.1e} (paper: "improved by four orders of magnitude")')
+    a, d = (landings[case].numbers() for case in "ad")
+    print(f'drift of Euler relative to Runge-Kutta: {a[0] / d[0]:.1e} (paper: "improved by four orders of magnitude")')
 
     def draw(plt: Any) -> None:
         for i, case in enumerate("abcd"):
             plt.subplot(2, 2, i + 1)
-            plt.plot(t, found[case].drift, label="drift, m")
-            for end, gap in zip("PQ", found[case].gaps.T, strict=True):
+            plt.plot(t, landings[case].drift, label="drift, m")
+            for end, gap in zip("PQ", landings[case].gaps.T, strict=True):
                 plt.plot(t, np.minimum(gap, 0.0), label=f"penetration of {end}, m")
             plt.title(f"({case})")
             plt.xlabel("time, s")

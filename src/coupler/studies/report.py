@@ -1,4 +1,4 @@
-"""What studies have in common: tables on the screen and as files, pictures, and times."""
+"""What studies share: printing and saving tables, drawing pictures, and measuring times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def save_table(path: Path, head: Sequence[str], rows: Sequence[Sequence[Any]]) -
 
 
 def with_pyplot(path: Path, draw: Callable[[Any], None]) -> None:
-    """Draws a picture with matplotlib and saves it, where matplotlib is installed."""
+    """Draws a picture with matplotlib and saves it, if matplotlib is installed."""
     try:
         import matplotlib  # type: ignore[import-not-found]
     except ImportError:
@@ -39,7 +39,7 @@ def with_pyplot(path: Path, draw: Callable[[Any], None]) -> None:
 
 
 def best_times(calls: Sequence[Callable[[], Any]], seconds: float = 1.0) -> list[float]:
-    """The best time of each call, taken in turns, because machines are shared and noisy."""
+    """The best time of each call, s; calls take turns, because machines are shared and noisy."""
     best = [float("inf")] * len(calls)
     for call in calls:
         call()

@@ -1,6 +1,7 @@
 """How methods scale with the number of links of a chain [001, Fig. 11, 13; 000, Fig. 3].
 
-The papers say that projection and Lagrange multipliers grow with the cube of the links, cluster algorithms linearly.
+According to the papers, the time of projection and of Lagrange multipliers grows with the cube of the number of links,
+that of cluster algorithms linearly.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ LONG = (48, 96, 200, 400, 1000)  # for the cluster algorithm alone
 
 @dataclass(frozen=True)
 class Figure:
-    """What is compared.
+    """A figure of a paper.
 
     Attributes:
-        chains: names of robots.
-        methods: the cluster algorithm first.
-        seed: of the chains' random parameters; uniform ones if None.
+        chains: names of the bundled robots to compare.
+        methods: programs of the methods to compare, the cluster algorithm first.
+        seed: the seed of the chains' random parameters; None for chains of identical links.
     """
 
     chains: tuple[str, ...]
@@ -50,6 +51,7 @@ FIGURES = {
 
 
 def run(name: str, folder: Path) -> None:
+    """Runs the study; see `coupler.studies.run`."""
     figure = FIGURES[name]
     cluster, *others = figure.methods
     rows: list[list[Any]] = []
@@ -64,21 +66,25 @@ def run(name: str, folder: Path) -> None:
     head = ["chain", "links", *(f"{method}, µs" for method in figure.methods), f"{cluster} per link, ns"]
     save_table(folder / f"{name}.csv", head, rows)
     for chain in figure.chains:
-        own = {row[1]: row[2:] for row in rows if row[0] == chain}
-        growth = [np.log(own[24][i] / own[12][i]) / np.log(2) for i in range(len(figure.methods))]
-        told = ", ".join(f"{method} {power:.1f}" for method, power in zip(figure.methods, growth, strict=True))
-        print(f"{chain}: from 12 to 24 links time grows with the power {told} (paper: {cluster} 1, others 3)")
-        print(f"{chain}: {cluster} per link at 1,000 links is {own[1000][-1] / own[12][-1]:.2f} times that at 12")
-        gains = ", ".join(f"{own[24][i] / own[24][0]:.1f} of {method}" for i, method in enumerate(others, 1))
-        print(f"{chain}: with 24 links the speed of {cluster} is {gains}")
+        times_of = {row[1]: row[2:] for row in rows if row[0] == chain}
+        growth = [np.log(times_of[24][i] / times_of[12][i]) / np.log(2) for i in range(len(figure.methods))]
+        powers = ", ".join(f"{method} {power:.1f}" for method, power in zip(figure.methods, growth, strict=True))
+        print(f"{chain}: from 12 to 24 links, time grows with the power {powers} (paper: {cluster} 1, others 3)")
+        ratio = times_of[1000][-1] / times_of[12][-1]
+        print(f"{chain}: per link, {cluster} takes {ratio:.2f} times as long with 1,000 links as with 12")
+        ratios = [times_of[24][i] / times_of[24][0] for i in range(1, 1 + len(others))]
+        gains = ", ".join(f"{ratio:.1f} times that of {method}" for ratio, method in zip(ratios, others, strict=True))
+        print(f"{chain}: with 24 links, the speed of {cluster} is {gains}")
     if len(figure.chains) > 1:
         print("(paper: the gain is larger for gears than for belts, whose clusters are larger)")
 
     def draw(plt: Any) -> None:
         for chain in figure.chains:
-            own = [row for row in rows if row[0] == chain]
+            chain_rows = [row for row in rows if row[0] == chain]
             for i, method in enumerate(figure.methods):
-                plt.loglog([row[1] for row in own], [row[2 + i] for row in own], "o-", label=f"{chain}, {method}")
+                plt.loglog(
+                    [row[1] for row in chain_rows], [row[2 + i] for row in chain_rows], "o-", label=f"{chain}, {method}"
+                )
         plt.xlabel("links")
         plt.ylabel("time per state, µs")
         plt.legend()

@@ -1,4 +1,4 @@
-"""How fast other methods are, against the cluster algorithms [001, Tables II, III, IV].
+"""The speed of other methods relative to the cluster algorithms [001, Tables II, III, IV].
 
 All methods are written for the same compiler and run on the same batch, on one thread. Approximate methods run the
 cluster algorithm on a robot with armatures instead of rotors, which is the conventional algorithm on its tree.
@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from coupler.algorithms.aba import forward_dynamics_program
-from coupler.algorithms.approximate import with_armatures
 from coupler.algorithms.baselines import (
     lagrange_program,
     projected_osim_program,
     projected_rnea_program,
     projection_program,
+    with_armatures,
 )
 from coupler.algorithms.efpa import inverse_osim_program
 from coupler.algorithms.rnea import inverse_dynamics_program
@@ -44,26 +44,26 @@ FEET = {
 
 
 def at_effectors(make: Callable[..., Any]) -> Make:
-    """A program for the frames with which a robot touches the world: its feet, or the tip of a chain."""
+    """Makes a program for the frames with which a robot touches its environment: feet, or the tip of a chain."""
 
-    def made(robot: Robot) -> Any:
+    def make_at_effectors(robot: Robot) -> Any:
         name = robot.name.removesuffix("_with_armatures")
         frames = FEET.get(name) or robot.frame_names[-1:]
         return make(robot, [frame_place(robot, frame) for frame in frames])
 
-    return made
+    return make_at_effectors
 
 
 @dataclass(frozen=True)
 class Table:
-    """What is compared.
+    """A table of the paper.
 
     Attributes:
-        exact: the cluster algorithm's name.
+        exact: the name of the cluster algorithm.
         cluster: its program.
-        approximate: the name of the same for a robot with armatures.
-        others: programs of exact methods, by name.
-        paper: per cent of additional time, in the order of ROBOTS, by method.
+        approximate: the name of the same algorithm for a robot with armatures.
+        others: programs of other exact methods, by name.
+        paper: additional time of each method in the paper, in per cent, in the order of ROBOTS.
     """
 
     exact: str
@@ -109,14 +109,19 @@ TABLES = {
 
 
 def run(name: str, folder: Path) -> None:
+    """Runs the study; see `coupler.studies.run`."""
     table = TABLES[name]
     methods = (table.approximate, *table.others)
     rows: list[list[Any]] = []
     for i, robot_name in enumerate(ROBOTS):
         robot = load(robot_name)
-        light = with_armatures(robot, [body for body in robot.body_names if "rotor" in body])
-        makes = [(table.cluster, robot), (table.cluster, light), *((make, robot) for make in table.others.values())]
-        calls = [sampled(make, of) for make, of in makes]
+        approximate = with_armatures(robot, [body for body in robot.body_names if "rotor" in body])
+        makes = [
+            (table.cluster, robot),
+            (table.cluster, approximate),
+            *((make, robot) for make in table.others.values()),
+        ]
+        calls = [sampled(make, model) for make, model in makes]
         print(f"{robot_name}: {len(calls)} programs", flush=True)
         exact, *times = best_times(calls)
         row: list[Any] = [robot_name, f"{exact / STATES * 1e6:.3f} µs"]
@@ -133,17 +138,17 @@ def run(name: str, folder: Path) -> None:
             values = [float(row[2 + 2 * j].rstrip(" %")) for row in rows]
             plt.bar(np.arange(len(ROBOTS)) + 0.25 * j, values, 0.25, label=method)
         plt.xticks(np.arange(len(ROBOTS)) + 0.25, ROBOTS, rotation=30)
-        plt.ylabel(f"time beyond {table.exact}'s, %")
+        plt.ylabel(f"additional time relative to {table.exact}, %")
         plt.legend()
 
     with_pyplot(folder / f"{name}.png", draw)
 
 
 def sampled(make: Make, robot: Robot, states: int = STATES) -> Callable[[], Any]:
-    """A call of a program with a batch of closed states."""
+    """A function that calls a program with a batch of random closed states."""
     q = np.stack([robot.random_state(seed)[0] for seed in range(16)])
     q = np.tile(q, (-(-states // 16), 1))[:states]
     v, x = np.random.default_rng(0).normal(size=(2, states, robot.nv))
     executable = compile(make(robot))
-    given = (q, v, x)[: len(executable.program.inputs)]
-    return lambda: executable(*given)
+    arguments = (q, v, x)[: len(executable.program.inputs)]
+    return lambda: executable(*arguments)

@@ -1,7 +1,7 @@
-"""How wrong torques are that neglect rotors, or take them for armatures [001, Fig. 14].
+"""Torque errors when rotors are neglected, or replaced by armatures [001, Fig. 14].
 
 All joints of a leg of the MIT Humanoid follow A sin(2π f t) with A = 0.5 rad and f = 1.5 Hz. The paper gives errors of
-what it calls the ankle joint; its figures are met by our knee joint, whose belt drive it shares with the ankle.
+what it calls the ankle joint; they are those of our knee joint, whose belt drive is coupled with that of the ankle.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.approximate import with_armatures, without_rotors
+from coupler.algorithms.baselines import with_armatures, without_rotors
 from coupler.dynamics import inverse_dynamics
 from coupler.robots import load
 from coupler.studies.report import save_table, with_pyplot
@@ -23,6 +23,7 @@ PAPER = {"without rotors": 4.31, "armatures": 1.04}  # N m, root mean square
 
 
 def run(name: str, folder: Path) -> None:
+    """Runs the study; see `coupler.studies.run`."""
     leg = load("mit_humanoid_leg")
     rotors = [body for body in leg.body_names if "rotor" in body]
     robots = {"exact": leg, "armatures": with_armatures(leg, rotors), "without rotors": without_rotors(leg, rotors)}

@@ -1,4 +1,4 @@
-"""Pictures of robots that move."""
+"""Pictures of robots and of their motions."""
 
 from coupler.view.motion import plot_motion
 

@@ -12,7 +12,7 @@ from coupler.model import Free, ModelError, Robot
 from coupler.simulate.archive import check_target
 from coupler.simulate.log import Log
 from coupler.view.skeleton import View
-from coupler.view.strip import FORCE, Strip, newtons
+from coupler.view.stick_figures import FORCE, Strip, newtons
 
 __all__ = ["plot_motion"]
 
@@ -24,9 +24,10 @@ _STYLE |= {"axes.linewidth": 0.8, "legend.frameon": False, "legend.fontsize": 8.
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 11.0, 0.95, 0.25, 0.85, 0.5  # inches, the page's width and its margins
 _PANEL, _ABOVE, _BELOW = 1.1, 0.33, 0.42  # inches, a panel's height, the space above it, and that below the figures
 
-_POINTS = 3000  # of a line: more than the page can show
-_SMALLEST = 1e-17  # residuals below are drawn there
-_NOTE = 110  # characters of a note for which there is room
+_POINTS = 3000  # of a line: more than the page can resolve
+_SMALLEST = 1e-17  # residuals below this are drawn here: a logarithmic axis has no zero
+_LOWEST_TOP = 1e-14  # the error axis reaches at least this far, so that pure rounding does not fill it
+_NOTE = 110  # longer notes are cut off, characters
 
 
 def plot_motion(robot: Robot, log: Log, path: str | Path, *, title: str | None = None) -> Path:
@@ -35,10 +36,10 @@ def plot_motion(robot: Robot, log: Log, path: str | Path, *, title: str | None =
     Figures stand above their instants on the time axis. Arrows are contact forces.
 
     Args:
-        robot: the one that ran.
-        log: of the run.
-        path: of the picture; its suffix tells the format, ".png" or another one that matplotlib knows.
-        title: the robot's name if not given.
+        robot: the robot that moved.
+        log: the log of the run.
+        path: the picture to write; its suffix selects the format, ".png" or another one that matplotlib knows.
+        title: the heading; the robot's name by default.
 
     Returns:
         The path.
@@ -50,7 +51,7 @@ def plot_motion(robot: Robot, log: Log, path: str | Path, *, title: str | None =
     path = Path(path)
     check_target(path)
     if log.q.shape[1] != robot.nq or list(log.joints) != robot.independent_joints:
-        raise ModelError(f"the log is one of robot {log.robot!r}, whose joints are not those of {robot.name!r}")
+        raise ModelError(f"the log is of robot {log.robot!r}, whose joints are not those of {robot.name!r}")
     rows = np.flatnonzero(np.isfinite(np.column_stack([log.q, log.times, log.potential])).all(axis=1))
     if not rows.size:
         raise ModelError(f"the log of robot {log.robot!r} has no finite states to draw")
@@ -58,7 +59,7 @@ def plot_motion(robot: Robot, log: Log, path: str | Path, *, title: str | None =
         from matplotlib import style  # type: ignore[import-not-found]
     except ImportError:
         raise ModelError("pictures need matplotlib: pip install 'coupler[plot]'") from None
-    with style.context(["default", _STYLE]):  # whatever style is set otherwise
+    with style.context(["default", _STYLE]):  # independent of the style that the user has set
         figure = _page(robot, log, rows, robot.name if title is None else title)
         try:
             figure.savefig(path, dpi=160)
@@ -70,7 +71,7 @@ def plot_motion(robot: Robot, log: Log, path: str | Path, *, title: str | None =
 def _page(robot: Robot, log: Log, rows: np.ndarray, title: str) -> Any:
     """The whole picture: figures above, panels below, one under the other with the same time axis.
 
-    It is a figure by itself, without pyplot, which keeps what it draws and may want a display.
+    The figure is made without pyplot, which keeps every figure and may need a display.
     """
     from matplotlib.figure import Figure  # type: ignore[import-not-found]
 
@@ -79,8 +80,8 @@ def _page(robot: Robot, log: Log, rows: np.ndarray, title: str) -> Any:
     height = _TOP + strip.height + _BELOW + len(panels.drawn) * (_ABOVE + _PANEL) + _BOTTOM
     figure = Figure((_WIDTH, height))
     figure.text(_LEFT / _WIDTH, 1 - 0.32 / height, title, fontsize=14, fontweight="bold", parse_math=False)
-    told = f"{log.times[rows[-1]] - log.times[rows[0]]:.3g} s in steps of {1e3 * log.step:.3g} ms"
-    figure.text(_LEFT / _WIDTH, 1 - 0.55 / height, told, color=_GREY)
+    duration = f"{log.times[rows[-1]] - log.times[rows[0]]:.3g} s in steps of {1e3 * log.step:.3g} ms"
+    figure.text(_LEFT / _WIDTH, 1 - 0.55 / height, duration, color=_GREY)
     if log.note:
         note = " ".join(f"ended early: {log.note}".split())
         note = note if len(note) <= _NOTE else f"{note[: _NOTE - 1]}…"
@@ -108,10 +109,10 @@ def _page(robot: Robot, log: Log, rows: np.ndarray, title: str) -> Any:
 
 
 class _Panels:
-    """What happened over time.
+    """Plots of heights, forces, energies and errors over time.
 
     Attributes:
-        drawn: functions that draw a panel each on axes; those of which the log has something.
+        drawn: the functions that draw a panel on given axes, one for each quantity that the log contains.
     """
 
     def __init__(self, robot: Robot, log: Log, rows: np.ndarray) -> None:
@@ -130,17 +131,17 @@ class _Panels:
         self._line(axes, centre_of_mass(self._robot, q) @ up, "centre of mass", _BLUE)
         base = next((joint for joint in self._robot.joints if isinstance(joint.kind, Free)), None)
         if base and base.name in self._robot.position_joints:
-            own = q[:, self._robot.q_slice(base.name)][:, :3] @ base.placement.E
-            self._line(axes, (own + base.placement.r) @ up, f"{base.child}", _ORANGE, "--")
+            position = q[:, self._robot.q_slice(base.name)][:, :3] @ base.placement.E
+            self._line(axes, (position + base.placement.r) @ up, f"{base.child}", _ORANGE, "--")
         axes.set_ylabel("height (m)")
 
     def forces(self, axes: Any) -> None:
         total = np.nan_to_num(self._log.forces[self._rows].sum(axis=1) @ self._view.axes[1])
         weight = self._robot.mass * float(np.linalg.norm(self._robot.gravity))
         peak, limit = float(total.max()), max(1.4 * float(np.percentile(total, 97)), 2.5 * weight)
-        cut = peak > 1.5 * limit  # impacts within one step would leave nothing else to be seen
-        told = f"vertical contact forces{f' (highest: {newtons(peak)})' if cut else ''}"
-        self._line(axes, total, told, FORCE)
+        cut = peak > 1.5 * limit  # a single impact would flatten everything else
+        label = f"vertical contact forces{f' (highest: {newtons(peak)})' if cut else ''}"
+        self._line(axes, total, label, FORCE)
         axes.axhline(weight, color=_BLACK, linewidth=0.9, linestyle="--", label=f"weight ({newtons(weight)})")
         if cut:
             axes.set_ylim(-0.04 * limit, limit)
@@ -158,13 +159,13 @@ class _Panels:
         axes.set_yscale("log")
         if self._log.contacts:
             residuals = np.maximum(self._log.residuals[self._rows], _SMALLEST)
-            self._line(axes, residuals, "residual of contacts (m/s)", _PURPLE)
+            self._line(axes, residuals, "contact residual (m/s)", _PURPLE)
         if self._loops:
-            some = self._rows[np.unique(np.linspace(0, len(self._rows) - 1, _POINTS).astype(int))]
-            errors = self._robot.loop_errors(self._log.q[some]).values()
+            sampled = self._rows[np.unique(np.linspace(0, len(self._rows) - 1, _POINTS).astype(int))]
+            errors = self._robot.loop_errors(self._log.q[sampled]).values()
             largest = np.maximum(np.max(list(errors), axis=0), _SMALLEST)
-            axes.plot(self._log.times[some], largest, color=_GREEN, linewidth=0.9, label="opening of loops (m or rad)")
-        axes.set_ylim(0.5 * _SMALLEST, max(axes.get_ylim()[1], 1e-14))
+            axes.plot(self._log.times[sampled], largest, color=_GREEN, linewidth=0.9, label="loop errors (m or rad)")
+        axes.set_ylim(0.5 * _SMALLEST, max(axes.get_ylim()[1], _LOWEST_TOP))
         axes.set_ylabel("error")
 
     def _line(
@@ -175,7 +176,7 @@ class _Panels:
 
 
 def _thinned(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A line with fewer points that looks the same: of each stretch its lowest and its highest."""
+    """A line with fewer points that looks the same: the lowest and the highest of each stretch."""
     size = -(-len(times) // _POINTS)
     if size < 3:
         return times, values

@@ -18,83 +18,83 @@ from coupler.spatial import Transform
 
 __all__ = ["Pose", "Skeleton", "View", "outline"]
 
-_CENTRED = 1e-6  # m, how far from its axis the mass of a rotor may be
+_CENTRED = 1e-6  # m: a link whose centre of mass is this near to its axis counts as balanced, as rotors are
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Where one looks from.
+    """The direction from which the robot is seen.
 
     Attributes:
-        axes: 3 × 3, a row each for what points to the right, up, and away from the eye, in the world.
+        axes: 3 × 3, unit vectors in the world that point to the right, up, and away from the viewer, as rows.
     """
 
     axes: np.ndarray
 
     @classmethod
     def of(cls, robot: Robot) -> View:
-        """From the right side: along y, with x to the right and z up; z is the axis along which things fall."""
-        falls = robot.gravity if robot.gravity.any() else np.array([0.0, 0.0, -1.0])
-        k = int(np.abs(falls).argmax())
-        up, right = -np.sign(falls[k]) * np.eye(3)[k], np.eye(3)[0 if k else 1]
+        """The view along y, with x to the right and z up; if gravity acts along another axis, that one is up."""
+        gravity = robot.gravity if robot.gravity.any() else np.array([0.0, 0.0, -1.0])
+        k = int(np.abs(gravity).argmax())
+        up, right = -np.sign(gravity[k]) * np.eye(3)[k], np.eye(3)[0 if k else 1]
         return cls(np.stack([right, up, np.cross(up, right)]))
 
     @property
     def names(self) -> tuple[str, str]:
-        """What the axes to the right and up are called."""
+        """Names of the axes that point to the right and up."""
         right, up = (f"{'−' if row.sum() < 0 else ''}{'xyz'[int(np.abs(row).argmax())]}" for row in self.axes[:2])
         return right, up
 
     def __call__(self, points: Any) -> np.ndarray:
-        """Points of the world, (..., 3), as they are seen: right, up, away; m."""
+        """Points of the world, (..., 3), in the view's coordinates: right, up and away, m."""
         return np.asarray(points, dtype=float) @ self.axes.T
 
 
 @dataclass(frozen=True, eq=False)
 class Pose:
-    """A stick figure at an instant, as it is seen: points are right, up and away, m.
+    """A stick figure in one configuration. Points are in the view's coordinates: right, up and away, m.
 
     Attributes:
         links: the points of each link, n × 3.
-        bonds: pairs of points that a joint holds together from afar, 2 × 3.
-        joints: where joints are, n × 3.
-        anchors: where joints and loops are on the ground, n × 3.
-        base: 3, where the robot is, if it floats; else zero.
+        connections: pairs of points on two links that a joint or loop connects, 2 × 3.
+        joints: positions of joints, n × 3.
+        anchors: positions of joints and loops on the ground, n × 3.
+        base: 3, the position of the robot's base if it floats, or zero.
     """
 
     links: list[np.ndarray]
-    bonds: list[np.ndarray]
+    connections: list[np.ndarray]
     joints: np.ndarray
     anchors: np.ndarray
     base: np.ndarray
 
     def points(self) -> np.ndarray:
-        """All of them."""
-        return np.concatenate([*self.links, *self.bonds, self.anchors])
+        """All points, n × 3."""
+        return np.concatenate([*self.links, *self.connections, self.anchors])
 
 
 class Skeleton:
     """Which points of which links are drawn.
 
     Attributes:
-        robot: which.
-        view: from where.
+        robot: the robot that is drawn.
+        view: the direction from which it is seen.
     """
 
     def __init__(self, robot: Robot) -> None:
         self.robot, self.view = robot, View.of(robot)
         self._points: list[list[np.ndarray]] = [[] for _ in robot.tree.links]
         self._joints: list[tuple[int, np.ndarray]] = []
-        self._bonds: list[tuple[int, np.ndarray, int, np.ndarray]] = []
+        self._connections: list[tuple[int, np.ndarray, int, np.ndarray]] = []
         self._floating = [robot.tree.number[joint.name] for joint in robot.joints if isinstance(joint.kind, Free)]
         for body in robot.bodies.values():
             for point in body.contacts.values():
                 self._add(body.name, point)
         for loop in robot.loops:
-            one = self._add(loop.predecessor, loop.predecessor_frame.r)
-            other = self._add(loop.successor, loop.successor_frame.r)
+            predecessor = self._add(loop.predecessor, loop.predecessor_frame.r)
+            successor = self._add(loop.successor, loop.successor_frame.r)
             if not isinstance(loop.kind, Held):
-                self._bonds.append((*one, *other))
+                self._connections.append((*predecessor, *successor))
         rotors = self._rotors()
         for joint in robot.joints:
             if joint.name in robot.tree.number and robot.tree.number[joint.name] not in rotors:
@@ -113,27 +113,27 @@ class Skeleton:
 
         return Pose(
             [seen(i, points) for i, points in enumerate(self._points) if i and points],
-            [np.concatenate([seen(i, a), seen(j, b)]) for i, a, j, b in self._bonds],
+            [np.concatenate([seen(i, a), seen(j, b)]) for i, a, j, b in self._connections],
             np.concatenate([np.zeros((0, 3)), *(seen(i, point) for i, point in self._joints)]),
             seen(0, self._points[0]),
             seen(self._floating[0], np.zeros(3))[0] if self._floating else np.zeros(3),
         )
 
     def _add(self, body: str, point: Any) -> tuple[int, np.ndarray]:
-        """Notes a point of a body; the answer is its link, and the point in the link's frame."""
+        """Adds a point of a body; returns the body's link, and the point in the link's frame."""
         link, X = self.robot.tree.place[body]
-        own = X.E.T @ np.asarray(point, dtype=float) + X.r
-        self._points[link].append(own)
-        return link, own
+        on_link = X.E.T @ np.asarray(point, dtype=float) + X.r
+        self._points[link].append(on_link)
+        return link, on_link
 
     def _add_joint(self, joint: TreeJoint) -> None:
         child = self._add(joint.child, np.zeros(3) if joint.meets is None else joint.meets.r)
         if isinstance(joint.kind, Free):
-            self._points[child[0]].pop()  # where a body floats is where its description starts, and nothing to see
+            self._points[child[0]].pop()  # the origin of a floating body is an arbitrary point of it
             return
         parent = self._add(joint.parent, joint.placement.r)
         self._joints.append(child)
-        self._bonds.append((*parent, *child))
+        self._connections.append((*parent, *child))
 
     def _rotors(self) -> set[int]:
         """Links that carry nothing, touch nothing, close no loop, and turn about their own centre."""
@@ -152,7 +152,7 @@ class Skeleton:
         return np.asarray(inertia.h) / inertia.m if inertia.m else np.zeros(3)
 
     def _add_tips(self, rotors: set[int]) -> None:
-        """A link with one point is drawn to the frame furthest from it, or to its centre, as are thin floating ones."""
+        """Adds a second point to links that have one: the frame furthest from it, or the centre of mass."""
         tree = self.robot.tree
         for i, points in enumerate(self._points):
             if i in self._floating and len(points) < 3:
@@ -171,7 +171,7 @@ def outline(points: np.ndarray) -> np.ndarray:
     if len(ordered) < 3:
         return np.array(ordered)
     sides: list[list[tuple[float, float]]] = []
-    for side in (ordered, ordered[::-1]):  # the lower and the upper, each with turns to the left only
+    for side in (ordered, ordered[::-1]):  # the lower and the upper side; both turn to the left only
         kept: list[tuple[float, float]] = []
         for point in side:
             while len(kept) > 1 and _turn(kept[-2], kept[-1], point) <= 0.0:

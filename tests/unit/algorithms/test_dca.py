@@ -11,11 +11,12 @@ import pytest
 
 from coupler import forward_dynamics, inverse_dynamics, inverse_osim, robots
 from coupler.algorithms.aba import forward_dynamics_program
+from coupler.algorithms.assembly import Assembly
 from coupler.algorithms.dca import divide_and_conquer_program
 from coupler.algorithms.efpa import inverse_osim_program
+from coupler.algorithms.pieces import Piece
 from coupler.graph import compile
 from coupler.model import Fixed, Free, ModelError, ModelWarning, Planar, Revolute, Robot, RobotBuilder
-from coupler.passes import Assembly, Piece
 from random_robots import sample
 
 SAME = 1e-11  # relative to the largest entry; 1e-13 is usual

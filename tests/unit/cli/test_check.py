@@ -84,9 +84,7 @@ def test_inertias_that_no_body_has() -> None:
 def test_inertias_in_other_units() -> None:
     (finding,) = found(arm(inertia=(8e3, 8e3, 1e3)).build(), "gyration")
     assert finding.severity == "warning"
-    assert finding.what == (
-        "body 'lower': its inertia is that of 1 kg at a distance of 89.4 m, on a robot of about 0.6 m"
-    )
+    assert finding.what == ("body 'lower': its radius of gyration is 89.4 m, on a robot of about 0.6 m")
     assert not found(arm(inertia=(1, 1, 1)).build(), "gyration")
 
 
@@ -95,7 +93,7 @@ def test_the_inertia_of_a_single_body_in_other_units() -> None:
     b.body("finger", 0.2, (0.05, 0, 0), (20, 200, 200))
     b.joint("knuckle", Revolute(axis=Y), "ground", "finger")
     (finding,) = found(b.build(), "gyration")
-    assert "that of 0.2 kg at a distance of 31.6 m, on a robot of about 0.05 m" in finding.what
+    assert "its radius of gyration is 31.6 m, on a robot of about 0.05 m" in finding.what
 
 
 def test_centres_of_mass_in_other_units() -> None:
@@ -107,20 +105,21 @@ def test_bodies_without_mass() -> None:
     b = arm(mass=0.0, inertia=(0, 0, 0))
     b.body("hand", 1.0, (0, 0, -0.1), (1e-3, 1e-3, 1e-3))
     b.joint("wrist", Revolute(axis=(1, 0, 0)), "lower", "hand")
-    assert [(f.severity, f.what) for f in found(b.build(), "massless")] == [
-        ("note", "body 'lower' moves and has no mass")
-    ]
+    assert [(f.severity, f.what) for f in found(b.build(), "massless")] == [("note", "body 'lower' moves without mass")]
     heavy = arm(mass=0.0, inertia=(0, 0, 0), kind=lambda axis: Revolute(axis=axis, armature=0.1)).build()
     (finding,) = found(heavy, "massless")
-    assert finding.severity == "warning" and "'lower' moves, has no mass, and carries nothing" in finding.what
+    assert finding.severity == "warning" and "'lower' moves without mass, and carries none" in finding.what
 
 
 def test_dummy_masses_and_what_they_do_to_the_mass_matrix() -> None:
     robot = arm(mass=1e-14, centre=(0, 0, 0), inertia=(1e-15, 1e-15, 1e-15)).build()
     (finding,) = found(robot, "dummies")
-    assert finding.severity == "warning" and "'lower' moves and has a mass of only 1e-14 kg, of 1 kg" in finding.what
+    assert (
+        finding.severity == "warning"
+        and "'lower' moves, but has a mass of only 1e-14 kg on a robot of 1 kg" in finding.what
+    )
     (finding,) = found(robot, "mass_matrix")
-    assert finding.severity == "warning" and "condition number 3" in finding.what
+    assert finding.severity == "warning" and "condition number of the mass matrix is 3" in finding.what
 
 
 def test_a_motion_that_moves_no_mass_at_the_neutral_configuration() -> None:
@@ -147,7 +146,7 @@ def test_rows_that_follow_from_others_and_a_loop_that_is_open_at_first() -> None
     robot = four_bar(0.2, 0.5, 0.4, 0.6, "a")
     assert {name: finding.severity for name, finding in examine(robot)} == {"remarks": "note", "open_loops": "note"}
     (finding,) = found(robot, "open_loops")
-    assert finding.what == "open where its joints start is 'tip' by 0.3 (m or rad)"
+    assert finding.what == "open at the start positions of its joints (m or rad): 'tip' by 0.3"
 
 
 def test_a_coupling_without_a_solution_where_joints_start() -> None:
@@ -160,7 +159,7 @@ def test_a_coupling_without_a_solution_where_joints_start() -> None:
 def test_coordinates_that_are_nearly_singular() -> None:
     (finding,) = found(four_bar(3e-3, 1.0, 1.0, 1.0, "c"), "singular_loops")
     assert finding.severity == "warning"
-    assert "'tip' of joints 'a', 'b', 'c' is nearly singular at the neutral configuration" in finding.what
+    assert "'tip' of joints 'a', 'b', 'c' is nearly singular in the neutral configuration" in finding.what
     assert not found(four_bar(3e-3, 1.0, 1.0, 1.0, "a"), "singular_loops")
 
 
@@ -173,8 +172,8 @@ def test_idle_freedoms_until_they_are_locked() -> None:
 def test_motors_that_are_too_many_and_at_dependent_joints() -> None:
     many, dependent = found(rod().build(lock_idle=True), "actuators")
     assert many.severity == dependent.severity == "warning"
-    assert many.what == "2 motions are actuated, more than its 1 freedom"
-    assert dependent.what.startswith("joint 'rail' is actuated, but its motion follows from others")
+    assert many.what == "2 joint velocities are actuated, but the robot has 1 freedom"
+    assert dependent.what.startswith("joint 'rail' is actuated but dependent")
 
 
 def test_no_motors_and_no_gravity() -> None:
@@ -198,7 +197,7 @@ def test_limits_that_leave_nothing() -> None:
     (finding,) = found(stuck, "limits")
     assert finding.what == "joint 'elbow': both its limits are 0"
     (finding,) = found(stuck, "motors_without_effect")
-    assert finding.what == "joint 'elbow': the limit of its effort is zero"
+    assert finding.what == "joint 'elbow': its effort limit is zero"
 
 
 def test_whatever_was_warned_of_is_found() -> None:
@@ -242,7 +241,7 @@ def test_exit_statuses_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path.write_text(URDF.format(inertial=inertial(1, (1000, 1000, 1000))))
     assert main(["check", str(path)]) == 1
     out = capsys.readouterr().out
-    assert out.startswith("pair: 0 errors, 1 warning, 0 notes\n\nwarning: body 'lower': its inertia is that of 1 kg")
+    assert out.startswith("pair: 0 errors, 1 warning, 0 notes\n\nwarning: body 'lower': its radius of gyration is")
     assert "\n  → inertias are in kg m²" in out and max(map(len, out.splitlines())) <= 100
     path.write_text(URDF.format(inertial=inertial(-1, (1, 1, 1))))
     assert main(["check", str(path)]) == 2

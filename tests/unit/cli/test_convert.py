@@ -78,7 +78,7 @@ def test_a_file_is_not_overwritten_unless_forced(tmp_path: Path, capsys: pytest.
     out = tmp_path / "robot.urdf"
     out.write_text("precious")
     assert main(["convert", "four_bar", str(out)]) == 1
-    assert capsys.readouterr().err == f"coupler: there is {out} already; --force overwrites it\n"
+    assert capsys.readouterr().err == f"coupler: {out} exists already; --force overwrites it\n"
     assert out.read_text() == "precious"
     assert main(["convert", "four_bar", str(out), "--force"]) == 0
     assert out.read_text() != "precious"
@@ -96,7 +96,7 @@ def test_mjcf_is_written_and_read_again_where_mujoco_is(tmp_path: Path, capsys: 
     assert main(["convert", "four_bar", str(out)]) == 0
     told = capsys.readouterr().out
     if find_spec("mujoco") is None:
-        assert told.endswith("not read again and compared: MJCF is read by MuJoCo, which is not installed\n")
+        assert told.endswith("not read back and compared: reading MJCF needs MuJoCo, which is not installed\n")
     else:
         assert "\n  forward dynamics  " in told
     assert out.read_text().startswith("<")
@@ -114,9 +114,9 @@ def test_nothing_is_left_behind_when_writing_fails(
     def fail(*_: object, **__: object) -> Robot:
         raise ModelError("it makes no sense")
 
-    monkeypatch.setattr(convert, "quietly", fail)
+    monkeypatch.setattr(convert, "load_file", fail)
     assert main(["convert", "four_bar", str(tmp_path / "robot.urdf")]) == 1
-    told = "coupler: nothing is saved, because it could not be read again: it makes no sense\n"
+    told = "coupler: not saved, since the written file could not be read back: it makes no sense\n"
     assert capsys.readouterr() == ("", told)
     assert list(tmp_path.iterdir()) == []
     out = tmp_path / "old.urdf"
@@ -130,10 +130,10 @@ def test_another_robot_is_told(
 ) -> None:
     robot = robots.load("four_bar")
     heavy = replace(robot, gravity=2 * np.asarray(robot.gravity))
-    monkeypatch.setattr(convert, "quietly", lambda *_, **__: heavy)
+    monkeypatch.setattr(convert, "load_file", lambda *_, **__: heavy)
     assert main(["convert", "four_bar", str(tmp_path / "robot.urdf")]) == 1
-    told = "coupler: what was written is another robot than what was read: see bias force, forward dynamics\n"
+    told = "coupler: the written file describes a different robot: see bias force, forward dynamics\n"
     assert capsys.readouterr().err == told
-    monkeypatch.setattr(convert, "quietly", lambda *_, **__: robots.load("five_bar"))
+    monkeypatch.setattr(convert, "load_file", lambda *_, **__: robots.load("five_bar"))
     assert main(["convert", "four_bar", str(tmp_path / "other.urdf")]) == 1
-    assert "is another robot than what was read: they have 1 and 2 freedoms" in capsys.readouterr().err
+    assert "the written file describes a different robot: they have 1 and 2 freedoms" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`coupler info` says what a robot is made of."""
+"""`coupler info` describes a robot."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_file_with_a_missing_mesh_is_told_without_a_python_warning(
     assert len(about["warnings"]) == 1 and "bar.stl" in about["warnings"][0]
     text = told(capsys, bar)
     assert "\nbodies       2, 1 without mass\n" in text
-    assert "\nshapes       2: 1 to be seen, 1 to touch with\n" in text
+    assert "\nshapes       2: 1 visible, 1 for contact\n" in text
     assert "\nwarnings\n- " in text and "bar.stl" in text
 
 

@@ -74,8 +74,8 @@ def test_a_verb_like_no_other(capsys: pytest.CaptureFixture[str]) -> None:
         (["info", "four_bar", "--jsno"], "info: there is no option '--jsno'; did you mean '--json'? there are "),
         (["--verison"], "there is no option '--verison'; did you mean '--version'? there are '--help', '--version'"),
         (["info", "four_bar", "--js"], "info: there is no option '--js'; did you mean '--json'?"),
-        (["info"], "the following arguments are required: FILE; `coupler info --help` tells more"),
-        (["info", "four_bar", "tello"], "`coupler info` does not know what to do with 'tello'"),
+        (["info"], "the following arguments are required: FILE; `coupler info --help` describes its arguments"),
+        (["info", "four_bar", "tello"], "`coupler info` does not take the argument 'tello'"),
         (["info", "four_bar", "--package", "x"], "argument --package: 'x' must have a name and a value"),
         (["draw", "four_bar", "--out"], "argument --out: expected one argument"),
     ],
@@ -91,13 +91,13 @@ def test_a_robot_that_there_is_not(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_robot.urdf").touch()
     assert main(["info", "my_robto.urdf"]) == 1
-    assert "did you mean 'my_robot.urdf'? Bundled are mini_cheetah, " in err(capsys)
+    assert "Did you mean 'my_robot.urdf'? Bundled robots: mini_cheetah, " in err(capsys)
     assert main(["info", "mini_cheeta"]) == 1
-    assert "did you mean 'mini_cheetah'?" in err(capsys)
+    assert "Did you mean 'mini_cheetah'?" in err(capsys)
     assert main(["info", "nowhere/at/all"]) == 1
-    assert err(capsys).startswith("there is no file 'nowhere/at/all', nor a bundled robot of this name; Bundled are ")
+    assert err(capsys).startswith("there is no file 'nowhere/at/all', and no bundled robot of this name. ")
     assert main(["info", str(tmp_path)]) == 1
-    assert err(capsys) == f"{tmp_path} is a folder; robots in it may be {str(tmp_path / 'my_robot.urdf')!r}"
+    assert err(capsys) == f"{tmp_path} is a folder; name a file in it: {str(tmp_path / 'my_robot.urdf')!r}"
 
 
 def test_options_of_files_are_not_for_bundled_robots(capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,7 +143,7 @@ def test_a_closed_pipe_is_no_error() -> None:
 
 
 def test_headings_are_bold_on_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from coupler.cli.words import heading
+    from coupler.cli.output import heading
 
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert heading("x") == "x"

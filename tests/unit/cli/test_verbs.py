@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -47,20 +46,18 @@ def test_a_mistyped_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_the_demo_is_a_short_tour_with_a_quadruped_that_lands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    start = time.perf_counter()
     assert main(["demo", "--out", str(tmp_path / "tour")]) == 0
-    assert time.perf_counter() - start < 60.0  # it takes 5 s; this machine may be busy
     out = capsys.readouterr().out
-    for told in ("mini_cheetah: 25 bodies", "µs for each state of a batch", "armatures", "its loop is closed to"):
+    for told in ("mini_cheetah: 25 bodies", "µs per state in a batch", "armatures", "its loop is closed to"):
         assert told in out.replace("\n", " ")
     for told in (
         "lands",
         "pushed",
         "recovers",
         "times real time",
-        "the floor bears 87.427 N",
+        "the floor carries 87.427 N",
         "loops",
-        "the steps' error",
+        "are the error of the steps",
     ):
         assert told in " ".join(out.split())
     assert max(map(len, out.splitlines())) <= 101 + len(str(tmp_path))

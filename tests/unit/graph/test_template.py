@@ -51,6 +51,24 @@ def test_nodes_can_be_put_in() -> None:
     assert found(y, [symbol("ratio")])[0] is y[0]
 
 
+def test_numbers_go_to_the_function_itself() -> None:
+    seen: list[np.ndarray] = []
+
+    def product(c: float) -> Callable[[Any], Any]:
+        def function(x: Any) -> Any:
+            seen.append(x)
+            return np.array([c * x[0]])
+
+        return function
+
+    one, other = template(product(3.0), 1), template(product(5.0), 1)
+    seen.clear()
+    np.testing.assert_array_equal(one(np.array([2.0]), other.numbers), [10.0])  # one text serves both
+    assert [x.dtype for x in seen] == [float]
+    np.testing.assert_array_equal(one(np.array([2.0]), np.array([7.0])), [14.0])  # nobody's numbers
+    assert len(seen) == 1
+
+
 def test_what_a_template_cannot_be() -> None:
     stray = symbol("stray")
     with pytest.raises(GraphError, match="which is none of its 1 arguments"):

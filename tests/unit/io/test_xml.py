@@ -179,12 +179,12 @@ def test_what_is_ignored_is_not_counted() -> None:
 def test_what_is_no_xml_is_refused_with_its_line(data: bytes, line: int, tmp_path: Path) -> None:
     path = tmp_path / "robot.urdf"
     path.write_bytes(data)
-    with pytest.raises(ModelError, match=rf"robot\.urdf, line {line}: it is no XML: "):
+    with pytest.raises(ModelError, match=rf"robot\.urdf, line {line}: it is not XML: "):
         load(path)
 
 
 def test_an_unknown_encoding_is_refused() -> None:
-    with pytest.raises(ModelError, match=r"robot\.urdf.*: it is no XML: .*encoding"):
+    with pytest.raises(ModelError, match=r"robot\.urdf.*: it is not XML: .*encoding"):
         parse(b'<?xml version="1.0" encoding="klingon"?><robot/>', FILE)
 
 

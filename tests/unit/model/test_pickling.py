@@ -126,6 +126,12 @@ def test_lambdas_and_closures_of_couplings_go_by_their_trace() -> None:
         assert_same(answers(travelled), answers(robot))
         x = np.array([0.7]) if independent else np.array([0.7, 0.2])
         np.testing.assert_allclose(travelled.couplings[0].function(x), function(x), rtol=1e-15, atol=1e-16)
+        assert travelled.spanning_tree().nv == 2
+        same = two_turns(travelled.couplings[0].function, independent)  # a trace can be traced
+        assert_same(answers(same), answers(robot))
+        assert_same(
+            answers(same.with_backend("python")), answers(pickle.loads(pickle.dumps(same.with_backend("python"))))
+        )
         again = pickle.loads(pickle.dumps(travelled))  # a trace travels on
         assert_same(answers(again), answers(robot))
 

@@ -50,5 +50,5 @@ def test_runge_and_kutta_drifts_less_and_limits_keep_it_from_bouncing(
     assert height["b"] > 0.1 > 10 * max(height[case] for case in "acd")
     arrays = np.load(tmp_path / "002-fig8.npz")
     assert arrays["d_gaps"].shape == (650, 2) and arrays["t"].shape == (650,)
-    assert "drift of Euler over Runge and Kutta" in capsys.readouterr().out
+    assert "drift of Euler relative to Runge-Kutta" in capsys.readouterr().out
     assert plt.plot.call_count == 12

@@ -22,7 +22,7 @@ from coupler.spatial import Transform
 from coupler.view import motion as motion_module
 from coupler.view import plot_motion
 from coupler.view.skeleton import Skeleton, View, outline
-from coupler.view.strip import Strip
+from coupler.view.stick_figures import Strip
 
 drawing = pytest.mark.skipif(find_spec("matplotlib") is None, reason="matplotlib is not installed")
 
@@ -88,8 +88,8 @@ def test_every_axis_has_its_unit(cheetah: Robot, landing: Log) -> None:
     assert labels == ["z (m)", "height (m)", "force (N)", "energy (J)"]
     assert errors.get_yscale() == "log" and errors.get_xlabel() == "time (s)"
     assert [text.get_text() for text in errors.get_legend().get_texts()] == [
-        "residual of contacts (m/s)",
-        "opening of loops (m or rad)",
+        "contact residual (m/s)",
+        "loop errors (m or rad)",
     ]
 
 
@@ -161,9 +161,7 @@ def test_a_linkage_without_contacts_has_no_panel_of_forces(tmp_path: Path) -> No
 
 @drawing
 def test_what_cannot_be_drawn_is_told(cheetah: Robot, landing: Log, tmp_path: Path) -> None:
-    with pytest.raises(
-        ModelError, match="the log is one of robot 'mini_cheetah', whose joints are not those of 'tello'"
-    ):
+    with pytest.raises(ModelError, match="the log is of robot 'mini_cheetah', whose joints are not those of 'tello'"):
         plot_motion(robots.load("tello"), landing, tmp_path / "run.png")
     with pytest.raises(ModelError, match="has no finite states to draw"):
         plot_motion(cheetah, cut(landing, slice(0)), tmp_path / "run.png")
@@ -227,7 +225,7 @@ def test_sticks_meet_at_joints_and_loops(name: str) -> None:
     """All but those that slide along each other."""
     robot = robots.load(name)
     pose = Skeleton(robot).at(robot.random_state(1)[0])
-    apart = [np.linalg.norm(one - other) for one, other in pose.bonds]
+    apart = [np.linalg.norm(one - other) for one, other in pose.connections]
     sliding = sum(joint.kind.kind == "prismatic" for joint in robot.joints)
     assert sum(length > 1e-9 for length in apart) == sliding
     assert all(len(points) > 1 for points in pose.links)

@@ -1,4 +1,4 @@
-"""What may be wrong with a robot: each check is a small function that yields what it finds."""
+"""What may be wrong with a robot: each check is a small function that yields its findings."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ CHECKS: tuple[Callable[[Robot], Iterator[Finding]], ...] = (
 
 
 def examine(robot: Robot) -> list[tuple[str, Finding]]:
-    """What all checks find, the severest first, each with the name of its check."""
-    found = [(check.__name__, finding) for check in CHECKS for finding in check(robot)]
-    return sorted(found, key=lambda pair: SEVERITIES.index(pair[1].severity))
+    """The findings of all checks, the most severe first, each with the name of its check."""
+    findings = [(check.__name__, finding) for check in CHECKS for finding in check(robot)]
+    return sorted(findings, key=lambda pair: SEVERITIES.index(pair[1].severity))

@@ -1,4 +1,4 @@
-"""Limits, motors and gravity that are probably not meant."""
+"""Limits, motors and gravity that are probably not intended."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import numpy as np
 
 from coupler.cli.checks.finding import Finding
 from coupler.model import Robot
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 
 __all__ = ["actuators", "gravity", "limits", "motors_without_effect"]
+
+_ROUNDING = 1e-9  # m or rad: a position that misses a limit by less was closed to it and rounded
 
 
 def limits(robot: Robot) -> Iterator[Finding]:
@@ -21,60 +23,60 @@ def limits(robot: Robot) -> Iterator[Finding]:
         if kind.nq != kind.nv or joint.name not in positions:
             continue
         at = np.atleast_1d(positions[joint.name])
-        if ((at < kind.lower - 1e-9) | (at > kind.upper + 1e-9)).any():
+        if ((at < kind.lower - _ROUNDING) | (at > kind.upper + _ROUNDING)).any():
             yield Finding(
                 "warning",
-                f"joint {joint.name!r}: its neutral position {_told(at)} is outside of its limits, "
-                f"{_told(kind.lower)} to {_told(kind.upper)}",
-                "mind it when you start from neutral(); are the limits in rad and m?",
+                f"joint {joint.name!r}: its neutral position {_text(at)} is outside its limits, "
+                f"{_text(kind.lower)} to {_text(kind.upper)}",
+                "are the limits in rad and m? Simulations that start from neutral() violate them",
             )
         if (kind.lower == kind.upper).any():
             yield Finding(
                 "warning",
-                f"joint {joint.name!r}: both its limits are {_told(kind.lower)}",
-                "if it does not move, make it a fixed joint; dynamics let it move beyond its limits",
+                f"joint {joint.name!r}: both its limits are {_text(kind.lower)}",
+                "if it cannot move, make it a fixed joint; forward_dynamics ignores limits",
             )
 
 
-def _told(numbers: np.ndarray) -> str:
+def _text(numbers: np.ndarray) -> str:
     return ", ".join(f"{number:.4g}" for number in numbers)
 
 
 def motors_without_effect(robot: Robot) -> Iterator[Finding]:
-    """Joints whose limits of effort or velocity are zero."""
+    """Joints whose effort or velocity limit is zero."""
     for what, attribute in (("effort", "effort_limit"), ("velocity", "velocity_limit")):
-        found = [joint.name for joint in robot.joints if joint.kind.nv and not getattr(joint.kind, attribute).all()]
-        if found:
+        joints = [joint.name for joint in robot.joints if joint.kind.nv and not getattr(joint.kind, attribute).all()]
+        if joints:
             yield Finding(
                 "warning",
-                f"joint {listed(found)}: the limit of its {what} is zero",
-                f'leave the limit out if there is none; {what}="0" lets a motor do nothing',
+                f"joint {listed(joints)}: its {what} limit is zero",
+                f'if there is no limit, leave it out; with {what}="0" a motor can do nothing',
             )
 
 
 def actuators(robot: Robot) -> Iterator[Finding]:
-    """Motors that are none, too many, or at joints that follow others."""
+    """No motors, more motors than freedoms, and motors at dependent joints."""
     driven = [joint for joint in robot.joints if joint.actuated]
     if not driven:
-        yield Finding("note", "no joint is actuated", 'mark those that motors drive: actuated="true" on the joint')
+        yield Finding("note", "no joint is actuated", 'mark the joints that motors drive: actuated="true" on the joint')
     count = sum(joint.kind.nv for joint in driven)
     if count > robot.nv:
         yield Finding(
             "warning",
-            f"{counted(count, 'motion is', 'motions are')} actuated, more than its {counted(robot.nv, 'freedom')}",
-            "some motors work against each other, unless that is meant; mark fewer joints as actuated",
+            f"{counted(count, 'joint velocity is', 'joint velocities are')} actuated, but the robot has "
+            f"{counted(robot.nv, 'freedom')}",
+            "some motors work against each other; unless that is intended, mark fewer joints as actuated",
         )
     dependent = [joint.name for joint in driven if joint.name not in robot.independent_joints]
     if dependent:
         yield Finding(
             "warning",
-            f"joint {listed(dependent)} is actuated, but its motion follows from others, and forces are those of "
-            "independent joints",
-            "mark it as independent instead of others, or turn its force into theirs by Gᵀ of explicit_constraint",
+            f"joint {listed(dependent)} is actuated but dependent: tau has the forces of independent joints only",
+            "mark it as independent instead of another joint, or map its force with Gᵀ from explicit_constraint",
         )
 
 
 def gravity(robot: Robot) -> Iterator[Finding]:
     """No gravity."""
     if not robot.gravity.any():
-        yield Finding("note", "there is no gravity", "robot.with_gravity((0, 0, -9.81)) is the same robot on earth")
+        yield Finding("note", "there is no gravity", "robot.with_gravity((0, 0, -9.81)) gives the same robot on earth")

@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""A finding of a check."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Finding:
 
     Attributes:
         severity: "error" if dynamics cannot be computed, "warning" if it is probably a mistake, "note" if it may be
-            meant so.
-        what: the thing, and the parts that it is about.
-        hint: the way out.
+            intended.
+        what: what was found, and in which parts of the robot.
+        hint: what to do about it.
     """
 
     severity: Severity

@@ -1,4 +1,4 @@
-"""Masses and inertias that are probably not meant."""
+"""Masses and inertias that are probably not intended."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ import numpy as np
 from coupler.cli.checks.finding import Finding
 from coupler.model import Body, ModelError, Robot
 from coupler.model.bodies import check_inertia
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["centres", "dummies", "gyration", "ideal_inertias", "mass_matrix", "massless", "size_of"]
 
-_LONG = 2.0  # m, a radius of gyration that few robots have
-_FAR = 2.0  # sizes of the robot, beyond which centres of mass and radii of gyration are suspicious
-_HUGE, _NOT_SHORT = 100.0, 1.0  # so is a radius of gyration of so many sizes and metres
-_LIGHT = 1e-6  # part of the robot's mass
-_ILL = 1e12  # condition number at which a few digits are left
-_ROUNDING = 1e-14  # an eigenvalue that may be zero, of a matrix with ones on its diagonal
+# A radius of gyration is suspicious if it exceeds 2 m and twice the size of the robot, or 1 m and 100 times its size; a
+# centre of mass, if it is more than twice the size of the robot away from its joint.
+_LONG, _FAR = 2.0, 2.0  # m, sizes of the robot
+_NOT_SHORT, _HUGE = 1.0, 100.0  # m, sizes of the robot
+_LIGHT = 1e-6  # of the robot's mass: lighter links are dummies
+_ILL = 1e12  # condition number that leaves about four of 16 digits
+_ROUNDING = 1e-14  # smaller eigenvalues of a matrix with ones on its diagonal may be rounded zeros
 
 
 def size_of(robot: Robot) -> float:
-    """About how large the robot is, m: the longest way from its base through joints to points on its bodies.
+    """The approximate size of the robot, m: the longest path from its base through joints to a point on a body.
 
-    Where all of those are at one place, it is as large as most of its bodies are by their centres of mass.
+    It is at least the median distance of a centre of mass from the origin of its body.
     """
     points: dict[str, list[float]] = {name: [0.0] for name in robot.bodies}
     for name, body in robot.bodies.items():
@@ -36,16 +37,16 @@ def size_of(robot: Robot) -> float:
     for body, frame in ends:
         if body in points:
             points[body].append(float(np.linalg.norm(frame.r)))
-    on: dict[str, list[tuple[str, float]]] = {}
+    children: dict[str, list[tuple[str, float]]] = {}
     for joint in robot.joints:
         start = 0.0 if joint.parent not in robot.bodies else float(np.linalg.norm(joint.placement.r))
         end = 0.0 if joint.meets is None else float(np.linalg.norm(joint.meets.r))
-        on.setdefault(joint.parent, []).append((joint.child, start + end))
-    longest, waiting = 0.0, list(on.get("ground", []))
-    while waiting:
-        body, way = waiting.pop()
-        longest = max(longest, way + max(points[body]))
-        waiting += [(child, way + step) for child, step in on.get(body, [])]
+        children.setdefault(joint.parent, []).append((joint.child, start + end))
+    longest, pending = 0.0, list(children.get("ground", []))
+    while pending:
+        body, length = pending.pop()
+        longest = max(longest, length + max(points[body]))
+        pending += [(child, length + step) for child, step in children.get(body, [])]
     centres = sorted(float(np.linalg.norm(body.centre)) for body in robot.bodies.values() if body.mass)
     return max(longest, centres[(len(centres) - 1) // 2] if centres else 0.0)
 
@@ -56,13 +57,13 @@ def _gyration(body: Body) -> float:
 
 
 def ideal_inertias(robot: Robot) -> Iterator[Finding]:
-    """Inertias that no real body has, where the description says that they are meant; else it is warned of."""
-    found = [name for name, body in robot.bodies.items() if body.ideal and not _real(body)]
-    if found and not any("no real body has" in warning for warning in robot.warnings):
+    """Inertias that no real body has, but that are marked as ideal; for others, building the robot warns."""
+    ideal = [name for name, body in robot.bodies.items() if body.ideal and not _real(body)]
+    if ideal and not any("no real body has" in warning for warning in robot.warnings):
         yield Finding(
             "note",
-            f"no real body has the inertia of {listed(found)}",
-            "right for planar models and for rotors of which only the spin counts; else give all three moments",
+            f"no real body has the inertia of {listed(ideal)}",
+            "fine for planar models, and for rotors of which only the spin matters; otherwise give all three moments",
         )
 
 
@@ -83,8 +84,7 @@ def gyration(robot: Robot) -> Iterator[Finding]:
         if radius > limit:
             yield Finding(
                 "warning",
-                f"body {name!r}: its inertia is that of {body.mass:.3g} kg at a distance of {radius:.3g} m, on a robot "
-                f"of about {size:.2g} m",
+                f"body {name!r}: its radius of gyration is {radius:.3g} m, on a robot of about {size:.2g} m",
                 "inertias are in kg m² about the centre of mass; are these in other units, or about another point?",
             )
 
@@ -92,19 +92,20 @@ def gyration(robot: Robot) -> Iterator[Finding]:
 def centres(robot: Robot) -> Iterator[Finding]:
     """Centres of mass far from their bodies."""
     size = size_of(robot)
-    places = {joint.child: 0.0 if joint.meets is None else joint.meets.r for joint in robot.joints}
+    joint_positions = {joint.child: 0.0 if joint.meets is None else joint.meets.r for joint in robot.joints}
     for name, body in robot.bodies.items():
-        away = float(np.linalg.norm(body.centre - places[name]))
-        if body.mass and away > _FAR * size:
+        distance = float(np.linalg.norm(body.centre - joint_positions[name]))
+        if body.mass and distance > _FAR * size:
             yield Finding(
                 "warning",
-                f"body {name!r}: its centre of mass is {away:.3g} m from its joint, on a robot of about {size:.2g} m",
-                "centres are in m in the body's own frame; is this one in mm, or in the frame of an assembly?",
+                f"body {name!r}: its centre of mass is {distance:.3g} m from its joint, on a robot of about "
+                f"{size:.2g} m",
+                "centres of mass are in m in the body's own frame; is this one in mm, or in the frame of the assembly?",
             )
 
 
 def massless(robot: Robot) -> Iterator[Finding]:
-    """Links that move and have no mass."""
+    """Links that move without mass."""
     links = robot.tree.links
     mass = [sum(robot.bodies[name].mass for name in link.bodies if name in robot.bodies) for link in links]
     empty = [i for i in range(1, len(links)) if not mass[i] and not np.any(links[i].inertia.matrix())]
@@ -116,46 +117,47 @@ def massless(robot: Robot) -> Iterator[Finding]:
     if dangling:
         yield Finding(
             "warning",
-            f"body {listed(dangling)} moves, has no mass, and carries nothing that has",
+            f"body {listed(dangling)} moves without mass, and carries none",
             "give it mass and inertia, or make it a frame of the body that carries it",
         )
     if between:
         yield Finding(
             "note",
-            f"body {listed(between)} moves and has no mass",
-            "right for links that only separate joints; else give it mass and inertia",
+            f"body {listed(between)} moves without mass",
+            "fine for links that only separate joints; otherwise give it mass and inertia",
         )
 
 
 def dummies(robot: Robot) -> Iterator[Finding]:
-    """Links with a mass that is there for the sake of another program."""
+    """Moving links with a tiny mass, which was given to please another program."""
     masses = {link.name: sum(robot.bodies[name].mass for name in link.bodies) for link in robot.tree.links[1:]}
     light = {name: mass for name, mass in masses.items() if 0.0 < mass < _LIGHT * robot.mass}
     if light:
         yield Finding(
             "warning",
-            f"body {listed(light)} moves and has a mass of only {max(light.values()):.3g} kg, of {robot.mass:.3g} kg",
-            "if the mass is a dummy, leave it out: what only separates joints needs none, and a frame is no body",
+            f"body {listed(light)} moves, but has a mass of only {max(light.values()):.3g} kg on a robot of "
+            f"{robot.mass:.3g} kg",
+            "if the mass is a dummy, leave it out: links between joints need no mass, and frames need no body",
         )
 
 
 def mass_matrix(robot: Robot) -> Iterator[Finding]:
-    """A mass matrix that is singular, or so nearly that few digits are left."""
+    """A mass matrix that is singular, or so ill-conditioned that few digits are left."""
     from coupler.inertia import mass_matrix as compute
 
     H = compute(robot, robot.neutral())
     diagonal = np.diag(H)
     positive = bool((diagonal > 0.0).all())
     scaled = np.linalg.eigvalsh(H / np.sqrt(np.outer(diagonal, diagonal))) if positive else np.zeros(1)
-    if not scaled[0] > _ROUNDING:  # freedoms have different units; scaled, they can be compared
+    if not scaled[0] > _ROUNDING:  # scaled, since freedoms have different units
         yield Finding(
             "error",
-            "the mass matrix is singular at the neutral configuration: some motion moves no mass",
-            "give the bodies that it moves mass and inertia, or its joints an armature",
+            "the mass matrix is singular in the neutral configuration: some motion moves no mass",
+            "give the bodies that move mass and inertia, or their joints an armature",
         )
     elif np.linalg.cond(H) > _ILL:
         yield Finding(
             "warning",
-            f"the mass matrix has the condition number {np.linalg.cond(H):.2g} at the neutral configuration",
-            "masses or inertias differ by too much for exact results; are some of them dummies, or in other units?",
+            f"the condition number of the mass matrix is {np.linalg.cond(H):.2g} in the neutral configuration",
+            "masses or inertias differ too much for accurate results; are some of them dummies, or in other units?",
         )

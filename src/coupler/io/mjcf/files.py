@@ -1,7 +1,7 @@
-"""The files that make a model in MJCF, looked at before MuJoCo sees them.
+"""The files that make up a model in MJCF, checked before MuJoCo opens them.
 
-A model includes files, attaches other models and names meshes. All of them must lie in its own folder, or in one that
-the user has named, so that a file from elsewhere reads nothing that it should not.
+A model includes files, attaches other models and names meshes. All of them must be in its own folder, or in one that
+the user has named, so that an untrusted file cannot read anything else.
 """
 
 from __future__ import annotations
@@ -15,22 +15,26 @@ from coupler.model import ModelError
 
 __all__ = ["Files"]
 
-_MOST = 200  # files that a model may include
+_MOST_INCLUDES = 200  # files that a model may include
 
 
 class Files:
     """All elements of a model, those of included files and attached models among them.
 
     Attributes:
-        root: of the main file.
-        elements: in the order in which MuJoCo reads them.
+        root: the root element of the main file.
+        elements: all elements, in the order in which MuJoCo reads them.
     """
 
     def __init__(self, root: Element, packages: Mapping[str, Path]) -> None:
         """Follows the model through its files.
 
+        Args:
+            root: the root element of the main file.
+            packages: folders by name, in which files may also be.
+
         Raises:
-            ModelError: for a file outside of the allowed folders, one that cannot be read, and a circle.
+            ModelError: for a file outside the allowed folders, one that cannot be read, and a circular inclusion.
         """
         self.root, self.elements = root, list[Element]()
         self._allowed = [_real(root.file.parent), *(_real(Path(folder)) for folder in packages.values())]
@@ -42,19 +46,19 @@ class Files:
             self._named.setdefault((element.tag, element.attributes.get("name", "")), element)
 
     def where(self, tag: str, name: str) -> Element:
-        """The element with that name; the root where it has none."""
+        """The element with this tag and name; the root if there is none."""
         return self._named.get((tag, name), self.root) if name else self.root
 
-    def accused(self, tag: str, name: str, line: int) -> Element:
-        """The element that MuJoCo finds fault with, as far as that is clear: it names lines, but no files."""
-        found = [e for e in self.elements if tag in ("", e.tag) and name in ("", e.attributes.get("name"))]
-        there = [e for e in found if e.line == line]
+    def blamed_element(self, tag: str, name: str, line: int) -> Element:
+        """The element that MuJoCo complains about, or the root if that is unclear: MuJoCo names lines, but no files."""
+        candidates = [e for e in self.elements if tag in ("", e.tag) and name in ("", e.attributes.get("name"))]
+        on_line = [e for e in candidates if e.line == line]
         if not name and any(element.file != self.root.file for element in self.elements):
             return self.root
-        return there[0] if there else found[0] if name and len(found) == 1 else self.root
+        return on_line[0] if on_line else candidates[0] if name and len(candidates) == 1 else self.root
 
     def locate(self, file: str, folder: str) -> Path | None:
-        """The path of a mesh, for its file and folder as MuJoCo has them; None where there is no such file."""
+        """The path of a mesh, given its file and folder as MuJoCo has them; None if there is no such file."""
         names = (file, PurePosixPath(_plain(file)).name) if self._strip else (file,)
         for path in (own / _plain(folder) / _plain(name) for own in self._folders for name in names):
             if os.path.isfile(path):
@@ -62,12 +66,12 @@ class Files:
         return None
 
     def undefined(self) -> Element | None:
-        """The first element with a number that is none."""
+        """The first element with a NaN."""
         values = ((e, name, value) for e in self.elements for name, value in e.attributes.items())
         return next((e for e, name, value in values if name != "name" and "nan" in value.lower().split()), None)
 
     def _follow(self, root: Element, above: tuple[Path, ...]) -> None:
-        """Takes in a model: what it includes, in place, and what it attaches."""
+        """Adds the elements of a model: those that it includes, in place, and those of models that it attaches."""
         folder, own = root.file.parent, _real(root.file)
         self._folders.append(folder)
         elements = list(self._expanded(root, folder, {own}))
@@ -95,22 +99,22 @@ class Files:
             path = self._allow(element, next((place for place in places if os.path.exists(place)), places[0]))
             if path in seen:
                 raise element.error(f"{text!r} is included already: a file may be included once, and not by itself")
-            if len(seen) > _MOST:
-                raise element.error(f"the model includes more than {_MOST} files")
+            if len(seen) > _MOST_INCLUDES:
+                raise element.error(f"the model includes more than {_MOST_INCLUDES} files")
             seen.add(path)
             with element.blamed():
                 included = parse_file(path)
             yield from self._expanded(included, folder, seen)
 
     def _directories(self, elements: list[Element]) -> dict[str, str]:
-        """Where meshes and textures are; of several settings the last counts."""
-        found = {"meshdir": "", "texturedir": ""}
+        """The folders of meshes and textures; of several settings the last one counts."""
+        folders = {"meshdir": "", "texturedir": ""}
         for element in elements:
             if element.tag == "compiler":
-                found |= dict.fromkeys(found, element.get("assetdir")) if element.has("assetdir") else {}
-                found |= {name: element.get(name) for name in found if element.has(name)}
+                folders |= dict.fromkeys(folders, element.get("assetdir")) if element.has("assetdir") else {}
+                folders |= {name: element.get(name) for name in folders if element.has(name)}
                 self._strip = element.flag("strippath", self._strip)
-        return {name: _plain(text) for name, text in found.items()}
+        return {name: _plain(text) for name, text in folders.items()}
 
     def _asset(self, element: Element, text: str, root: Element, directories: Mapping[str, str]) -> Path:
         """The path of an asset, wherever MuJoCo may look for it."""
@@ -128,7 +132,7 @@ class Files:
         real = _real(path)
         if not any(real.is_relative_to(folder) for folder in self._allowed):
             raise element.error(
-                f"it leads to {real}, outside of the model's folder {self._allowed[0]}: move the file there, or name "
+                f"it leads to {real}, outside the model's folder {self._allowed[0]}: move the file there, or name "
                 "its folder in packages={'any name': folder}"
             )
         return real
@@ -139,8 +143,8 @@ def _plain(text: str) -> str:
 
 
 def _real(path: Path) -> Path:
-    """Without links and dots."""
+    """The path without symbolic links and dots."""
     try:
         return Path(os.path.realpath(path))
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: it is no path: {error}") from None
+        raise ModelError(f"{path}: it is not a path: {error}") from None

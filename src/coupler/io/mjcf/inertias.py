@@ -1,9 +1,9 @@
-"""Inertias that MuJoCo takes, for robots that move the same way.
+"""Inertias that MuJoCo accepts, for robots that move in the same way.
 
-MuJoCo refuses bodies that move without mass, and inertias that no real body has. Robots may have such: bodies without
-mass, ideal rotors, links of a plane that have one moment only. What a joint cannot tell apart may be moved over it: a
-body that turns about an axis may lend the one that carries it, or borrow from it, mass that is spread along the axis
-with none left over, for this moves with both alike. The robot moves as before, in all digits.
+MuJoCo rejects bodies that move without mass, and inertias that no real body has. Our robots may have both: bodies
+without mass, ideal rotors, links of planar mechanisms with one moment only. Inertia that moves in the same way with
+both bodies of a joint may be shifted over it: a body that turns about an axis may borrow second moments of mass along
+that axis from the body that carries it. The dynamics do not change at all.
 
 With Σ = ½ tr I − I, the second moments ∫ x xᵀ of the mass about its centre, a real body has Σ ≥ 0. Mass along an axis
 a adds k a aᵀ to Σ, and thus k (1 − a aᵀ) to I.
@@ -21,9 +21,10 @@ from coupler.spatial import Transform
 
 __all__ = ["Inertia", "at_zero", "outwards", "real_inertias"]
 
-_LEAST = 1e-15  # MuJoCo's smallest mass (kg) and moment (kg m²) of what moves
-_DIGITS = 1e-14  # relative: what computing principal moments may cost
-_ROUNDED = 1e-13  # relative: inertias that are wrong by less are mended
+_LEAST = 1e-15  # kg or kg m²: the smallest mass and moment that MuJoCo accepts for a moving body
+_DIGITS = 1e-14  # relative: the error of MuJoCo's principal moments
+_ROUNDED = 1e-13  # relative: inertias that violate the triangle inequality by less are rounded, and mended
+_MARGIN = 1e-6  # relative: how much more than necessary is borrowed, so that rounding does not matter
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,25 +37,25 @@ class Inertia:
 
 
 def real_inertias(robot: Robot) -> dict[str, Inertia]:
-    """What every body is to weigh; none of those that need not weigh anything.
+    """The inertias to write, by body; bodies that may be massless in MuJoCo are left out.
 
     Raises:
-        ModelError: naming a body whose inertia MuJoCo would refuse.
+        ModelError: for a body whose inertia MuJoCo would reject.
     """
     order = outwards(robot)
-    found = {name: body.inertia for name, body in robot.bodies.items()}
-    for joint in reversed(order):  # a body's debts are known before it is asked
+    inertias = {name: body.inertia for name, body in robot.bodies.items()}
+    for joint in reversed(order):  # from the tips inwards, so that all that is borrowed from a body is known
         name = joint.child
-        if not found[name].any():
+        if not inertias[name].any():
             continue
-        found[name], lent = _real(name, found[name], joint.kind, _meets(joint))
+        inertias[name], borrowed = _real(name, inertias[name], joint.kind, _joint_to_child(joint))
         if joint.parent != GROUND:
             E = at_zero(joint).E
-            found[joint.parent] = found[joint.parent] - E.T @ lent @ E
-    heavy = _heavy(robot, order, found)
+            inertias[joint.parent] = inertias[joint.parent] - E.T @ borrowed @ E
+    heavy = _heavy(robot, order, inertias)
     result = {}
     for joint in order:
-        body, I = robot.bodies[joint.child], found[joint.child]  # noqa: E741
+        body, I = robot.bodies[joint.child], inertias[joint.child]  # noqa: E741
         mass = body.mass
         if not isinstance(joint.kind, Fixed) and joint.child not in heavy:
             mass = max(mass, _LEAST)
@@ -65,28 +66,28 @@ def real_inertias(robot: Robot) -> dict[str, Inertia]:
 
 
 def outwards(robot: Robot) -> list[TreeJoint]:
-    """The joints such that parents come before children."""
-    on: dict[str, list[TreeJoint]] = {}
+    """The joints in an order in which parents come before children."""
+    carried: dict[str, list[TreeJoint]] = {}
     for joint in robot.joints:
-        on.setdefault(joint.parent, []).append(joint)
-    order = list(on.get(GROUND, []))
-    for joint in order:  # which grows meanwhile
-        order += on.get(joint.child, [])
+        carried.setdefault(joint.parent, []).append(joint)
+    order = list(carried.get(GROUND, []))
+    for joint in order:  # which grows while it is iterated
+        order += carried.get(joint.child, [])
     return order
 
 
 def at_zero(joint: TreeJoint) -> Transform:
-    """From the parent's frame to the child's, with the joint at zero."""
+    """The transform from the parent's frame to the child's, with the joint at zero."""
     return joint.placement if joint.meets is None else joint.meets.inverse() @ joint.placement
 
 
-def _meets(joint: TreeJoint) -> np.ndarray:
+def _joint_to_child(joint: TreeJoint) -> np.ndarray:
     """The rotation from the joint's frame to the child's."""
     return np.eye(3) if joint.meets is None else joint.meets.E.T
 
 
 def _heavy(robot: Robot, order: list[TreeJoint], inertias: dict[str, np.ndarray]) -> set[str]:
-    """Bodies that MuJoCo lets move: with mass and inertia, or with something welded to them that has both."""
+    """Bodies that MuJoCo lets move: with mass and inertia, or with another body welded to them that has both."""
     heavy: set[str] = set()
     for joint in reversed(order):
         enough = robot.bodies[joint.child].mass >= _LEAST
@@ -96,7 +97,7 @@ def _heavy(robot: Robot, order: list[TreeJoint], inertias: dict[str, np.ndarray]
 
 
 def _real(name: str, I: np.ndarray, kind: Joint, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-    """An inertia that a real body has, and what of it is borrowed from the body that carries it."""
+    """An inertia that a real body can have, and which part of it is borrowed from the body that carries it."""
     scale, none = np.abs(I).max(), np.zeros((3, 3))
     if _is_real(I):
         return I, none
@@ -108,15 +109,15 @@ def _real(name: str, I: np.ndarray, kind: Joint, turn: np.ndarray) -> tuple[np.n
     if isinstance(kind, Revolute | Helical | Cylindrical | Planar):
         a = turn @ (kind.normal if isinstance(kind, Planar) else kind.axis)
         borrowed = _needed(moments, a, scale) * (np.eye(3) - np.outer(a, a))
-    elif isinstance(kind, Prismatic | Fixed):  # over which any inertia may go
+    elif isinstance(kind, Prismatic | Fixed):  # any inertia may be shifted over these
         size, axes = np.linalg.eigh(moments)
         more = axes * np.where(size < 0.0, _ROUNDED * scale - size, 0.0) @ axes.T
         borrowed = np.trace(more) * np.eye(3) - more
     if not _is_real(I + borrowed):
-        told = ", ".join(f"{moment:.6g}" for moment in np.linalg.eigvalsh(I))
+        moments_text = ", ".join(f"{moment:.6g}" for moment in np.linalg.eigvalsh(I))
         raise ModelError(
-            f"body {name!r}: MuJoCo takes no inertia with the principal moments {told} kg m², the largest of which "
-            "exceeds the sum of the other two; save the robot as .urdf"
+            f"body {name!r}: MuJoCo accepts no inertia with the principal moments {moments_text} kg m², the largest "
+            "of which exceeds the sum of the other two; save the robot as .urdf"
         )
     return I + borrowed, borrowed
 
@@ -125,7 +126,7 @@ def _needed(moments: np.ndarray, a: np.ndarray, scale: float) -> float:
     """The least k for which Σ + k a aᵀ ≥ 0, and a little more: its Schur complement."""
     across = np.linalg.svd(a[None])[2][1:].T
     plane, beside = across.T @ moments @ across, across.T @ moments @ a
-    return float(beside @ np.linalg.pinv(plane) @ beside - a @ moments @ a) + 1e-6 * scale
+    return float(beside @ np.linalg.pinv(plane) @ beside - a @ moments @ a) + _MARGIN * scale
 
 
 def _is_real(I: np.ndarray) -> bool:  # noqa: E741

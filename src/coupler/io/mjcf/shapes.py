@@ -7,24 +7,25 @@ from typing import Any
 import numpy as np
 
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.parts import Names, fresh, pose
+from coupler.io.mjcf.names import Names, fresh
+from coupler.io.mjcf.tree import pose
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, RobotBuilder, Sphere
-from coupler.model.words import counted
+from coupler.model.wording import counted
 from coupler.rotation import matrix_from_quaternion, normalize_quaternion, quaternion_conjugate, quaternion_product
 from coupler.spatial import Transform
 
 __all__ = ["add_shapes"]
 
 _PLANE, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = 0, 2, 3, 4, 5, 6, 7  # MuJoCo's types of geoms
-_GREY = (0.5, 0.5, 0.5, 1.0)  # the colour of what is given none
-_HIDDEN = 3  # MuJoCo's viewer shows the groups below this one
+_GREY = (0.5, 0.5, 0.5, 1.0)  # MuJoCo's colour of geoms that have none
+_HIDDEN = 3  # MuJoCo's viewer hides this group and those above it
 
 
 def add_shapes(model: Any, spec: Any, files: Files, names: Names, builder: RobotBuilder, touch: bool) -> list[str]:
-    """Tells the builder what bodies look like and touch with; what of it is left out."""
-    given = [model.geom(i).name for i in range(model.ngeom)]
-    taken, lost = set(given), 0
-    for i, name in enumerate(given):
+    """Adds the shapes of bodies; returns a description of those that are left out."""
+    geom_names = [model.geom(i).name for i in range(model.ngeom)]
+    taken, lost = set(geom_names), 0
+    for i, name in enumerate(geom_names):
         body, at = names.bodies[model.geom_bodyid[i]], pose(model.geom_pos[i], model.geom_quat[i])
         if model.geom_type[i] == _MESH:
             form, at = _mesh(model, spec, files, i)
@@ -46,11 +47,11 @@ def add_shapes(model: Any, spec: Any, files: Files, names: Names, builder: Robot
                 friction=float(model.geom_friction[i, 0]),
                 colour=colour,
             )
-    return [f"{counted(lost, 'shape')} without a file, or turned before it is stretched"] if lost else []
+    return [f"{counted(lost, 'shape')} without a file, or rotated before it is scaled"] if lost else []
 
 
 def _form(kind: int, size: np.ndarray) -> Geometry | None:
-    """MuJoCo's sizes are halves."""
+    """A primitive shape; MuJoCo's sizes are halves."""
     if kind == _PLANE:
         return Plane()
     if kind == _SPHERE:
@@ -63,7 +64,7 @@ def _form(kind: int, size: np.ndarray) -> Geometry | None:
 
 
 def _mesh(model: Any, spec: Any, files: Files, i: int) -> tuple[Geometry | None, Transform]:
-    """A mesh in the frame of its file: MuJoCo moves meshes to their centres and principal axes."""
+    """A mesh and the frame of its file: MuJoCo moves meshes to their centres and principal axes."""
     number = model.geom_dataid[i]
     turn = quaternion_product(model.geom_quat[i], quaternion_conjugate(model.mesh_quat[number]))
     at = pose(model.geom_pos[i] - matrix_from_quaternion(turn) @ model.mesh_pos[number], turn)
@@ -72,13 +73,13 @@ def _mesh(model: Any, spec: Any, files: Files, i: int) -> tuple[Geometry | None,
     scale, origin = np.array(mesh.scale), np.array(mesh.refpos)
     reference = pose(origin, normalize_quaternion(np.array(mesh.refquat)))
     turned, stretched = not np.array_equal(reference.E, np.eye(3)), np.ptp(scale) != 0.0
-    if path is None or (turned and stretched):  # MuJoCo stretches what it has turned
+    if path is None or (turned and stretched):  # MuJoCo rotates before it scales
         return None, at
     return Mesh(path, scale), Transform(reference.E.T, -scale * (reference.E @ origin)) @ at
 
 
 def _colour(model: Any, i: int) -> np.ndarray | None:
-    """Of a geom, or of its material; None where neither is given."""
+    """The colour of a geom or of its material; None if neither has one."""
     own, material = model.geom_rgba[i], model.geom_matid[i]
     if not np.allclose(own, _GREY):
         return np.clip(own, 0.0, 1.0)

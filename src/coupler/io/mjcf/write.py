@@ -1,8 +1,8 @@
-"""Writing MJCF: bodies in bodies, joints as hinges, slides and balls, loops as equalities.
+"""Writing MJCF: nested bodies, joints as hinges, slides and balls, loops as equalities.
 
-A joint's anchor and axis stand in the frame of its body, so that bodies keep their own frames. Where MuJoCo would turn
-a position with that frame, at a ball that is turned against its body, a body without mass has the joint, and the real
-one is welded to it.
+A joint's anchor and axis are given in the frame of its body, so that bodies keep their own frames. A ball joint whose
+frame is rotated against its body would have other coordinates in MuJoCo; there a massless body has the joint, and the
+real one is welded to it.
 """
 
 from __future__ import annotations
@@ -14,58 +14,61 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.couplings import relations_of
+from coupler.io.mjcf.attributes import AXIAL, Step, figures, form, inertial, place, steps_of
 from coupler.io.mjcf.inertias import at_zero, outwards, real_inertias
-from coupler.io.mjcf.words import AXIAL, Step, figures, form, inertial, place, steps_of
-from coupler.io.mjcf.write_bonds import add_couplings, add_keyframes, add_loops, add_springs
-from coupler.io.relations import relations_of
+from coupler.io.mjcf.write_equalities import add_couplings, add_keyframes, add_loops, add_springs
 from coupler.io.writing import Names, check_names, document, mesh_path, put
 from coupler.model import Fixed, Free, Helical, Mesh, ModelError, ModelWarning, Plane, Robot, Shape, Spherical
 from coupler.model.tree import GROUND, TreeJoint
-from coupler.model.words import counted
+from coupler.model.wording import counted
 from coupler.spatial import Transform
 
 __all__ = ["mjcf_text"]
 
-_DEEPEST = 480  # bodies in bodies; MuJoCo's reader gives up at 500 elements in each other
-_MESHES = (".stl", ".obj", ".msh")  # that MuJoCo reads
+_DEEPEST = 480  # nested bodies; MuJoCo's reader gives up at 500 nested elements
+_MESHES = (".stl", ".obj", ".msh")  # mesh files that MuJoCo reads
 
 
 def mjcf_text(robot: Robot, folder: Path) -> str:
-    """A robot as MJCF, for a file in a folder, from which paths of meshes count.
+    """The text of an MJCF file for a robot.
 
-    What MJCF has no word for and the motion does not depend on is told by one ModelWarning.
+    One `ModelWarning` lists what MJCF cannot express, if the motion does not depend on it.
+
+    Args:
+        robot: the robot to write.
+        folder: the folder of the file; paths of meshes are relative to it.
 
     Raises:
-        ModelError: naming a coupling, loop, joint or body that MJCF or MuJoCo cannot have.
+        ModelError: for a coupling, loop, joint or body that MJCF cannot express or MuJoCo rejects.
     """
     check_names(robot)
     if "world" in robot.bodies:
-        raise ModelError("body 'world': MuJoCo keeps this name for the ground; rename the body, or save it as .urdf")
+        raise ModelError("body 'world': MuJoCo reserves this name for the ground; rename the body, or save as .urdf")
     writer = _Writer(robot, folder)
     root = writer.mujoco()
     if writer.left_out:
-        told = ", ".join(counted(count, *words) for words, count in writer.left_out.items())
-        warnings.warn(f"robot {robot.name!r}: not in MJCF: {told}", ModelWarning, stacklevel=4)
+        left_out = ", ".join(counted(count, *words) for words, count in writer.left_out.items())
+        warnings.warn(f"robot {robot.name!r}: not in MJCF: {left_out}", ModelWarning, stacklevel=4)
     return document(root)
 
 
 class _Writer:
-    """A robot being written.
+    """Writes one robot.
 
     Attributes:
-        element: of each body and of the ground.
-        steps: joints of MJCF in MuJoCo's order, each with the joint that it is of.
-        position: the name of MJCF's joint that has the position of a joint of one freedom.
-        left_out: what is not written: with one of them, and with several, and how many.
+        element: the elements of the bodies and of the ground, by name.
+        steps: the joints of MJCF in MuJoCo's order: the joint that each belongs to, the step, and its name.
+        position: for each joint the name of MJCF's joint that has its first position.
+        left_out: counts of what is not written, by a phrase for one and a phrase for several.
     """
 
     def __init__(self, robot: Robot, folder: Path) -> None:
         self.robot, self.folder = robot, folder
         self.inertias, self.relations = real_inertias(robot), relations_of(robot)
-        bonds = (*robot.joints, *robot.loops, *robot.couplings)
-        self.bonds = Names(part.name for part in bonds)
-        self.places = Names([GROUND, "world", *robot.bodies, *robot.frame_names])
-        self.shapes = Names(shape.name for shape in robot.shapes)
+        self.joint_names = Names(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
+        self.frame_names = Names([GROUND, "world", *robot.bodies, *robot.frame_names])
+        self.shape_names = Names(shape.name for shape in robot.shapes)
         self.element: dict[str, ET.Element] = {}
         self.steps: list[tuple[TreeJoint, Step, str]] = []
         self.position: dict[str, str] = {}
@@ -77,18 +80,18 @@ class _Writer:
         flags = {"inertiafromgeom": False, "balanceinertia": False, "autolimits": True}
         put(root, "compiler", angle="radian", boundmass=0.0, **flags)
         put(root, "option", gravity=robot.gravity)
-        assets, world, bonds = put(root, "asset"), put(root, "worldbody"), put(root, "equality")
+        assets, world, equalities = put(root, "asset"), put(root, "worldbody"), put(root, "equality")
         tendons, motors, keys = put(root, "tendon"), put(root, "actuator"), put(root, "keyframe")
         self.element[GROUND] = world
         self.add_bodies()
         self.add_shapes(assets)
-        self.add_screws(bonds)
-        add_loops(robot, bonds, self.element, self.bonds, self.places)
-        add_couplings(self.relations, bonds, tendons, self.position, self.bonds)
-        add_springs(robot, tendons, self.element, self.places)
+        self.add_screws(equalities)
+        add_loops(robot, equalities, self.element, self.joint_names, self.frame_names)
+        add_couplings(self.relations, equalities, tendons, self.position, self.joint_names)
+        add_springs(robot, tendons, self.element, self.frame_names)
         self.add_motors(motors)
         add_keyframes(robot, keys, self.steps)
-        self.tell()
+        self.count_left_out()
         for empty in [child for child in root if not len(child) and child.tag not in ("compiler", "option")]:
             root.remove(empty)
         return root
@@ -96,28 +99,28 @@ class _Writer:
     # Bodies
 
     def add_bodies(self) -> None:
-        """All bodies, depth first: this is MuJoCo's order of joints."""
-        on: dict[str, list[TreeJoint]] = {}
+        """All bodies, depth first, which is MuJoCo's order of joints."""
+        carried: dict[str, list[TreeJoint]] = {}
         for joint in outwards(self.robot):
-            on.setdefault(joint.parent, []).append(joint)
-        bare = self.bare(on)
-        waiting = [([joint], 1) for joint in reversed(on[GROUND])]
-        while waiting:
-            chain, depth = waiting.pop()
+            carried.setdefault(joint.parent, []).append(joint)
+        bare = self.bare(carried)
+        pending = [([joint], 1) for joint in reversed(carried[GROUND])]
+        while pending:
+            chain, depth = pending.pop()
             last = chain[-1]
-            children = on.get(last.child, [])
+            children = carried.get(last.child, [])
             if last.child in bare:
-                waiting.append(([*chain, children[0]], depth))
+                pending.append(([*chain, children[0]], depth))
                 continue
             if depth > _DEEPEST:
                 raise ModelError(
                     f"body {last.child!r} hangs on {depth} others in a row; MuJoCo reads {_DEEPEST}: save it as .urdf"
                 )
             self.add_body(chain)
-            waiting += [([joint], depth + 1) for joint in reversed(children)]
+            pending += [([joint], depth + 1) for joint in reversed(children)]
 
-    def bare(self, on: dict[str, list[TreeJoint]]) -> set[str]:
-        """Bodies without mass that are nothing but a step from one joint to the next: MuJoCo has those in one body."""
+    def bare(self, carried: dict[str, list[TreeJoint]]) -> set[str]:
+        """Massless bodies that only separate two joints, which MuJoCo can have in one body."""
         robot = self.robot
         used = {end for loop in robot.loops for end in (loop.predecessor, loop.successor)}
         used |= {end for spring in robot.elements for end in (spring.first, spring.second)}
@@ -125,28 +128,28 @@ class _Writer:
         used |= {name for name, body in robot.bodies.items() if not body.massless or body.frames or body.contacts}
         return {
             joint.child
-            for joints in on.values()
+            for joints in carried.values()
             for joint in joints
             if joint.child not in used
             and isinstance(joint.kind, AXIAL)
-            and len(on.get(joint.child, ())) == 1
-            and isinstance(on[joint.child][0].kind, AXIAL)
+            and len(carried.get(joint.child, ())) == 1
+            and isinstance(carried[joint.child][0].kind, AXIAL)
         }
 
     def add_body(self, chain: list[TreeJoint]) -> None:
-        """A body with the joints that carry it."""
+        """A body, with the joints between it and its parent."""
         first, last = chain[0], chain[-1]
-        here = Transform.identity()
+        pose = Transform.identity()
         for joint in chain:
-            here = at_zero(joint) @ here
+            pose = at_zero(joint) @ pose
         parent, ends = self.element[first.parent], last.meets
         turned = ends is not None and not np.array_equal(ends.E, np.eye(3))
         if ends is not None and (isinstance(last.kind, Free) or (isinstance(last.kind, Spherical) and turned)):
-            carrier = put(parent, "body", name=self.places.new(f"{last.child}_carrier"), **place(ends @ here))
+            carrier = put(parent, "body", name=self.frame_names.new(f"{last.child}_carrier"), **place(ends @ pose))
             self.add_joints(carrier, chain, ends.inverse())
             body = put(carrier, "body", name=last.child, **place(ends.inverse()))
         else:
-            body = put(parent, "body", name=last.child, **place(here))
+            body = put(parent, "body", name=last.child, **place(pose))
             self.add_joints(body, chain, Transform.identity())
         self.element[last.child] = body
         if last.child in self.inertias:
@@ -158,8 +161,8 @@ class _Writer:
             put(body, "site", name=name, pos=point)
 
     def add_joints(self, body: ET.Element, chain: list[TreeJoint], seat: Transform) -> None:
-        """The joints between a body and its parent; `seat` leads from the element's frame to the last body's."""
-        below = seat.inverse()  # from the frame of a joint's child to the element's, at zero
+        """The joints between a body and its parent; `seat` transforms from the element's frame to the last body's."""
+        below = seat.inverse()  # from the frame of a joint's child to the element's, with joints at zero
         placed: list[tuple[TreeJoint, Transform]] = []
         for joint in reversed(chain):
             placed.append((joint, below if joint.meets is None else below @ joint.meets.inverse()))
@@ -167,7 +170,7 @@ class _Writer:
         for joint, X in reversed(placed):
             steps = steps_of(joint.kind, loose=joint.parent == GROUND)
             for i, step in enumerate(steps, 1):
-                name = joint.name if len(steps) == 1 else self.bonds.new(joint.name, i)
+                name = joint.name if len(steps) == 1 else self.joint_names.new(joint.name, i)
                 axis, point = None if step.axis is None else X.E @ step.axis, X.inverse().r
                 anchor = point if step.type in ("hinge", "ball") and np.any(point) else None
                 put(
@@ -182,13 +185,13 @@ class _Writer:
                 self.steps.append((joint, step, name))
                 self.position.setdefault(joint.name, name)
 
-    def add_screws(self, bonds: ET.Element) -> None:
-        """A screw is a hinge and a slide that follows it."""
+    def add_screws(self, equalities: ET.Element) -> None:
+        """A screw is a hinge, and a slide that an equality couples to it."""
         for joint, step, name in self.steps:
             if isinstance(joint.kind, Helical) and not step.entries:
                 turn = self.position[joint.name]
-                own = self.bonds.new(f"{joint.name}_pitch")
-                put(bonds, "joint", name=own, joint1=name, joint2=turn, polycoef=(0, joint.kind.pitch, 0, 0, 0))
+                own = self.joint_names.new(f"{joint.name}_pitch")
+                put(equalities, "joint", name=own, joint1=name, joint2=turn, polycoef=(0, joint.kind.pitch, 0, 0, 0))
 
     def add_motors(self, motors: ET.Element) -> None:
         """A motor for each freedom of an actuated joint."""
@@ -208,7 +211,7 @@ class _Writer:
             if mesh is not None and not (Path(mesh.path).is_file() and Path(mesh.path).suffix.lower() in _MESHES):
                 self.leave("mesh without a file that MuJoCo reads", "meshes without files that MuJoCo reads")
                 continue
-            if isinstance(shape.geometry, Plane) and not self.stands(shape.body):
+            if isinstance(shape.geometry, Plane) and not self.is_fixed(shape.body):
                 self.leave("plane on a body that moves", "planes on bodies that move")
                 continue
             if mesh is None:
@@ -224,26 +227,26 @@ class _Writer:
 
     def add_geom(self, shape: Shape, looks: dict[str, Any]) -> None:
         name = None
-        if shape.name:  # the first of several has it as it is
+        if shape.name:  # the first of several shapes keeps the name
             taken = any(geom.get("name") == shape.name for geom in self.element[GROUND].iter("geom"))
-            name = self.shapes.new(shape.name) if taken else shape.name
+            name = self.shape_names.new(shape.name) if taken else shape.name
         bits = {"contype": shape.group, "conaffinity": shape.meets}
         bits = {word: None if value == 1 else str(value) for word, value in bits.items()}
         looks = looks | {"friction": shape.friction, "rgba": shape.colour, "group": None if shape.visible else "3"}
         put(self.element[shape.body], "geom", name=name, **looks, **bits, **place(shape.at))
 
-    def stands(self, body: str) -> bool:
+    def is_fixed(self, body: str) -> bool:
         """Whether a body is fixed to the ground."""
         return self.robot.tree.place[body][0] == 0
 
-    # What is left out
+    # What is not written
 
     def leave(self, one: str, many: str, count: int = 1) -> None:
         if count:
             self.left_out[one, many] = self.left_out.get((one, many), 0) + count
 
-    def tell(self) -> None:
-        """Counts what has no word in MJCF."""
+    def count_left_out(self) -> None:
+        """Counts what MJCF cannot express."""
         joints = [joint for joint in self.robot.joints if not isinstance(joint.kind, Fixed)]
         starts = [joint for joint in joints if joint.start is not None]
         balls = [joint for joint in joints if isinstance(joint.kind, Spherical | Free)]

@@ -1,9 +1,10 @@
 """Loops of a URDF that are described beside it, since URDF itself has none.
 
-Three ways are known. A YAML file with `closed_loop` lists pairs of frames, `type` how each is held ("3d": point to
-point, "6d": welded), `name_mot` the motors, and `joint_name` with `joint_type` the joints that URDF could not say. A
+There are three ways. A YAML file with `closed_loop` lists pairs of frames, `type` how each is held ("3d": point to
+point, "6d": welded), `name_mot` the motors, and `joint_name` with `joint_type` the joints of types that URDF lacks. A
 YAML file with `submechanisms` has `loop_constraints` in each: the frame of a cut joint, two bodies, and the axes along
-which they are held there [003, §III]. And frames named closing_NAME_1 and closing_NAME_2 are balls.
+which they are held there, as published with the robot of [003]. Frames named closing_NAME_1 and closing_NAME_2 are
+connected by ball joints.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.options import Closures
-from coupler.io.urdf.bonds import read_transmissions
+from coupler.io.reading import Closures
+from coupler.io.urdf.constraints import read_transmissions
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.parts import LoopPart
-from coupler.io.xml import parse_file
+from coupler.io.xml import LARGEST, parse_file
 from coupler.io.yaml import line_of, parse_yaml
 from coupler.model import Fixed, Held, LoopKind, ModelError, Revolute, Spherical
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
 __all__ = ["add_closures"]
@@ -31,16 +32,16 @@ _AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 
 
 def add_closures(d: Description, closures: Closures) -> None:
-    """Adds the loops that are given, or that are found beside a robot's file.
+    """Adds the loops that the user gives, or those that are described beside the robot's file.
 
     Raises:
-        ModelError: naming file, line and frame of what is unknown.
+        ModelError: for an unknown frame or joint; it names file and line.
     """
     if isinstance(closures, str | Path):
         path = Path(closures)
         content = parse_yaml(path)
-        if not _known(content):
-            raise ModelError(f"{path}: it describes no loops: neither 'closed_loop' nor 'submechanisms' is in it")
+        if not _describes_loops(content):
+            raise ModelError(f"{path}: it describes no loops: it has neither 'closed_loop' nor 'submechanisms'")
         _add(d, path, content)
     elif isinstance(closures, list | tuple):
         for i, given in enumerate(closures, 1):
@@ -54,15 +55,15 @@ def add_closures(d: Description, closures: Closures) -> None:
             try:
                 content = parse_yaml(path)
             except ModelError as error:
-                raise ModelError(f"{error} (say closures=False if it has nothing to do with loops)") from None
-            if _known(content):
+                raise ModelError(f"{error} (pass closures=False if it has nothing to do with loops)") from None
+            if _describes_loops(content):
                 _add(d, path, content)
                 break
         _add_closing_frames(d)
 
 
 def _beside(file: Path) -> Iterator[Path]:
-    """Where loops may be described."""
+    """The files beside a robot's file that may describe its loops."""
     for name in (file.stem, "submechanisms"):
         for suffix in (".yaml", ".yml"):
             path = file.with_name(name + suffix)
@@ -70,7 +71,7 @@ def _beside(file: Path) -> Iterator[Path]:
                 yield path
 
 
-def _known(content: Any) -> bool:
+def _describes_loops(content: Any) -> bool:
     return isinstance(content, dict) and ("closed_loop" in content or "submechanisms" in content)
 
 
@@ -108,7 +109,7 @@ def _add_pairs(d: Description, path: Path, content: dict[str, Any]) -> None:
 
 
 def _add_pair(d: Description, where: str, name: str, given: Any) -> None:
-    """A loop between two frames, held as a third word says: as a ball without one."""
+    """A loop between two frames; an optional third string says how they are held, by default as by a ball joint."""
     words = given if isinstance(given, list | tuple) else []
     if len(words) not in (2, 3) or not all(isinstance(word, str) for word in words):
         raise ModelError(f"{where}: a closure is two frames and how they are held ('3d' or '6d'), got {given!r}")
@@ -123,7 +124,7 @@ def _add_pair(d: Description, where: str, name: str, given: Any) -> None:
 
 
 def _change_kind(d: Description, path: Path, name: Any, kind: Any) -> None:
-    """Makes a joint what URDF could not say; its limits, which were those of one freedom, have no meaning any more."""
+    """Changes a joint to a type that URDF lacks; its limits, which were those of one freedom, no longer apply."""
     joint = _joint(d, path, name)
     for word in ("lower", "upper", "rest"):
         joint.properties.pop(word, None)
@@ -138,18 +139,18 @@ def _change_kind(d: Description, path: Path, name: Any, kind: Any) -> None:
 
 
 def _add_closing_frames(d: Description) -> None:
-    """Frames that come in pairs by their names."""
-    found = []
+    """Loops between frames whose names form a pair."""
+    names = []
     for name in d.links:
         match = re.fullmatch(r"(closing_.+)_1", name)
         if match and f"{match[1]}_2" in d.links:
-            found.append(match[1])
-    for name in found:
+            names.append(match[1])
+    for name in names:
         _add_pair(d, str(d.root.file), name, [f"{name}_1", f"{name}_2"])
-    if found:
+    if names:
         d.warnings.append(
-            f"{counted(len(found), 'loop')} closed by a ball where frames {found[0]}_1 and {found[0]}_2 and their like "
-            "are; say closures=False if they are no loops"
+            f"{counted(len(names), 'loop')} closed by a ball joint between frames such as {names[0]}_1 and "
+            f"{names[0]}_2; pass closures=False if they are not loops"
         )
 
 
@@ -174,22 +175,24 @@ class _Submechanism:
         if self.part.get("type") == "TRANSMISSION" and "file_path" in self.part:
             self._add_transmission(self.part["file_path"])
             return
-        related = len(self._names("jointnames_spanningtree")) == len(self._names("jointnames_independent"))
-        if not related and not self._names("loop_constraints"):
+        all_independent = len(self._names("jointnames_spanningtree")) == len(self._names("jointnames_independent"))
+        if not all_independent and not self._names("loop_constraints"):
             name = str(self.part.get("name") or self.part.get("contextual_name") or "without a name")
-            self.d.warnings.append(f"submechanism {name!r} is left open: how its joints are related is not described")
+            self.d.warnings.append(
+                f"submechanism {name!r} is left open: the file does not describe how its joints are related"
+            )
 
     def _names(self, key: str) -> list[Any]:
         return _list(self.path, self.part.get(key) or [], key)
 
     def _add_loop(self, constraint: Any) -> None:
-        """Two bodies held along axes of a cut joint's frame, where that is when all joints are at zero."""
+        """Two bodies held along axes of a cut joint's frame, with all joints at zero."""
         where = f"{self.path}{line_of(constraint)}"
-        wanted = ("cut_joint", "predecessor_body", "successor_body", "constraint_axes")
-        if not isinstance(constraint, dict) or any(key not in constraint for key in wanted):
-            raise ModelError(f"{where}: a loop constraint needs {listed(wanted)}")
+        keys = ("cut_joint", "predecessor_body", "successor_body", "constraint_axes")
+        if not isinstance(constraint, dict) or any(key not in constraint for key in keys):
+            raise ModelError(f"{where}: a loop constraint needs {listed(keys)}")
         cut = _joint(self.d, self.path, constraint["cut_joint"])
-        first, second = (_link(self.d, where, constraint[key]) for key in wanted[1:3])
+        first, second = (_link(self.d, where, constraint[key]) for key in keys[1:3])
         X = self.d.zero_pose(cut.child)
         at, meets = (X @ self.d.zero_pose(link).inverse() for link in (first, second))
         axes = [self._axis(axis) for axis in _list(self.path, constraint["constraint_axes"], "constraint_axes", where)]
@@ -202,25 +205,25 @@ class _Submechanism:
     def _axis(self, given: Any) -> list[float]:
         axis = given.get("axis") if isinstance(given, dict) else None
         numbers = axis if isinstance(axis, list) else []
-        if len(numbers) != 6 or not all(type(x) in (int, float) and abs(x) <= 1e30 for x in numbers):
+        if len(numbers) != 6 or not all(type(x) in (int, float) and abs(x) <= LARGEST for x in numbers):
             raise ModelError(f"{self.path}{line_of(given)}: a constraint axis is six numbers, got {axis!r}")
         return numbers
 
     def _add_transmission(self, name: Any) -> None:
-        """Joints that depend on others linearly, as the submechanism's own URDF says."""
+        """Couplings from the submechanism's own URDF."""
         path = self.path.parent / str(name)
         try:
-            there = path.resolve().is_relative_to(self.path.parent.resolve()) and path.is_file()
-        except (OSError, ValueError):  # a name that no file can have
-            there = False
-        if not there:
+            found = path.resolve().is_relative_to(self.path.parent.resolve()) and path.is_file()
+        except (OSError, ValueError):  # not a valid file name
+            found = False
+        if not found:
             self.d.warnings.append(f"the transmission that {str(name)!r} describes is left out: there is no such file")
             return
         read_transmissions(parse_file(path), self.d)
 
 
 def _kind_of(axes: list[list[float]]) -> LoopKind:
-    """What holds two frames along some axes."""
+    """The loop that holds two frames along the given axes."""
     rows = np.array(axes, dtype=float)
     if len(rows) == 6 and np.linalg.matrix_rank(rows) == 6:
         return Fixed()
@@ -245,7 +248,7 @@ def _joint(d: Description, path: Path, name: Any) -> Any:
 
 
 def _link(d: Description, where: str, name: Any) -> str:
-    """The link that a frame is on: a link's own, or that at the end of a joint."""
+    """The link of a frame, which is named after a link, or after the joint that carries the link."""
     if isinstance(name, str) and name in d.links:
         return str(name)
     if isinstance(name, str) and name in d.joints:
@@ -254,5 +257,5 @@ def _link(d: Description, where: str, name: Any) -> str:
 
 
 def _append(d: Description, loop: LoopPart) -> None:
-    loop.name = d.new_bond(loop.name)
+    loop.name = d.new_name(loop.name)
     d.loops.append(loop)

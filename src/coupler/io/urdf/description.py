@@ -1,4 +1,4 @@
-"""A robot as its file describes it, before it is built: parts that closures found elsewhere may still change."""
+"""A robot as its file describes it, before it is built: closures that are found elsewhere may still change it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from coupler.io.bodies import add_body
-from coupler.io.options import Options
+from coupler.io.reading import Options, add_body
 from coupler.io.urdf.parts import CouplingPart, JointPart, LinkPart, LoopPart, joint_kind
 from coupler.io.xml import Element
 from coupler.model import (
@@ -19,12 +18,12 @@ from coupler.model import (
     RobotBuilder,
 )
 from coupler.model.tree import GROUND
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
 __all__ = ["Description"]
 
-_TOLD = 20  # kinds of things in a warning
+_LISTED = 20  # at most this many kinds of things are listed in a warning
 
 
 @dataclass(eq=False)
@@ -43,8 +42,8 @@ class Description:
     left_out: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
 
-    def new_bond(self, name: str) -> str:
-        """A name for what the file does not name, with underscores where it is taken."""
+    def new_name(self, name: str) -> str:
+        """A name for a joint, loop or coupling that the file does not name; underscores make it unique."""
         taken = {*self.joints, *(part.name for part in (*self.loops, *self.couplings))}
         while name in taken:
             name += "_"
@@ -58,34 +57,34 @@ class Description:
 
     @cached_property
     def _carriers(self) -> dict[str, JointPart]:
-        """By child; asked for once the tree has been checked, after which it stays."""
+        """Joints by child; valid once the tree has been checked, after which it does not change."""
         return {joint.child: joint for joint in self.joints.values()}
 
-    def way(self, link: str) -> list[JointPart]:
+    def path(self, link: str) -> list[JointPart]:
         """The joints from the root to a link."""
-        carriers, found = self._carriers, []
+        carriers, joints = self._carriers, []
         while (joint := carriers.get(link)) is not None:
-            found.append(joint)
+            joints.append(joint)
             link = joint.parent
-        return found[::-1]
+        return joints[::-1]
 
-    def ways(self, first: str, second: str) -> tuple[list[JointPart], list[JointPart]]:
-        """The joints from the last link that carries both to each of two links."""
-        one, two = self.way(first), self.way(second)
+    def paths(self, first: str, second: str) -> tuple[list[JointPart], list[JointPart]]:
+        """The joints from the last common ancestor of two links to each of them."""
+        to_first, to_second = self.path(first), self.path(second)
         common = 0
-        while common < min(len(one), len(two)) and one[common] is two[common]:
+        while common < min(len(to_first), len(to_second)) and to_first[common] is to_second[common]:
             common += 1
-        return one[common:], two[common:]
+        return to_first[common:], to_second[common:]
 
     def zero_pose(self, link: str) -> Transform:
-        """From the root's frame to a link's, with all joints at zero."""
+        """The transform from the root's frame to a link's, with all joints at zero."""
         X = Transform.identity()
-        for joint in self.way(link):
+        for joint in self.path(link):
             X = joint.at @ X
         return X
 
     def check_tree(self) -> str:
-        """Refuses what is no tree; the name of its root.
+        """Checks that links and joints form a tree; returns the name of its root.
 
         Raises:
             ModelError: naming the line of a joint with an unknown link, of a link on two joints, of a cycle, and the
@@ -95,7 +94,7 @@ class Description:
         for joint in self.joints.values():
             for end, link in (("parent", joint.parent), ("child", joint.child)):
                 if link not in self.links:
-                    raise joint.element.error(f"its {end} {link!r} is no link of this file{_near(link, self.links)}")
+                    raise joint.element.error(f"its {end} {link!r} is not a link of this file{_hint(link, self.links)}")
             if joint.child in carried:
                 other = carried[joint.child]
                 raise joint.element.error(
@@ -109,16 +108,16 @@ class Description:
             raise second.error(f"links {listed(roots)} hang on no joint; a robot has one root")
         reached = set(roots)
         for link in self.links:
-            way: list[str] = []
-            while link not in reached and link not in way:
-                way.append(link)
+            visited: list[str] = []
+            while link not in reached and link not in visited:
+                visited.append(link)
                 link = carried[link].parent
             if link not in reached:
-                cycle = [carried[one].name for one in way[way.index(link) :]]
+                cycle = [carried[one].name for one in visited[visited.index(link) :]]
                 raise carried[link].element.error(
                     f"joints {listed(cycle)} carry each other in a cycle; write one of them as a <loop>"
                 )
-            reached.update(way)
+            reached.update(visited)
         return roots[0]
 
     # The robot
@@ -127,7 +126,7 @@ class Description:
         """The robot, ready to be built.
 
         Raises:
-            ModelError: naming the line of what cannot be.
+            ModelError: for what cannot be built; it names the line.
         """
         root = self.check_tree()
         gravity = self.gravity if options.gravity is None else options.gravity
@@ -143,7 +142,7 @@ class Description:
             if self.links[joint.child].role == "body":
                 with joint.element.blamed():
                     self._describe_joint(b, joint, seats.get(joint.parent))
-        self._describe_bonds(b, seats)
+        self._describe_constraints(b, seats)
         for element, name, positions, velocities in self.keyframes:
             with element.blamed():
                 b.keyframe(name, positions, velocities)
@@ -151,25 +150,25 @@ class Description:
             b.warn(warning)
         if self.left_out:
             kinds = [f"{n} × {what}" for what, n in self.left_out.items()]
-            more = f" and {counted(len(kinds) - _TOLD, 'more kind')}" if len(kinds) > _TOLD else ""
-            b.warn(f"not modelled, and left out: {', '.join(kinds[:_TOLD])}{more}")
+            more = f" and {counted(len(kinds) - _LISTED, 'more kind')}" if len(kinds) > _LISTED else ""
+            b.warn(f"not modelled, and left out: {', '.join(kinds[:_LISTED])}{more}")
         return b
 
     def _describe_bodies(self, b: RobotBuilder, root: str, seats: dict[str, Transform]) -> None:
-        odd, weightless, carriers = [], [], self._carriers
+        unreal, weightless, carriers = [], [], self._carriers
         carrying = {joint.parent for joint in self.joints.values()}
         for name, link in self.links.items():
             seat = seats.get(name, Transform.identity())
             with link.element.blamed():
                 if name == GROUND and name == root:
                     if link.mass:
-                        b.warn(f"the mass of {GROUND!r} is left out: it does not move")
+                        b.warn(f"the mass of {GROUND!r} is ignored: it does not move")
                     self._describe_shapes(b, name, link, seat)
                 elif link.role == "body":
                     E = seat.E.T
                     inertia = seat.r + E @ link.centre, E @ link.inertia @ E.T
                     if not add_body(b, name, link.mass, *inertia, ideal=link.ideal):
-                        (odd if link.mass else weightless).append(name)
+                        (unreal if link.mass else weightless).append(name)
                     self._describe_shapes(b, name, link, seat)
                 else:
                     if name in carrying:
@@ -177,10 +176,10 @@ class Description:
                     if link.mass or link.inertia.any() or link.shapes:
                         raise ModelError(f"a {link.role} has neither mass nor shapes: leave out as={link.role!r}")
                     self._describe_frame(b, name, link.role, carriers.get(name), seats)
-        if odd:
+        if unreal:
             b.warn(
-                f"no real body has the inertia of {listed(odd)}, whose largest principal moment exceeds the sum of the "
-                "other two: it is used as it is"
+                f"no real body has the inertia of {listed(unreal)}, whose largest principal moment exceeds the sum of "
+                "the other two: it is used as it is"
             )
         if weightless:
             b.warn(f"{listed(weightless)} has an inertia but no mass: it is used as it is")
@@ -203,12 +202,12 @@ class Description:
 
     def _carry_root(self, b: RobotBuilder, root: str, *, floating: bool) -> None:
         if not floating:
-            b.joint(self.new_bond(f"ground_to_{root}"), Fixed(), GROUND, root)
+            b.joint(self.new_name(f"ground_to_{root}"), Fixed(), GROUND, root)
             return
         loose = [joint for joint in self.joints.values() if joint.parent == root and joint.kind == "floating"]
         if loose:
             raise loose[0].element.error("the robot floats by this joint already: leave out floating=True")
-        b.joint(self.new_bond("floating_base"), Free(), GROUND, root)
+        b.joint(self.new_name("floating_base"), Free(), GROUND, root)
 
     def _describe_joint(self, b: RobotBuilder, joint: JointPart, seat: Transform | None) -> None:
         b.joint(
@@ -223,9 +222,9 @@ class Description:
             meets=joint.meets,
         )
 
-    def _describe_bonds(self, b: RobotBuilder, seats: dict[str, Transform]) -> None:
+    def _describe_constraints(self, b: RobotBuilder, seats: dict[str, Transform]) -> None:
         def on(link: str, at: Transform) -> tuple[str, Transform]:
-            """The body that a place on a link is on, and where it is in the body's own frame."""
+            """The body that carries a frame of a link, and the frame relative to the body's own."""
             joint = self.carrier(link)
             if self.links[link].role != "body" and joint is not None:
                 link, at = joint.parent, at @ joint.at
@@ -245,7 +244,7 @@ class Description:
                 b.spring(**(spring | {"first": first, "at": at.r, "second": second, "meets": meets.r}))
 
     def elements(self) -> Iterator[tuple[str, Element]]:
-        """Names, and where they are given."""
+        """Names of all parts, and the elements that describe them."""
         for name, link in self.links.items():
             yield name, link.element
         for part in (*self.joints.values(), *self.loops, *self.couplings):
@@ -253,9 +252,9 @@ class Description:
                 yield part.name, part.element
 
 
-def _near(name: str, known: Any) -> str:
-    """A hint at a name that was mistyped."""
+def _hint(name: str, known: Any) -> str:
+    """A hint at a similar name, or at all names."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name, list(known), 1)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are {listed(known)}"
+    similar = get_close_matches(name, list(known), 1)
+    return f"; did you mean {similar[0]!r}?" if similar else f"; there are {listed(known)}"

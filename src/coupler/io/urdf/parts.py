@@ -1,4 +1,4 @@
-"""The parts of a robot as a URDF describes them."""
+"""Records of the links, joints, loops and couplings of a URDF."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from coupler.spatial import Transform
 __all__ = ["NO_LIMIT", "CouplingPart", "JointPart", "LinkPart", "LoopPart", "axes_and_pitch", "joint_kind"]
 
 
-NO_LIMIT = 1e30  # stands where URDF wants a number and there is no limit
+NO_LIMIT = 1e30  # written where URDF requires a number and there is no limit
 
 
 @dataclass(eq=False)
@@ -46,7 +46,7 @@ class LinkPart:
 
 @dataclass(eq=False)
 class JointPart:
-    """A joint; its kind is URDF's word, and `properties` are arguments of `Joint`."""
+    """A joint; its kind is the type in the file, and `properties` are arguments of `Joint`."""
 
     name: str
     kind: str

@@ -1,7 +1,7 @@
-"""URDF and URDF+: links, joints, and what coupler adds to them.
+"""Reading URDF and URDF+: links, joints, and what coupler adds to them.
 
-URDF describes a tree. URDF+ adds <loop>, <coupling> and independent="true" [001, §VI-A]. The other additions are ours,
-and are such that readers which do not know them see a tree that moves the same way; docs/files.md lists them.
+URDF describes a tree. URDF+ adds <loop>, <coupling> and independent="true". The other additions are ours; readers that
+do not know them see a tree that moves in the same way. docs/files.md lists them.
 """
 
 from __future__ import annotations
@@ -12,28 +12,32 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.options import Options
-from coupler.io.urdf.bonds import read_bonds
+from coupler.io.reading import Options
+from coupler.io.urdf.constraints import read_constraints
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.meshes import Resolver
+from coupler.io.urdf.origins import origin
 from coupler.io.urdf.parts import NO_LIMIT, JointPart, LinkPart, axes_and_pitch
-from coupler.io.urdf.places import origin
 from coupler.io.urdf.shapes import materials_of, shapes_of
 from coupler.io.xml import Element
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 
 __all__ = ["read_urdf"]
 
-# How many joints stand for one of these kinds.
+# The number of joints as which each of these kinds is written.
 _PARTS = {"planar": 1, "free": 1, "floating": 1, "universal": 2, "cylindrical": 2, "helical": 2, "spherical": 3}
 _PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 
 
 def read_urdf(root: Element, options: Options) -> Description:
-    """What a URDF file says.
+    """The content of a URDF file.
+
+    Args:
+        root: the root element of the file.
+        options: how to read it; of these, `packages` matters here.
 
     Raises:
-        ModelError: naming file, line and element of what is wrong.
+        ModelError: for a file that does not describe a tree of links; it names file, line and element.
     """
     if root.tag != "robot":
         raise root.error("a URDF file begins with <robot>")
@@ -52,8 +56,8 @@ def read_urdf(root: Element, options: Options) -> Description:
         name = _new(element, d.joints, "joint")
         d.joints[name] = _joint(element, name)
     _merge_chains(d)
-    d.check_tree()  # before anything is asked that needs a tree
-    read_bonds(d)
+    d.check_tree()  # what follows needs a tree
+    read_constraints(d)
     gravity = root.find("gravity")
     if gravity is not None:
         d.gravity = gravity.numbers("xyz", 3)
@@ -77,13 +81,13 @@ def _link(element: Element) -> LinkPart:
         raise element.error(f"as={role!r} must be 'frame' or 'contact', or be left out for a body")
     link = LinkPart(element, ideal=element.flag("ideal"), role=role)
     inertial = element.find("inertial")
-    for stray in element.all("origin"):  # some exporters write one, which has no meaning
+    for stray in element.all("origin"):  # which some exporters write; it has no meaning
         stray.ignore()
     if inertial is None:
         return link
     link.mass = inertial.need("mass").number("value")
-    place = origin(inertial)
-    link.centre = place.r
+    frame = origin(inertial)
+    link.centre = frame.r
     moments = inertial.find("inertia")
     if moments is not None:
         ixx, ixy, ixz, iyy, iyz, izz = (
@@ -91,7 +95,7 @@ def _link(element: Element) -> LinkPart:
             for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
         )
         about_centre = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
-        link.inertia = place.E.T @ about_centre @ place.E
+        link.inertia = frame.E.T @ about_centre @ frame.E
     return link
 
 
@@ -113,19 +117,19 @@ def _joint(element: Element, name: str) -> JointPart:
 
 
 def _limits(element: Element) -> dict[str, Any]:
-    """Limits of a joint; without lower and upper there are none, and a single one of them leaves the other at zero."""
+    """The limits of a joint. Without lower and upper it has none; if one of them is given, the other is zero."""
     limit = element.find("limit")
     if limit is None:
         return {}
-    found = {}
+    limits = {}
     if limit.has("lower") or limit.has("upper"):
-        found = {"lower": _limit(limit, "lower", 0.0), "upper": _limit(limit, "upper", 0.0)}
+        limits = {"lower": _limit(limit, "lower", 0.0), "upper": _limit(limit, "upper", 0.0)}
     for name in ("velocity", "effort"):
-        found[f"{name}_limit"] = _limit(limit, name, np.inf)
+        limits[f"{name}_limit"] = _limit(limit, name, np.inf)
     if element.get("type") in ("continuous", "floating", "spherical", "ball"):
-        found.pop("lower", None)
-        found.pop("upper", None)
-    return found
+        limits.pop("lower", None)
+        limits.pop("upper", None)
+    return limits
 
 
 def _limit(element: Element, name: str, default: float) -> Any:
@@ -135,20 +139,20 @@ def _limit(element: Element, name: str, default: float) -> Any:
 
 
 def _passive(element: Element) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     for dynamics in element.all("dynamics", "joint_properties"):
         for name in _PASSIVE:
             if dynamics.has(name):
                 values = dynamics.numbers(name, None)
-                found[name] = values if len(values) > 1 or name == "rest" else values[0]
-    return found
+                properties[name] = values if len(values) > 1 or name == "rest" else values[0]
+    return properties
 
 
 # Joints that URDF lacks
 
 
 def _merge_chains(d: Description) -> None:
-    """Makes one joint of those that are written as parts of one."""
+    """Merges chains of joints that are written as parts of one joint."""
     chains: dict[str, list[tuple[JointPart, Element]]] = {}
     for joint in d.joints.values():
         part = joint.element.find("part")
@@ -157,23 +161,22 @@ def _merge_chains(d: Description) -> None:
     for name, chain in chains.items():
         first, part = chain[0]
         parts = [joint for joint, _ in chain]
-        for before, after in pairwise(parts):
-            if before.child != after.parent:
-                raise after.element.error(f"it is a part of joint {name!r}, but does not follow {before.name!r}")
-            if np.any(after.at.r) or np.any(np.eye(3) != after.at.E):
-                raise after.element.error(f"it is a part of joint {name!r}, and so has no <origin> of its own")
-            between = d.links.pop(before.child, None)
+        for joint, following in pairwise(parts):
+            if joint.child != following.parent:
+                raise following.element.error(f"it is a part of joint {name!r}, but does not follow {joint.name!r}")
+            if np.any(following.at.r) or np.any(np.eye(3) != following.at.E):
+                raise following.element.error(f"it is a part of joint {name!r}, and so must not have an <origin>")
+            between = d.links.pop(joint.child, None)
             if between is not None and (between.mass or between.inertia.any() or between.shapes):
                 raise between.element.error(
-                    f"it lies between parts of joint {name!r}, and so has neither mass nor shapes"
+                    f"it lies between parts of joint {name!r}, and so must have neither mass nor shapes"
                 )
         kind = part.require("kind")
         if kind not in _PARTS:
-            raise part.error(f"no joint in parts is {kind}; there are {listed(_PARTS)}")
-        wanted = _PARTS[kind]
-        if len(chain) != wanted:
+            raise part.error(f"a {kind} joint cannot be written in parts; there are {listed(_PARTS)}")
+        if len(chain) != _PARTS[kind]:
             raise part.error(
-                f"a {kind} joint is made of {wanted} parts, but {name!r} has {counted(len(chain), 'part')}"
+                f"a {kind} joint is made of {_PARTS[kind]} parts, but {name!r} has {counted(len(chain), 'part')}"
             )
         first.properties = _passive(first.element) | {
             word if word in ("lower", "upper") else f"{word}_limit": _limit(part, word, np.inf)
@@ -186,7 +189,7 @@ def _merge_chains(d: Description) -> None:
         first.name, first.kind, first.child, first.meets = name, kind, last.child, last.meets
         for _, other in chain[1:]:
             other.ignore()
-        for mimic in last.element.all("mimic"):  # how other readers learn of a screw's pitch
+        for mimic in last.element.all("mimic"):  # which tells other readers the pitch of a screw
             mimic.ignore()
         others = [joint for joint in d.joints.values() if joint not in parts[1:]]
         if sum(joint.name == name for joint in others) > 1:
@@ -198,23 +201,23 @@ def _keyframe(element: Element, d: Description) -> None:
     positions, velocities = {}, {}
     for joint in element.all("joint"):
         name = joint.require("name")
-        for word, found in (("position", positions), ("velocity", velocities)):
+        for word, state in (("position", positions), ("velocity", velocities)):
             if joint.has(word):
                 values = joint.numbers(word, None)
-                found[name] = values if len(values) > 1 else values[0]
+                state[name] = values if len(values) > 1 else values[0]
     d.keyframes.append((element, element.require("name"), positions, velocities))
 
 
 def _meshes(resolve: Resolver) -> list[str]:
-    """What to say of meshes that were not found."""
-    found = []
+    """Warnings about meshes that are missing, or outside the allowed folders."""
+    warnings = []
     if resolve.absent:
         names = listed(dict.fromkeys(re.sub(r".*/", "", name) for name in resolve.absent), 3)
-        found.append(f"{counted(len(resolve.absent), 'mesh', 'meshes')} not found: {names}")
+        warnings.append(f"{counted(len(resolve.absent), 'mesh', 'meshes')} not found: {names}")
     if resolve.outside:
         names = listed(dict.fromkeys(resolve.outside), 3)
-        found.append(
-            f"{counted(len(resolve.outside), 'mesh', 'meshes')} outside of the file's folder left out: {names}; name "
-            "their folder by packages={...}"
+        warnings.append(
+            f"{counted(len(resolve.outside), 'mesh', 'meshes')} outside the file's folder left out: {names}; name "
+            "their folder in packages={...}"
         )
-    return found
+    return warnings

@@ -1,6 +1,6 @@
-"""Loop joints that are written as SDF inside a URDF's <gazebo>.
+"""Loop joints that are written as SDF in the <gazebo> element of a URDF.
 
-An SDF joint has its frame on its child, where the child is when all joints are at zero; there the parent meets it.
+The frame of an SDF joint is given on its child. On the parent it is where the child's is when all joints are at zero.
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 import numpy as np
 
 from coupler.io.urdf.description import Description
+from coupler.io.urdf.origins import rotation_of
 from coupler.io.urdf.parts import LoopPart, joint_kind
-from coupler.io.urdf.places import rotation_of
 from coupler.io.xml import Element
-from coupler.model.words import listed
+from coupler.model.wording import listed
 from coupler.spatial import Transform
 
 __all__ = ["read_gazebo"]
 
-# Without meaning for motion, or switched off as they are by default.
-_LOOKS = ("material", "visual", "sensor", "plugin")
+# Without influence on the motion, or switched off, as they are by default.
+_APPEARANCE = ("material", "visual", "sensor", "plugin")
 _SWITCHES = (
     "selfCollide",
     "static",
@@ -27,12 +27,14 @@ _SWITCHES = (
     "disableFixedJointLumping",
 )
 
+_UNLIMITED = 1e15  # m, rad, N or N m: SDF writers put 1e16 where there is no limit
+
 
 def read_gazebo(element: Element, d: Description) -> None:
-    """Adds the joints in a <gazebo> to a description as loops."""
+    """Adds the joints in a <gazebo> element to a description, as loops."""
     element.get("reference")
-    for looks in element.all(*_LOOKS):
-        looks.ignore()
+    for appearance in element.all(*_APPEARANCE):
+        appearance.ignore()
     for switch in element.children:
         if switch.tag in _SWITCHES and switch.word().lower() in ("", "0", "false"):
             switch.ignore()
@@ -43,14 +45,12 @@ def read_gazebo(element: Element, d: Description) -> None:
 def _loop(element: Element, d: Description) -> LoopPart:
     parent, child = (_link(element, end, d) for end in ("parent", "child"))
     pose = element.find("pose")
-    frame = Transform.identity()
+    on_child = Transform.identity()
     if pose is not None:
         if pose.get("relative_to"):
-            raise pose.error("relative_to is not read; give the pose in the frame of the joint's child")
+            raise pose.error("relative_to is not supported; give the pose in the frame of the joint's child")
         values = pose.values(6)
-        frame = Transform(rotation_of(values[3:]).T, values[:3])
-    on_child = frame
-    # The joint's frame, on its child at zero, seen from the parent there.
+        on_child = Transform(rotation_of(values[3:]).T, values[:3])
     X_child, X_parent = d.zero_pose(child), d.zero_pose(parent)
     on_parent = on_child @ X_child @ X_parent.inverse()
     axes = [_axis(axis, on_child @ X_child) for tag in ("axis", "axis2") for axis in element.all(tag)]
@@ -60,15 +60,15 @@ def _loop(element: Element, d: Description) -> LoopPart:
 
 
 def _pitch(element: Element) -> float:
-    """The pitch of a screw, m/rad: SDF gives metres a turn, or formerly radians a metre of a left-handed one."""
-    turn, formerly = element.find("screw_thread_pitch"), element.find("thread_pitch")
-    if turn is not None:
-        return float(turn.values(1)[0]) / (2.0 * np.pi)
-    if formerly is None:
+    """The pitch of a screw, m/rad: SDF gives metres per turn, or formerly radians per metre, left-handed."""
+    current, deprecated = element.find("screw_thread_pitch"), element.find("thread_pitch")
+    if current is not None:
+        return float(current.values(1)[0]) / (2.0 * np.pi)
+    if deprecated is None:
         return 0.0
-    value = float(formerly.values(1)[0])
+    value = float(deprecated.values(1)[0])
     if value == 0.0:
-        raise formerly.error("it must not be zero")
+        raise deprecated.error("it must not be zero")
     return -1.0 / value
 
 
@@ -81,27 +81,29 @@ def _link(element: Element, end: str, d: Description) -> str:
 
 
 def _axis(element: Element, to_joint: Transform) -> np.ndarray:
-    """The direction of an axis in the joint's frame; to_joint leads there from the model's frame."""
+    """The direction of an axis in the joint's frame; `to_joint` transforms from the model's frame to it."""
     xyz = element.need("xyz")
     direction = xyz.values(3)
     frame = xyz.get("expressed_in")
     if frame not in ("", "__model__"):
-        raise xyz.error(f"expressed_in={frame!r} is not read; give the axis in the joint's frame or in '__model__'")
-    model = frame == "__model__"
+        raise xyz.error(
+            f"expressed_in={frame!r} is not supported; give the axis in the joint's frame or in '__model__'"
+        )
+    in_model_frame = frame == "__model__"
     for flag in element.all("use_parent_model_frame"):
-        model = model or flag.word().lower() in ("1", "true")
+        in_model_frame = in_model_frame or flag.word().lower() in ("1", "true")
     for figures in element.all("limit", "dynamics"):
         for figure in figures.children:
-            if _says_nothing(figure):
+            if _has_no_effect(figure):
                 figure.ignore()
-    return to_joint.E @ direction if model else direction
+    return to_joint.E @ direction if in_model_frame else direction
 
 
-def _says_nothing(figure: Element) -> bool:
-    """Limits beyond all bounds, and forces of zero; others are left out of a loop's joint, and told."""
+def _has_no_effect(figure: Element) -> bool:
+    """Whether a figure is an infinite limit or a zero force. Other figures of a loop joint are reported as left out."""
     if not figure.word():
         return True
     value = float(figure.values(1)[0])
     if figure.tag in ("lower", "upper", "effort", "velocity"):
-        return abs(value) >= 1e15 or (value < 0.0 and figure.tag in ("effort", "velocity"))
+        return abs(value) >= _UNLIMITED or (value < 0.0 and figure.tag in ("effort", "velocity"))
     return value == 0.0

@@ -1,4 +1,4 @@
-"""<visual> and <collision> of URDF."""
+"""Reading <visual> and <collision> of URDF."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coupler.io.urdf.meshes import Resolver
-from coupler.io.urdf.places import origin
+from coupler.io.urdf.origins import origin
 from coupler.io.xml import Element
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, Sphere
 
@@ -16,18 +16,18 @@ __all__ = ["materials_of", "shapes_of"]
 
 
 def materials_of(robot: Element) -> dict[str, np.ndarray]:
-    """The colours that have a name, wherever they are given."""
+    """The colours of all named materials, wherever in the file they are given."""
     for material in robot.all("material"):
         material.require("name")
-    given = [element for element in robot.walk() if element.tag == "material" and element.has("name")]
-    found = [(material.get("name"), _colour(material, {})) for material in given]
-    return {name: colour for name, colour in found if colour is not None}
+    named = [element for element in robot.walk() if element.tag == "material" and element.has("name")]
+    colours = [(material.get("name"), _colour(material, {})) for material in named]
+    return {name: colour for name, colour in colours if colour is not None}
 
 
 def shapes_of(link: Element, materials: dict[str, np.ndarray], resolve: Resolver) -> Iterator[dict[str, Any]]:
-    """The shapes of a link, as arguments of `RobotBuilder.shape`; `at` is given from the link's frame.
+    """The shapes of a link, as arguments of `RobotBuilder.shape`; `at` is relative to the link's frame.
 
-    A <collision same="true"> is the <visual> before it.
+    A <collision same="true"> has the shape of the <visual> before it.
     """
     pending: dict[str, Any] | None = None
     for element in link.all("visual", "collision"):
@@ -73,16 +73,16 @@ def _bits(element: Element, name: str) -> int:
 
 
 def _geometry(element: Element, resolve: Resolver) -> Geometry | None:
-    """What stands in a <geometry>; None for a mesh that may not be looked for, and for a form without extent."""
-    found = element.all("box", "cylinder", "sphere", "mesh", "capsule", "ellipsoid")
-    if len(found) != 1:
+    """The shape in a <geometry>; None for a mesh outside the allowed folders, and for a shape without extent."""
+    shapes = element.all("box", "cylinder", "sphere", "mesh", "capsule", "ellipsoid")
+    if len(shapes) != 1:
         raise element.error("it must hold one of <box>, <cylinder>, <sphere>, <capsule>, <ellipsoid> and <mesh>")
-    (form,), disguise = found, found[0].get("as")
+    (form,), disguise = shapes, shapes[0].get("as")
     if disguise == "plane":
         form.get("size")
         return Plane()
     sizes = [form.numbers(name, None) for name in ("size", "radius", "length") if form.has(name)]
-    if any((size == 0.0).any() for size in sizes):  # exporters write such for what has no shape
+    if any((size == 0.0).any() for size in sizes):  # exporters write sizes of zero for links without a shape
         return None
     with form.blamed():
         if form.tag == "box":
@@ -103,7 +103,7 @@ def _geometry(element: Element, resolve: Resolver) -> Geometry | None:
 
 
 def _colour(material: Element, known: dict[str, np.ndarray]) -> np.ndarray | None:
-    """The colour of a material, given there or beside the links; textures are not looked at."""
+    """The colour of a material, given in it or under its name elsewhere; textures are ignored."""
     colour, name = material.find("color"), material.get("name")
     for texture in material.all("texture"):
         texture.ignore()

@@ -1,7 +1,7 @@
-"""Writing URDF: the tree in standard words, loops and the rest in words of ours that other readers pass over.
+"""Writing URDF: the tree in standard elements, loops and the rest in elements of ours that other readers ignore.
 
-A link's frame in URDF is the end of its joint. A body whose joint ends elsewhere on it is written from there, and
-<meets> tells where that is. Joints that URDF lacks are written as chains of those that it has.
+The frame of a URDF link is at its joint. A body whose joint is elsewhere on it is written relative to the joint, and
+<meets> says where the joint is on the body. Joint types that URDF lacks are written as chains of those that it has.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from pathlib import Path
 
 import numpy as np
 
-from coupler.io.relations import locks_of, relations_of
-from coupler.io.urdf.parts import NO_LIMIT
-from coupler.io.urdf.words import (
+from coupler.io.couplings import locks_of, relations_of
+from coupler.io.urdf.elements import (
     add_coupling,
     add_dynamics,
     add_keyframe,
     add_limits,
-    is_here,
+    is_identity,
     put_joint,
     put_origin,
     put_part,
     steps_of,
 )
+from coupler.io.urdf.parts import NO_LIMIT
 from coupler.io.writing import Names, check_names, document, mesh_path, put, text
 from coupler.model import (
     Body,
@@ -59,29 +59,33 @@ _GRAVITY = (0.0, 0.0, -9.81)
 
 
 def urdf_text(robot: Robot, folder: Path) -> str:
-    """A robot as URDF, for a file in a folder, from which paths of meshes count.
+    """The text of a URDF file for a robot.
+
+    Args:
+        robot: the robot to write.
+        folder: the folder of the file; paths of meshes are relative to it.
 
     Raises:
-        ModelError: naming a coupling whose function cannot be written, or a name that cannot be.
+        ModelError: for a coupling whose function, or a part whose name, cannot be written.
     """
     check_names(robot)
     return document(_Writer(robot, folder).robot())
 
 
 class _Writer:
-    """A robot being written.
+    """Writes one robot.
 
     Attributes:
-        seat: for each body the transform from URDF's link frame, the end of its joint, to the body's own.
-        colours: the names of materials, by what they look like.
+        seat: for each body the transform from URDF's link frame, which is at its joint, to the body's own.
+        colours: the names of materials by their colour.
     """
 
     def __init__(self, robot: Robot, folder: Path) -> None:
         self.source, self.folder = robot, folder
         self.relations = relations_of(robot)
         self.seat = {joint.child: joint.meets.inverse() for joint in robot.joints if joint.meets is not None}
-        self.links = Names([GROUND, *robot.bodies, *robot.frame_names])
-        self.bonds = Names(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
+        self.link_names = Names([GROUND, *robot.bodies, *robot.frame_names])
+        self.joint_names = Names(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
         self.colours: dict[str, str] = {}
         self.root = _root(robot)
 
@@ -115,13 +119,13 @@ class _Writer:
         return root
 
     def on(self, body: str, at: Transform) -> Transform:
-        """A place on a body, seen from URDF's link frame."""
+        """A frame on a body, relative to URDF's link frame."""
         return at @ self.seat[body] if body in self.seat else at
 
     # Links
 
     def add_inertial(self, link: ET.Element, body: Body) -> None:
-        """Mass and inertia; the latter keeps its numbers, and turns with the origin."""
+        """Mass and inertia; the inertia keeps its numbers, and the origin its rotation."""
         if body.massless:
             return
         inertial = put(link, "inertial")
@@ -153,7 +157,7 @@ class _Writer:
             put(put(parent, "material", name=name), "color", rgba=rgba)
 
     def add_geometry(self, parent: ET.Element, form: Geometry) -> None:
-        """URDF has boxes, cylinders, balls and meshes; what it lacks is disguised as one of them."""
+        """URDF has boxes, cylinders, spheres and meshes; other shapes are disguised as one of these."""
         if isinstance(form, Box):
             put(parent, "box", size=form.size)
         elif isinstance(form, Cylinder | Capsule):
@@ -174,19 +178,19 @@ class _Writer:
         places = [("frame", name, at) for name, at in body.frames.items()]
         places += [("contact", name, Transform.translation(point)) for name, point in body.contacts.items()]
         for role, name, at in places:
-            if role == "contact" and body.name in self.seat:  # a point has no axes that would have to turn
+            if role == "contact" and body.name in self.seat:  # a point has no orientation to preserve
                 at = Transform(self.seat[body.name].E.T, at.r)
             put(root, "link", name=name, as_=role)
-            joint = put_joint(root, self.bonds.new(f"{name}_joint"), "fixed", body.name, name)
+            joint = put_joint(root, self.joint_names.new(f"{name}_joint"), "fixed", body.name, name)
             put_origin(joint, self.on(body.name, at))
 
     # Joints
 
     def add_joint(self, root: ET.Element, joint: TreeJoint) -> None:
         steps = steps_of(joint.kind)
-        whole = len(steps) == 1
-        names = [joint.name] if whole else [self.bonds.new(joint.name, i) for i in range(1, len(steps) + 1)]
-        links = [self.links.new(joint.name, i) for i in range(1, len(steps))]
+        single = len(steps) == 1
+        names = [joint.name] if single else [self.joint_names.new(joint.name, i) for i in range(1, len(steps) + 1)]
+        links = [self.link_names.new(joint.name, i) for i in range(1, len(steps))]
         for link in links:
             put(root, "link", name=link)
         ends = [joint.parent, *links, joint.child]
@@ -197,13 +201,13 @@ class _Writer:
                 put_origin(part, self.on(joint.parent, joint.placement))
             if axis is not None:
                 put(part, "axis", xyz=axis)
-            if whole:
+            if single:
                 add_limits(part, joint.kind, joint.name)
             elif word == "prismatic":
                 put(part, "limit", lower=-NO_LIMIT, upper=NO_LIMIT, effort=NO_LIMIT, velocity=NO_LIMIT)
             if i == 0:
                 add_dynamics(part, joint.kind)
-            if not whole:
+            if not single:
                 put_part(part, joint.kind, joint.name, first=i == 0)
             if isinstance(joint.kind, Helical) and i == 1:
                 put(part, "mimic", joint=names[0], multiplier=joint.kind.pitch)
@@ -211,7 +215,7 @@ class _Writer:
                 put_origin(part, joint.meets, "meets", always=True)
 
     def add_marks(self, element: ET.Element, joint: TreeJoint) -> None:
-        """What loops and actuators make of a joint."""
+        """Marks the joint as independent or actuated, and gives its start position."""
         if joint.independent or joint.name in self.relations.independent:
             element.set("independent", "true")
         if joint.actuated:
@@ -220,7 +224,7 @@ class _Writer:
         if start is not None and not np.array_equal(np.atleast_1d(start), joint.kind.neutral()):
             element.set("start", text(start))
 
-    # What binds bodies
+    # Loops and springs
 
     def add_loop(self, root: ET.Element, loop: LoopJoint) -> None:
         kind = loop.kind
@@ -258,10 +262,12 @@ class _Writer:
 
 
 def _root(robot: Robot) -> str:
-    """The root link: the ground, or a body that is fixed to it and leaves nothing else to say of it."""
+    """The root link: the body that is fixed to the ground, if nothing else refers to the ground; or the ground."""
     first = robot.joints[0]
     ends = [end for loop in robot.loops for end in (loop.predecessor, loop.successor)]
     ends += [end for spring in robot.elements for end in (spring.first, spring.second)]
     ends += [shape.body for shape in robot.shapes] + [joint.parent for joint in robot.joints[1:]]
     plain = isinstance(first.kind, Fixed) and first.name == f"ground_to_{first.child}" and first.parent == GROUND
-    return first.child if plain and is_here(first.placement) and first.meets is None and GROUND not in ends else GROUND
+    return (
+        first.child if plain and is_identity(first.placement) and first.meets is None and GROUND not in ends else GROUND
+    )

@@ -1,4 +1,4 @@
-"""URDF that is written with xacro's macros, through xacrodoc."""
+"""Expanding xacro into URDF, with xacrodoc."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from coupler.io.options import Options
+from coupler.io.reading import Options
 from coupler.io.xml import Element, parse, parse_file
 from coupler.model import ModelError
 
 __all__ = ["expand"]
 
-_LOCK = Lock()  # xacro has state of its own
+_LOCK = Lock()  # xacro has global state
 
 
 def expand(path: Path, options: Options) -> Element:
-    """The root element of the URDF that a xacro file stands for.
+    """The root element of the URDF that a xacro file expands to.
 
-    `$(find NAME)` is a folder that the user named, or one above the file that has this name or a package.xml. Macros
-    are programs: expand those only that you would run.
+    `$(find NAME)` is a folder that the user named, or one above the file that has this name. Macros are programs:
+    expand only those that you would run.
 
     Raises:
         ModelError: for a file that cannot be expanded, and where xacrodoc is not installed.
@@ -32,20 +32,20 @@ def expand(path: Path, options: Options) -> Element:
         from xacrodoc import XacroDoc, packages
     except ImportError:
         raise ModelError(
-            f"{path}: to read xacro, install xacrodoc: pip install 'coupler[xacro]'; or expand it by hand"
+            f"{path}: to read xacro, install xacrodoc: pip install 'coupler[xacro]'; or expand the file yourself"
         ) from None
-    found: dict[str, Any] = {above.name: above for above in reversed(path.resolve().parents) if above.name}
+    packages_above: dict[str, Any] = {above.name: above for above in reversed(path.resolve().parents) if above.name}
     given = {name: folder.resolve() for name, folder in options.packages.items()}
-    whole = path.resolve()
-    with _LOCK, _careful(xacro):
-        xacro.init_stacks(str(whole))  # from which paths of included files count
-        packages.update_package_cache(found | given)
+    absolute = path.resolve()
+    with _LOCK, _without_entities(xacro):
+        xacro.init_stacks(str(absolute))  # included files are relative to it
+        packages.update_package_cache(packages_above | given)
         try:
-            document = XacroDoc.from_file(whole, subargs=dict(options.arguments), resolve_packages=False)
+            document = XacroDoc.from_file(absolute, subargs=dict(options.arguments), resolve_packages=False)
             text = document.to_urdf_string()
         except ModelError:
             raise
-        except Exception as error:  # whatever the macros do
+        except Exception as error:  # macros may raise anything
             raise ModelError(f"{path}: xacro cannot expand it: {error}") from None
         finally:
             packages.reset()
@@ -54,17 +54,17 @@ def expand(path: Path, options: Options) -> Element:
 
 
 @contextmanager
-def _careful(xacro: Any) -> Iterator[None]:
-    """Has xacro refuse entities in the files that it includes, too."""
-    read = xacro.parse
+def _without_entities(xacro: Any) -> Iterator[None]:
+    """A context in which xacro also refuses entities in the files that it includes."""
+    original = xacro.parse
 
-    def careful(text: Any, filename: Any = None) -> Any:
+    def checked(text: Any, filename: Any = None) -> Any:
         if filename and Path(filename).is_file():
             parse_file(Path(filename))
-        return read(text, filename)
+        return original(text, filename)
 
-    xacro.parse = careful
+    xacro.parse = checked
     try:
         yield
     finally:
-        xacro.parse = read
+        xacro.parse = original

@@ -16,7 +16,7 @@ from coupler.model.embedding.closure import CLOSED, Closure
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
 from coupler.model.errors import ModelError
 from coupler.model.tree import Tree
-from coupler.model.words import counted, listed
+from coupler.model.wording import counted, listed
 
 __all__ = ["Assembly", "assemble", "described", "outside_limits"]
 

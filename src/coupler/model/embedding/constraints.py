@@ -17,7 +17,7 @@ from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
 from coupler.model.loops import Coupling, LoopJoint, LoopKind, residual_of
 from coupler.model.tree import Tree, aligned
-from coupler.model.words import listed
+from coupler.model.wording import listed
 from coupler.spatial import Transform, skew
 
 __all__ = [

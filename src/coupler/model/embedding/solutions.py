@@ -13,7 +13,7 @@ from coupler.model.embedding.closure import CLOSED, Closure
 from coupler.model.embedding.constraints import Constraint, Loop, Solution
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling
-from coupler.model.words import listed
+from coupler.model.wording import listed
 
 __all__ = ["Solutions"]
 

@@ -20,7 +20,7 @@ from coupler.model.embedding.motion import Motion
 from coupler.model.embedding.programs import newton_program
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
-from coupler.model.words import in_state, listed
+from coupler.model.wording import in_state, listed
 
 __all__ = ["States", "batch_of", "held", "shaped"]
 

@@ -13,7 +13,7 @@ import pytest
 
 import coupler
 from coupler.io.mjcf.read import read_mjcf
-from coupler.io.options import Options
+from coupler.io.reading import Options
 from coupler.io.xml import parse_file
 from coupler.model import (
     Box,
@@ -221,9 +221,9 @@ def test_names_that_are_taken_are_told(write: Any) -> None:
     assert robot.frame_names == ["arm_site"]
     assert [coupling.name for coupling in robot.couplings] == ["arm_equality"]
     assert robot.warnings == (
-        "body 'ground' is called 'ground_body' here, since the name is taken",
-        "site 'arm' is called 'arm_site' here, since the name is taken",
-        "equality 'arm' is called 'arm_equality' here, since the name is taken",
+        "body 'ground' is renamed 'ground_body', since the name is taken",
+        "site 'arm' is renamed 'arm_site', since the name is taken",
+        "equality 'arm' is renamed 'arm_equality', since the name is taken",
     )
 
 
@@ -264,9 +264,9 @@ def test_a_base_that_floats_already_stays(write: Any) -> None:
 
 
 def test_only_one_body_without_joints_can_be_made_to_float(write: Any) -> None:
-    with pytest.raises(ModelError, match=r"robot\.xml, line 1, <mujoco>: .*one root body, and it has 'a', 'b'"):
+    with pytest.raises(ModelError, match=r"robot\.xml, line 1, <mujoco>: .*one root body, but there are 'a', 'b'"):
         read(write(body("a") + body("b")), floating=True)
-    with pytest.raises(ModelError, match=r"line 4, <body name='a'>: .*without joints, and 'a' has 'a_joint'"):
+    with pytest.raises(ModelError, match=r"line 4, <body name='a'>: .*without joints, but 'a' has 'a_joint'"):
         read(write(body("a")), floating=True)
 
 
@@ -452,7 +452,7 @@ def test_a_mesh_that_is_turned_before_it_is_stretched_is_left_out(write: Any, tm
     (tmp_path / "part.obj").write_text(TETRAHEDRON)
     rest = '<asset><mesh name="part" file="part.obj" refquat="1 2 3 4" scale="1 2 3"/></asset>'
     robot, untold = read(write(body("arm", '<joint/><geom type="mesh" mesh="part"/>'), rest))
-    assert (robot.shapes, untold) == ((), ["1 shape without a file, or turned before it is stretched"])
+    assert (robot.shapes, untold) == ((), ["1 shape without a file, or rotated before it is scaled"])
 
 
 def test_a_tendon_between_two_sites_is_a_spring(write: Any) -> None:
@@ -593,7 +593,7 @@ def test_shapes_without_their_files_are_left_out_and_counted(write: Any) -> None
     world = '<geom class="scan" type="hfield" hfield="hill"/><geom type="mesh" mesh="part"/>'
     world += body("arm", f'<joint/>{geoms}<site name="s" type="mesh" mesh="part"/>') + body("b", "<freejoint/>")
     robot, untold = read(write(world, rest))
-    assert untold == ["2 shapes whose meshes are not there", "1 <hfield> of a shape"]
+    assert untold == ["2 shapes whose meshes are missing", "1 <hfield> of a shape"]
     assert [shape.name for shape in robot.shapes] == ["ball"]
     np.testing.assert_allclose(robot.shapes[0].colour, [1, 0, 0, 1])
 
@@ -610,7 +610,7 @@ def test_a_missing_mesh_that_a_mass_comes_from_is_refused(write: Any, rule: str)
 def test_a_missing_mesh_without_mass_of_its_own_is_left_out(write: Any) -> None:
     rest = '<asset><mesh name="part" file="gone.stl"/></asset>'
     world = '<body name="arm"><joint/><geom size="0.1"/><geom type="mesh" mesh="part" mass="0"/></body>'
-    assert read(write(world, rest))[1] == ["1 shape whose meshes are not there"]
+    assert read(write(world, rest))[1] == ["1 shape whose meshes are missing"]
 
 
 def test_included_files_and_attached_models_are_followed(write: Any, tmp_path: Path) -> None:
@@ -626,7 +626,7 @@ def test_included_files_and_attached_models_are_followed(write: Any, tmp_path: P
 
 def test_errors_in_included_files_name_them(write: Any, tmp_path: Path) -> None:
     (tmp_path / "arm.xml").write_text('<x>\n<body name="arm"><joint/></body></x>')
-    with pytest.raises(ModelError, match=r"arm\.xml, line 2, <body name='arm'>: MuJoCo refuses it: mass and inertia"):
+    with pytest.raises(ModelError, match=r"arm\.xml, line 2, <body name='arm'>: MuJoCo rejects it: mass and inertia"):
         read(write('<include file="arm.xml"/>'))
 
 
@@ -650,7 +650,7 @@ def test_files_outside_of_the_models_folder_are_refused(write: Any, tmp_path: Pa
     (tmp_path / "other.xml").write_text("<mujoco/>")
     (tmp_path / "model" / "link.xml").symlink_to(tmp_path / "other.xml")
     path = write(body("arm"), rest.format(outside=tmp_path), "model/robot.xml")
-    with pytest.raises(ModelError, match=rf"robot\.xml, line 2, {line}: it leads to .*, outside of .* packages="):
+    with pytest.raises(ModelError, match=rf"robot\.xml, line 2, {line}: it leads to .*, outside .* packages="):
         read(path)
 
 
@@ -696,23 +696,23 @@ def test_a_missing_include_is_told(write: Any) -> None:
 @pytest.mark.parametrize(
     ("inside", "rest", "message"),
     [
-        ('<inertial pos="0 0 0" mass="nan" diaginertia="1 1 1"/>', "", r"line 4, <inertial>: it holds a NaN"),
+        ('<inertial pos="0 0 0" mass="nan" diaginertia="1 1 1"/>', "", r"line 4, <inertial>: it contains a NaN"),
         (
             '<inertial pos="0 0 0" mass="1" diaginertia="1 1 -1"/>',
             "",
-            r"line 4, <body name='arm'>: MuJoCo refuses it: mass",
+            r"line 4, <body name='arm'>: MuJoCo rejects it: mass",
         ),
         (
             '<inertial pos="0 0 0" mass="1" fullinertia="1 1 1 2 0 0"/>',
             "",
-            r"line 4, <body name='arm'>: MuJoCo refuses it: .*positive eigenvalues",
+            r"line 4, <body name='arm'>: MuJoCo rejects it: .*positive eigenvalues",
         ),
         (
             INERTIAL,
             '<equality><connect body1="arm" body2="hand" anchor="0 0 0"/></equality>',
-            r"line 2, <equality>: MuJoCo refuses it: unknown element 'hand'",
+            r"line 2, <equality>: MuJoCo rejects it: unknown element 'hand'",
         ),
-        (INERTIAL + "<spring/>", "", r"line 4, <spring>: MuJoCo refuses it: Schema violation"),
+        (INERTIAL + "<spring/>", "", r"line 4, <spring>: MuJoCo rejects it: Schema violation"),
         (INERTIAL + '<joint name="a" damping="-1"/>', "", r"line 4, <body name='arm'>: .*damping"),
     ],
 )
@@ -730,5 +730,5 @@ def test_a_missing_mujoco_is_told(write: Any, monkeypatch: pytest.MonkeyPatch) -
 
 def test_an_old_mujoco_is_told(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mujoco", SimpleNamespace(__version__="3.3.0"))
-    with pytest.raises(ModelError, match=r"by MuJoCo 4 or newer, not 3\.3\.0"):
+    with pytest.raises(ModelError, match=r"needs MuJoCo 4 or newer, not 3\.3\.0"):
         read(write(body("arm")))

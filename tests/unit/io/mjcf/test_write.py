@@ -213,13 +213,13 @@ def test_a_body_without_mass_is_let_be_where_something_heavy_is_welded_to_it() -
 
 
 def test_an_inertia_that_cannot_be_lent_is_refused() -> None:
-    with pytest.raises(ModelError, match=r"'right_wrist_r_rotor': MuJoCo takes no inertia .* save the robot as \.urdf"):
+    with pytest.raises(ModelError, match=r"'right_wrist_r_rotor': MuJoCo accepts no inertia .* save .* as \.urdf"):
         mjcf_text(robots.load("jvrc1"), HERE)
     b = RobotBuilder("loose")
     b.body("link", 1.0, inertia=(0.1, 0.1, 1), ideal=True)
     b.joint("joint", Free(), "ground", "link")
     robot = b.build()
-    with pytest.raises(ModelError, match="body 'link': MuJoCo takes no inertia"):
+    with pytest.raises(ModelError, match="body 'link': MuJoCo accepts no inertia"):
         mjcf_text(robot, HERE)
 
 
@@ -287,7 +287,7 @@ def test_a_plane_on_a_body_that_moves_is_told_and_left_out() -> None:
 def test_a_loop_that_mujoco_has_no_equality_for_is_refused(tmp_path: Path) -> None:
     b = single(Spherical())
     b.loop("strut", Rod(0.3), "ground", "link", (0, 0.1, 0.2), (0, 0, 0.3))
-    with pytest.raises(ModelError, match=r"loop 'strut': MJCF has .* no rod ones; save the robot as \.urdf"):
+    with pytest.raises(ModelError, match=r"loop 'strut': MJCF has .* no rod loops; save the robot as \.urdf"):
         save(b.build(), tmp_path / "robot.xml")
     assert not list(tmp_path.iterdir())
 
@@ -298,7 +298,7 @@ def test_a_coupling_of_a_high_degree_is_refused() -> None:
         b.body(f"b{i}", **LINK)
         b.joint(f"j{i}", Revolute(), "ground", f"b{i}")
     b.couple("cam", joints, polynomial([0, 1, 0, 0, 0, 2.0]), ["j0"])
-    with pytest.raises(ModelError, match=r"coupling 'cam': its polynomial has the degree 5, and in MJCF at most 4"):
+    with pytest.raises(ModelError, match=r"coupling 'cam': its polynomial has degree 5, and MJCF allows at most 4"):
         mjcf_text(b.build(), HERE)
 
 
@@ -312,7 +312,7 @@ def test_a_coupling_of_a_high_degree_is_refused() -> None:
     ],
 )
 def test_figures_that_differ_from_axis_to_axis_are_refused(kind: Joint, word: str) -> None:
-    with pytest.raises(ModelError, match=f"joint 'joint': MJCF has no word for the {word} of this {kind.kind} joint"):
+    with pytest.raises(ModelError, match=f"joint 'joint': MJCF cannot express the {word} of this {kind.kind} joint"):
         mjcf_text(single(kind).build(), HERE)
 
 
@@ -328,7 +328,7 @@ def test_a_body_named_world_and_a_tower_of_bodies_are_refused() -> None:
     b = RobotBuilder("robot")
     b.body("world", **LINK)
     b.joint("joint", Revolute(), "ground", "world")
-    with pytest.raises(ModelError, match="body 'world': MuJoCo keeps this name"):
+    with pytest.raises(ModelError, match="body 'world': MuJoCo reserves this name"):
         mjcf_text(b.build(), HERE)
     with pytest.raises(ModelError, match=r"hangs on 481 others in a row; MuJoCo reads 480"):
         mjcf_text(robots.load("geared_chain", links=500), HERE)

@@ -166,10 +166,10 @@ def test_a_joint_keeps_its_damping_when_a_file_says_what_it_is(robot: Load, tmp_
         ("closed_loop: []\njoint_name: [j_crank]\njoint_type: [WOBBLY]", 3, "there is no joint type 'WOBBLY'"),
         ("closed_loop: []\njoint_name: [j_crank]\njoint_type: [UJOINT_ZZ]", 3, ""),
         ("closed_loop: []\njoint_name: [j_crank]\njoint_type: []", 2, "joint_name has 1 entry and joint_type 0"),
-        ("closed_loop: [\n[tip_a, tip_b]", 3, "it is no YAML: "),
+        ("closed_loop: [\n[tip_a, tip_b]", 3, "it is not YAML: "),
         ("x: &a [1]\nclosed_loop:\n- *a", 3, "aliases are refused; write out what it stands for"),
-        ("closed_loop: [[tip_a,\n !!python/name:os.system x]]", 2, "it is no YAML: "),
-        ("a: 1\n---\nb: 2", 2, "it is no YAML: "),
+        ("closed_loop: [[tip_a,\n !!python/name:os.system x]]", 2, "it is not YAML: "),
+        ("a: 1\n---\nb: 2", 2, "it is not YAML: "),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused_with_its_line(text: str, line: int, message: str, robot: Load) -> None:
@@ -236,7 +236,7 @@ def test_a_named_file_must_be_there_and_describe_loops(robot: Load, tmp_path: Pa
     with pytest.raises(ModelError, match="it cannot be read: Is a directory"):
         robot(closures=tmp_path)
     for content in ("gains: 3\n", "", "- closed_loop\n"):
-        with pytest.raises(ModelError, match=r"gains\.yaml: it describes no loops: neither 'closed_loop' nor 'subm"):
+        with pytest.raises(ModelError, match=r"gains\.yaml: it describes no loops: it has neither 'closed_loop'"):
             robot({"gains.yaml": content}, closures="gains.yaml")
 
 
@@ -244,7 +244,7 @@ def test_a_file_that_is_no_text_is_no_yaml(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     for content in (b"\xff\xfe\xff", b"a: \x00", b"[" * 5000):
         path.write_bytes(content)
-        with pytest.raises(ModelError, match=r"x\.yaml.*: it is no YAML"):
+        with pytest.raises(ModelError, match=r"x\.yaml.*: it is not YAML"):
             parse_yaml(path)
 
 
@@ -277,7 +277,7 @@ def closing(*names: str, as_frame: str = "") -> str:
 @pytest.mark.parametrize("as_frame", ["", 'as="frame"'])
 def test_closing_frames_are_a_ball(as_frame: str, robot: Load) -> None:
     frames = closing("closing_knee_1", "closing_knee_2", as_frame=as_frame)
-    with pytest.warns(ModelWarning, match="1 loop closed by a ball where frames closing_knee_1 and closing_knee_2"):
+    with pytest.warns(ModelWarning, match="between frames such as closing_knee_1 and closing_knee_2"):
         found = robot(frames=frames)
     (loop,) = found.loops
     assert loop.name == "closing_knee" and isinstance(loop.kind, Spherical)

@@ -11,7 +11,7 @@ import pytest
 
 from coupler.io.load import load
 from coupler.io.urdf.meshes import Resolver
-from coupler.io.urdf.places import origin, rotation_of
+from coupler.io.urdf.origins import origin, rotation_of
 from coupler.io.xml import parse
 from coupler.model import (
     Box,
@@ -288,7 +288,7 @@ def test_a_missing_mesh_is_told_and_its_shape_kept(read: Read, tmp_path: Path) -
 )
 def test_a_mesh_elsewhere_is_told_and_left_out(name: str, read: Read, tmp_path: Path) -> None:
     (tmp_path / "secret.stl").write_bytes(b"")
-    with pytest.warns(ModelWarning, match=r"1 mesh outside of the file's folder left out: .*packages=\{\.\.\.\}"):
+    with pytest.warns(ModelWarning, match=r"1 mesh outside the file's folder left out: .*packages=\{\.\.\.\}"):
         found = read(mesh(name) + visual(BALL))
     assert isinstance(only(found).geometry, Sphere)
 

@@ -248,10 +248,10 @@ def test_an_unknown_link_is_told_with_the_one_that_may_be_meant(parent: str, chi
     wrong = parent if end == "parent" else child
     with pytest.raises(
         ModelError,
-        match=f"<joint name='j'>: its {end} '{wrong}' is no link of this file; did you mean '{meant[wrong]}'?",
+        match=f"<joint name='j'>: its {end} '{wrong}' is not a link of this file; did you mean '{meant[wrong]}'?",
     ):
         read(link("bottom") + link("top") + joint("j", "fixed", parent, child))
-    with pytest.raises(ModelError, match="its child 'xyz' is no link of this file; there are 'bottom', 'top'"):
+    with pytest.raises(ModelError, match="its child 'xyz' is not a link of this file; there are 'bottom', 'top'"):
         read(link("bottom") + link("top") + joint("j", "fixed", "bottom", "xyz"))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from coupler.io.load import load
-from coupler.io.options import Options
+from coupler.io.reading import Options
 from coupler.io.urdf.read import read_urdf
 from coupler.io.xml import parse
 from coupler.model import (
@@ -199,7 +199,7 @@ def test_ends_may_be_attributes(read: Read) -> None:
         (closed(kind="wobbly"), "<joint name='pin'>: there is no joint type 'wobbly'"),
         (closed().replace('type="revolute"', ""), "<joint name='pin'>: it needs the attribute 'type'"),
         (closed().replace('name="pin"', ""), "<joint>: it needs the attribute 'name'"),
-        (closed('<pose relative_to="coupler">0 0 0 0 0 0</pose>'), "<pose>: relative_to is not read"),
+        (closed('<pose relative_to="coupler">0 0 0 0 0 0</pose>'), "<pose>: relative_to is not supported"),
         (closed('<axis><xyz expressed_in="crank">0 1 0</xyz></axis>'), "expressed_in"),
         (closed("<axis><xyz>0 1 0</xyz><limit><lower>low</lower></limit></axis>"), "<lower>: what it holds must be"),
         (closed().replace('"pin"', '"j_crank"'), "the name 'j_crank' is taken already"),

@@ -135,7 +135,7 @@ def test_a_file_is_included_from_the_folder_of_the_one_that_names_it(robot: Load
 def test_what_is_no_xml_is_refused_before_it_is_expanded(tmp_path: Path) -> None:
     path = tmp_path / "leg.xacro"
     path.write_text("<robot>\n<link></robot>")
-    with pytest.raises(ModelError, match=r"leg\.xacro, line 2: it is no XML"):
+    with pytest.raises(ModelError, match=r"leg\.xacro, line 2: it is not XML"):
         load(path)
 
 

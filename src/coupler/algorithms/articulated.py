@@ -1,0 +1,272 @@
+"""The articulated inertia of a cluster as the cluster algorithms need it: seen along its joints and from its parents.
+
+    D = Sᵀ U with U = Iᴬ S,    Xᵀ Iᵃ X with Iᵃ = Iᴬ − U D⁻¹ Uᵀ,    Xᵀ pᵃ with pᵃ = pᴬ + U D⁻¹ u    [001, eq. 49, 55, 56]
+
+There are three ways to the same numbers, of which a cluster takes the cheapest:
+
+- `SingleBody`. Iᵃ is formed first and then seen from the parent: the rows that the joint moves are zero then, and X
+  turns what is left. A leaf is rigid, and easily seen from elsewhere as it is: it takes the second way.
+- `BodyByBody`. Every body is seen from the parent first, and with W = Xᵀ U parents feel Σ Xᵀ Iᴬ X − W D⁻¹ Wᵀ: a rotor
+  beside its link costs no more than one Xᵀ I X of a rigid body.
+- `JointByJoint`. A large cluster is a tree of many joints before its loops join them, and S has as many columns as
+  loops leave freedoms. Composite inertias are gathered joint by joint, as in the composite-rigid-body algorithm, and H
+  and F of the tree are projected at the end: D = Gᵀ H G and W = F G, in a fraction of the products.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from coupler.linear import Cholesky, known_value
+from coupler.passes import Body, Cluster, Output
+from coupler.spatial import RigidInertia, mirrored
+
+__all__ = ["Articulated", "articulated", "inertia_times", "propagated", "response", "response_by_output"]
+
+_MANY = 4  # bodies, from which on joint by joint is cheaper
+
+Forces = Mapping[Any, Any]  # on bodies
+
+
+def articulated(cluster: Cluster[Any, Any], p: Forces | None = None) -> Articulated:
+    """The articulated inertias of a cluster's bodies and bias forces p on them, seen the cheapest way."""
+    if len(cluster.bodies) >= _MANY and not cluster.pairs:
+        return JointByJoint(cluster, p or {})
+    return (SingleBody if _is_single(cluster) else BodyByBody)(cluster, p or {})
+
+
+def response(cluster: Cluster[Any, Any], Y: Any, accelerations: Sequence[Any]) -> Any:
+    """D⁻¹ Uᵀ X a: what accelerations a of its output bodies ask of a cluster's joints, by the Y that it remembers."""
+    seen = cluster.bodies[0].Xo @ accelerations[0] if _is_single(cluster) else np.concatenate(accelerations)
+    return Y @ seen
+
+
+def response_by_output(cluster: Cluster[Any, Any], Y: Any) -> list[Any]:
+    """Xᵀ U D⁻¹ of each output body, by the Y that the cluster remembers."""
+    if _is_single(cluster):
+        return [cluster.bodies[0].Xo.transform_force(Y.T)]
+    return np.split(Y.T, len(cluster.outputs))
+
+
+def propagated(cluster: Cluster[Any, Any], output: Output[Any], Y: Any, P: Forces, z: Any) -> Any:
+    """Xᵀ (P − U D⁻¹ z): forces P on bodies, and z = Sᵀ P, as an output body feels them. [001, eq. 62]
+
+    Args:
+        cluster: a cluster.
+        output: one of its output bodies.
+        Y: what the cluster remembers; see `response`.
+        P: forces, as columns, on those of its bodies that hang on the output body; all others are zero.
+        z: Sᵀ P of all of its bodies.
+    """
+    felt = -Y[:, 6 * output.number : 6 * output.number + 6].T @ z
+    if _is_single(cluster):
+        (body,) = cluster.bodies
+        return body.Xo.transform_force(P[body] + felt if P else felt)
+    return sum((body.Xo.transform_force(own) for body, own in P.items()), felt)
+
+
+def _is_single(cluster: Cluster[Any, Any]) -> bool:
+    """Whether it is one body that carries others."""
+    return len(cluster.bodies) == 1 and cluster.bodies[0].carries
+
+
+class Articulated(ABC):
+    """Iᴬ of a cluster's bodies, and bias forces p on them; see the module's text.
+
+    Attributes:
+        D: Sᵀ Iᴬ S, and armatures.
+    """
+
+    cluster: Cluster[Any, Any]
+    D: Any
+
+    @abstractmethod
+    def force_on_joints(self) -> Any:
+        """Sᵀ p."""
+
+    @abstractmethod
+    def joint_response(self, a: Any) -> Any:
+        """Uᵀ X a, for an acceleration a of its only output body."""
+
+    @abstractmethod
+    def pass_on_inertia(self) -> Any:
+        """Adds Xᵀ Iᵃ X to the articulated inertias of the output bodies. [001, eq. 55, 56]
+
+        Returns:
+            Y, which gives D⁻¹ Uᵀ X a by `response`.
+        """
+
+    @abstractmethod
+    def force_on_output(self, output: Output[Any], y0: Any) -> Any:
+        """Xᵀ (p + U y₀) on an output body: Xᵀ pᵃ for y₀ = D⁻¹ u. [001, eq. 56]"""
+
+    def pass_on_force(self, y0: Any) -> None:
+        """Adds Xᵀ pᵃ to the articulated bias forces of the output bodies. [001, eq. 55]"""
+        for output in self.cluster.outputs:
+            output.collect(pA=self.force_on_output(output, y0))
+
+
+class BodyByBody(Articulated):
+    """Every body by itself.
+
+    Attributes:
+        U: Iᴬ S of each body.
+    """
+
+    def __init__(self, cluster: Cluster[Any, Any], p: Forces) -> None:
+        self.cluster, self.p = cluster, p
+        self.U = {body: inertia_times(body, body.S) for body in cluster.bodies}
+        for one, other, pair in cluster.pairs:
+            self.U[one] = self.U[one] + pair.IA @ other.S
+            self.U[other] = self.U[other] + pair.IA.T @ one.S
+        self.D = sum((body.S.T @ self.U[body] for body in cluster.bodies), cluster.armature)
+
+    @cached_property
+    def W(self) -> list[Any]:
+        """Xᵀ U of each output body, 6 × n."""
+        return [sum(body.Xo.transform_force(self.U[body]) for body in output.bodies) for output in self.cluster.outputs]
+
+    def force_on_joints(self) -> Any:
+        return sum(body.S.T @ self.p[body] for body in self.cluster.bodies)
+
+    def joint_response(self, a: Any) -> Any:
+        return sum(self.U[body].T @ (body.Xo @ a) for body in self.cluster.bodies)
+
+    def pass_on_inertia(self) -> Any:
+        cluster, W = self.cluster, self.W
+        Y = Cholesky(self.D).solve(np.concatenate(W).T)
+        _collect_inertia(cluster, [sum(map(_seen_inertia, output.bodies)) for output in cluster.outputs], W, Y)
+        for (a, b), pair in cluster.output_pairs.items():
+            pair.IA -= W[a] @ Y[:, 6 * b : 6 * b + 6]
+        for one, other, pair in cluster.pairs:
+            shared = other.Xo.transform_force(one.Xo.transform_force(pair.IA).T).T  # Xᵀ I X'
+            a, b = one.output.number, other.output.number
+            if a == b:
+                one.output.memory.IA += shared + shared.T
+            else:
+                cluster.output_pairs[min(a, b), max(a, b)].IA += shared if a < b else shared.T
+        return Y
+
+    def force_on_output(self, output: Output[Any], y0: Any) -> Any:
+        return sum(body.Xo.transform_force(self.p[body] + self.U[body] @ y0) for body in output.bodies)
+
+
+class SingleBody(BodyByBody):
+    """One body that carries others."""
+
+    def pass_on_inertia(self) -> Any:
+        (body,) = self.cluster.bodies
+        U = self.U[body]
+        Y = Cholesky(self.D).solve(U.T)
+        Ia = body.IA - U @ Y
+        moved = _unit_rows(body.S, self.cluster.armature)
+        if moved:  # U are columns of Iᴬ, so that these columns of Iᵃ are zero, and its rows
+            Ia = np.array([[0.0 if {i, j} & {*moved} else Ia[i, j] for j in range(6)] for i in range(6)])
+        body.output.collect(IA=body.seen_by_output(Ia))
+        return Y
+
+
+class JointByJoint(Articulated):
+    """Composite inertias of the cluster's tree.
+
+    Attributes:
+        W: F G of each output body, 6 × n.
+    """
+
+    def __init__(self, cluster: Cluster[Any, Any], p: Forces) -> None:
+        self.cluster = cluster
+        self.p = dict(p)
+        self._inertia: dict[Any, Any] = {}
+        for body in reversed(cluster.bodies):  # children before their parents
+            above = body.parent or body.output
+            self._add(body, body.IA if body.carries else body.inertia)
+            self._add(above, body.seen_by_parent(self._inertia[body]))
+            if self.p:
+                passed = body.X.transform_force(self.p[body])
+                self.p[above] = self.p[above] + passed if above in self.p else passed
+        H, F = self._of_the_tree()
+        G = cluster.G
+        HG = H @ G
+        n = G.shape[1]
+        upper = {(i, j): G[:, i] @ HG[:, j] for i in range(n) for j in range(i, n)}
+        self.D = mirrored(np.array([[upper.get((i, j), 0.0) for j in range(n)] for i in range(n)])) + cluster.armature
+        self.W = [F[output] @ G for output in cluster.outputs]
+
+    def _add(self, to: Any, inertia: Any) -> None:
+        have = self._inertia.get(to)
+        if have is not None and isinstance(have, RigidInertia) != isinstance(inertia, RigidInertia):
+            have, inertia = (x.matrix() if isinstance(x, RigidInertia) else x for x in (have, inertia))
+        self._inertia[to] = inertia if have is None else have + inertia
+
+    def _of_the_tree(self) -> tuple[Any, dict[Any, Any]]:
+        """H of the joints as if no loop joined them, and F, their momenta seen from the output bodies."""
+        count = len(self.cluster.G)
+        H: Any = [[0.0] * count for _ in range(count)]
+        columns: dict[Any, list[Any]] = {output: [np.zeros(6)] * count for output in self.cluster.outputs}
+        for body in self.cluster.bodies:
+            momentum = self._inertia[body] @ body.subspace
+            at = body
+            while True:
+                block = at.subspace.T @ momentum
+                for (i, j), entry in zip(np.ndindex(block.shape), block.ravel(), strict=True):
+                    row, column = at.entries.start + i, body.entries.start + j
+                    H[row][column] = H[column][row] = entry
+                momentum = at.X.transform_force(momentum)
+                if at.parent is None:
+                    break
+                at = at.parent
+            columns[body.output][body.entries] = list(momentum.T)
+        return np.array(H), {output: np.array(own).T for output, own in columns.items()}
+
+    def force_on_joints(self) -> Any:
+        h = [body.subspace.T @ self.p[body] for body in self.cluster.bodies]
+        return self.cluster.G.T @ np.concatenate(h)
+
+    def joint_response(self, a: Any) -> Any:
+        return self.W[0].T @ a
+
+    def pass_on_inertia(self) -> Any:
+        Y = Cholesky(self.D).solve(np.concatenate(self.W).T)
+        composite = [self._inertia[output] for output in self.cluster.outputs]
+        matrices = [x.matrix() if isinstance(x, RigidInertia) else x for x in composite]
+        _collect_inertia(self.cluster, matrices, self.W, Y)
+        for (a, b), pair in self.cluster.output_pairs.items():
+            pair.IA -= self.W[a] @ Y[:, 6 * b : 6 * b + 6]
+        return Y
+
+    def force_on_output(self, output: Output[Any], y0: Any) -> Any:
+        return self.p[output] + self.W[output.number] @ y0
+
+
+def _collect_inertia(cluster: Cluster[Any, Any], inertia: Sequence[Any], W: Sequence[Any], Y: Any) -> None:
+    """Adds Xᵀ Iᴬ X − W Y to the inertia of each output body, Y = D⁻¹ Wᵀ."""
+    for output, I, Wo in zip(cluster.outputs, inertia, W, strict=True):  # noqa: E741
+        own = slice(6 * output.number, 6 * output.number + 6)
+        output.collect(IA=I - Wo @ Y[:, own])
+
+
+def _unit_rows(S: Any, armature: Any) -> list[int]:
+    """The rows that a joint moves one by one, each by unit of its velocity; none if it moves otherwise.
+
+    That is known of the trace: entries that are the numbers zero and one. With an armature D is no part of Iᴬ.
+    """
+    if any(known_value(x) != 0.0 for x in np.ravel(armature)):
+        return []
+    columns = [[known_value(x) for x in column] for column in S.T]
+    units = all(column.count(0.0) == 5 and column.count(1.0) == 1 for column in columns)
+    return [column.index(1.0) for column in columns] if units else []
+
+
+def inertia_times(body: Body[Any], m: Any) -> Any:
+    """Iᴬ m; a body that carries nothing has its own inertia."""
+    return body.IA @ m if body.carries else body.inertia @ m
+
+
+def _seen_inertia(body: Body[Any]) -> Any:
+    """Xᵀ Iᴬ X."""
+    return body.seen_by_output(body.IA) if body.carries else body.seen_by_output(body.inertia).matrix()

@@ -1,0 +1,20 @@
+"""What the cluster algorithms are compared with, one method a file.
+
+Exact methods open the loops, run the conventional recursions on the spanning tree of all joints, and restore the loops
+through G, or through K and Lagrange multipliers [001, §II]. Approximations model rotors without letting them turn.
+"""
+
+from coupler.algorithms.baselines.approximate import with_armatures, without_rotors
+from coupler.algorithms.baselines.lagrange import lagrange_program
+from coupler.algorithms.baselines.projected_osim import projected_osim_program
+from coupler.algorithms.baselines.projected_rnea import projected_rnea_program
+from coupler.algorithms.baselines.projection import projection_program
+
+__all__ = [
+    "lagrange_program",
+    "projected_osim_program",
+    "projected_rnea_program",
+    "projection_program",
+    "with_armatures",
+    "without_rotors",
+]

@@ -1,0 +1,88 @@
+"""Loading the robot that a command names: a file, or a bundled robot."""
+
+from __future__ import annotations
+
+import warnings
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from coupler.model import ModelError, ModelWarning, Robot
+from coupler.model.wording import listed
+from coupler.robots import load as load_bundled
+from coupler.robots import names
+
+__all__ = ["caught_warnings", "load_file", "load_robot"]
+
+_SUFFIXES = (".urdf", ".xacro", ".xml")  # of files that may describe robots
+
+
+def load_robot(given: Namespace) -> Robot:
+    """The robot that the arguments of `parser.add_file` name: a file if it exists, or a bundled robot.
+
+    Warnings are not shown, but kept in `robot.warnings`.
+
+    Raises:
+        ModelError: for a file that does not exist, or does not describe a robot.
+    """
+    path = Path(given.file)
+    if not path.is_file():
+        return _bundled(given, path)
+    return load_file(
+        path,
+        closures=False if given.closures == "none" else given.closures,
+        floating=given.floating,
+        packages=dict(given.package),
+        lock_idle=given.lock_idle,
+        arguments=dict(given.argument),
+    )
+
+
+def load_file(path: Path, **options: Any) -> Robot:
+    """The robot in a file, with all warnings kept in `robot.warnings` instead of shown."""
+    from coupler.io.load import load
+
+    with caught_warnings() as messages:
+        robot = load(path, **options)
+    known = "; ".join(robot.warnings)  # which `load` gives as one warning
+    return replace(robot, warnings=(*robot.warnings, *(text for text in messages if not known or known not in text)))
+
+
+@contextmanager
+def caught_warnings() -> Iterator[list[str]]:
+    """Collects the texts of all `ModelWarning`s; other warnings are shown as usual."""
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ModelWarning)
+        yield messages
+    for warning in caught:
+        if issubclass(warning.category, ModelWarning):
+            messages.append(str(warning.message))
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def _bundled(given: Namespace, path: Path) -> Robot:
+    if given.file not in names():
+        raise ModelError(_missing(given.file, path))
+    for option in ("closures", "floating", "package", "argument", "lock_idle"):
+        if getattr(given, option):
+            raise ModelError(f"{given.file!r} is a bundled robot: --{option.replace('_', '-')} is for files only")
+    return load_bundled(given.file)
+
+
+def _missing(name: str, path: Path) -> str:
+    """The message for a robot that does not exist, with similar names of files in the folder and of bundled robots."""
+    if path.is_dir():
+        inside = [str(file) for file in sorted(path.iterdir()) if file.suffix in _SUFFIXES]
+        return f"{name} is a folder" + (f"; name a file in it: {listed(inside)}" if inside else " without robot files")
+    folder = path.parent
+    files = [file.name for file in folder.iterdir() if file.suffix in _SUFFIXES] if folder.is_dir() else []
+    similar = [str(folder / file) for file in get_close_matches(path.name, files, n=3)]
+    similar += get_close_matches(path.name.lower(), names(), n=3)
+    hint = f" Did you mean {' or '.join(map(repr, similar))}?" if similar else ""
+    return f"there is no file {name!r}, and no bundled robot of this name.{hint} Bundled robots: {', '.join(names())}"

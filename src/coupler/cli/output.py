@@ -1,0 +1,84 @@
+"""Printing: error messages, headings, paragraphs and columns that fit a terminal, JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from math import isfinite
+from textwrap import wrap
+from typing import Any
+
+__all__ = ["WIDTH", "columns", "complain", "fitted", "heading", "print_json", "unknown"]
+
+WIDTH = 100  # columns
+
+
+def complain(error: object) -> None:
+    """Prints an error as one line on stderr."""
+    line = re.sub(r"\s*\n\s*", " ", str(error))
+    print(f"coupler: {line}", file=sys.stderr)
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """The message for an unknown name: what may be meant, and what names there are."""
+    known = list(known)
+    similar = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    hint = f" did you mean {similar[0]!r}?" if similar else ""
+    return f"there is no {kind} {name!r};{hint} there are {', '.join(map(repr, known))}"
+
+
+def heading(text: str) -> str:
+    """A heading, bold on a terminal unless NO_COLOR is set."""
+    bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return f"\033[1m{text}\033[0m" if bold else text
+
+
+def fitted(text: str, indent: str = "", first: str | None = None) -> str:
+    """A paragraph broken into lines of at most WIDTH columns, where its words allow it.
+
+    Args:
+        text: the paragraph.
+        indent: the beginning of each line.
+        first: the beginning of the first line, if it differs.
+    """
+    return "\n".join(
+        wrap(
+            text,
+            WIDTH,
+            initial_indent=indent if first is None else first,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
+
+
+def columns(rows: Mapping[str, str], indent: str = "") -> str:
+    """Names and texts in two columns; the text of a long name is on the next line."""
+    width = min(max(map(len, rows)), WIDTH // 3) + 2
+    lines = []
+    for name, text in rows.items():
+        short, margin = len(name) <= width - 2, indent + " " * width
+        if not short:
+            lines.append(indent + name)
+        lines.append(fitted(text or "none", margin, indent + name.ljust(width) if short else margin))
+    return "\n".join(lines)
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """Prints one JSON object; arrays become lists, infinity and NaN null."""
+    print(json.dumps(_plain(data), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {key: _plain(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_plain(value) for value in data]
+    if hasattr(data, "tolist"):  # an array or a number of NumPy
+        return _plain(data.tolist())
+    return None if isinstance(data, float) and not isfinite(data) else data

@@ -1,0 +1,151 @@
+"""MJCF's attributes of joints, frames, inertias and shapes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.io.mjcf.inertias import Inertia
+from coupler.model import (
+    Box,
+    Capsule,
+    Cylinder,
+    Cylindrical,
+    Ellipsoid,
+    Free,
+    Geometry,
+    Helical,
+    Joint,
+    ModelError,
+    Planar,
+    Plane,
+    Prismatic,
+    Revolute,
+    Sphere,
+    Spherical,
+    Universal,
+)
+from coupler.rotation import quaternion_from_matrix
+from coupler.spatial import Transform
+
+__all__ = ["AXIAL", "NO_LIMIT", "Step", "figures", "form", "inertial", "place", "quaternion", "steps_of"]
+
+AXIAL = Revolute | Prismatic | Helical | Cylindrical | Universal | Planar  # joints that are hinges and slides in a row
+
+NO_LIMIT = 1e10  # MuJoCo's largest number, written where a joint is limited on the other side only
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A joint of MJCF that is a joint, or a part of one.
+
+    Attributes:
+        type: "hinge", "slide", "ball" or "free".
+        axis: in the joint's frame; None for a ball and a free joint.
+        entries: of the joint's velocity that are this one's; none, if it follows from others.
+    """
+
+    type: str
+    axis: Any
+    entries: list[int]
+
+
+def steps_of(kind: Joint, *, loose: bool = True) -> list[Step]:
+    """A joint as MuJoCo's, one or several in a row. Only what hangs on the world may be loose there."""
+    if isinstance(kind, Revolute):
+        return [Step("hinge", kind.axis, [0])]
+    if isinstance(kind, Prismatic):
+        return [Step("slide", kind.axis, [0])]
+    if isinstance(kind, Helical):
+        return [Step("hinge", kind.axis, [0]), Step("slide", kind.axis, [])]
+    if isinstance(kind, Cylindrical):
+        return [Step("hinge", kind.axis, [0]), Step("slide", kind.axis, [1])]
+    if isinstance(kind, Universal):
+        return [Step("hinge", kind.first, [0]), Step("hinge", kind.second, [1])]
+    if isinstance(kind, Planar):
+        return [*(Step("slide", kind.plane[i], [i]) for i in range(2)), Step("hinge", kind.normal, [2])]
+    if isinstance(kind, Spherical):
+        return [Step("ball", None, [0, 1, 2])]
+    if isinstance(kind, Free) and loose:
+        return [Step("free", None, [0, 1, 2, 3, 4, 5])]
+    if isinstance(kind, Free):
+        return [*(Step("slide", axis, [i]) for i, axis in enumerate(np.eye(3), 3)), Step("ball", None, [0, 1, 2])]
+    return []
+
+
+def figures(name: str, kind: Joint, step: Step) -> dict[str, Any]:
+    """Passive properties and limits of a step.
+
+    Raises:
+        ModelError: for what MuJoCo cannot express: figures that differ from axis to axis of a ball or a free joint, a
+            spring of theirs that rests elsewhere than at zero, and armature or friction of a free joint.
+    """
+    if not step.entries:
+        return {}
+    own = {word: getattr(kind, word)[step.entries] for word in ("damping", "friction", "armature", "stiffness")}
+    if step.axis is None or isinstance(kind, Free):
+        _check_alike(name, kind, own)
+    attributes = {word: values[0] for word, values in own.items() if values[0]}
+    if "friction" in attributes:
+        attributes["frictionloss"] = attributes.pop("friction")
+    if step.axis is None or isinstance(kind, Free):
+        return attributes
+    (i,) = step.entries
+    if "stiffness" in attributes and kind.rest[i]:
+        attributes["springref"] = kind.rest[i]
+    limits = np.array([kind.lower[i], kind.upper[i]])
+    if np.isfinite(limits).any():
+        attributes["range"] = np.clip(limits, -NO_LIMIT, NO_LIMIT)
+    if np.isfinite(kind.effort_limit[i]):
+        attributes["actuatorfrcrange"] = -kind.effort_limit[i], kind.effort_limit[i]
+    return attributes
+
+
+def _check_alike(name: str, kind: Joint, own: dict[str, np.ndarray]) -> None:
+    odd = [word for word, values in own.items() if np.ptp(values)]
+    if isinstance(kind, Free):
+        odd += [word for word in ("friction", "armature", "stiffness") if np.any(getattr(kind, word))]
+        odd += ["damping"] if np.ptp(kind.damping[:3]) or np.ptp(kind.damping[3:]) else []
+    elif np.any(own["stiffness"]) and not np.array_equal(kind.rest, kind.neutral()):
+        odd.append("rest")
+    if odd:
+        raise ModelError(
+            f"joint {name!r}: MJCF cannot express the {odd[0]} of this {kind.kind} joint, "
+            f"{getattr(kind, odd[0])}; save the robot as .urdf"
+        )
+
+
+def place(X: Transform) -> dict[str, Any]:
+    """The attributes pos and quat of a frame; None where they are not needed."""
+    return {"pos": X.r if np.any(X.r) else None, "quat": quaternion(X.E.T)}
+
+
+def quaternion(R: np.ndarray) -> np.ndarray | None:
+    """The quaternion of a rotation; None for the identity, which need not be written."""
+    return None if np.array_equal(R, np.eye(3)) else quaternion_from_matrix(R)
+
+
+def inertial(inertia: Inertia) -> dict[str, Any]:
+    """The attributes of <inertial>; a diagonal inertia is written as such, since MuJoCo would diagonalise it."""
+    I = inertia.about_centre  # noqa: E741
+    diagonal = np.array_equal(I, np.diag(np.diag(I)))
+    moments = {"diaginertia": np.diag(I)} if diagonal else {"fullinertia": [*np.diag(I), I[0, 1], I[0, 2], I[1, 2]]}
+    return {"pos": inertia.centre, "mass": inertia.mass} | moments
+
+
+def form(geometry: Geometry) -> dict[str, Any]:
+    """The type and size of a shape without a file. MuJoCo's sizes are halves."""
+    if isinstance(geometry, Sphere):
+        return {"type": "sphere", "size": geometry.radius}
+    if isinstance(geometry, Capsule):
+        return {"type": "capsule", "size": (geometry.radius, geometry.length / 2)}
+    if isinstance(geometry, Cylinder):
+        return {"type": "cylinder", "size": (geometry.radius, geometry.length / 2)}
+    if isinstance(geometry, Box):
+        return {"type": "box", "size": np.asarray(geometry.size) / 2}
+    if isinstance(geometry, Ellipsoid):
+        return {"type": "ellipsoid", "size": geometry.radii}
+    assert isinstance(geometry, Plane)
+    return {"type": "plane", "size": (0.0, 0.0, 1.0)}

@@ -1,0 +1,64 @@
+"""Names for the parts of a compiled model in MJCF."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coupler.model.tree import GROUND
+
+__all__ = ["EQUALITIES", "Names", "fresh"]
+
+EQUALITIES = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstrain", "distance")  # MuJoCo's types
+
+
+def fresh(name: str, taken: set[str]) -> str:
+    """A name that is not taken: the given one, with a number behind it if necessary. From then on it is taken."""
+    unique, count = name, 1
+    while unique in taken:
+        count += 1
+        unique = f"{name}_{count}"
+    taken.add(unique)
+    return unique
+
+
+class Names:
+    """Names of a model's bodies, joints, sites and equalities: those of the file, wherever they are free.
+
+    Attributes:
+        bodies, joints, sites, equalities: names by MuJoCo's numbers; body 0 is the ground.
+        taken_frames: the names of bodies and frames that are taken.
+        taken_joints: the names of joints, loops and couplings that are taken.
+        renamed: new names of the parts that could not keep the name in the file.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.taken_frames, self.taken_joints, self.renamed = {GROUND}, set[str](), dict[str, str]()
+        bodies = [model.body(i).name for i in range(1, model.nbody)]
+        sites = [model.site(i).name for i in range(model.nsite)]
+        joints = [model.jnt(i).name for i in range(model.njnt)]
+        equalities = [model.equality(i).name for i in range(model.neq)]
+        bodies, sites = self._kept("body", bodies, self.taken_frames), self._kept("site", sites, self.taken_frames)
+        joints, equalities = (
+            self._kept("joint", joints, self.taken_joints),
+            self._kept("equality", equalities, self.taken_joints),
+        )
+        # Names of the file come before any that are made up.
+        self.bodies = [GROUND, *(n or fresh(f"body_{i}", self.taken_frames) for i, n in enumerate(bodies, 1))]
+        on = [self.bodies[i] if i else "world" for i in model.site_bodyid]
+        self.sites = [n or fresh(f"{on[i]}_site", self.taken_frames) for i, n in enumerate(sites)]
+        on = [self.bodies[i] for i in model.jnt_bodyid]
+        self.joints = [n or fresh(f"{on[i]}_joint", self.taken_joints) for i, n in enumerate(joints)]
+        kinds = [EQUALITIES[kind].replace("joint", "coupling") for kind in model.eq_type]
+        counts = [kinds[: i + 1].count(kind) for i, kind in enumerate(kinds)]
+        self.equalities = [n or fresh(f"{kinds[i]}_{counts[i]}", self.taken_joints) for i, n in enumerate(equalities)]
+
+    def _kept(self, what: str, names: list[str], taken: set[str]) -> list[str]:
+        """Names of the file; one that is taken gets a suffix."""
+        kept = []
+        for name in names:
+            unique = fresh(f"{name}_{what}", taken) if name in taken else name
+            if unique != name:
+                self.renamed[f"{what} {name!r}"] = unique
+            kept.append(unique)
+            taken.update({unique} - {""})
+        return kept

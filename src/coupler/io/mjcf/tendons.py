@@ -1,0 +1,58 @@
+"""Tendons of a compiled model in MJCF that are springs between two points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coupler.io.mjcf.files import Files
+from coupler.io.mjcf.names import Names, fresh
+from coupler.io.mjcf.tree import Off
+from coupler.model import RobotBuilder
+from coupler.model.wording import counted
+
+__all__ = ["add_tendons"]
+
+_WRAP_SITE = 3  # MuJoCo's type of a site that a tendon runs over
+
+
+def add_tendons(
+    model: Any, files: Files, names: Names, builder: RobotBuilder, off: Off, sums: frozenset[int]
+) -> list[str]:
+    """Adds the tendons that are springs between two points; returns a description of those that are left out.
+
+    Tendons in `sums` are sums of joint positions that an equality keeps; they are left out silently unless they pull.
+    """
+    names_given, other, partly = [model.tendon(i).name for i in range(model.ntendon)], 0, 0
+    taken = set(names_given)
+    for i, name in enumerate(names_given):
+        own = slice(model.tendon_adr[i], model.tendon_adr[i] + model.tendon_num[i])
+        sites = model.wrap_objid[own]
+        stiffness = 0.0 if off("SPRING") else float(model.tendon_stiffness[i])
+        damping = 0.0 if off("DAMPER") else float(model.tendon_damping[i])
+        shortest, longest = model.tendon_lengthspring[i]
+        nonlinear = [model.tendon_stiffnesspoly[i], model.tendon_dampingpoly[i], model.tendon_springyield[i]]
+        straight = len(sites) == 2 and (model.wrap_type[own] == _WRAP_SITE).all()
+        other_effects = model.tendon_limited[i] or model.tendon_frictionloss[i] or model.tendon_armature[i]
+        if i in sums and not (stiffness or damping or other_effects):
+            continue
+        if (
+            not straight
+            or not (stiffness or damping)
+            or (stiffness and shortest != longest)
+            or any(map(np.any, nonlinear))
+        ):
+            other += 1
+            continue
+        partly += bool(other_effects)
+        first, second = (names.bodies[model.site_bodyid[site]] for site in sites)
+        if first == second:
+            builder.warn(f"tendon {name or i + 1!r} is left out: both ends are on {first!r}")
+            continue
+        ends, free = model.site_pos[sites], float(shortest) if stiffness else 0.0
+        with files.where("spatial", name).blamed():
+            name = name or fresh(f"tendon_{i + 1}", taken)
+            builder.spring(name, first, second, *ends, stiffness=stiffness, free_length=free, damping=damping)
+    left_out = [f"{counted(other, 'tendon')} other than a spring between two sites"] if other else []
+    return left_out + ([f"limit, friction or armature of {counted(partly, 'such spring')}"] if partly else [])

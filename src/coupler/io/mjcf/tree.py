@@ -1,0 +1,233 @@
+"""Bodies, joints, frames and keyframes of a compiled model in MJCF."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.io.mjcf.attributes import NO_LIMIT
+from coupler.io.mjcf.files import Files
+from coupler.io.mjcf.names import Names, fresh
+from coupler.io.reading import add_body
+from coupler.io.urdf.origins import NOISE
+from coupler.model import (
+    Continuous,
+    Fixed,
+    Free,
+    Joint,
+    Prismatic,
+    Revolute,
+    RobotBuilder,
+    Spherical,
+)
+from coupler.model.tree import GROUND
+from coupler.model.wording import counted, listed
+from coupler.rotation import about_axis, matrix_from_quaternion
+from coupler.spatial import Transform
+
+__all__ = ["BALL", "FREE", "Off", "Tree", "add_keyframes", "at_joints", "gears", "pose"]
+
+Off = Callable[[str], bool]  # whether a part of the model is switched off
+
+FREE, BALL, SLIDE = range(3)  # MuJoCo's types of joints; the other is a hinge
+
+
+def pose(pos: Any, quat: Any) -> Transform:
+    """The transform to a frame with the given origin and quaternion; entries near 0 and ±1 are rounded to these."""
+    R = matrix_from_quaternion(np.array(quat))
+    R = np.where(np.abs(np.abs(R) - 1.0) < NOISE, np.sign(R), _clean(R))
+    return Transform(R.T, _clean(np.array(pos)))
+
+
+def _clean(values: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(values) < NOISE, 0.0, values)
+
+
+def at_joints(model: Any) -> np.ndarray:
+    """Which actuators drive a joint directly."""
+    kind, second = model.actuator_trntype, model.actuator_trnid[:, 1]
+    return (kind <= 1) | (
+        (kind == 6) & (second < 0)
+    )  # in the frame of the child or the parent, or a ball joint as a whole
+
+
+def gears(model: Any) -> np.ndarray:
+    """The gear of each actuator, 6 numbers; an actuator with several outputs has the same for each."""
+    return model.actuator_gear[model.actuator_outadr]
+
+
+@dataclass(eq=False)
+class Tree:
+    """The kinematic tree of a model.
+
+    Attributes:
+        model: the compiled model of MuJoCo.
+        files: the files that describe it.
+        names: names of its parts.
+        builder: the builder of the robot.
+        locked: positions of the joints that equalities hold fixed, by number.
+        hung: for free joints that a weld makes fixed, the body that carries theirs, and the weld's frame on the two.
+        off: which parts of the model its flags switch off.
+    """
+
+    model: Any
+    files: Files
+    names: Names
+    builder: RobotBuilder
+    locked: Mapping[int, float]
+    hung: Mapping[int, tuple[str, Transform, Transform]]
+    off: Off
+
+    def add(self, floating: bool) -> None:
+        """Adds bodies, joints and frames to the builder."""
+        self._actuators()
+        self._bodies()
+        if floating:
+            self._check_floating()
+        for i in range(1, self.model.nbody):
+            with self.files.where("body", self.model.body(i).name).blamed():
+                self._carry(i, floating)
+        self._frames()
+
+    # Bodies
+
+    def _bodies(self) -> None:
+        model, ideal = self.model, list[str]()
+        for i in range(1, model.nbody):
+            X = pose(model.body_ipos[i], model.body_iquat[i])
+            inertia = X.E.T * model.body_inertia[i] @ X.E
+            inertia = np.where(np.abs(inertia) < NOISE * np.abs(inertia).max(), 0.0, (inertia + inertia.T) / 2)
+            numbers = float(model.body_mass[i]), X.r, inertia
+            with self.files.where("body", model.body(i).name).blamed():
+                ideal += [] if add_body(self.builder, self.names.bodies[i], *numbers) else [self.names.bodies[i]]
+        if ideal:
+            self.builder.warn(f"{counted(len(ideal), 'inertia')} that no real body has: {listed(ideal)}")
+
+    # Joints
+
+    def _actuators(self) -> None:
+        """Finds driven joints, and the inertia and damping that motors add to them: gear² times their own."""
+        model = self.model
+        direct, ratio = np.flatnonzero(at_joints(model)), gears(model)[:, 0]
+        self._driven = set(model.actuator_trnid[direct, 0].tolist())
+        self._armature, self._damping = model.dof_armature.copy(), model.dof_damping.copy()
+        for i in direct:
+            joint, gear = int(model.actuator_trnid[i, 0]), float(ratio[i])
+            if model.jnt_type[joint] >= SLIDE:
+                self._armature[model.jnt_dofadr[joint]] += gear**2 * model.actuator_armature[i]
+                self._damping[model.jnt_dofadr[joint]] += gear**2 * model.actuator_damping[i]
+
+    def _check_floating(self) -> None:
+        model, names = self.model, self.names
+        roots = [i for i in range(1, model.nbody) if model.body_parentid[i] == 0]
+        if len(roots) != 1:
+            raise self.files.root.error(
+                f"floating=True needs one root body, but there are {listed(names.bodies[i] for i in roots)}: hang the "
+                "others on one of them, or give the one that floats a <freejoint/>"
+            )
+        first = model.body_jntadr[roots[0]]
+        if first >= 0 and model.jnt_type[first] != FREE:
+            raise self.files.where("body", model.body(roots[0]).name).error(
+                f"floating=True needs a root body without joints, but {names.bodies[roots[0]]!r} has "
+                f"{names.joints[first]!r}"
+            )
+
+    def _carry(self, i: int, floating: bool) -> None:
+        """Connects a body to its parent by a chain of all its joints."""
+        model, names, b = self.model, self.names, self.builder
+        parent, body = names.bodies[model.body_parentid[i]], names.bodies[i]
+        at, own = pose(model.body_pos[i], model.body_quat[i]), range(model.body_jntnum[i])
+        if not own and floating and parent == GROUND:
+            start = np.concatenate([model.body_pos[i], model.body_quat[i]])
+            b.joint(fresh("floating_base", names.taken_joints), Free(), parent, body, start=start)
+        elif not own:
+            b.joint(fresh(f"{body}_weld", names.taken_joints), Fixed(), parent, body, at)
+        for count in own:
+            j = model.body_jntadr[i] + count
+            name = names.joints[j]
+            child = body if count == own[-1] else fresh(f"{name}_carrier", names.taken_frames)
+            if child != body:
+                b.body(child)
+            if j in self.hung:
+                parent, at, meets = self.hung[j]
+                b.joint(name, Fixed(), parent, body, at, meets=meets)
+            else:
+                self._joint(j, name, parent, child, at)
+            parent, at = child, Transform.identity()
+
+    def _joint(self, j: int, name: str, parent: str, child: str, at: Transform) -> None:
+        """A joint between the frames of a body before and after it moves."""
+        model, kind = self.model, self._kind(j)
+        point, axis, adr = _clean(model.jnt_pos[j]), _clean(model.jnt_axis[j]), model.jnt_qposadr[j]
+        start = model.qpos0[adr : adr + kind.nq]
+        if isinstance(kind, Free):  # its position is absolute, wherever the file places the body
+            at, point = Transform.identity(), np.zeros(3)
+        elif isinstance(kind, Prismatic):
+            at, point = Transform.translation(-axis * start[0]) @ at, np.zeros(3)
+        else:
+            back = about_axis(axis, -start[0]).T if isinstance(kind, Revolute) and start[0] else np.eye(3)
+            at = Transform(back, point) @ at
+        meets = point if point.any() else None
+        if j in self.locked:
+            at = kind.transform(np.array([self.locked[j]])) @ at
+            self.builder.joint(name, Fixed(), parent, child, at, meets=meets)
+        else:
+            self.builder.joint(name, kind, parent, child, at, meets=meets, start=start, actuated=j in self._driven)
+
+    def _kind(self, j: int) -> Joint:
+        model = self.model
+        kind, dof, adr = int(model.jnt_type[j]), model.jnt_dofadr[j], model.jnt_qposadr[j]
+        given: dict[str, Any] = {"damping": 0.0 if self.off("DAMPER") else self._damping[dof]}
+        if kind == FREE:  # MuJoCo has its springs, friction and armature along axes of the world
+            return Free(**given)
+        stiffness = 0.0 if self.off("SPRING") else float(model.jnt_stiffness[j])
+        given |= {"stiffness": stiffness, "armature": self._armature[dof]}
+        given |= {"friction": 0.0 if self.off("FRICTIONLOSS") else model.dof_frictionloss[dof]}
+        if kind == BALL:
+            return Spherical(rest=model.qpos_spring[adr : adr + 4] if stiffness else None, **given)
+        given |= {"axis": _clean(model.jnt_axis[j]), "rest": model.qpos_spring[adr] if stiffness else None}
+        if model.jnt_actfrclimited[j]:
+            given |= {"effort_limit": np.abs(model.jnt_actfrcrange[j]).max()}
+        limited = model.jnt_limited[j] and not self.off("LIMIT")
+        bounds = np.where(np.abs(model.jnt_range[j]) < NO_LIMIT, model.jnt_range[j], (-np.inf, np.inf))
+        limits = dict(zip(("lower", "upper"), bounds, strict=True)) if limited else {}
+        if kind == SLIDE:
+            return Prismatic(**limits, **given)
+        return Revolute(**limits, **given) if limits else Continuous(**given)
+
+    # Frames
+
+    def _frames(self) -> None:
+        model, names, ground = self.model, self.names, ""
+        for i, name in enumerate(names.sites):
+            body = names.bodies[model.site_bodyid[i]]
+            if body == GROUND:
+                if not ground:  # frames need a body
+                    ground = fresh("world", names.taken_frames)
+                    self.builder.body(ground)
+                    self.builder.joint(fresh(f"{ground}_weld", names.taken_joints), Fixed(), GROUND, ground)
+                body = ground
+            self.builder.frame(name, body, pose(model.site_pos[i], model.site_quat[i]))
+
+
+def add_keyframes(model: Any, tree: Tree, builder: RobotBuilder) -> list[str]:
+    """Adds the keyframes; returns a description of what is left out of them."""
+    names = [model.key(i).name for i in range(model.nkey)]
+    taken, fixed = set(names), {*tree.locked, *tree.hung}
+    for i, name in enumerate(names):
+        positions, velocities = dict[str, Any](), dict[str, Any]()
+        for j in (j for j in range(model.njnt) if j not in fixed):
+            nq, nv = ((7, 6), (4, 3), (1, 1), (1, 1))[model.jnt_type[j]]
+            adr, dof = model.jnt_qposadr[j], model.jnt_dofadr[j]
+            p, w = model.key_qpos[i, adr : adr + nq].copy(), model.key_qvel[i, dof : dof + nv].copy()
+            if nv == 6:  # MuJoCo's is linear first, along the world's axes; ours angular first, along the body's
+                w = np.concatenate([w[3:], matrix_from_quaternion(p[3:]).T @ w[:3]])
+            positions[tree.names.joints[j]] = p if nq > 1 else p[0]
+            velocities[tree.names.joints[j]] = w if nv > 1 else w[0]
+        moving = any(np.any(w) for w in velocities.values())
+        builder.keyframe(name or fresh(f"key_{i + 1}", taken), positions, velocities if moving else None)
+    controlled = int(sum(bool(model.key_ctrl[i].any() or model.key_act[i].any()) for i in range(model.nkey)))
+    return [f"ctrl or act of {counted(controlled, 'keyframe')}"] if controlled else []

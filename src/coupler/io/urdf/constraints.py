@@ -1,0 +1,203 @@
+"""Reading what constrains the links of a URDF beyond its tree: loops, couplings, mimics, transmissions, springs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coupler.io.urdf.description import Description
+from coupler.io.urdf.origins import origin
+from coupler.io.urdf.parts import CouplingPart, JointPart, LoopPart, axes_and_pitch, joint_kind
+from coupler.io.urdf.sdf import read_gazebo
+from coupler.io.xml import Element
+from coupler.mechanisms import linear, polynomial
+from coupler.model import Held, LoopKind, Rod
+from coupler.model.wording import listed
+from coupler.spatial import Transform
+
+__all__ = ["read_constraints", "read_transmissions"]
+
+
+def read_constraints(d: Description) -> None:
+    """Adds all loops, couplings, transmissions and springs of the file to its description."""
+    for element in d.root.all("loop"):
+        (first, at), (second, meets) = _ends(element, d)
+        with element.blamed():
+            kind = _loop_kind(element)
+        d.loops.append(LoopPart(element.require("name"), kind, first, second, at, meets, element))
+    for element in d.root.all("coupling"):
+        d.couplings.append(_coupling(element, d))
+    for joint in d.joints.values():
+        mimic = joint.element.find("mimic")
+        if mimic is not None:
+            d.couplings.append(_mimic(joint, mimic, d))
+    read_transmissions(d.root, d)
+    for element in d.root.all("spring"):
+        d.springs.append((element, _spring(element, d)))
+    for element in d.root.all("gazebo"):
+        read_gazebo(element, d)
+
+
+def read_transmissions(root: Element, d: Description) -> None:
+    """Adds the transmissions of a file to a description."""
+    for element in root.all("transmission"):
+        _transmission(element, d)
+
+
+def _ends(element: Element, d: Description) -> list[tuple[str, Transform]]:
+    """The predecessor and the successor of an element: the link, and the frame on it."""
+    return [_end(element.need(end), d) for end in ("predecessor", "successor")]
+
+
+def _end(element: Element, d: Description) -> tuple[str, Transform]:
+    link = element.require("link")
+    if link not in d.links:
+        raise element.error(f"there is no link {link!r}; there are {listed(d.links)}")
+    return link, origin(element)
+
+
+def _loop_kind(element: Element) -> LoopKind:
+    word = element.require("type")
+    if word == "rod":
+        return Rod(element.need("length").number("value"))
+    if word == "held":
+        rows = element.all("hold")
+        return Held([[*row.numbers("angular", 3, [0.0] * 3), *row.numbers("linear", 3, [0.0] * 3)] for row in rows])
+    return joint_kind(word, *axes_and_pitch(element, word), {})
+
+
+# Couplings
+
+
+def _coupling(element: Element, d: Description) -> CouplingPart:
+    """A coupling: URDF+'s form relates two links by a ratio, the general one relates joints."""
+    name = element.require("name")
+    element.get("type")  # always "rolling"
+    if element.all("joint"):
+        return _dependence(element, name, d)
+    ratio = element.need("ratio").number("value")
+    (first, _), (second, _) = _ends(element, d)
+    return _by_ratio(element, name, d, first, second, ratio)
+
+
+def _by_ratio(element: Element, name: str, d: Description, first: str, second: str, ratio: float) -> CouplingPart:
+    """ratio × (sum of the joints to the first link) = (sum of those to the second), from their last common link."""
+    to_first, to_second = d.paths(first, second)
+    row = {joint.name: ratio for joint in to_first if joint.kind != "fixed"}
+    row |= {joint.name: -1.0 for joint in to_second if joint.kind != "fixed"}
+    for joint in row:
+        _check_single(element, d.joints[joint])
+    # The dependent joint is preferably one that is marked so, then the successor's own; never an independent one.
+    order = [joint.name for joint in (*to_second[::-1], *to_first[::-1]) if row.get(joint.name)]
+    order.sort(key=lambda joint: {False: 0, None: 1, True: 2}[d.joints[joint].independent])
+    if len(row) < 2 or not order or d.joints[order[0]].independent:
+        raise element.error(
+            f"it must relate two joints or more, at least one of them not marked as independent; between {first!r} "
+            f"and {second!r} there are {listed(row) or 'none'}"
+        )
+    dependent = order[0]
+    free = [joint for joint in row if joint != dependent]
+    G = np.vstack([np.eye(len(free)), [-row[joint] / row[dependent] for joint in free]])
+    return CouplingPart(name, [*free, dependent], linear(G), free, element)
+
+
+def _dependence(element: Element, name: str, d: Description) -> CouplingPart:
+    """Joints that each depend linearly on others, or on a single one by a polynomial."""
+    dependents = element.all("joint")
+    free = [own.require("joint") for own in element.all("independent")]
+    free += [on.require("joint") for own in dependents for on in own.all("depends_on")]
+    free = list(dict.fromkeys(free))
+    names = [own.require("name") for own in dependents]
+    for own in dependents:
+        if not own.all("depends_on"):
+            raise own.error("it depends on nothing; write <depends_on joint=... multiplier=...> in it")
+    for joint in (*free, *names):
+        _check_single(element, _joint_of(element, joint, d))
+    terms = [on for own in dependents for on in own.all("depends_on")]
+    if any(term.has("polynomial") for term in terms):
+        if len(terms) != 1 or len(free) != 1:
+            raise element.error("a polynomial gives one joint from one other; write a separate coupling for it")
+        return CouplingPart(
+            name, [*free, *names], polynomial(list(terms[0].numbers("polynomial", None))), free, element
+        )
+    G, offset = np.zeros((len(names), len(free))), np.zeros(len(names))
+    for i, own in enumerate(dependents):
+        offset[i] = own.number("offset", 0.0)
+        for on in own.all("depends_on"):
+            G[i, free.index(on.require("joint"))] += on.number("multiplier", 1.0)
+            offset[i] += on.number("offset", 0.0)
+    function = linear(np.vstack([np.eye(len(free)), G]), [*np.zeros(len(free)), *offset])
+    return CouplingPart(name, [*free, *names], function, free, element)
+
+
+def _mimic(joint: JointPart, mimic: Element, d: Description) -> CouplingPart:
+    master = _joint_of(mimic, mimic.require("joint"), d)
+    for one in (joint, master):
+        _check_single(mimic, one)
+    if master is joint:
+        raise mimic.error(f"joint {joint.name!r} cannot mimic itself")
+    function = linear([[1.0], [mimic.number("multiplier", 1.0)]], [0.0, mimic.number("offset", 0.0)])
+    return CouplingPart(d.new_name(f"{joint.name}_mimic"), [master.name, joint.name], function, [master.name], mimic)
+
+
+def _joint_of(element: Element, name: str, d: Description) -> JointPart:
+    if name not in d.joints:
+        raise element.error(f"there is no joint {name!r}; there are {listed(d.joints)}")
+    return d.joints[name]
+
+
+def _check_single(element: Element, joint: JointPart) -> None:
+    if joint.kind not in ("revolute", "continuous", "prismatic", "helical", "screw"):
+        raise element.error(f"joint {joint.name!r} is {joint.kind}; only joints of one freedom can be coupled")
+
+
+# Actuators
+
+
+def _transmission(element: Element, d: Description) -> None:
+    """Marks joints as actuated and adds the inertia of their rotors; or a coupling, if joints depend on others.
+
+    The file does not say where the rotor is: its inertia J behind a reduction n counts as the armature n² J.
+    """
+    element.get("name")
+    element.get("type")
+    for kind in element.all("type"):
+        kind.ignore()
+    joints = element.all("joint")
+    if any(joint.all("depends_on") for joint in joints):
+        d.couplings.append(_dependence(element, element.require("name"), d))
+        return
+    driven = [_joint_of(joint, joint.require("name"), d) for joint in joints]
+    for part in joints:
+        for interface in part.all("hardwareInterface", "role", "mechanicalReduction", "offset"):
+            interface.ignore()
+    for joint in driven:
+        joint.actuated = joint.kind != "fixed"
+    for actuator in element.all("actuator"):
+        actuator.get("name")
+        for interface in actuator.all("hardwareInterface", "role"):
+            interface.ignore()
+        inertia = _actuator_number(actuator, "rotor_inertia", "rotorInertia", "motorInertia")
+        ratio = (
+            _actuator_number(actuator, "gear_ratio", "mechanicalReduction")
+            or _actuator_number(element, "mechanicalReduction")
+            or 1.0
+        )
+        if inertia and len(driven) == 1 and driven[0].kind != "fixed":
+            driven[0].properties["armature"] = driven[0].properties.get("armature", 0.0) + ratio**2 * inertia
+        elif inertia:
+            d.left_out["rotor inertia of a transmission with several joints"] += 1
+
+
+def _actuator_number(actuator: Element, *tags: str) -> float | None:
+    """A number of an actuator, under its name in ROS or in Drake."""
+    for element in actuator.all(*tags, *(f"drake:{tag}" for tag in tags)):
+        return element.number("value") if element.has("value") else float(element.values(1)[0])
+    return None
+
+
+def _spring(element: Element, d: Description) -> dict[str, Any]:
+    (first, at), (second, meets) = _ends(element, d)
+    figures = {name: element.number(name, 0.0) for name in ("stiffness", "free_length", "pretension", "damping")}
+    return {"name": element.require("name"), "first": first, "second": second, "at": at.r, "meets": meets.r} | figures

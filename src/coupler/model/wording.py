@@ -1,0 +1,24 @@
+"""Phrases for messages: lists of names, counts of things, states of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+__all__ = ["counted", "in_state", "listed"]
+
+
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """Quoted names, separated by commas; of more than `most`, the rest is counted."""
+    quoted = [repr(name) for name in names]
+    more = len(quoted) - most
+    return ", ".join(quoted[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A count with its noun: "1 body", "2 bodies"."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def in_state(state: Sequence[int]) -> str:
+    """Names a state of a batch by its index; empty if there is no batch."""
+    return f" in state {tuple(state) if len(state) > 1 else state[0]}" if state else ""

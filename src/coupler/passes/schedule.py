@@ -1,0 +1,174 @@
+"""The one scheduler: rows of several kernels, in any order, as one loop of a program.
+
+Whoever walks over a robot adds row after row. Rows that one trace serves are grouped, so that each kernel is traced
+once, and the loop takes them in the order in which they were added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coupler.graph import Buffer, Builder, Constants, Field, Slot, View, Window, constants, fields
+
+__all__ = ["Place", "Schedule", "Store"]
+
+Windows = Mapping[str, Any]  # windows and lists of windows
+Kernel = Callable[..., None]
+
+
+class Place(NamedTuple):
+    """A matrix, vector or number in a buffer."""
+
+    buffer: Buffer
+    start: int
+    field: Field
+
+    @staticmethod
+    def of(buffer: Buffer, start: int, shape: int | tuple[int, ...] | Field) -> Place:
+        return Place(buffer, start, Field.of(shape))
+
+    def transposed(self) -> Place:
+        """The same matrix, seen as its transpose."""
+        rows, columns = self.field.shape
+        places = np.array(self.field.places).reshape(rows, columns).T.ravel().tolist()
+        return Place(self.buffer, self.start, Field((columns, rows), tuple(places)))
+
+    @staticmethod
+    def whole(buffer: Buffer, shape: int | tuple[int, ...] | Field) -> Place:
+        """All of a buffer."""
+        return Place.of(buffer, 0, shape)
+
+
+class Store:
+    """Matrices of any size by key, one after the other in a buffer."""
+
+    def __init__(self, allocate: Callable[[int], Buffer]) -> None:
+        """Args: what makes the buffer, given its size, when it is first needed."""
+        self._allocate, self._buffer = allocate, None
+        self.size, self.starts, self.fields = 0, dict[Hashable, int](), dict[Hashable, Field]()
+
+    def add(self, key: Hashable, shape: int | tuple[int, ...] | Field) -> None:
+        """Makes room for one more, if there is none yet."""
+        if key not in self.starts:
+            self.starts[key], self.fields[key] = self.size, Field.of(shape)
+            self.size += self.fields[key].size
+
+    @property
+    def buffer(self) -> Buffer:
+        if self._buffer is None:
+            self._buffer = self._allocate(self.size)
+        return self._buffer
+
+    def place(self, key: Hashable) -> Place:
+        return Place(self.buffer, self.starts[key], self.fields[key])
+
+    def at(self, keys: Sequence[Hashable]) -> Slot:
+        """The field of the rows with these keys, all of which have the same shape."""
+        return self.buffer.at([self.starts[key] for key in keys], self.fields[keys[0]])
+
+
+@dataclass
+class _Group:
+    number: int
+    loop: Callable[[list[Any]], tuple[Kernel, Windows]]
+    rows: list[Any] = field(default_factory=list)
+
+
+class Schedule:
+    """Rows of kernels, run in the order in which they are added; see the module's text."""
+
+    def __init__(self, builder: Builder, seen_before: bool = True) -> None:
+        """Args: what writes the program, and whether there was a pass over its clusters before."""
+        self._builder, self.seen_before = builder, seen_before
+        self._groups: dict[Hashable, _Group] = {}
+        self._order: list[int] = []
+
+    def add(self, key: Hashable, row: Any, loop: Callable[[list[Any]], tuple[Kernel, Windows]]) -> None:
+        """Adds one row.
+
+        Args:
+            key: equal for rows that one trace serves.
+            row: what `loop` gets, in a list with the others of the same key.
+            loop: gives the kernel and its windows for all rows of a key.
+        """
+        group = self._groups.setdefault(key, _Group(len(self._groups), loop))
+        group.rows.append(row)
+        self._order.append(group.number)
+
+    def call(self, function: Callable[..., Any], *given: Any, out: Place | Sequence[Place]) -> None:
+        """Adds one row of a function of matrices: what it returns is stored.
+
+        Args:
+            function: takes and returns arrays, of floats or of nodes.
+            given: for each parameter a `Place`, a constant array, or a list of such.
+            out: where each of its results goes. It may be a place that is given, too.
+        """
+        targets = [out] if isinstance(out, Place) else list(out)
+        places: dict[Any, str] = {}  # a place that occurs twice is one field
+        shape = tuple(_named(value, places) for value in given)
+        results = tuple(_named(place, places) for place in targets)
+        key = function, shape, results, tuple(_layout(value) for value in places)
+
+        def loop(rows: list[Any]) -> tuple[Kernel, Windows]:
+            return _kernel(function, shape, results), {"here": _window(list(places.values()), rows)}
+
+        self.add(key, list(places), loop)
+
+    def run(self) -> None:
+        """Writes the loop."""
+        if not self._order:
+            return
+        with self._builder.interleave(self._order):
+            for group in self._groups.values():
+                kernel, windows = group.loop(group.rows)
+                self._builder.loop(kernel, **windows)
+
+
+class _Number:
+    """A constant array, as a key: equal to itself alone."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+
+def _named(value: Any, places: dict[Any, str]) -> Any:
+    """The names of the fields for what a parameter is given, in lists as that is."""
+    if isinstance(value, Place):
+        return places.setdefault(value, f"x{len(places)}")
+    if isinstance(value, np.ndarray):
+        return places.setdefault(_Number(value), f"x{len(places)}")
+    return tuple(_named(part, places) for part in value)
+
+
+def _layout(value: Any) -> Hashable:
+    """What a trace depends on of a field's place."""
+    return ("constant", value.values.shape) if isinstance(value, _Number) else (value.buffer, value.field)
+
+
+def _window(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Window:
+    columns: dict[str, Slot | Constants] = {}
+    for name, own in zip(names, zip(*rows, strict=True), strict=True):
+        first = own[0]
+        if isinstance(first, _Number):
+            columns[name] = constants([value.values for value in own])
+        else:
+            columns[name] = first.buffer.at([place.start for place in own], first.field)
+    return fields(**columns)
+
+
+def _kernel(function: Callable[..., Any], shape: Sequence[Any], results: Sequence[str]) -> Kernel:
+    def kernel(here: View) -> None:
+        answer = function(*(_values(here, part) for part in shape))
+        for name, value in zip(results, answer if len(results) > 1 else [answer], strict=True):
+            setattr(here, name, value)
+
+    kernel.__name__ = function.__name__
+    return kernel
+
+
+def _values(here: View, names: Any) -> Any:
+    return getattr(here, names) if isinstance(names, str) else [_values(here, part) for part in names]
