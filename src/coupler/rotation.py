@@ -18,6 +18,8 @@ __all__ = [
     "about_x",
     "about_y",
     "about_z",
+    "dexp_inverse",
+    "dexp_inverse_motion",
     "exp_motion",
     "from_euler",
     "identity_quaternion",
@@ -141,24 +143,53 @@ def exp_motion(m: Array) -> tuple[Array, Array]:
 def log_motion(a: Array, p: Array) -> Array:
     """The body-frame motion (ω, v) that leads to the unit quaternion a and position p in a unit of time."""
     w = quaternion_log(a)
-    # The inverse of exp_motion's matrix is 1 − ½ w× + d w×w×.
-    d = _even(w @ w, _cotangent_defect, _COTANGENT_DEFECT_OVER, below=_CANCELLING)
-    turned = np.cross(w, p)
-    return np.concatenate([w, p - 0.5 * turned + d * np.cross(w, turned)])
+    return np.concatenate([w, dexp_inverse(-w, p)])  # exp_motion's matrix is the dexp of −w
 
 
-def _cotangent_defect(t: Any) -> Any:
-    return (1.0 - 0.5 * t * np.cos(0.5 * t) / np.sin(0.5 * t)) / (t * t)
+def dexp_inverse(u: Array, w: Array) -> Array:
+    """dexp⁻¹: the rate of a rotation vector u whose body turns with w, in its own axes: w + ½ u×w + d u×(u×w)."""
+    d, _ = _cotangent_defect(u @ u)
+    turned = np.cross(u, w)
+    return w + 0.5 * turned + d * np.cross(u, turned)
+
+
+def dexp_inverse_motion(u: Array, v: Array) -> Array:
+    """The same for a motion u = (turn, shift) of se(3).
+
+    A motion is a rotation vector of dual numbers, turn + ε shift with ε² = 0, and the formula for turns holds as it is.
+    """
+    a, b, w, s = u[:3], u[3:], v[:3], v[3:]
+    d, slope = _cotangent_defect(a @ a)
+    twice = np.cross(a, np.cross(a, w))
+    shift = s + 0.5 * (np.cross(a, s) + np.cross(b, w)) + 2.0 * slope * (a @ b) * twice
+    bent = np.cross(a, np.cross(a, s)) + np.cross(a, np.cross(b, w)) + np.cross(b, np.cross(a, w))
+    return np.concatenate([dexp_inverse(a, w), shift + d * bent])
+
+
+def _cotangent_defect(square: Any) -> tuple[Any, Any]:
+    """d = (1 − ½ t cot ½t) / t² and its derivative by t², as functions of t²; smooth at zero."""
+    small = square < _FAR_CANCELLING
+    t2 = np.where(small, 1.0, square)
+    t = np.sqrt(t2)
+    g, sine = 0.5 * t * np.cos(0.5 * t) / np.sin(0.5 * t), np.sin(0.5 * t)
+    d = (1.0 - g) / t2
+    slope = (t2 / (8.0 * sine * sine) + 0.5 * g - 1.0) / (t2 * t2)
+    return (
+        np.where(small, _power_series(_COTANGENT_DEFECT_OVER, square), d),
+        np.where(small, _power_series(_COTANGENT_DEFECT_SLOPE, square), slope),
+    )
 
 
 # Even functions of an angle t as power series in t². Those whose formula loses digits at small angles by cancellation
 # go by their series up to a larger one; with these many terms, what is left out is below the last place.
-_DIRECT, _CANCELLING = 1e-3, 0.0625  # the t² below which the series is taken
+_DIRECT, _CANCELLING, _FAR_CANCELLING = 1e-3, 0.0625, 1.0  # the t² below which the series is taken
 _COS_HALF = [(-1) ** k / (4**k * factorial(2 * k)) for k in range(6)]  # cos(t/2)
 _SIN_HALF_OVER = [(-1) ** k / (2 * 4**k * factorial(2 * k + 1)) for k in range(6)]  # sin(t/2) / t
 _VERSINE_OVER = [(-1) ** k / factorial(2 * k + 2) for k in range(6)]  # (1 − cos t) / t²
 _SINE_DEFECT_OVER = [(-1) ** k / factorial(2 * k + 3) for k in range(7)]  # (t − sin t) / t³
-_COTANGENT_DEFECT_OVER = [1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600]
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+_COTANGENT_DEFECT_OVER = [abs(b) / factorial(2 * k + 2) for k, b in enumerate(_BERNOULLI)]  # (1 − ½ t cot ½t) / t²
+_COTANGENT_DEFECT_SLOPE = [k * c for k, c in enumerate(_COTANGENT_DEFECT_OVER)][1:]  # its derivative by t²
 _ARCSIN_OVER = [2 * factorial(2 * k) / (4**k * factorial(k) ** 2 * (2 * k + 1)) for k in range(7)]  # 2 asin(s) / s
 
 
@@ -166,7 +197,11 @@ def _even(square: Any, function: Callable[[Any], Any], series: Sequence[float], 
     """function(√square), or its power series in the square where that is small: smooth, with all derivatives."""
     small = square < below
     root = np.sqrt(np.where(small, 1.0, square))  # never the root of zero, whose derivative is infinite
-    total: Any = series[-1]
-    for coefficient in reversed(series[:-1]):
-        total = total * square + coefficient
-    return np.where(small, total, function(root))
+    return np.where(small, _power_series(series, square), function(root))
+
+
+def _power_series(coefficients: Sequence[float], x: Any) -> Any:
+    total: Any = coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * x + coefficient
+    return total

@@ -17,10 +17,10 @@ import coupler
 from coupler import ModelError, mass_matrix_factors, mass_matrix_inverse, mass_matrix_product, mass_matrix_solve
 from coupler.algorithms.factorization import (
     mass_matrix_factors_program,
-    mass_matrix_inverse_program,
     mass_matrix_product_program,
     mass_matrix_solve_program,
 )
+from coupler.algorithms.mass_matrix_inverse import mass_matrix_inverse_program
 from coupler.graph import compile as compile_program
 from coupler.mechanisms import gear, linear
 from coupler.model import Robot

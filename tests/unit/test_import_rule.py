@@ -17,7 +17,9 @@ ALLOWED: dict[str, set[str]] = {
     "spatial": set(),
     "rotation": set(),
     "linear": set(),
-    "graph": set(),
+    "files": set(),
+    "threads": set(),
+    "graph": {"files", "threads"},
     "model": {"spatial", "rotation", "linear", "mechanisms", "graph"},
     "mechanisms": {"spatial", "rotation"},
     "passes": {"spatial", "rotation", "linear", "model", "graph"},
@@ -32,9 +34,12 @@ ALLOWED: dict[str, set[str]] = {
         *("spatial", "rotation", "linear", "graph", "model", "passes", "algorithms", "compiled"),
         *("kinematics", "dynamics", "inertia"),
     },
-    "simulate": {"spatial", "rotation", "graph", "model", "compiled", "kinematics", "dynamics", "inertia", "contact"},
+    "simulate": {
+        *("files", "threads", "spatial", "rotation", "graph", "model", "compiled"),
+        *("kinematics", "dynamics", "inertia", "contact"),
+    },
     "view": {"spatial", "model", "kinematics", "simulate"},
-    "io": {"spatial", "rotation", "model", "mechanisms", "robots"},
+    "io": {"files", "spatial", "rotation", "model", "mechanisms", "robots"},
 }
 # `robot.save` and `robot.draw`: all that a room asks of one above it.
 UPWARDS = {("model/robot.py", "coupler.io.save"), ("model/robot.py", "coupler.view.robot_graph")}

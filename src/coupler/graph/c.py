@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.files import whole_file
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, topological
 from coupler.graph.kernel import Case, Kernel
@@ -86,12 +86,8 @@ class Source:
         """Writes <name>.h and <name>.c into the folder, each completely or not at all, and returns their paths."""
         paths = Path(folder) / f"{self.name}.h", Path(folder) / f"{self.name}.c"
         for path, text in zip(paths, (self.header, self.source), strict=True):
-            temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
-            try:
-                temporary.write_text(text, encoding="utf-8", newline="\n")
-                os.replace(temporary, path)
-            finally:
-                temporary.unlink(missing_ok=True)
+            with whole_file(path) as file:
+                file.write(text.encode())
         return paths
 
 

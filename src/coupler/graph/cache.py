@@ -25,9 +25,10 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+from coupler.files import whole_file
 
 LIMIT = 256 << 20  # bytes in the folder above which the least recently used entries go
 ENTRY_LIMIT = 64 << 20  # bytes of one file; larger ones are neither written nor read
@@ -92,7 +93,7 @@ def store(key: str, code: bytes) -> None:
         return
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _publish(path, _seal(_secret(path.parent, make=True), key, code) + code, os.replace)
+        _write(path, _seal(_secret(path.parent, make=True), key, code) + code)
         _unswept += len(code)
         if _unswept > LIMIT // 64:
             _unswept = 0
@@ -146,23 +147,18 @@ def _secret(where: Path, make: bool = False) -> bytes:
                 # processes doing this at once may replace each other's secret, which costs a miss and no more.
                 os.replace(path, where / "secret.old")
         if not os.path.lexists(path):
-            # A link, unlike a rename, fails if another process came first: then both go on to read that one's secret.
+            # If another process comes first, both go on to read that one's secret.
             with suppress(FileExistsError):
-                _publish(path, secrets.token_bytes(_SECRET_SIZE), os.link)
+                _write(path, secrets.token_bytes(_SECRET_SIZE), replace=False)
     if len(secret := _read(path, _SECRET_SIZE, _OTHERS_ANY)) != _SECRET_SIZE:
         raise PermissionError(f"{path} is damaged")
     return secret
 
 
-def _publish(path: Path, data: bytes, publish: Callable[[Path, Path], None]) -> None:
-    temporary = path.with_name(f"tmp-{secrets.token_hex(8)}{_SUFFIX}")  # "tmp-" is not hex: never taken for an entry
-    try:
-        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.write(data)
-        publish(temporary, path)  # without fsync: what a power cut leaves short or empty is a miss like other damage
-    finally:
-        with suppress(OSError):  # gone after a rename; and an interrupt under way must not turn into an OSError
-            temporary.unlink()
+def _write(path: Path, data: bytes, replace: bool = True) -> None:
+    # Not synced: what a power cut leaves short or empty is a miss like other damage.
+    with whole_file(path, suffix=_SUFFIX, mode=0o600, sync=False, replace=replace) as file:
+        file.write(data)
 
 
 def _shrink(where: Path, limit: int, keep: Path | None = None) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +13,7 @@ import numpy as np
 
 from coupler.graph.array import nodes_of, numbers_or_nodes, symbols
 from coupler.graph.errors import GraphError
-from coupler.graph.expr import Node, known, listing, substitute, symbol, topological
+from coupler.graph.expr import Node, apply, constant, known, listing, substitute, symbol, topological
 
 __all__ = ["Template", "template"]
 
@@ -25,22 +27,24 @@ class Template:
     """A traced function whose numbers are parameters.
 
     Attributes:
-        text: what it computes; functions with the same text differ in their numbers alone.
+        text: what it computes; functions with the same text differ in their numbers alone. It says all there is to say
+            about the nodes, which are read back from it where a template is unpickled.
         numbers: this one's.
         shape: of its answer.
-        function: what was traced.
+        function: what was traced; None for one that is unpickled.
     """
 
     text: str
     numbers: np.ndarray
     shape: tuple[int, ...]
-    function: Callable[[Any], Any]
+    function: Callable[[Any], Any] | None
     _inputs: tuple[Node, ...]
     _parameters: tuple[Node, ...]
     _outputs: tuple[Node, ...]
 
     def __post_init__(self) -> None:
-        _KNOWN[self.text, self.numbers.tobytes()] = self
+        if self.function is not None:
+            _KNOWN[self.text, self.numbers.tobytes()] = self
 
     def __call__(self, x: Any, numbers: Any) -> Any:
         """The function at x, nodes or numbers, with these numbers in place of its own.
@@ -49,10 +53,17 @@ class Template:
         """
         if np.asarray(x).dtype == np.asarray(numbers).dtype == float:
             original = _KNOWN.get((self.text, np.asarray(numbers).tobytes()))
-            if original is not None:
+            if original is not None and original.function is not None:
                 return np.asarray(original.function(np.array(x)), dtype=float).reshape(self.shape)
+        return self.by_trace(x, numbers)
+
+    def by_trace(self, x: Any, numbers: Any) -> Any:
+        """The same by its nodes alone, without the Python function."""
         values = zip((*self._inputs, *self._parameters), (*nodes_of(x), *nodes_of(numbers)), strict=True)
         return numbers_or_nodes(substitute(self._outputs, dict(values)), self.shape)
+
+    def __reduce__(self) -> Any:
+        return _from_text, (self.text, self.numbers, self.shape, len(self._inputs))
 
 
 def template(function: Callable[[Any], Any], size: int) -> Template:
@@ -69,6 +80,27 @@ def template(function: Callable[[Any], Any], size: int) -> Template:
         elif node.op == "symbol" and node not in own:
             raise GraphError(f"the function uses {node!r}, which is none of its {size} arguments")
     lifted = substitute(outputs, parameters)
-    text = listing(lifted, [f"y[{i}]" for i in range(len(lifted))])
+    text = sys.intern(listing(lifted, [f"y[{i}]" for i in range(len(lifted))]))  # many are alike: one string for all
     values = np.array([known(node) for node in parameters], dtype=float)
     return Template(text, values, result.shape, function, tuple(x), tuple(parameters.values()), tuple(lifted))
+
+
+def _from_text(text: str, numbers: np.ndarray, shape: tuple[int, ...], size: int) -> Template:
+    """The template that has this text, with new nodes."""
+    x, n = symbols("x", size), symbols("n", len(numbers))
+    named: dict[str, Node] = {f"x[{i}]": node for i, node in enumerate(x)}
+    named |= {f"n[{i}]": node for i, node in enumerate(n)}
+    named |= {"True": constant(True), "False": constant(False)}
+
+    def value(word: str) -> Node:
+        return named[word] if word in named else constant(float(word))
+
+    for line in text.splitlines():
+        name, expression = line.split(" = ")
+        operation = re.fullmatch(r"(\w+)\((.*)\)", expression)
+        if operation is None:
+            named[name] = value(expression)
+        else:
+            named[name] = apply(operation[1], *map(value, operation[2].split(", ")))
+    outputs = tuple(named[f"y[{i}]"] for i in range(int(np.prod(shape, dtype=int))))
+    return Template(sys.intern(text), numbers, shape, None, tuple(x), tuple(n), outputs)

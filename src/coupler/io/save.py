@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
-from uuid import uuid4
 
+from coupler.files import whole_file
 from coupler.io.mjcf.write import mjcf_text
 from coupler.io.urdf.write import urdf_text
 from coupler.model import ModelError, Robot
@@ -41,17 +40,10 @@ def save(robot: Robot, path: str | Path) -> Path:
         raise ModelError(f"{path}: it is a folder; name a file in it")
     if not path.parent.is_dir():
         raise ModelError(f"{path}: there is no folder {path.parent}; make it first")
-    _replace(path, writer(robot, path.parent))
-    return path
-
-
-def _replace(path: Path, text: str) -> None:
-    """Writes a file atomically: it is written beside its place first, so that nobody ever sees half of it."""
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    text = writer(robot, path.parent)
     try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(temporary, path)
+        with whole_file(path) as file:
+            file.write(text.encode())
     except OSError as error:
         raise ModelError(f"{path}: it cannot be written: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    return path

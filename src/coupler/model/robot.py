@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,6 +20,7 @@ from coupler.model.embedding.states import States, batch_of, held, shaped
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.numbers import numbers
+from coupler.model.pickling import packed, unpacked
 from coupler.model.shapes import Plane, Shape
 from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.text import robot_text
@@ -393,6 +394,19 @@ class Robot:
     def __repr__(self) -> str:
         return f"<Robot {self.name!r}: {counted(len(self.bodies), 'body', 'bodies')}, {counted(self.nv, 'freedom')}>"
 
+    # Copies
+
+    def __copy__(self) -> Robot:
+        return self  # nothing about it ever changes, and what is compiled for it serves both
+
+    def __deepcopy__(self, memo: Any) -> Robot:
+        return self
+
+    def __reduce__(self) -> Any:
+        """Pickles what it is made of; programs are compiled again, or read from disk, where they are needed."""
+        parts = {part.name: getattr(self, part.name) for part in fields(self)}
+        return _unpickled, (type(self), packed(self.name, parts))
+
     # Input
 
     def _positions(self, q: Any) -> np.ndarray:
@@ -407,6 +421,10 @@ class Robot:
         p, v = self._positions(q), numbers("v", np.zeros(self.nv) if v is None else v, (self.nv,), batch=True)
         batch_of({"q": p, "v": v})
         return p, v
+
+
+def _unpickled(kind: type[Robot], data: bytes) -> Robot:
+    return kind(**unpacked(data))
 
 
 def _names(what: str, given: Any) -> list[str]:

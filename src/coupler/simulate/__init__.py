@@ -3,6 +3,7 @@
 from coupler.simulate.integrators import METHODS, dormand_prince, explicit_euler, rk4, semi_implicit_euler
 from coupler.simulate.log import Log
 from coupler.simulate.motion import Motion, MotionError, integrate_motion
+from coupler.simulate.options import SimulationOptions
 from coupler.simulate.rollout import Rollout, rollout
 from coupler.simulate.simulation import Simulation
 from coupler.simulate.states import SimulationError, SimulationState
@@ -15,6 +16,7 @@ __all__ = [
     "Rollout",
     "Simulation",
     "SimulationError",
+    "SimulationOptions",
     "SimulationState",
     "dormand_prince",
     "explicit_euler",

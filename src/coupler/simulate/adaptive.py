@@ -15,7 +15,9 @@ from coupler.simulate.integrators import Acceleration, Pair, pair_step
 __all__ = ["Control", "adaptive_steps"]
 
 _SAFETY, _SHRINK, _GROW = 0.9, 0.2, 5.0  # how the next step is chosen
-_POOR = 1e-3  # the quality of a loop's coordinates below which they are to blame
+_SMALLEST_RATIO = 1e-10  # of an error to the tolerance: far below where the step has grown by the most, and not zero
+_SLOWEST = 1e-3  # 1/s: rates count as this fast at least when the first step is chosen, so that it is finite at rest
+_NEAR_SINGULAR = 1e-3  # the quality of a loop's coordinates below which they are to blame
 _STRETCH = 1.01  # a step may be longer by this factor, if that saves another
 
 
@@ -51,7 +53,7 @@ def adaptive_steps(
             if step < control.smallest and not last:
                 raise ModelError(f"steps become smaller than {control.smallest:g} s{why}{_hint(robot, q)}")
             pair, ratio, why = _tried(control, robot, q, v, a, acceleration, step, t)
-            factor = float(np.clip(_SAFETY * max(ratio, 1e-10) ** -0.2, _SHRINK, 1.0 if failed else _GROW))
+            factor = float(np.clip(_SAFETY * max(ratio, _SMALLEST_RATIO) ** -0.2, _SHRINK, 1.0 if failed else _GROW))
             if pair is None:
                 h, failed = factor * step, failed + 1
                 continue
@@ -87,7 +89,7 @@ def _error(robot: Robot, pair: Pair) -> float:
 def _hint(robot: Robot, q: np.ndarray) -> str:
     """What to do where a loop is nearly singular."""
     quality = robot.embedding.quality(robot.embedding.positions(q))
-    if (quality > _POOR).all():
+    if (quality > _NEAR_SINGULAR).all():
         return ""
     return "; a loop is near a dead point, through which other independent joints may lead"
 
@@ -95,4 +97,4 @@ def _hint(robot: Robot, q: np.ndarray) -> str:
 def _first(v: np.ndarray, a: np.ndarray, control: Control) -> float:
     """A step in which velocities change as little as the tolerance suggests; longer ones are soon found."""
     rates = np.abs(v).max(initial=0.0), (np.abs(a) / np.maximum(np.abs(v), 1.0)).max(initial=0.0)
-    return max(0.2 * control.tolerance**0.2 / max(*rates, 1e-3), control.smallest)
+    return max(0.2 * control.tolerance**0.2 / max(*rates, _SLOWEST), control.smallest)

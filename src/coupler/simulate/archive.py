@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
-from uuid import uuid4
 from zipfile import BadZipFile
 
 import numpy as np
 
+from coupler.files import temporary_beside, whole_file
 from coupler.model import ModelError
 
 __all__ = ["check_target", "load_arrays", "save_arrays"]
@@ -27,7 +26,7 @@ def check_target(path: Path) -> None:
         raise ModelError(f"{path}: it is a folder; name a file in it")
     if not os.path.isdir(path.parent):
         raise ModelError(f"{path}: there is no folder {path.parent}; make it first")
-    beside = _beside(path)
+    beside = temporary_beside(path)
     try:
         beside.touch()
         beside.unlink()
@@ -36,23 +35,16 @@ def check_target(path: Path) -> None:
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Puts a file in its place as a whole: it is written beside it first, and nobody ever sees half of it.
+    """Writes arrays to a file, completely or not at all.
 
     Raises:
         ModelError: where it cannot be written. What was there stays then.
     """
-    beside = _beside(path)
     try:
-        with beside.open("wb") as file:
+        with whole_file(path) as file:
             np.savez(file, **arrays)  # not compressed: that saves a third of the room and takes ten times as long
-            file.flush()
-            os.fsync(file.fileno())  # before it gets its name, so that a power failure leaves one or the other
-        os.replace(beside, path)
     except OSError as error:
         raise _unwritten(path, error) from None
-    finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
 
 
 def load_arrays(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
@@ -87,10 +79,6 @@ def _array(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> np.ndarray:
         return archive[name]
     except (ValueError, EOFError, BadZipFile) as error:
         raise ModelError(f"{path}: its array {name!r} cannot be read: {error}") from None
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{uuid4().hex}.tmp")
 
 
 def _unwritten(path: Path, error: Exception) -> ModelError:

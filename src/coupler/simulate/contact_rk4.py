@@ -80,7 +80,7 @@ def contact_forces(robot: Robot, found: Sequence[Touch], forces: Any, moments: A
     """f_ext, (bodies, 6), of what acts at contacts on the first bodies of their pairs.
 
     Args:
-        robot: which.
+        robot: the robot that touches.
         found: its contacts.
         forces: (contacts, 3), along the world's axes, N.
         moments: (contacts, 3), about the world's axes, N m; None for none.

@@ -18,96 +18,80 @@ from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.restitution import Restitution
 from coupler.contact.scene import Layout, Scene
 from coupler.contact.step_program import contact_step_program
-from coupler.contact.stepping import gap_seen
 from coupler.graph import Executable, compile
 from coupler.model import Free, ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import counted, in_state, listed
+from coupler.simulate.options import SimulationOptions
 
 __all__ = ["Engine", "engine_of"]
 
-_MOST = 96  # candidate contacts: their A has (3 · 96)² entries, for each state that is in work
-_DEEP = 1e-4  # m: from here on an overlap at the start is told
+_MOST_CONTACTS = 96  # candidates: A has (3 · 96)² entries, 660 kB for each state that a thread works on
+_TOLD_OVERLAP = 1e-4  # m: a deeper one at the start is told; less is what the posing of a robot leaves
 
 
-def engine_of(robot: Robot, step: float, contacts: str | Iterable[str], **options: Any) -> Engine:
+def engine_of(robot: Robot, options: SimulationOptions) -> Engine:
     """The engine of a robot for these options, made once."""
-    names = contacts if isinstance(contacts, str) else tuple(contacts)
-    key = Engine, step, names, *options.items()
-    try:
-        return remembered(robot, key, Engine, step, names, *options.values())
-    except TypeError:  # something is of a wrong type, and cannot be a key: the engine says what
-        return Engine(robot, step, names, *options.values())
+    return remembered(robot, (Engine, options), Engine, options)
 
 
 class Engine:
     """A robot that may touch, in steps of one length.
 
     Attributes:
-        robot: which.
-        step: h, s.
+        robot: the robot that moves.
+        step: the length of a step, h, s.
         scene: what a step takes into account.
-        layout: where vectors have what.
+        layout: where state and results of a step are in their vectors.
         contacts: the names of all candidate contacts.
     """
 
-    def __init__(
-        self,
-        robot: Robot,
-        step: float,
-        contacts: str | Sequence[str],
-        friction: float,
-        restitution: Restitution | float | None,
-        penetration: str | float,
-        limits: bool,
-        tolerance: float,
-        sweeps: int,
-    ) -> None:
-        """Args: see `Simulation`."""
-        self.robot, self.step = robot, float(numbers("step", step, ()))
-        if self.step <= 0.0:
-            raise ModelError(f"step must be above zero, got {self.step:g} s")
-        if restitution is not None and not isinstance(restitution, Restitution):
-            restitution = Restitution(restitution)
-        gap_seen(0.0, penetration)  # which says what is wrong with it
-        if not isinstance(sweeps, int | np.integer) or sweeps < 1:
-            raise ModelError(f"sweeps must be a whole number from 1 on, got {sweeps!r}")
-        tolerance = float(numbers("tolerance", tolerance, (), least=0.0))
-        pairs = _chosen(pairs_of(robot, friction, restitution=restitution), contacts)
-        self.scene = Scene(tuple(pairs), self.step, tolerance, int(sweeps), limits, penetration=penetration)
+    def __init__(self, robot: Robot, options: SimulationOptions) -> None:
+        self.robot, self.step = robot, options.step
+        restitution = options.restitution
+        assert restitution is None or isinstance(restitution, Restitution)  # options have seen to it
+        pairs = _chosen(pairs_of(robot, options.friction, restitution), options.contacts)
+        self.scene = Scene(
+            pairs=tuple(pairs),
+            step=options.step,
+            tolerance=options.tolerance,
+            most=options.sweeps,
+            limits=options.limits,
+            penetration=options.penetration,
+        )
         self.layout = Layout(robot, self.scene)
         candidates = Candidates(robot, pairs)
         self.contacts, self._searched = tuple(candidates.names), candidates.searched
         self._check_size()
 
     def _check_size(self) -> None:
-        if self.layout.contacts > _MOST:
+        if self.layout.contacts > _MOST_CONTACTS:
             pairs = sorted(self.scene.pairs, key=lambda pair: -pair.count)
             most = [f"{pair.one.name} on {pair.other.name} ({pair.count})" for pair in pairs[:3]]
             raise ModelError(
-                f"robot {self.robot.name!r} has {self.layout.contacts} candidate contacts, and a step takes {_MOST}: "
-                f'name those that matter, as in contacts=["*foot*"], or use groups of shapes; most are of '
-                f"{', '.join(most)}"
+                f"robot {self.robot.name!r} has {self.layout.contacts} candidate contacts, and a step takes "
+                f'{_MOST_CONTACTS}: name those that matter, as in contacts=["*foot*"], or use groups of shapes; most '
+                f"are of {', '.join(most)}"
             )
 
-    def warn_of_nothing(self) -> None:
-        """Tells that a robot will fall for ever."""
+    def warn_if_it_can_only_fall(self) -> None:
+        """Warns of a floating robot that can touch nothing."""
         if not self.layout.contacts and any(isinstance(joint.kind, Free) for joint in self.robot.joints):
             text = f"robot {self.robot.name!r} floats, and can touch nothing: robot.with_floor() adds a floor"
             warnings.warn(text, ModelWarning, stacklevel=3)
 
     @property
-    def short(self) -> Any:
-        """(state, tau) → what a step leads to, or None if that takes another way: see `Executable.one`."""
-        return _no_short_way if self._searched or "plain" not in self.__dict__ else self.plain.one
+    def fast_step(self) -> Any:
+        """(state, tau) → result of a step, or None where only `advance` can say: see `Executable.one`."""
+        return _no_fast_step if self._searched or "executable" not in self.__dict__ else self.executable.one
 
     @cached_property
-    def plain(self) -> Executable:
-        """(state, tau) → what a step leads to; with contacts as a third input, if some are searched for."""
+    def executable(self) -> Executable:
+        """(state, tau) → result of a step; with contacts as a third input, if some are searched for."""
         return compile(contact_step_program(self.robot, self.scene), backend=self.robot.backend)
 
     @cached_property
-    def pushed(self) -> Executable:
+    def executable_with_loads(self) -> Executable:
         """The same with f_ext as the last input."""
         scene = replace(self.scene, external=True)
         return compile(contact_step_program(self.robot, scene), backend=self.robot.backend)
@@ -127,57 +111,55 @@ class Engine:
             raise ModelError(
                 f"q and v have leading dimensions {q.shape[:-1]} and {v.shape[:-1]}, which differ"
             ) from None
-        if not shape:  # states of a batch are judged by their first step
+        if not shape:  # states of a batch are checked by their first step
             robot.check(q)
         state = np.zeros((*shape, self.layout.state))
         state[..., self.layout.places["q"]], state[..., self.layout.places["v"]] = q, v
         return state
 
     def warn_of_overlaps(self, q: np.ndarray) -> None:
-        """Tells what overlaps at the start."""
-        found = [(touch.contact.gap, name) for touch, name in self._touches(q) if touch.contact.gap < -_DEEP]
-        if found:
-            gap, name = min(found)
+        """Warns of what overlaps in a configuration to start from, (nq,)."""
+        touching = zip(touches(self.robot, q, self.scene.pairs), self.contacts, strict=True)
+        overlaps = [(touch.contact.gap, name) for touch, name in touching if touch.contact.gap < -_TOLD_OVERLAP]
+        if overlaps:
+            gap, name = min(overlaps)
             text = (
-                f"robot {self.robot.name!r} overlaps at the start in {counted(len(found), 'contact')}, {name} by "
+                f"robot {self.robot.name!r} overlaps at the start in {counted(len(overlaps), 'contact')}, {name} by "
                 f"{-gap * 1e3:.3g} mm, and the first step parts them with {-gap / self.step:.3g} m/s; start elsewhere, "
                 'or let overlaps shrink slowly with penetration="limited"'
             )
             warnings.warn(text, ModelWarning, stacklevel=4)
 
-    def _touches(self, q: np.ndarray) -> Any:
-        return zip(touches(self.robot, q, self.scene.pairs), self.contacts, strict=True)
-
     def advance(self, state: np.ndarray, tau: Any, f_ext: Any = None) -> np.ndarray:
-        """What a step leads to, (..., layout.size).
+        """The result of a step, (..., layout.size): the next state first; see `Layout`.
 
         Args:
-            state: (..., layout.state).
+            state: (..., layout.state), the state before it.
             tau: (..., nv), forces at independent joints.
             f_ext: (..., bodies, 6), forces on bodies about the world's origin; none if not given.
 
         Raises:
             ModelError: for arguments of a wrong shape or that are not finite, and where a step is not possible.
         """
-        given = self._forces("tau", tau, state.shape[:-1], (self.robot.nv,)), *self._given(state)
+        given = self._forces("tau", tau, state.shape[:-1], (self.robot.nv,)), *self._searched_contacts(state)
         if f_ext is None:
-            after = self.plain(state, *given)
+            result = self.executable(state, *given)
         else:
             loads = self._forces("f_ext", f_ext, state.shape[:-1], (len(self.robot.bodies), 6))
-            after = self.pushed(state, *given, on_bodies(self.robot, loads))
-        if not np.isfinite(after).all():
-            self._explain(state, after)
-        return after
+            result = self.executable_with_loads(state, *given, on_bodies(self.robot, loads))
+        if not np.isfinite(result).all():
+            self._explain(state, result)
+        return result
 
-    def advance_batch(self, states: np.ndarray, tau: np.ndarray, after: np.ndarray) -> None:
-        """The same for finite arrays of one leading dimension, written to an array: new memory costs time."""
-        self.plain(states, tau, *self._given(states), out=after)
-        if not all(np.isfinite(after[:, self.layout.places[name]]).all() for name in ("v", "residual")):
-            wrong = int(np.argmin(np.isfinite(after).all(axis=1)))
-            self._explain(states[wrong], after[wrong])
+    def advance_batch(self, states: np.ndarray, tau: np.ndarray, result: np.ndarray) -> None:
+        """The same for finite arrays of one leading dimension; the result is written to an array, for speed."""
+        self.executable(states, tau, *self._searched_contacts(states), out=result)
+        if not all(np.isfinite(result[:, self.layout.places[name]]).all() for name in ("v", "residual")):
+            failed = int(np.argmin(np.isfinite(result).all(axis=1)))
+            self._explain(states[failed], result[failed])
 
-    def _given(self, states: np.ndarray) -> list[np.ndarray]:
-        """The contacts that are searched for, state by state; nothing, if there are none."""
+    def _searched_contacts(self, states: np.ndarray) -> list[np.ndarray]:
+        """The further input with the contacts that are searched for state by state; no input, if there are none."""
         if not self._searched:
             return []
         q = states[..., self.layout.places["q"]]
@@ -195,9 +177,9 @@ class Engine:
         except ValueError:
             raise ModelError(f"{name} has the shape {values.shape}, for states of {batch}") from None
 
-    def _explain(self, state: np.ndarray, after: np.ndarray) -> None:
+    def _explain(self, state: np.ndarray, result: np.ndarray) -> None:
         """Raises what is wrong with a step that has no finite result."""
-        where = [int(i) for i in np.argwhere(~np.isfinite(after).all(axis=-1))[0]] if after.ndim > 1 else []
+        where = [int(i) for i in np.argwhere(~np.isfinite(result).all(axis=-1))[0]] if result.ndim > 1 else []
         own = state[tuple(where)]
         try:
             self.robot.check(own[self.layout.places["q"]])
@@ -210,25 +192,25 @@ class Engine:
             "forces may help"
         )
 
-    def forces(self, after: np.ndarray) -> np.ndarray:
-        """(..., contacts, 3): contact forces on the first body of each pair, along the world's axes, N."""
+    def forces(self, result: np.ndarray) -> np.ndarray:
+        """(..., contacts, 3): contact forces in a step on the first body of each pair, along the world's axes, N."""
         n, places = self.layout.contacts, self.layout.places
-        impulses = after[..., places["impulses"]][..., : 3 * n].reshape(*after.shape[:-1], n, 3)
-        frames = after[..., places["frames"]].reshape(*after.shape[:-1], n, 3, 3)
+        impulses = result[..., places["impulses"]][..., : 3 * n].reshape(*result.shape[:-1], n, 3)
+        frames = result[..., places["frames"]].reshape(*result.shape[:-1], n, 3, 3)
         return np.einsum("...ni,...nij->...nj", impulses, frames) / self.step
 
-    def points(self, after: np.ndarray) -> np.ndarray:
-        """(..., contacts, 3): where contacts are, m."""
-        return after[..., self.layout.places["points"]].reshape(*after.shape[:-1], self.layout.contacts, 3)
+    def points(self, result: np.ndarray) -> np.ndarray:
+        """(..., contacts, 3): where contacts were before a step, in the world, m."""
+        return result[..., self.layout.places["points"]].reshape(*result.shape[:-1], self.layout.contacts, 3)
 
 
-def _no_short_way(state: np.ndarray, tau: Any) -> None:
+def _no_fast_step(state: np.ndarray, tau: Any) -> None:
     """Gives no result."""
 
 
-def _chosen(pairs: Sequence[Pair], contacts: str | Sequence[str]) -> list[Pair]:
-    """The pairs that are called like one of the patterns, or a shape of which is."""
-    patterns = [contacts] if isinstance(contacts, str) else list(contacts)
+def _chosen(pairs: Sequence[Pair], patterns: Iterable[str]) -> list[Pair]:
+    """The pairs whose name, or the name of one of whose shapes, matches one of the patterns."""
+    patterns = tuple(patterns)
     names = [(pair.one.name, pair.other.name, pair.name) for pair in pairs]
     for pattern in patterns:
         if pattern != "*" and not any(fnmatchcase(name, pattern) for both in names for name in both):

@@ -21,12 +21,13 @@ from coupler.kinematics import kinetic_energy, potential_energy
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.simulate.archive import check_target, load_arrays, save_arrays
+from coupler.simulate.options import positive_integer
 
 __all__ = ["Log", "LogWriter"]
 
-_INTERVAL = 5.0  # s, the least time between two writings of a log that grows
-_GROWTH = 1.25  # and how many times as many rows it must have
-_SMALLEST, _LARGEST = 64, 16384  # rows for which room is made at once
+_INTERVAL = 5.0  # s between two writings of a log that grows, at least
+_GROWTH = 1.25  # by which factor it must have grown, at least
+_SMALLEST, _LARGEST = 64, 16384  # rows for which memory is taken at once
 _WORDS = ("robot", "contacts", "joints", "note")
 _ENERGIES = ("kinetic", "potential")
 _ARRAYS = ("times", "q", "v", "tau", "gaps", "forces", "points", *_ENERGIES, "residuals", "sweeps")
@@ -47,9 +48,9 @@ class Log:
         points: (T, nc, 3), where they act, in the world, m.
         kinetic, potential: (T,), energies, J; NaN where a state is not finite.
         residuals: (T,), by how much the solver missed the laws of contact, m/s.
-        sweeps: (T,), how many iterations it took.
-        robot: its name.
-        step: of the simulation, s; rows may be further apart.
+        sweeps: (T,), the number of iterations it took.
+        robot: the name of the robot.
+        step: the length of the simulation's steps, s; rows may be further apart.
         contacts: the names of the candidate contacts.
         joints: the names of the independent joints.
         note: why the run ended early; empty if it did not.
@@ -84,6 +85,9 @@ class Log:
 
     def __len__(self) -> int:
         return len(self.times)
+
+    def __reduce__(self) -> Any:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))  # arrays are read-only again
 
     def save(self, path: str | Path) -> Path:
         """Writes it as an npz file, whose arrays are named after its attributes. A file that is there is replaced.
@@ -132,26 +136,20 @@ class LogWriter:
         """Checks the place of the file, before the run.
 
         Args:
-            path: of the file; None keeps everything in memory.
-            robot: which.
-            step: of the simulation, s.
+            path: the file to write; None keeps everything in memory.
+            robot: the robot whose run is logged.
+            step: the length of the simulation's steps, s.
             contacts: the names of its nc candidate contacts.
-            every: of how many rows one is kept, starting with the first.
+            every: one row of so many is kept, starting with the first.
 
         Raises:
             ModelError: for a folder that is not there or cannot be written to.
         """
-        if not isinstance(every, int | np.integer) or every < 1:
-            raise ModelError(f"every must be a whole number from 1 on, got {every!r}")
         self._path = None if path is None else Path(path)
         if self._path:
             check_target(self._path)
-        self._robot, self._step, self._contacts, self._every = (
-            robot,
-            float(numbers("step", step, ())),
-            tuple(contacts),
-            every,
-        )
+        self._robot, self._step = robot, float(numbers("step", step, ()))
+        self._contacts, self._every = tuple(contacts), positive_integer("every", every)
         self.note = ""
         shapes = _shapes(robot.nq, robot.nv, len(self._contacts))
         self._columns = {name: shape for name, shape in shapes.items() if name not in _ENERGIES}

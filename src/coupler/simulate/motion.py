@@ -18,7 +18,9 @@ from coupler.simulate.integrators import METHODS, accelerations
 
 __all__ = ["Motion", "MotionError", "integrate_motion"]
 
-_MOST = 10**9  # steps
+_MOST_STEPS = 10**9  # weeks of computing: more are a wrong h
+_SMALLEST_STEP = 1e-9  # of the duration: with such steps a tolerance takes as long
+_ROUNDING = 1e-9  # of a step: a remainder that rounding leaves of a duration, for which there is no step of its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +31,8 @@ class Motion:
         times: T, s, from 0.
         q: (T, ..., nq), configurations.
         v: (T, ..., nv), velocities.
-        steps: how many were taken.
-        rejected: how many were tried and found too long, with a tolerance.
+        steps: the number of steps taken.
+        rejected: the number of steps tried and rejected as too long, with a tolerance.
     """
 
     times: np.ndarray
@@ -52,6 +54,9 @@ class MotionError(ModelError):
         super().__init__(message)
         self.time, self.motion = time, motion
 
+    def __reduce__(self) -> Any:
+        return type(self), (str(self), self.time, self.motion), self.__dict__
+
 
 def integrate_motion(
     robot: Robot,
@@ -70,17 +75,17 @@ def integrate_motion(
     """How a robot moves from a state, under gravity, its springs and dampers, and forces at its joints.
 
     Args:
-        robot: which.
+        robot: the robot that moves.
         q: (..., nq), the closed configuration to start from.
         v: (..., nv), the velocity there.
-        duration: s.
+        duration: the time to integrate over, s.
         h: the length of all steps, s; the last one ends with the duration, and may be shorter.
         tolerance: instead of h: the largest error of a step, as far as it can be estimated. It holds for every joint,
             dependent ones included: of positions in rad or m, of velocities relative to them where they are above 1.
             All states of a batch take the same steps.
         tau: (..., nv), forces at independent joints, or a function of (t, q, v) that gives them; none if not given.
         method: one of `METHODS`: "rk4" if not given, and "dormand_prince" with a tolerance, which is the only one then.
-        record: keep every so many steps, or the states at these times (s), ascending, which steps are cut to meet. The
+        record: keep one step of so many, or the states at these times (s), ascending, which steps are cut to meet. The
             start is always kept, and so is the end, unless times are given.
         first_step: with a tolerance, the step to try first, s.
         smallest_step: with a tolerance, the step that is too small to go on with, s; 1e-9 of the duration if not given.
@@ -107,7 +112,7 @@ def integrate_motion(
     else:
         if _method(method or "dormand_prince") != "dormand_prince":
             raise ModelError(f"method {method!r} has no estimate of its error: give h, or use 'dormand_prince'")
-        smallest = 1e-9 * duration if smallest_step is None else _span("smallest_step", smallest_step)
+        smallest = _SMALLEST_STEP * duration if smallest_step is None else _span("smallest_step", smallest_step)
         first = None if first_step is None else _span("first_step", first_step)
         if first is not None and first < smallest:
             raise ModelError(f"first_step, {first:g} s, is below the smallest_step of {smallest:g} s")
@@ -134,8 +139,8 @@ def _span(what: str, value: Any) -> float:
 
 def _length(h: Any, duration: float) -> float:
     h = _span("h", h)
-    if duration / h > _MOST:
-        raise ModelError(f"h = {h:g} s is too small for {duration:g} s: that takes more than {_MOST:g} steps")
+    if duration / h > _MOST_STEPS:
+        raise ModelError(f"h = {h:g} s is too small for {duration:g} s: that takes more than {_MOST_STEPS:g} steps")
     return h
 
 
@@ -167,7 +172,7 @@ def _fixed_steps(
 ) -> Iterator[Step]:
     step, t = METHODS[method], 0.0
     for target in targets:
-        start, count = t, max(ceil((target - t) / h - 1e-9), 1)
+        start, count = t, max(ceil((target - t) / h - _ROUNDING), 1)
         for k in range(1, count + 1):
             q, v = step(robot, q, v, tau, h if k < count else target - t, t)
             t = start + k * h if k < count else target

@@ -1,4 +1,4 @@
-"""A line that tells how far a long run is."""
+"""A line that shows the progress of a long run."""
 
 from __future__ import annotations
 
@@ -12,21 +12,28 @@ __all__ = ["Progress"]
 _PATIENCE = 1.0  # s: shorter runs show nothing
 _PAUSE = 0.2  # s between two lines
 _STRIDE = 64  # steps between two looks at the clock
-_WIDTH = 24  # of the bar
+_WIDTH = 24  # characters of the bar
+_TINY = 1e-9  # instead of a zero to divide by
 
 
 class Progress:
-    """Tells on stderr how far a run is, once it takes long; a context manager that leaves the line behind."""
+    """Shows the progress of a run on stderr, once it takes long; a context manager that leaves the line behind."""
 
     def __init__(self, steps: int, step: float, shown: bool | None) -> None:
-        """Args: how many steps of which length, s, and whether to show them; None for long runs on a terminal."""
+        """Starts the clock.
+
+        Args:
+            steps: the number of steps of the run.
+            step: their length, s.
+            shown: whether to show the progress; None shows it on a terminal.
+        """
         self._steps, self._step = steps, step
         self._shown = sys.stderr.isatty() if shown is None else shown
         self._begin = self._last = monotonic()
         self._done, self._drawn = 0, False
 
     def update(self, done: int) -> None:
-        """So many steps are done; cheap."""
+        """Notes how many steps are done; cheap."""
         self._done = done
         if self._shown and done % _STRIDE == 0:
             now = monotonic()
@@ -37,11 +44,11 @@ class Progress:
         self._last, self._drawn = now, True
         part = self._done / max(self._steps, 1)
         bar = ("=" * round(_WIDTH * part)).ljust(_WIDTH)
-        elapsed = max(now - self._begin, 1e-9)
-        left = elapsed * (1.0 - part) / max(part, 1e-9)
+        elapsed = max(now - self._begin, _TINY)
+        remaining = elapsed * (1.0 - part) / max(part, _TINY)
         times = self._done * self._step / elapsed
         text = f"\r[{bar}] {self._done * self._step:.2f} of {self._steps * self._step:.2f} s"
-        sys.stderr.write(f"{text}, {times:.3g} × real time, {left:.0f} s left   ")
+        sys.stderr.write(f"{text}, {times:.3g} × real time, {remaining:.0f} s left   ")
         sys.stderr.flush()
 
     def __enter__(self) -> Self:

@@ -11,7 +11,7 @@ from coupler.simulate.log import LogWriter
 
 __all__ = ["Rows"]
 
-_BLOCK = 256  # rows that are handed over together
+_BLOCK = 256  # rows that are handed over at once
 
 
 class Rows:
@@ -21,33 +21,40 @@ class Rows:
         self._writer, self._engine, self._count = writer, engine, 0
         nv, layout = engine.robot.nv, engine.layout
         self._times, self._states = np.empty(_BLOCK), np.empty((_BLOCK, layout.state))
-        self._tau, self._after = np.empty((_BLOCK, nv)), np.empty((_BLOCK, layout.size))
+        self._tau, self._results = np.empty((_BLOCK, nv)), np.empty((_BLOCK, layout.size))
 
-    def add(self, time: float, state: np.ndarray, tau: Any, after: np.ndarray | None) -> None:
-        """A state, with the forces that act from there on, and what they led to, or what led there."""
+    def add(self, time: float, state: np.ndarray, tau: Any, result: np.ndarray | None) -> None:
+        """Adds a row.
+
+        Args:
+            time: s.
+            state: (layout.state,), the state at that time.
+            tau: (nv,), forces in the step that starts there, or at the end of a run in the one before; None for none.
+            result: (layout.size,), the result of that step; None if there was none.
+        """
         k = self._count
         self._times[k], self._states[k] = time, state
         self._tau[k] = 0.0 if tau is None else tau
-        self._after[k] = 0.0 if after is None else after
+        self._results[k] = 0.0 if result is None else result
         self._count = k + 1
         if self._count == _BLOCK:
             self.flush()
 
     def flush(self) -> None:
-        """Hands over what there is."""
+        """Hands the rows so far to the log."""
         n, places, engine = self._count, self._engine.layout.places, self._engine
         if not n:
             return
-        after = self._after[:n]
+        results = self._results[:n]
         self._writer.extend(
             times=self._times[:n],
             q=self._states[:n, places["q"]],
             v=self._states[:n, places["v"]],
             tau=self._tau[:n],
-            gaps=after[:, places["gaps"]],
-            forces=engine.forces(after),
-            points=engine.points(after),
-            residuals=after[:, places["residual"]][:, 0],
-            sweeps=after[:, places["sweeps"]][:, 0],
+            gaps=results[:, places["gaps"]],
+            forces=engine.forces(results),
+            points=engine.points(results),
+            residuals=results[:, places["residual"]][:, 0],
+            sweeps=results[:, places["sweeps"]][:, 0],
         )
         self._count = 0

@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.pairs import FRICTION
 from coupler.contact.restitution import Restitution
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.simulate.engine import engine_of
 from coupler.simulate.log import Log, LogWriter
+from coupler.simulate.options import SimulationOptions, positive_integer
 from coupler.simulate.progress import Progress
 from coupler.simulate.rows import Rows
 from coupler.simulate.states import SimulationError, SimulationState
 
 __all__ = ["Simulation"]
 
-_POOR = 1e-3  # m/s: a residual that is told
+_TOLD_RESIDUAL = 1e-3  # m/s: contacts that miss their laws by more move visibly, 1 mm in a second
 
 Controller = Callable[[float, np.ndarray, np.ndarray], Any]
 
@@ -37,50 +37,56 @@ class Simulation:
     Velocities come first, from forces and impulses, and positions move with the new ones (semi-implicit Euler). Loops
     are closed after each step, quaternions of unit length, and what touches does not overlap.
 
+    It can be copied and pickled, and then goes on from where it was, bit for bit. Copies in one process share what is
+    compiled; another process compiles it again, or reads it from disk.
+
     Attributes:
-        robot: which.
-        step_size: h, s.
+        robot: the robot that moves.
+        options: how it is simulated.
+        step_size: the length of a step, h, s.
         contacts: the names of all candidate contacts.
     """
 
     def __init__(
         self,
         robot: Robot,
-        step: float = 1e-3,
+        step: float = SimulationOptions.step,
         *,
         q: Any = None,
         v: Any = None,
-        contacts: str | Iterable[str] = "*",
-        friction: float = FRICTION,
-        restitution: Restitution | float | None = None,
-        penetration: str | float = "position",
-        limits: bool = True,
-        tolerance: float = 1e-9,
-        sweeps: int = 200,
+        contacts: str | Iterable[str] = SimulationOptions.contacts,
+        friction: float = SimulationOptions.friction,
+        restitution: Restitution | float | None = SimulationOptions.restitution,
+        penetration: str | float = SimulationOptions.penetration,
+        limits: bool = SimulationOptions.limits,
+        tolerance: float = SimulationOptions.tolerance,
+        sweeps: int = SimulationOptions.sweeps,
     ) -> None:
         """Compiles nothing yet; the first step does.
 
         Args:
-            robot: with shapes or contact points, and something on the ground to touch, such as `with_floor` adds.
-            step: h, s.
-            q, v: the state to start from; the neutral configuration at rest, if not given.
+            robot: the robot, with shapes or contact points, and something on the ground to touch, such as `with_floor`
+                adds.
+            step: the length of a step, h, s.
+            q, v: (nq,) and (nv,), the state to start from; the neutral configuration at rest, if not given.
             contacts: names of shapes, contact points or pairs that may touch, or patterns such as "*foot*" and
                 "*foot* on floor"; all by default.
-            friction: the coefficient of pairs of which neither shape says it.
-            restitution: how contacts rebound; not at all, if not given. A number is that of the normal's velocity.
+            friction: the coefficient of pairs of which neither shape has one.
+            restitution: how contacts rebound; not at all, if not given. A number is the coefficient of the normal
+                velocity.
             penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`.
             limits: whether joints stop at their limits.
             tolerance: how exactly contacts keep their laws, m/s.
-            sweeps: how many the solver makes at most.
+            sweeps: the most that the contact solver makes in a step.
 
         Raises:
             ModelError: for a step that is not above zero, for an invalid state, for contacts that do not exist, or for
                 more of them than a step takes.
         """
-        self._engine = engine_of(
-            robot,
-            step,
-            contacts,
+        self.robot = robot
+        self.options = SimulationOptions(
+            step=step,
+            contacts=contacts,
             friction=friction,
             restitution=restitution,
             penetration=penetration,
@@ -88,21 +94,35 @@ class Simulation:
             tolerance=tolerance,
             sweeps=sweeps,
         )
-        self.robot, self.step_size, self.contacts = robot, self._engine.step, self._engine.contacts
+        self._attach_engine()
         self._first = self._engine.start(q, v)
         if self._first.ndim > 1:
             raise ModelError(f"q and v must be one state; a batch of {self._first.shape[:-1]} is for coupler.rollout")
-        self._engine.warn_of_nothing()
+        self._engine.warn_if_it_can_only_fall()
         self._engine.warn_of_overlaps(self._first[self._engine.layout.places["q"]])
-        self._nq, self._nq_nv, self._size = robot.nq, robot.nq + robot.nv, self._engine.layout.state
-        self._short, self._idle = self._engine.short, np.zeros(robot.nv)
         self.reset()
+
+    def _attach_engine(self) -> None:
+        """Sets what follows from robot and options."""
+        robot, engine = self.robot, engine_of(self.robot, self.options)
+        self._engine, self._fast_step = engine, engine.fast_step
+        self.step_size, self.contacts = engine.step, engine.contacts
+        self._nq, self._nq_nv, self._size = robot.nq, robot.nq + robot.nv, engine.layout.state
+        self._no_forces = np.zeros(robot.nv)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the compiled step, which a copy shares or compiles again."""
+        return {name: value for name, value in vars(self).items() if name not in ("_engine", "_fast_step")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._attach_engine()
 
     # State
 
     @property
     def time(self) -> float:
-        """s, since the start."""
+        """The time since the start, s."""
         return self._steps * self.step_size
 
     @property
@@ -123,7 +143,7 @@ class Simulation:
     def restore(self, state: SimulationState) -> None:
         """Goes on from a state of this or of an equal simulation, bit for bit."""
         values = numbers("state: its values", state.values, (self._size,))
-        self._state, self._steps, self._after = values, state.steps, None
+        self._state, self._steps, self._last_result = values, state.steps, None
 
     def reset(self, q: Any = None, v: Any = None) -> None:
         """Goes back to the start, or starts from another state."""
@@ -132,27 +152,29 @@ class Simulation:
             self._first = self._engine.start(q, v)
             self._engine.warn_of_overlaps(self._first[: self._nq])
         self._state, self._steps = self._first.copy(), 0
-        self._after: np.ndarray | None = None  # what the last step led to
+        self._last_result: np.ndarray | None = None  # of the last step; None if there was none
 
     # What the last step did
 
     @property
     def gaps(self) -> np.ndarray:
         """(contacts,), before the last step, m; infinite if there was none."""
-        return self._told("gaps", np.full(len(self.contacts), np.inf))
+        return self._last("gaps", np.full(len(self.contacts), np.inf))
 
     @property
     def contact_forces(self) -> np.ndarray:
         """(contacts, 3), in the last step, on the first body of each pair, along the world's axes, N."""
-        return np.zeros((len(self.contacts), 3)) if self._after is None else self._engine.forces(self._after)
+        if self._last_result is None:
+            return np.zeros((len(self.contacts), 3))
+        return self._engine.forces(self._last_result)
 
     @property
     def residual(self) -> float:
         """By how much the last step missed the laws of contact, m/s."""
-        return float(self._told("residual", np.zeros(1))[0])
+        return float(self._last("residual", np.zeros(1))[0])
 
-    def _told(self, name: str, nothing: np.ndarray) -> np.ndarray:
-        return nothing if self._after is None else self._after[self._engine.layout.places[name]]
+    def _last(self, name: str, default: np.ndarray) -> np.ndarray:
+        return default if self._last_result is None else self._last_result[self._engine.layout.places[name]]
 
     # Motion
 
@@ -168,30 +190,30 @@ class Simulation:
             ModelError: for forces of a wrong shape or that are not finite, and where a step is not possible.
         """
         if tau is None:
-            tau = self._idle
-        after = self._short(self._state, tau) if f_ext is None else None
-        if after is None:
-            after = self._engine.advance(self._state, tau, f_ext)
-            self._short = self._engine.short  # compiled by now
-        self._after = after
-        self._state = after[: self._size]
+            tau = self._no_forces
+        result = self._fast_step(self._state, tau) if f_ext is None else None
+        if result is None:
+            result = self._engine.advance(self._state, tau, f_ext)
+            self._fast_step = self._engine.fast_step  # compiled by now
+        self._last_result = result
+        self._state = result[: self._size]
         self._steps += 1
 
     def wrench(self, body: str, force: Any, at: Any = (0.0, 0.0, 0.0)) -> np.ndarray:
         """Forces on all bodies, (bodies, 6), of which one is pushed.
 
         Args:
-            body: which.
+            body: the name of the body.
             force: 3, along the world's axes, N.
-            at: where, in the body's frame, m.
+            at: 3, the point that it acts on, in the body's frame, m.
         """
         if body not in self.robot.bodies:
             raise ModelError(f"robot {self.robot.name!r} has no body {body!r}")
         force, at = numbers("force", force, (3,)), numbers("at", at, (3,))
         pose = frame_pose(self.robot, np.array(self.q), body)
-        found = np.zeros((len(self.robot.bodies), 6))
-        found[self.robot.body_names.index(body)] = [*np.cross(pose[:3, 3] + pose[:3, :3] @ at, force), *force]
-        return found
+        forces = np.zeros((len(self.robot.bodies), 6))
+        forces[self.robot.body_names.index(body)] = [*np.cross(pose[:3, 3] + pose[:3, :3] @ at, force), *force]
+        return forces
 
     def run(
         self,
@@ -202,15 +224,15 @@ class Simulation:
         every: int = 1,
         progress: bool | None = None,
     ) -> Log:
-        """Goes on for some time.
+        """Simulates for some time.
 
         Args:
-            duration: s; as many steps as are nearest to it.
+            duration: s, rounded to whole steps.
             controller: a function of (t, q, v), asked before each step, that gives forces tau at independent joints, or
                 tau and f_ext; None for none.
             log: the npz file that the log is kept in while the run goes on; None keeps it in memory alone.
-            every: of how many steps one is logged.
-            progress: whether a line on stderr tells how far it is; by default for long runs on a terminal.
+            every: one step of so many is logged.
+            progress: whether a line on stderr shows the progress; by default for long runs on a terminal.
 
         Returns:
             The log: a row for the state before each step (or some), with what acts in that step, and a last row for the
@@ -220,15 +242,14 @@ class Simulation:
             SimulationError: where it cannot go on, with the time, and the log up to there; a file is kept.
         """
         steps = round(float(numbers("duration", duration, (), least=0.0)) / self.step_size)
-        if not isinstance(every, int | np.integer) or every < 1:
-            raise ModelError(f"every must be a whole number from 1 on, got {every!r}")
+        every = positive_integer("every", every)
         with (
             LogWriter(log, self.robot, self.step_size, self.contacts) as writer,
             Progress(steps, self.step_size, progress) as shown,
         ):
             rows = Rows(writer, self._engine)
             try:
-                self._go(steps, controller or _nothing, rows, every, shown)
+                self._take_steps(steps, controller or _no_control, rows, every, shown)
             except ModelError as error:
                 rows.flush()
                 writer.note = f"stopped at {self.time:.6g} s: {error}"
@@ -236,11 +257,11 @@ class Simulation:
                 raise SimulationError(told, self.time, writer.log()) from error
             finally:
                 rows.flush()
-        found = writer.log()
-        _warn_of_residuals(self.robot, found)
-        return found
+        result = writer.log()
+        _warn_of_residuals(self.robot, result)
+        return result
 
-    def _go(self, steps: int, controller: Controller, rows: Rows, every: int, shown: Progress) -> None:
+    def _take_steps(self, steps: int, controller: Controller, rows: Rows, every: int, shown: Progress) -> None:
         tau = None
         for k in range(steps):
             time, state = self._steps * self.step_size, self._state
@@ -249,15 +270,15 @@ class Simulation:
                 tau, f_ext = tau
             self.step(tau, f_ext)
             if k % every == 0:
-                rows.add(time, state, tau, self._after)
+                rows.add(time, state, tau, self._last_result)
             shown.update(k + 1)
-        rows.add(self.time, self._state, tau, self._after)
+        rows.add(self.time, self._state, tau, self._last_result)
 
 
 def _warn_of_residuals(robot: Robot, log: Log) -> None:
-    """Tells of contacts that missed their laws by far."""
+    """Warns of contacts that missed their laws by far."""
     worst = float(log.residuals.max(initial=0.0))
-    if worst > _POOR:
+    if worst > _TOLD_RESIDUAL:
         time = log.times[int(np.argmax(log.residuals))]
         text = (
             f"robot {robot.name!r}: contacts missed their laws by up to {worst:.2g} m/s, at {time:.6g} s: give more "
@@ -271,5 +292,5 @@ def _read_only(view: np.ndarray) -> np.ndarray:
     return view
 
 
-def _nothing(time: float, q: np.ndarray, v: np.ndarray) -> None:
-    """No forces."""
+def _no_control(time: float, q: np.ndarray, v: np.ndarray) -> None:
+    """A controller that applies no forces."""

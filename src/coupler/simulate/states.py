@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,18 +19,23 @@ class SimulationError(ModelError):
     """A run that could not go on.
 
     Attributes:
-        time: of the last state, s.
-        log: what happened up to there.
+        time: the time of the last state, s.
+        log: the log up to then.
     """
 
     def __init__(self, message: str, time: float, log: Log) -> None:
         super().__init__(message)
         self.time, self.log = time, log
 
+    def __reduce__(self) -> Any:
+        return type(self), (str(self), self.time, self.log), self.__dict__
+
 
 @dataclass(frozen=True, eq=False)
 class SimulationState:
     """All that the future of a simulation depends on, to the last bit.
+
+    States compare by value. They have no hash, because arrays can change.
 
     Attributes:
         steps: how many were taken since the start.
@@ -38,6 +44,13 @@ class SimulationState:
 
     steps: int
     values: np.ndarray
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SimulationState):
+            return NotImplemented
+        return self.steps == other.steps and np.array_equal(self.values, other.values)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def save(self, path: str | Path) -> Path:
         """Writes it as an npz file."""

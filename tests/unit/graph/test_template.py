@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -74,3 +75,24 @@ def test_what_a_template_cannot_be() -> None:
         template(lambda x: x * stray, 1)
     with pytest.raises(GraphError, match="computes with inf"):
         template(lambda x: np.where(x > 0, x, np.inf), 1)
+
+
+def test_a_template_is_read_back_from_its_text() -> None:
+    def function(x: Any) -> Any:
+        """Operations of every kind, constants that stay, an input that is not used, an output twice, and one alone."""
+        inside = (x[0] < 2.5) & ~(x[1] <= -1.0)
+        first = np.where(inside, np.arctan2(x[0], x[1]), -np.sqrt(x[0] + 7.5))
+        return np.array([[first, first], [x[0], 1.0], [np.abs(x[1]) ** 3, -0.25]])
+
+    functions: list[tuple[Callable[[Any], Any], int]] = [(function, 3), (FourBar(0.2, 0.5, 0.4, 0.6), 1)]
+    functions += [(polynomial(3.0), 2), (lambda x: 2.0 * x[0], 1)]
+    for original, size in functions:
+        one = template(original, size)
+        other = pickle.loads(pickle.dumps(one))
+        assert (other.text, other.shape) == (one.text, one.shape)
+        np.testing.assert_array_equal(other.numbers, one.numbers)
+        assert template(lambda x, other=other: other(x, other.numbers), size).text == one.text
+        x = np.linspace(0.3, 0.9, size)
+        np.testing.assert_array_equal(np.array(other(x, one.numbers), float), np.array(one(x, one.numbers), float))
+    alike = pickle.loads(pickle.dumps([template(gear(ratio), 1) for ratio in (2.0, 3.0)]))
+    assert alike[0].text is alike[1].text

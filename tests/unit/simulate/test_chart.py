@@ -7,7 +7,8 @@ import pytest
 
 import coupler
 from coupler.model import Free, Spherical
-from coupler.simulate.chart import Chart, turn_rate, twist_rate
+from coupler.rotation import dexp_inverse, dexp_inverse_motion
+from coupler.simulate.chart import Chart
 from effort import every
 from random_robots import ROBOTS, sample
 
@@ -44,7 +45,7 @@ def test_rates_of_turns_and_motions_at_all_angles(angle: float) -> None:
     turn = rng.normal(size=3)
     u = np.concatenate([angle * turn / np.linalg.norm(turn), rng.normal(size=3)])
     v = rng.normal(size=6)
-    for kind, rate, n in ((Spherical(), turn_rate, 3), (Free(), twist_rate, 6)):
+    for kind, rate, n in ((Spherical(), dexp_inverse, 3), (Free(), dexp_inverse_motion, 6)):
         start, along = kind.neutral(), rate(u[:n], v[:n])
         ahead, behind = (kind.integrate(start, u[:n] + side * e * along) for side in (1.0, -1.0))
         assert np.abs(kind.difference(behind, ahead) / (2.0 * e) - v[:n]).max() < 1e-8
@@ -62,7 +63,7 @@ def test_rates_are_the_sum_of_brackets() -> None:
         for weight in weights:
             term = np.concatenate([np.cross(u[:3], term[:3]), np.cross(u[:3], term[3:]) + np.cross(u[3:], term[:3])])
             total += weight * term
-        assert np.abs(twist_rate(u, v) - total).max() < 2e-14 * np.abs(u).max() ** 2 + 1e-14
+        assert np.abs(dexp_inverse_motion(u, v) - total).max() < 2e-14 * np.abs(u).max() ** 2 + 1e-14
 
 
 def test_charts_of_plain_joints_are_sums() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,7 @@ def test_leading_dimensions_are_broadcast() -> None:
     assert many.q.shape == (2, 3, 6, robot.nq)
     assert many.residuals.shape == (2, 3, 5)
     np.testing.assert_array_equal(many.q[1, 2], one.q)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(many)).q, many.q)
 
 
 def test_wrong_controls_are_told() -> None:

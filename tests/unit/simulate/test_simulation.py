@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import multiprocessing
+import pickle
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +20,7 @@ from coupler.contact.pairs import pairs_of
 from coupler.contact.restitution import Restitution
 from coupler.contact.stepping import contact_step
 from coupler.model import Box, Free, ModelError, ModelWarning, Plane, Prismatic, RobotBuilder, Sphere
-from coupler.simulate import Log, SimulationState
+from coupler.simulate import Log, SimulationOptions, SimulationState
 
 G = 9.81
 
@@ -339,3 +344,103 @@ def test_numbers_out_of_bounds_are_told() -> None:
     simulation = Simulation(robot, q=q)
     with pytest.raises(ModelError, match=r"a step of 0.001 s is not possible"):
         simulation.step(np.full(6, 1e308))
+
+
+def test_a_simulation_that_is_copied_or_pickled_goes_on_bit_for_bit() -> None:
+    robot, q = quadruped(0.31)
+    simulation = Simulation(robot, 2e-3, q=q, contacts=["*foot*"], friction=0.6, sweeps=150)
+    simulation.run(0.05, holding(q))
+    others = [copy.copy(simulation), copy.deepcopy(simulation), pickle.loads(pickle.dumps(simulation))]
+    forces, gaps = simulation.contact_forces, simulation.gaps
+    expected = simulation.run(0.05, holding(q))
+    for other in others:
+        assert other.options == simulation.options
+        assert other.state != simulation.state
+        np.testing.assert_array_equal(other.contact_forces, forces)
+        np.testing.assert_array_equal(other.gaps, gaps)
+        log = other.run(0.05, holding(q))
+        np.testing.assert_array_equal(log.q, expected.q)
+        np.testing.assert_array_equal(log.forces, expected.forces)
+        assert other.state == simulation.state
+        other.reset()
+        np.testing.assert_array_equal(other.q, q)
+    assert len(pickle.dumps(simulation)) < 200_000  # nothing that is compiled
+    assert others[1]._engine is simulation._engine  # nor is it compiled again for a copy
+
+
+def test_a_simulation_goes_on_in_another_process() -> None:
+    robot, q = ball(0.2)
+    simulation = Simulation(robot, q=q)
+    simulation.run(0.1)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        log = pool.apply(Simulation.run, (simulation, 0.1))
+    expected = simulation.run(0.1)
+    assert isinstance(log, Log)
+    assert (log.robot, log.contacts, log.step) == (expected.robot, expected.contacts, expected.step)
+    for name in ("times", "q", "v", "forces", "kinetic"):
+        np.testing.assert_array_equal(getattr(log, name), getattr(expected, name))
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(log, name)[0] = 0.0
+
+
+def test_errors_come_back_from_other_processes_with_all_that_they_hold() -> None:
+    robot, q = ball(0.2)
+    with pytest.raises(SimulationError) as caught:
+        Simulation(robot, q=q).run(0.1, lambda t, q, v: np.full(6, np.nan if t > 0.05 else 0.0))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is SimulationError
+    assert str(again) == str(caught.value)
+    assert again.time == caught.value.time
+    np.testing.assert_array_equal(again.log.q, caught.value.log.q)
+
+
+def test_states_compare_by_value() -> None:
+    robot, q = ball(0.2)
+    one, other = Simulation(robot, q=q), Simulation(robot, q=q)
+    assert one.state == other.state
+    assert pickle.loads(pickle.dumps(one.state)) == copy.deepcopy(one.state) == one.state
+    one.step()
+    assert one.state != other.state
+    assert one.state != SimulationState(1, other.state.values)
+    assert one.state != "a state"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one.state)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("step", 0.0, "step must be above zero, got 0 s"),
+        ("contacts", 3, "contacts must be a name or a list of names, got 3"),
+        ("contacts", ["foot", 3], "contacts must be a name or a list of names"),
+        ("friction", -1.0, "friction must be a finite number, 0 or more"),
+        ("restitution", 2.0, "restitution: normal must be 0 to 1"),
+        ("penetration", "deep", "penetration: there is no 'deep'"),
+        ("tolerance", "none", "tolerance must be a finite number"),
+        ("sweeps", 0.5, "sweeps must be a whole number from 1 on, got 0.5"),
+    ],
+)
+def test_options_are_checked_in_one_place(option: str, value: Any, told: str) -> None:
+    robot, q = ball(0.2)
+    attempts = (
+        lambda **options: SimulationOptions(**options),
+        lambda **options: Simulation(robot, q=q, **options),
+        lambda **options: coupler.rollout(robot, q, np.zeros(6), np.zeros((1, 6)), **options),
+    )
+    for attempt in attempts:
+        with pytest.raises(ModelError, match=told):
+            attempt(**{option: value})
+
+
+def test_equal_options_are_one_engine() -> None:
+    robot, q = ball(0.2)
+    one = Simulation(robot, np.float64(1e-3), q=q, contacts=["*"], restitution=0, sweeps=200)
+    other = Simulation(robot, q=q, contacts=("*",), restitution=Restitution(0.0))
+    assert one.options == other.options
+    assert one._engine is other._engine
+    assert Simulation(robot, q=q, tolerance=1e-8)._engine is not one._engine
+    for function in (Simulation, coupler.rollout):  # whose signatures show the options and their defaults
+        parameters = inspect.signature(function).parameters
+        assert {field.name: parameters[field.name].default for field in fields(SimulationOptions)} == {
+            field.name: field.default for field in fields(SimulationOptions)
+        }

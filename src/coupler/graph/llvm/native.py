@@ -23,8 +23,8 @@ from coupler.graph.llvm.entry import (
 from coupler.graph.llvm.jit import Code, compile_text
 from coupler.graph.llvm.render import Renderer
 from coupler.graph.llvm.target import Target, chosen
-from coupler.graph.llvm.workers import together
 from coupler.graph.program import Program
+from coupler.threads import together
 
 __all__ = ["Native"]
 

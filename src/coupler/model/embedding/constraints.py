@@ -130,21 +130,36 @@ class RelationConstraint:
         if len(traced.shape) != 1 or not traced.shape[0]:
             raise ModelError(f"{what}: its function must give a vector of equations, got the shape {traced.shape}")
         links = tuple(tree.number[joint] for joint in coupling.joints)
-
-        def function(positions: Sequence[Array], numbers: Array) -> Array:
-            return traced(np.concatenate(positions), numbers)
-
-        return cls(coupling.name, links, traced.shape[0], ("relation", traced.text), function, traced.numbers)
+        form, function = ("relation", traced.text), _TracedResidual(traced)
+        return cls(coupling.name, links, traced.shape[0], form, function, traced.numbers)
 
     @classmethod
     def lock(cls, name: str, tree: Tree, link: int, position: np.ndarray, direction: np.ndarray) -> RelationConstraint:
         """Holds a joint at a position in one direction of its velocities: direction · difference(position, q) = 0."""
-        kind, nq = tree.links[link].kind, tree.links[link].kind.nq
+        kind = tree.links[link].kind
+        numbers = np.concatenate([position, direction])
+        return cls(name, (link,), 1, ("lock", form_of(kind)), _LockResidual(kind), numbers)
 
-        def function(positions: Sequence[Array], numbers: Array) -> Array:
-            return np.array([numbers[nq:] @ kind.difference(numbers[:nq], positions[0])])
 
-        return cls(name, (link,), 1, ("lock", form_of(kind)), function, np.concatenate([position, direction]))
+@dataclass(frozen=True, eq=False)
+class _TracedResidual:
+    """The residual of a coupling, as a `RelationConstraint` takes it."""
+
+    residual: Template
+
+    def __call__(self, positions: Sequence[Array], numbers: Array) -> Array:
+        return self.residual(np.concatenate(positions), numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class _LockResidual:
+    """How far a joint has moved from a position in one direction; both are its numbers, one after the other."""
+
+    kind: Joint
+
+    def __call__(self, positions: Sequence[Array], numbers: Array) -> Array:
+        nq = self.kind.nq
+        return np.array([numbers[nq:] @ self.kind.difference(numbers[:nq], positions[0])])
 
 
 Constraint = LoopConstraint | RelationConstraint

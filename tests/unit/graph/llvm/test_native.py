@@ -20,7 +20,6 @@ from coupler.graph import Builder, GraphError, View, cache, fields
 from coupler.graph.llvm import Native, Target, host
 from coupler.graph.llvm.entry import array_layout_is_known, batch_entry, one_state_entry
 from coupler.graph.llvm.render import Renderer
-from coupler.graph.llvm.workers import together
 from geared_chain import forward_dynamics, random_chain
 from samples import four_bar, runge_kutta
 
@@ -252,47 +251,6 @@ def test_short_programs_keep_the_interpreter_lock_and_long_ones_release_it() -> 
         renderer = Renderer(forward_dynamics(random_chain(links)), DOUBLE, 1, True)
         assert ("call ptr @PyEval_SaveThread" in one_state_entry(renderer)) == release
     assert "call ptr @PyEval_SaveThread" in one_state_entry(Renderer(four_bar().program, DOUBLE, 1, True))
-
-
-def test_workers_are_waited_for_even_if_this_thread_fails() -> None:
-    here, begun, ended = threading.current_thread(), threading.Event(), threading.Event()
-
-    def work() -> None:
-        if threading.current_thread() is here:
-            assert begun.wait(10)
-            raise KeyboardInterrupt
-        begun.set()
-        time.sleep(0.2)
-        ended.set()
-
-    with pytest.raises(KeyboardInterrupt):
-        together(work, (), 2)
-    assert ended.is_set()
-
-
-def test_what_a_worker_raises_is_raised() -> None:
-    here, begun = threading.current_thread(), threading.Event()
-
-    def work() -> int:
-        if threading.current_thread() is here:
-            assert begun.wait(10)
-            return 1
-        begun.set()
-        raise ArithmeticError("in a worker")
-
-    with pytest.raises(ArithmeticError, match="in a worker"):
-        together(work, (), 2)
-
-
-def test_a_call_that_no_worker_has_begun_is_not_waited_for() -> None:
-    busy, calls = threading.Event(), []
-    blocked = [threading.Thread(target=together, args=(busy.wait, (), 2)) for _ in range(2)]
-    for thread in blocked:
-        thread.start()  # the first of them occupies the worker
-    assert together(lambda: calls.append(None), (), 2) == [None] * len(calls)
-    busy.set()
-    for thread in blocked:
-        thread.join()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

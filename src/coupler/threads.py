@@ -1,15 +1,16 @@
-"""The threads that share a batch."""
+"""The one pool of threads, which batches and rollouts share."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from typing import Any
 
-__all__ = ["together"]
+__all__ = ["for_each", "together"]
 
 _PATIENCE = 100  # times to look whether a worker has ended: it has little left to do, and to be woken takes longer
 
@@ -85,6 +86,31 @@ def together(function: Callable[..., Any], arguments: tuple[Any, ...], threads: 
         for job in begun:
             job.wait()
     return results + [job.result() for job in begun]
+
+
+def for_each(function: Callable[[Any], Any], items: Iterable[Any], threads: int) -> None:
+    """Calls the function with each item, in several threads, one of them this one.
+
+    After an error no more items are begun. As they are begun in their order, the error that is raised is that of the
+    first item which has one, whichever thread was faster.
+    """
+    waiting, errors = deque(enumerate(items)), {}
+
+    def work() -> None:
+        while waiting:
+            try:
+                number, item = waiting.popleft()
+            except IndexError:  # another thread took the last one
+                return
+            try:
+                function(item)
+            except BaseException as error:
+                waiting.clear()
+                errors[number] = error
+
+    together(work, (), min(threads, len(waiting)))
+    if errors:
+        raise errors[min(errors)]
 
 
 def _work(jobs: SimpleQueue[_Job]) -> None:
