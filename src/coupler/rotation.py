@@ -29,6 +29,8 @@ __all__ = [
     "quaternion_from_matrix",
     "quaternion_log",
     "quaternion_product",
+    "turn_rate",
+    "twist_rate",
 ]
 
 Array = Any  # an ndarray of floats, or of nodes
@@ -147,6 +149,38 @@ def log_motion(a: Array, p: Array) -> Array:
     return np.concatenate([w, p - 0.5 * turned + d * np.cross(w, turned)])
 
 
+def turn_rate(u: Array, w: Array) -> Array:
+    """The rate of a rotation vector u whose body turns with w, in its own axes: w + ½ u×w + d u×(u×w)."""
+    d, _ = _defect(u @ u)
+    turned = np.cross(u, w)
+    return w + 0.5 * turned + d * np.cross(u, turned)
+
+
+def twist_rate(u: Array, v: Array) -> Array:
+    """The rate of a motion u = (turn, shift) of se(3) whose body moves with v, in its own axes.
+
+    A motion is a rotation vector of dual numbers, turn + ε shift with ε² = 0, and the formula for turns holds as it is.
+    """
+    a, b, w, s = u[:3], u[3:], v[:3], v[3:]
+    d, slope = _defect(a @ a)
+    twice = np.cross(a, np.cross(a, w))
+    shift = s + 0.5 * (np.cross(a, s) + np.cross(b, w)) + 2.0 * slope * (a @ b) * twice
+    bent = np.cross(a, np.cross(a, s)) + np.cross(a, np.cross(b, w)) + np.cross(b, np.cross(a, w))
+    return np.concatenate([turn_rate(a, w), shift + d * bent])
+
+
+def _defect(square: Any) -> tuple[Any, Any]:
+    """d = (1 − ½ t cot ½t) / t² and its derivative by t², as functions of t²; smooth at zero."""
+    small = square < _SMALL
+    t2 = np.where(small, 1.0, square)
+    t = np.sqrt(t2)
+    g, sine = 0.5 * t * np.cos(0.5 * t) / np.sin(0.5 * t), np.sin(0.5 * t)
+    d = (1.0 - g) / t2
+    slope = (t2 / (8.0 * sine * sine) + 0.5 * g - 1.0) / (t2 * t2)
+    slopes = [k * c for k, c in enumerate(_SERIES)][1:]
+    return np.where(small, _power_series(_SERIES, square), d), np.where(small, _power_series(slopes, square), slope)
+
+
 def _cotangent_defect(t: Any) -> Any:
     return (1.0 - 0.5 * t * np.cos(0.5 * t) / np.sin(0.5 * t)) / (t * t)
 
@@ -160,13 +194,20 @@ _VERSINE_OVER = [(-1) ** k / factorial(2 * k + 2) for k in range(6)]  # (1 − c
 _SINE_DEFECT_OVER = [(-1) ** k / factorial(2 * k + 3) for k in range(7)]  # (t − sin t) / t³
 _COTANGENT_DEFECT_OVER = [1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600]
 _ARCSIN_OVER = [2 * factorial(2 * k) / (4**k * factorial(k) ** 2 * (2 * k + 1)) for k in range(7)]  # 2 asin(s) / s
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+_SERIES = [abs(b) / factorial(2 * k + 2) for k, b in enumerate(_BERNOULLI)]
+_SMALL = 1.0  # the t² below which the series is taken: its formula cancels, and 10 terms leave less than the last place
 
 
 def _even(square: Any, function: Callable[[Any], Any], series: Sequence[float], below: float = _DIRECT) -> Any:
     """function(√square), or its power series in the square where that is small: smooth, with all derivatives."""
     small = square < below
     root = np.sqrt(np.where(small, 1.0, square))  # never the root of zero, whose derivative is infinite
-    total: Any = series[-1]
-    for coefficient in reversed(series[:-1]):
-        total = total * square + coefficient
-    return np.where(small, total, function(root))
+    return np.where(small, _power_series(series, square), function(root))
+
+
+def _power_series(coefficients: Sequence[float], x: Any) -> Any:
+    total: Any = coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * x + coefficient
+    return total

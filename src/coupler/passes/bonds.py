@@ -16,8 +16,6 @@ from coupler.graph import constants
 from coupler.model import Robot
 from coupler.model.embedding.choice import pivots, qualities
 from coupler.model.embedding.constraints import Loop, LoopConstraint
-from coupler.model.joint import Joint
-from coupler.model.tree import aligned
 from coupler.passes.shape import Held, Related
 
 __all__ = ["Bonds", "bonds_of_clusters"]
@@ -93,8 +91,7 @@ def _bonds(robot: Robot, loop: Loop, kept: np.ndarray) -> Bonds:
             found.append(Held(constraint.kind, *ends, *ways, rows))
             for name, frame in (("A", constraint.first_frame), ("B", constraint.second_frame)):
                 numbers |= {f"bond_{name}E{i}": frame.E + 0.0, f"bond_{name}r{i}": frame.r + 0.0}
-            kind = kinds[constraint.name]
-            numbers[f"bond_turn{i}"] = aligned(kind)[0].T + 0.0 if isinstance(kind, Joint) else np.eye(3)
+            numbers[f"bond_turn{i}"] = kinds[constraint.name].aligned()[0].T + 0.0
             form.append((constraint.form, ends, ways, rows))
         else:
             bodies = tuple(own[link] for link in constraint.links)

@@ -11,21 +11,17 @@ With u̇ = v instead, methods of any order would fall to the second. The sum has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import factorial
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from coupler.compiled import remembered, run, run_three
 from coupler.graph import Builder, Program, View, fields
-from coupler.model import Free, Robot
+from coupler.model import Robot
 from coupler.model.embedding.scene import by_kind
 from coupler.model.joint import Joint
 
-__all__ = ["Chart", "joint_velocities", "turn_rate", "twist_rate"]
-
-Array = Any  # an ndarray of floats, or of nodes
+__all__ = ["Chart", "joint_velocities"]
 
 
 class Chart:
@@ -121,7 +117,7 @@ def rate_program(robot: Robot) -> Program:
     for kind, links in by_kind(tree, layout.turning):
         at = tree.v_start[links] if layout.partial else robot.embedding.v_place[tree.v_start[links]]
         joint = fields(**{name: x.at(at, kind.nv) for name, x in (("u", u), ("v", v), ("rate", rate))})
-        builder.loop(_twist if isinstance(kind, Free) else _turn, joint=joint)
+        builder.loop(_rate(kind), joint=joint)
     return builder.build()
 
 
@@ -136,53 +132,8 @@ def _copy(entry: View) -> None:
     entry.rate = entry.v
 
 
-def _turn(joint: View) -> None:
-    joint.rate = turn_rate(joint.u, joint.v)
+def _rate(kind: Joint) -> Callable[[View], None]:
+    def rate(joint: View) -> None:
+        joint.rate = kind.chart_rate(joint.u, joint.v)
 
-
-def _twist(joint: View) -> None:
-    joint.rate = twist_rate(joint.u, joint.v)
-
-
-def turn_rate(u: Array, w: Array) -> Array:
-    """The rate of a rotation vector u whose body turns with w, in its own axes: w + ½ u×w + d u×(u×w)."""
-    d, _ = _defect(u @ u)
-    turned = np.cross(u, w)
-    return w + 0.5 * turned + d * np.cross(u, turned)
-
-
-def twist_rate(u: Array, v: Array) -> Array:
-    """The same for a motion u = (turn, shift) of se(3).
-
-    A motion is a rotation vector of dual numbers, turn + ε shift with ε² = 0, and the formula for turns holds as it is.
-    """
-    a, b, w, s = u[:3], u[3:], v[:3], v[3:]
-    d, slope = _defect(a @ a)
-    twice = np.cross(a, np.cross(a, w))
-    shift = s + 0.5 * (np.cross(a, s) + np.cross(b, w)) + 2.0 * slope * (a @ b) * twice
-    bent = np.cross(a, np.cross(a, s)) + np.cross(a, np.cross(b, w)) + np.cross(b, np.cross(a, w))
-    return np.concatenate([turn_rate(a, w), shift + d * bent])
-
-
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
-_SERIES = [abs(b) / factorial(2 * k + 2) for k, b in enumerate(_BERNOULLI)]
-_SMALL = 1.0  # the t² below which the series is taken: its formula cancels, and 10 terms leave less than the last place
-
-
-def _defect(square: Any) -> tuple[Any, Any]:
-    """d = (1 − ½ t cot ½t) / t² and its derivative by t², as functions of t²; smooth at zero."""
-    small = square < _SMALL
-    t2 = np.where(small, 1.0, square)
-    t = np.sqrt(t2)
-    g, sine = 0.5 * t * np.cos(0.5 * t) / np.sin(0.5 * t), np.sin(0.5 * t)
-    d = (1.0 - g) / t2
-    slope = (t2 / (8.0 * sine * sine) + 0.5 * g - 1.0) / (t2 * t2)
-    slopes = [k * c for k, c in enumerate(_SERIES)][1:]
-    return np.where(small, _power_series(_SERIES, square), d), np.where(small, _power_series(slopes, square), slope)
-
-
-def _power_series(coefficients: Sequence[float], x: Any) -> Any:
-    total: Any = coefficients[-1]
-    for coefficient in reversed(coefficients[:-1]):
-        total = total * x + coefficient
-    return total
+    return rate

@@ -20,7 +20,7 @@ from coupler.contact.scene import Layout, Scene
 from coupler.contact.step_program import contact_step_program
 from coupler.contact.stepping import gap_seen
 from coupler.graph import Executable, compile
-from coupler.model import Free, ModelError, ModelWarning, Robot
+from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.model.words import counted, in_state, listed
 
@@ -92,7 +92,7 @@ class Engine:
 
     def warn_of_nothing(self) -> None:
         """Tells that a robot will fall for ever."""
-        if not self.layout.contacts and any(isinstance(joint.kind, Free) for joint in self.robot.joints):
+        if not self.layout.contacts and any(joint.kind.floats for joint in self.robot.joints):
             text = f"robot {self.robot.name!r} floats, and can touch nothing: robot.with_floor() adds a floor"
             warnings.warn(text, ModelWarning, stacklevel=3)
 

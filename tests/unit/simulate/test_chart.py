@@ -7,7 +7,8 @@ import pytest
 
 import coupler
 from coupler.model import Free, Spherical
-from coupler.simulate.chart import Chart, turn_rate, twist_rate
+from coupler.rotation import turn_rate, twist_rate
+from coupler.simulate.chart import Chart
 from random_robots import ROBOTS, sample
 
 
