@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from coupler.graph import Array as Nodes
 from coupler.graph import jacobian, jvp, symbols
 from coupler.linear import solve
 from coupler.model.errors import ModelError
@@ -197,15 +196,15 @@ class Joint(LoopKind):
             X = self.transform(self.integrate(q, step))
             return np.concatenate([np.ravel(X.E), X.r])
 
-        E, S = self.transform(q).E, []
-        for rate in np.asarray(jacobian(pose, np.zeros(self.nv))).T:
+        E, columns = self.transform(q).E, [np.zeros((6, 0))]
+        for rate in jacobian(pose, np.zeros(self.nv)).T:
             spin = E @ rate[:9].reshape(3, 3).T  # ω×, since Ė = −ω× E
-            S.append(np.concatenate([np.array([spin[2, 1], spin[0, 2], spin[1, 0]]), E @ rate[9:]]))
-        return np.array(S).reshape(self.nv, 6).T
+            columns.append(np.concatenate([np.array([spin[2, 1], spin[0, 2], spin[1, 0]]), E @ rate[9:]])[:, None])
+        return np.concatenate(columns, axis=1)
 
     def subspace_rate(self, q: Array, v: Array) -> Array:
         """dS/dt, the rate of S's coordinates in the successor's frame, 6 × nv. [001, eq. 26] By default, from S."""
-        if not isinstance(self.subspace(symbols("q", self.nq)), Nodes):
+        if np.asarray(self.subspace(symbols("q", self.nq))).dtype != object:  # it holds no nodes: S is constant
             return np.zeros((6, self.nv))
         return jvp(lambda t: self.subspace(self.integrate(q, v, t)), 0.0, 1.0)
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from coupler.io.bodies import add_body
 from coupler.io.options import Options
-from coupler.io.urdf.parts import CouplingPart, JointPart, LinkPart, LoopPart, joint_kind
+from coupler.io.urdf.joints import joint_kind
+from coupler.io.urdf.parts import CouplingPart, JointPart, LinkPart, LoopPart
 from coupler.io.xml import Element
 from coupler.model import (
     Fixed,

@@ -15,8 +15,9 @@ import numpy as np
 from coupler.io.options import Options
 from coupler.io.urdf.bonds import read_bonds
 from coupler.io.urdf.description import Description
+from coupler.io.urdf.joints import axes_and_pitch
 from coupler.io.urdf.meshes import Resolver
-from coupler.io.urdf.parts import NO_LIMIT, JointPart, LinkPart, axes_and_pitch
+from coupler.io.urdf.parts import NO_LIMIT, JointPart, LinkPart
 from coupler.io.urdf.places import origin
 from coupler.io.urdf.shapes import materials_of, shapes_of
 from coupler.io.xml import Element
