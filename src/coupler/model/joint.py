@@ -210,8 +210,8 @@ class Joint(LoopKind):
 
     def residual(self, X: Transform) -> Array:
         raise ModelError(
-            f"a {self.kind} joint cannot close a loop: give {type(self).__name__} a method `residual`, which is zero "
-            "for the transforms that it allows"
+            f"{self.kind} joints cannot close loops: give {type(self).__name__} a method `residual`, which is zero for "
+            "the transforms that it allows"
         )
 
     def neutral(self) -> np.ndarray:

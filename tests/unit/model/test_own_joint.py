@@ -14,7 +14,7 @@ import pytest
 
 import coupler
 from coupler import ModelError, Robot, RobotBuilder
-from coupler.model import Continuous, Free, Joint, LoopKind, Planar, Prismatic, Revolute, Rod, Spherical
+from coupler.model import Continuous, Free, Joint, LoopKind, Planar, Prismatic, Revolute, Rod, Sphere, Spherical
 from coupler.model.joints import turn_of
 from coupler.passes.shape import Clusters
 from coupler.rotation import (
@@ -148,7 +148,7 @@ def chain(kinds: list[Joint] = KINDS) -> Robot:
     for i, (kind, place, turn) in enumerate(zip(kinds, PLACES, TURNS, strict=True)):
         b.body(f"body{i}", 1.0 + i, CENTRE, INERTIA)
         b.joint(f"joint{i}", kind, parent, f"body{i}", place, turn)
-        b.shape(f"body{i}", coupler.model.Sphere(0.05), name=f"ball{i}")
+        b.shape(f"body{i}", Sphere(0.05), name=f"ball{i}")
         parent = f"body{i}"
     return b.build()
 
@@ -189,7 +189,7 @@ def dense_inverse_dynamics(q: np.ndarray, v: np.ndarray, a: np.ndarray, step: fl
 
     def lagrangian(q: np.ndarray) -> float:
         height = sum((1.0 + i) * (R @ CENTRE + p)[2] for i, (R, p) in enumerate(poses(q)))
-        return 0.5 * v @ dense_mass_matrix(q) @ v - 9.81 * height
+        return float(0.5 * v @ dense_mass_matrix(q) @ v - 9.81 * height)
 
     def slope(f: Callable[[float], Any]) -> Any:  # of fourth order
         return (8.0 * (f(step) - f(-step)) - (f(2 * step) - f(-2 * step))) / (12.0 * step)
@@ -317,7 +317,7 @@ def test_a_subclass_that_moves_otherwise_inherits_no_facts() -> None:
     A, kind = hinge.aligned()
     np.testing.assert_array_equal(A, np.eye(3))
     assert kind is hinge
-    with pytest.raises(ModelError, match="a offsethinge joint cannot close a loop: give OffsetHinge a method"):
+    with pytest.raises(ModelError, match="offsethinge joints cannot close loops: give OffsetHinge a method"):
         hinge.residual(Transform.identity())
 
     class Drifting(Free):
@@ -409,7 +409,7 @@ def test_without_a_residual_it_says_so() -> None:
     b.body("one", 1.0)
     b.joint("slide", Prismatic(), "ground", "one")
     b.loop("held", Lever(arm=1.0), "ground", "one")
-    with pytest.raises(ModelError, match="loop 'held': a lever joint cannot close a loop: give Lever a method"):
+    with pytest.raises(ModelError, match="loop 'held': lever joints cannot close loops: give Lever a method"):
         b.build()
 
 
@@ -467,7 +467,7 @@ def legs(hinge: Callable[..., Joint], rail: bool) -> Robot:
         b.body(f"leg{side}", 0.5, (0, 0, -0.25), inertia=(0.01, 0.01, 0.001))
         properties = {"damping": 0.2, "stiffness": 1.0, "rest": 0.3, "friction": 0.05, "lower": -1.0, "upper": 1.0}
         b.joint(f"hip{side}", hinge(**properties), "trunk", f"leg{side}", (0.3 * side, 0, 0))
-        b.shape(f"leg{side}", coupler.model.Sphere(0.05), (0, 0, -0.5), name=f"foot{side}")
+        b.shape(f"leg{side}", Sphere(0.05), (0, 0, -0.5), name=f"foot{side}")
     return b.build().with_floor()
 
 
@@ -541,6 +541,15 @@ def test_positions_and_velocities_must_fit() -> None:
 
     with pytest.raises(ModelError, match="it must have a method 'difference' of its own"):
         Ball()
+
+
+def test_passive_properties_must_have_been_taken() -> None:
+    class Hasty(Prismatic):
+        def __post_init__(self) -> None:
+            pass
+
+    with pytest.raises(ModelError, match=r"joint 'joint0': Hasty does not call super\(\)\.__post_init__"):
+        sliders([Hasty()])
 
 
 def test_fields_may_be_anything() -> None:
