@@ -14,8 +14,6 @@ import numpy as np
 from coupler.model import Robot
 from coupler.model.embedding.choice import pivots, qualities
 from coupler.model.embedding.constraints import Loop, LoopConstraint
-from coupler.model.joint import Joint
-from coupler.model.tree import aligned
 from coupler.passes.shape import Held, Related, described_constraint
 
 __all__ = ["Bonds", "bonds_of_clusters"]
@@ -81,7 +79,6 @@ def _bonds(robot: Robot, loop: Loop, kept: np.ndarray) -> Bonds:
         row += constraint.rows
         described.append(described_constraint(constraint, own, rows))
         if isinstance(constraint, LoopConstraint):
-            kind = kinds[constraint.name]
-            described[-1][2]["turn"] = aligned(kind)[0].T + 0.0 if isinstance(kind, Joint) else np.eye(3)
+            described[-1][2]["turn"] = kinds[constraint.name].aligned()[0].T + 0.0
     constraints, forms, numbers = zip(*described, strict=True)
     return Bonds(tuple(c.name for c in loop.constraints), constraints, numbers, forms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coupler.model import Joint, Robot
+from coupler.model import Robot
 
 __all__ = ["described"]
 
@@ -62,7 +62,7 @@ def _loops(robot: Robot, errors: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "name": loop.name,
-            "kind": loop.kind.kind if isinstance(loop.kind, Joint) else type(loop.kind).__name__.lower(),
+            "kind": loop.kind.kind,
             "predecessor": loop.predecessor,
             "successor": loop.successor,
             "error": errors[loop.name],

@@ -49,7 +49,7 @@ def advance(sweep: Sweep[Any, Any], h: float, q: Buffer, v: Buffer, q_next: Buff
         at, along = q_place[tree.q_start[links]], embedding.v_place[tree.v_start[links]]
         joint = fields(q=q.at(at, kind.nq), v=v.at(along, kind.nv), after=q_next.at(at, kind.nq))
         step = fields(h=constants(np.full(len(links), h)))
-        sweep.builder.loop(_fly if isinstance(kind, Free) else _moving(kind), here=joint | step)
+        sweep.builder.loop(_fly if kind.floats else _moving(kind), here=joint | step)
 
 
 def _moving(kind: Joint) -> Callable[[View], None]:

@@ -29,4 +29,4 @@ def _damped(robot: Robot, step: float) -> Robot:
 
 def _stiffened(link: Link, step: float) -> Link:
     kind = link.kind
-    return replace(link, kind=replace(kind, armature=kind.armature + step * kind.damping))
+    return replace(link, kind=kind.with_values(armature=kind.armature + step * kind.damping))

@@ -29,7 +29,7 @@ from coupler.contact.scene import limited_joints, rubbing_joints
 from coupler.dynamics import bias_force, forward_dynamics, inverse_osim
 from coupler.inertia import mass_matrix, mass_matrix_solve
 from coupler.kinematics import frame_jacobian, frame_pose
-from coupler.model import Free, Robot
+from coupler.model import Robot
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform, skew
 
@@ -195,7 +195,7 @@ def turning(robot: Robot, v: Any) -> np.ndarray:
 
 def floating(robot: Robot) -> list[str]:
     """The free joints that no loop binds."""
-    free = [joint.name for joint in robot.joints if isinstance(joint.kind, Free)]
+    free = [joint.name for joint in robot.joints if joint.kind.floats]
     slices = [(name, robot.v_slice(name)) for name in free if name in robot.independent_joints]
     return [name for name, own in slices if own.stop - own.start == 6]
 

@@ -30,7 +30,7 @@ from coupler.contact.relaxation import Blocks, Relaxation
 from coupler.contact.scene import Layout, Scene
 from coupler.graph import Buffer, Program, View, constants, fields
 from coupler.linear import Cholesky
-from coupler.model import Free, Robot
+from coupler.model import Robot
 from coupler.passes import Cluster, ClusterWindows, Coordinate, Shape, Sweep, add_loads, entry, provided, symmetric
 from coupler.spatial import cross
 
@@ -257,7 +257,7 @@ def turning(cluster: Cluster[Any, Any]) -> Any:
     """ω × v in the entries of the shift of a floating body, whose axes turn under its velocity; else zeros."""
     found = []
     for i, (kind, free) in enumerate(zip(cluster.shape.kinds, cluster.shape.free, strict=True)):
-        if isinstance(kind, Free) and len(free) == 6:
+        if kind.floats and len(free) == 6:
             v = cluster.views.joints[i].v
             found += [0.0, 0.0, 0.0, *cross(v[:3], v[3:])]
         else:

@@ -12,7 +12,6 @@ from coupler.io.writing import Names
 from coupler.mechanisms import Polynomial
 from coupler.model import Coupling, Held, LoopJoint, ModelError, Robot
 from coupler.model.embedding.constraints import RelationConstraint
-from coupler.model.loops import residual_of
 from coupler.model.tree import TreeJoint
 from coupler.spatial import Transform
 
@@ -193,7 +192,7 @@ def _lock(name: str, joint: TreeJoint, numbers: np.ndarray) -> LoopJoint:
     held, at = Held([h]), kind.transform(position)
     for v in np.random.default_rng(0).normal(size=(5, kind.nv)):
         moved = kind.integrate(position, v - (v @ d) * d / (d @ d))
-        if np.abs(residual_of(held, kind.transform(moved) @ at.inverse())).max() > _LOCKED:
+        if np.abs(held.residual(kind.transform(moved) @ at.inverse())).max() > _LOCKED:
             raise ModelError(
                 f"the lock of joint {joint.name!r} cannot be written to a file: build the robot without lock_idle, "
                 "save it, and load it with lock_idle=True"

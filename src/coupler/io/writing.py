@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from coupler.model import ModelError, Robot
+from coupler.model import LoopKind, ModelError, Robot
 from coupler.model.wording import listed
 
-__all__ = ["Names", "check_names", "document", "mesh_path", "put", "rpy_of", "text"]
+__all__ = ["Names", "check_kinds", "check_names", "document", "mesh_path", "put", "rpy_of", "text"]
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -65,6 +65,24 @@ def check_names(robot: Robot) -> None:
             f"robot {robot.name!r} cannot be written: no file can hold the name {listed(odd)}, which has control "
             "characters or blanks at its ends; rename it"
         )
+
+
+def check_kinds(
+    format: str, robot: Robot, joints: Container[type[LoopKind]], loops: Container[type[LoopKind]] | None = None
+) -> None:
+    """Refuses joints of kinds that a format has no words for: a subclass is not the kind that it is derived from.
+
+    Args:
+        format: its name.
+        robot: the robot to be written.
+        joints, loops: the classes of joints and of loops that can be written; any loops if not given.
+    """
+    named: list[tuple[str, str, LoopKind, Any]] = [("joint", joint.name, joint.kind, joints) for joint in robot.joints]
+    named += [("loop", loop.name, loop.kind, loops) for loop in robot.loops if loops is not None]
+    for what, name, kind, known in named:
+        if type(kind) not in known:
+            cls = f"{type(kind).__module__}.{type(kind).__qualname__}"
+            raise ModelError(f"{what} {name!r}: {format} has no word for its kind, {kind.kind} (class {cls})")
 
 
 def rpy_of(R: np.ndarray) -> np.ndarray:

@@ -161,6 +161,8 @@ class RobotBuilder:
         what = f"joint {_name('a joint', name)!r}"
         if not isinstance(kind, Joint):
             raise ModelError(f"{what}: its kind must be a joint such as Revolute(...), got {kind!r}")
+        if not isinstance(kind.damping, np.ndarray):
+            raise ModelError(f"{what}: {type(kind).__name__} does not call super().__post_init__() or its __init__")
         if kind.nv == 0 and (independent or actuated):
             raise ModelError(f"{what}: a fixed joint can be neither independent nor actuated")
         bodies = _name(f"{what}: its parent", parent), _name(f"{what}: its child", child)

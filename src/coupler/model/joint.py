@@ -1,27 +1,89 @@
-"""What every joint has: a transform, a motion subspace, and passive properties."""
+"""What every joint has: a transform, the facts that follow from it, and passive properties.
+
+A kind of joint is a subclass of `Joint`. It must say how many entries its position and velocity have (`nq`, `nv`) and
+where a position puts the successor frame (`placed`). Everything else has a default that is right for any joint, by
+differentiation where need be: what a kind says besides makes it faster, or able to do more. docs/extending.md shows it.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from collections.abc import Hashable
+from copy import copy
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from coupler.graph import jacobian, jvp, symbols
+from coupler.linear import solve
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
-__all__ = ["Joint"]
+__all__ = ["Joint", "LoopKind"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Joint(ABC):
-    """A kind of joint with its passive properties, each a number or one for each entry of v.
+class LoopKind(ABC):
+    """What can hold two frames together and so close a loop: a joint, a `Rod`, `Held`, or a kind of the user's own.
 
     Attributes:
+        connects: whether it ties two points to each other, so that a picture draws a line between them.
+    """
+
+    connects: ClassVar[bool] = True
+    _passive: ClassVar[frozenset[str]] = frozenset()  # attributes that no trace reads: they are numbers in tables
+
+    @property
+    def kind(self) -> str:
+        """What it is called: "revolute", "free", "rod", ..."""
+        return type(self).__name__.lower()
+
+    @abstractmethod
+    def residual(self, X: Transform) -> Array:
+        """What must be zero of the transform X between two frames for this kind to hold them.
+
+        There is one row for each freedom that it takes away, in m or, for small angles, rad, and no more. With
+        X = (E, r), r is the successor's origin and Eᵀ a the successor's direction a, both seen from the predecessor.
+        """
+
+    def aligned(self) -> tuple[np.ndarray, Self]:
+        """The rotation A into axes in which it has its standard form, and what it is in those axes.
+
+        A vector u has coordinates A u there. Kinds that differ only in direction have one standard form, so that one
+        trace serves them all.
+        """
+        return np.eye(3), self
+
+    def form(self) -> Hashable:
+        """What distinguishes its trace: two kinds of equal form share one.
+
+        It is the class and all attributes but passive properties, which are numbers in tables: arrays and numbers by
+        value, and what has no value that could be compared by identity.
+        """
+        given = sorted(_attributes(self).items())
+        own = tuple((name, _comparable(value)) for name, value in given if name not in self._passive)
+        return vars(type(self)).get("_traced_as", type(self)), own
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Joint(LoopKind):
+    """A kind of joint with its passive properties, each a number or one for each entry of v.
+
+    A position q has as many entries as a velocity v, and then v is q̇; or one more, and then its last four entries are
+    a unit quaternion.
+
+    Attributes:
+        nq, nv: how many entries q and v have.
+        axial: whether it only turns about and shifts along z, once aligned: it then does the same wherever on that axis
+            its frame is.
+        spins: whether it only turns about z, once aligned: a body that is symmetric about z then looks the same at any
+            position.
+        floats: whether it constrains nothing, its q is a point and a quaternion, and its v the spatial velocity of the
+            successor in its own frame.
         stiffness: of a spring that pulls towards `rest`, N m/rad or N/m.
         rest: the position at which that spring is at ease, of nq entries; the neutral position if not given.
         damping: force against the velocity, N m s/rad or N s/m.
@@ -33,6 +95,9 @@ class Joint(ABC):
 
     nq: ClassVar[int]
     nv: ClassVar[int]
+    axial: ClassVar[bool] = False
+    spins: ClassVar[bool] = False
+    floats: ClassVar[bool] = False
 
     stiffness: Any = 0.0
     rest: Any = None
@@ -44,7 +109,27 @@ class Joint(ABC):
     velocity_limit: Any = np.inf
     effort_limit: Any = np.inf
 
+    def __init_subclass__(cls, **given: Any) -> None:
+        """Takes back what a class inherits and has made untrue.
+
+        A kind that redefines how it moves has Joint's defaults for all that followed from how its base class moved,
+        unless it defines that as well.
+        """
+        super().__init_subclass__(**given)
+
+        def depth(name: str) -> int:
+            """How far up the class is from which the name is inherited."""
+            return next((i for i, base in enumerate(cls.__mro__) if name in vars(base)), len(cls.__mro__))
+
+        for motion, facts in _FACTS:
+            last = min(map(depth, motion))
+            for name in facts:
+                if depth(name) > last:
+                    setattr(cls, name, getattr(Joint, name))
+                last = min(last, depth(name))
+
     def __post_init__(self) -> None:
+        self._check_class()
         for name in ("stiffness", "damping", "friction", "armature"):
             self._take(name, least=0.0)
         for name in ("velocity_limit", "effort_limit"):
@@ -56,6 +141,20 @@ class Joint(ABC):
         if self.nq != self.nv and np.isfinite([self.lower, self.upper]).any():
             raise ModelError(f"{self.kind} joint: limits of its position have no meaning for an orientation")
         object.__setattr__(self, "rest", self._valid_rest())
+
+    def _check_class(self) -> None:
+        """Refuses a kind whose q and v do not fit together: programs would move it wrongly."""
+        what, moves = f"{self.kind} joint", ("integrate", "difference", "normalize")
+        own = [name for name in moves if getattr(type(self), name) is not getattr(Joint, name)]
+        if self.nq == self.nv and own:
+            raise ModelError(f"{what}: its v must be q̇, since nq is nv; it cannot have a method {own[0]!r}")
+        if self.nq != self.nv and (self.nq != self.nv + 1 or self.nq < 4):
+            raise ModelError(
+                f"{what}: nq must be nv, or nv + 1 for a q whose last four entries are a unit quaternion; they are "
+                f"{self.nq} and {self.nv}"
+            )
+        if self.nq != self.nv and (missing := [name for name in moves if name not in own]):
+            raise ModelError(f"{what}: its q holds a quaternion, so it must have a method {missing[0]!r} of its own")
 
     def _take(self, name: str, *, finite: bool = True, least: float = -np.inf) -> None:
         what, given = f"{self.kind} joint: {name}", getattr(self, name)
@@ -78,11 +177,6 @@ class Joint(ABC):
             return None
         return position
 
-    @property
-    def kind(self) -> str:
-        """What it is called: "revolute", "free", ..."""
-        return type(self).__name__.lower()
-
     def transform(self, q: Array) -> Transform:
         """The transform from the predecessor to the successor frame, for q of shape (nq,)."""
         return self.placed(self.keep(q))
@@ -95,13 +189,30 @@ class Joint(ABC):
     def placed(self, kept: Array) -> Transform:
         """The transform for what was kept of a position."""
 
-    @abstractmethod
     def subspace(self, q: Array) -> Array:
-        """S: the motion subspace in the successor's frame, 6 × nv. [001, §III-E]"""
+        """S: the motion subspace in the successor's frame, 6 × nv. [001, §III-E] By default, from the transform."""
+
+        def pose(step: Array) -> Array:
+            X = self.transform(self.integrate(q, step))
+            return np.concatenate([np.ravel(X.E), X.r])
+
+        E, columns = self.transform(q).E, [np.zeros((6, 0))]
+        for rate in jacobian(pose, np.zeros(self.nv)).T:
+            spin = E @ rate[:9].reshape(3, 3).T  # ω×, since Ė = −ω× E
+            columns.append(np.concatenate([np.array([spin[2, 1], spin[0, 2], spin[1, 0]]), E @ rate[9:]])[:, None])
+        return np.concatenate(columns, axis=1)
 
     def subspace_rate(self, q: Array, v: Array) -> Array:
-        """dS/dt, the rate of S's coordinates in the successor's frame, 6 × nv; zero for most joints. [001, eq. 26]"""
-        return np.zeros((6, self.nv))
+        """dS/dt, the rate of S's coordinates in the successor's frame, 6 × nv. [001, eq. 26] By default, from S."""
+        if np.asarray(self.subspace(symbols("q", self.nq))).dtype != object:  # it holds no nodes: S is constant
+            return np.zeros((6, self.nv))
+        return jvp(lambda t: self.subspace(self.integrate(q, v, t)), 0.0, 1.0)
+
+    def residual(self, X: Transform) -> Array:
+        raise ModelError(
+            f"{self.kind} joints cannot close loops: give {type(self).__name__} a method `residual`, which is zero for "
+            "the transforms that it allows"
+        )
 
     def neutral(self) -> np.ndarray:
         """The position at which the two frames coincide, or come as close as this joint allows."""
@@ -131,6 +242,14 @@ class Joint(ABC):
         """The velocity that leads from q0 to q1 in a unit of time: integrate(q0, difference(q0, q1)) is q1."""
         return q1 - q0
 
+    def chart_rate(self, u: Array, v: Array) -> Array:
+        """u̇ of a joint that moves through integrate(q0, u), with any q0, with the velocity v."""
+        if self.nq == self.nv:
+            return v
+        start = self.neutral()
+        q = self.integrate(start, u)
+        return solve(jacobian(lambda e: self.difference(q, self.integrate(start, u + e)), np.zeros(self.nv)), v)
+
     def normalize(self, q: Array) -> Array:
         """The valid position nearest to q: quaternions of unit length."""
         return q
@@ -144,13 +263,76 @@ class Joint(ABC):
         S = np.asarray(self.subspace(q), dtype=float).reshape(6, self.nv)
         return np.linalg.svd(S, full_matrices=True)[0][:, self.nv :]
 
+    def with_values(self, **values: np.ndarray) -> Self:
+        """The same joint with other values, which are not checked again: robots have many joints."""
+        other = copy(self)
+        for name, value in values.items():
+            value.setflags(write=False)
+            object.__setattr__(other, name, value)
+        return other
+
     def __repr__(self) -> str:
-        told = []
-        for f in fields(self):
-            value = getattr(self, f.name)
-            default = f.default if not isinstance(f.default, tuple) else np.asarray(f.default)
-            if f.name == "rest":
-                default = self.neutral()
-            if not np.array_equal(value, np.broadcast_to(np.asarray(default, float), np.shape(value))):
-                told.append(f"{f.name}={np.array2string(np.asarray(value), separator=', ')}")
-        return f"{type(self).__name__}({', '.join(told)})"
+        default = {f.name: f.default for f in fields(self)} | {"rest": self.neutral()}
+        given = [(name, x) for name, x in _attributes(self).items() if not _is_equal(x, default.get(name, MISSING))]
+        return f"{type(self).__name__}({', '.join(f'{name}={_shown(x)}' for name, x in given)})"
+
+
+# What a kind of joint says about itself follows from how it moves, and each fact from those before it in its row. Where
+# a subclass redefines one of them, what it would inherit of those behind is no longer true.
+_COORDINATES = ("nq", "nv", "integrate")
+_FACTS = (
+    (_COORDINATES, ("difference", "chart_rate")),
+    (
+        (*_COORDINATES, "keep", "placed"),
+        ("subspace", "subspace_rate", "residual", "aligned", "form", "axial", "spins", "floats"),
+    ),
+)
+Joint._passive = frozenset(field.name for field in fields(Joint))
+
+
+@dataclass(frozen=True, eq=False)
+class _Itself:
+    """Stands for an object that is equal to itself alone, and keeps it, so that no other takes its place in memory."""
+
+    value: object
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _attributes(thing: object) -> dict[str, Any]:
+    """All attributes that an object has itself, rather than from its class."""
+    return vars(thing) | {name: getattr(thing, name) for name in _slots(type(thing)) if hasattr(thing, name)}
+
+
+@cache
+def _slots(cls: type) -> list[str]:
+    return [str(name) for base in cls.__mro__ for name in np.atleast_1d(vars(base).get("__slots__", ()))]
+
+
+def _comparable(value: Any) -> Hashable:
+    """Equal only for values that no function can tell apart; of objects, each is equal to itself alone."""
+    kind = type(value)
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, float | complex | np.generic):
+        return _comparable(np.asarray(value))  # by its bits: 0.0 and -0.0 are not the same
+    if kind in (bool, int, str, bytes, type(None)):
+        return kind, value
+    if kind in (tuple, list):
+        return kind, *map(_comparable, value)
+    return _Itself(value)
+
+
+def _is_equal(value: Any, default: Any) -> bool:
+    try:
+        return np.array_equal(value, np.broadcast_to(np.asarray(default, float), np.shape(value)))
+    except (TypeError, ValueError):  # no numbers
+        return value is default
+
+
+def _shown(value: Any) -> str:
+    return np.array2string(np.asarray(value), separator=", ") if np.asarray(value).dtype.kind in "bif" else repr(value)

@@ -11,7 +11,7 @@ floats or nodes of a trace.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
 from coupler.model.numbers import numbers
 from coupler.rotation import (
+    dexp_inverse,
+    dexp_inverse_motion,
     exp_motion,
     identity_quaternion,
     log_motion,
@@ -43,6 +45,7 @@ __all__ = [
     "Spherical",
     "Universal",
     "plane_across",
+    "turn_of",
 ]
 
 Array = Any  # an ndarray of floats, or of nodes
@@ -69,7 +72,7 @@ def plane_across(normal: np.ndarray) -> np.ndarray:
     return np.stack([x, np.cross(normal, x)])
 
 
-def _turned(axis: np.ndarray, cosine: Any, sine: Any) -> Array:
+def _rotation(axis: np.ndarray, cosine: Any, sine: Any) -> Array:
     """The rotation matrix about a known axis, with exact zeros and ones for the axes of coordinates.
 
     Rodrigues: 1 + sin θ a× + (1 − cos θ) a×a×.
@@ -83,8 +86,21 @@ def _turned(axis: np.ndarray, cosine: Any, sine: Any) -> Array:
     return c * np.eye(3) + s * skew(axis) + (1.0 - c) * np.outer(axis, axis)
 
 
-def _turn(axis: np.ndarray, angle: Any) -> Array:
-    return _turned(axis, np.cos(angle), np.sin(angle))
+def _rotation_by(axis: np.ndarray, angle: Any) -> Array:
+    return _rotation(axis, np.cos(angle), np.sin(angle))
+
+
+def _tilt(E: Array, axis: np.ndarray) -> Array:
+    """How far the successor's axis leans from the predecessor's, two rows: 2 tan(θ/2) times the direction."""
+    turned = E.T @ axis
+    scale = 2.0 / (1.0 + axis @ turned)
+    return np.array([scale * (side @ turned) for side in plane_across(axis)])
+
+
+def turn_of(E: Array) -> Array:
+    """How far the successor is turned from the predecessor, three rows: 2 tan(θ/2) times the axis."""
+    scale = 2.0 / (1.0 + E[0, 0] + E[1, 1] + E[2, 2])
+    return scale * np.array([E[1, 2] - E[2, 1], E[2, 0] - E[0, 2], E[0, 1] - E[1, 0]])
 
 
 def _column(*parts: Array) -> Array:
@@ -103,6 +119,9 @@ class Fixed(Joint):
     def subspace(self, q: Array) -> Array:
         return np.zeros((6, 0))
 
+    def residual(self, X: Transform) -> Array:
+        return np.concatenate([X.r, turn_of(X.E)])
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class _Axial(Joint):
@@ -119,24 +138,39 @@ class _Axial(Joint):
         super().__post_init__()
         object.__setattr__(self, "axis", _unit(self.kind, self.axis))
 
+    def _along_z(self) -> tuple[np.ndarray, Self]:
+        return np.vstack([plane_across(self.axis), self.axis]), self.with_values(axis=np.array(_Z))
+
+    def _off_axis(self, r: Array) -> Array:
+        """The two coordinates of a point across the axis."""
+        return np.array([side @ r for side in plane_across(self.axis)])
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Revolute(_Axial):
     """A turn about an axis; q in rad."""
 
+    axial = spins = True
+    aligned = _Axial._along_z
+
     def keep(self, q: Array) -> Array:
         return np.array([np.cos(q[0]), np.sin(q[0])])
 
     def placed(self, kept: Array) -> Transform:
-        return Transform.rotation(_turned(self.axis, *kept).T)
+        return Transform.rotation(_rotation(self.axis, *kept).T)
 
     def subspace(self, q: Array) -> Array:
         return _column(self.axis, np.zeros(3))
+
+    def residual(self, X: Transform) -> Array:
+        return np.concatenate([X.r, _tilt(X.E, self.axis)])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Continuous(Revolute):
     """A revolute joint without limits: one angle, in rad, that may grow without end."""
+
+    _traced_as = Revolute
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -148,11 +182,17 @@ class Continuous(Revolute):
 class Prismatic(_Axial):
     """A shift along an axis; q in m."""
 
+    axial = True
+    aligned = _Axial._along_z
+
     def placed(self, kept: Array) -> Transform:
         return Transform.translation(self.axis * kept[0])
 
     def subspace(self, q: Array) -> Array:
         return _column(np.zeros(3), self.axis)
+
+    def residual(self, X: Transform) -> Array:
+        return np.concatenate([self._off_axis(X.r), turn_of(X.E)])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -164,6 +204,8 @@ class Helical(_Axial):
     """
 
     pitch: float = 0.0
+    axial = True
+    aligned = _Axial._along_z
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -173,10 +215,25 @@ class Helical(_Axial):
         return np.array([np.cos(q[0]), np.sin(q[0]), q[0]])
 
     def placed(self, kept: Array) -> Transform:
-        return Transform(_turned(self.axis, *kept[:2]).T, self.axis * (self.pitch * kept[2]))
+        return Transform(_rotation(self.axis, *kept[:2]).T, self.axis * (self.pitch * kept[2]))
 
     def subspace(self, q: Array) -> Array:
         return _column(self.axis, self.pitch * self.axis)
+
+    def residual(self, X: Transform) -> Array:
+        shift = np.array([self._beyond(X.E, self.axis @ X.r)])
+        return np.concatenate([self._off_axis(X.r), _tilt(X.E, self.axis), shift])
+
+    def _beyond(self, E: Array, shift: Any) -> Any:
+        """How far it is from where its turn would have it, however many turns it has made."""
+        if self.pitch == 0.0:
+            return shift
+        b, c = plane_across(self.axis)
+        turned = E.T @ b
+        due = shift / self.pitch
+        sine = np.sin(due) * (b @ turned) - np.cos(due) * (c @ turned)
+        cosine = np.cos(due) * (b @ turned) + np.sin(due) * (c @ turned)
+        return self.pitch * 2.0 * sine / (1.0 + cosine)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -184,15 +241,20 @@ class Cylindrical(_Axial):
     """A turn about and a shift along the same axis; q is (angle, shift) in rad and m."""
 
     nq, nv = 2, 2
+    axial = True
+    aligned = _Axial._along_z
 
     def keep(self, q: Array) -> Array:
         return np.array([np.cos(q[0]), np.sin(q[0]), q[1]])
 
     def placed(self, kept: Array) -> Transform:
-        return Transform(_turned(self.axis, *kept[:2]).T, self.axis * kept[2])
+        return Transform(_rotation(self.axis, *kept[:2]).T, self.axis * kept[2])
 
     def subspace(self, q: Array) -> Array:
         return np.concatenate([_column(self.axis, np.zeros(3)), _column(np.zeros(3), self.axis)], axis=1)
+
+    def residual(self, X: Transform) -> Array:
+        return np.concatenate([self._off_axis(X.r), _tilt(X.E, self.axis)])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -219,15 +281,27 @@ class Universal(Joint):
         return np.array([np.cos(q[0]), np.sin(q[0]), np.cos(q[1]), np.sin(q[1])])
 
     def placed(self, kept: Array) -> Transform:
-        return Transform.rotation((_turned(self.first, *kept[:2]) @ _turned(self.second, *kept[2:])).T)
+        return Transform.rotation((_rotation(self.first, *kept[:2]) @ _rotation(self.second, *kept[2:])).T)
 
     def subspace(self, q: Array) -> Array:
-        first = _turn(self.second, q[1]).T @ self.first
+        first = _rotation_by(self.second, q[1]).T @ self.first
         return np.concatenate([_column(first, np.zeros(3)), _column(self.second, np.zeros(3))], axis=1)
 
     def subspace_rate(self, q: Array, v: Array) -> Array:
-        first = _turn(self.second, q[1]).T @ self.first
+        first = _rotation_by(self.second, q[1]).T @ self.first
         return np.concatenate([_column(cross(first, self.second) * v[1], np.zeros(3)), np.zeros((6, 1))], axis=1)
+
+    def residual(self, X: Transform) -> Array:
+        return np.concatenate([X.r, np.array([self.first @ (X.E.T @ self.second) - self.first @ self.second])])
+
+    def aligned(self) -> tuple[np.ndarray, Self]:
+        """The first axis becomes x, and the second lies in the plane of x and y."""
+        lean = self.first @ self.second
+        across = self.second - lean * self.first
+        across = across / np.linalg.norm(across)
+        second = (0.0, 1.0, 0.0) if abs(lean) < 1e-15 else (lean, self.second @ across, 0.0)
+        A = np.vstack([self.first, across, np.cross(self.first, across)])
+        return A, self.with_values(first=np.array([1.0, 0.0, 0.0]), second=np.array(second))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -255,17 +329,23 @@ class Planar(Joint):
 
     def placed(self, kept: Array) -> Transform:
         x, y = self.plane
-        return Transform(_turned(self.normal, *kept[2:]).T, x * kept[0] + y * kept[1])
+        return Transform(_rotation(self.normal, *kept[2:]).T, x * kept[0] + y * kept[1])
 
     def subspace(self, q: Array) -> Array:
-        E = _turn(self.normal, q[2]).T
+        E = _rotation_by(self.normal, q[2]).T
         shifts = [_column(np.zeros(3), E @ along) for along in self.plane]
         return np.concatenate([*shifts, _column(self.normal, np.zeros(3))], axis=1)
 
     def subspace_rate(self, q: Array, v: Array) -> Array:
-        E = _turn(self.normal, q[2]).T
+        E = _rotation_by(self.normal, q[2]).T
         shifts = [_column(np.zeros(3), cross(E @ along, self.normal) * v[2]) for along in self.plane]
         return np.concatenate([*shifts, np.zeros((6, 1))], axis=1)
+
+    def residual(self, X: Transform) -> Array:
+        return np.concatenate([np.array([self.normal @ X.r]), _tilt(X.E, self.normal)])
+
+    def aligned(self) -> tuple[np.ndarray, Self]:
+        return np.vstack([self.plane, self.normal]), self.with_values(normal=np.array(_Z))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -280,6 +360,9 @@ class Spherical(Joint):
     def subspace(self, q: Array) -> Array:
         return np.concatenate([np.eye(3), np.zeros((3, 3))])
 
+    def residual(self, X: Transform) -> Array:
+        return np.asarray(X.r)
+
     def neutral(self) -> np.ndarray:
         return identity_quaternion()
 
@@ -291,6 +374,9 @@ class Spherical(Joint):
 
     def difference(self, q0: Array, q1: Array) -> Array:
         return quaternion_log(quaternion_product(quaternion_conjugate(q0), q1))
+
+    def chart_rate(self, u: Array, v: Array) -> Array:
+        return dexp_inverse(u, v)
 
     def normalize(self, q: Array) -> Array:
         return normalize_quaternion(q)
@@ -304,12 +390,16 @@ class Free(Joint):
     """
 
     nq, nv = 7, 6
+    floats = True
 
     def placed(self, kept: Array) -> Transform:
         return Transform(matrix_from_quaternion(kept[3:]).T, kept[:3])
 
     def subspace(self, q: Array) -> Array:
         return np.eye(6)
+
+    def residual(self, X: Transform) -> Array:
+        return np.zeros(0)
 
     def neutral(self) -> np.ndarray:
         return np.concatenate([np.zeros(3), identity_quaternion()])
@@ -325,6 +415,9 @@ class Free(Joint):
     def difference(self, q0: Array, q1: Array) -> Array:
         turn = quaternion_product(quaternion_conjugate(q0[3:]), q1[3:])
         return log_motion(turn, matrix_from_quaternion(q0[3:]).T @ (q1[:3] - q0[:3]))
+
+    def chart_rate(self, u: Array, v: Array) -> Array:
+        return dexp_inverse_motion(u, v)
 
     def normalize(self, q: Array) -> Array:
         return np.concatenate([q[:3], normalize_quaternion(q[3:])])

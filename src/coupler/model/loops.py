@@ -15,29 +15,18 @@ from typing import Any
 import numpy as np
 
 from coupler.model.errors import ModelError
-from coupler.model.joint import Joint
-from coupler.model.joints import (
-    Cylindrical,
-    Fixed,
-    Free,
-    Helical,
-    Planar,
-    Prismatic,
-    Revolute,
-    Spherical,
-    Universal,
-    plane_across,
-)
+from coupler.model.joint import LoopKind
+from coupler.model.joints import turn_of
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
-__all__ = ["Coupling", "Held", "LoopJoint", "LoopKind", "Rod", "residual_of"]
+__all__ = ["Coupling", "Held", "LoopJoint", "LoopKind", "Rod"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
 
 @dataclass(frozen=True, eq=False)
-class Rod:
+class Rod(LoopKind):
     """A massless rod with balls at both ends: the two origins keep their distance.
 
     Attributes:
@@ -51,15 +40,19 @@ class Rod:
         if self.length == 0.0:
             raise ModelError("rod: its length must not be zero; a ball joint holds two points together")
 
+    def residual(self, X: Transform) -> Array:
+        return np.array([(X.r @ X.r - self.length**2) / (2.0 * self.length)])
+
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class Held(LoopKind):
     """Two frames held together along or about some axes only, however else they move.
 
     Attributes:
         axes: rows × 6, each a direction of motion that is held, angular part first, in the predecessor's frame.
     """
 
+    connects = False
     axes: Any
 
     def __post_init__(self) -> None:
@@ -67,10 +60,12 @@ class Held:
         axes = numbers("held: its axes", given, (len(given), 6))
         if not np.linalg.norm(axes, axis=1).all() or np.linalg.matrix_rank(axes) < len(axes):
             raise ModelError(f"held: its axes must be independent of each other, got\n{axes}")
+        axes = axes + 0.0  # without negative zeros
+        axes.setflags(write=False)
         object.__setattr__(self, "axes", axes)
 
-
-LoopKind = Joint | Rod | Held  # what may hold two frames together
+    def residual(self, X: Transform) -> Array:
+        return self.axes @ np.concatenate([turn_of(X.E), X.r])
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +87,7 @@ class LoopJoint:
     successor_frame: Transform
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kind, Joint | Rod | Held):
+        if not isinstance(self.kind, LoopKind):
             raise ModelError(f"loop {self.name!r}: its kind must be a joint, a Rod or Held, got {self.kind!r}")
         if self.predecessor == self.successor:
             raise ModelError(f"loop {self.name!r}: both its ends are on body {self.predecessor!r}")
@@ -101,68 +96,8 @@ class LoopJoint:
                 raise ModelError(f"loop {self.name!r}: its frames must be Transforms, got {type(frame).__name__}")
 
     def residual(self, X: Transform) -> Array:
-        """Zero when closed: see `residual_of`, for X from the predecessor's body to the successor's."""
-        return residual_of(self.kind, self.successor_frame @ X @ self.predecessor_frame.inverse())
-
-
-def residual_of(kind: LoopKind, X: Transform) -> Array:
-    """What must be zero of the transform X between two frames for this kind of joint to hold them.
-
-    There is one row for each freedom that the joint takes away, in m or, for small angles, rad, and no more. With
-    X = (E, r), r is the successor's origin and Eᵀ a the successor's direction a, both seen from the predecessor.
-
-    Angles θ count as 2 tan(θ/2), which is zero nowhere but at θ = 0: a loop does not close with a joint turned over.
-    """
-    E, r = X.E, X.r
-    if isinstance(kind, Rod):
-        return np.array([(r @ r - kind.length**2) / (2.0 * kind.length)])
-    if isinstance(kind, Held):
-        return kind.axes @ np.concatenate([_turn(E), r])
-    if isinstance(kind, Fixed):
-        return np.concatenate([r, _turn(E)])
-    if isinstance(kind, Spherical):
-        return np.asarray(r)
-    if isinstance(kind, Universal):
-        return np.concatenate([r, np.array([kind.first @ (E.T @ kind.second) - kind.first @ kind.second])])
-    if isinstance(kind, Planar):
-        return np.concatenate([np.array([kind.normal @ r]), _tilt(E, kind.normal)])
-    if isinstance(kind, Free):
-        return np.zeros(0)
-    if not isinstance(kind, Revolute | Prismatic | Helical | Cylindrical):
-        raise ModelError(f"a {kind.kind} joint cannot close a loop")
-    across = np.array([side @ r for side in plane_across(kind.axis)])
-    if isinstance(kind, Revolute):
-        return np.concatenate([r, _tilt(E, kind.axis)])
-    if isinstance(kind, Prismatic):
-        return np.concatenate([across, _turn(E)])
-    if isinstance(kind, Helical):
-        return np.concatenate([across, _tilt(E, kind.axis), np.array([_advance(E, kind.axis @ r, kind)])])
-    return np.concatenate([across, _tilt(E, kind.axis)])
-
-
-def _tilt(E: Array, axis: np.ndarray) -> Array:
-    """How far the successor's axis leans from the predecessor's, two rows: 2 tan(θ/2) times the direction."""
-    turned = E.T @ axis
-    scale = 2.0 / (1.0 + axis @ turned)
-    return np.array([scale * (side @ turned) for side in plane_across(axis)])
-
-
-def _advance(E: Array, shift: Any, screw: Helical) -> Any:
-    """How far a screw is from where its turn would have it, however many turns it has made."""
-    if screw.pitch == 0.0:
-        return shift
-    b, c = plane_across(screw.axis)
-    turned = E.T @ b
-    due = shift / screw.pitch
-    sine = np.sin(due) * (b @ turned) - np.cos(due) * (c @ turned)
-    cosine = np.cos(due) * (b @ turned) + np.sin(due) * (c @ turned)
-    return screw.pitch * 2.0 * sine / (1.0 + cosine)
-
-
-def _turn(E: Array) -> Array:
-    """How far the successor is turned from the predecessor, three rows: 2 tan(θ/2) times the axis."""
-    scale = 2.0 / (1.0 + E[0, 0] + E[1, 1] + E[2, 2])
-    return scale * np.array([E[1, 2] - E[2, 1], E[2, 0] - E[0, 2], E[0, 1] - E[1, 0]])
+        """Zero when closed: that of its kind, for X from the predecessor's body to the successor's."""
+        return self.kind.residual(self.successor_frame @ X @ self.predecessor_frame.inverse())
 
 
 @dataclass(frozen=True, eq=False)

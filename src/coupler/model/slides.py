@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from coupler.model.joint import Joint
-from coupler.model.joints import Cylindrical, Helical, Prismatic, Revolute
 from coupler.spatial import RigidInertia, Transform
 
 __all__ = ["best_slides", "slid"]
@@ -95,7 +94,7 @@ def _places(
     children: Sequence[int],
 ) -> np.ndarray:
     """Slides of a link that may bring a zero."""
-    if not isinstance(kind, Revolute | Prismatic | Helical | Cylindrical):
+    if not kind.axial:
         return np.zeros(1)
     if not children and inertia.m > 0.0 and not np.abs(inertia.h[:2]).max() > _ZERO * inertia.m:
         return np.array([_centre(inertia)])  # a rotor, which is simplest where it is balanced

@@ -8,7 +8,6 @@ of this: poses, frames and contact points go through the placement of their body
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -18,12 +17,12 @@ import numpy as np
 from coupler.model.bodies import Body
 from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
-from coupler.model.joints import Cylindrical, Fixed, Helical, Planar, Prismatic, Revolute, Universal, plane_across
+from coupler.model.joints import Fixed
 from coupler.model.slides import best_slides, slid
 from coupler.model.wording import listed
 from coupler.spatial import RigidInertia, Transform
 
-__all__ = ["GROUND", "Link", "Tree", "TreeJoint", "aligned"]
+__all__ = ["GROUND", "Link", "Tree", "TreeJoint"]
 
 GROUND = "ground"  # the name of the world, on which robots stand
 
@@ -105,10 +104,10 @@ class Tree:
         for joint in _outwards(bodies, _hung(bodies, joints)):
             link, carrier = place[joint.parent]
             to_child = Transform.identity() if joint.meets is None else _clean(joint.meets.inverse())
-            if isinstance(joint.kind, Fixed):
-                place[joint.child] = link, to_child @ joint.placement @ carrier
+            if joint.kind.nv == 0:
+                place[joint.child] = link, to_child @ joint.kind.transform(np.zeros(0)) @ joint.placement @ carrier
                 continue
-            A, kind = aligned(joint.kind)
+            A, kind = joint.kind.aligned()
             placement = _clean(Transform.rotation(A) @ joint.placement @ carrier)
             start = kind.neutral() if joint.start is None else joint.start
             place[joint.child] = len(links), to_child @ Transform.rotation(A.T)
@@ -217,36 +216,6 @@ def _gathered(
             inertia = inertia + bodies[body].spatial_inertia().seen_from(place[body][1])
     h = np.where(np.abs(inertia.h) < 1e-15 * inertia.m, 0.0, inertia.h)
     return RigidInertia(inertia.m, h, inertia.I)
-
-
-def aligned(kind: Joint) -> tuple[np.ndarray, Joint]:
-    """The rotation A into axes in which the joint has its standard form, and the joint in those.
-
-    An axis or normal becomes z, a universal joint's first axis x. A vector u has coordinates A u there. Axes that are
-    axes of coordinates give a permutation with signs: exact zeros stay exact.
-    """
-    if isinstance(kind, Revolute | Prismatic | Helical | Cylindrical):
-        return np.vstack([plane_across(kind.axis), kind.axis]), _but(kind, axis=(0.0, 0.0, 1.0))
-    if isinstance(kind, Planar):
-        return np.vstack([kind.plane, kind.normal]), _but(kind, normal=(0.0, 0.0, 1.0))
-    if isinstance(kind, Universal):
-        lean = kind.first @ kind.second
-        across = kind.second - lean * kind.first
-        across = across / np.linalg.norm(across)
-        second = (0.0, 1.0, 0.0) if abs(lean) < 1e-15 else (lean, kind.second @ across, 0.0)
-        A = np.vstack([kind.first, across, np.cross(kind.first, across)])
-        return A, _but(kind, first=(1.0, 0.0, 0.0), second=second)
-    return np.eye(3), kind
-
-
-def _but(kind: Joint, **axes: tuple[float, ...]) -> Joint:
-    """The same joint with other axes. What has been checked once is not checked again: robots have many joints."""
-    other = copy(kind)
-    for name, axis in axes.items():
-        value = np.array(axis)
-        value.setflags(write=False)
-        object.__setattr__(other, name, value)
-    return other
 
 
 def _starts(sizes: Iterable[int]) -> np.ndarray:

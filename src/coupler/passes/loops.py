@@ -10,7 +10,6 @@ import numpy as np
 
 from coupler.model.embedding.constraints import loop_bias, loop_rate, relation_bias, relation_rate
 from coupler.model.joint import Joint
-from coupler.model.loops import residual_of
 from coupler.passes.records import Array
 from coupler.passes.shape import Held, Related
 from coupler.spatial import Transform, cross_motion
@@ -97,7 +96,7 @@ class Loops:
         for i, constraint in enumerate(self.constraints):
             if isinstance(constraint, Held):
                 first, second = self._frames(i, constraint)
-                residual = residual_of(constraint.kind, second @ first.inverse())[list(constraint.rows)]
+                residual = constraint.kind.residual(second @ first.inverse())[list(constraint.rows)]
             else:
                 assert isinstance(constraint, Related)
                 residual = self._relation(i, constraint)(self._joints(constraint)[1])

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from coupler.graph import Array, Template, jacobian, symbols
-from coupler.model import Revolute, Robot
+from coupler.model import Robot
 from coupler.model.embedding.choice import Choice
-from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint, Solution, form_of
+from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint, Solution
 from coupler.model.joint import Joint
 from coupler.model.tree import Link
 
@@ -202,7 +202,7 @@ class Clusters:
             couples=tuple((own[a], own[b]) for a, b in self.couples[number]),
             constraints=constraints,
         )
-        kinds = tuple(form_of(kind) for kind in shape.kinds)
+        kinds = tuple(kind.form() for kind in shape.kinds)
         ways = shape.parents, shape.outputs, shape.grounded, shape.carries, shape.begins
         flags = shape.stored, shape.steady, shape.free, shape.couples
         return (kinds, ways, flags, key), shape, instance
@@ -210,12 +210,7 @@ class Clusters:
     def _is_steady(self, link: int) -> bool:
         """Whether a link is a rotor, seen from which nothing changes when it turns."""
         own, tree = self._robot.tree.links[link], self._robot.tree
-        if (
-            self._oriented is None
-            or link in self._oriented
-            or tree.children[link]
-            or not isinstance(own.kind, Revolute)
-        ):
+        if self._oriented is None or link in self._oriented or tree.children[link] or not own.kind.spins:
             return False
         m, h, I = own.inertia.m, own.inertia.h, own.inertia.I  # noqa: E741
         skewed, scale = [I[0, 1], I[0, 2], I[1, 2], I[0, 0] - I[1, 1]], np.abs(I).max()

@@ -17,10 +17,9 @@ import numpy as np
 
 from coupler.compiled import remembered, run, run_on_state
 from coupler.graph import Builder, Program, View, fields
-from coupler.model import Free, Robot
+from coupler.model import Robot
 from coupler.model.embedding.scene import by_kind
 from coupler.model.joint import Joint
-from coupler.rotation import dexp_inverse, dexp_inverse_motion
 
 __all__ = ["Chart", "joint_velocities"]
 
@@ -118,7 +117,7 @@ def rate_program(robot: Robot) -> Program:
     for kind, links in by_kind(tree, layout.turning):
         at = tree.v_start[links] if layout.partial else robot.embedding.v_place[tree.v_start[links]]
         joint = fields(**{name: x.at(at, kind.nv) for name, x in (("u", u), ("v", v), ("rate", rate))})
-        builder.loop(_twist if isinstance(kind, Free) else _turn, joint=joint)
+        builder.loop(_rate(kind), joint=joint)
     return builder.build()
 
 
@@ -133,9 +132,8 @@ def _copy(entry: View) -> None:
     entry.rate = entry.v
 
 
-def _turn(joint: View) -> None:
-    joint.rate = dexp_inverse(joint.u, joint.v)
+def _rate(kind: Joint) -> Callable[[View], None]:
+    def rate(joint: View) -> None:
+        joint.rate = kind.chart_rate(joint.u, joint.v)
 
-
-def _twist(joint: View) -> None:
-    joint.rate = dexp_inverse_motion(joint.u, joint.v)
+    return rate

@@ -19,7 +19,7 @@ from coupler.contact.restitution import Restitution
 from coupler.contact.scene import Layout, Scene
 from coupler.contact.step_program import contact_step_program
 from coupler.graph import Executable, compile
-from coupler.model import Free, ModelError, ModelWarning, Robot
+from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import counted, in_state, listed
 from coupler.simulate.options import SimulationOptions
@@ -76,7 +76,7 @@ class Engine:
 
     def warn_if_it_can_only_fall(self) -> None:
         """Warns of a floating robot that can touch nothing."""
-        if not self.layout.contacts and any(isinstance(joint.kind, Free) for joint in self.robot.joints):
+        if not self.layout.contacts and any(joint.kind.floats for joint in self.robot.joints):
             text = f"robot {self.robot.name!r} floats, and can touch nothing: robot.with_floor() adds a floor"
             warnings.warn(text, ModelWarning, stacklevel=3)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coupler.kinematics import centre_of_mass
-from coupler.model import Free, ModelError, Robot
+from coupler.model import ModelError, Robot
 from coupler.simulate.archive import check_target
 from coupler.simulate.log import Log
 from coupler.view.skeleton import View
@@ -129,7 +129,7 @@ class _Panels:
     def heights(self, axes: Any) -> None:
         up, q = self._view.axes[1], self._log.q[self._rows]
         self._line(axes, centre_of_mass(self._robot, q) @ up, "centre of mass", _BLUE)
-        base = next((joint for joint in self._robot.joints if isinstance(joint.kind, Free)), None)
+        base = next((joint for joint in self._robot.joints if joint.kind.floats), None)
         if base and base.name in self._robot.position_joints:
             position = q[:, self._robot.q_slice(base.name)][:, :3] @ base.placement.E
             self._line(axes, (position + base.placement.r) @ up, f"{base.child}", _ORANGE, "--")

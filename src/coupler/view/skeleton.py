@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.model import Free, Held, Robot
+from coupler.model import Robot
 from coupler.model.tree import TreeJoint
 from coupler.spatial import Transform
 
@@ -86,14 +86,14 @@ class Skeleton:
         self._points: list[list[np.ndarray]] = [[] for _ in robot.tree.links]
         self._joints: list[tuple[int, np.ndarray]] = []
         self._connections: list[tuple[int, np.ndarray, int, np.ndarray]] = []
-        self._floating = [robot.tree.number[joint.name] for joint in robot.joints if isinstance(joint.kind, Free)]
+        self._floating = [robot.tree.number[joint.name] for joint in robot.joints if joint.kind.floats]
         for body in robot.bodies.values():
             for point in body.contacts.values():
                 self._add(body.name, point)
         for loop in robot.loops:
             predecessor = self._add(loop.predecessor, loop.predecessor_frame.r)
             successor = self._add(loop.successor, loop.successor_frame.r)
-            if not isinstance(loop.kind, Held):
+            if loop.kind.connects:
                 self._connections.append((*predecessor, *successor))
         rotors = self._rotors()
         for joint in robot.joints:
@@ -128,7 +128,7 @@ class Skeleton:
 
     def _add_joint(self, joint: TreeJoint) -> None:
         child = self._add(joint.child, np.zeros(3) if joint.meets is None else joint.meets.r)
-        if isinstance(joint.kind, Free):
+        if joint.kind.floats:
             self._points[child[0]].pop()  # the origin of a floating body is an arbitrary point of it
             return
         parent = self._add(joint.parent, joint.placement.r)

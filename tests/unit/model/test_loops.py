@@ -23,7 +23,7 @@ from coupler.model import (
     Spherical,
     Universal,
 )
-from coupler.model.loops import Coupling, LoopJoint, Rod, residual_of
+from coupler.model.loops import Coupling, LoopJoint, Rod
 from coupler.rotation import about_axis
 from coupler.spatial import Transform
 from transforms import moved, random_transform
@@ -53,19 +53,19 @@ def test_a_loop_joint_takes_away_what_its_joint_does_not_allow(name: str, seed: 
     kind = KINDS[name]
     q = kind.random(np.random.default_rng(seed))
     X = kind.transform(q)
-    rows = np.asarray(residual_of(kind, X), float)
+    rows = np.asarray(kind.residual(X), float)
     assert rows.shape == (6 - kind.nv,)
     np.testing.assert_allclose(rows, 0.0, rtol=0, atol=1e-14)
-    K = jacobian(lambda twist: residual_of(kind, moved(X, twist)), np.zeros(6)).reshape(6 - kind.nv, 6)
+    K = jacobian(lambda twist: kind.residual(moved(X, twist)), np.zeros(6)).reshape(6 - kind.nv, 6)
     assert np.linalg.matrix_rank(K, tol=1e-6) == 6 - kind.nv
     np.testing.assert_allclose(K @ np.asarray(kind.subspace(q), float), 0.0, rtol=0, atol=1e-13)
 
 
 def test_a_rod_keeps_a_distance_and_nothing_else() -> None:
     X = Transform(about_axis(np.array([0, 0, 1.0]), 0.4), np.array([0.3, 0.0, 0.4]))
-    np.testing.assert_allclose(residual_of(Rod(0.5), X), [0.0], atol=1e-16)
-    np.testing.assert_allclose(residual_of(Rod(0.4), X), [(0.25 - 0.16) / 0.8])  # of first order: the excess length
-    K = jacobian(lambda twist: residual_of(Rod(0.5), moved(X, twist)), np.zeros(6))
+    np.testing.assert_allclose(Rod(0.5).residual(X), [0.0], atol=1e-16)
+    np.testing.assert_allclose(Rod(0.4).residual(X), [(0.25 - 0.16) / 0.8])  # of first order: the excess length
+    K = jacobian(lambda twist: Rod(0.5).residual(moved(X, twist)), np.zeros(6))
     np.testing.assert_allclose(K[0, :3], 0.0, atol=1e-16)
     assert np.linalg.norm(K[0, 3:]) == pytest.approx(1.0)
 

@@ -39,7 +39,7 @@ def with_armatures(robot: Robot, rotors: Iterable[str]) -> Robot:
             joints.append(replace(joint, kind=Fixed(), actuated=False, independent=False, start=np.zeros(0)))
         else:
             armature = joint.kind.armature + armatures.get(joint.name, np.zeros(joint.kind.nv))
-            joints.append(replace(joint, kind=replace(joint.kind, armature=armature), independent=False))
+            joints.append(replace(joint, kind=joint.kind.with_values(armature=armature), independent=False))
     return _composed(f"{robot.name}_with_armatures", robot, robot.bodies, joints, rotor_joints)
 
 

@@ -1,78 +1,30 @@
-"""MJCF's attributes of joints, frames, inertias and shapes."""
+"""MJCF's attributes of passive properties of joints, frames, inertias and shapes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from coupler.io.mjcf.inertias import Inertia
+from coupler.io.mjcf.joints import Step
 from coupler.model import (
     Box,
     Capsule,
     Cylinder,
-    Cylindrical,
     Ellipsoid,
-    Free,
     Geometry,
-    Helical,
     Joint,
     ModelError,
-    Planar,
     Plane,
-    Prismatic,
-    Revolute,
     Sphere,
-    Spherical,
-    Universal,
 )
 from coupler.rotation import quaternion_from_matrix
 from coupler.spatial import Transform
 
-__all__ = ["AXIAL", "NO_LIMIT", "Step", "figures", "form", "inertial", "place", "quaternion", "steps_of"]
-
-AXIAL = Revolute | Prismatic | Helical | Cylindrical | Universal | Planar  # joints that are hinges and slides in a row
+__all__ = ["NO_LIMIT", "figures", "form", "inertial", "place", "quaternion"]
 
 NO_LIMIT = 1e10  # MuJoCo's largest number, written where a joint is limited on the other side only
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """A joint of MJCF that is a joint, or a part of one.
-
-    Attributes:
-        type: "hinge", "slide", "ball" or "free".
-        axis: in the joint's frame; None for a ball and a free joint.
-        entries: of the joint's velocity that are this one's; none, if it follows from others.
-    """
-
-    type: str
-    axis: Any
-    entries: list[int]
-
-
-def steps_of(kind: Joint, *, loose: bool = True) -> list[Step]:
-    """A joint as MuJoCo's, one or several in a row. Only what hangs on the world may be loose there."""
-    if isinstance(kind, Revolute):
-        return [Step("hinge", kind.axis, [0])]
-    if isinstance(kind, Prismatic):
-        return [Step("slide", kind.axis, [0])]
-    if isinstance(kind, Helical):
-        return [Step("hinge", kind.axis, [0]), Step("slide", kind.axis, [])]
-    if isinstance(kind, Cylindrical):
-        return [Step("hinge", kind.axis, [0]), Step("slide", kind.axis, [1])]
-    if isinstance(kind, Universal):
-        return [Step("hinge", kind.first, [0]), Step("hinge", kind.second, [1])]
-    if isinstance(kind, Planar):
-        return [*(Step("slide", kind.plane[i], [i]) for i in range(2)), Step("hinge", kind.normal, [2])]
-    if isinstance(kind, Spherical):
-        return [Step("ball", None, [0, 1, 2])]
-    if isinstance(kind, Free) and loose:
-        return [Step("free", None, [0, 1, 2, 3, 4, 5])]
-    if isinstance(kind, Free):
-        return [*(Step("slide", axis, [i]) for i, axis in enumerate(np.eye(3), 3)), Step("ball", None, [0, 1, 2])]
-    return []
 
 
 def figures(name: str, kind: Joint, step: Step) -> dict[str, Any]:
@@ -85,12 +37,12 @@ def figures(name: str, kind: Joint, step: Step) -> dict[str, Any]:
     if not step.entries:
         return {}
     own = {word: getattr(kind, word)[step.entries] for word in ("damping", "friction", "armature", "stiffness")}
-    if step.axis is None or isinstance(kind, Free):
+    if step.axis is None or kind.floats:
         _check_alike(name, kind, own)
     attributes = {word: values[0] for word, values in own.items() if values[0]}
     if "friction" in attributes:
         attributes["frictionloss"] = attributes.pop("friction")
-    if step.axis is None or isinstance(kind, Free):
+    if step.axis is None or kind.floats:
         return attributes
     (i,) = step.entries
     if "stiffness" in attributes and kind.rest[i]:
@@ -105,7 +57,7 @@ def figures(name: str, kind: Joint, step: Step) -> dict[str, Any]:
 
 def _check_alike(name: str, kind: Joint, own: dict[str, np.ndarray]) -> None:
     odd = [word for word, values in own.items() if np.ptp(values)]
-    if isinstance(kind, Free):
+    if kind.floats:
         odd += [word for word in ("friction", "armature", "stiffness") if np.any(getattr(kind, word))]
         odd += ["damping"] if np.ptp(kind.damping[:3]) or np.ptp(kind.damping[3:]) else []
     elif np.any(own["stiffness"]) and not np.array_equal(kind.rest, kind.neutral()):

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coupler.model import Cylindrical, Fixed, Helical, Joint, ModelError, Planar, Prismatic, Revolute, Robot
+from coupler.io.mjcf.joints import steps_of
+from coupler.model import Joint, ModelError, Robot
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.spatial import Transform
 
@@ -57,7 +58,7 @@ def real_inertias(robot: Robot) -> dict[str, Inertia]:
     for joint in order:
         body, I = robot.bodies[joint.child], inertias[joint.child]  # noqa: E741
         mass = body.mass
-        if not isinstance(joint.kind, Fixed) and joint.child not in heavy:
+        if joint.kind.nv and joint.child not in heavy:
             mass = max(mass, _LEAST)
             I = I + max(0.0, _LEAST - np.linalg.eigvalsh(I)[0]) * np.eye(3)  # noqa: E741
         if mass or I.any():
@@ -92,7 +93,7 @@ def _heavy(robot: Robot, order: list[TreeJoint], inertias: dict[str, np.ndarray]
     for joint in reversed(order):
         enough = robot.bodies[joint.child].mass >= _LEAST
         if joint.child in heavy or (enough and np.linalg.eigvalsh(inertias[joint.child])[0] >= _LEAST):
-            heavy |= {joint.child, joint.parent} if isinstance(joint.kind, Fixed) else {joint.child}
+            heavy |= {joint.child} if joint.kind.nv else {joint.child, joint.parent}
     return heavy
 
 
@@ -105,11 +106,11 @@ def _real(name: str, I: np.ndarray, kind: Joint, turn: np.ndarray) -> tuple[np.n
     lacking = -np.linalg.eigvalsh(moments)[0]
     if lacking <= _ROUNDED * scale:
         return I + 2.0 * (max(lacking, 0.0) + _DIGITS * scale) * np.eye(3), none
-    borrowed = none
-    if isinstance(kind, Revolute | Helical | Cylindrical | Planar):
-        a = turn @ (kind.normal if isinstance(kind, Planar) else kind.axis)
+    borrowed, turns = none, [step for step in steps_of(kind) if step.type != "slide"]
+    if [step.type for step in turns] == ["hinge"]:
+        a = turn @ turns[0].axis
         borrowed = _needed(moments, a, scale) * (np.eye(3) - np.outer(a, a))
-    elif isinstance(kind, Prismatic | Fixed):  # any inertia may be shifted over these
+    elif not turns:  # any inertia may be shifted over such a joint
         size, axes = np.linalg.eigh(moments)
         more = axes * np.where(size < 0.0, _ROUNDED * scale - size, 0.0) @ axes.T
         borrowed = np.trace(more) * np.eye(3) - more

@@ -163,12 +163,12 @@ class Tree:
         model, kind = self.model, self._kind(j)
         point, axis, adr = _clean(model.jnt_pos[j]), _clean(model.jnt_axis[j]), model.jnt_qposadr[j]
         start = model.qpos0[adr : adr + kind.nq]
-        if isinstance(kind, Free):  # its position is absolute, wherever the file places the body
+        if model.jnt_type[j] == FREE:  # its position is absolute, wherever the file places the body
             at, point = Transform.identity(), np.zeros(3)
-        elif isinstance(kind, Prismatic):
+        elif model.jnt_type[j] == SLIDE:
             at, point = Transform.translation(-axis * start[0]) @ at, np.zeros(3)
         else:
-            back = about_axis(axis, -start[0]).T if isinstance(kind, Revolute) and start[0] else np.eye(3)
+            back = about_axis(axis, -start[0]).T if model.jnt_type[j] != BALL and start[0] else np.eye(3)
             at = Transform(back, point) @ at
         meets = point if point.any() else None
         if j in self.locked:

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from coupler.io.couplings import relations_of
-from coupler.io.mjcf.attributes import AXIAL, Step, figures, form, inertial, place, steps_of
+from coupler.io.mjcf.attributes import figures, form, inertial, place
 from coupler.io.mjcf.inertias import at_zero, outwards, real_inertias
+from coupler.io.mjcf.joints import JOINTS, Step, is_axial, steps_of
 from coupler.io.mjcf.write_equalities import add_couplings, add_keyframes, add_loops, add_springs
-from coupler.io.writing import Names, check_names, document, mesh_path, put
-from coupler.model import Fixed, Free, Helical, Mesh, ModelError, ModelWarning, Plane, Robot, Shape, Spherical
+from coupler.io.writing import Names, check_kinds, check_names, document, mesh_path, put
+from coupler.model import Mesh, ModelError, ModelWarning, Plane, Robot, Shape
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import counted
 from coupler.spatial import Transform
@@ -43,6 +44,7 @@ def mjcf_text(robot: Robot, folder: Path) -> str:
         ModelError: for a coupling, loop, joint or body that MJCF cannot express or MuJoCo rejects.
     """
     check_names(robot)
+    check_kinds("MJCF", robot, JOINTS)
     if "world" in robot.bodies:
         raise ModelError("body 'world': MuJoCo reserves this name for the ground; rename the body, or save as .urdf")
     writer = _Writer(robot, folder)
@@ -131,9 +133,9 @@ class _Writer:
             for joints in carried.values()
             for joint in joints
             if joint.child not in used
-            and isinstance(joint.kind, AXIAL)
+            and is_axial(joint.kind)
             and len(carried.get(joint.child, ())) == 1
-            and isinstance(carried[joint.child][0].kind, AXIAL)
+            and is_axial(carried[joint.child][0].kind)
         }
 
     def add_body(self, chain: list[TreeJoint]) -> None:
@@ -144,7 +146,7 @@ class _Writer:
             pose = at_zero(joint) @ pose
         parent, ends = self.element[first.parent], last.meets
         turned = ends is not None and not np.array_equal(ends.E, np.eye(3))
-        if ends is not None and (isinstance(last.kind, Free) or (isinstance(last.kind, Spherical) and turned)):
+        if ends is not None and (last.kind.floats or (last.kind.nq != last.kind.nv and turned)):
             carrier = put(parent, "body", name=self.frame_names.new(f"{last.child}_carrier"), **place(ends @ pose))
             self.add_joints(carrier, chain, ends.inverse())
             body = put(carrier, "body", name=last.child, **place(ends.inverse()))
@@ -188,10 +190,10 @@ class _Writer:
     def add_screws(self, equalities: ET.Element) -> None:
         """A screw is a hinge, and a slide that an equality couples to it."""
         for joint, step, name in self.steps:
-            if isinstance(joint.kind, Helical) and not step.entries:
-                turn = self.position[joint.name]
+            if not step.entries:
+                turn, pitch = self.position[joint.name], joint.kind.pitch  # type: ignore[attr-defined]
                 own = self.joint_names.new(f"{joint.name}_pitch")
-                put(equalities, "joint", name=own, joint1=name, joint2=turn, polycoef=(0, joint.kind.pitch, 0, 0, 0))
+                put(equalities, "joint", name=own, joint1=name, joint2=turn, polycoef=(0, pitch, 0, 0, 0))
 
     def add_motors(self, motors: ET.Element) -> None:
         """A motor for each freedom of an actuated joint."""
@@ -247,9 +249,9 @@ class _Writer:
 
     def count_left_out(self) -> None:
         """Counts what MJCF cannot express."""
-        joints = [joint for joint in self.robot.joints if not isinstance(joint.kind, Fixed)]
+        joints = [joint for joint in self.robot.joints if joint.kind.nv]
         starts = [joint for joint in joints if joint.start is not None]
-        balls = [joint for joint in joints if isinstance(joint.kind, Spherical | Free)]
+        balls = [joint for joint in joints if joint.kind.nq != joint.kind.nv]
         fast = [joint for joint in joints if np.isfinite(joint.kind.velocity_limit).any()]
         strong = [joint for joint in balls if np.isfinite(joint.kind.effort_limit).any()]
         away = [joint for joint in starts if not np.array_equal(np.asarray(joint.start), joint.kind.neutral())]

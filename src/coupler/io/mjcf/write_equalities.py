@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from coupler.io.couplings import Relations, Row, locks_of
-from coupler.io.mjcf.attributes import Step, place
+from coupler.io.mjcf.attributes import place
+from coupler.io.mjcf.joints import EQUALITIES, Step
 from coupler.io.writing import Names, put
-from coupler.model import Fixed, Joint, LoopJoint, ModelError, PointElement, Revolute, Robot, Spherical
+from coupler.model import LoopJoint, ModelError, PointElement, Revolute, Robot
 from coupler.model.tree import TreeJoint
 from coupler.rotation import quaternion_from_matrix
 from coupler.spatial import Transform
@@ -31,20 +32,17 @@ def add_loops(robot: Robot, equalities: ET.Element, bodies: Elements, names: Nam
         ModelError: for a loop of a kind that MuJoCo has no equality for.
     """
     for loop in (*robot.loops, *locks_of(robot)):
-        if isinstance(loop.kind, Fixed):
-            _add_equality(equalities, "weld", loop.name, loop, bodies, places)
-        elif isinstance(loop.kind, Spherical):
-            _add_equality(equalities, "connect", loop.name, loop, bodies, places)
-        elif isinstance(loop.kind, Revolute):
-            for i, along in enumerate((np.zeros(3), loop.kind.axis), 1):
-                shift = Transform.translation(along)
-                _add_equality(equalities, "connect", names.new(loop.name, i), loop, bodies, places, shift)
-        else:
-            kind = loop.kind.kind if isinstance(loop.kind, Joint) else type(loop.kind).__name__.lower()
+        tag = EQUALITIES.get(type(loop.kind))
+        if tag is None:
             raise ModelError(
-                f"loop {loop.name!r}: MJCF has fixed, spherical and revolute loops, but no {kind} loops; save the "
-                "robot as .urdf"
+                f"loop {loop.name!r}: MJCF has fixed, spherical and revolute loops, but no {loop.kind.kind} loops; "
+                "save the robot as .urdf"
             )
+        if not isinstance(loop.kind, Revolute):
+            _add_equality(equalities, tag, loop.name, loop, bodies, places)
+            continue
+        for i, along in enumerate((np.zeros(3), loop.kind.axis), 1):
+            _add_equality(equalities, tag, names.new(loop.name, i), loop, bodies, places, Transform.translation(along))
 
 
 def _add_equality(

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from coupler.io.urdf.description import Description
+from coupler.io.urdf.joints import axes_and_pitch, joint_kind
 from coupler.io.urdf.origins import origin
-from coupler.io.urdf.parts import CouplingPart, JointPart, LoopPart, axes_and_pitch, joint_kind
+from coupler.io.urdf.parts import CouplingPart, JointPart, LoopPart
 from coupler.io.urdf.sdf import read_gazebo
 from coupler.io.xml import Element
 from coupler.mechanisms import linear, polynomial

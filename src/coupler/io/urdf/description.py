@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from coupler.io.reading import Options, add_body
-from coupler.io.urdf.parts import CouplingPart, JointPart, LinkPart, LoopPart, joint_kind
+from coupler.io.urdf.joints import joint_kind
+from coupler.io.urdf.parts import CouplingPart, JointPart, LinkPart, LoopPart
 from coupler.io.xml import Element
 from coupler.model import (
     Fixed,

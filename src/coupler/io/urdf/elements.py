@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from typing import Any
 
 import numpy as np
 
 from coupler.io.couplings import Relation
+from coupler.io.urdf.joints import JOINTS
 from coupler.io.urdf.parts import NO_LIMIT
 from coupler.io.writing import put, rpy_of, text
-from coupler.model import (
-    Cylindrical,
-    Free,
-    Helical,
-    Joint,
-    Planar,
-    Prismatic,
-    Revolute,
-    Robot,
-    Spherical,
-    Universal,
-)
+from coupler.model import Joint, Robot
 from coupler.spatial import Transform
 
 __all__ = [
@@ -33,7 +22,6 @@ __all__ = [
     "put_joint",
     "put_origin",
     "put_part",
-    "steps_of",
 ]
 
 _LIMITS = {"lower": "lower", "upper": "upper", "velocity": "velocity_limit", "effort": "effort_limit"}
@@ -57,24 +45,6 @@ def is_identity(X: Transform) -> bool:
 # Joints
 
 
-def steps_of(kind: Joint) -> list[tuple[str, Any]]:
-    """A joint as one of URDF's, or as several in a row, with their axes."""
-    if isinstance(kind, Revolute):
-        limited = np.isfinite([kind.lower, kind.upper]).any()
-        return [("revolute" if limited else "continuous", kind.axis)]
-    if isinstance(kind, Prismatic):
-        return [("prismatic", kind.axis)]
-    if isinstance(kind, Planar):
-        return [("planar", kind.normal)]
-    if isinstance(kind, Cylindrical | Helical):
-        return [("continuous", kind.axis), ("prismatic", kind.axis)]
-    if isinstance(kind, Universal):
-        return [("continuous", kind.first), ("continuous", kind.second)]
-    if isinstance(kind, Spherical):
-        return [("continuous", axis) for axis in np.eye(3)]
-    return [("floating" if isinstance(kind, Free) else "fixed", None)]
-
-
 def put_joint(root: ET.Element, name: str, word: str, parent: str, child: str) -> ET.Element:
     joint = put(root, "joint", name=name, type=word)
     put(joint, "parent", link=parent)
@@ -87,8 +57,8 @@ def put_part(joint: ET.Element, kind: Joint, name: str, *, first: bool) -> None:
     part = put(joint, "part", of=name, kind=kind.kind)
     if not first:
         return
-    if isinstance(kind, Helical):
-        part.set("pitch", text(kind.pitch))
+    for number in JOINTS[type(kind)].numbers:
+        part.set(number, text(getattr(kind, number)))
     for word, limits in _limits(kind).items():
         part.set(word, limits)
 
@@ -96,7 +66,7 @@ def put_part(joint: ET.Element, kind: Joint, name: str, *, first: bool) -> None:
 def add_limits(joint: ET.Element, kind: Joint, name: str) -> None:
     """Adds the limits of a joint of a type that URDF has. URDF requires numbers for some, and takes no lists."""
     limits = _limits(kind)
-    if isinstance(kind, Prismatic) or (isinstance(kind, Revolute) and {"lower", "upper"} & set(limits)):
+    if joint.get("type") in ("prismatic", "revolute"):
         limits = {"lower": text(-NO_LIMIT), "upper": text(NO_LIMIT)} | limits
     if any(" " in value for value in limits.values()):
         put_part(joint, kind, name, first=True)

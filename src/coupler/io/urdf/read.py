@@ -15,9 +15,10 @@ import numpy as np
 from coupler.io.reading import Options
 from coupler.io.urdf.constraints import read_constraints
 from coupler.io.urdf.description import Description
+from coupler.io.urdf.joints import axes_and_pitch
 from coupler.io.urdf.meshes import Resolver
 from coupler.io.urdf.origins import origin
-from coupler.io.urdf.parts import NO_LIMIT, JointPart, LinkPart, axes_and_pitch
+from coupler.io.urdf.parts import NO_LIMIT, JointPart, LinkPart
 from coupler.io.urdf.shapes import materials_of, shapes_of
 from coupler.io.xml import Element
 from coupler.model.wording import counted, listed

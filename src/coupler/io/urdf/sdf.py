@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from coupler.io.urdf.description import Description
+from coupler.io.urdf.joints import joint_kind
 from coupler.io.urdf.origins import rotation_of
-from coupler.io.urdf.parts import LoopPart, joint_kind
+from coupler.io.urdf.parts import LoopPart
 from coupler.io.xml import Element
 from coupler.model.wording import listed
 from coupler.spatial import Transform

@@ -21,34 +21,26 @@ from coupler.io.urdf.elements import (
     put_joint,
     put_origin,
     put_part,
-    steps_of,
 )
+from coupler.io.urdf.joints import JOINTS, LOOPS, steps_of
 from coupler.io.urdf.parts import NO_LIMIT
-from coupler.io.writing import Names, check_names, document, mesh_path, put, text
+from coupler.io.writing import Names, check_kinds, check_names, document, mesh_path, put, text
 from coupler.model import (
     Body,
     Box,
     Capsule,
     Cylinder,
-    Cylindrical,
     Ellipsoid,
     Fixed,
     Geometry,
     Held,
-    Helical,
-    Joint,
     LoopJoint,
     Mesh,
-    Planar,
     Plane,
     PointElement,
-    Prismatic,
-    Revolute,
     Robot,
-    Rod,
     Shape,
     Sphere,
-    Universal,
 )
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.spatial import Transform
@@ -66,9 +58,10 @@ def urdf_text(robot: Robot, folder: Path) -> str:
         folder: the folder of the file; paths of meshes are relative to it.
 
     Raises:
-        ModelError: for a coupling whose function, or a part whose name, cannot be written.
+        ModelError: for a coupling, joint or loop that cannot be written, and for a name that cannot be.
     """
     check_names(robot)
+    check_kinds("URDF", robot, JOINTS, LOOPS)
     return document(_Writer(robot, folder).robot())
 
 
@@ -209,8 +202,8 @@ class _Writer:
                 add_dynamics(part, joint.kind)
             if not single:
                 put_part(part, joint.kind, joint.name, first=i == 0)
-            if isinstance(joint.kind, Helical) and i == 1:
-                put(part, "mimic", joint=names[0], multiplier=joint.kind.pitch)
+            if i == 1 and "pitch" in JOINTS[type(joint.kind)].numbers:
+                put(part, "mimic", joint=names[0], multiplier=joint.kind.pitch)  # type: ignore[attr-defined]
             if joint.meets is not None and i == len(steps) - 1:
                 put_origin(part, joint.meets, "meets", always=True)
 
@@ -227,25 +220,16 @@ class _Writer:
     # Loops and springs
 
     def add_loop(self, root: ET.Element, loop: LoopJoint) -> None:
-        kind = loop.kind
-        word = kind.kind if isinstance(kind, Joint) else type(kind).__name__.lower()
-        element = put(root, "loop", name=loop.name, type=word)
+        kind, words = loop.kind, LOOPS[type(loop.kind)]
+        element = put(root, "loop", name=loop.name, type=kind.kind)
         self.add_end(element, "predecessor", loop.predecessor, loop.predecessor_frame)
         self.add_end(element, "successor", loop.successor, loop.successor_frame)
-        if isinstance(kind, Rod):
-            put(element, "length", value=kind.length)
-        elif isinstance(kind, Held):
-            for row in kind.axes:
-                put(element, "hold", angular=row[:3], linear=row[3:])
-        elif isinstance(kind, Universal):
-            put(element, "axis", xyz=kind.first)
-            put(element, "axis2", xyz=kind.second)
-        elif isinstance(kind, Planar):
-            put(element, "axis", xyz=kind.normal)
-        elif isinstance(kind, Revolute | Prismatic | Cylindrical | Helical):
-            put(element, "axis", xyz=kind.axis)
-            if isinstance(kind, Helical):
-                put(element, "pitch", value=kind.pitch)
+        for tag, axis in zip(("axis", "axis2"), words.axes, strict=False):
+            put(element, tag, xyz=getattr(kind, axis))
+        for number in words.numbers:
+            put(element, number, value=getattr(kind, number))
+        for row in kind.axes if isinstance(kind, Held) else ():
+            put(element, "hold", angular=row[:3], linear=row[3:])
 
     def add_end(self, element: ET.Element, end: str, body: str, at: Transform) -> None:
         put_origin(put(element, end, link=body), self.on(body, at))
@@ -267,7 +251,7 @@ def _root(robot: Robot) -> str:
     ends = [end for loop in robot.loops for end in (loop.predecessor, loop.successor)]
     ends += [end for spring in robot.elements for end in (spring.first, spring.second)]
     ends += [shape.body for shape in robot.shapes] + [joint.parent for joint in robot.joints[1:]]
-    plain = isinstance(first.kind, Fixed) and first.name == f"ground_to_{first.child}" and first.parent == GROUND
+    plain = type(first.kind) is Fixed and first.name == f"ground_to_{first.child}" and first.parent == GROUND
     return (
         first.child if plain and is_identity(first.placement) and first.meets is None and GROUND not in ends else GROUND
     )

@@ -15,8 +15,8 @@ import numpy as np
 from coupler.graph import Template, jacobian, jvp, second_directional, template
 from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
-from coupler.model.loops import Coupling, LoopJoint, LoopKind, residual_of
-from coupler.model.tree import Tree, aligned
+from coupler.model.loops import Coupling, LoopJoint, LoopKind
+from coupler.model.tree import Tree
 from coupler.model.wording import listed
 from coupler.spatial import Transform, skew
 
@@ -26,7 +26,6 @@ __all__ = [
     "LoopConstraint",
     "RelationConstraint",
     "Solution",
-    "form_of",
     "loop_bias",
     "loop_rate",
     "relation_bias",
@@ -34,13 +33,6 @@ __all__ = [
 ]
 
 Array = Any  # an ndarray of floats, or of nodes
-
-
-def form_of(kind: LoopKind) -> Hashable:
-    """What distinguishes the traces of two kinds of joint in standard form."""
-    own = {"pitch", "second", "length", "axes"}  # what is left of their geometry once axes are z
-    numbers = tuple(tuple(np.ravel(getattr(kind, name)).tolist()) for name in sorted(own) if hasattr(kind, name))
-    return type(kind).__name__.replace("Continuous", "Revolute"), numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,14 +60,17 @@ class LoopConstraint:
 
     @classmethod
     def of(cls, loop: LoopJoint, tree: Tree) -> LoopConstraint:
-        A, kind = aligned(loop.kind) if isinstance(loop.kind, Joint) else (np.eye(3), loop.kind)
+        A, kind = loop.kind.aligned()
         (first, on_first), (second, on_second) = tree.place[loop.predecessor], tree.place[loop.successor]
         if first == second:
             raise ModelError(
                 f"loop {loop.name!r}: its bodies {loop.predecessor!r} and {loop.successor!r} are welded together "
                 "already, so that it closes no loop"
             )
-        rows = len(residual_of(kind, Transform.identity()))
+        try:
+            rows = len(kind.residual(Transform.identity()))
+        except ModelError as error:
+            raise ModelError(f"loop {loop.name!r}: {error}") from None
         if not rows:
             raise ModelError(f"loop {loop.name!r}: a free joint holds nothing; leave it out")
         turn = Transform.rotation(A)
@@ -89,7 +84,7 @@ class LoopConstraint:
 
     @property
     def form(self) -> Hashable:
-        return form_of(self.kind)
+        return self.kind.form()
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +133,7 @@ class RelationConstraint:
         """Holds a joint at a position in one direction of its velocities: direction · difference(position, q) = 0."""
         kind = tree.links[link].kind
         numbers = np.concatenate([position, direction])
-        return cls(name, (link,), 1, ("lock", form_of(kind)), _LockResidual(kind), numbers)
+        return cls(name, (link,), 1, ("lock", kind.form()), _LockResidual(kind), numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +216,7 @@ def nudged(X: Transform, m: Array) -> Transform:
 
 def loop_rate(kind: LoopKind, X: Transform) -> Array:
     """∂φ/∂m: how the residual of a loop joint changes with a motion m of its second frame, given there; rows × 6."""
-    return jacobian(lambda m: residual_of(kind, nudged(X, m)), np.zeros(6))
+    return jacobian(lambda m: kind.residual(nudged(X, m)), np.zeros(6))
 
 
 def loop_bias(kind: LoopKind, X: Transform, m: Array, rate: Array) -> Array:

@@ -16,7 +16,7 @@ from coupler.graph import Template, View, jacobian
 from coupler.linear import Cholesky
 from coupler.model.embedding.constraints import RelationConstraint, loop_bias, loop_rate, relation_bias, relation_rate
 from coupler.model.joint import Joint
-from coupler.model.loops import LoopKind, residual_of
+from coupler.model.loops import LoopKind
 from coupler.spatial import Transform, cross_motion
 
 __all__ = [
@@ -108,7 +108,7 @@ def measure_loop(kind: LoopKind, kept: Sequence[int]) -> Kernel:
 
     def measure_loop(loop: View, first: View, second: View, model: View) -> None:
         X, end = _gap(first, second, model)
-        residual = residual_of(kind, X)
+        residual = kind.residual(X)
         loop.phi, loop.f = residual, residual[list(kept)]
         loop.T = loop_rate(kind, X)[list(kept)] @ end.matrix()
 

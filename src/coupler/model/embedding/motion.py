@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 import numpy as np
@@ -30,8 +31,12 @@ class Motion:
         self._w = tree.velocities_of(plain)
         self.turning = [i for i, link in enumerate(tree.links) if link.kind.nq != link.kind.nv]
         self._kinds = [  # with the entries of their positions and velocities, a row for each joint
-            (type(kind), np.stack([*map(tree.positions, links)]), np.stack([*map(tree.velocities, links)]))
-            for kind, links in by_kind(tree, self.turning)
+            (
+                _Kind(kind.form(), kind),
+                np.stack([*map(tree.positions, own)]),
+                np.stack([*map(tree.velocities, own)]),
+            )
+            for kind, own in by_kind(tree, self.turning)
         ]
 
     def start(self) -> np.ndarray:
@@ -83,10 +88,18 @@ class Motion:
         return p
 
 
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of joint, equal to others of its form."""
+
+    form: Hashable
+    joint: Joint = field(compare=False)
+
+
 @cache
-def _function(kind: type[Joint], name: str, compiled: bool) -> Executable:
-    """A function of a kind of joint, for any number of them: joints with orientations have no numbers of their own."""
-    joint, builder = kind(), Builder(name)
+def _function(kind: _Kind, name: str, compiled: bool) -> Executable:
+    """A function of a kind of joint, for any number of them."""
+    joint, builder = kind.joint, Builder(name)
     a, b, result = {"integrate": "qvq", "difference": "qqv", "normalize": "q q"}[name]
     sizes = {"q": joint.nq, "v": joint.nv}
     buffers = {"a": builder.input("a", sizes[a])} | ({"b": builder.input("b", sizes[b])} if b in sizes else {})

@@ -10,7 +10,7 @@ import numpy as np
 
 from coupler.graph import Buffer, Builder, Window, constants, fields, symmetric
 from coupler.model.embedding import kernels
-from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint, RelationConstraint, form_of
+from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint, RelationConstraint
 from coupler.model.joint import Joint
 from coupler.model.tree import Tree
 
@@ -174,7 +174,7 @@ class Scene:
         """Relations that look alike, the first of them, and the kinds of their joints."""
         relations = [c for c in self.bound if isinstance(c.constraint, RelationConstraint)]
         kinds = {id(c): [self.tree.links[link].kind for link in c.constraint.links] for c in relations}
-        for alike in grouped(relations, lambda c: (c.constraint.form, c.kept, *map(form_of, kinds[id(c)]))):
+        for alike in grouped(relations, lambda c: (c.constraint.form, c.kept, *(kind.form() for kind in kinds[id(c)]))):
             yield alike, alike[0].constraint, kinds[id(alike[0])]  # type: ignore[misc]
 
     def _residuals(self, alike: list[_Bound]) -> Window:
@@ -272,7 +272,7 @@ def _laid_out(loops: Sequence[Loop], kept: np.ndarray) -> list[_Place]:
 
 def by_kind(tree: Tree, links: Iterable[int]) -> list[tuple[Joint, list[int]]]:
     """Links whose joints look alike."""
-    groups = grouped(links, lambda link: form_of(tree.links[link].kind))
+    groups = grouped(links, lambda link: tree.links[link].kind.form())
     return [(tree.links[alike[0]].kind, alike) for alike in groups]
 
 

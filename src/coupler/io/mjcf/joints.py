@@ -1,0 +1,75 @@
+"""MJCF's words for joints and for loops: one table each, by which they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.model import (
+    Continuous,
+    Cylindrical,
+    Fixed,
+    Free,
+    Helical,
+    Joint,
+    LoopKind,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+)
+
+__all__ = ["EQUALITIES", "JOINTS", "Step", "is_axial", "steps_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A joint of MJCF that is a joint, or a part of one.
+
+    Attributes:
+        type: "hinge", "slide", "ball" or "free".
+        axis: in the joint's frame; None for a ball and a free joint.
+        entries: of the joint's velocity that are this one's; none, if it follows from others.
+    """
+
+    type: str
+    axis: Any
+    entries: list[int]
+
+
+JOINTS: Mapping[type[Joint], Callable[[Any], list[Step]]] = {
+    Fixed: lambda kind: [],
+    Revolute: lambda kind: [Step("hinge", kind.axis, [0])],
+    Continuous: lambda kind: [Step("hinge", kind.axis, [0])],
+    Prismatic: lambda kind: [Step("slide", kind.axis, [0])],
+    Helical: lambda kind: [Step("hinge", kind.axis, [0]), Step("slide", kind.axis, [])],
+    Cylindrical: lambda kind: [Step("hinge", kind.axis, [0]), Step("slide", kind.axis, [1])],
+    Universal: lambda kind: [Step("hinge", kind.first, [0]), Step("hinge", kind.second, [1])],
+    Planar: lambda kind: [*(Step("slide", kind.plane[i], [i]) for i in range(2)), Step("hinge", kind.normal, [2])],
+    Spherical: lambda kind: [Step("ball", None, [0, 1, 2])],
+    Free: lambda kind: [Step("free", None, [0, 1, 2, 3, 4, 5])],
+}
+# What holds two frames as a loop does; a revolute one is held at two points of its axis.
+EQUALITIES: Mapping[type[LoopKind], str] = {
+    Fixed: "weld",
+    Spherical: "connect",
+    Revolute: "connect",
+    Continuous: "connect",
+}
+
+
+def steps_of(kind: Joint, *, loose: bool = True) -> list[Step]:
+    """A joint as MuJoCo's, one or several in a row. Only what hangs on the world may be loose there."""
+    if kind.floats and not loose:
+        return [*(Step("slide", axis, [i]) for i, axis in enumerate(np.eye(3), 3)), Step("ball", None, [0, 1, 2])]
+    return JOINTS[type(kind)](kind)
+
+
+def is_axial(kind: Joint) -> bool:
+    """Whether a joint is hinges and slides in a row."""
+    steps = steps_of(kind)
+    return bool(steps) and all(step.axis is not None for step in steps)
