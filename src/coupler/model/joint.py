@@ -64,8 +64,8 @@ class LoopKind(ABC):
         It is the class and all attributes but passive properties, which are numbers in tables: arrays and numbers by
         value, and what has no value that could be compared by identity.
         """
-        given = sorted(_attributes(self).items())
-        own = tuple((name, _comparable(value)) for name, value in given if name not in self._passive)
+        given = _attributes(self).items()
+        own = tuple([(name, _comparable(value)) for name, value in given if name not in self._passive])
         return vars(type(self)).get("_traced_as", type(self)), own
 
 
@@ -129,7 +129,7 @@ class Joint(LoopKind):
                 last = min(last, depth(name))
 
     def __post_init__(self) -> None:
-        self._check_class()
+        _check_class(type(self))
         for name in ("stiffness", "damping", "friction", "armature"):
             self._take(name, least=0.0)
         for name in ("velocity_limit", "effort_limit"):
@@ -141,20 +141,6 @@ class Joint(LoopKind):
         if self.nq != self.nv and np.isfinite([self.lower, self.upper]).any():
             raise ModelError(f"{self.kind} joint: limits of its position have no meaning for an orientation")
         object.__setattr__(self, "rest", self._valid_rest())
-
-    def _check_class(self) -> None:
-        """Refuses a kind whose q and v do not fit together: programs would move it wrongly."""
-        what, moves = f"{self.kind} joint", ("integrate", "difference", "normalize")
-        own = [name for name in moves if getattr(type(self), name) is not getattr(Joint, name)]
-        if self.nq == self.nv and own:
-            raise ModelError(f"{what}: its v must be q̇, since nq is nv; it cannot have a method {own[0]!r}")
-        if self.nq != self.nv and (self.nq != self.nv + 1 or self.nq < 4):
-            raise ModelError(
-                f"{what}: nq must be nv, or nv + 1 for a q whose last four entries are a unit quaternion; they are "
-                f"{self.nq} and {self.nv}"
-            )
-        if self.nq != self.nv and (missing := [name for name in moves if name not in own]):
-            raise ModelError(f"{what}: its q holds a quaternion, so it must have a method {missing[0]!r} of its own")
 
     def _take(self, name: str, *, finite: bool = True, least: float = -np.inf) -> None:
         what, given = f"{self.kind} joint: {name}", getattr(self, name)
@@ -290,6 +276,22 @@ _FACTS = (
 Joint._passive = frozenset(field.name for field in fields(Joint))
 
 
+@cache
+def _check_class(cls: type[Joint]) -> None:
+    """Refuses a kind whose q and v do not fit together: programs would move it wrongly."""
+    what, moves = f"{cls.__name__.lower()} joint", ("integrate", "difference", "normalize")
+    own = [name for name in moves if getattr(cls, name) is not getattr(Joint, name)]
+    if cls.nq == cls.nv and own:
+        raise ModelError(f"{what}: its v must be q̇, since nq is nv; it cannot have a method {own[0]!r}")
+    if cls.nq != cls.nv and (cls.nq != cls.nv + 1 or cls.nq < 4):
+        raise ModelError(
+            f"{what}: nq must be nv, or nv + 1 for a q whose last four entries are a unit quaternion; they are "
+            f"{cls.nq} and {cls.nv}"
+        )
+    if cls.nq != cls.nv and (missing := [name for name in moves if name not in own]):
+        raise ModelError(f"{what}: its q holds a quaternion, so it must have a method {missing[0]!r} of its own")
+
+
 @dataclass(frozen=True, eq=False)
 class _Itself:
     """Stands for an object that is equal to itself alone, and keeps it, so that no other takes its place in memory."""
@@ -305,7 +307,9 @@ class _Itself:
 
 def _attributes(thing: object) -> dict[str, Any]:
     """All attributes that an object has itself, rather than from its class."""
-    return vars(thing) | {name: getattr(thing, name) for name in _slots(type(thing)) if hasattr(thing, name)}
+    if not (slots := _slots(type(thing))):
+        return vars(thing)
+    return vars(thing) | {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
 
 
 @cache
