@@ -29,7 +29,7 @@ from coupler.contact.formulations import (
 from coupler.contact.geometry import HeightField
 from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.residuals import reached
-from coupler.contact.scene import Layout, Scene, limited_joints
+from coupler.contact.scene import ContactScene, Layout, limited_joints
 from coupler.contact.solvers import SOLVERS
 from coupler.contact.step_program import contact_step_program
 from coupler.contact.stepping import contact_step
@@ -168,7 +168,7 @@ def scene(name: str) -> Case:
 
 def compiled(case: Case) -> Iterator[Step]:
     """The compiled step, its signed impulses of limits put into a row for each side."""
-    robot, what = case.robot, Scene(case.pairs, H, tolerance=TOLERANCE, most=5_000)
+    robot, what = case.robot, ContactScene(case.pairs, H, tolerance=TOLERANCE, most=5_000)
     layout, run = Layout(robot, what), compile(contact_step_program(robot, what))
     n, ends = 3 * layout.contacts, limited_joints(robot)
     state = np.zeros(layout.state)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.geometry import Contact, contacts, has_closed_form
+from coupler.contact.laws import gap_seen
 from coupler.contact.pairs import Pair
-from coupler.contact.scene import Scene
-from coupler.contact.stepping import gap_seen
+from coupler.contact.scene import ContactScene
 from coupler.graph import Buffer, View, Window, constants, fields
 from coupler.model import ModelError, Robot
 from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Shape, Sphere
@@ -73,7 +73,7 @@ class Candidates:
         return _End(link, shape.at @ place)
 
     def measure(
-        self, sweep: Sweep, columns: Columns, scene: Scene, given: Buffer | None, told: Mapping[str, Buffer]
+        self, sweep: Sweep, columns: Columns, scene: ContactScene, given: Buffer | None, told: Mapping[str, Buffer]
     ) -> None:
         """Writes the steps from poses and velocities of links to contacts.
 
@@ -162,7 +162,7 @@ def _with_numbers(geometry: Geometry, values: Array) -> Geometry:
     return found
 
 
-def _measuring(pair: Pair, moving: dict[str, bool], scene: Scene, told: Sequence[str]) -> Callable[[View], None]:
+def _measuring(pair: Pair, moving: dict[str, bool], scene: ContactScene, told: Sequence[str]) -> Callable[[View], None]:
     def measuring(here: View) -> None:
         links = {name: _pose(here, name, moves) for name, moves in moving.items()}
         X = [Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ links[name] for name in moving]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.laws import joint_parts
+from coupler.contact.laws import joint_parts, limit_velocities
 from coupler.contact.relaxation import Relaxation
 from coupler.contact.scene import Layout
 from coupler.graph import Buffer, View, Window, constants, fields
@@ -15,7 +15,7 @@ from coupler.passes import Cluster, Shape, Sweep
 
 __all__ = ["JointBlocks"]
 
-_FAR = 1e10  # rad or m: where a joint has no limit
+_FAR = 1e10  # rad or m: stands for a limit that a joint does not have, so that all numbers stay finite
 
 
 class JointBlocks:
@@ -132,7 +132,7 @@ def _measuring(shape: Shape, i: int, j: int) -> Callable[[View], None]:
     def measuring(here: View) -> None:
         here.own, cluster = _velocity(here, shape, i, j, "u")
         q = cluster.q[i][j] if shape.kinds[i].nq == shape.kinds[i].nv else 0.0
-        here.to_lower, here.to_upper = (here.lower - q) / here.step, (here.upper - q) / here.step
+        here.to_lower, here.to_upper = limit_velocities(here.lower, here.upper, q, here.step)
 
     return measuring
 

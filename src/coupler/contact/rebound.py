@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from coupler.contact.kernels import clear
+from coupler.contact.laws import gap_seen
 from coupler.contact.relaxation import Relaxation
 from coupler.contact.restitution import Begun, Restitution, begin, end
-from coupler.contact.scene import Scene, rebounding
-from coupler.contact.stepping import gap_seen
+from coupler.contact.scene import ContactScene, rebounding
 from coupler.graph import Buffer, Builder, View, Window, constants, fields
 
 __all__ = ["Rebounds"]
@@ -23,7 +23,7 @@ class Rebounds:
         told: buffers for the velocities of all contacts: `free` after a step without impulses, `approach` before it.
     """
 
-    def __init__(self, builder: Builder, scene: Scene, relaxation: Relaxation) -> None:
+    def __init__(self, builder: Builder, scene: ContactScene, relaxation: Relaxation) -> None:
         laws = [(pair.restitution, pair.friction) for pair in scene.pairs for _ in range(pair.count)]
         self._builder, self._relaxation, self._scene = builder, relaxation, scene
         self._contacts, self._laws = rebounding(scene.pairs), laws

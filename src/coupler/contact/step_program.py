@@ -23,28 +23,28 @@ from coupler.algorithms.gathering import gathered
 from coupler.contact.advance import advance
 from coupler.contact.candidates import Candidates
 from coupler.contact.damping import damped
+from coupler.contact.floating import frame_rotation_bias
 from coupler.contact.joint_blocks import JointBlocks
 from coupler.contact.kernels import clear, copy
 from coupler.contact.rebound import Rebounds
 from coupler.contact.relaxation import Blocks, Relaxation
-from coupler.contact.scene import Layout, Scene
+from coupler.contact.scene import ContactScene, Layout, friction_impulses
 from coupler.graph import Buffer, Program, View, constants, fields
 from coupler.linear import Cholesky
 from coupler.model import Free, Robot
 from coupler.passes import Cluster, Columns, Rise, Shape, Start, Sweep, add_loads, symmetric
-from coupler.spatial import cross
 
 __all__ = ["contact_step_program"]
 
 
-def contact_step_program(robot: Robot, scene: Scene) -> Program:
+def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     """The program (state, tau) → after of a step, laid out as `Layout` tells.
 
     Further inputs, in this order: the contacts that it cannot find by itself (see `Candidates`), and f_ext.
     """
     candidates, layout, h = Candidates(robot, scene.pairs), Layout(robot, scene), scene.step
     robot = damped(robot, h)
-    bounds = [h * float(robot.tree.links[link].kind.friction[j]) for link, j in layout.joints]
+    bounds = friction_impulses(robot, layout.joints, h)
     blocks = Blocks(candidates.friction, bounds)
     sweep, located = _sweep(robot, scene, candidates)
     given = sweep.builder.input("given", candidates.given) if candidates.given else None
@@ -75,7 +75,7 @@ class _Impulses:
     def __init__(
         self,
         sweep: Sweep,
-        scene: Scene,
+        scene: ContactScene,
         layout: Layout,
         candidates: Candidates,
         blocks: Blocks,
@@ -168,7 +168,7 @@ class _Parts:
                 self._builder.loop(copy, here=fields(source=buffer.at(0, buffer.size), target=target))
 
 
-def _sweep(robot: Robot, scene: Scene, candidates: Candidates) -> tuple[Sweep, dict[int, set[int]]]:
+def _sweep(robot: Robot, scene: ContactScene, candidates: Candidates) -> tuple[Sweep, dict[int, set[int]]]:
     """The passes' memory, and which bodies of each shape, by its identity, have poses and velocities in the world."""
     loaded = scene.external or bool(robot.elements)
     body = {"v": 6, "u": 6} | ({} if loaded else {"E": (3, 3), "r": 3})
@@ -226,9 +226,9 @@ def _move_freely(sweep: Sweep, located: dict[int, set[int]], answering: bool) ->
             cluster.memory.Dinv = Cholesky(D).solve(np.eye(len(D)))
 
     def accelerate(cluster: Cluster) -> None:
-        """Accelerations [001, eq. 33, 54], and velocities without impulses."""
+        """Accelerations [001, eq. 33, 52], and velocities without impulses."""
         aba.accelerate(cluster)
-        u = cluster.v + cluster.here.step * (cluster.read("a") + turning(cluster))
+        u = cluster.v + cluster.here.step * (cluster.read("a") + rotation_biases(cluster))
         cluster.write("u", u)
         for body in cluster.bodies if answering else ():
             if body.carries or body.number in located[id(cluster.shape)]:
@@ -240,13 +240,12 @@ def _move_freely(sweep: Sweep, located: dict[int, set[int]], answering: bool) ->
     sweep.outward(accelerate)
 
 
-def turning(cluster: Cluster) -> Any:
-    """ω × v in the entries of the shift of a floating body, whose axes turn under its velocity; else zeros."""
+def rotation_biases(cluster: Cluster) -> Any:
+    """ω × v of floating bodies (see `frame_rotation_bias`), and zeros for all other joints."""
     found = []
     for i, (kind, free) in enumerate(zip(cluster.shape.kinds, cluster.shape.free, strict=True)):
         if isinstance(kind, Free) and len(free) == 6:
-            v = getattr(cluster.here, f"v{i}")
-            found += [0.0, 0.0, 0.0, *cross(v[:3], v[3:])]
+            found += [*frame_rotation_bias(getattr(cluster.here, f"v{i}"))]
         else:
             found += [0.0] * len(free)
     return np.array(found)
@@ -277,7 +276,7 @@ def push(cluster: Cluster, impulses: Any) -> None:
 
 
 def give_way(cluster: Cluster) -> None:
-    """v⁺: what impulses do to joints, with what they do to all that carries them. [001, eq. 54]"""
+    """v⁺: what impulses do to joints, with what they do to all that carries them. [001, eq. 64]"""
     dv = cluster.read("dv")
     if not cluster.outputs[0].grounded:
         dv = dv - cluster.memory.Y @ met(cluster, [output.memory.a for output in cluster.outputs])

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Any
 
 import numpy as np
 
 from coupler.contact.damping import damped
+from coupler.contact.floating import straight_motion
 from coupler.contact.formulations import (
     Touch,
     contact_rows,
@@ -27,10 +27,11 @@ from coupler.contact.formulations import (
     floating,
     joint_rows,
     recursive_problem,
+    rotation_biases,
     touches,
-    turning,
     unimpeded,
 )
+from coupler.contact.laws import PENETRATION, gap_seen
 from coupler.contact.pairs import Pair
 from coupler.contact.problem import ContactProblem, Solution
 from coupler.contact.restitution import Restitution, begin, end
@@ -38,38 +39,10 @@ from coupler.contact.solvers import solve
 from coupler.inertia import mass_matrix_solve
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
-from coupler.model.words import listed
-from coupler.rotation import matrix_from_quaternion
 
 __all__ = ["PENETRATION", "Impulses", "Stepped", "contact_impulses", "contact_step", "gap_seen"]
 
 Formulation = Callable[..., tuple[ContactProblem, list[Touch]]]
-
-PENETRATION = {"position": -inf, "velocity": 0.0, "limited": -1e-5}  # the deepest that is seen, m [002, §4.1]
-
-
-def gap_seen(gap: Any, penetration: str | float = "position") -> Any:
-    """The gap that counts, of floats or nodes, m. [002, §4.1]
-
-    Args:
-        gap: g_N, m.
-        penetration: "position": as it is; "velocity": what overlaps counts as touching, so that it is kept from going
-            deeper; "limited": depths count up to 1e-5 m, so that they shrink slowly; or another such limit, m, 0 or
-            less.
-    """
-    deepest = _deepest(penetration)
-    return gap if deepest == -inf else np.maximum(gap, deepest)
-
-
-def _deepest(penetration: str | float) -> float:
-    if isinstance(penetration, str):
-        if penetration not in PENETRATION:
-            raise ModelError(f"penetration: there is no {penetration!r}; there are {listed(PENETRATION)}, or a number")
-        return PENETRATION[penetration]
-    deepest = float(numbers("penetration", penetration, (), finite=False))
-    if deepest > 0.0:
-        raise ModelError(f"penetration must be 0 m or less, a gap's, got {deepest:g}")
-    return deepest
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +201,7 @@ def _ahead(
     """Velocities of all rows after a step without contact, and where it leads to: J v + h (J a + J̇ v)."""
     there = robot.integrate(q, v, step)
     rows = contact_rows(robot, there, touches(robot, there, pairs)), joint_rows(robot, there, step, limits).rows
-    return np.vstack(rows) @ (free - step * turning(robot, v))
+    return np.vstack(rows) @ (free - step * rotation_biases(robot, v))
 
 
 class _Rebound:
@@ -278,8 +251,5 @@ def _moved(robot: Robot, q: np.ndarray, v: np.ndarray, step: float) -> tuple[np.
     q_next, v_next = robot.integrate(q, v, step), v.copy()
     for joint in floating(robot):
         place, own = robot.q_slice(joint), robot.v_slice(joint)
-        before, after = (matrix_from_quaternion(x[place][3:]) for x in (q, q_next))
-        shift = before @ v[own][3:]
-        q_next[place][:3] = q[place][:3] + step * shift
-        v_next[own][3:] = after.T @ shift
+        q_next[place], v_next[own] = straight_motion(q[place], v[own], step)
     return q_next, v_next

@@ -16,7 +16,7 @@ from coupler.contact.candidates import Candidates, given_row
 from coupler.contact.formulations import touches
 from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.restitution import Restitution
-from coupler.contact.scene import Layout, Scene
+from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.step_program import contact_step_program
 from coupler.contact.stepping import gap_seen
 from coupler.graph import Executable, compile
@@ -74,7 +74,7 @@ class Engine:
             raise ModelError(f"sweeps must be a whole number from 1 on, got {sweeps!r}")
         tolerance = float(numbers("tolerance", tolerance, (), least=0.0))
         pairs = _chosen(pairs_of(robot, friction, restitution=restitution), contacts)
-        self.scene = Scene(tuple(pairs), self.step, tolerance, int(sweeps), limits, penetration=penetration)
+        self.scene = ContactScene(tuple(pairs), self.step, tolerance, int(sweeps), limits, penetration=penetration)
         self.layout = Layout(robot, self.scene)
         candidates = Candidates(robot, pairs)
         self.contacts, self._searched = tuple(candidates.names), candidates.searched
