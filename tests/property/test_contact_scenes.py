@@ -235,8 +235,9 @@ def _judge_polygons(problem: ContactProblem, lam: np.ndarray, w: np.ndarray, sla
     angles = 2.0 * np.pi / DIRECTIONS * np.arange(DIRECTIONS)
     corners = np.stack([np.cos(angles), np.sin(angles)])
     sides = np.stack([np.cos(angles + np.pi / DIRECTIONS), np.sin(angles + np.pi / DIRECTIONS)])
-    radius = problem.friction * lam[problem.normals]
-    t, slip = lam[problem.tangents], w[problem.tangents]
+    (cones,) = problem.cones
+    radius = cones.friction * lam[cones.rows[0]]
+    t, slip = lam[cones.rows[1:3]].T, w[cones.rows[1:3]].T
     assert ((t @ sides).max(axis=1) <= np.cos(np.pi / DIRECTIONS) * radius + slack).all()
     most = radius * (-slip @ corners).max(axis=1, initial=0.0)
     np.testing.assert_allclose(-(t * slip).sum(axis=1), most, rtol=0, atol=(slack + TOLERANCE) * (1.0 + radius.max()))

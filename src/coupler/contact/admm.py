@@ -85,8 +85,8 @@ def _balance(primal: float, dual: float, impulse: float, velocity: float) -> flo
 def _scales(problem: ContactProblem) -> np.ndarray:
     """d of λ = d y, so that d A d has a diagonal of about one; the same for a cone's normal and tangents."""
     d = np.sqrt(problem.steps)
-    d[problem.normals] = np.minimum(d[problem.normals], d[problem.tangents[:, 0]])
-    d[problem.tangents] = d[problem.normals][:, None]
+    for cones in problem.cones:
+        d[cones.rows[:3]] = d[cones.rows[:2]].min(axis=0)
     return d
 
 

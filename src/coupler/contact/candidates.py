@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.geometry import Contact, contacts, has_closed_form
+from coupler.contact.geometry import Contact, contacts, forces_on, has_closed_form
 from coupler.contact.laws import gap_seen
 from coupler.contact.pairs import Pair
 from coupler.contact.scene import ContactScene
@@ -16,7 +16,7 @@ from coupler.graph import Buffer, View, Window, constants, fields
 from coupler.model import ModelError, Robot
 from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Shape, Sphere
 from coupler.passes import Columns, Start, Sweep
-from coupler.spatial import Transform, cross
+from coupler.spatial import Transform
 
 __all__ = ["Candidates", "given_row"]
 
@@ -201,11 +201,3 @@ def given_row(contact: Contact) -> np.ndarray:
 
 def _pose(here: View, name: str, moves: bool) -> Transform:
     return Transform(getattr(here, f"{name}_E"), getattr(here, f"{name}_r")) if moves else Transform.identity()
-
-
-def forces_on(X: Transform, contact: Contact) -> Array:
-    """6 × 3: forces on a link, in its frame, by unit of impulse along normal and tangents; X leads from the world."""
-    along = X.E @ contact.frame.T
-    arm = X.E @ (contact.point - X.r)
-    turns = np.array([cross(arm, along[:, i]) for i in range(3)]).T
-    return np.concatenate([turns, along])

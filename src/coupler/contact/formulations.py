@@ -23,7 +23,7 @@ import numpy as np
 
 from coupler.contact.damping import damped
 from coupler.contact.floating import frame_rotation_bias
-from coupler.contact.geometry import Contact, contacts
+from coupler.contact.geometry import Contact, contacts, forces_on
 from coupler.contact.laws import limit_velocities
 from coupler.contact.pairs import Pair
 from coupler.contact.problem import Block, Bounded, Cone, ContactProblem, Unilateral
@@ -33,7 +33,7 @@ from coupler.inertia import mass_matrix, mass_matrix_solve
 from coupler.kinematics import frame_jacobian, frame_pose
 from coupler.model import Free, Robot
 from coupler.model.numbers import numbers
-from coupler.spatial import Transform, skew
+from coupler.spatial import Transform
 
 __all__ = [
     "JointRows",
@@ -51,6 +51,7 @@ __all__ = [
     "touches",
     "traditional_problem",
     "unimpeded",
+    "with_closures",
     "with_joints",
 ]
 
@@ -139,8 +140,8 @@ def traditional_problem(
     """The contact problem by the mass matrix and its factors. [002, §3.1]
 
     Args:
-        robot: which.
-        q, v, tau: one state, and forces at independent joints, held over the step.
+        robot: the robot.
+        q, v, tau: its state, and forces at independent joints, held over the step.
         step: h, s.
         pairs: what may touch, from `pairs_of`.
         limits: whether joints stop at their limits. Dry friction of joints counts always.
@@ -219,10 +220,16 @@ def contact_problem(
         found: the contacts.
         joints: what joints bring in.
     """
-    b = w.copy()
-    b[first_rows(found)] += [touch.contact.gap / step for touch in found]
-    b[len(b) - len(joints.closures) :] += joints.closures
+    b = with_closures(w, found, np.array([touch.contact.gap for touch in found]) / step, joints.closures)
     return ContactProblem((A + A.T) / 2, b, [*(touch.cone for touch in found), *joints.blocks])
+
+
+def with_closures(w: np.ndarray, found: Sequence[Touch], gaps: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """b: velocities without impulses, plus gaps of contacts and ways to joints' limits, over the step. [002, eq. 4a]"""
+    b = w.copy()
+    b[first_rows(found)] += gaps
+    b[len(b) - len(limits) :] += limits
+    return b
 
 
 def first_rows(found: Sequence[Touch]) -> np.ndarray:
@@ -243,11 +250,6 @@ def _poses(robot: Robot, q: Any, pairs: Sequence[Pair]) -> dict[str, Transform]:
     return found
 
 
-def _point_velocity(X: Transform, touch: Touch) -> np.ndarray:
-    """3 × 6: the velocity of the contact's point, along the world's axes, from a body's motion in its own frame."""
-    return X.E.T @ np.hstack([-skew(X.E @ (touch.contact.point - X.r)), np.eye(3)])
-
-
 def contact_rows(robot: Robot, q: Any, found: Sequence[Touch]) -> np.ndarray:
     """J: how fast the first shape's point moves against the second's, along normal and tangents, by unit of v.
 
@@ -266,7 +268,7 @@ def rows_by_body(robot: Robot, q: Any, found: Sequence[Touch]) -> tuple[np.ndarr
         for body, sign in ((touch.pair.one.body, 1.0), (touch.pair.other.body, -1.0)):
             if body in bodies:
                 k, X = 6 * bodies.index(body), poses[body]
-                P[i : i + 3, k : k + 6] += sign * touch.contact.frame @ _point_velocity(X, touch)
+                P[i : i + 3, k : k + 6] += sign * forces_on(X, touch.contact).T
                 if touch.pair.torsion is not None:
                     P[i + 3, k : k + 3] += sign * X.E @ touch.contact.frame[0]
     return P, bodies

@@ -93,20 +93,14 @@ def nearest_in_disc(radius: Any, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def inside_cone(friction: Any, lam: Array, torsion: Any = None) -> Array:
-    """The impulses of a contact, brought back into its cone by a smaller friction (and λ_n ≥ 0).
-
-    Args:
-        friction: µ.
-        lam: 3 impulses, or 4 with torsion.
-        torsion: τ, m; None for none.
-    """
+    """Impulses brought into a contact's cone: λ_n ≥ 0, and less friction; arguments as for `cone_error`."""
     normal = np.maximum(lam[0], 0.0)
     rows = [normal, *nearest_in_disc(friction * normal, lam[1], lam[2])]
     return np.array(rows if torsion is None else [*rows, np.clip(lam[3], -torsion * normal, torsion * normal)])
 
 
 def nearest_in_cone(friction: Any, lam: Array, torsion: Any = None) -> Array:
-    """The nearest impulses in a contact's cone, by Euclid's distance; arguments as for `inside_cone`.
+    """The nearest impulses in a contact's cone, by Euclid's distance; arguments as for `cone_error`.
 
     They have |λ_t| = min(T, µ n) and |λ_s| = min(S, τ n), with T and S those of the arguments, where n is the root of
     n − λ_n − µ max(T − µ n, 0) − τ max(S − τ n, 0): the least of four rising lines, hence the largest of their roots.
@@ -121,7 +115,7 @@ def nearest_in_cone(friction: Any, lam: Array, torsion: Any = None) -> Array:
 
 
 def de_saxce_shift(friction: Any, w: Array, torsion: Any = None) -> Any:
-    """De Saxcé's s(w) = µ |w_t| + τ |w_s|, m/s: with it on the normal, a contact's law is that of a convex cone."""
+    """De Saxcé's s(w) = µ |w_t| + τ |w_s|, m/s: added to w_n, it makes a contact's law that of a convex problem."""
     shift = friction * np.hypot(w[1], w[2])
     return shift if torsion is None else shift + torsion * np.abs(w[3])
 
@@ -142,10 +136,7 @@ def larger_eigenvalue(xx: Any, xy: Any, yy: Any) -> Any:
 def interval_error(mobility: Any, lower: Any, upper: Any, lam: Any, w: Any) -> Any:
     """How far a row with lower ≤ λ ≤ upper is from its law: w = 0 in between, w ≥ 0 at lower, w ≤ 0 at upper.
 
-    Args:
-        mobility: 1/r, 1/kg.
-        lower, upper: the bounds, which may be infinite.
-        lam, w: impulse and velocity.
+    The bounds may be infinite; other arguments are as for `cone_error`, of a row.
     """
     return np.clip(w, mobility * (lam - upper), mobility * (lam - lower))
 
@@ -155,9 +146,9 @@ def cone_error(friction: Any, mobility: Array, lam: Array, w: Array, torsion: An
 
     Args:
         friction: µ.
-        mobility: 1/r of each row, 1/kg; the two tangents have the same.
-        lam, w: impulses and velocities.
-        torsion: τ, m; None for none.
+        mobility: 3 or 4, 1/r of each row, 1/kg (of the spin: 1/(kg m²)); the two tangents have the same.
+        lam, w: 3 or 4 each, impulses, N s (N m s), and velocities, m/s (rad/s).
+        torsion: τ, m; None for contacts without a row of spin.
     """
     normal, m = np.maximum(lam[0], 0.0), mobility[1]
     x, y = nearest_in_disc(m * friction * normal, m * lam[1] - w[1], m * lam[2] - w[2])

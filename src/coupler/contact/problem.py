@@ -92,6 +92,13 @@ class Cones:
     friction: np.ndarray
     torsion: np.ndarray | None
 
+    @classmethod
+    def of(cls, starts: Sequence[int], cones: Sequence[Cone]) -> Cones:
+        """Args: the first row of each cone, and the cones."""
+        torsion = None if cones[0].torsion is None else np.array([cone.torsion for cone in cones], float)
+        rows = np.array(starts) + np.arange(cones[0].size)[:, None]
+        return cls(rows, np.array([cone.friction for cone in cones], float), torsion)
+
 
 @dataclass(frozen=True, eq=False)
 class ContactProblem:
@@ -169,32 +176,11 @@ class ContactProblem:
         return impulses
 
     @cached_property
-    def normals(self) -> np.ndarray:
-        """Rows of the cones' normals, (m,)."""
-        return np.array([i for i, x in zip(self.starts, self.blocks, strict=False) if isinstance(x, Cone)], int)
-
-    @cached_property
-    def tangents(self) -> np.ndarray:
-        """Rows of the cones' tangents, (m, 2)."""
-        return self.normals[:, None] + (1, 2)
-
-    @cached_property
-    def friction(self) -> np.ndarray:
-        """µ of each cone, (m,)."""
-        return np.array([x.friction for x in self.blocks if isinstance(x, Cone)], float)
-
-    @cached_property
     def cones(self) -> list[Cones]:
         """The cones without torsion, and those with it, so far as there are any."""
-        found = []
-        for size in (3, 4):
-            own = [(i, x) for i, x in zip(self.starts, self.blocks, strict=False) if isinstance(x, Cone)]
-            own = [(i, x) for i, x in own if x.size == size]
-            if own:
-                rows = np.array([i for i, _ in own]) + np.arange(size)[:, None]
-                torsion = np.array([x.torsion for _, x in own], float) if size == 4 else None
-                found.append(Cones(rows, np.array([x.friction for _, x in own], float), torsion))
-        return found
+        cones = [(i, x) for i, x in zip(self.starts, self.blocks, strict=False) if isinstance(x, Cone)]
+        alike = [[(i, x) for i, x in cones if x.size == size] for size in (3, 4)]
+        return [Cones.of(*zip(*own, strict=True)) for own in alike if own]
 
     @cached_property
     def frictional(self) -> np.ndarray:
@@ -228,8 +214,9 @@ class ContactProblem:
         A row that no impulse can move has the mean of the others' mobilities.
         """
         mobility = self.A.diagonal().copy()
-        x, y = self.tangents.T
-        mobility[self.tangents] = larger_eigenvalue(mobility[x], self.A[x, y], mobility[y])[:, None]
+        for cones in self.cones:
+            x, y = cones.rows[1:3]
+            mobility[cones.rows[1:3]] = larger_eigenvalue(mobility[x], self.A[x, y], mobility[y])
         fixed = mobility <= _IMMOBILE * mobility.max(initial=0.0)
         mobility[fixed] = mobility[~fixed].mean() if not fixed.all() else 1.0
         return mobility

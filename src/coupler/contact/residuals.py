@@ -73,5 +73,5 @@ def _admissible(problem: ContactProblem, impulses: np.ndarray) -> np.ndarray:
 
 def _largest(problem: ContactProblem, errors: np.ndarray) -> float:
     """The largest error of all rows, tangents by pairs."""
-    t = errors[problem.tangents]
-    return float(max(np.abs(errors).max(initial=0.0), np.hypot(t[:, 0], t[:, 1]).max(initial=0.0)))
+    pairs = [np.hypot(*errors[cones.rows[1:3]]) for cones in problem.cones]
+    return float(max(part.max(initial=0.0) for part in (np.abs(errors), *pairs)))
