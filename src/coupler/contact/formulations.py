@@ -55,7 +55,7 @@ __all__ = [
     "with_joints",
 ]
 
-_SHORTEST_STEP = 1e-12  # s: gaps over shorter steps would be velocities beyond all that floats can carry
+_SHORTEST_STEP = 1e-12  # s: shorter than any that makes sense, and gaps over it are still finite velocities
 
 
 @dataclass(frozen=True, eq=False)

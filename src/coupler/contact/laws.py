@@ -121,12 +121,12 @@ def de_saxce_shift(friction: Any, w: Array, torsion: Any = None) -> Any:
 
 
 def tangential_mobility(A: Array) -> Any:
-    """The larger eigenvalue of A_tt: how easily a contact is moved sideways, 1/kg; never quite zero."""
+    """How easily a contact with the block A is moved sideways, 1/kg: A_tt's larger eigenvalue, never quite zero."""
     return larger_eigenvalue(A[1, 1], A[1, 2], A[2, 2]) + SOFTENING * A[0, 0] + TINY
 
 
 def larger_eigenvalue(xx: Any, xy: Any, yy: Any) -> Any:
-    """Of a symmetric 2 × 2 matrix."""
+    """The larger eigenvalue of a symmetric 2 × 2 matrix."""
     return 0.5 * (xx + yy) + np.hypot(0.5 * (xx - yy), xy)
 
 

@@ -18,13 +18,13 @@ Entry = tuple[int, int]  # a link, and an entry of its joint's velocity
 
 @dataclass(frozen=True, eq=False)
 class ContactScene:
-    """What a step takes into account.
+    """What a compiled step takes into account, and how exactly it solves the contact problem.
 
     Attributes:
-        pairs: what may touch.
+        pairs: the pairs of shapes that may touch.
         step: h, s.
-        tolerance: in the last sweep no impulse changes a velocity by more, m/s.
-        most: how many sweeps there are at most.
+        tolerance: sweeps end when no impulse changes a velocity by more, m/s.
+        most: the largest number of sweeps.
         limits: whether joints stop at their limits.
         external: whether there are forces on bodies from outside, as a further input.
         penetration: how overlaps count; see `gap_seen`.
