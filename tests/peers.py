@@ -200,6 +200,7 @@ def loop_rows(loop: LoopJoint, first: Motion, second: Motion) -> tuple[np.ndarra
         seen, b = X.E @ loop.kind.first, loop.kind.second
         across, rate = np.cross(seen, b), np.cross(np.cross(seen, V[:3]), b)
         return np.vstack([K[3:], across @ K[:3]]), -np.array([*A[3:], across @ A[:3] + rate @ V[:3]])
+    assert isinstance(loop.kind, Joint)
     T = loop.kind.constraint_force_subspace(loop.kind.neutral())  # the same in the second frame wherever it is
     return T.T @ K, -T.T @ A
 

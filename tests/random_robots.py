@@ -136,6 +136,7 @@ class Sketch:
             first_row, second_row = kind.axes[:, 3:]
             gap = Transform(place(self.rng).E, self.rng.uniform(-0.5, 0.5) * np.cross(first_row, second_row))
         else:
+            assert isinstance(kind, Joint)
             gap = kind.transform(kind.random(self.rng))
         at = place(self.rng)
         meets = gap @ at @ self.pose[first] @ self.pose[second].inverse()

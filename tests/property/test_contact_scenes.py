@@ -29,7 +29,7 @@ from coupler.contact.formulations import (
 from coupler.contact.geometry import HeightField
 from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.residuals import reached
-from coupler.contact.scene import Layout, Scene, limited_joints
+from coupler.contact.scene import ContactScene, Layout, limited_joints
 from coupler.contact.solvers import SOLVERS
 from coupler.contact.step_program import contact_step_program
 from coupler.contact.stepping import contact_step
@@ -168,7 +168,7 @@ def scene(name: str) -> Case:
 
 def compiled(case: Case) -> Iterator[Step]:
     """The compiled step, its signed impulses of limits put into a row for each side."""
-    robot, what = case.robot, Scene(case.pairs, H, tolerance=TOLERANCE, most=5_000)
+    robot, what = case.robot, ContactScene(case.pairs, H, tolerance=TOLERANCE, most=5_000)
     layout, run = Layout(robot, what), compile(contact_step_program(robot, what))
     n, ends = 3 * layout.contacts, limited_joints(robot)
     state = np.zeros(layout.state)
@@ -235,8 +235,9 @@ def _judge_polygons(problem: ContactProblem, lam: np.ndarray, w: np.ndarray, sla
     angles = 2.0 * np.pi / DIRECTIONS * np.arange(DIRECTIONS)
     corners = np.stack([np.cos(angles), np.sin(angles)])
     sides = np.stack([np.cos(angles + np.pi / DIRECTIONS), np.sin(angles + np.pi / DIRECTIONS)])
-    radius = problem.friction * lam[problem.normals]
-    t, slip = lam[problem.tangents], w[problem.tangents]
+    (cones,) = problem.cones
+    radius = cones.friction * lam[cones.rows[0]]
+    t, slip = lam[cones.rows[1:3]].T, w[cones.rows[1:3]].T
     assert ((t @ sides).max(axis=1) <= np.cos(np.pi / DIRECTIONS) * radius + slack).all()
     most = radius * (-slip @ corners).max(axis=1, initial=0.0)
     np.testing.assert_allclose(-(t * slip).sum(axis=1), most, rtol=0, atol=(slack + TOLERANCE) * (1.0 + radius.max()))

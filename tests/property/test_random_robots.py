@@ -429,7 +429,9 @@ def test_loops_hold_their_bodies_together(name: str) -> None:
 
 def rows(kind: LoopKind) -> int:
     """How many freedoms a loop takes away."""
-    return 6 - kind.nv if isinstance(kind, Joint) else 1 if isinstance(kind, Rod) else len(kind.axes)
+    if isinstance(kind, Joint):
+        return 6 - kind.nv
+    return len(kind.axes) if isinstance(kind, Held) else 1
 
 
 def gaps(kind: LoopKind, X: Transform) -> Iterator[Any]:

@@ -14,10 +14,13 @@ their normals so that cones stay round; so mass ratios matter only inside a bloc
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from coupler.contact.laws import de_saxce_shift, nearest_in_cone
 from coupler.contact.newton import polished
-from coupler.contact.problem import ContactProblem, Solution, Status
+from coupler.contact.problem import Cones, ContactProblem, Solution, Status
 from coupler.contact.residuals import reached, residual
 
 __all__ = ["solve"]
@@ -82,8 +85,8 @@ def _balance(primal: float, dual: float, impulse: float, velocity: float) -> flo
 def _scales(problem: ContactProblem) -> np.ndarray:
     """d of λ = d y, so that d A d has a diagonal of about one; the same for a cone's normal and tangents."""
     d = np.sqrt(problem.steps)
-    d[problem.normals] = np.minimum(d[problem.normals], d[problem.tangents[:, 0]])
-    d[problem.tangents] = d[problem.normals][:, None]
+    for cones in problem.cones:
+        d[cones.rows[:3]] = d[cones.rows[:2]].min(axis=0)
     return d
 
 
@@ -91,48 +94,26 @@ class _Cones:
     """The admissible impulses of a scaled problem."""
 
     def __init__(self, problem: ContactProblem, d: np.ndarray) -> None:
-        self.n, self.t, self.s = problem.normals, problem.tangents, problem.spins
-        self.which = problem.spinning
-        self.mu = problem.friction
-        self.tau = problem.torsion.copy()
-        self.tau[self.which] *= d[self.n[self.which]] / d[self.s]
         lower, upper = problem.bounds
-        self.bounds = lower / d, upper / d
+        self._bounds, self._cones = (lower / d, upper / d), [_scaled(cones, d) for cones in problem.cones]
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        """The nearest admissible impulses.
-
-        The nearest point of a cone has T = min(|x_t|, µ n) and S = min(|x_s|, τ n), where n is the root of
-        n − x_n − µ max(|x_t| − µ n, 0) − τ max(|x_s| − τ n, 0): the least of four rising lines, hence the largest of
-        their roots.
-        """
-        y = np.clip(x, *self.bounds)
-        n, T, S = self._sizes(x)
-        mu, tau = self.mu, self.tau
-        roots = (
-            n,
-            (n + mu * T) / (1 + mu**2),
-            (n + tau * S) / (1 + tau**2),
-            (n + mu * T + tau * S) / (1 + mu**2 + tau**2),
-        )
-        n = np.maximum(np.max(roots, axis=0), 0.0)
-        radius = mu * n
-        scale = np.divide(radius, T, out=np.ones_like(T), where=radius < T)
-        y[self.n] = n
-        y[self.t] = scale[:, None] * x[self.t]
-        bound = (tau * n)[self.which]
-        y[self.s] = np.clip(x[self.s], -bound, bound)
+        """The nearest admissible impulses."""
+        y = np.clip(x, *self._bounds)
+        for cones in self._cones:
+            y[cones.rows] = nearest_in_cone(cones.friction, x[cones.rows], cones.torsion)
         return y
 
     def correction(self, w: np.ndarray) -> np.ndarray:
-        """De Saxcé's s(w): µ |w_t| + τ |w_s| on the normals."""
-        _, T, S = self._sizes(w)
+        """De Saxcé's s(w), on the normals."""
         s = np.zeros_like(w)
-        s[self.n] = self.mu * T + self.tau * S
+        for cones in self._cones:
+            s[cones.rows[0]] = de_saxce_shift(cones.friction, w[cones.rows], cones.torsion)
         return s
 
-    def _sizes(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        t = x[self.t]
-        S = np.zeros(len(self.n))
-        S[self.which] = np.abs(x[self.s])
-        return x[self.n], np.hypot(t[:, 0], t[:, 1]), S
+
+def _scaled(cones: Cones, d: np.ndarray) -> Cones:
+    """Tangents are scaled as their normals are, spins are not."""
+    if cones.torsion is None:
+        return cones
+    return replace(cones, torsion=cones.torsion * d[cones.rows[0]] / d[cones.rows[3]])

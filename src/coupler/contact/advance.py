@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.floating import straight_motion
 from coupler.contact.kernels import copy
 from coupler.graph import Buffer, View, constants, fields
-from coupler.model import Free
 from coupler.model.embedding.closure import CLOSED
 from coupler.model.embedding.scene import by_kind
 from coupler.model.joint import Joint
 from coupler.passes import Cluster, ClusterWindows, Record, Shape, Sweep, provided
-from coupler.rotation import matrix_from_quaternion
 
 __all__ = ["advance"]
 
@@ -61,11 +60,7 @@ def _moving(kind: Joint) -> Callable[[View], None]:
 
 
 def _fly(here: View) -> None:
-    q, v = here.q, here.v
-    turned = Free().normalize(Free().integrate(q, here.h * v))[3:]
-    shift = matrix_from_quaternion(q[3:]) @ v[3:]
-    here.after = np.concatenate([q[:3] + here.h * shift, turned])
-    here.v = np.concatenate([v[:3], matrix_from_quaternion(turned).T @ shift])
+    here.after, here.v = straight_motion(here.q, here.v, here.h)
 
 
 def _close(sweep: Sweep[Any, Any], h: float, q_place: np.ndarray, q_next: Buffer) -> set[int]:

@@ -16,6 +16,9 @@ One contact has impulses λ = (λ_n, λ_t) and velocities w = A λ + b, b being 
 
 Sweeps over contacts, each solved so, are the per-contact iteration of Hwangbo, Lee and Hutter, 2018. (They take u
 where the energy along the ellipse is least, which is Coulomb's u only if c = 0.)
+
+Compiled steps are compared with this solver. So a contact is solved here without laws.py and cone_update.py, except for
+the residual that ends the sweeps, and for a projected step where a singular block gives no solution.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ from coupler.contact.sweep import Update, sweep
 __all__ = ["solve"]
 
 _POLISH = 10  # sweeps between attempts to end with Newton's steps
-_FIRM = 1e-3  # the least part of A_nn that friction may leave to a contact that slides
+_JAMMED = 1e-3  # of A_nn: where friction leaves less of it, a sliding contact jams
+_ROUNDING = 1e-16  # of the coefficients of F: what its value at a zero may be
+_SINGULAR = 1e-12  # of the largest singular value: blocks with a smaller one have no inverse
 _ANGLES = np.arange(65) * (2.0 * np.pi / 64)
 _COS, _SIN = np.cos(_ANGLES), np.sin(_ANGLES)
 _GRID = np.stack([_COS, _SIN, _COS**2, _SIN**2, _COS * _SIN], axis=1)
@@ -103,7 +108,7 @@ class _OneContact:
         for k in np.flatnonzero((values[:-1] > 0.0) != (values[1:] > 0.0)).tolist():
             ux, uy = _zero(F, k)
             size = a + mu * (cx * ux + cy * uy)
-            if size <= _FIRM * a:  # it jams: impulses would be out of all proportion
+            if size <= _JAMMED * a:  # impulses would be out of all proportion
                 continue
             n = beta / size
             tx, ty = mu * n * ux, mu * n * uy
@@ -125,7 +130,7 @@ def _zero(F: tuple[float, ...], k: int) -> tuple[float, float]:
 
     x0, y0, x1, y1 = float(_COS[k]), float(_SIN[k]), float(_COS[k + 1]), float(_SIN[k + 1])
     f0, f1 = value(x0, y0), value(x1, y1)
-    small = 1e-16 * sum(map(abs, F))
+    small = _ROUNDING * sum(map(abs, F))
     for _ in range(60):
         s = f0 / (f0 - f1) if f0 != f1 else 0.5
         x, y = x0 + s * (x1 - x0), y0 + s * (y1 - y0)
@@ -177,4 +182,4 @@ def _spin_cases(A: np.ndarray, friction: float, torsion: float) -> list[_Spin]:
 def _inverse(A: np.ndarray) -> np.ndarray | None:
     """A⁻¹, or None if A is singular beside its rounding."""
     values = np.linalg.svd(A, compute_uv=False)
-    return np.linalg.inv(A) if values[-1] > 1e-12 * values[0] else None
+    return np.linalg.inv(A) if values[-1] > _SINGULAR * values[0] else None

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.columns import Columns, Start
-from coupler.contact.geometry import Contact, contacts, has_closed_form
+from coupler.contact.geometry import Contact, contacts, forces_on, has_closed_form
+from coupler.contact.laws import gap_seen
 from coupler.contact.pairs import Pair
-from coupler.contact.scene import Scene
-from coupler.contact.stepping import gap_seen
+from coupler.contact.scene import ContactScene
 from coupler.graph import Buffer, View, Window, constants, fields
 from coupler.model import ModelError, Robot
 from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Shape, Sphere
 from coupler.passes import Sweep
-from coupler.spatial import Transform, cross
+from coupler.spatial import Transform
 
 __all__ = ["Candidates", "given_row"]
 
@@ -74,7 +74,12 @@ class Candidates:
         return _End(link, shape.at @ place)
 
     def measure(
-        self, sweep: Sweep[Any, Any], columns: Columns, scene: Scene, given: Buffer | None, told: Mapping[str, Buffer]
+        self,
+        sweep: Sweep[Any, Any],
+        columns: Columns,
+        scene: ContactScene,
+        given: Buffer | None,
+        told: Mapping[str, Buffer],
     ) -> None:
         """Writes the steps from poses and velocities of links to contacts.
 
@@ -165,7 +170,7 @@ def _with_numbers(geometry: Geometry, values: Array) -> Geometry:
     return found
 
 
-def _measuring(pair: Pair, moving: dict[str, bool], scene: Scene, told: Sequence[str]) -> Callable[[View], None]:
+def _measuring(pair: Pair, moving: dict[str, bool], scene: ContactScene, told: Sequence[str]) -> Callable[[View], None]:
     def measuring(here: View) -> None:
         links = {name: _pose(here, name, moves) for name, moves in moving.items()}
         X = [Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ links[name] for name in moving]
@@ -204,11 +209,3 @@ def given_row(contact: Contact) -> np.ndarray:
 
 def _pose(here: View, name: str, moves: bool) -> Transform:
     return Transform(getattr(here, f"{name}_E"), getattr(here, f"{name}_r")) if moves else Transform.identity()
-
-
-def forces_on(X: Transform, contact: Contact) -> Array:
-    """6 × 3: forces on a link, in its frame, by unit of impulse along normal and tangents; X leads from the world."""
-    along = X.E @ contact.frame.T
-    arm = X.E @ (contact.point - X.r)
-    turns = np.array([cross(arm, along[:, i]) for i in range(3)]).T
-    return np.concatenate([turns, along])

@@ -13,6 +13,7 @@ __all__ = ["between_segments", "nearest_to_box"]
 Array = Any  # an ndarray of floats, or of nodes
 
 _PARALLEL = 1e-24  # sin² of the angle below which axes count as parallel: a gap errs by 1e-12 of their lengths
+_ACROSS = 1e-12  # a smaller component of an axis' direction never takes it to the box's faces across it
 _FLAT = 1e-14  # m, what counts as zero in the slope of a squared distance: what rounding makes of it
 
 
@@ -52,7 +53,7 @@ def nearest_to_box(p: Array, u: Array, half_length: float, half: np.ndarray) -> 
 
     places: list[Any] = []
     for i in range(3):
-        along = np.abs(u[i]) > 1e-12
+        along = np.abs(u[i]) > _ACROSS
         meets = [(face - p[i]) / np.where(along, u[i], 1.0) for face in (-half[i], half[i])]
         places += [np.where(along, np.clip(s, -half_length, half_length), half_length) for s in meets]
     low, high = -half_length, half_length

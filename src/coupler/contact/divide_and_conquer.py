@@ -21,16 +21,16 @@ from coupler.contact.formulations import (
     body_jacobians,
     contact_problem,
     joint_rows,
+    rotation_biases,
     rows_by_body,
+    step_length,
     touches,
-    turning,
     with_joints,
 )
 from coupler.contact.pairs import Pair
 from coupler.contact.problem import ContactProblem
 from coupler.kinematics import frame_place
 from coupler.model import Robot
-from coupler.model.numbers import numbers
 
 __all__ = ["divide_and_conquer", "divide_and_conquer_problem"]
 
@@ -45,13 +45,13 @@ def divide_and_conquer_problem(
     Raises:
         ModelError: for a robot with a cluster that hangs on several bodies.
     """
-    h = float(numbers("step", step, (), least=1e-12))
+    h = step_length(step)
     found = touches(robot, q, pairs)
     P, bodies = rows_by_body(robot, q, found)
     a, omega = divide_and_conquer(damped(robot, h), q, v, tau, bodies)
     joints = joint_rows(robot, q, h, limits)
     A, J = with_joints(robot, q, h, P @ omega @ P.T, P @ body_jacobians(robot, q, bodies), joints)
-    w = J @ (np.asarray(v, dtype=float) + h * (a + turning(robot, v)))
+    w = J @ (np.asarray(v, dtype=float) + h * (a + rotation_biases(robot, v)))
     return contact_problem(A, w, h, found, joints), found
 
 

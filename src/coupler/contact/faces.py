@@ -11,6 +11,7 @@ from coupler.spatial import Transform
 
 __all__ = ["Faces", "shared_corners"]
 
+_NO_DIRECTION = 1e-3  # the sum of two unit vectors, across the normal: shorter ones have lost their direction
 _FLAT = 1e-5  # of the size: corners so near to a face's plane belong to it, as files with 7 digits want it
 _EDGE_ON = 0.1  # the cosine between a face's normal and the contact's below which the face is not looked at
 _AXES = np.array([[0.83, 0.52, 0.21], [-0.31, 0.71, 0.63]])  # askew, so that no side of a box is across them
@@ -86,7 +87,7 @@ def _axes(X_one: Transform, X_other: Transform, normal: np.ndarray) -> np.ndarra
     found = [normal]
     for axis in _AXES:
         both = _across(X_one.E.T @ axis + X_other.E.T @ axis, found)
-        if np.linalg.norm(both) < 1e-3:  # along the normal, or none
+        if np.linalg.norm(both) < _NO_DIRECTION:
             both = max((_across(e, found) for e in np.eye(3)), key=lambda e: float(e @ e))
         found.append(both / np.linalg.norm(both))
     return np.stack(found[1:])

@@ -22,16 +22,18 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.damping import damped
-from coupler.contact.geometry import Contact, contacts
+from coupler.contact.floating import frame_rotation_bias
+from coupler.contact.geometry import Contact, contacts, forces_on
+from coupler.contact.laws import limit_velocities
 from coupler.contact.pairs import Pair
 from coupler.contact.problem import Block, Bounded, Cone, ContactProblem, Unilateral
-from coupler.contact.scene import limited_joints, rubbing_joints
+from coupler.contact.scene import friction_impulses, limited_joints, rubbing_joints
 from coupler.dynamics import bias_force, forward_dynamics, inverse_osim
 from coupler.inertia import mass_matrix, mass_matrix_solve
 from coupler.kinematics import frame_jacobian, frame_pose
 from coupler.model import Robot
 from coupler.model.numbers import numbers
-from coupler.spatial import Transform, skew
+from coupler.spatial import Transform
 
 __all__ = [
     "JointRows",
@@ -43,13 +45,17 @@ __all__ = [
     "floating",
     "joint_rows",
     "recursive_problem",
+    "rotation_biases",
     "rows_by_body",
+    "step_length",
     "touches",
     "traditional_problem",
-    "turning",
     "unimpeded",
+    "with_closures",
     "with_joints",
 ]
+
+_SHORTEST_STEP = 1e-12  # s: shorter than any that makes sense, and gaps over it are still finite velocities
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +105,11 @@ def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True) -> JointR
     p = robot.embedding.positions(np.asarray(q, dtype=float))
     found: list[tuple[np.ndarray, float, Block]] = []
     for link, j in limited:
-        kind, way, at = tree.links[link].kind, G[tree.v_start[link] + j], p[tree.q_start[link] + j]
-        for sign, end in ((1.0, kind.lower[j]), (-1.0, kind.upper[j])):
-            if np.isfinite(end):
-                found.append((sign * way, sign * (at - end) / step, Unilateral()))
-    for link, j in rubbing:
-        most = step * float(tree.links[link].kind.friction[j])
-        found.append((G[tree.v_start[link] + j], 0.0, Bounded(-most, most)))
+        kind, row = tree.links[link].kind, G[tree.v_start[link] + j]
+        low, high = limit_velocities(kind.lower[j], kind.upper[j], p[tree.q_start[link] + j], step)
+        found += [(sign * row, -sign * w, Unilateral()) for sign, w in ((1.0, low), (-1.0, high)) if np.isfinite(w)]
+    for (link, j), bound in zip(rubbing, friction_impulses(robot, rubbing, step), strict=True):
+        found.append((G[tree.v_start[link] + j], 0.0, Bounded(-bound, bound)))
     rows, closures, blocks = zip(*found, strict=True)
     return JointRows(np.array(rows), np.array(closures), blocks)
 
@@ -125,14 +129,19 @@ def touches(robot: Robot, q: Any, pairs: Sequence[Pair]) -> list[Touch]:
     ]
 
 
+def step_length(step: Any) -> float:
+    """The length of a step, checked, s."""
+    return float(numbers("step", step, (), least=_SHORTEST_STEP))
+
+
 def traditional_problem(
     robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Sequence[Pair], *, limits: bool = True
 ) -> tuple[ContactProblem, list[Touch]]:
     """The contact problem by the mass matrix and its factors. [002, §3.1]
 
     Args:
-        robot: which.
-        q, v, tau: one state, and forces at independent joints, held over the step.
+        robot: the robot.
+        q, v, tau: its state, and forces at independent joints, held over the step.
         step: h, s.
         pairs: what may touch, from `pairs_of`.
         limits: whether joints stop at their limits. Dry friction of joints counts always.
@@ -140,14 +149,14 @@ def traditional_problem(
     Returns:
         The problem, and the contacts that its first blocks belong to; those of joints follow (see `JointRows`).
     """
-    h = float(numbers("step", step, (), least=1e-12))
+    h = step_length(step)
     found = touches(robot, q, pairs)
     joints = joint_rows(robot, q, h, limits)
     J = np.vstack([contact_rows(robot, q, found), joints.rows])
     factor = np.linalg.cholesky(mass_matrix(damped(robot, h), q))
     half = np.linalg.solve(factor, J.T)
     free = np.linalg.solve(factor.T, np.linalg.solve(factor, np.asarray(tau) - bias_force(robot, q, v)))
-    w = J @ (np.asarray(v) + h * (free + turning(robot, v)))
+    w = J @ (np.asarray(v) + h * (free + rotation_biases(robot, v)))
     return contact_problem(half.T @ half, w, h, found, joints), found
 
 
@@ -158,7 +167,7 @@ def recursive_problem(
 
     Args and returns are those of `traditional_problem`.
     """
-    h = float(numbers("step", step, (), least=1e-12))
+    h = step_length(step)
     found = touches(robot, q, pairs)
     P, bodies = rows_by_body(robot, q, found)
     A = P @ inverse_osim(damped(robot, h), q, bodies) @ P.T if bodies else np.zeros((len(P), len(P)))
@@ -181,16 +190,15 @@ def with_joints(
 def unimpeded(robot: Robot, q: Any, v: Any, tau: Any, step: float) -> np.ndarray:
     """v + h (a + ω × v): velocities after a step without contact, seen along the axes before it."""
     a = forward_dynamics(damped(robot, step), q, v, tau)
-    return np.asarray(v, dtype=float) + step * (a + turning(robot, v))
+    return np.asarray(v, dtype=float) + step * (a + rotation_biases(robot, v))
 
 
-def turning(robot: Robot, v: Any) -> np.ndarray:
-    """(nv,): ω × v in the entries of the shifts of floating bodies, whose axes turn under their velocities."""
-    found, v = np.zeros(robot.nv), np.asarray(v, dtype=float)
+def rotation_biases(robot: Robot, v: Any) -> np.ndarray:
+    """(nv,): ω × v of floating bodies (see `frame_rotation_bias`), and zeros for all other joints."""
+    biases, v = np.zeros(robot.nv), np.asarray(v, dtype=float)
     for joint in floating(robot):
-        own = robot.v_slice(joint)
-        found[own][3:] = np.cross(v[own][:3], v[own][3:])
-    return found
+        biases[robot.v_slice(joint)] = frame_rotation_bias(v[robot.v_slice(joint)])
+    return biases
 
 
 def floating(robot: Robot) -> list[str]:
@@ -212,10 +220,16 @@ def contact_problem(
         found: the contacts.
         joints: what joints bring in.
     """
-    b = w.copy()
-    b[first_rows(found)] += [touch.contact.gap / step for touch in found]
-    b[len(b) - len(joints.closures) :] += joints.closures
+    b = with_closures(w, found, np.array([touch.contact.gap for touch in found]) / step, joints.closures)
     return ContactProblem((A + A.T) / 2, b, [*(touch.cone for touch in found), *joints.blocks])
+
+
+def with_closures(w: np.ndarray, found: Sequence[Touch], gaps: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """b: velocities without impulses, plus gaps of contacts and ways to joints' limits, over the step. [002, eq. 4a]"""
+    b = w.copy()
+    b[first_rows(found)] += gaps
+    b[len(b) - len(limits) :] += limits
+    return b
 
 
 def first_rows(found: Sequence[Touch]) -> np.ndarray:
@@ -236,11 +250,6 @@ def _poses(robot: Robot, q: Any, pairs: Sequence[Pair]) -> dict[str, Transform]:
     return found
 
 
-def _point_velocity(X: Transform, touch: Touch) -> np.ndarray:
-    """3 × 6: the velocity of the contact's point, along the world's axes, from a body's motion in its own frame."""
-    return X.E.T @ np.hstack([-skew(X.E @ (touch.contact.point - X.r)), np.eye(3)])
-
-
 def contact_rows(robot: Robot, q: Any, found: Sequence[Touch]) -> np.ndarray:
     """J: how fast the first shape's point moves against the second's, along normal and tangents, by unit of v.
 
@@ -259,7 +268,7 @@ def rows_by_body(robot: Robot, q: Any, found: Sequence[Touch]) -> tuple[np.ndarr
         for body, sign in ((touch.pair.one.body, 1.0), (touch.pair.other.body, -1.0)):
             if body in bodies:
                 k, X = 6 * bodies.index(body), poses[body]
-                P[i : i + 3, k : k + 6] += sign * touch.contact.frame @ _point_velocity(X, touch)
+                P[i : i + 3, k : k + 6] += sign * forces_on(X, touch.contact).T
                 if touch.pair.torsion is not None:
                     P[i + 3, k : k + 3] += sign * X.E @ touch.contact.frame[0]
     return P, bodies

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from math import hypot
-
 import numpy as np
 
+from coupler.contact import laws
 from coupler.contact.problem import Cone, ContactProblem, Solution
 from coupler.contact.sweep import Update, sweep
 from coupler.model.errors import ModelError
@@ -42,21 +41,5 @@ def solve(
 
 
 def projected_step(A: np.ndarray, steps: np.ndarray, cone: Cone) -> Update:
-    """The update of a cone: normal, tangents, spin, each with the velocities that those before it leave."""
-    a, r, mu, tau = A.tolist(), steps.tolist(), cone.friction, cone.torsion
-
-    def update(lam: np.ndarray, w: np.ndarray) -> np.ndarray:
-        n, x, y, *s = lam.tolist()
-        w = w.tolist()
-        new = max(n - r[0] * w[0], 0.0)
-        tx = x - r[1] * (w[1] + a[1][0] * (new - n))
-        ty = y - r[2] * (w[2] + a[2][0] * (new - n))
-        length, radius = hypot(tx, ty), mu * new
-        if length > radius:
-            tx, ty = tx * radius / length, ty * radius / length
-        if tau is None:
-            return np.array((new, tx, ty))
-        spin = w[3] + a[3][0] * (new - n) + a[3][1] * (tx - x) + a[3][2] * (ty - y)
-        return np.array((new, tx, ty, min(max(s[0] - r[3] * spin, -tau * new), tau * new)))
-
-    return update
+    """The update of a cone: a projected step."""
+    return lambda lam, w: laws.projected_step(A, steps, cone.friction, lam, w, cone.torsion)

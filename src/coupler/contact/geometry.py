@@ -44,10 +44,11 @@ from coupler.model.numbers import numbers
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Plane, Sphere
 from coupler.spatial import Transform, cross
 
-__all__ = ["Contact", "HeightField", "Hull", "Point", "contacts", "count", "has_closed_form", "tangents"]
+__all__ = ["Contact", "HeightField", "Hull", "Point", "contacts", "count", "forces_on", "has_closed_form", "tangents"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
+_FLAT = 1e-9  # of its size: a hull that is thinner has no volume
 _ROUNDS = 3  # in which the lowest point of a round shape over a field is sought
 _TRACED = 1024  # the most heights of a field on nodes: each of them becomes operations of the program
 
@@ -71,7 +72,7 @@ class Hull(Geometry):
         what = "hull: its vertices"
         vertices = numbers(what, self.vertices, (3,), batch=True)
         spread = vertices - vertices.mean(axis=0) if vertices.ndim == 2 and len(vertices) else np.zeros((1, 3))
-        if np.linalg.matrix_rank(spread, tol=1e-9 * max(float(np.abs(spread).max()), 1e-300)) < 3:
+        if np.linalg.matrix_rank(spread, tol=_FLAT * max(float(np.abs(spread).max()), 1e-300)) < 3:
             raise ModelError(f"{what} must be n × 3 numbers that span a volume, got the shape {vertices.shape}")
         object.__setattr__(self, "vertices", vertices)
 
@@ -140,6 +141,21 @@ def contacts(one: Geometry, other: Geometry, X_one: Transform, X_other: Transfor
     else:
         found = finder(one, other, X_one, X_other)
     return [Contact(gap, point, np.stack([normal, *tangents(normal)])) for gap, point, normal in found]
+
+
+def forces_on(X: Transform, contact: Contact) -> Array:
+    """6 × 3: the spatial forces on a body, in its own frame, by unit of impulse along normal and tangents.
+
+    Their transpose gives the velocity of the body's point at the contact, along normal and tangents, by its motion.
+
+    Args:
+        X: the transform from the world to the body.
+        contact: where it is touched.
+    """
+    along = X.E @ contact.frame.T
+    arm = X.E @ (contact.point - X.r)
+    turns = np.array([cross(arm, along[:, i]) for i in range(3)]).T
+    return np.concatenate([turns, along])
 
 
 def has_closed_form(one: Geometry, other: Geometry) -> bool:

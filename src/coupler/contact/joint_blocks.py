@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.laws import joint_parts
+from coupler.contact.laws import joint_parts, limit_velocities
 from coupler.contact.relaxation import Relaxation
 from coupler.contact.scene import Layout
 from coupler.graph import Buffer, View, Window, constants, fields
@@ -15,7 +15,7 @@ from coupler.passes import Cluster, ClusterWindows, Record, Shape, Sweep, provid
 
 __all__ = ["JointBlocks"]
 
-_FAR = 1e10  # rad or m: where a joint has no limit
+_FAR = 1e10  # rad or m: stands for a limit that a joint does not have, so that all numbers stay finite
 
 
 class JointRow(Record):
@@ -154,10 +154,10 @@ def _velocity(cluster: Cluster[Any, Any], i: int, j: int, v: Any) -> Any:
 
 def _measure(cluster: Cluster[Any, Any], i: int, j: int) -> None:
     """The velocity of a joint without impulses, and those that take it to its limits."""
-    row, kind, step = JointRow(cluster.views.cluster), cluster.shape.kinds[i], cluster.memory.step
+    row, kind = JointRow(cluster.views.cluster), cluster.shape.kinds[i]
     row.own = _velocity(cluster, i, j, cluster.memory.u)
     q = cluster.q[i][j] if kind.nq == kind.nv else 0.0
-    row.low, row.high = (row.lower - q) / step, (row.upper - q) / step
+    row.low, row.high = limit_velocities(row.lower, row.upper, q, cluster.memory.step)
 
 
 def _look(cluster: Cluster[Any, Any], i: int, j: int) -> None:

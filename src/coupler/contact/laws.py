@@ -1,172 +1,198 @@
-"""The laws of single blocks of a contact problem, one step towards them at a time. Floats or nodes of a trace.
+"""The laws of contacts and joints, each written once: on floats, on arrays of many contacts, or on nodes of a trace.
 
-Given the impulses λ of a block and its velocities w, as they are with all other impulses, an update gives better ones:
-exact ones where the block sticks, opens, or meets its bound, and one step of Newton's method for the direction in which
-a contact slides. Repeated over all blocks, they end where the laws hold; residuals say how far that is (see
-residuals.py, which judges whole problems by the same measure).
+Impulses λ and velocities w of a contact come components first: the normal n, two tangents t and, with torsion, the spin
+s about the normal. Friction is Coulomb's with a round cone: 0 ≤ w_n ⊥ λ_n ≥ 0, and λ_t dissipates most among
+|λ_t| ≤ µ λ_n; [002, eq. 1, 2] have a polygon in place of the circle. With torsion, λ_s dissipates most among
+|λ_s| ≤ τ λ_n.
+
+The law of a block can be written λ = P(λ − r w), where P gives the nearest admissible impulses and r > 0 is the inverse
+of a mobility. Projections, residuals and projected steps say just that, and all solvers share them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
 
+from coupler.model.errors import ModelError
+from coupler.model.numbers import numbers
+from coupler.model.wording import listed
+
 __all__ = [
-    "ConeBlock",
-    "cone_at_rest",
+    "PENETRATION",
+    "SOFTENING",
+    "TINY",
+    "cone_error",
     "cone_residual",
-    "cone_sliding",
-    "cone_update",
+    "de_saxce_shift",
+    "gap_seen",
     "inside_cone",
+    "interval_error",
     "joint_parts",
     "joint_update",
+    "larger_eigenvalue",
+    "limit_velocities",
+    "nearest_in_cone",
+    "nearest_in_disc",
+    "projected_step",
     "tangential_mobility",
+    "unprojected_step",
 ]
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_SOFT = 1e-6  # of a block's mobility, added to it: directions that no impulse moves get no impulse
-_STIFF = 1e-60  # 1/kg, added to mobilities so that nothing is divided by zero
-_LEFT, _NOISE = 0.1, 1e-10  # what sticking may leave of a velocity, and of what others leave
-_TURN = 0.5  # rad, the furthest that Newton's method turns the direction of sliding at once
-_FIRM = 0.01  # of A_nn: where friction leaves less of it, sliding contacts jam and the normal is taken by itself
+PENETRATION = {"position": -inf, "velocity": 0.0, "limited": -1e-5}  # the deepest gap that counts, m [002, §4.1]
+
+SOFTENING = 1e-6  # of a block's mobility, added to it: directions that no impulse moves get no impulse
+TINY = 1e-60  # added to divisors that may be zero (1/kg, or squares of impulses): far below all that matters
 
 
-@dataclass(frozen=True, eq=False)
-class ConeBlock:
-    """What a contact's law needs to know of it, again and again.
+# Gaps and limits
 
-    Attributes:
-        A: 3 × 3, its own block.
-        inverse: A⁻¹, softened: A may be singular.
-        normal_step: 1/A_nn, kg.
-        tangent_step: the inverse of `tangential_mobility`, kg.
+
+def gap_seen(gap: Any, penetration: str | float = "position") -> Any:
+    """The gap that counts, of floats or nodes, m. [002, §4.1]
+
+    Args:
+        gap: g_N, m.
+        penetration: "position": as it is; "velocity": what overlaps counts as touching, so that it is kept from going
+            deeper; "limited": depths count up to 1e-5 m, so that they shrink slowly; or another such limit, m, 0 or
+            less.
     """
-
-    A: Array
-    inverse: Array
-    normal_step: Any
-    tangent_step: Any
-
-    @classmethod
-    def of(cls, A: Array) -> ConeBlock:
-        return cls(A, _softened_inverse(A), 1.0 / (A[0, 0] + _STIFF), 1.0 / tangential_mobility(A))
+    deepest = _deepest(penetration)
+    return gap if deepest == -inf else np.maximum(gap, deepest)
 
 
-def _softened_inverse(A: Array) -> Array:
-    """A⁻¹ of a symmetric block that may be singular."""
-    soft = _SOFT * (A[0, 0] + A[1, 1] + A[2, 2])
-    (a, b, c), (_, d, e), (_, _, f) = A
-    a, d, f = a + soft, d + soft, f + soft
-    m00, m01, m02 = d * f - e * e, c * e - b * f, b * e - c * d
-    scale = 1.0 / (a * m00 + b * m01 + c * m02 + _STIFF)
-    m11, m12, m22 = a * f - c * c, b * c - a * e, a * d - b * b
-    return scale * np.array([[m00, m01, m02], [m01, m11, m12], [m02, m12, m22]])
+def _deepest(penetration: str | float) -> float:
+    if isinstance(penetration, str):
+        if penetration not in PENETRATION:
+            raise ModelError(f"penetration: there is no {penetration!r}; there are {listed(PENETRATION)}, or a number")
+        return PENETRATION[penetration]
+    deepest = float(numbers("penetration", penetration, (), finite=False))
+    if deepest > 0.0:
+        raise ModelError(f"penetration must be 0 m or less, a gap's, got {deepest:g}")
+    return deepest
+
+
+def limit_velocities(lower: Any, upper: Any, q: Any, step: Any) -> tuple[Any, Any]:
+    """The velocities that take a joint from q to its lower and upper limit within a step, rad/s or m/s."""
+    return (lower - q) / step, (upper - q) / step
+
+
+# Projections
+
+
+def nearest_in_disc(radius: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """The point nearest to (x, y) of the disc with a radius ≥ 0 about the origin."""
+    length = np.hypot(x, y)
+    outside = length > radius
+    scale = np.where(outside, radius / np.where(outside, length, 1.0), 1.0)
+    return scale * x, scale * y
+
+
+def inside_cone(friction: Any, lam: Array, torsion: Any = None) -> Array:
+    """Impulses brought into a contact's cone: λ_n ≥ 0, and less friction; arguments as for `cone_error`."""
+    normal = np.maximum(lam[0], 0.0)
+    rows = [normal, *nearest_in_disc(friction * normal, lam[1], lam[2])]
+    return np.array(rows if torsion is None else [*rows, np.clip(lam[3], -torsion * normal, torsion * normal)])
+
+
+def nearest_in_cone(friction: Any, lam: Array, torsion: Any = None) -> Array:
+    """The nearest impulses in a contact's cone, by Euclid's distance; arguments as for `cone_error`.
+
+    They have |λ_t| = min(T, µ n) and |λ_s| = min(S, τ n), with T and S those of the arguments, where n is the root of
+    n − λ_n − µ max(T − µ n, 0) − τ max(S − τ n, 0): the least of four rising lines, hence the largest of their roots.
+    """
+    n, along = lam[0], lam[0] + friction * np.hypot(lam[1], lam[2])
+    normal = np.maximum(n, along / (1.0 + friction**2))
+    if torsion is not None:
+        spin = torsion * np.abs(lam[3])
+        normal = np.maximum(normal, (n + spin) / (1.0 + torsion**2))
+        normal = np.maximum(normal, (along + spin) / (1.0 + friction**2 + torsion**2))
+    return inside_cone(friction, np.array([normal, *lam[1:]]), torsion)
+
+
+def de_saxce_shift(friction: Any, w: Array, torsion: Any = None) -> Any:
+    """De Saxcé's s(w) = µ |w_t| + τ |w_s|, m/s: added to w_n, it makes a contact's law that of a convex problem."""
+    shift = friction * np.hypot(w[1], w[2])
+    return shift if torsion is None else shift + torsion * np.abs(w[3])
 
 
 def tangential_mobility(A: Array) -> Any:
-    """The larger eigenvalue of A_tt: how easily a contact is moved sideways, 1/kg; never quite zero."""
-    mean, half = 0.5 * (A[1, 1] + A[2, 2]), 0.5 * (A[1, 1] - A[2, 2])
-    return mean + np.sqrt(half * half + A[1, 2] * A[1, 2]) + _SOFT * A[0, 0] + _STIFF
+    """How easily a contact with the block A is moved sideways, 1/kg: A_tt's larger eigenvalue, never quite zero."""
+    return larger_eigenvalue(A[1, 1], A[1, 2], A[2, 2]) + SOFTENING * A[0, 0] + TINY
 
 
-def cone_update(block: ConeBlock, friction: Any, lam: Array, w: Array) -> Array:
-    """Impulses of a contact with friction, normal first. [002, eq. 2]
+def larger_eigenvalue(xx: Any, xy: Any, yy: Any) -> Any:
+    """The larger eigenvalue of a symmetric 2 × 2 matrix."""
+    return 0.5 * (xx + yy) + np.hypot(0.5 * (xx - yy), xy)
+
+
+# Residuals: (λ − P(λ − r w)) / r, zero where a law holds, as velocities
+
+
+def interval_error(mobility: Any, lower: Any, upper: Any, lam: Any, w: Any) -> Any:
+    """How far a row with lower ≤ λ ≤ upper is from its law: w = 0 in between, w ≥ 0 at lower, w ≤ 0 at upper.
+
+    The bounds may be infinite; other arguments are as for `cone_error`, of a row.
+    """
+    return np.clip(w, mobility * (lam - upper), mobility * (lam - lower))
+
+
+def cone_error(friction: Any, mobility: Array, lam: Array, w: Array, torsion: Any = None) -> Array:
+    """How far a contact is from its law, row by row; friction is judged by the bounds that λ_n, as it is, gives it.
 
     Args:
-        block: the contact's own.
         friction: µ.
-        lam, w: 3 each, impulses and velocities as they are.
+        mobility: 3 or 4, 1/r of each row, 1/kg (of the spin: 1/(kg m²)); the two tangents have the same.
+        lam, w: 3 or 4 each, impulses, N s (N m s), and velocities, m/s (rad/s).
+        torsion: τ, m; None for contacts without a row of spin.
     """
-    found, slides = cone_at_rest(block, friction, lam, w)
-    slid = cone_sliding(block, friction, lam, w)
-    return np.array([np.where(slides, t, s) for s, t in zip(found, slid, strict=True)])
-
-
-def cone_at_rest(block: ConeBlock, friction: Any, lam: Array, w: Array) -> tuple[Array, Any]:
-    """Impulses of a contact that sticks or opens, and whether it does neither; arguments as for `cone_update`.
-
-    Where friction couples normal and tangents strongly, a contact may do both: one that is pressed stays so. A block of
-    low rank may leave it a velocity, whatever the impulses: then it does not stick.
-    """
-    b = w - block.A @ lam  # what others leave of its velocity
-    stuck = lam - block.inverse @ w
-    left, fast = np.abs(b + block.A @ stuck), np.abs(w)
-    stops = _most(left) <= _LEFT * _most(fast) + _NOISE * _most(np.abs(b))
-    holds = stops & (stuck[0] > 0.0) & (stuck[1] ** 2 + stuck[2] ** 2 <= (friction * stuck[0]) ** 2)
-    opens = (b[0] >= 0.0) & np.logical_not(holds & (lam[0] > 0.0))
-    found = np.array([np.where(opens, 0.0, value) for value in stuck])
-    return found, np.logical_not(opens | holds)
-
-
-def _most(values: Array) -> Any:
-    return np.maximum(np.maximum(values[0], values[1]), values[2])
-
-
-def cone_sliding(block: ConeBlock, mu: Any, lam: Array, w: Array) -> Array:
-    """On the cone's edge, λ_t = µ λ_n u, with w_n = 0 and u against the slip; or a projected step towards that.
-
-    u starts from a projected step, or from what sticking would ask for where that stays within the cone, and is turned
-    by Newton's method towards a zero of F(u) = u × w_t (see bisection.py), where F' > 0. Where friction would drive the
-    slip all the same, the contact jams, and the projected step is taken. Divisions are few: in lanes they are dear.
-    Arguments are those of `cone_update`.
-    """
-    A = block.A
-    b, stuck = w - A @ lam, lam - block.inverse @ w
-    a, (cx, cy), ((Txx, Txy), (_, Tyy)) = A[0, 0], A[0, 1:], A[1:, 1:]
-    normal = np.maximum(lam[0] - w[0] * block.normal_step, 0.0)
-    px = lam[1] - (w[1] + cx * (normal - lam[0])) * block.tangent_step
-    py = lam[2] - (w[2] + cy * (normal - lam[0])) * block.tangent_step
-    within = px * px + py * py <= (mu * normal) ** 2
-    dx, dy = np.where(within, stuck[1], px), np.where(within, stuck[2], py)
-    scale = 1.0 / np.sqrt(dx * dx + dy * dy + _STIFF)
-    dx, dy = scale * dx, scale * dy
-    px, py = np.where(within, px, mu * normal * dx), np.where(within, py, mu * normal * dy)
-    x, y = _turned(A, mu, b, dx, dy)
-    size = a + mu * (cx * x + cy * y)
-    firm = size > _FIRM * a
-    n = np.maximum(-b[0] / np.where(firm, size, 1.0), 0.0)
-    tx, ty = mu * n * x, mu * n * y
-    along = x * (b[1] + cx * n + Txx * tx + Txy * ty) + y * (b[2] + cy * n + Txy * tx + Tyy * ty)
-    slides = firm & (along <= 0.0)
-    return np.array([np.where(slides, n, normal), np.where(slides, tx, px), np.where(slides, ty, py)])
-
-
-def _turned(A: Array, mu: Any, b: Array, x: Any, y: Any) -> tuple[Any, Any]:
-    """The direction of sliding after one of Newton's steps."""
-    a, (cx, cy), ((Txx, Txy), (_, Tyy)) = A[0, 0], A[0, 1:], A[1:, 1:]
-    F0, F1 = a * b[2] - b[0] * cy, b[0] * cx - a * b[1]
-    F2, F3 = mu * (cx * b[2] - b[0] * Txy), mu * (b[0] * Txy - cy * b[1])
-    F4 = mu * (cy * b[2] - cx * b[1] - b[0] * (Tyy - Txx))
-    F = F0 * x + F1 * y + F2 * x * x + F3 * y * y + F4 * x * y
-    rate = F1 * x - F0 * y + 2.0 * (F3 - F2) * x * y + F4 * (x * x - y * y)
-    turn = np.where(rate > 0.0, -F / np.where(rate > 0.0, rate, 1.0), 0.0)
-    turn = np.minimum(np.maximum(turn, -_TURN), _TURN)
-    shrink = 1.0 / np.sqrt(1.0 + turn * turn)
-    return shrink * (x - turn * y), shrink * (y + turn * x)
-
-
-def inside_cone(friction: Any, lam: Array) -> Array:
-    """The impulses of a contact, brought back into its cone."""
-    normal = np.maximum(lam[0], 0.0)
-    length = np.sqrt(lam[1] * lam[1] + lam[2] * lam[2])
-    outside = length > friction * normal
-    scale = np.where(outside, friction * normal / np.where(outside, length, 1.0), 1.0)
-    return np.array([normal, scale * lam[1], scale * lam[2]])
+    normal, m = np.maximum(lam[0], 0.0), mobility[1]
+    x, y = nearest_in_disc(m * friction * normal, m * lam[1] - w[1], m * lam[2] - w[2])
+    rows = [np.minimum(mobility[0] * lam[0], w[0]), m * lam[1] - x, m * lam[2] - y]
+    if torsion is not None:
+        rows.append(interval_error(mobility[3], -torsion * normal, torsion * normal, lam[3], w[3]))
+    return np.array(rows)
 
 
 def cone_residual(A: Array, friction: Any, lam: Array, w: Array) -> Any:
-    """How far a contact is from its laws, m/s: |λ − P(λ − r w)| / r, of normal and tangents the larger."""
-    normal = np.abs(np.minimum(A[0, 0] * lam[0], w[0]))
+    """How far a contact with the block A, 3 × 3, is from its law, m/s: of normal and tangents the larger."""
     m = tangential_mobility(A)
-    tx, ty = m * lam[1] - w[1], m * lam[2] - w[2]
-    length, radius = np.sqrt(tx * tx + ty * ty), m * friction * np.maximum(lam[0], 0.0)
-    outside = length > radius
-    scale = np.where(outside, radius / np.where(outside, length, 1.0), 1.0)
-    dx, dy = m * lam[1] - scale * tx, m * lam[2] - scale * ty
-    return np.maximum(normal, np.sqrt(dx * dx + dy * dy))
+    n, x, y = cone_error(friction, [A[0, 0], m, m], lam, w)
+    return np.maximum(np.abs(n), np.hypot(x, y))
+
+
+# Steps
+
+
+def projected_step(A: Array, steps: Array, friction: Any, lam: Array, w: Array, torsion: Any = None) -> Array:
+    """λ ← P(λ − r w) of a contact: normal, tangents, spin, each with the velocities that those before it leave.
+
+    Args:
+        A: its block, 3 × 3 or 4 × 4.
+        steps: r of each row, kg; the two tangents have the same.
+        friction, lam, w, torsion: as for `cone_error`.
+    """
+    n, x, y = unprojected_step(A, steps[0], steps[1], lam, w)
+    x, y = nearest_in_disc(friction * n, x, y)
+    if torsion is None:
+        return np.array([n, x, y])
+    spin = w[3] + A[3][0] * (n - lam[0]) + A[3][1] * (x - lam[1]) + A[3][2] * (y - lam[2])
+    return np.array([n, x, y, np.clip(lam[3] - steps[3] * spin, -torsion * n, torsion * n)])
+
+
+def unprojected_step(A: Array, normal_step: Any, tangent_step: Any, lam: Array, w: Array) -> tuple[Any, Any, Any]:
+    """λ_n of a projected step, and λ_t − r w_t with what that leaves."""
+    normal = np.maximum(lam[0] - w[0] * normal_step, 0.0)
+    x = lam[1] - (w[1] + A[0][1] * (normal - lam[0])) * tangent_step
+    y = lam[2] - (w[2] + A[0][2] * (normal - lam[0])) * tangent_step
+    return normal, x, y
+
+
+# Joints
 
 
 def joint_update(a: Any, low: Any, high: Any, bound: Any, lam: Any, w: Any) -> Any:
@@ -178,7 +204,7 @@ def joint_update(a: Any, low: Any, high: Any, bound: Any, lam: Any, w: Any) -> A
         bound: the largest impulse of friction, N m s or N s.
         lam, w: impulse and velocity as they are.
     """
-    free, step = w - a * lam, 1.0 / (a + _STIFF)
+    free, step = w - a * lam, 1.0 / (a + TINY)
     brake, braked = _braked(a, bound, free)
     return np.where(braked < low, (low - free) * step, np.where(braked > high, (high - free) * step, brake))
 
@@ -194,5 +220,5 @@ def joint_parts(a: Any, low: Any, high: Any, bound: Any, lam: Any, w: Any) -> tu
 
 def _braked(a: Any, bound: Any, free: Any) -> tuple[Any, Any]:
     """The impulse of friction on a joint by itself, and the velocity that it leaves."""
-    brake = np.minimum(np.maximum(-free / (a + _STIFF), -bound), bound)
+    brake = np.clip(-free / (a + TINY), -bound, bound)
     return brake, free + a * brake

@@ -35,7 +35,7 @@ def simplified_hull(mesh: Mesh, most: int = CORNERS) -> tuple[Hull, float]:
     Gaps to planes are too large by so much at the most, and never too small.
 
     Args:
-        mesh: which; its file is read.
+        mesh: the mesh; its file is read.
         most: how many corners the hull may have, 4 or more. They are vertices of the mesh.
 
     Raises:
@@ -56,7 +56,7 @@ def with_hulls(robot: Robot, most: int = CORNERS) -> Robot:
     it. The robot's remarks tell which hulls are simplified, and by how much.
 
     Args:
-        robot: which.
+        robot: the robot.
         most: how many corners a hull may have.
     """
     meshes = {id(shape): shape.geometry for shape in robot.shapes if shape.touches and isinstance(shape.geometry, Mesh)}

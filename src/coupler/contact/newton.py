@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from coupler.contact.problem import ContactProblem
-from coupler.contact.residuals import reached, residual
+from coupler.contact.residuals import natural_map, reached, residual
 
 __all__ = ["polished"]
+
+_SINGULAR = 1e-13  # of the largest singular value: redundant contacts leave such directions of λ undetermined
+_LESS = 0.5  # a step that does not lessen the residual by this factor is not near enough to the solution to help
 
 
 def polished(
@@ -24,10 +27,10 @@ def polished(
             break
         F, J = _natural(problem, impulses)
         root = np.sqrt(problem.steps)  # of unknowns and equations of unit mobility
-        step = np.linalg.lstsq(J * root / root[:, None], F / root, rcond=1e-13)[0]
+        step = np.linalg.lstsq(J * root / root[:, None], F / root, rcond=_SINGULAR)[0]
         candidate = impulses - root * step
         new = residual(problem, candidate).total
-        if not new < 0.5 * error:
+        if not new < _LESS * error:
             break
         impulses, error = candidate, new
     return impulses, error
@@ -35,26 +38,21 @@ def polished(
 
 def _natural(problem: ContactProblem, impulses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """F = λ − P(λ − r w), N s, and one of its derivatives by λ."""
-    A, r, one = problem.A, problem.steps, np.eye(len(impulses))
-    w = problem.velocities(impulses)
-    target = impulses - r * w
+    r, one = problem.steps, np.eye(len(impulses))
+    target, rates = impulses - r * problem.velocities(impulses), one - r[:, None] * problem.A
     lower, upper = problem.bounds
-    nearest = np.clip(target, lower, upper)
-    F, J = impulses - nearest, np.where((nearest == target)[:, None], r[:, None] * A, one)
-    pressed = np.maximum(impulses[problem.normals], 0.0)
-    for k, (n, t) in enumerate(zip(problem.normals, problem.tangents, strict=True)):
-        length, radius = float(np.hypot(*target[t])), float(problem.friction[k] * pressed[k])
-        if length > radius:
-            u = target[t] / length
-            F[t] = impulses[t] - radius * u
-            across = np.eye(2) - np.outer(u, u)
-            J[t] = one[t] - (radius / length) * across @ (one[t] - r[t, None] * A[t])
-            J[t, n] -= problem.friction[k] * u * (pressed[k] > 0.0)
-    for k, s in zip(problem.spinning, problem.spins, strict=True):
-        bound = problem.torsion[k] * pressed[k]
-        if abs(target[s]) > bound:
-            side = np.sign(target[s])
-            F[s] = impulses[s] - side * bound
-            J[s] = one[s]
-            J[s, problem.normals[k]] -= side * problem.torsion[k] * (pressed[k] > 0.0)
-    return F, J
+    J = one - np.where(((lower <= target) & (target <= upper))[:, None], rates, 0.0)
+    for cones in problem.cones:
+        torsion = np.zeros_like(cones.friction) if cones.torsion is None else cones.torsion
+        for mu, tau, (n, x, y, *spin) in zip(cones.friction, torsion, cones.rows.T, strict=True):
+            t, pressed = [x, y], max(impulses[n], 0.0)
+            length, radius = float(np.hypot(*target[t])), mu * pressed
+            if length > radius:
+                u = target[t] / length
+                J[t] = one[t] - (radius / length) * (np.eye(2) - np.outer(u, u)) @ rates[t]
+                J[t, n] -= mu * u * (pressed > 0.0)
+            for s in spin:
+                if abs(target[s]) > tau * pressed:
+                    J[s] = one[s]
+                    J[s, n] -= np.sign(target[s]) * tau * (pressed > 0.0)
+    return r * natural_map(problem, impulses), J

@@ -56,7 +56,7 @@ def pairs_of(
     """The pairs of shapes of a robot that may touch, in the order of its shapes, contact points last.
 
     Args:
-        robot: which.
+        robot: the robot.
         friction: the coefficient of pairs of which neither shape says it.
         restitution: how all contacts rebound; None if they do not.
         torsion: how all contacts resist spin, m; None if they do not.

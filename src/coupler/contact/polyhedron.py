@@ -17,6 +17,7 @@ __all__ = ["Polyhedron", "polyhedron"]
 
 _DETAIL = 1e-6  # of the size: points that are nearer to the hull count as on it, as files with 7 digits want it
 _PLANE = 1e-10  # of the size: what is nearer to a plane lies in it
+_ALIKE = 1e-9  # distances that differ by this part count as the same
 _LINE = 1e-8  # the sine between two sides of a triangle below which it has no plane
 
 
@@ -46,7 +47,7 @@ class Polyhedron:
         most = np.linalg.norm(points - self._drawn_in(feet), axis=1)
         largest = float(least.max())  # over a face the distance is the height; over an edge or a corner it is more
         for i in np.argsort(-most):
-            if most[i] <= largest * (1.0 + 1e-9):
+            if most[i] <= largest * (1.0 + _ALIKE):
                 break
             largest = max(largest, self._distance(points[i]))
         return largest

@@ -20,11 +20,16 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.laws import larger_eigenvalue
 from coupler.model.errors import ModelError
 
-__all__ = ["Bilateral", "Block", "Bounded", "Cone", "ContactProblem", "Solution", "Status", "Unilateral"]
+__all__ = ["Bilateral", "Block", "Bounded", "Cone", "Cones", "ContactProblem", "Solution", "Status", "Unilateral"]
 
-_BEYOND = 1e8  # impulses that many times as large as b calls for are no answer
+_ROUNDING = 1e-9  # of A's largest diagonal entry: by less, A may fail to be symmetric and semidefinite
+_NEGATIVE = 1e-12  # likewise: a diagonal entry below −this is an error; above it, a zero with rounding
+_IMMOBILE = 1e-14  # of the largest mobility: rows below are moved by nothing but rounding
+_UNBOUNDED = 1e8  # impulses so many times as large as b calls for count as infinite
+_ZERO_VELOCITY = 1e-12  # of b: what counts as no velocity in a proof
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,28 @@ Block = Cone | Unilateral | Bounded | Bilateral
 
 
 @dataclass(frozen=True, eq=False)
+class Cones:
+    """Cones of a problem with the same rows, as arrays that the functions of laws.py take.
+
+    Attributes:
+        rows: (3, m), the rows of m normals, first and second tangents; or (4, m), with those of spins.
+        friction: (m,), µ.
+        torsion: (m,), m; None for cones without spin.
+    """
+
+    rows: np.ndarray
+    friction: np.ndarray
+    torsion: np.ndarray | None
+
+    @classmethod
+    def of(cls, starts: Sequence[int], cones: Sequence[Cone]) -> Cones:
+        """Args: the first row of each cone, and the cones."""
+        torsion = None if cones[0].torsion is None else np.array([cone.torsion for cone in cones], float)
+        rows = np.array(starts) + np.arange(cones[0].size)[:, None]
+        return cls(rows, np.array([cone.friction for cone in cones], float), torsion)
+
+
+@dataclass(frozen=True, eq=False)
 class ContactProblem:
     """w = A λ + b under the laws of blocks, whose rows follow each other in order.
 
@@ -110,14 +137,15 @@ class ContactProblem:
         if bad.any():
             raise ModelError(f"contact problem: {self.name(bad.argmax())}: A and b must be finite, and are not")
         diagonal = A.diagonal()
-        slack = 1e-9 * diagonal.max(initial=0.0)
-        if (diagonal < -1e-3 * slack).any():
+        largest = diagonal.max(initial=0.0)
+        slack = _ROUNDING * largest
+        if (diagonal < -_NEGATIVE * largest).any():
             raise ModelError(f"contact problem: {self.name(diagonal.argmin())}: its diagonal entry of A is negative")
         odd = np.abs(A - A.T) > slack
         if odd.any():
             raise ModelError(f"contact problem: {self.name(odd.any(axis=1).argmax())}: A must be symmetric")
         root = np.sqrt(np.maximum(diagonal, 0.0))
-        odd = np.abs(A) > np.outer(root, root) * (1.0 + 1e-9) + slack
+        odd = np.abs(A) > np.outer(root, root) * (1.0 + _ROUNDING) + slack
         if odd.any():
             raise ModelError(
                 f"contact problem: {self.name(odd.any(axis=1).argmax())}: A must be positive semidefinite: |A_ij| may "
@@ -148,40 +176,18 @@ class ContactProblem:
         return impulses
 
     @cached_property
-    def normals(self) -> np.ndarray:
-        """Rows of the cones' normals, (m,)."""
-        return np.array([i for i, x in zip(self.starts, self.blocks, strict=False) if isinstance(x, Cone)], int)
-
-    @cached_property
-    def tangents(self) -> np.ndarray:
-        """Rows of the cones' tangents, (m, 2)."""
-        return self.normals[:, None] + (1, 2)
-
-    @cached_property
-    def friction(self) -> np.ndarray:
-        """µ of each cone, (m,)."""
-        return np.array([x.friction for x in self.blocks if isinstance(x, Cone)], float)
-
-    @cached_property
-    def torsion(self) -> np.ndarray:
-        """Torsion of each cone, m; zero where there is none, (m,)."""
-        return np.array([x.torsion or 0.0 for x in self.blocks if isinstance(x, Cone)], float)
-
-    @cached_property
-    def spinning(self) -> np.ndarray:
-        """Which of the cones have a row of spin: their numbers among cones."""
-        return np.flatnonzero([x.torsion is not None for x in self.blocks if isinstance(x, Cone)])
-
-    @cached_property
-    def spins(self) -> np.ndarray:
-        """Rows of spins, in the order of `spinning`."""
-        return self.normals[self.spinning] + 3
+    def cones(self) -> list[Cones]:
+        """The cones without torsion, and those with it, so far as there are any."""
+        cones = [(i, x) for i, x in zip(self.starts, self.blocks, strict=False) if isinstance(x, Cone)]
+        alike = [[(i, x) for i, x in cones if x.size == size] for size in (3, 4)]
+        return [Cones.of(*zip(*own, strict=True)) for own in alike if own]
 
     @cached_property
     def frictional(self) -> np.ndarray:
         """Whether each row is a tangent or a spin, (n,) of bool."""
         which = np.zeros(len(self.b), bool)
-        which[self.tangents] = which[self.spins] = True
+        for cones in self.cones:
+            which[cones.rows[1:]] = True
         return which
 
     @cached_property
@@ -202,18 +208,23 @@ class ContactProblem:
         return lower, upper
 
     @cached_property
-    def steps(self) -> np.ndarray:
-        """The inverse mobility of each row, kg: 1/A_ii, of both tangents the inverse of A_tt's larger eigenvalue.
+    def mobilities(self) -> np.ndarray:
+        """The mobility of each row, 1/kg: A_ii, of both tangents A_tt's larger eigenvalue.
 
         A row that no impulse can move has the mean of the others' mobilities.
         """
         mobility = self.A.diagonal().copy()
-        first, second = self.tangents.T
-        mean, half = 0.5 * (mobility[first] + mobility[second]), 0.5 * (mobility[first] - mobility[second])
-        mobility[self.tangents] = (mean + np.hypot(half, self.A[first, second]))[:, None]
-        fixed = mobility <= 1e-14 * mobility.max(initial=0.0)
+        for cones in self.cones:
+            x, y = cones.rows[1:3]
+            mobility[cones.rows[1:3]] = larger_eigenvalue(mobility[x], self.A[x, y], mobility[y])
+        fixed = mobility <= _IMMOBILE * mobility.max(initial=0.0)
         mobility[fixed] = mobility[~fixed].mean() if not fixed.all() else 1.0
-        return 1.0 / mobility
+        return mobility
+
+    @cached_property
+    def steps(self) -> np.ndarray:
+        """The inverse mobility of each row, kg."""
+        return 1.0 / self.mobilities
 
     def proven_infeasible(self, direction: np.ndarray) -> bool:
         """Whether a direction y of impulses proves that no impulses keep the laws of normals, limits and constraints.
@@ -227,7 +238,8 @@ class ContactProblem:
         y[self.frictional] = 0.0
         root = np.sqrt(self.steps)  # of kg: rows of unit mobility
         Ay, size = root * (self.A @ y), np.linalg.norm(root * self.b)
-        return bool(-self.b @ y > _BEYOND * size * np.linalg.norm(Ay) + 1e-12 * size * np.linalg.norm(y / root))
+        least = _UNBOUNDED * np.linalg.norm(Ay) + _ZERO_VELOCITY * np.linalg.norm(y / root)
+        return bool(-self.b @ y > size * least)
 
 
 class Status(Enum):

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from coupler.contact.kernels import clear
+from coupler.contact.laws import gap_seen
 from coupler.contact.relaxation import Relaxation
-from coupler.contact.restitution import Begun, Restitution, begin, end
-from coupler.contact.scene import Scene, rebounding
-from coupler.contact.stepping import gap_seen
+from coupler.contact.restitution import Restitution, pending_rebound, rebound_terms
+from coupler.contact.scene import ContactScene, rebounding
 from coupler.graph import Buffer, Builder, View, Window, constants, fields
 
 __all__ = ["Rebounds"]
@@ -23,7 +23,7 @@ class Rebounds:
         told: buffers for the velocities of all contacts: `free` after a step without impulses, `approach` before it.
     """
 
-    def __init__(self, builder: Builder, scene: Scene, relaxation: Relaxation) -> None:
+    def __init__(self, builder: Builder, scene: ContactScene, relaxation: Relaxation) -> None:
         laws = [(pair.restitution, pair.friction) for pair in scene.pairs for _ in range(pair.count)]
         self._builder, self._relaxation, self._scene = builder, relaxation, scene
         self._contacts, self._laws = rebounding(scene.pairs), laws
@@ -96,17 +96,16 @@ class Rebounds:
 def _beginning(law: Restitution, penetration: str | float) -> Callable[[View], None]:
     def beginning(here: View) -> None:
         closure = gap_seen(here.gap, penetration) * here.pace
-        begun = begin(law, here.friction, here.pending, closure, here.free, here.approach)
-        here.b, here.offset, here.closing = begun.b, begun.offset, np.where(begun.closing, 1.0, 0.0)
+        terms = rebound_terms(law, here.friction, here.pending, closure, here.free, here.approach)
+        here.b, here.offset, here.closing = terms.b, terms.offset, np.where(terms.closing, 1.0, 0.0)
 
     return beginning
 
 
 def _ending(law: Restitution) -> Callable[[View], None]:
     def ending(here: View) -> None:
-        begun = Begun(here.b, np.zeros(3), here.closing > 0.0)
-        velocity = here.rows @ here.all + here.b
-        here.pending = end(law, begun, here.mobility, here.impulse, velocity, here.free, here.approach)
+        closing, velocity = here.closing > 0.0, here.rows @ here.all + here.b
+        here.pending = pending_rebound(law, closing, here.mobility, here.impulse, velocity, here.free, here.approach)
 
     return ending
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from coupler.contact import laws
+from coupler.contact.cone_update import ConeBlock, cone_at_rest, cone_sliding, cone_update
 from coupler.graph import Buffer, Builder, Slot, View, Window, constants, fields, symmetric
 
 __all__ = ["Blocks", "Relaxation"]
@@ -205,7 +206,7 @@ def _judging(law: _Law) -> Callable[[View], None]:
 
 def _describe(here: View) -> None:
     A = np.array([here.row0, here.row1, here.row2])
-    block = laws.ConeBlock.of(A)
+    block = ConeBlock.of(A)
     here.A, here.inverse, here.mobility = A, block.inverse, np.array(laws.tangential_mobility(A))
     here.normal_step, here.tangent_step = np.array(block.normal_step), np.array(block.tangent_step)
 
@@ -216,7 +217,7 @@ def _admit(here: View) -> None:
 
 def _rest(here: View) -> None:
     w = here.rows @ here.all + here.b
-    here.new, slides = laws.cone_at_rest(_block(here), here.friction, here.own, w)
+    here.new, slides = cone_at_rest(_block(here), here.friction, here.own, w)
     here.w, here.slides = w, np.where(slides, 1.0, 0.0)
 
 
@@ -225,7 +226,7 @@ def _holds(here: View) -> Any:
 
 
 def _slide(here: View) -> None:
-    here.new = laws.cone_sliding(_block(here), here.friction, here.own, here.w)
+    here.new = cone_sliding(_block(here), here.friction, here.own, here.w)
 
 
 def _take_contact(here: View) -> None:
@@ -234,7 +235,7 @@ def _take_contact(here: View) -> None:
 
 
 def _press(here: View) -> None:
-    new = laws.cone_update(_block(here), here.friction, here.own, here.rows @ here.all + here.b)
+    new = cone_update(_block(here), here.friction, here.own, here.rows @ here.all + here.b)
     here.new, here.change = new, np.maximum(here.change, _change(here, new))
 
 
@@ -244,8 +245,8 @@ def _change(here: View, new: Any) -> Any:
     return np.maximum(here.A[0, 0] * n, here.mobility * np.maximum(x, y))
 
 
-def _block(here: View) -> laws.ConeBlock:
-    return laws.ConeBlock(here.A, here.inverse, here.normal_step, here.tangent_step)
+def _block(here: View) -> ConeBlock:
+    return ConeBlock(here.A, here.inverse, here.normal_step, here.tangent_step)
 
 
 def _cone_residual(here: View, own: Any, w: Any) -> Any:

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coupler.contact.laws import cone_error, inside_cone, interval_error
 from coupler.contact.problem import ContactProblem
 
-__all__ = ["Residual", "reached", "residual"]
+__all__ = ["Residual", "natural_map", "reached", "residual"]
+
+_ROUNDING = 4.0 * np.finfo(float).eps  # of the terms of A λ + b: what their sum may err by
+_LARGEST_ROUNDING = 1e-6  # of b: impulses that make more rounding than this are out of proportion, and no solution
 
 
 @dataclass(frozen=True)
@@ -27,20 +31,27 @@ class Residual:
 def residual(problem: ContactProblem, impulses: np.ndarray) -> Residual:
     """The natural map's residual of a contact problem: zero if and only if λ solves it.
 
-    The laws of all blocks read λ = P(λ − r w), with P the nearest point of what is admissible: λ_n ≥ 0, the disc of
-    radius µ max(λ_n, 0), or an interval. With r = `problem.steps`, the inverse mobilities, |λ − P(λ − r w)| / r is a
-    velocity of the row: for a normal it is |min(λ_n / r, w_n)|, where λ_n / r is the velocity that λ_n alone makes.
-    Tangents count by the length of their pair. The violation of cones and bounds is |λ − P(λ)| / r.
+    It is |λ − P(λ − r w)| / r, a velocity for each row (see laws.py), with r = `problem.steps`, the inverse mobilities.
+    For a normal that is |min(λ_n / r, w_n)|, where λ_n / r is the velocity that λ_n alone makes. Tangents count by the
+    length of their pair. The violation of cones and bounds is |λ − P(λ)| / r.
     """
-    r = problem.steps
-    moved = impulses - r * problem.velocities(impulses)
-    outside = (impulses - _admissible(problem, impulses, impulses)) / r
-    natural = (impulses - _admissible(problem, moved, impulses)) / r
+    outside = problem.mobilities * (impulses - _admissible(problem, impulses))
+    natural = natural_map(problem, impulses)
     return Residual(
         cone=_largest(problem, outside),
         complementarity=_largest(problem, np.where(problem.frictional, 0.0, natural)),
         dissipation=_largest(problem, np.where(problem.frictional, natural, 0.0)),
     )
+
+
+def natural_map(problem: ContactProblem, impulses: np.ndarray) -> np.ndarray:
+    """(λ − P(λ − r w)) / r of all rows, (n,): zero if and only if λ solves the problem."""
+    w, m = problem.velocities(impulses), problem.mobilities
+    errors = interval_error(m, *problem.bounds, impulses, w)
+    for cones in problem.cones:
+        own = cones.rows
+        errors[own] = cone_error(cones.friction, m[own], impulses[own], w[own], cones.torsion)
+    return errors
 
 
 def reached(problem: ContactProblem, impulses: np.ndarray, error: float, tolerance: float) -> bool:
@@ -49,23 +60,18 @@ def reached(problem: ContactProblem, impulses: np.ndarray, error: float, toleran
         return True
     size = np.abs(problem.b)
     terms = np.abs(problem.A) @ np.abs(impulses) + size
-    return bool(error <= min(4.0 * np.finfo(float).eps * terms.max(), 1e-6 * size.max()))
+    return bool(error <= min(_ROUNDING * terms.max(), _LARGEST_ROUNDING * size.max()))
 
 
-def _admissible(problem: ContactProblem, target: np.ndarray, impulses: np.ndarray) -> np.ndarray:
-    """The nearest admissible impulses to a target, each on its own, friction's bounds being those of given normals."""
-    nearest = np.clip(target, *problem.bounds)
-    pressure = np.maximum(impulses[problem.normals], 0.0)
-    t = target[problem.tangents]
-    length, radius = np.hypot(t[:, 0], t[:, 1]), problem.friction * pressure
-    scale = np.divide(radius, length, out=np.ones_like(length), where=length > radius)
-    nearest[problem.tangents] = scale[:, None] * t
-    bound = (problem.torsion * pressure)[problem.spinning]
-    nearest[problem.spins] = np.clip(target[problem.spins], -bound, bound)
+def _admissible(problem: ContactProblem, impulses: np.ndarray) -> np.ndarray:
+    """Impulses brought into their bounds, and friction into those that the normals give it."""
+    nearest = np.clip(impulses, *problem.bounds)
+    for cones in problem.cones:
+        nearest[cones.rows] = inside_cone(cones.friction, impulses[cones.rows], cones.torsion)
     return nearest
 
 
 def _largest(problem: ContactProblem, errors: np.ndarray) -> float:
     """The largest error of all rows, tangents by pairs."""
-    t = errors[problem.tangents]
-    return float(max(np.abs(errors).max(initial=0.0), np.hypot(t[:, 0], t[:, 1]).max(initial=0.0)))
+    pairs = [np.hypot(*errors[cones.rows[1:3]]) for cones in problem.cones]
+    return float(max(part.max(initial=0.0) for part in (np.abs(errors), *pairs)))

@@ -31,13 +31,13 @@ from coupler.contact.laws import inside_cone
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 
-__all__ = ["Begun", "Restitution", "begin", "end"]
+__all__ = ["ReboundTerms", "Restitution", "pending_rebound", "rebound_terms"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
 _FORMS = ("velocity", "impulse")
-_STEPS = 2.0  # what an acceleration makes within so many steps does not rebound
-_REST = 1e-6  # m/s; nor does what is slower: solvers leave such velocities to contacts at rest
+_RESTING_STEPS = 2.0  # velocities that an acceleration makes within so many steps do not rebound
+_RESTING_SPEED = 1e-6  # m/s; nor do smaller ones: solvers leave such velocities to contacts at rest
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Restitution:
 
 
 @dataclass(frozen=True, eq=False)
-class Begun:
-    """A contact in a step's problem.
+class ReboundTerms:
+    """What a contact that can rebound brings into the problem of a step.
 
     Attributes:
         b: 3, its entries of b, m/s; A times all offsets is still to be added.
@@ -84,52 +84,54 @@ class Begun:
     closing: Any
 
 
-def begin(law: Restitution, friction: float, pending: Array, closure: Any, free: Array, approach: Array) -> Begun:
+def rebound_terms(
+    law: Restitution, friction: float, pending: Array, closure: Any, free: Array, approach: Array
+) -> ReboundTerms:
     """What a contact that can rebound brings into the problem of a step.
 
     Args:
         law: how it rebounds.
         friction: µ.
-        pending: 3, what the step before left (see `end`); zeros for nothing.
+        pending: 3, what the step before left (see `pending_rebound`); zeros for nothing.
         closure: g/h, its gap as it counts, over the step, m/s.
         free: 3, velocities after the step without impulses, J (v + h a), m/s.
         approach: 3, velocities before the step, J v, m/s.
     """
     rebounds = pending[0] != 0.0
-    least = _STEPS * np.abs(free[0] - approach[0]) if law.threshold is None else law.threshold
-    closing = (approach[0] < -np.maximum(least, _REST)) & (free[0] + closure < 0.0) & np.logical_not(rebounds)
+    least = _RESTING_STEPS * np.abs(free[0] - approach[0]) if law.threshold is None else law.threshold
+    closing = (approach[0] < -np.maximum(least, _RESTING_SPEED)) & (free[0] + closure < 0.0) & np.logical_not(rebounds)
     counted = np.where(rebounds | closing, 0.0, closure)
     given = pending * np.array([law.normal, 1.0, 1.0])
     b = free + np.stack([counted, 0.0 * counted, 0.0 * counted])
     if law.form == "velocity":
-        return Begun(b + given, 0.0 * given, closing)
-    return Begun(b, inside_cone(friction, given), closing)
+        return ReboundTerms(b + given, 0.0 * given, closing)
+    return ReboundTerms(b, inside_cone(friction, given), closing)
 
 
-def end(
-    law: Restitution, begun: Begun, mobility: Any, impulse: Array, velocity: Array, free: Array, approach: Array
+def pending_rebound(
+    law: Restitution, closing: Any, mobility: Any, impulse: Array, velocity: Array, free: Array, approach: Array
 ) -> Array:
     """What a contact leaves to the next step, 3, zeros for nothing: (w⁻_n, e w⁻_t) or (Λ_n, e Λ_t), by the form.
 
     Args:
         law: how it rebounds.
-        begun: as `begin` gave it.
+        closing: whether it was to be stopped; see `ReboundTerms`.
         mobility: A_nn, the diagonal entry of A of its normal, 1/kg.
         impulse: 3, what was solved for, N s.
         velocity: 3, its entries of A λ + b, m/s.
-        free, approach: as in `begin`.
+        free, approach: as in `rebound_terms`.
     """
-    stopped = begun.closing & (mobility * impulse[0] > velocity[0])  # of λ_n ⊥ w_n, to rounding, it is w_n that is zero
+    stopped = closing & (mobility * impulse[0] > velocity[0])  # of λ_n ⊥ w_n, to rounding, it is w_n that is zero
     if law.form == "velocity":
-        left, e = approach, law.tangential
+        kept, e = approach, law.tangential
     else:
-        left, e = impulse, np.maximum(law.tangential, np.minimum(law.normal, _sliding(velocity, free)))
-    return np.where(stopped, np.stack([left[0], e * left[1], e * left[2]]), 0.0)
+        kept, e = impulse, np.maximum(law.tangential, np.minimum(law.normal, _sliding(velocity, free)))
+    return np.where(stopped, np.stack([kept[0], e * kept[1], e * kept[2]]), 0.0)
 
 
 def _sliding(velocity: Array, free: Array) -> Any:
-    """The part of the tangential impulses that would end the slip which they left: slip left over slip lost."""
-    slip, lost = velocity[1:], free[1:] - velocity[1:]
-    left, gone = slip @ slip, lost @ lost
-    slides = (left > _REST**2) & (gone > _REST**2)
-    return np.where(slides, np.sqrt(np.where(slides, left, 1.0) / np.where(slides, gone, 1.0)), 0.0)
+    """The part of the tangential impulses that would end the slip which they left: slip that is left over slip lost."""
+    left, lost = velocity[1:], free[1:] - velocity[1:]
+    left2, lost2 = left @ left, lost @ lost
+    slides = (left2 > _RESTING_SPEED**2) & (lost2 > _RESTING_SPEED**2)
+    return np.where(slides, np.sqrt(np.where(slides, left2, 1.0) / np.where(slides, lost2, 1.0)), 0.0)

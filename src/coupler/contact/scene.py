@@ -11,20 +11,20 @@ import numpy as np
 from coupler.contact.pairs import Pair
 from coupler.model import Robot
 
-__all__ = ["Entry", "Layout", "Scene", "limited_joints", "rebounding", "rubbing_joints"]
+__all__ = ["ContactScene", "Entry", "Layout", "friction_impulses", "limited_joints", "rebounding", "rubbing_joints"]
 
 Entry = tuple[int, int]  # a link, and an entry of its joint's velocity
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """What a step takes into account.
+class ContactScene:
+    """What a compiled step takes into account, and how exactly it solves the contact problem.
 
     Attributes:
-        pairs: what may touch.
+        pairs: the pairs of shapes that may touch.
         step: h, s.
-        tolerance: in the last sweep no impulse changes a velocity by more, m/s.
-        most: how many sweeps there are at most.
+        tolerance: sweeps end when no impulse changes a velocity by more, m/s.
+        most: the largest number of sweeps.
         limits: whether joints stop at their limits.
         external: whether there are forces on bodies from outside, as a further input.
         penetration: how overlaps count; see `gap_seen`.
@@ -47,6 +47,11 @@ def limited_joints(robot: Robot) -> list[Entry]:
 def rubbing_joints(robot: Robot) -> list[Entry]:
     """The entries of joints that have dry friction."""
     return _entries(robot, lambda kind, j: kind.friction[j] > 0.0)
+
+
+def friction_impulses(robot: Robot, joints: Sequence[Entry], step: float) -> list[float]:
+    """The largest impulse of dry friction of each entry of joints within a step, N s or N m s."""
+    return [step * float(robot.tree.links[link].kind.friction[j]) for link, j in joints]
 
 
 def _entries(robot: Robot, holds: Callable[[Any, int], bool]) -> list[Entry]:
@@ -79,7 +84,7 @@ class Layout:
         size: the size of all that a step leads to.
     """
 
-    def __init__(self, robot: Robot, scene: Scene) -> None:
+    def __init__(self, robot: Robot, scene: ContactScene) -> None:
         self.limited = limited_joints(robot) if scene.limits else []
         self.rubbing = rubbing_joints(robot)
         self.joints = list(dict.fromkeys([*self.rubbing, *self.limited]))

@@ -23,16 +23,16 @@ from coupler.contact.advance import advance
 from coupler.contact.candidates import Candidates
 from coupler.contact.columns import ColumnBody, ColumnCluster, Columns, Passage, Start
 from coupler.contact.damping import damped
+from coupler.contact.floating import frame_rotation_bias
 from coupler.contact.joint_blocks import JointBlocks
 from coupler.contact.kernels import clear, copy
 from coupler.contact.rebound import Rebounds
 from coupler.contact.relaxation import Blocks, Relaxation
-from coupler.contact.scene import Layout, Scene
+from coupler.contact.scene import ContactScene, Layout, friction_impulses
 from coupler.graph import Buffer, Program, View, constants, fields
 from coupler.linear import Cholesky
 from coupler.model import Robot
 from coupler.passes import Cluster, ClusterWindows, Coordinate, Shape, Sweep, add_loads, entry, provided, symmetric
-from coupler.spatial import cross
 
 __all__ = ["contact_step_program"]
 
@@ -54,14 +54,14 @@ class StepCluster(aba.ClusterMemory, ColumnCluster):
 Node = Cluster[StepBody, StepCluster]
 
 
-def contact_step_program(robot: Robot, scene: Scene) -> Program:
+def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     """The program (state, tau) → after of a step, laid out as `Layout` tells.
 
     Further inputs, in this order: the contacts that it cannot find by itself (see `Candidates`), and f_ext.
     """
     candidates, layout, h = Candidates(robot, scene.pairs), Layout(robot, scene), scene.step
     robot = damped(robot, h)
-    bounds = [h * float(robot.tree.links[link].kind.friction[j]) for link, j in layout.joints]
+    bounds = friction_impulses(robot, layout.joints, h)
     blocks = Blocks(candidates.friction, bounds)
     sweep, located = _sweep(robot, scene, candidates)
     given = sweep.builder.input("given", candidates.given) if candidates.given else None
@@ -95,7 +95,7 @@ class _Impulses:
     def __init__(
         self,
         sweep: Sweep[Any, Any],
-        scene: Scene,
+        scene: ContactScene,
         layout: Layout,
         candidates: Candidates,
         blocks: Blocks,
@@ -189,7 +189,7 @@ class _Parts:
 
 
 def _sweep(
-    robot: Robot, scene: Scene, candidates: Candidates
+    robot: Robot, scene: ContactScene, candidates: Candidates
 ) -> tuple[Sweep[StepBody, StepCluster], dict[int, set[int]]]:
     """The passes' memory, and which bodies of each shape, by its identity, have poses and velocities in the world."""
     sweep = Sweep(
@@ -241,7 +241,7 @@ def _move_freely(sweep: Sweep[StepBody, StepCluster], located: dict[int, set[int
     def accelerate(cluster: Node) -> None:
         """Accelerations [001, eq. 33, 52], and velocities without impulses."""
         aba.accelerate(cluster)
-        u = cluster.v + cluster.memory.step * (cluster.memory.a + turning(cluster))
+        u = cluster.v + cluster.memory.step * (cluster.memory.a + rotation_biases(cluster))
         cluster.memory.u = u
         for body in cluster.bodies if answering else ():
             if body.carries or body.number in located[id(cluster.shape)]:
@@ -253,16 +253,15 @@ def _move_freely(sweep: Sweep[StepBody, StepCluster], located: dict[int, set[int
     sweep.outward(accelerate)
 
 
-def turning(cluster: Cluster[Any, Any]) -> Any:
-    """ω × v in the entries of the shift of a floating body, whose axes turn under its velocity; else zeros."""
-    found = []
+def rotation_biases(cluster: Node) -> Any:
+    """ω × v of floating bodies (see `frame_rotation_bias`), and zeros for all other joints."""
+    biases = []
     for i, (kind, free) in enumerate(zip(cluster.shape.kinds, cluster.shape.free, strict=True)):
         if kind.floats and len(free) == 6:
-            v = cluster.views.joints[i].v
-            found += [0.0, 0.0, 0.0, *cross(v[:3], v[3:])]
+            biases += [*frame_rotation_bias(cluster.views.joints[i].v)]
         else:
-            found += [0.0] * len(free)
-    return np.array(found)
+            biases += [0.0] * len(free)
+    return np.array(biases)
 
 
 def climb(cluster: Node, passage: Passage) -> None:

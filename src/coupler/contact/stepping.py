@@ -1,4 +1,7 @@
-"""One step of a robot with contact, by semi-implicit Euler, in NumPy: what faster steppers are compared with.
+"""One step of a robot with contact, by semi-implicit Euler, in NumPy: the reference for the compiled step.
+
+It has the laws in common with that (laws.py, restitution.py, floating.py), but sets its problem up through whole
+matrices (formulations.py) and solves it by another method: `bisection` and `lemke` have their own mathematics of cones.
 
     v⁺ = v + h a + H⁻¹ Jᵀ λ,    q⁺ = q ⊕ h v⁺,
 
@@ -14,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Any
 
 import numpy as np
 
 from coupler.contact.damping import damped
+from coupler.contact.floating import straight_motion
 from coupler.contact.formulations import (
     Touch,
     contact_rows,
@@ -27,49 +30,23 @@ from coupler.contact.formulations import (
     floating,
     joint_rows,
     recursive_problem,
+    rotation_biases,
     touches,
-    turning,
     unimpeded,
+    with_closures,
 )
+from coupler.contact.laws import PENETRATION, gap_seen
 from coupler.contact.pairs import Pair
 from coupler.contact.problem import ContactProblem, Solution
-from coupler.contact.restitution import Restitution, begin, end
+from coupler.contact.restitution import ReboundTerms, Restitution, pending_rebound, rebound_terms
 from coupler.contact.solvers import solve
 from coupler.inertia import mass_matrix_solve
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
-from coupler.model.wording import listed
-from coupler.rotation import matrix_from_quaternion
 
 __all__ = ["PENETRATION", "Impulses", "Stepped", "contact_impulses", "contact_step", "gap_seen"]
 
 Formulation = Callable[..., tuple[ContactProblem, list[Touch]]]
-
-PENETRATION = {"position": -inf, "velocity": 0.0, "limited": -1e-5}  # the deepest that is seen, m [002, §4.1]
-
-
-def gap_seen(gap: Any, penetration: str | float = "position") -> Any:
-    """The gap that counts, of floats or nodes, m. [002, §4.1]
-
-    Args:
-        gap: g_N, m.
-        penetration: "position": as it is; "velocity": what overlaps counts as touching, so that it is kept from going
-            deeper; "limited": depths count up to 1e-5 m, so that they shrink slowly; or another such limit, m, 0 or
-            less.
-    """
-    deepest = _deepest(penetration)
-    return gap if deepest == -inf else np.maximum(gap, deepest)
-
-
-def _deepest(penetration: str | float) -> float:
-    if isinstance(penetration, str):
-        if penetration not in PENETRATION:
-            raise ModelError(f"penetration: there is no {penetration!r}; there are {listed(PENETRATION)}, or a number")
-        return PENETRATION[penetration]
-    deepest = float(numbers("penetration", penetration, (), finite=False))
-    if deepest > 0.0:
-        raise ModelError(f"penetration must be 0 m or less, a gap's, got {deepest:g}")
-    return deepest
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,54 +86,21 @@ class Stepped:
 
     def force(self, step: float) -> np.ndarray:
         """The sum of all contact forces on the first bodies of their pairs, 3, along the world's axes, N."""
-        impulses = _threes(self.solution.impulses, self.touches)
+        impulses = _cone_rows(self.solution.impulses, self.touches)
         parts = [touch.contact.frame.T @ own for touch, own in zip(self.touches, impulses, strict=True)]
         return sum(parts, np.zeros(3)) / step
 
 
-def contact_step(
-    robot: Robot,
-    q: Any,
-    v: Any,
-    tau: Any,
-    step: float,
-    pairs: Sequence[Pair],
-    *,
-    penetration: str | float = "position",
-    limits: bool = True,
-    pending: np.ndarray | None = None,
-    formulation: Formulation = recursive_problem,
-    method: str = "bisection",
-    start: np.ndarray | None = None,
-    **options: Any,
-) -> Stepped:
+def contact_step(robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Sequence[Pair], **options: Any) -> Stepped:
     """Moves a robot by one step.
 
     Args:
-        robot: which.
-        q, v: one state.
-        tau: (nv,), forces at independent joints, held over the step.
-        step: h, s.
-        pairs: what may touch, from `pairs_of`.
-        penetration: how overlaps count; see `gap_seen`. What is beyond a joint's limit counts as it is.
-        limits: whether joints stop at their limits. Dry friction of joints counts always.
-        pending: what the step before left of contacts that rebound; None at the start.
-        formulation: how the contact problem is set up.
-        method: how it is solved, and `options` of that solver; see `solve`.
-        start: impulses of all rows to start from, such as those of the step before.
+        robot, q, v, tau, step, pairs, options: as in `contact_impulses`.
     """
-    hit = contact_impulses(
-        *(robot, q, v, tau, step, pairs),
-        penetration=penetration,
-        limits=limits,
-        pending=pending,
-        formulation=formulation,
-        method=method,
-        start=start,
-        **options,
-    )
-    moved = hit.free + mass_matrix_solve(damped(robot, step), q, hit.rows.T @ hit.solution.impulses)
-    return Stepped(*_moved(robot, np.asarray(q, dtype=float), moved, step), hit.touches, hit.solution, hit.pending)
+    contact = contact_impulses(robot, q, v, tau, step, pairs, **options)
+    v_next = contact.free + mass_matrix_solve(damped(robot, step), q, contact.rows.T @ contact.solution.impulses)
+    after = _integrated(robot, np.asarray(q, dtype=float), v_next, step)
+    return Stepped(*after, contact.touches, contact.solution, contact.pending)
 
 
 def contact_impulses(
@@ -179,15 +123,24 @@ def contact_impulses(
     """The impulses of one step, whatever moves the robot then.
 
     Args:
-        robot, q, v, tau, step, pairs: as in `contact_step`.
-        penetration, limits, pending, formulation, method, start, options: as in `contact_step`.
+        robot: the robot to move.
+        q, v: its state.
+        tau: (nv,), forces at independent joints, held over the step.
+        step: h, s.
+        pairs: what may touch, from `pairs_of`.
+        penetration: how overlaps count; see `gap_seen`. What is beyond a joint's limit counts as it is.
+        limits: whether joints stop at their limits. Dry friction of joints counts always.
+        pending: what the step before left of contacts that rebound; None at the start.
+        formulation: how the contact problem is set up.
+        method: how it is solved, and `options` of that solver; see `solve`.
+        start: impulses of all rows to start from, such as those of the step before.
         ahead: whether velocities after the step are those of contacts where they then are, as accelerations of points
             give them [002, eq. 6, 10]: right for steps of higher order. Euler's method goes along the directions of the
             step's start. What is beyond a joint's limit then counts as overlaps do, for such steps leave more of it.
     """
     problem, found = formulation(robot, q, v, tau, step, pairs, **({} if limits else {"limits": False}))
     joints, free = joint_rows(robot, q, step, limits), unimpeded(robot, q, v, tau, step)
-    rows, first = np.vstack([contact_rows(robot, q, found), joints.rows]), first_rows(found)
+    rows = np.vstack([contact_rows(robot, q, found), joints.rows])
     _check_rows(robot, len(rows), problem, formulation)
     gaps = np.array([touch.contact.gap for touch in found])
     seen, velocities, closures = gap_seen(gaps, penetration), rows @ free, joints.closures
@@ -195,17 +148,13 @@ def contact_impulses(
         velocities = _ahead(robot, q, v, free, step, pairs, limits)
         closures = gap_seen(closures * step, penetration) / step
     if ahead or (seen != gaps).any():
-        b = velocities.copy()
-        b[first] += seen / step
-        b[len(b) - len(closures) :] += closures
-        problem = replace(problem, b=b)
-    laws = [touch.pair.restitution for touch in found]
-    if not any(laws):
+        problem = replace(problem, b=with_closures(velocities, found, seen / step, closures))
+    if not any(touch.pair.restitution for touch in found):
         return Impulses(found, rows, free, solve(problem, method, start=start, **options), None)
-    rebound = _Rebound(laws, found, pending, seen / step, velocities, rows @ np.asarray(v, dtype=float))
-    solution = solve(rebound.applied(problem), method, start=start, **options)
-    left = rebound.left(problem, solution)
-    return Impulses(found, rows, free, replace(solution, impulses=solution.impulses + rebound.offset), left)
+    rebounds = _Rebounds(found, pending, seen / step, velocities, rows @ np.asarray(v, dtype=float))
+    solution = solve(rebounds.applied(problem), method, start=start, **options)
+    total = replace(solution, impulses=solution.impulses + rebounds.offset)
+    return Impulses(found, rows, free, total, rebounds.pending(problem, solution))
 
 
 def _check_rows(robot: Robot, rows: int, problem: ContactProblem, formulation: Formulation) -> None:
@@ -217,7 +166,7 @@ def _check_rows(robot: Robot, rows: int, problem: ContactProblem, formulation: F
         )
 
 
-def _threes(values: np.ndarray, found: Sequence[Touch]) -> np.ndarray:
+def _cone_rows(values: np.ndarray, found: Sequence[Touch]) -> np.ndarray:
     """(contacts, 3): of values by rows, those of the contacts' normals and tangents."""
     return values[first_rows(found)[:, None] + np.arange(3)]
 
@@ -228,58 +177,53 @@ def _ahead(
     """Velocities of all rows after a step without contact, and where it leads to: J v + h (J a + J̇ v)."""
     there = robot.integrate(q, v, step)
     rows = contact_rows(robot, there, touches(robot, there, pairs)), joint_rows(robot, there, step, limits).rows
-    return np.vstack(rows) @ (free - step * turning(robot, v))
+    return np.vstack(rows) @ (free - step * rotation_biases(robot, v))
 
 
-class _Rebound:
-    """The contacts of a step that can rebound."""
+class _Rebounds:
+    """The contacts of a step that can rebound, and what they bring into its problem.
+
+    Attributes:
+        offset: (rows,), impulses that act in advance, N s.
+    """
 
     def __init__(
-        self,
-        laws: Sequence[Restitution | None],
-        found: Sequence[Touch],
-        pending: Any,
-        closures: np.ndarray,
-        free: np.ndarray,
-        approach: np.ndarray,
+        self, contacts: Sequence[Touch], pending: Any, closures: np.ndarray, free: np.ndarray, approach: np.ndarray
     ) -> None:
-        n = len(found)
+        """Args: all contacts, what the step before left of them, and as for `rebound_terms`, by contacts or rows."""
+        n = len(contacts)
         pending = np.zeros((n, 3)) if pending is None else numbers("pending", pending, (n, 3))
-        self.found, self.first = found, first_rows(found)
-        self.free, self.approach = _threes(free, found), _threes(approach, found)
-        self.contacts = [
-            (k, law, begin(law, found[k].pair.friction, pending[k], closures[k], self.free[k], self.approach[k]))
-            for k, law in enumerate(laws)
-            if law is not None
-        ]
+        self._contacts, self._first = contacts, first_rows(contacts)
+        self._free, self._approach = _cone_rows(free, contacts), _cone_rows(approach, contacts)
+        self._terms: dict[int, tuple[Restitution, ReboundTerms]] = {}
         self.offset = np.zeros(len(free))
-        for k, _, begun in self.contacts:
-            self.offset[self.first[k] :][:3] = begun.offset
+        for k, pair in enumerate(touch.pair for touch in contacts):
+            if (law := pair.restitution) is not None:
+                before = pending[k], closures[k], self._free[k], self._approach[k]
+                self._terms[k] = law, rebound_terms(law, pair.friction, *before)
+                self.offset[self._first[k] :][:3] = self._terms[k][1].offset
 
     def applied(self, problem: ContactProblem) -> ContactProblem:
         """The step's problem, under the laws of contacts that close or rebound."""
         b = problem.b.copy()
-        for k, _, begun in self.contacts:
-            b[self.first[k] :][:3] = begun.b
+        for k, (_, terms) in self._terms.items():
+            b[self._first[k] :][:3] = terms.b
         return replace(problem, b=b + problem.A @ self.offset)
 
-    def left(self, problem: ContactProblem, solution: Solution) -> np.ndarray:
-        """What the next step must know."""
-        pending = np.zeros_like(self.approach)
-        impulses, velocities = (_threes(x, self.found) for x in (solution.impulses, solution.velocities))
-        for k, law, begun in self.contacts:
-            mobility = problem.A[self.first[k], self.first[k]]
-            pending[k] = end(law, begun, mobility, impulses[k], velocities[k], self.free[k], self.approach[k])
+    def pending(self, problem: ContactProblem, solution: Solution) -> np.ndarray:
+        """(contacts, 3), what the next step must know."""
+        pending = np.zeros_like(self._approach)
+        impulses, velocities = (_cone_rows(x, self._contacts) for x in (solution.impulses, solution.velocities))
+        for k, (law, terms) in self._terms.items():
+            mobility, solved = problem.A[self._first[k], self._first[k]], (impulses[k], velocities[k])
+            pending[k] = pending_rebound(law, terms.closing, mobility, *solved, self._free[k], self._approach[k])
         return pending
 
 
-def _moved(robot: Robot, q: np.ndarray, v: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
-    """The state after moving with v, which is seen along the axes before the step: floating bodies go straight."""
+def _integrated(robot: Robot, q: np.ndarray, v: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
+    """q and v after a step with velocities v, which are seen along the axes before it; floating bodies go straight."""
     q_next, v_next = robot.integrate(q, v, step), v.copy()
     for joint in floating(robot):
         place, own = robot.q_slice(joint), robot.v_slice(joint)
-        before, after = (matrix_from_quaternion(x[place][3:]) for x in (q, q_next))
-        shift = before @ v[own][3:]
-        q_next[place][:3] = q[place][:3] + step * shift
-        v_next[own][3:] = after.T @ shift
+        q_next[place], v_next[own] = straight_motion(q[place], v[own], step)
     return q_next, v_next

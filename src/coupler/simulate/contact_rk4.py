@@ -43,15 +43,14 @@ def rk4_contact_step(
     """Moves a robot by one step.
 
     Args:
-        robot, q, v, tau, step, pairs: as in `contact_step`.
+        robot, q, v, tau, step, pairs: as in `contact_impulses`.
         penetration: how overlaps count, and what is beyond a joint's limit; see `gap_seen`.
-        limits: whether joints stop at their limits. Dry friction of joints counts always.
-        options: `pending`, `formulation`, `method`, `start` and options of the solver, as in `contact_step`.
+        limits, options: as in `contact_impulses`.
     """
-    hit = contact_impulses(
+    contact = contact_impulses(
         *(robot, q, v, tau, step, pairs), penetration=penetration, limits=limits, ahead=True, **options
     )
-    forces, moments, of_joints = _forces(hit, step)
+    forces, moments, of_joints = _forces(contact, step)
 
     def on_joints(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return tau + joint_rows(robot, q, step, limits).rows.T @ of_joints
@@ -61,19 +60,19 @@ def rk4_contact_step(
 
     f_ext = on_bodies if forces.any() or moments.any() else None
     after = rk4(robot, q, v, on_joints if of_joints.any() else tau, step, f_ext=f_ext)
-    return Stepped(*after, hit.touches, hit.solution, hit.pending)
+    return Stepped(*after, contact.touches, contact.solution, contact.pending)
 
 
-def _forces(hit: Impulses, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _forces(contact: Impulses, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Impulses spread over a step: forces and moments of contacts, (contacts, 3) in the world's axes, and of joints."""
-    rates, n = hit.solution.impulses / step, len(hit.touches)
-    forces, moments = np.zeros((n, 3)), np.zeros((n, 3))
-    for k, (i, touch) in enumerate(zip(first_rows(hit.touches), hit.touches, strict=True)):
+    rates, touched = contact.solution.impulses / step, contact.touches
+    forces, moments = np.zeros((2, len(touched), 3))
+    for k, (i, touch) in enumerate(zip(first_rows(touched), touched, strict=True)):
         frame = touch.contact.frame
         forces[k] = frame.T @ rates[i : i + 3]
         if touch.pair.torsion is not None:
             moments[k] = rates[i + 3] * frame[0]
-    return forces, moments, rates[sum(touch.cone.size for touch in hit.touches) :]
+    return forces, moments, rates[sum(touch.cone.size for touch in touched) :]
 
 
 def contact_forces(robot: Robot, found: Sequence[Touch], forces: Any, moments: Any = None) -> np.ndarray:

@@ -16,7 +16,7 @@ from coupler.contact.candidates import Candidates, given_row
 from coupler.contact.formulations import touches
 from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.restitution import Restitution
-from coupler.contact.scene import Layout, Scene
+from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.step_program import contact_step_program
 from coupler.graph import Executable, compile
 from coupler.model import ModelError, ModelWarning, Robot
@@ -51,7 +51,7 @@ class Engine:
         restitution = options.restitution
         assert restitution is None or isinstance(restitution, Restitution)  # options have seen to it
         pairs = _chosen(pairs_of(robot, options.friction, restitution), options.contacts)
-        self.scene = Scene(
+        self.scene = ContactScene(
             pairs=tuple(pairs),
             step=options.step,
             tolerance=options.tolerance,

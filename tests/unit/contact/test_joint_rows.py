@@ -14,7 +14,7 @@ from coupler.contact.formulations import joint_rows, recursive_problem, touches,
 from coupler.contact.pairs import pairs_of
 from coupler.contact.residuals import residual
 from coupler.contact.restitution import Restitution
-from coupler.contact.scene import Layout, Scene, limited_joints, rubbing_joints
+from coupler.contact.scene import ContactScene, Layout, limited_joints, rubbing_joints
 from coupler.contact.step_program import contact_step_program
 from coupler.contact.stepping import contact_impulses, contact_step
 from coupler.graph import compile
@@ -78,7 +78,7 @@ def on_a_floor(robot: Robot, q: np.ndarray) -> Robot:
     return replace(level, shapes=(replace(floor, at=Transform.translation((0, 0, lowest))), *balls))
 
 
-def compiled_step(robot: Robot, scene: Scene, q: Any, v: Any, tau: Any) -> tuple[np.ndarray, np.ndarray]:
+def compiled_step(robot: Robot, scene: ContactScene, q: Any, v: Any, tau: Any) -> tuple[np.ndarray, np.ndarray]:
     """v and the impulses after a compiled step."""
     layout = Layout(robot, scene)
     state = np.zeros(layout.state)
@@ -114,7 +114,7 @@ def test_the_compiled_step_leads_to_the_same_velocities(name: str, touching: boo
     robot, q, v, tau = case(name)
     pairs = tuple(pairs_of(robot)) if touching else ()
     done = contact_step(robot, q, v, tau, H, pairs, tolerance=1e-12)
-    found, impulses = compiled_step(robot, Scene(pairs, H, tolerance=1e-13, most=50_000), q, v, tau)
+    found, impulses = compiled_step(robot, ContactScene(pairs, H, tolerance=1e-13, most=50_000), q, v, tau)
     np.testing.assert_allclose(found, done.v, rtol=0, atol=1e-9 * max(1.0, np.abs(done.v).max()))
     joints = impulses[3 * len(done.touches) :]
     assert len(joints) == len(limited_joints(robot)) + len(rubbing_joints(robot))
@@ -128,7 +128,7 @@ def test_without_limits_dry_friction_still_counts(name: str) -> None:
     problem, _ = traditional_problem(robot, q, v, tau, H, [], limits=False)
     assert [*map(type, problem.blocks)] == [Bounded] * len(rubbing_joints(robot))
     done = contact_step(robot, q, v, tau, H, [], limits=False, tolerance=1e-12)
-    found, _ = compiled_step(robot, Scene((), H, 1e-13, 50_000, limits=False), q, v, tau)
+    found, _ = compiled_step(robot, ContactScene((), H, 1e-13, 50_000, limits=False), q, v, tau)
     np.testing.assert_allclose(found, done.v, rtol=0, atol=1e-9 * np.abs(done.v).max())
     limited = contact_step(robot, q, v, tau, H, [], tolerance=1e-12)
     assert np.abs(limited.v - done.v).max() > 1e-2
@@ -358,4 +358,4 @@ def test_torsion_must_be_a_length() -> None:
 def test_the_compiled_step_refuses_torsion() -> None:
     robot = ball()
     with pytest.raises(ModelError, match="'ball' and 'floor': a compiled step takes no torsion"):
-        contact_step_program(robot, Scene(tuple(pairs_of(robot, torsion=0.01)), H))
+        contact_step_program(robot, ContactScene(tuple(pairs_of(robot, torsion=0.01)), H))

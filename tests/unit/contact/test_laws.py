@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from coupler.contact import Bounded, Cone, ContactProblem, Unilateral, residual, solve
-from coupler.contact.laws import ConeBlock, cone_residual, cone_update, inside_cone, joint_parts, joint_update
+from coupler.contact.cone_update import ConeBlock, cone_update
+from coupler.contact.laws import (
+    cone_error,
+    cone_residual,
+    inside_cone,
+    joint_parts,
+    joint_update,
+    nearest_in_cone,
+    projected_step,
+)
 from coupler.graph import Builder, View, compile, fields
 
 FAR = 1e10
@@ -91,6 +100,39 @@ def test_compiled_updates_are_those_of_floats() -> None:
         w = A @ lam + free
         found = update(np.concatenate([A.ravel(), [friction], lam, w]))
         np.testing.assert_allclose(found, cone_update(ConeBlock.of(A), friction, lam, w), rtol=1e-9, atol=1e-11)
+
+
+def laws_with_torsion(x: np.ndarray) -> np.ndarray:
+    """Of contacts with A = 1, from µ, τ, λ and w, components first: projections, residuals, and a projected step."""
+    mu, tau, lam, w = x[0], x[1], x[2:6], x[6:]
+    ones = [1.0] * 4
+    rows = inside_cone(mu, lam, tau), nearest_in_cone(mu, lam, tau), cone_error(mu, ones, lam, w, tau)
+    return np.concatenate([*rows, projected_step(np.eye(4), ones, mu, lam, w, tau)])
+
+
+def test_laws_of_many_contacts_and_compiled_ones_are_those_of_one() -> None:
+    b = Builder("laws")
+    given, out = b.input("given", 10), b.output("out", 16)
+
+    def kernel(here: View) -> None:
+        here.y = laws_with_torsion(here.x)
+
+    b.loop(kernel, here=fields(x=given.at(0, 10), y=out.at(0, 16)))
+    x = np.random.default_rng(7).normal(size=(10, 200))
+    x[:2] = np.abs(x[:2])
+    one_by_one = np.array([laws_with_torsion(own) for own in x.T])
+    np.testing.assert_allclose(laws_with_torsion(x).T, one_by_one, rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(compile(b.build())(x.T.copy()), one_by_one, rtol=1e-13, atol=1e-13)
+
+
+def test_no_other_impulses_of_a_cone_are_nearer() -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(50):
+        (mu, tau), lam = np.abs(rng.normal(size=2)), rng.normal(size=4)
+        nearest = nearest_in_cone(mu, lam, tau)
+        np.testing.assert_allclose(inside_cone(mu, nearest, tau), nearest, rtol=0, atol=1e-12)
+        others = inside_cone(mu, nearest[:, None] + 0.1 * rng.normal(size=(4, 1000)), tau)
+        assert np.linalg.norm(others - lam[:, None], axis=0).min() >= np.linalg.norm(nearest - lam) - 1e-12
 
 
 # Joints

@@ -13,7 +13,7 @@ from coupler.contact.geometry import Hull
 from coupler.contact.mesh_files import mesh_vertices
 from coupler.contact.meshes import hull_of, simplified_hull, with_hulls
 from coupler.contact.pairs import pairs_of
-from coupler.contact.scene import Layout, Scene
+from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.step_program import contact_step_program
 from coupler.contact.stepping import contact_step
 from coupler.graph import compile
@@ -107,7 +107,7 @@ def test_a_mesh_lands_and_stands(tmp_path: Path, ground: Geometry) -> None:
 
 def test_a_compiled_step_lets_a_mesh_land_as_the_reference_does(tmp_path: Path) -> None:
     robot = fallen(obj(tmp_path / "stair.obj", STAIR))
-    scene = Scene(tuple(pairs_of(robot)), 1e-2, tolerance=1e-12)
+    scene = ContactScene(tuple(pairs_of(robot)), 1e-2, tolerance=1e-12)
     layout, step = Layout(robot, scene), compile(contact_step_program(robot, scene))
     q, v, touched = robot.pack_q({"free": [0.0, 0.0, 0.01, 1.0, 0.02, 0.01, 0.0]}), np.zeros(6), 0
     for _ in range(20):

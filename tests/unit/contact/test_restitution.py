@@ -9,7 +9,7 @@ import pytest
 
 from coupler.contact.formulations import traditional_problem
 from coupler.contact.pairs import pairs_of
-from coupler.contact.restitution import Restitution, begin, end
+from coupler.contact.restitution import Restitution, pending_rebound, rebound_terms
 from coupler.contact.stepping import contact_step
 from coupler.graph import Builder, View, compile, fields
 from coupler.model import Free, ModelError, Plane, Robot, RobotBuilder, Sphere
@@ -49,19 +49,19 @@ def test_what_makes_no_sense_is_refused(arguments: Any, told: str) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_a_contact_that_does_not_close_is_left_alone(form: str) -> None:
     law = Restitution(0.8, 0.4, form)
-    begun = begin(law, 0.5, NOTHING, 3.0, FREE, APPROACH)
-    assert begun.b == pytest.approx([FREE[0] + 3.0, 0.5, -0.2], abs=1e-15)
-    assert not begun.offset.any() and not begun.closing
-    assert not end(law, begun, 0.5, NOTHING, begun.b, FREE, APPROACH).any()
+    terms = rebound_terms(law, 0.5, NOTHING, 3.0, FREE, APPROACH)
+    assert terms.b == pytest.approx([FREE[0] + 3.0, 0.5, -0.2], abs=1e-15)
+    assert not terms.offset.any() and not terms.closing
+    assert not pending_rebound(law, terms.closing, 0.5, NOTHING, terms.b, FREE, APPROACH).any()
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_contact_that_closes_is_stopped_and_its_gap_does_not_count(form: str) -> None:
     law = Restitution(0.8, 0.4, form)
-    begun = begin(law, 0.5, NOTHING, 1.0, FREE, APPROACH)
-    assert begun.b.tolist() == FREE.tolist() and not begun.offset.any() and begun.closing
+    terms = rebound_terms(law, 0.5, NOTHING, 1.0, FREE, APPROACH)
+    assert terms.b.tolist() == FREE.tolist() and not terms.offset.any() and terms.closing
     impulse = np.array([4.02, -1.0, 0.4])
-    left = end(law, begun, 0.5, impulse, np.array([1e-14, 0.0, 0.0]), FREE, APPROACH)
+    left = pending_rebound(law, terms.closing, 0.5, impulse, np.array([1e-14, 0.0, 0.0]), FREE, APPROACH)
     came = APPROACH if form == "velocity" else impulse
     assert left == pytest.approx(came * [1.0, 0.4, 0.4], abs=1e-15)
 
@@ -70,8 +70,10 @@ def test_a_contact_that_closes_is_stopped_and_its_gap_does_not_count(form: str) 
 def test_what_others_kept_from_closing_does_not_rebound(form: str) -> None:
     """Its impulse is zero to the solver's tolerance, and it opens."""
     law = Restitution(0.8, 0.4, form)
-    begun = begin(law, 0.5, NOTHING, 1.0, FREE, APPROACH)
-    assert not end(law, begun, 0.5, np.array([1e-13, 0.0, 0.0]), np.array([0.3, 0.5, -0.2]), FREE, APPROACH).any()
+    terms = rebound_terms(law, 0.5, NOTHING, 1.0, FREE, APPROACH)
+    assert not pending_rebound(
+        law, terms.closing, 0.5, np.array([1e-13, 0.0, 0.0]), np.array([0.3, 0.5, -0.2]), FREE, APPROACH
+    ).any()
 
 
 @pytest.mark.parametrize(("slip", "part"), [(3.0, 0.8), (0.3, 0.5), (0.1, 0.4)])
@@ -79,40 +81,42 @@ def test_friction_goes_on_while_the_contact_slides(slip: float, part: float) -> 
     """It has lost 0.6 m/s of its slip: as much as it can again, or until it sticks; then it is thrown back."""
     law, impulse = Restitution(0.8, 0.4, "impulse"), np.array([4.0, -2.0, 0.0])
     free, velocity = np.array([-2.0, slip + 0.6, 0.0]), np.array([0.0, slip, 0.0])
-    begun = begin(law, 0.5, NOTHING, 0.0, free, free)
-    left = end(law, begun, 0.5, impulse, velocity, free, free)
+    terms = rebound_terms(law, 0.5, NOTHING, 0.0, free, free)
+    left = pending_rebound(law, terms.closing, 0.5, impulse, velocity, free, free)
     assert left == pytest.approx([4.0, -2.0 * part, 0.0], abs=1e-14)
 
 
 def test_the_velocity_form_shifts_b_and_the_impulse_form_acts_in_advance() -> None:
     free = np.array([-0.01, 0.1, 0.0])
-    newton = begin(Restitution(0.8, 0.4), 0.5, np.array([-2.0, 0.2, -0.08]), 7.0, free, NOTHING)
+    newton = rebound_terms(Restitution(0.8, 0.4), 0.5, np.array([-2.0, 0.2, -0.08]), 7.0, free, NOTHING)
     assert newton.b == pytest.approx([-1.61, 0.3, -0.08], abs=1e-15)
     assert not newton.offset.any() and not newton.closing
-    poisson = begin(Restitution(0.8, 0.4, "impulse"), 0.5, np.array([4.0, 0.4, 0.8]), 7.0, free, NOTHING)
+    poisson = rebound_terms(Restitution(0.8, 0.4, "impulse"), 0.5, np.array([4.0, 0.4, 0.8]), 7.0, free, NOTHING)
     assert poisson.b.tolist() == free.tolist()
     assert poisson.offset == pytest.approx([3.2, 0.4, 0.8], abs=1e-15)
 
 
 def test_impulses_in_advance_stay_in_the_cone() -> None:
     law = Restitution(0.1, 1.0, "impulse")
-    begun = begin(law, 0.5, np.array([4.0, 1.2, -1.6]), 0.0, NOTHING, NOTHING)
-    assert begun.offset == pytest.approx([0.4, 0.12, -0.16], abs=1e-15)
+    terms = rebound_terms(law, 0.5, np.array([4.0, 1.2, -1.6]), 0.0, NOTHING, NOTHING)
+    assert terms.offset == pytest.approx([0.4, 0.12, -0.16], abs=1e-15)
 
 
 @pytest.mark.parametrize(("threshold", "closes"), [(None, False), (0.0, True), (0.019, True), (0.02, False)])
 def test_slow_contacts_do_not_rebound(threshold: float | None, closes: bool) -> None:
     """By themselves: those that come as fast as an acceleration makes them within two steps."""
     approach, free = np.array([-0.0199, 0.0, 0.0]), np.array([-0.03, 0.0, 0.0])
-    assert bool(begin(Restitution(1.0, threshold=threshold), 0.5, NOTHING, 0.0, free, approach).closing) is closes
+    assert (
+        bool(rebound_terms(Restitution(1.0, threshold=threshold), 0.5, NOTHING, 0.0, free, approach).closing) is closes
+    )
 
 
 @pytest.mark.parametrize("law", [Restitution(0.8, 0.4), Restitution(0.7, 0.9, "impulse", 0.1)], ids=FORMS)
 def test_a_compiled_program_does_what_floats_do(law: Restitution) -> None:
     def both(pending: Any, closure: Any, free: Any, approach: Any, mobility: Any, impulse: Any, velocity: Any) -> Any:
-        begun = begin(law, 0.5, pending, closure, free, approach)
-        left = end(law, begun, mobility, impulse, velocity, free, approach)
-        return np.concatenate([begun.b, begun.offset, left])
+        terms = rebound_terms(law, 0.5, pending, closure, free, approach)
+        left = pending_rebound(law, terms.closing, mobility, impulse, velocity, free, approach)
+        return np.concatenate([terms.b, terms.offset, left])
 
     def traced(at: View) -> None:
         x = at.x

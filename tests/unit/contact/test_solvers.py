@@ -64,7 +64,7 @@ def random_problem(rng: np.random.Generator, friction: float = 0.5, torsion: flo
     M = L @ L.T + (n + 3) * np.eye(n + 3)
     b = J @ rng.normal(size=n + 3)
     problem = made(J @ np.linalg.solve(M, J.T), b, blocks)
-    b[problem.normals] -= 2.0
+    b[problem.cones[0].rows[0]] -= 2.0
     return ContactProblem(problem.A, b, blocks)
 
 

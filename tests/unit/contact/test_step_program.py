@@ -13,7 +13,7 @@ from coupler.contact.damping import damped
 from coupler.contact.formulations import contact_rows, floating, recursive_problem, touches, unimpeded
 from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.residuals import residual
-from coupler.contact.scene import Layout, Scene
+from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.step_program import contact_step_program
 from coupler.contact.stepping import contact_step
 from coupler.graph import Interpreter, compile
@@ -29,7 +29,7 @@ ROBOTS = ("tree", "floating tree", "revolute loop", "spherical loop afloat", "ro
 class Stepper:
     """A compiled step with its results by name."""
 
-    def __init__(self, robot: Robot, scene: Scene, **options: Any) -> None:
+    def __init__(self, robot: Robot, scene: ContactScene, **options: Any) -> None:
         self.layout = Layout(robot, scene)
         self.run = compile(contact_step_program(robot, scene), **options)
 
@@ -63,7 +63,7 @@ def test_a_step_keeps_the_equations_of_motion_and_its_impulses_keep_the_laws(nam
     for seed in range(3):
         q, v = sample(name).robot.random_state(seed)
         robot, pairs = touching(sample(name).robot, q)
-        step = Stepper(robot, Scene(pairs, H, limits=False, tolerance=1e-11, most=2000))
+        step = Stepper(robot, ContactScene(pairs, H, limits=False, tolerance=1e-11, most=2000))
         tau = rng.normal(size=robot.nv)
         before = touches(robot, q, pairs)
         J, lowest = contact_rows(robot, q, before), int(np.argmin([touch.contact.gap for touch in before]))
@@ -86,7 +86,7 @@ def test_a_step_keeps_the_equations_of_motion_and_its_impulses_keep_the_laws(nam
     assert pushed > 0
 
 
-def standing() -> tuple[Robot, Scene, np.ndarray, np.ndarray]:
+def standing() -> tuple[Robot, ContactScene, np.ndarray, np.ndarray]:
     """The quadruped with all rotors on its feet, and the angles that its legs hold."""
     floor = Shape("floor", "ground", Plane(), Transform.identity(), friction=0.8)
     robot = replace(robots.load("mini_cheetah"), shapes=(floor,))
@@ -94,7 +94,7 @@ def standing() -> tuple[Robot, Scene, np.ndarray, np.ndarray]:
     bent = {"hip": -0.8, "knee": 1.6}
     legs = {name: angle for name in robot.independent_joints for part, angle in bent.items() if part in name}
     q = robot.pack_q({**legs, "floating_base": [0, 0, 0.29, 1, 0, 0, 0]})
-    return robot, Scene(pairs, H, tolerance=1e-12), q, q[7:].copy()
+    return robot, ContactScene(pairs, H, tolerance=1e-12), q, q[7:].copy()
 
 
 def test_a_quadruped_lands_as_in_numpy() -> None:
@@ -129,7 +129,7 @@ def test_states_of_a_batch_and_the_interpreter_step_alike() -> None:
 
 def test_loops_stay_closed() -> None:
     leg = robots.load("planar_leg_linkage")
-    step = Stepper(leg, Scene((), H, limits=False))
+    step = Stepper(leg, ContactScene((), H, limits=False))
     q, v = leg.neutral(), np.array([3.0, -5.0])
     for _ in range(100):
         after = step(q, v, np.zeros(2))
@@ -142,7 +142,7 @@ def test_an_open_loop_gives_no_numbers() -> None:
     leg = robots.load("planar_leg_linkage")
     q = leg.neutral()
     q[-1] += 0.1
-    assert np.isnan(Stepper(leg, Scene((), H, limits=False))(q, np.zeros(2), np.zeros(2))["v"]).all()
+    assert np.isnan(Stepper(leg, ContactScene((), H, limits=False))(q, np.zeros(2), np.zeros(2))["v"]).all()
 
 
 # Single joints
@@ -158,7 +158,7 @@ def slider(**options: Any) -> Robot:
 
 def test_a_joint_stops_at_its_limits() -> None:
     robot = slider(lower=-0.1, upper=0.2)
-    step = Stepper(robot, Scene((), 0.01))
+    step = Stepper(robot, ContactScene((), 0.01))
     for speed, end in ((3.0, 0.2), (-3.0, -0.1)):
         q, v = np.zeros(1), np.array([speed])
         for _ in range(20):
@@ -175,7 +175,7 @@ def test_a_joint_stops_at_its_limits() -> None:
 
 
 def test_a_joint_with_one_limit_goes_on_to_the_other_side() -> None:
-    after = Stepper(slider(lower=-0.1), Scene((), 0.01))(np.array([50.0]), np.array([100.0]), [0.0])
+    after = Stepper(slider(lower=-0.1), ContactScene((), 0.01))(np.array([50.0]), np.array([100.0]), [0.0])
     assert after["q"] == pytest.approx([51.0])
 
 
@@ -187,7 +187,7 @@ def test_a_limit_of_a_rotor_stops_the_link_that_it_turns() -> None:
     b.joint("motor", Revolute(axis=(0, 0, 1), upper=6.0), "ground", "rotor")
     b.couple("gear", ["hinge", "motor"], gear(6.0), ["hinge"])
     robot = b.build()
-    step = Stepper(robot, Scene((), 0.01))
+    step = Stepper(robot, ContactScene((), 0.01))
     q, v = np.zeros(1), np.array([4.0])
     for _ in range(40):
         after = step(q, v, np.zeros(1))
@@ -197,7 +197,7 @@ def test_a_limit_of_a_rotor_stops_the_link_that_it_turns() -> None:
 
 def test_dry_friction_slows_a_joint_down_and_holds_it() -> None:
     robot, h = slider(friction=3.0), 0.01
-    step = Stepper(robot, Scene((), h))
+    step = Stepper(robot, ContactScene((), h))
     q, v = np.zeros(1), np.array([0.1])
     for k in range(1, 6):
         after = step(q, v, [0.0])
@@ -216,7 +216,7 @@ def test_dry_friction_slows_a_joint_down_and_holds_it() -> None:
 def test_a_strong_damper_does_not_push_too_far() -> None:
     """v⁺ = v / (1 + h d/m), for any d."""
     robot, h = slider(damping=1e6), 0.01
-    after = Stepper(robot, Scene((), h))(np.zeros(1), np.array([1.0]), [0.0])
+    after = Stepper(robot, ContactScene((), h))(np.zeros(1), np.array([1.0]), [0.0])
     assert after["v"] == pytest.approx([1.0 / (1.0 + h * 1e6 / 2.0)], rel=1e-12)
 
 
@@ -224,7 +224,7 @@ def test_forces_on_bodies_push_them() -> None:
     robot = slider()
     force = np.zeros((len(robot.bodies), 6))
     force[robot.body_names.index("block"), 3] = 4.0
-    after = Stepper(robot, Scene((), H, external=True))(np.zeros(1), np.zeros(1), [0.0], None, force.ravel())
+    after = Stepper(robot, ContactScene((), H, external=True))(np.zeros(1), np.zeros(1), [0.0], None, force.ravel())
     assert after["v"] == pytest.approx([2.0 * H], rel=1e-12)
 
 
@@ -242,7 +242,7 @@ def test_two_bodies_that_touch_push_each_other() -> None:
     pairs = tuple(pairs_of(robot))
     assert len(pairs) == 1
     q = robot.pack_q({"near": -0.6, "far": -2.6})
-    step, v = Stepper(robot, Scene(pairs, H, tolerance=1e-12)), robot.pack_v({"far": -20.0, "near": -20.0})
+    step, v = Stepper(robot, ContactScene(pairs, H, tolerance=1e-12)), robot.pack_v({"far": -20.0, "near": -20.0})
     closed = False
     for _ in range(300):
         expected = contact_step(robot, q, v, np.zeros(robot.nv), H, pairs, tolerance=1e-13)
@@ -263,7 +263,7 @@ def test_states_of_a_batch_reach_limits_each_by_itself() -> None:
     b.joint("slide", Prismatic(axis=(1, 0, 0), lower=-0.1, upper=0.1), "lower", "slide", at=(0.2, 0, 0))
     b.shape("slide", Sphere(0.05))
     robot = b.build().with_floor(0.5, height=-0.2)
-    scene = Scene(tuple(pairs_of(robot)), H, tolerance=1e-12)
+    scene = ContactScene(tuple(pairs_of(robot)), H, tolerance=1e-12)
     run, layout, rng = compile(contact_step_program(robot, scene)), Layout(robot, scene), np.random.default_rng(0)
     states = np.zeros((24, layout.state))
     states[:, layout.places["q"]] = rng.uniform([-0.5, -0.5, -0.1], [0.5, 0.5, 0.1], size=(24, 3))
