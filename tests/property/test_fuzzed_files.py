@@ -304,9 +304,9 @@ def at_once(folder: Path, files: dict[str, bytes]) -> Robot | ModelError:
             "entities are refused",
             id="parameter entity",
         ),
-        pytest.param("", "no XML", id="empty"),
-        pytest.param(" \n", "no XML", id="blank"),
-        pytest.param(body() + body(), "no XML", id="two roots"),
+        pytest.param("", "not XML", id="empty"),
+        pytest.param(" \n", "not XML", id="blank"),
+        pytest.param(body() + body(), "not XML", id="two roots"),
         pytest.param("<html/>", "begins with <robot>", id="no robot"),
     ],
 )
@@ -317,7 +317,7 @@ def test_a_file_that_does_harm_or_is_empty_is_refused_at_once(folder: Path, data
 
 def test_a_binary_file_is_refused_at_once(folder: Path) -> None:
     for data in (b"\x7fELF" + bytes(range(256)) * 1000, bytes(1000), b"PK\x03\x04" + bytes(100)):
-        assert "no XML" in str(at_once(folder, {"robot.urdf": data}))
+        assert "not XML" in str(at_once(folder, {"robot.urdf": data}))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "latin-1"])
@@ -340,9 +340,9 @@ def test_elements_that_are_nested_deeply_are_read_at_once(folder: Path) -> None:
     [
         pytest.param(f"a: &a [x]\n{ALIASES}closed_loop: *i\n", "aliases are refused", id="aliases"),
         pytest.param("a: &a {b: c}\nclosed_loop: {<<: *a}\n", "aliases are refused", id="merged"),
-        pytest.param("closed_loop: " + 100_000 * "[", "no YAML", id="nested"),
-        pytest.param("closed_loop: " + 10_000 * "9", "no YAML", id="long number"),
-        pytest.param("closed_loop: !!python/name:os.abort ''", "no YAML", id="a function"),
+        pytest.param("closed_loop: " + 100_000 * "[", "not YAML", id="nested"),
+        pytest.param("closed_loop: " + 10_000 * "9", "not YAML", id="long number"),
+        pytest.param("closed_loop: !!python/name:os.abort ''", "not YAML", id="a function"),
     ],
 )
 def test_a_closure_file_that_does_harm_is_refused_at_once(folder: Path, text: str, message: str) -> None:

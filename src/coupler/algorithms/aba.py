@@ -116,7 +116,7 @@ def inward(cluster: Node) -> None:
         memory.a = D.solve(u - I.joint_response(cluster.outputs[0].a))  # line 41
         return
     memory.y0 = D.solve(u)
-    memory.Y = I.pass_on_inertia()  # lines 30, 32: Iᵃ = Iᴬ − U D⁻¹ Uᵀ, Iᴬ_λ += Xᵀ Iᵃ X
+    memory.Y = I.pass_on_inertia(D)  # lines 30, 32: Iᵃ = Iᴬ − U D⁻¹ Uᵀ, Iᴬ_λ += Xᵀ Iᵃ X
     I.pass_on_force(memory.y0)  # lines 31, 33: pᵃ = p + U D⁻¹ u, pᴬ_λ += Xᵀ pᵃ
 
 

@@ -94,8 +94,11 @@ class Articulated(ABC):
         """Uᵀ X a, for an acceleration a of its only output body."""
 
     @abstractmethod
-    def pass_on_inertia(self) -> Any:
+    def pass_on_inertia(self, D: Cholesky) -> Any:
         """Adds Xᵀ Iᵃ X to the articulated inertias of the output bodies. [001, eq. 55, 56]
+
+        Args:
+            D: the factors of D.
 
         Returns:
             Y, which gives D⁻¹ Uᵀ X a by `response`.
@@ -137,9 +140,9 @@ class BodyByBody(Articulated):
     def joint_response(self, a: Any) -> Any:
         return sum(self.U[body].T @ (body.Xo @ a) for body in self.cluster.bodies)
 
-    def pass_on_inertia(self) -> Any:
+    def pass_on_inertia(self, D: Cholesky) -> Any:
         cluster, W = self.cluster, self.W
-        Y = Cholesky(self.D).solve(np.concatenate(W).T)
+        Y = D.solve(np.concatenate(W).T)
         _collect_inertia(cluster, [sum(map(_seen_inertia, output.bodies)) for output in cluster.outputs], W, Y)
         for (a, b), pair in cluster.output_pairs.items():
             pair.IA -= W[a] @ Y[:, 6 * b : 6 * b + 6]
@@ -159,10 +162,10 @@ class BodyByBody(Articulated):
 class SingleBody(BodyByBody):
     """One body that carries others."""
 
-    def pass_on_inertia(self) -> Any:
+    def pass_on_inertia(self, D: Cholesky) -> Any:
         (body,) = self.cluster.bodies
         U = self.U[body]
-        Y = Cholesky(self.D).solve(U.T)
+        Y = D.solve(U.T)
         Ia = body.IA - U @ Y
         moved = _unit_rows(body.S, self.cluster.armature)
         if moved:  # U are columns of Iᴬ, so that these columns of Iᵃ are zero, and its rows
@@ -230,8 +233,8 @@ class JointByJoint(Articulated):
     def joint_response(self, a: Any) -> Any:
         return self.W[0].T @ a
 
-    def pass_on_inertia(self) -> Any:
-        Y = Cholesky(self.D).solve(np.concatenate(self.W).T)
+    def pass_on_inertia(self, D: Cholesky) -> Any:
+        Y = D.solve(np.concatenate(self.W).T)
         composite = [self._inertia[output] for output in self.cluster.outputs]
         matrices = [x.matrix() if isinstance(x, RigidInertia) else x for x in composite]
         _collect_inertia(self.cluster, matrices, self.W, Y)

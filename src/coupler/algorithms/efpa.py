@@ -83,9 +83,10 @@ def inward(cluster: Cluster[ArticulatedBody, ArticulatedCluster]) -> None:
     """Articulated inertias, collected on the output bodies. [001, eq. 49, 55, 56]"""
     cluster.report_gap()
     I = articulated(cluster)  # noqa: E741
-    cluster.memory.Dinv = Cholesky(I.D).solve(np.eye(len(I.D)))
+    D = Cholesky(I.D)
+    cluster.memory.Dinv = D.solve(np.eye(len(I.D)))
     if not cluster.grounded:
-        cluster.memory.Y = I.pass_on_inertia()
+        cluster.memory.Y = I.pass_on_inertia(D)
 
 
 def propagate(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:

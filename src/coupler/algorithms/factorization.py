@@ -79,7 +79,7 @@ def factorise(cluster: Cluster[FactorBody, ClimbingCluster]) -> None:
     I = articulated(cluster)  # noqa: E741
     cluster.memory.H = mirrored(I.D)
     if not cluster.grounded:
-        Y = I.pass_on_inertia()
+        Y = I.pass_on_inertia(Cholesky(I.D))
         for output, Yt in zip(cluster.outputs, response_by_output(cluster, Y), strict=True):
             output.memory.F = Yt
 
@@ -165,12 +165,13 @@ def collect_inertias(cluster: Cluster[SolveBody, SolveCluster]) -> None:
     cluster.report_gap()
     p = {body: body.memory.pA if body.carries else np.zeros(6) for body in cluster.bodies}
     I = articulated(cluster, p)  # noqa: E741
-    y0 = Cholesky(I.D).solve(cluster.memory.x - I.force_on_joints())
+    D = Cholesky(I.D)
+    y0 = D.solve(cluster.memory.x - I.force_on_joints())
     if cluster.grounded:
         cluster.memory.y = y0
         return
     cluster.memory.y0 = y0
-    cluster.memory.Y = I.pass_on_inertia()
+    cluster.memory.Y = I.pass_on_inertia(D)
     I.pass_on_force(y0)
 
 

@@ -92,7 +92,7 @@ def _close(sweep: Sweep[Any, Any], h: float, q_place: np.ndarray, q_next: Buffer
     names = {"p": "p", "step": "step", "weight": "weight", "q": "p_next"}
     builder.call(program, phi=phi, **{name: vectors[ours] for name, ours in names.items()})
     assert sweep.gap is not None
-    builder.loop(_judging, here=fields(phi=phi.at(range(phi.size)), gap=sweep.gap.at([0] * phi.size)))
+    builder.loop(_note_open_loops, here=fields(phi=phi.at(range(phi.size)), gap=sweep.gap.at([0] * phi.size)))
     places = [(p, q_place[p]) for link in held for p in tree.positions(link)]
     source, target = vectors["p_next"].at([p for p, _ in places]), q_next.at([at for _, at in places])
     builder.loop(copy, here=fields(source=source, target=target))
@@ -111,6 +111,6 @@ def _fill(here: View) -> None:
     here.x = here.value
 
 
-def _judging(here: View) -> None:
+def _note_open_loops(here: View) -> None:
     """A loop that does not close makes the configuration invalid."""
     here.gap = np.maximum(here.gap, np.where(np.abs(here.phi) < CLOSED, 0.0, 1.0))

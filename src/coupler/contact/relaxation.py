@@ -116,10 +116,10 @@ class Relaxation:
         with builder.repeat(until=_settled, at_most=most, here=here | fields(tolerance=constants([tolerance]))):
             builder.loop(_again, here=here)
             self._sweep()
-        builder.loop(_acquit, here=fields(residual=residual.at(0, 1)))
+        builder.loop(_no_residual, here=fields(residual=residual.at(0, 1)))
         for law in self._laws:
             total = fields(residual=residual.at([0] * len(law.first), 1))
-            builder.loop(_judging(law), here=self._seen(law) | total)
+            builder.loop(_add_residual(law), here=self._seen(law) | total)
 
     def _prepare(self) -> None:
         """What every sweep needs of the contacts' own blocks, and their impulses within their cones."""
@@ -185,7 +185,7 @@ def _again(here: View) -> None:
     here.change, here.sweeps = np.array(0.0), here.sweeps + 1.0
 
 
-def _acquit(here: View) -> None:
+def _no_residual(here: View) -> None:
     here.residual = np.zeros(1)
 
 
@@ -193,7 +193,7 @@ def _take_over(here: View) -> None:
     here.own = here.new
 
 
-def _judging(law: _Law) -> Callable[[View], None]:
+def _add_residual(law: _Law) -> Callable[[View], None]:
     def judging(here: View) -> None:
         error = law.residual(here, here.own, here.rows @ here.all + here.b)
         here.residual = np.maximum(here.residual, np.array([error]))

@@ -97,7 +97,6 @@ class _Parts:
 
     def __init__(self, tree: Tree, joints: Mapping[str, TreeJoint], couplings: Mapping[str, Coupling]) -> None:
         self.tree, self.joints, self.couplings = tree, joints, couplings
-        self._is_linear: dict[str, bool] = {}  # by the text of a solution
 
     def locks(self, idle: Sequence[IdleFreedom], p: np.ndarray, taken: set[str]) -> list[RelationConstraint]:
         """Constraints that hold idle freedoms where they are."""

@@ -21,20 +21,20 @@ from coupler.spatial import Transform, cross_motion
 
 __all__ = [
     "accumulate",
-    "acquit",
     "add_step",
     "advance",
     "begin",
+    "begin_round",
     "bias_of_loop",
     "bias_of_relation",
     "clear",
     "column_of_loop",
     "columns_of_relation",
     "copy",
-    "judge",
     "measure_loop",
     "measure_relation",
     "move",
+    "note_worst",
     "place",
     "rest",
     "root",
@@ -223,14 +223,14 @@ def start(here: View) -> None:
     here.round = np.array(0.0)
 
 
-def acquit(here: View) -> None:
+def begin_round(here: View) -> None:
     """No residual and no step has been seen. In late rounds nothing pulls back any more: closed comes before near."""
     here.worst = here.longest = np.array(0.0)
     here.round += 1.0
     here.pull = np.where(here.round < _NEAR, 1.0, 0.0)
 
 
-def judge(here: View, cluster: View) -> None:
+def note_worst(here: View, cluster: View) -> None:
     """The largest residual so far, and the longest step."""
     worst = here.worst
     for value in cluster.f:

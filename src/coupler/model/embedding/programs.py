@@ -74,13 +74,13 @@ def newton_program(tree: Tree, loops: Sequence[Loop], kept: np.ndarray) -> Progr
     scene.place()
     scene.measure()
     solver = Solver(scene, step, weight)
-    solver.judge()
+    solver.measure()
     with b.repeat(until=_closed, at_most=ROUNDS, here=solver.here()):
         scene.columns()
         solver.step()
         scene.place()
         scene.measure()
-        solver.judge()
+        solver.measure()
     return b.build()
 
 

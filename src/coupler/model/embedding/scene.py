@@ -247,11 +247,11 @@ class Solver:
         places = {name: self.verdict.at([i] * rows) for i, name in enumerate(("worst", "longest", "round", "pull"))}
         return fields(**places)
 
-    def judge(self) -> None:
+    def measure(self) -> None:
         """Finds the largest residual, and the longest step of the round."""
-        self.b.loop(kernels.acquit, here=self.here())
+        self.b.loop(kernels.begin_round, here=self.here())
         for cluster in self.clusters:
-            self.b.loop(kernels.judge, here=self.here(cluster.fields["N"].rows), cluster=cluster)
+            self.b.loop(kernels.note_worst, here=self.here(cluster.fields["N"].rows), cluster=cluster)
 
 
 def _laid_out(loops: Sequence[Loop], kept: np.ndarray) -> list[_Place]:
