@@ -17,8 +17,12 @@ LONG = os.environ.get("COUPLER_TEST_EFFORT") == "long"
 
 
 def sweep(values: Iterable[Any], short: Collection[Any]) -> list[Any]:
-    """Parameters of a test, of which the short run takes those that are listed in `short`."""
-    return [value if value in short else pytest.param(value, marks=pytest.mark.long) for value in values]
+    """Parameters of a test, of which the short run takes those that are listed in `short`; tuples are several."""
+
+    def marked(value: Any) -> Any:
+        return pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.long)
+
+    return [value if value in short else marked(value) for value in values]
 
 
 def every(n: int, values: Iterable[Any], first: int = 0) -> list[Any]:

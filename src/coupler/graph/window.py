@@ -38,6 +38,9 @@ class Field:
     shape: tuple[int, ...]
     places: tuple[int, ...]  # of each element, row-major
 
+    def __hash__(self) -> int:
+        return hash((self.shape, len(self.places)))  # schedulers ask for it row by row
+
     @property
     def size(self) -> int:
         return max(self.places, default=-1) + 1

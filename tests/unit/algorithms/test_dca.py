@@ -122,6 +122,7 @@ def test_depth_grows_with_the_logarithm() -> None:
         assert recursive[-1] > 2 * divided[-1]
 
 
+@pytest.mark.long
 def test_a_chain_of_400_bodies_has_as_many_kernels_as_a_short_one() -> None:
     long, short = chain(400), chain(64)
     of_long, of_short = program(long, *ends(long)), program(short, *ends(short))

@@ -17,6 +17,7 @@ from coupler.contact.scene import limited_joints, rubbing_joints
 from coupler.contact.stepping import contact_step
 from coupler.model import Capsule, Continuous, ModelError, Plane, Robot, Shape, Sphere
 from coupler.spatial import Transform
+from effort import every
 from random_robots import place, sample
 
 SAME = 1e-12  # relative to the largest entry
@@ -48,7 +49,7 @@ def gap(one: Any, other: Any) -> float:
     return float(np.abs(one - other).max() / np.abs(other).max())
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", every(2, ROBOTS))
 def test_it_is_the_same_problem(name: str) -> None:
     robot = shaped(sample(name).robot)
     pairs, rng = pairs_of(robot), np.random.default_rng(1)
@@ -64,7 +65,8 @@ def test_it_is_the_same_problem(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "torsion"), [*((name, None) for name in ROBOTS if name != "floating tree"), ("belt", 0.02), ("tree", 0.02)]
+    ("name", "torsion"),
+    every(2, [*((name, None) for name in ROBOTS if name != "floating tree"), ("belt", 0.02), ("tree", 0.02)]),
 )
 def test_it_is_the_same_problem_with_limits_and_dry_friction_of_joints(name: str, torsion: float | None) -> None:
     q, v = sample(name).robot.random_state(0)

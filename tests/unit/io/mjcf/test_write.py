@@ -106,7 +106,10 @@ def test_every_kind_of_joint_moves_as_before(meets: bool, floating: bool, tmp_pa
     assert motion_gap(every_kind(np.random.default_rng(3), meets=meets, floating=floating), tmp_path) < EXACT
 
 
-@pytest.mark.parametrize("name", [*KINDS, "gear", "belt", "differential", "polynomial", "rack and pinion", "four-bar"])
+COUPLED = [*KINDS, "gear", "belt", "differential", "polynomial", "rack and pinion", "four-bar"]
+
+
+@pytest.mark.parametrize("name", every(3, COUPLED))
 def test_loops_and_couplings_hold_as_before(name: str, tmp_path: Path) -> None:
     assert motion_gap(sample(name).robot, tmp_path) < EXACT
 
