@@ -15,9 +15,9 @@ import numpy as np
 from coupler.contact.floating import straight_motion
 from coupler.contact.kernels import copy
 from coupler.graph import Buffer, View, constants, fields
-from coupler.model.embedding.closure import CLOSED
 from coupler.model.embedding.scene import by_kind
 from coupler.model.joint import Joint
+from coupler.model.tolerances import CLOSED
 from coupler.passes import Cluster, ClusterWindows, Record, Shape, Sweep, provided
 
 __all__ = ["advance"]

@@ -24,6 +24,7 @@ from coupler.model.pickling import packed, unpacked
 from coupler.model.shapes import Plane, Shape
 from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.text import robot_text
+from coupler.model.tolerances import GIVEN
 from coupler.model.tree import Tree, TreeJoint
 from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
@@ -224,7 +225,7 @@ class Robot:
             ModelError: naming the loop and, of a batch, the state; for a singular one, what to choose instead.
         """
         p = self._positions(q)
-        self.states.check_quaternions(p, 1e-6)
+        self.states.check_quaternions(p, GIVEN)
         self.states.check_closed(p)
         self.states.check_regular(p)
 
@@ -273,7 +274,7 @@ class Robot:
             true = self.joint_velocities(q, v)
             for joint, value in velocities.items():
                 apart = np.abs(true[joint] - np.asarray(value, dtype=float)).max()
-                if not apart < 1e-6 * max(1.0, np.abs(true[joint]).max()):
+                if not apart < GIVEN * max(1.0, np.abs(true[joint]).max()):
                     raise ModelError(f"joint {joint!r} is given a velocity that misses its true one by {apart:.3g}")
         return v
 

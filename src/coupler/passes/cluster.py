@@ -17,6 +17,7 @@ import numpy as np
 
 from coupler.graph import jacobian, jvp, second_directional
 from coupler.linear import solve
+from coupler.model.tolerances import STEEP
 from coupler.passes.body import B_co, Body, Output
 from coupler.passes.loops import Loops
 from coupler.passes.records import Array, ClusterRecord, Coordinate, Record, entry, provided
@@ -24,8 +25,6 @@ from coupler.passes.shape import Shape, Solved
 from coupler.passes.windows import ClusterViews
 
 __all__ = ["Cluster", "Context", "Pair"]
-
-_STEEP = 1e-15  # velocities of dependent joints this much slower than they are count as a gap: 1e9 times v is singular
 
 
 C_co = TypeVar("C_co", bound=ClusterRecord, covariant=True)  # what a cluster remembers
@@ -271,7 +270,7 @@ class Cluster(Generic[B_co, C_co]):
                 for x in q[:-4]:  # nothing else may depend on where a body floats
                     gap = np.maximum(gap, np.where(np.abs(x) < np.inf, 0.0, 1.0))
         if not self.shape.solved:
-            steepness = (_STEEP * self._dependent_rows).ravel() if moving else ()
+            steepness = (STEEP * self._dependent_rows).ravel() if moving else ()
             for value in (*self.loops.residuals(), *steepness):
                 gap = np.maximum(gap, np.abs(value))
         self._kept.gap = gap

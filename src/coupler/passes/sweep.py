@@ -10,6 +10,7 @@ import numpy as np
 
 from coupler.graph import Buffer, Builder, Field, Program, Records, View, Window, compile, constants, fields
 from coupler.model import Robot
+from coupler.model.tolerances import OPEN
 from coupler.passes.body import B_co
 from coupler.passes.cluster import C_co, Cluster, Context, Pair
 from coupler.passes.records import ClusterRecord, Record
@@ -18,8 +19,6 @@ from coupler.passes.shape import Clusters, Instance, Numbers, Shape
 from coupler.passes.windows import ClusterWindows, kernel_of
 
 __all__ = ["Sweep", "tables"]
-
-_OPEN = 1e-5  # from here on a loop counts as open, and a quaternion as of wrong length; m or rad
 
 _AT_ONCE = 8  # entries of a result that one kernel makes NaN where a configuration is invalid
 
@@ -367,7 +366,7 @@ def _clear(here: View) -> None:
 
 
 def _valid_or_nan(here: View) -> None:
-    here.x = np.where(here.gap < _OPEN, here.x, np.nan)
+    here.x = np.where(here.gap < OPEN, here.x, np.nan)
 
 
 def _size_of_kept(shape: Shape, i: int) -> int:

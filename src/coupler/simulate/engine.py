@@ -128,7 +128,7 @@ class Engine:
                 f"{-gap * 1e3:.3g} mm, and the first step parts them with {-gap / self.step:.3g} m/s; start elsewhere, "
                 'or let overlaps shrink slowly with penetration="limited"'
             )
-            warnings.warn(text, ModelWarning, stacklevel=4)
+            warnings.warn(text, ModelWarning, stacklevel=3)
 
     def advance(self, state: np.ndarray, tau: Any, f_ext: Any = None) -> np.ndarray:
         """The result of a step, (..., layout.size): the next state first; see `Layout`.

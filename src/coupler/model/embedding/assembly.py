@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coupler.model.embedding.choice import Choice, Preference, choose, fitting, qualities
-from coupler.model.embedding.closure import CLOSED, Closure
+from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
 from coupler.model.errors import ModelError
+from coupler.model.tolerances import CLOSED, WITHIN_LIMITS
 from coupler.model.tree import Tree
 from coupler.model.wording import counted, listed
 
@@ -94,7 +95,7 @@ class _Samples:
         self.closure, self.p = closure, closure.assemble(spread(motion.integrate(start, way)))
         phi, self.K, _ = closure.at(self.p)
         self.gaps, self.away = closure.gaps(phi), np.abs(motion.difference(start, self.p))
-        self.outside = outside_limits(closure.tree, self.p) > 1e-9
+        self.outside = outside_limits(closure.tree, self.p) > WITHIN_LIMITS
         self.regular = np.ones(self.gaps.shape, bool)
 
     def choose(

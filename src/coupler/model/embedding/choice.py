@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.model.embedding.closure import RANK
+from coupler.model.tolerances import RANK
 
 __all__ = ["Choice", "Preference", "choose", "fitting", "pivots", "qualities"]
 

@@ -12,13 +12,12 @@ from coupler.graph import Executable, compile
 from coupler.model.embedding.constraints import Loop
 from coupler.model.embedding.motion import Motion
 from coupler.model.embedding.programs import rates_program
+from coupler.model.tolerances import CLOSED_BY_NEWTON, RANK
 from coupler.model.tree import Tree
 
-__all__ = ["CLOSED", "RANK", "Closure", "Group"]
+__all__ = ["Closure", "Group"]
 
-CLOSED = 1e-10  # the residual up to which a configuration counts as closed, m or rad
 _STUCK = 1e6  # the damping at which a way to close a loop is given up
-RANK = 1e-7  # singular values of K below this part of the largest count as zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +104,7 @@ class Closure:
         phi, K, _ = self.at(p)
         for _ in range(rounds):
             gap = self.gaps(phi)
-            if not ((gap > 1e-13) & (damping < _STUCK)).any():
+            if not ((gap > CLOSED_BY_NEWTON) & (damping < _STUCK)).any():
                 break
             tried = self.motion.integrate(p, self._damped_steps(phi, K, damping, weight))
             better = self.gaps(self.at(tried)[0]) < gap

@@ -19,12 +19,11 @@ from coupler.graph import Builder, Program, View, constants, fields
 from coupler.model.embedding import kernels
 from coupler.model.embedding.constraints import Loop, Solution
 from coupler.model.embedding.scene import Scene, Solver, by_kind, grouped
+from coupler.model.tolerances import CLOSED_BY_NEWTON, SETTLED
 from coupler.model.tree import Tree
 
 __all__ = ["newton_program", "rates_program", "spread_program"]
 
-TOLERANCE = 1e-13  # Newton's method goes on until all residuals are below, m or rad
-SETTLED = 1e-8  # and the last step was shorter, rad or m
 ROUNDS = 40  # or until it has taken so many
 
 
@@ -101,4 +100,4 @@ def spread_program(tree: Tree, q_index: np.ndarray, solutions: Sequence[Solution
 
 
 def _closed(here: View) -> Any:
-    return (here.worst < TOLERANCE) & (here.longest < SETTLED)
+    return (here.worst < CLOSED_BY_NEWTON) & (here.longest < SETTLED)

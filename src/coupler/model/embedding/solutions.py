@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from coupler.graph import Array, jacobian, symbols, template
-from coupler.model.embedding.closure import CLOSED, Closure
+from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, Loop, Solution
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling
+from coupler.model.tolerances import CLOSED
 from coupler.model.wording import listed
 
 __all__ = ["Solutions"]

@@ -14,19 +14,17 @@ import numpy as np
 from coupler.graph import Executable, Program, compile
 from coupler.model.embedding.assembly import described, outside_limits
 from coupler.model.embedding.choice import pivots
-from coupler.model.embedding.closure import CLOSED
 from coupler.model.embedding.coordinates import Embedding
 from coupler.model.embedding.motion import Motion
 from coupler.model.embedding.programs import newton_program
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
+from coupler.model.tolerances import CLOSED, GIVEN, MADE_CLOSED, SINGULAR, WITHIN_LIMITS
 from coupler.model.wording import in_state, listed
 
 __all__ = ["States", "batch_of", "held", "shaped"]
 
-_SINGULAR = 1e-8  # coordinates are singular where K_D's smallest singular value is below this part of K's largest
 _WELL = 0.05  # and well away from it above this part of their usual quality
-_MET = 1e-12  # what closing a loop must leave of its residual; m or rad
 _LARGEST = 48  # rows of a cluster that Newton's program solves for; larger ones are closed by NumPy
 _DRAWS = 8  # how many configurations are drawn at once
 _SHORT, _STEPS = 0.2, 40  # the length of a step, rad or m, that stays on a branch, and how many are made
@@ -113,7 +111,7 @@ class States:
             q = self.motion.integrate(p, step)
             return q, np.ones(q.shape[:-1], bool)
         q, phi = self._newton(p, step, weight)
-        return q, ~(np.abs(phi).max(axis=-1) < _MET)
+        return q, ~(np.abs(phi).max(axis=-1) < MADE_CLOSED)
 
     def check_quaternions(self, p: np.ndarray, tolerance: float = 7.0) -> None:
         """Refuses orientations whose quaternions are too long or too short, by the logarithm of their length."""
@@ -150,7 +148,7 @@ class States:
 
     def check_regular(self, p: np.ndarray) -> None:
         """Refuses positions at which the independent velocities do not determine the others."""
-        wrong = np.argwhere(~(self.embedding.quality(p) > _SINGULAR))
+        wrong = np.argwhere(~(self.embedding.quality(p) > SINGULAR))
         if not wrong.size:
             return
         *state, i = (int(x) for x in wrong[0])
@@ -162,7 +160,7 @@ class States:
         if not np.isfinite(K).all():
             raise ModelError(f"{what}: {chosen} does not determine the velocities of the others")
         sigma = np.linalg.svd(K, compute_uv=False)
-        if sigma[-1] <= _SINGULAR * sigma[0]:
+        if sigma[-1] <= SINGULAR * sigma[0]:
             raise ModelError(f"{what}: it has more freedoms there than elsewhere, whatever coordinates are chosen")
         others = np.setdiff1d(np.arange(len(names)), pivots(K, len(choice.rows)))
         better = listed(dict.fromkeys(names[j] for j in others))
@@ -192,10 +190,10 @@ class States:
             drawn, failed = self._approach(drawn, np.zeros(way.shape[1]), np.ones(way.shape[1]))
             if failed.all():
                 drawn = self.closure.assemble(drawn)
-        good = self.closure.gaps(self.closure.at(drawn)[0]) < _MET
+        good = self.closure.gaps(self.closure.at(drawn)[0]) < MADE_CLOSED
         good &= self.embedding.quality(drawn) > _WELL * self._usual_quality
         if strict:
-            outside = outside_limits(self.tree, drawn) > 1e-9
+            outside = outside_limits(self.tree, drawn) > WITHIN_LIMITS
             for i, loop in enumerate(self.closure.loops):
                 good[:, i] &= ~outside[:, self.tree.positions_of(loop.links)].any(axis=1)
         return drawn, good
@@ -256,7 +254,7 @@ class States:
         for joint in given:
             entries = self.tree.positions(number[joint])
             apart = np.abs(p[..., entries] - spread[..., entries]).max()
-            if not apart < 1e-6:
+            if not apart < GIVEN:
                 raise ModelError(
                     f"joint {joint!r} is given a position that its coupling contradicts, by {apart:.3g}; leave it out"
                 )

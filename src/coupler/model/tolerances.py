@@ -1,0 +1,29 @@
+"""When a loop is closed, a choice of coordinates regular, and a number that a user gives right: one place for all.
+
+Residuals of loops are in m, or for small angles in rad. They form a ladder: Newton's method stops at what rounding
+leaves, a pose that the library makes is better than one that it takes, and a program refuses only what is plainly open.
+"""
+
+__all__ = [
+    "CLOSED",
+    "CLOSED_BY_NEWTON",
+    "GIVEN",
+    "MADE_CLOSED",
+    "OPEN",
+    "RANK",
+    "SETTLED",
+    "SINGULAR",
+    "STEEP",
+    "WITHIN_LIMITS",
+]
+
+CLOSED_BY_NEWTON = 1e-13  # Newton's method goes on until all residuals are below: some hundred roundings of 1 m
+SETTLED = 1e-8  # and until its last step was shorter, rad or m: the next one would be of the order of its square
+MADE_CLOSED = 1e-12  # what closing a pose may leave of a residual before it counts as failed
+CLOSED = 1e-10  # the residual up to which a configuration counts as closed
+OPEN = 1e-5  # the residual from which a compiled program gives NaN: states of a simulation drift below it
+RANK = 1e-7  # singular values of K below this part of the largest count as zero
+SINGULAR = 1e-8  # coordinates are singular where K_D's smallest singular value is below this part of K's largest
+STEEP = OPEN * 1e-10  # dependent velocities count as a gap of this part of them: 1e10 times v is singular
+GIVEN = 1e-6  # how far a dependent position or velocity, or the length of a quaternion, may be from the right one
+WITHIN_LIMITS = 1e-9  # rad or m: how far a random or assembled pose may be beyond a joint's limit
