@@ -144,8 +144,6 @@ class BodyByBody(Articulated):
         cluster, W = self.cluster, self.W
         Y = D.solve(np.concatenate(W).T)
         _collect_inertia(cluster, [sum(map(_seen_inertia, output.bodies)) for output in cluster.outputs], W, Y)
-        for (a, b), pair in cluster.output_pairs.items():
-            pair.IA -= W[a] @ Y[:, 6 * b : 6 * b + 6]
         for one, other, pair in cluster.pairs:
             shared = other.Xo.transform_force(one.Xo.transform_force(pair.IA).T).T  # Xᵀ I X'
             a, b = one.output.number, other.output.number
@@ -238,8 +236,6 @@ class JointByJoint(Articulated):
         composite = [self._inertia[output] for output in self.cluster.outputs]
         matrices = [x.matrix() if isinstance(x, RigidInertia) else x for x in composite]
         _collect_inertia(self.cluster, matrices, self.W, Y)
-        for (a, b), pair in self.cluster.output_pairs.items():
-            pair.IA -= self.W[a] @ Y[:, 6 * b : 6 * b + 6]
         return Y
 
     def force_on_output(self, output: Output[Any], y0: Any) -> Any:
@@ -247,10 +243,12 @@ class JointByJoint(Articulated):
 
 
 def _collect_inertia(cluster: Cluster[Any, Any], inertia: Sequence[Any], W: Sequence[Any], Y: Any) -> None:
-    """Adds Xᵀ Iᴬ X − W Y to the inertia of each output body, Y = D⁻¹ Wᵀ."""
+    """Adds Xᵀ Iᴬ X − W Y to the inertia of each output body, and −W Y to that of each two of them; Y = D⁻¹ Wᵀ."""
     for output, I, Wo in zip(cluster.outputs, inertia, W, strict=True):  # noqa: E741
         own = slice(6 * output.number, 6 * output.number + 6)
         output.collect(IA=I - Wo @ Y[:, own])
+    for (a, b), pair in cluster.output_pairs.items():
+        pair.IA -= W[a] @ Y[:, 6 * b : 6 * b + 6]
 
 
 def _unit_rows(S: Any, armature: Any) -> list[int]:

@@ -13,7 +13,7 @@ from coupler.spatial import RigidInertia, Transform, cross_force, cross_motion, 
 if TYPE_CHECKING:
     from coupler.passes.cluster import Cluster
 
-__all__ = ["Body", "Output"]
+__all__ = ["Body", "Moving", "Output"]
 
 B_co = TypeVar("B_co", bound=Record, covariant=True)  # what bodies remember
 

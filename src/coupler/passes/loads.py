@@ -10,8 +10,8 @@ import numpy as np
 
 from coupler.graph import Buffer, View, fields
 from coupler.model.elements import PointElement
+from coupler.passes.body import Moving
 from coupler.passes.cluster import Cluster
-from coupler.passes.records import Record, provided
 from coupler.passes.sweep import Sweep
 from coupler.spatial import Transform
 
@@ -70,15 +70,11 @@ def _on_link(place: Transform, point: np.ndarray) -> np.ndarray:
     return place.r + place.E.T @ point
 
 
-class Located(Record):
-    v, E, r = provided(), provided(), provided()
-
-
 def locate(cluster: Cluster[Any, Any]) -> None:
     """Poses in the world, and velocities."""
     cluster.remember()
     for body, view in zip(cluster.bodies, cluster.views.bodies, strict=True):
-        memory = Located(view)
+        memory = Moving(view)
         memory.v, memory.E, memory.r = body.v, body.pose.E, body.pose.r
 
 

@@ -13,7 +13,7 @@ from coupler.model import Robot
 from coupler.model.tolerances import OPEN
 from coupler.passes.body import B_co
 from coupler.passes.cluster import C_co, Cluster, Context, Pair
-from coupler.passes.records import ClusterRecord, Record
+from coupler.passes.records import ClusterRecord, Record, numbered
 from coupler.passes.schedule import Place, Schedule, Store
 from coupler.passes.shape import Clusters, Instance, Numbers, Shape
 from coupler.passes.windows import ClusterWindows, kernel_of
@@ -277,11 +277,11 @@ class Sweep(Generic[B_co, C_co]):
         records = self._clusters[number]
         if records is not None:
             at = {k: row for row, k in enumerate(of_shape)}
-            for name, slot in records[[at[k] for k in clusters]].fields.items():
-                if name.startswith(_KEPT):
-                    windows.joints[int(name[len(_KEPT) :])]["kept"] = slot
-                else:
-                    windows.cluster[name] = slot
+            own = dict(records[[at[k] for k in clusters]].fields)
+            for i, joint in enumerate(windows.joints):
+                if (name := numbered("kept", i)) in own:
+                    joint["kept"] = own.pop(name)
+            windows.cluster |= own
         self.provide(windows, shape, clusters)
         return windows
 
@@ -326,13 +326,10 @@ class Sweep(Generic[B_co, C_co]):
         shape, clusters = self.shapes[number]
         own = self._cluster.layout("kept", shape)
         if any(shape.carries) or self._remembering:
-            own |= {f"{_KEPT}{i}": _size_of_kept(shape, i) for i, steady in enumerate(shape.steady) if not steady}
+            own |= {numbered("kept", i): _size_of_kept(shape, i) for i, steady in enumerate(shape.steady) if not steady}
             if not shape.linear:
                 own |= {"GD": (len(shape.dependent), len(shape.independent)), "gD": len(shape.dependent)}
         return self.builder.records(f"shape{number}", len(clusters), **own) if own else None
-
-
-_KEPT = "kept"  # beginning of the names of what is kept of joints' positions, in the records of clusters
 
 
 def _collecting_slots(robot: Robot) -> dict[int, int]:
