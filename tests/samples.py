@@ -408,6 +408,68 @@ def staircase() -> Sample:
     return Sample(b.build(), draw, expected, tolerance=0.0)
 
 
+# Rows that states leave out, in short loops, long ones, interleaved ones, and inside a repeat.
+
+
+def _copy(row: View) -> None:
+    row.y = row.x
+
+
+def _double(row: View) -> None:
+    row.y = 2.0 * row.y
+
+
+def _less_one(row: View) -> None:
+    row.y -= 1.0
+
+
+def _count(state: View) -> None:
+    state.count += 1.0
+
+
+def _none(state: View) -> None:
+    state.count = np.array(0.0)
+
+
+def _counted(state: View):
+    return state.count >= 2.0
+
+
+def sieve(n: int = 100) -> Sample:
+    """Where a flag holds, x → 2 (2 x) − 1, and twice minus one: flags that are 0 or any other number."""
+    b = Builder("sieve")
+    x, flags, y = b.input("x", n), b.input("flags", n), b.output("y", n)
+    rows = fields(x=x.at(range(n)), y=y.at(range(n)))
+    counter = fields(count=b.scratch("count", 1).at(0))
+    b.loop(_copy, row=rows)
+    b.loop(_double, row=rows, where=flags.at(range(n)), backwards=True)
+    few = fields(y=y.at(range(n // 2)))
+    rest = fields(y=y.at(range(n // 2, n)))
+    with b.interleave([0, 1] * (n // 2)):
+        b.loop(_double, row=few, where=flags.at(range(n // 2)))
+        b.loop(_less_one, row=rest)
+    b.loop(_none, state=counter)
+    with b.repeat(until=_counted, at_most=5, state=counter):
+        b.loop(_less_one, row=fields(y=y.at(range(5))), where=flags.at(range(5)))
+        b.loop(_count, state=counter, where=flags.at([n - 1]))
+        b.loop(_count, state=counter)
+
+    def draw(rng: np.random.Generator, states: int) -> list[np.ndarray]:
+        flags = rng.choice([0.0, -0.0, 1.0, -3.5, 1e-30], (states, n))
+        flags[::3, 7] = flags[:, 9] = 0.0
+        return [rng.integers(-20, 20, (states, n)).astype(float), flags]
+
+    def expected(x: np.ndarray, flags: np.ndarray) -> list[np.ndarray]:
+        y, held = x.copy(), flags != 0.0
+        y[held] *= 2.0
+        y[: n // 2][held[: n // 2]] *= 2.0
+        y[n // 2 :] -= 1.0
+        y[:5][held[:5]] -= 1.0 if held[-1] else 2.0
+        return [y]
+
+    return Sample(b.build(), draw, expected, tolerance=0.0)
+
+
 SAMPLES: dict[str, Callable[[], Sample]] = {
     "chain": chain,
     "four_bar": four_bar,
@@ -415,4 +477,5 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
     "runge_kutta": runge_kutta,
     "mixed_tree": mixed_tree,
     "staircase": staircase,
+    "sieve": sieve,
 }

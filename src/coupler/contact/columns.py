@@ -2,21 +2,19 @@
 
 A unit of force at a contact, or at a joint, is felt by every cluster on its way to the ground as forces P on bodies and
 z = Sᵀ P at joints. With y = D⁻¹ z, two groups of columns meet in A = Σ zᵀ y over the clusters that both pass: blocks of
-J H⁻¹ Jᵀ [003, eq. 27], without H and without a way back outwards. Each group may start on several bodies, as a contact
-between two of them does.
+J H⁻¹ Jᵀ = Z D⁻¹ Zᵀ [003, eq. 27], without H and without a way back outwards. Each group may start on several bodies, as
+a contact between two of them does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
 
-from coupler.graph import Buffer, Slot, View, fields
+from coupler.graph import Slot, Window, fields
 from coupler.passes import Cluster, ClusterRecord, ClusterWindows, Record, Shape, Sweep, provided
 
 __all__ = ["ColumnBody", "ColumnCluster", "Columns", "Passage", "Start"]
@@ -28,7 +26,6 @@ class ColumnBody(Record):
 
 class ColumnCluster(ClusterRecord):
     z, y = provided(), provided()  # freedoms × width: forces at joints, and D⁻¹ of them
-    factors = provided()  # width: a factor for each column
 
 
 @dataclass(frozen=True)
@@ -65,6 +62,11 @@ class Columns:
     """The ways of groups of columns to the ground.
 
     Each cluster on a way has z and y in its memory, and each body on which columns are felt P.
+
+    Attributes:
+        sweep: the program.
+        starts: of each group.
+        x: what impulses change velocities of joints by, if all that carries them stays: of each cluster Σ y λ.
     """
 
     def __init__(self, sweep: Sweep[Any, Any], starts: Sequence[Start]) -> None:
@@ -77,26 +79,25 @@ class Columns:
                     self._P.add((group, k, i), (6, start.width))
                 for store in (self._z, self._y):
                     store.add((group, k), (self._freedoms(k), start.width))
-        self.firsts = np.cumsum([0, *(start.width for start in starts)])  # the first column of each group, and all
+        sizes = {k: self._freedoms(k) for k in sweep.shape_of}
+        self._place = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
+        self.x = sweep.builder.scratch("answers", sum(sizes.values()))
 
     def at_link(self, groups: Sequence[int], links: Sequence[int]) -> Slot:
         """Where each group's forces on a link are, that it starts on."""
         keys = [(group, *self.sweep.number_in_cluster(link)) for group, link in zip(groups, links, strict=True)]
         return self._P.at(keys)
 
-    def climb(
-        self, function: Callable[[Cluster[Any, Any], Passage], None], groups: range, factors: Buffer | None = None
-    ) -> None:
+    def climb(self, function: Callable[[Cluster[Any, Any], Passage], None], groups: range) -> None:
         """Runs a pass over all clusters on the ways of some groups, towards the ground.
 
         Args:
             function: of a cluster, and of how columns pass it.
             groups: which of them.
-            factors: a vector over all columns, of which clusters see their part.
         """
 
         def provide(windows: ClusterWindows, shape: Shape, steps: list[tuple[int, int]]) -> None:
-            self._provide(windows, steps, factors)
+            self._provide(windows, steps)
 
         schedule = self.sweep.schedule()
         for group in groups:
@@ -112,28 +113,21 @@ class Columns:
                 )
         schedule.run()
 
-    def meet(self, output: Buffer, count: int) -> None:
-        """Writes A = Σ zᵀ y of every two of the first groups into a symmetric matrix."""
-        groups: dict[Any, list[tuple[int, int, list[int]]]] = {}
-        for one in range(count):
-            for other in range(one, count):
-                common = [k for k in self._ways[one] if k in self._ways[other]]
-                widths = self.starts[one].width, self.starts[other].width
-                key = widths, tuple(self._freedoms(k) for k in common), one == other
-                groups.setdefault(key, []).append((one, other, common))
-        size = int(self.firsts[count])
-        for (widths, freedoms, same), pairs in groups.items():
-            z = [self._z.at([(one, common[i]) for one, _, common in pairs]) for i in range(len(freedoms))]
-            y = [self._y.at([(other, common[i]) for _, other, common in pairs]) for i in range(len(freedoms))]
-            upper, lower = [], []
-            for row in range(widths[0]):
-                at = [(self.firsts[one] + row) * size + self.firsts[other] for one, other, _ in pairs]
-                upper.append(fields(x=output.at(at, widths[1])))
-            for row in () if same else range(widths[1]):
-                at = [(self.firsts[other] + row) * size + self.firsts[one] for one, other, _ in pairs]
-                lower.append(fields(x=output.at(at, widths[0])))
-            common = [fields(z=own, y=other) for own, other in zip(z, y, strict=True)]
-            self.sweep.builder.loop(_product, common=common, upper=upper, lower=lower)
+    def shape_of_way(self, group: int) -> tuple[int, ...]:
+        """The freedoms of each cluster on a group's way: groups with the same look alike to kernels."""
+        return tuple(self._freedoms(k) for k in self._ways[group])
+
+    def ways(self, groups: Sequence[int]) -> list[Window]:
+        """For each cluster on the ways of groups that look alike: their z and y, and its part of x."""
+        steps = zip(*([(group, k) for k in self._ways[group]] for group in groups), strict=True)
+        return [
+            fields(z=self._z.at(own), y=self._y.at(own), x=self.answers([k for _, k in own]))
+            for own in map(list, steps)
+        ]
+
+    def answers(self, clusters: Sequence[int]) -> Slot:
+        """The parts of x of clusters with the same freedoms."""
+        return self.x.at([self._place[k] for k in clusters], self._freedoms(clusters[0]))
 
     def _freedoms(self, cluster: int) -> int:
         return self.sweep.shapes[self.sweep.shape_of[cluster]][0].freedoms
@@ -161,27 +155,14 @@ class Columns:
             way[k] = Passage(active, tuple(begins), entry[1] if entry is not None and entry[0] == k else None)
         return way
 
-    def _provide(self, windows: ClusterWindows, steps: Sequence[tuple[int, int]], factors: Buffer | None) -> None:
+    def _provide(self, windows: ClusterWindows, steps: Sequence[tuple[int, int]]) -> None:
         group, k = steps[0]
         for i in self._ways[group][k].active:
             windows.bodies[i]["P"] = self._P.at([(group, k, i) for group, k in steps])
         windows.cluster |= {"z": self._z.at(steps), "y": self._y.at(steps)}
-        if factors is not None:
-            firsts = [self.firsts[group] for group, _ in steps]
-            windows.cluster["factors"] = factors.at(firsts, self.starts[group].width)
         for j, output in enumerate(self.sweep.instances[k].outputs):
             if output:
                 outputs = [self.sweep.instances[k].outputs[j] for _, k in steps]
                 above = zip(steps, outputs, strict=True)
                 keys = [(group, *self.sweep.number_in_cluster(link)) for (group, _), link in above]
                 windows.outputs[j]["P"] = self._P.at(keys)
-
-
-def _product(common: list[View], upper: list[View], lower: list[View]) -> None:
-    """Σ zᵀ y, by rows, and its transpose unless it is symmetric."""
-    zero = np.zeros((len(upper), np.size(upper[0].x)))
-    total: Any = reduce(add, (here.z.T @ here.y for here in common), zero)
-    for row, here in enumerate(upper):
-        here.x = total[row] if lower else np.array([total[min(row, j), max(row, j)] for j in range(len(upper))])
-    for row, here in enumerate(lower):
-        here.x = total[:, row]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.blocks import Blocks
 from coupler.contact.laws import joint_parts, limit_velocities
-from coupler.contact.relaxation import Relaxation
 from coupler.contact.scene import Layout
 from coupler.graph import Buffer, View, Window, constants, fields
 from coupler.passes import Cluster, ClusterWindows, Record, Shape, Sweep, provided
@@ -26,7 +26,7 @@ class JointRow(Record):
     low, high = provided(), provided()  # the velocities that take it there
     beyond = provided()
     limit, friction = provided(), provided()  # impulses of a state
-    bound, mobility = provided(), provided()
+    bound, a = provided(), provided()  # the largest impulse of friction, and the mobility
 
 
 Provide = Callable[[ClusterWindows, list[int]], None]  # adds fields of some rows
@@ -42,16 +42,16 @@ class JointBlocks:
         beyond: by how much a velocity takes a joint beyond its limits, rad/s or m/s; see `look`.
     """
 
-    def __init__(self, sweep: Sweep[Any, Any], layout: Layout, relaxation: Relaxation, bounds: Sequence[float]) -> None:
-        """Args: a program, its layout, the problem, and of each joint the largest impulse of its friction."""
-        self._sweep, self._layout, self._relaxation, self._bounds = sweep, layout, relaxation, bounds
+    def __init__(self, sweep: Sweep[Any, Any], layout: Layout, blocks: Blocks) -> None:
+        """Args: a program, its layout, and its problem."""
+        self._sweep, self._layout, self._blocks = sweep, layout, blocks
         self._first, self.beyond = 3 * layout.contacts, sweep.builder.scratch("beyond", 1)
 
     def measure(self) -> None:
         """Writes the steps to velocities of joints after a step without impulses, and to those that reach limits."""
 
         def provide(windows: ClusterWindows, rows: list[int]) -> None:
-            windows.cluster["own"] = self._relaxation.b.at([self._first + row for row in rows])
+            windows.cluster["own"] = self._blocks.b.at([self._first + row for row in rows])
             windows.cluster |= self._sides(rows)
 
         self._visit(_measure, range(len(self._layout.joints)), provide)
@@ -71,20 +71,14 @@ class JointBlocks:
         self._sweep.builder.loop(_within, here=fields(beyond=self.beyond.at(0)))
 
         def provide(windows: ClusterWindows, own: list[int]) -> None:
-            windows.cluster |= {"low": self._relaxation.low.at(own), "high": self._relaxation.high.at(own)}
+            windows.cluster |= self._known(own)
             windows.cluster["beyond"] = self.beyond.at([0] * len(own))
 
         self._visit(_look, rows, provide)
 
-    def end(self, impulses: Buffer, A: Buffer, size: int) -> None:
-        """Writes the steps from solved impulses to those of a state.
-
-        Args:
-            impulses: of the state.
-            A: size × size, of joints with friction and what comes before them at least.
-            size: see A.
-        """
-        layout, relaxation = self._layout, self._relaxation
+    def end(self, impulses: Buffer) -> None:
+        """Writes the steps from solved impulses to those of a state."""
+        layout = self._layout
         for limited, rubbing, rows in self._groups(range(len(layout.joints))):
             if not (limited and rubbing):
                 window = self._impulses(rows) | self._told(impulses, limited, rubbing, rows)
@@ -93,9 +87,8 @@ class JointBlocks:
 
             def provide(windows: ClusterWindows, own: list[int]) -> None:
                 windows.cluster |= (self._impulses(own) | self._told(impulses, True, True, own)).fields
-                windows.cluster |= {"low": relaxation.low.at(own), "high": relaxation.high.at(own)}
-                windows.cluster["bound"] = constants([self._bounds[row] for row in own])
-                windows.cluster["mobility"] = A.at([(self._first + row) * (size + 1) for row in own])
+                windows.cluster |= self._known(own)
+                windows.cluster["bound"] = constants(self._blocks.bounds[own])
 
             self._visit(_part, rows, provide)
 
@@ -123,12 +116,16 @@ class JointBlocks:
         return [(*key, own) for key, own in groups.items()]
 
     def _impulses(self, rows: Sequence[int]) -> Window:
-        return fields(own=self._relaxation.impulses.at([self._first + row for row in rows]))
+        return fields(own=self._blocks.impulses.at([self._first + row for row in rows]))
+
+    def _known(self, rows: Sequence[int]) -> dict[str, Any]:
+        """Mobilities of joints, and the velocities that take them to their limits."""
+        return dict(self._blocks.of_joints(rows).fields)
 
     def _sides(self, rows: Sequence[int]) -> dict[str, Any]:
         """Limits of joints, and where the velocities go that reach them."""
         layout, links = self._layout, self._sweep.robot.tree.links
-        sides: dict[str, Any] = {"low": self._relaxation.low.at(rows), "high": self._relaxation.high.at(rows)}
+        sides = self._known(rows)
         for name, far in (("lower", -_FAR), ("upper", _FAR)):
             joints = [layout.joints[row] for row in rows]
             limits = [getattr(links[x[0]].kind, name)[x[1]] if x in layout.limited else far for x in joints]
@@ -169,7 +166,7 @@ def _look(cluster: Cluster[Any, Any], i: int, j: int) -> None:
 def _part(cluster: Cluster[Any, Any], i: int, j: int) -> None:
     """The impulses of limit and of friction."""
     row, w = JointRow(cluster.views.cluster), _velocity(cluster, i, j, cluster.memory.v_next)
-    row.limit, row.friction = joint_parts(row.mobility, row.low, row.high, row.bound, row.own, w)
+    row.limit, row.friction = joint_parts(row.a, row.low, row.high, row.bound, row.own, w)
 
 
 def _joining(limited: bool, rubbing: bool) -> Callable[[View], None]:

@@ -4,7 +4,7 @@ What stepping.py does in NumPy, without the mass matrix and in one go:
 
 1. accelerations without contact by C-ABA, velocities u = v + h (a + ω × v), and velocities of the links that may touch;
 2. candidate contacts, limits and dry friction of joints: gaps, and forces by unit of impulse;
-3. these forces climb to the ground (columns.py), where they meet in A = J H⁻¹ Jᵀ [001, eq. 62; 003, eq. 27];
+3. these forces climb to the ground (columns.py), which gives A = J H⁻¹ Jᵀ as a product [001, eq. 62; 003, eq. 27];
 4. sweeps over the blocks of the contact problem (relaxation.py);
 5. velocities v⁺ = u + H⁻¹ Jᵀ λ, outwards from what impulses do to each cluster by itself;
 6. positions q ⊕ h v⁺ (advance.py).
@@ -20,14 +20,15 @@ from coupler.algorithms import aba
 from coupler.algorithms.articulated import articulated, propagated, response
 from coupler.algorithms.factorization import acceleration
 from coupler.contact.advance import advance
+from coupler.contact.blocks import Blocks
 from coupler.contact.candidates import Candidates
 from coupler.contact.columns import ColumnBody, ColumnCluster, Columns, Passage, Start
 from coupler.contact.damping import damped
 from coupler.contact.floating import frame_rotation_bias
 from coupler.contact.joint_blocks import JointBlocks
-from coupler.contact.kernels import clear, copy
+from coupler.contact.kernels import copy
 from coupler.contact.rebound import Rebounds
-from coupler.contact.relaxation import Blocks, Relaxation
+from coupler.contact.relaxation import Relaxation
 from coupler.contact.scene import ContactScene, Layout, friction_impulses
 from coupler.graph import Buffer, Program, View, constants, fields
 from coupler.linear import Cholesky
@@ -47,7 +48,8 @@ class StepCluster(aba.ClusterMemory, ColumnCluster):
     """What a cluster remembers: that of C-ABA, D⁻¹, velocities, and the length of the step."""
 
     Dinv = entry(lambda shape: symmetric(shape.freedoms))
-    u, dv, v_next = Coordinate(), Coordinate(), Coordinate()
+    u, v_next = Coordinate(), Coordinate()
+    dv = provided()  # what impulses do to its joints, if all that carries it stays
     step = provided()
 
 
@@ -61,22 +63,26 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     """
     candidates, layout, h = Candidates(robot, scene.pairs), Layout(robot, scene), scene.step
     robot = damped(robot, h)
-    bounds = friction_impulses(robot, layout.joints, h)
-    blocks = Blocks(candidates.friction, bounds)
     sweep, located = _sweep(robot, scene, candidates)
     given = sweep.builder.input("given", candidates.given) if candidates.given else None
     parts = _Parts(sweep, layout)
     v_next = sweep.vectors["v_next"] = parts["v"]
 
+    stopped = bool(candidates.starts or layout.joints)
+    columns = Columns(sweep, [*candidates.starts, *(Start(1, joint=joint) for joint in layout.joints)])
+
     def provide(windows: ClusterWindows, shape: Shape, clusters: Any) -> None:
         windows.cluster["step"] = constants(np.full(len(clusters), h))
+        windows.cluster["dv"] = columns.answers(clusters)
 
     sweep.provide = provide
     if sweep.loaded:
         add_loads(sweep, scene.external)
-    _move_freely(sweep, located, bool(blocks.rows))
-    if blocks.rows:
-        _Impulses(sweep, scene, layout, candidates, blocks, parts, given).write()
+    _move_freely(sweep, located, stopped)
+    if stopped:
+        bounds = friction_impulses(robot, layout.joints, h)
+        blocks = Blocks(sweep.builder, columns, candidates.friction, bounds)
+        _Impulses(sweep, scene, layout, candidates, blocks, columns, parts, given).write()
     else:
         sweep.builder.loop(_no_contact, here=fields(**{name: parts[name].at(0, 1) for name in ("residual", "sweeps")}))
         sweep.outward(keep)
@@ -99,61 +105,54 @@ class _Impulses:
         layout: Layout,
         candidates: Candidates,
         blocks: Blocks,
+        columns: Columns,
         parts: _Parts,
         given: Buffer | None,
     ) -> None:
         self.sweep, self.scene, self.layout, self.parts = sweep, scene, layout, parts
         self.candidates, self.given = candidates, given
-        self.whole = Relaxation(sweep.builder, blocks)
-        self.rebounds = Rebounds(sweep.builder, scene, self.whole) if parts.pending.size else None
-        deferred = 0 if self.rebounds else layout.deferred
-        self.part = Relaxation(sweep.builder, blocks.without(deferred), within=self.whole) if deferred else self.whole
-        self.columns = Columns(sweep, [*candidates.starts, *(Start(1, joint=joint) for joint in layout.joints)])
-        self.joints = JointBlocks(sweep, layout, self.whole, blocks.bounds)
+        self.blocks, self.columns, self.relaxation = blocks, columns, Relaxation(blocks)
+        self.rebounds = Rebounds(sweep.builder, scene, blocks) if parts.pending.size else None
+        self.joints = JointBlocks(sweep, layout, blocks)
         self.groups = layout.contacts + len(layout.joints)
-        self.at_once = self.groups - deferred  # groups of columns that take part at first
-        sweep.vector("dv")
+        # Blocks that take part at first
+        self.at_once = self.groups - (0 if self.rebounds else layout.deferred)
 
     def write(self) -> None:
         """Writes them."""
         layout, parts, builder = self.layout, self.parts, self.sweep.builder
-        told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": self.whole.b}
+        told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": self.blocks.b}
         told |= self.rebounds.told if self.rebounds else {}
         self.candidates.measure(self.sweep, self.columns, self.scene, self.given, told)
         self.joints.measure()
         if self.rebounds:
             self.rebounds.begin(parts["gaps"], parts.pending)
-        _copy_first(self.sweep, parts.start, self.whole.impulses, 3 * layout.contacts)
+        _copy_first(self.sweep, parts.start, self.blocks.impulses, 3 * layout.contacts)
         at_once = self.at_once - layout.contacts
         deferred = range(at_once, len(layout.joints))
         self.joints.begin(parts.start, range(at_once))
         self.columns.climb(climb, range(self.at_once))
-        if not deferred:
-            self._solve(self.part, self.at_once)
-        else:
+        if deferred:
             self.joints.defer(deferred)
-            self._solve(self.part, self.at_once)
+        self._solve(self.at_once)
+        if deferred:
             self.joints.look(deferred)
             beyond = fields(beyond=self.joints.beyond.at(0), tolerance=constants([self.scene.tolerance]))
             with builder.repeat(until=_within, at_most=1, here=beyond):
                 self.joints.begin(parts.start, deferred)
                 self.columns.climb(climb, range(self.at_once, self.groups))
-                self._solve(self.whole, self.groups)
-        _copy_first(self.sweep, self.whole.impulses, parts["impulses"], 3 * layout.contacts)
-        self.joints.end(parts["impulses"], self.part.A, int(self.columns.firsts[self.at_once]))
+                self._solve(self.groups)
+        _copy_first(self.sweep, self.blocks.impulses, parts["impulses"], 3 * layout.contacts)
+        self.joints.end(parts["impulses"])
 
-    def _solve(self, relaxation: Relaxation, groups: int) -> None:
-        """A of the first groups of columns, the impulses, and v⁺."""
-        sweep, parts = self.sweep, self.parts
-        self.columns.meet(relaxation.A, groups)
-        if self.rebounds:
-            self.rebounds.spread()
-        relaxation.solve(self.scene.tolerance, self.scene.most, parts["residual"], parts["sweeps"])
+    def _solve(self, count: int) -> None:
+        """The impulses of the first blocks, and v⁺."""
+        parts, blocks = self.parts, range(count)
+        self.blocks.describe(blocks)
+        self.relaxation.solve(blocks, self.scene.tolerance, self.scene.most, parts["residual"], parts["sweeps"])
         if self.rebounds:
             self.rebounds.end(parts["pending"])
-        sweep.builder.loop(clear, here=fields(target=sweep.vectors["dv"].at(0, sweep.robot.nv)))
-        self.columns.climb(add_impulses, range(groups), relaxation.impulses)
-        sweep.outward(apply_impulses)
+        self.sweep.outward(apply_impulses)
 
 
 class _Parts:
@@ -275,11 +274,6 @@ def climb(cluster: Node, passage: Passage) -> None:
             P = {body: body.memory.P for body in active if body.output is output}
             felt = propagated(cluster, output, cluster.memory.Y, P, z)
             output.memory.P = felt if begins else output.memory.P + felt
-
-
-def add_impulses(cluster: Node, passage: Passage) -> None:
-    """What impulses do to a cluster's joints, if all that carries it stays: D⁻¹ z λ."""
-    cluster.memory.dv = cluster.memory.dv + cluster.memory.y @ cluster.memory.factors
 
 
 def apply_impulses(cluster: Node) -> None:

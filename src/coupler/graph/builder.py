@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from coupler.graph.check import check_data_flow
 from coupler.graph.errors import GraphError
-from coupler.graph.kernel import Case, each, trace
+from coupler.graph.kernel import Case, Flags, each, trace
 from coupler.graph.program import Loop, Program, Repeat, Step
 from coupler.graph.window import Buffer, Constants, Field, Slot, Window, whole_numbers
 
@@ -99,15 +99,32 @@ class Builder:
         return Records(self.scratch(name, size), rows, as_fields)
 
     def loop(
-        self, kernel: Callable[..., None], /, *, backwards: bool = False, **windows: Window | Sequence[Window]
+        self,
+        kernel: Callable[..., None],
+        /,
+        *,
+        backwards: bool = False,
+        where: Slot | None = None,
+        **windows: Window | Sequence[Window],
     ) -> None:
         """Runs the kernel over the rows of its windows, first to last, or last to first if `backwards`.
 
-        A parameter that stands for a list of windows gets a list.
+        A parameter that stands for a list of windows gets a list. With `where`, a number for each row, a state leaves
+        out the rows where that is zero, and a row that all states leave out costs next to nothing. What such rows write
+        counts as written: only rows with the same flags may read it.
         """
         if backwards:
             windows = each(windows, lambda _, window: window.backwards())
+            where = where.backwards() if where is not None else None
         case = self._trace(kernel, windows)
+        if where is not None:
+            self._check_own(where.buffer, f"the flags of kernel {case.kernel.name!r}")
+            if where.rows != case.rows or where.field.shape:
+                raise GraphError(
+                    f"kernel {case.kernel.name!r} runs over {case.rows} rows and needs as many flags, each a number; "
+                    f"got {where.rows} of the shape {where.field.shape}"
+                )
+            case = replace(case, where=Flags.of(where))
         self._steps.append(Loop((case,), np.zeros(case.rows, np.int32)))
 
     @contextmanager
@@ -232,7 +249,9 @@ def _whole(value: Any, what: str, least: int = 0) -> int:
 
 def _rebound(step: Step, new: Mapping[Buffer, Buffer]) -> Step:
     def case(old: Case) -> Case:
-        return replace(old, buffers=tuple(new[b] for b in old.buffers), source=old.source.rebound(new))
+        where = replace(old.where, buffer=new[old.where.buffer]) if old.where else None
+        buffers = tuple(new[b] for b in old.buffers)
+        return replace(old, buffers=buffers, source=old.source.rebound(new), where=where)
 
     if isinstance(step, Loop):
         return replace(step, cases=tuple(map(case, step.cases)))

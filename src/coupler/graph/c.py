@@ -193,7 +193,12 @@ class _Renderer:
             arguments = [f"{self._places[buffer]} + {base}" for buffer, base in zip(buffers, bases[0], strict=True)]
         if has_constants:
             arguments.append(f"{self._table(f'constants_{stem}', case.constants)}[{row or 0}]")
-        return f"{name}({', '.join(arguments)})"
+        call = f"{name}({', '.join(arguments)})"
+        if case.where is None:
+            return call
+        self._used.add(case.where.buffer)
+        flags = self._table(f"flags_{stem}", case.where.elements[:, None])
+        return f"if ({self._places[case.where.buffer]}[{flags}[{row or 0}][0]] != 0) {call}"
 
     def _table(self, wish: str, values: np.ndarray) -> str:
         """The name of a new table of these values; whole numbers get the smallest type that holds them."""

@@ -21,7 +21,8 @@ def check_data_flow(program: Program) -> None:
 
     Turns are counted over the whole program. Within a turn a kernel loads before it stores, so an element read at
     turn t must have been written at a turn before t. What is written inside a repeat may be used there, but not
-    behind it, for the repeat may end before its first round.
+    behind it, for the repeat may end before its first round. What a row writes that states may leave out counts as
+    written: it is read where the same flags hold.
     """
     written: Written = {b: np.full(b.size, -1 if b.role == "input" else _NEVER, np.int64) for b in program.buffers}
     _check_steps(program.steps, written, 0)
@@ -57,8 +58,13 @@ def _check_loop(loop: Loop, written: Written, turn: int) -> int:
 
 
 def _check_reads(case: Case, when: np.ndarray, written: Written) -> None:
-    for pointer, buffer in enumerate(case.buffers):
-        elements = case.bases[:, pointer, None] + np.array(case.kernel.loaded(pointer), np.int64)
+    read = [
+        (buffer, case.bases[:, pointer, None] + np.array(case.kernel.loaded(pointer), np.int64))
+        for pointer, buffer in enumerate(case.buffers)
+    ]
+    if case.where is not None:
+        read.append((case.where.buffer, case.where.elements[:, None]))
+    for buffer, elements in read:
         early = np.argwhere(written[buffer][elements] >= when[:, None])
         if early.size:
             row, column = early[0]

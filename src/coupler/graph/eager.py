@@ -41,7 +41,8 @@ def _run_steps(steps: Sequence[Step], memory: Memory) -> None:
     for step in steps:
         if isinstance(step, Loop):
             for case, row in step.turns():
-                _call(case, row, memory)
+                if case.where is None or memory[case.where.buffer][case.where.elements[row]] != 0.0:
+                    _call(case, row, memory)
             continue
         for _ in range(step.at_most):
             if _call(step.until, 0, memory):

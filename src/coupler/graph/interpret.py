@@ -51,6 +51,10 @@ def _run_steps(steps: Sequence[Step], memory: Memory, active: np.ndarray) -> Non
 
 
 def _run_row(case: Case, row: int, memory: Memory, active: np.ndarray) -> None:
+    if case.where is not None:
+        active = active & (memory[case.where.buffer][case.where.elements[row]] != 0.0)
+        if not active.any():
+            return
     for at, value in zip(case.kernel.stores, _evaluate(case, row, memory), strict=True):
         buffer, element = case.element(row, at)
         target = memory[buffer][element]

@@ -27,7 +27,7 @@ from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, constant, listing, symbol, topological
 from coupler.graph.window import Buffer, Constants, Slot, Window
 
-__all__ = ["Case", "Kernel", "Location", "Source", "View", "each", "trace"]
+__all__ = ["Case", "Flags", "Kernel", "Location", "Source", "View", "each", "trace"]
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,18 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False)
+class Flags:
+    """Of each row of a table whether it is run: element elements[row] of a buffer is not zero. States decide alone."""
+
+    buffer: Buffer
+    elements: np.ndarray
+
+    @staticmethod
+    def of(slot: Slot) -> Flags:
+        return Flags(slot.buffer, slot.bases + slot.offset)
+
+
+@dataclass(frozen=True, eq=False)
 class Case:
     """A kernel bound to a table: the rows that it is run over.
 
@@ -104,6 +116,7 @@ class Case:
         bases: element index of each pointer in each row, int64 of shape (rows, pointers).
         constants: the constants of each row, float64 of shape (rows, columns).
         source: the Python function behind the kernel, over the same rows.
+        where: which rows are run; all of them if None.
     """
 
     kernel: Kernel
@@ -111,6 +124,7 @@ class Case:
     bases: np.ndarray
     constants: np.ndarray
     source: Source
+    where: Flags | None = None
 
     @property
     def rows(self) -> int:

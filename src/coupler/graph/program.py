@@ -133,5 +133,6 @@ def _outline(steps: Sequence[Step], indent: str) -> list[str]:
         for case in step.cases:
             count = operations(case.kernel.outputs).total()
             inner = indent + ("  " if len(step.cases) > 1 else "")
-            lines.append(f"{inner}loop {case.kernel.name} over {case.rows} rows, {count} operations each")
+            flags = f", where {case.where.buffer.name} holds" if case.where else ""
+            lines.append(f"{inner}loop {case.kernel.name} over {case.rows} rows, {count} operations each{flags}")
     return lines

@@ -25,7 +25,8 @@ def unroll(program: Program) -> Program:
     """The same program as a single kernel from its inputs to its outputs.
 
     Raises:
-        GraphError: if the program repeats steps until a condition holds: how often is known only when it runs.
+        GraphError: if the program repeats steps until a condition holds, or leaves out rows: what it does is known only
+            when it runs.
     """
     memory = {
         b: [symbol(f"{b.name}[{i}]") if b.role == "input" else None for i in range(b.size)] for b in program.buffers
@@ -54,6 +55,8 @@ def _run(program: Program, steps: Sequence[Step], memory: dict[Buffer, list[Node
         if not isinstance(step, Loop):
             raise GraphError(f"program {program.name!r} cannot be unrolled: it repeats until {step.until.kernel.name}")
         for case, row in step.turns():
+            if case.where is not None:
+                raise GraphError(f"program {program.name!r} cannot be unrolled: states leave out {case.kernel.name}")
             kernel = case.kernel
             values: dict[Node, Node] = {n: constant(case.constants[row, c]) for n, c in kernel.constants.items()}
             for node, at in kernel.loads.items():

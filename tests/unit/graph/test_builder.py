@@ -305,3 +305,32 @@ def test_tables_cannot_be_changed_afterwards() -> None:
     assert case.constants[0, 0] == 2.0
     with pytest.raises(ValueError, match="read-only"):
         case.constants[0, 0] = 1.0
+
+
+def test_flags_must_fit_the_rows_and_hinder_unrolling() -> None:
+    def double(row: View) -> None:
+        row.y = 2.0 * row.x
+
+    b = Builder("flagged")
+    x, y = b.input("x", 3), b.output("y", 3)
+    rows = fields(x=x.at(range(3)), y=y.at(range(3)))
+    with pytest.raises(GraphError, match="runs over 3 rows and needs as many flags, each a number; got 2"):
+        b.loop(double, row=rows, where=x.at(range(2)))
+    with pytest.raises(GraphError, match="not a buffer of program"):
+        b.loop(double, row=rows, where=Builder("other").input("x", 3).at(range(3)))
+    b.loop(double, row=rows, where=x.at(range(3)))
+    program = b.build()
+    assert "over 3 rows, 1 operations each, where x holds" in str(program)
+    with pytest.raises(GraphError, match="cannot be unrolled: states leave out double"):
+        unroll(program)
+
+
+def test_flags_must_be_written_before_they_are_read() -> None:
+    def double(row: View) -> None:
+        row.y = 2.0 * row.x
+
+    b = Builder("flagged")
+    x, y, flags = b.input("x", 1), b.output("y", 1), b.scratch("flags", 1)
+    b.loop(double, row=fields(x=x.at(0), y=y.at(0)), where=flags.at(0))
+    with pytest.raises(GraphError, match="reads element 0 of buffer 'flags' before it is written"):
+        b.build()

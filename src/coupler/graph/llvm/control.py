@@ -105,7 +105,10 @@ class Steps(Blocks):
         for case, row in loop.turns():
             x = self.name("call")
             bases = [str(base) for base in case.bases[row]]
-            self._call_with(x, case, bases, constants[loop.cases.index(case)], str(row * case.constants.shape[1]), mask)
+            flag = str(case.where.elements[row]) if case.where else None
+            with self._where(case, flag, mask) as mask_of_row:
+                first = str(row * case.constants.shape[1])
+                self._call_with(x, case, bases, constants[loop.cases.index(case)], first, mask_of_row)
 
     def _interleaved(self, loop: Loop, mask: str | None) -> None:
         turns, order = self._table(len(loop.order)), self._table(np.ascontiguousarray(loop.order, dtype=np.int32))
@@ -154,10 +157,43 @@ class Steps(Blocks):
         self.emit(f"br label %{head}")
         self.block(after)
 
-    def _call(self, case: Case, tables: tuple[str, str], row: str, mask: str | None) -> str:
+    @contextmanager
+    def _where(self, case: Case, flag: str | None, mask: str | None) -> Iterator[str | None]:
+        """What is written inside runs if the flag, an element of a buffer, holds in any lane; hands out that mask."""
+        if case.where is None:
+            yield mask
+            return
+        r, x = self.r, self.name("flag")
+        run, after = self.new_label("run"), self.new_label("after")
+        self.emit(f"{x}p = getelementptr {r.vector}, ptr {self.places[case.where.buffer]}, i64 {flag}")
+        self.emit(f"{x}v = load {r.vector}, ptr {x}p, align {r.align}")
+        self.emit(
+            f"{x}m = fcmp une {r.vector} {x}v, zeroinitializer"
+            if r.lanes > 1
+            else f"{x}m = fcmp une {r.vector} {x}v, 0.0"
+        )
+        held = f"{x}m"
+        if mask is not None:
+            self.emit(f"{x}b = and {r.mask} {x}m, {mask}")
+            held = f"{x}b"
+        self.emit(f"br i1 {r.any_lane(held, f'{x}any', self.emit)}, label %{run}, label %{after}")
+        self.block(run)
+        yield held if r.lanes > 1 else None
+        self.emit(f"br label %{after}")
+        self.block(after)
+
+    def _call(self, case: Case, tables: tuple[str, ...], row: str, mask: str | None) -> str:
         """Calls the case's kernel on one row and returns the name of its result."""
-        bases, constants = tables
-        x = self.name("call")
+        bases, constants, *flags = tables
+        x, flag = self.name("call"), None
+        if flags:
+            flag = self.name("element")
+            self.emit(f"{flag}p = getelementptr i64, ptr {flags[0]}, i64 {row}")
+            self.emit(f"{flag} = load i64, ptr {flag}p")
+        with self._where(case, flag, mask) as mask_of_row:
+            return self._call_row(x, case, bases, constants, row, mask_of_row)
+
+    def _call_row(self, x: str, case: Case, bases: str, constants: str, row: str, mask: str | None) -> str:
         for i in range(len(case.buffers)):
             self.emit(f"{x}.r{i} = mul i64 {row}, {len(case.buffers)}")
             self.emit(f"{x}.n{i} = add i64 {x}.r{i}, {i}")
@@ -183,9 +219,10 @@ class Steps(Blocks):
             self.emit(f"call fastcc void {call}")
         return x
 
-    def _tables_of(self, case: Case) -> tuple[str, str]:
-        """The case's bases and constants."""
-        return self._table(np.ascontiguousarray(case.bases)), self._constants_of(case)
+    def _tables_of(self, case: Case) -> tuple[str, ...]:
+        """The case's bases and constants, and where its flags are, if it has some."""
+        flags = [self._table(np.ascontiguousarray(case.where.elements))] if case.where else []
+        return self._table(np.ascontiguousarray(case.bases)), self._constants_of(case), *flags
 
     def _constants_of(self, case: Case) -> str:
         return self._table(np.ascontiguousarray(as_type(case.constants, self.r.dtype)))
