@@ -3,11 +3,14 @@
 A = Z Yᵀ is never formed. With the columns z and y of columns.py, impulses λ change the velocities of every cluster's
 joints, if all that carries it stays, by x = Yᵀ λ, and a block sees of that w = Z x + b, through the clusters on its own
 way to the ground. So a block costs as much as its way is long, however many others there are.
+
+Candidates are many, and few of them touch: only blocks that are active take part. A block joins them once it would
+break its law without an impulse, and then stays until the step ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import add
 from typing import Any
@@ -21,11 +24,12 @@ from coupler.contact.kernels import clear
 from coupler.graph import Buffer, Builder, View, Window, constants, fields, symmetric
 from coupler.passes import Schedule
 
-__all__ = ["Blocks", "Kernel", "push", "shared", "velocities"]
+__all__ = ["Blocks", "Kernel", "push", "shared", "velocities", "wait"]
 
 Kernel = Callable[[View, list[View]], None]  # of a block's own numbers, and of the clusters on its way
 More = Callable[[Sequence[int]], Window]  # further fields of some blocks
 
+_FLAGS = ("active", "idle", "waiting", "slides")
 _CONTACT = {"A": symmetric(3), "inverse": symmetric(3), "normal_step": (), "tangent_step": (), "mobility": (), "new": 3}
 _JOINT = {"a": (), "low": (), "high": ()}
 
@@ -33,10 +37,10 @@ _JOINT = {"a": (), "low": (), "high": ()}
 class Blocks:
     """The blocks of a problem, in buffers of a program: first contacts, three rows each, then joints, one row each.
 
-    Kernels of blocks have two parameters. `own` has a block's `impulse` λ and `b`, and whatever else its kind knows:
-    contacts `friction` and the fields of `ConeBlock`; joints `a`, their mobility, `low` and `high`, the velocities that
-    take them to their limits within the step, and `bound`, the largest impulse of their friction. `ways` has z, y and x
-    of each cluster on the block's way.
+    Kernels of blocks have two parameters. `own` has a block's `impulse` λ and `b`, its flags, and whatever else its
+    kind knows: contacts `friction` and the fields of `ConeBlock`; joints `a`, their mobility, `low` and `high`, the
+    velocities that take them to their limits within the step, and `bound`, the largest impulse of their friction.
+    `ways` has z, y and x of each cluster on the block's way.
 
     Attributes:
         contacts, joints: how many there are.
@@ -44,7 +48,9 @@ class Blocks:
         bounds: the largest impulse of each joint's friction, N s or N m s.
         impulses: λ, of all rows.
         b: of all rows.
-        records: what is known of contacts, and of joints.
+        flags: of each block 1 or 0: `active`, whether it takes part; `idle`, whether it does not; `waiting`, whether it
+            is about to; and `slides`, for `Relaxation`.
+        joining: 1, whether any block is waiting.
         given: impulses of contacts that act besides λ, and that no law asks about; None if there are none.
     """
 
@@ -54,67 +60,96 @@ class Blocks:
         self.contacts, self.joints = len(friction), len(bounds)
         self.friction, self.bounds = np.array(friction, float), np.array(bounds, float)
         self.impulses, self.b = (builder.scratch(name, self.rows) for name in ("impulses", "b"))
-        self.given: Buffer | None = None
-        kinds = ("contact", self.contacts, _CONTACT), ("stop", self.joints, _JOINT)
-        self.records = [builder.records(name, count, **layout) for name, count, layout in kinds]
+        self.flags = {name: builder.scratch(name, self.contacts + self.joints) for name in _FLAGS}
+        self.joining, self.given = builder.scratch("joining", 1), None
+        self._contacts = builder.records("contact", self.contacts, **_CONTACT)
+        self._joints = builder.records("stop", self.joints, **_JOINT)
+
+    given: Buffer | None
 
     @property
     def rows(self) -> int:
         return 3 * self.contacts + self.joints
 
-    def first_row(self, block: int) -> int:
-        return 3 * block if block < self.contacts else block + 2 * self.contacts
+    @property
+    def all(self) -> range:
+        return range(self.contacts + self.joints)
 
-    def of_joints(self, joints: Iterable[int]) -> Window:
-        """What is known of joints."""
-        return self.records[1][[*joints]]
+    def of(self, blocks: Sequence[int]) -> Window:
+        """What is known of blocks of one kind: see above."""
+        contacts, rows = blocks[0] < self.contacts, np.array(blocks)
+        first, width = (3 * rows, 3) if contacts else (rows + 2 * self.contacts, 1)
+        own = {"impulse": self.impulses.at(first, width), "b": self.b.at(first, width)}
+        own |= {name: flags.at(rows) for name, flags in self.flags.items()}
+        if contacts:
+            return fields(**own, friction=constants(self.friction[rows])) | self._contacts[rows]
+        rows = rows - self.contacts
+        return fields(**own, bound=constants(self.bounds[rows])) | self._joints[rows]
 
-    def visit(self, schedule: Schedule, kernel: Kernel, block: int, more: More = lambda _: fields()) -> None:
+    def visit(
+        self, schedule: Schedule, kernel: Kernel, block: int, where: str = "active", more: More = lambda _: fields()
+    ) -> None:
         """Adds a block to a loop.
 
         Args:
             schedule: the loop.
             kernel: what to do with it.
             block: its number.
+            where: the flag by which it is left out.
             more: further fields of `own`, for a list of blocks.
         """
 
         def loop(blocks: list[int]) -> tuple[Callable[..., None], dict[str, Any]]:
-            return kernel, {"own": self._own(blocks) | more(blocks), "ways": self._columns.ways(blocks)}
+            windows = {"own": self.of(blocks) | more(blocks), "ways": self._columns.ways(blocks)}
+            return kernel, windows | {"where": self.flags[where].at(blocks)}
 
         schedule.add((kernel, block < self.contacts, self._columns.shape_of_way(block)), block, loop)
 
-    def run(self, kernel: Kernel, blocks: Iterable[int], more: More = lambda _: fields()) -> None:
-        """Writes a loop over blocks."""
+    def run(
+        self, contact: Kernel | None, joint: Kernel | None, where: str = "active", more: More = lambda _: fields()
+    ) -> None:
+        """Writes a loop over all blocks, with a kernel for contacts and one for joints."""
         schedule = Schedule(self.builder)
-        for block in blocks:
-            self.visit(schedule, kernel, block, more)
+        for block in self.all:
+            kernel = contact if block < self.contacts else joint
+            if kernel is not None:
+                self.visit(schedule, kernel, block, where, more)
         schedule.run()
 
-    def describe(self, blocks: Iterable[int]) -> None:
-        """Writes the steps from columns to each block's own part of A, and from impulses into their cones and to x."""
-        blocks = [*blocks]
-        self.run(_describe_contact, [i for i in blocks if i < self.contacts])
-        self.run(_describe_joint, [i for i in blocks if i >= self.contacts])
-        self.sum_up(blocks)
+    def begin(self) -> None:
+        """Writes the steps that make all blocks idle, and those wait that break their laws or had an impulse.
 
-    def sum_up(self, blocks: Iterable[int]) -> None:
-        """Writes the steps from impulses of blocks to x."""
-        x, blocks = self._columns.x, [*blocks]
+        Impulses are those to start from.
+        """
+        x = self._columns.x
         self.builder.loop(clear, here=fields(target=x.at(0, x.size)))
-        self.run(_push_own, blocks)
-        if (given := self.given) is not None:
-            contacts = [block for block in blocks if block < self.contacts]
-            self.run(_push_given, contacts, lambda own: fields(given=given.at([3 * block for block in own], 3)))
-
-    def _own(self, blocks: Sequence[int]) -> Window:
-        contacts, first = blocks[0] < self.contacts, [self.first_row(block) for block in blocks]
-        rows = [block if contacts else block - self.contacts for block in blocks]
-        width = 3 if contacts else 1
-        own = fields(impulse=self.impulses.at(first, width), b=self.b.at(first, width))
+        self.builder.loop(_none_joins, blocks=fields(joining=self.joining.at(0)))
+        contacts, joints = self.all[: self.contacts], self.all[self.contacts :]
+        joining = shared(joining=self.joining)
         if contacts:
-            return own | fields(friction=constants(self.friction[rows])) | self.records[0][rows]
-        return own | fields(bound=constants(self.bounds[rows])) | self.records[1][rows]
+            own = self.of(contacts) | joining(contacts)
+            if self.given is None:
+                self.builder.loop(_begin_contact, own=own)
+            else:
+                self.builder.loop(_begin_given, own=own | fields(given=self.given.at([3 * i for i in contacts], 3)))
+        if joints:
+            self.builder.loop(_begin_joint, own=self.of(joints) | joining(joints))
+
+    def join(self) -> None:
+        """Writes the steps that describe waiting blocks, whose columns are there, and make them active; and to x."""
+        self.run(_describe_contact, _describe_joint, "waiting")
+        flags = {name: buffer.at(self.all) for name, buffer in self.flags.items()}
+        self.builder.loop(_join, own=fields(**flags))
+        self.builder.loop(_none_joins, blocks=fields(joining=self.joining.at(0)))
+        self.sum_up()
+
+    def sum_up(self) -> None:
+        """Writes the steps from impulses to x."""
+        x = self._columns.x
+        self.builder.loop(clear, here=fields(target=x.at(0, x.size)))
+        self.run(_push_own, _push_own)
+        if (given := self.given) is not None:
+            self.run(_push_given, None, more=lambda own: fields(given=given.at([3 * i for i in own], 3)))
 
 
 def shared(**buffers: Buffer) -> More:
@@ -131,6 +166,41 @@ def push(ways: list[View], change: Any) -> None:
     """x with impulses of a block changed by so much."""
     for way in ways:
         way.x = way.x + way.y @ change
+
+
+def wait(own: Any, beyond: Any) -> None:
+    """Makes a block wait that would break its law."""
+    own.waiting = np.where(beyond, 1.0, 0.0)
+    own.joining = np.maximum(own.joining, own.waiting)
+
+
+def _none_joins(blocks: View) -> None:
+    blocks.joining = np.array(0.0)
+
+
+def _begin_contact(own: View) -> None:
+    _begin(own, (own.b[0] < 0.0) | (own.impulse[0] > 0.0))
+
+
+def _begin_given(own: View) -> None:
+    _begin(own, (own.b[0] < 0.0) | (own.impulse[0] > 0.0) | (own.given[0] > 0.0))
+
+
+def _begin_joint(own: View) -> None:
+    velocity, own.a = own.b[0], np.array(0.0)
+    _begin(own, (own.bound > 0.0) | (own.impulse[0] != 0.0) | (velocity < own.low) | (velocity > own.high))
+
+
+def _begin(own: View, waits: Any) -> None:
+    wait(own, waits)
+    own.active, own.idle, own.slides = np.array(0.0), np.array(1.0), np.array(0.0)
+    own.impulse = own.waiting * own.impulse
+
+
+def _join(own: View) -> None:
+    own.active = np.maximum(own.active, own.waiting)
+    own.idle = 1.0 - own.active
+    own.waiting = np.array(0.0)
 
 
 def _push_own(own: View, ways: list[View]) -> None:

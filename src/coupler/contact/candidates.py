@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
+from coupler.contact.blocks import Blocks, shared, wait
 from coupler.contact.columns import Columns, Start
 from coupler.contact.geometry import Contact, contacts, forces_on, has_closed_form
 from coupler.contact.laws import gap_seen
@@ -16,7 +19,7 @@ from coupler.contact.scene import ContactScene
 from coupler.graph import Buffer, View, Window, constants, fields
 from coupler.model import ModelError, Robot
 from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Shape, Sphere
-from coupler.passes import Sweep
+from coupler.passes import Schedule, Sweep
 from coupler.spatial import Transform
 
 __all__ = ["Candidates", "given_row"]
@@ -106,6 +109,35 @@ class Candidates:
                 window |= self._given(alike, given)
             sweep.builder.loop(_measuring(self.pairs[alike[0]], moving, scene, [*told]), here=window)
 
+    def look(
+        self, sweep: Sweep[Any, Any], columns: Columns, blocks: Blocks, residual: Buffer, tolerance: float
+    ) -> None:
+        """Writes the steps that make idle contacts wait which velocities after the step would close too far.
+
+        Args:
+            sweep: has the changes `du` of links' velocities by impulses.
+            columns: have forces on links by unit of impulse.
+            blocks: of contacts first.
+            residual: how far impulses are from the laws, which this adds to.
+            tolerance: by how much they may be, m/s.
+        """
+        schedule = Schedule(sweep.builder)
+        common = shared(residual=residual, joining=blocks.joining)
+
+        def loop(contacts: list[int]) -> tuple[Callable[..., None], dict[str, Any]]:
+            links = zip(*(self.starts[contact].links for contact in contacts), strict=True)
+            ends = [
+                fields(P=columns.at_link(contacts, own), du=sweep.bodies(own).fields["du"]) for own in map(list, links)
+            ]
+            own = (
+                blocks.of(contacts) | common(contacts) | fields(tolerance=constants(np.full(len(contacts), tolerance)))
+            )
+            return _look, {"own": own, "ends": ends, "where": blocks.flags["idle"].at(contacts)}
+
+        for contact, start in enumerate(self.starts):
+            schedule.add(len(start.links), contact, loop)
+        schedule.run()
+
     def _given(self, alike: Sequence[int], given: Buffer) -> Window:
         first = np.cumsum([0, *(_GIVEN * pair.count for pair in self.searched)])
         starts = np.array([first[self.searched.index(self.pairs[i])] for i in alike])
@@ -138,6 +170,13 @@ class Candidates:
             for k in range(self.pairs[alike[0]].count):
                 own[f"{name}_P{k}"] = columns.at_link([int(self._first[i] + k) for i in alike], links)
         return fields(**own)
+
+
+def _look(own: View, ends: list[View]) -> None:
+    """Makes a contact wait that velocities after the step close too far: w_n = b_n + P_nᵀ Δu."""
+    w = reduce(add, (end.P[:, 0] @ end.du for end in ends), own.b[0])
+    own.residual = np.maximum(own.residual, -w)
+    wait(own, w < -own.tolerance)
 
 
 def _names(pair: Pair) -> list[str]:

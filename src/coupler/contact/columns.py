@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.graph import Slot, Window, fields
+from coupler.graph import Buffer, Slot, Window, fields
 from coupler.passes import Cluster, ClusterRecord, ClusterWindows, Record, Shape, Sweep, provided
 
 __all__ = ["ColumnBody", "ColumnCluster", "Columns", "Passage", "Start"]
@@ -88,20 +88,20 @@ class Columns:
         keys = [(group, *self.sweep.number_in_cluster(link)) for group, link in zip(groups, links, strict=True)]
         return self._P.at(keys)
 
-    def climb(self, function: Callable[[Cluster[Any, Any], Passage], None], groups: range) -> None:
+    def climb(self, function: Callable[[Cluster[Any, Any], Passage], None], flags: Buffer) -> None:
         """Runs a pass over all clusters on the ways of some groups, towards the ground.
 
         Args:
             function: of a cluster, and of how columns pass it.
-            groups: which of them.
+            flags: of each group, whether it climbs.
         """
 
         def provide(windows: ClusterWindows, shape: Shape, steps: list[tuple[int, int]]) -> None:
             self._provide(windows, steps)
 
         schedule = self.sweep.schedule()
-        for group in groups:
-            for k, passage in self._ways[group].items():
+        for group, way in enumerate(self._ways):
+            for k, passage in way.items():
                 self.sweep.visit(
                     schedule,
                     function,
@@ -110,6 +110,7 @@ class Columns:
                     key=(passage, self.starts[group].width),
                     row=(group, k),
                     provide=provide,
+                    where=lambda steps: flags.at([group for group, _ in steps]),
                 )
         schedule.run()
 

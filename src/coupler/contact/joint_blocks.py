@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.blocks import Blocks
+from coupler.contact.blocks import Blocks, wait
 from coupler.contact.laws import joint_parts, limit_velocities
 from coupler.contact.scene import Layout
-from coupler.graph import Buffer, View, Window, constants, fields
+from coupler.graph import Buffer, Slot, View, Window, constants, fields
 from coupler.passes import Cluster, ClusterWindows, Record, Shape, Sweep, provided
 
 __all__ = ["JointBlocks"]
@@ -21,10 +21,11 @@ _FAR = 1e10  # rad or m: stands for a limit that a joint does not have, so that 
 class JointRow(Record):
     """What a cluster sees of a joint that has limits or friction."""
 
-    own = provided()  # its row of the problem: velocity or impulse
+    own, impulse = provided(), provided()  # its velocity without impulses, and its impulse
     lower, upper = provided(), provided()  # limits of its position
     low, high = provided(), provided()  # the velocities that take it there
-    beyond = provided()
+    waiting, joining = provided(), provided()  # whether it breaks its law without an impulse, and whether any does
+    residual, tolerance = provided(), provided()
     limit, friction = provided(), provided()  # impulses of a state
     bound, a = provided(), provided()  # the largest impulse of friction, and the mobility
 
@@ -37,44 +38,45 @@ class JointBlocks:
 
     States tell impulses of limits and of friction apart. Solved for is their sum: two rows of one joint would hand each
     other impulses for ever.
-
-    Attributes:
-        beyond: by how much a velocity takes a joint beyond its limits, rad/s or m/s; see `look`.
     """
 
     def __init__(self, sweep: Sweep[Any, Any], layout: Layout, blocks: Blocks) -> None:
         """Args: a program, its layout, and its problem."""
         self._sweep, self._layout, self._blocks = sweep, layout, blocks
-        self._first, self.beyond = 3 * layout.contacts, sweep.builder.scratch("beyond", 1)
+        self._first = 3 * layout.contacts
 
-    def measure(self) -> None:
-        """Writes the steps to velocities of joints after a step without impulses, and to those that reach limits."""
+    def measure(self, start: Buffer) -> None:
+        """Writes the steps to velocities of joints after a step without impulses, and to those that reach limits.
+
+        Args:
+            start: impulses of a state, from which the problem's are to start.
+        """
 
         def provide(windows: ClusterWindows, rows: list[int]) -> None:
             windows.cluster["own"] = self._blocks.b.at([self._first + row for row in rows])
             windows.cluster |= self._sides(rows)
 
         self._visit(_measure, range(len(self._layout.joints)), provide)
-
-    def begin(self, start: Buffer, rows: range) -> None:
-        """Writes the steps from impulses of a state to those that sweeps start from."""
-        for limited, rubbing, own in self._groups(rows):
+        for limited, rubbing, own in self._groups(range(len(self._layout.joints))):
             window = self._impulses(own) | self._told(start, limited, rubbing, own)
             self._sweep.builder.loop(_joining(limited, rubbing), here=window)
 
-    def defer(self, rows: range) -> None:
-        """Writes the steps to no impulses."""
-        self._sweep.builder.loop(_rest, here=self._impulses(rows))
+    def look(self, residual: Buffer, tolerance: float) -> None:
+        """Writes the steps that make idle joints wait which the velocities after the step take beyond their limits.
 
-    def look(self, rows: range) -> None:
-        """Writes the steps to how far the velocities after the step take joints beyond their limits."""
-        self._sweep.builder.loop(_within, here=fields(beyond=self.beyond.at(0)))
+        Args:
+            residual: how far impulses are from the laws, which this adds to.
+            tolerance: by how much they may be, m/s.
+        """
 
         def provide(windows: ClusterWindows, own: list[int]) -> None:
             windows.cluster |= self._known(own)
-            windows.cluster["beyond"] = self.beyond.at([0] * len(own))
+            windows.cluster["residual"] = residual.at([0] * len(own))
+            windows.cluster["joining"] = self._blocks.joining.at([0] * len(own))
+            windows.cluster["tolerance"] = constants(np.full(len(own), tolerance))
 
-        self._visit(_look, rows, provide)
+        limits_alone = range(len(self._layout.rubbing), len(self._layout.joints))
+        self._visit(_look, limits_alone, provide, "idle")
 
     def end(self, impulses: Buffer) -> None:
         """Writes the steps from solved impulses to those of a state."""
@@ -86,17 +88,23 @@ class JointBlocks:
                 continue
 
             def provide(windows: ClusterWindows, own: list[int]) -> None:
-                windows.cluster |= (self._impulses(own) | self._told(impulses, True, True, own)).fields
+                windows.cluster |= self._told(impulses, True, True, own).fields
                 windows.cluster |= self._known(own)
-                windows.cluster["bound"] = constants(self._blocks.bounds[own])
 
             self._visit(_part, rows, provide)
 
     def _visit(
-        self, function: Callable[[Cluster[Any, Any], int, int], None], rows: Sequence[int], provide: Provide
+        self,
+        function: Callable[[Cluster[Any, Any], int, int], None],
+        rows: Sequence[int],
+        provide: Provide,
+        flag: str | None = None,
     ) -> None:
-        """Runs a function of the clusters of joints, and of the number of body and entry in them."""
-        schedule = self._sweep.schedule()
+        """Runs a function of clusters of joints, and of the number of body and entry in them, where a flag holds."""
+        schedule, contacts = self._sweep.schedule(), self._layout.contacts
+
+        def where(own: list[int]) -> Slot:
+            return self._blocks.flags[flag or "active"].at([contacts + row for row in own])
 
         def provide_rows(windows: ClusterWindows, shape: Shape, own: list[int]) -> None:
             provide(windows, own)
@@ -104,7 +112,8 @@ class JointBlocks:
         for row in rows:
             link, j = self._layout.joints[row]
             k, i = self._sweep.number_in_cluster(link)
-            self._sweep.visit(schedule, function, k, i, j, key=(i, j), row=row, provide=provide_rows)
+            flags = where if flag else None
+            self._sweep.visit(schedule, function, k, i, j, key=(i, j), row=row, provide=provide_rows, where=flags)
         schedule.run()
 
     def _groups(self, rows: Sequence[int]) -> list[tuple[bool, bool, list[int]]]:
@@ -119,8 +128,8 @@ class JointBlocks:
         return fields(own=self._blocks.impulses.at([self._first + row for row in rows]))
 
     def _known(self, rows: Sequence[int]) -> dict[str, Any]:
-        """Mobilities of joints, and the velocities that take them to their limits."""
-        return dict(self._blocks.of_joints(rows).fields)
+        """What is known of joints."""
+        return dict(self._blocks.of([self._layout.contacts + row for row in rows]).fields)
 
     def _sides(self, rows: Sequence[int]) -> dict[str, Any]:
         """Limits of joints, and where the velocities go that reach them."""
@@ -158,15 +167,17 @@ def _measure(cluster: Cluster[Any, Any], i: int, j: int) -> None:
 
 
 def _look(cluster: Cluster[Any, Any], i: int, j: int) -> None:
-    """How far a velocity takes a joint beyond its limits."""
+    """Makes a joint wait that a velocity takes beyond its limits."""
     row, w = JointRow(cluster.views.cluster), _velocity(cluster, i, j, cluster.memory.v_next)
-    row.beyond = np.maximum(row.beyond, np.maximum(row.low - w, w - row.high))
+    beyond = np.maximum(row.low - w, w - row.high)
+    row.residual = np.maximum(row.residual, beyond)
+    wait(row, beyond > row.tolerance)
 
 
 def _part(cluster: Cluster[Any, Any], i: int, j: int) -> None:
     """The impulses of limit and of friction."""
     row, w = JointRow(cluster.views.cluster), _velocity(cluster, i, j, cluster.memory.v_next)
-    row.limit, row.friction = joint_parts(row.a, row.low, row.high, row.bound, row.own, w)
+    row.limit, row.friction = joint_parts(row.a, row.low, row.high, row.bound, row.impulse[0], w)
 
 
 def _joining(limited: bool, rubbing: bool) -> Callable[[View], None]:
@@ -184,11 +195,3 @@ def _telling(limited: bool) -> Callable[[View], None]:
             here.friction = here.own
 
     return telling
-
-
-def _rest(here: View) -> None:
-    here.own = np.array(0.0)
-
-
-def _within(here: View) -> None:
-    here.beyond = np.array(0.0)

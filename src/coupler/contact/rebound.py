@@ -12,6 +12,7 @@ from coupler.contact.laws import gap_seen
 from coupler.contact.restitution import Restitution, pending_rebound, rebound_terms
 from coupler.contact.scene import ContactScene, rebounding
 from coupler.graph import Buffer, Builder, View, Window, constants, fields
+from coupler.passes import Schedule
 
 __all__ = ["Rebounds"]
 
@@ -31,13 +32,15 @@ class Rebounds:
         self._offset = blocks.given = builder.scratch("offset", 3 * len(laws))
         self._closing = builder.scratch("closing", len(self._contacts))
 
-    def begin(self, gaps: Buffer, pending: Buffer) -> None:
+    def begin(self, gaps: Buffer, pending: Buffer, left: Buffer) -> None:
         """Writes what these contacts bring into the problem.
 
         Args:
             gaps: of all contacts.
             pending: what the step before left, three numbers for each contact that can rebound.
+            left: what this step leaves, nothing so far.
         """
+        self._builder.loop(clear, here=fields(target=left.at(0, left.size)))
         n = self._offset.size
         self._builder.loop(clear, here=fields(target=self._offset.at(0, n)))
         for law, at in self._groups():
@@ -54,7 +57,7 @@ class Rebounds:
             self._builder.loop(_beginning(law, self._scene.penetration), here=window)
 
     def end(self, pending: Buffer) -> None:
-        """Writes what is left to the next step, and all impulses together."""
+        """Writes what is left to the next step."""
         number = {contact: i for i, contact in enumerate(self._contacts)}
 
         def more(contacts: Sequence[int]) -> Window:
@@ -62,8 +65,15 @@ class Rebounds:
             rest = fields(closing=self._closing.at(own), pending=pending.at([3 * i for i in own], 3))
             return self._seen(contacts) | rest
 
+        schedule = Schedule(self._builder)
         for law, at in self._groups():
-            self._blocks.run(_ending(law), [self._contacts[i] for i in at], more)
+            ending = _ending(law)
+            for i in at:
+                self._blocks.visit(schedule, ending, self._contacts[i], more=more)
+        schedule.run()
+
+    def add_given(self) -> None:
+        """Writes all impulses together."""
         n, impulses = self._offset.size, self._blocks.impulses
         self._builder.loop(_together, here=fields(offset=self._offset.at(0, n), impulses=impulses.at(0, n)))
 

@@ -6,92 +6,83 @@ law's next impulses (see laws.py), and so on until no block changes by more than
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from coupler.contact import laws
 from coupler.contact.blocks import Blocks, push, shared, velocities
-from coupler.contact.cone_update import ConeBlock, cone_at_rest, cone_sliding, cone_update
+from coupler.contact.cone_update import ConeBlock, cone_at_rest, cone_sliding
 from coupler.graph import Buffer, View, constants, fields
 from coupler.passes import Schedule
 
 __all__ = ["Relaxation"]
 
-_FEW = 24  # contacts that are spelled out one by one; more of them are rows of a table, or code would grow
 _FAR = 1e30  # a change that is above all tolerances
 
 
 class Relaxation:
-    """The sweeps over the blocks of a problem."""
+    """The sweeps over the active blocks of a problem."""
 
     def __init__(self, blocks: Blocks) -> None:
-        self._blocks, self._builder = blocks, blocks.builder
-        self._change, self._slides = (self._builder.scratch(name, 1) for name in ("change", "slides"))
+        self._blocks, self._change = blocks, blocks.builder.scratch("change", 1)
 
-    def solve(self, blocks: Iterable[int], tolerance: float, most: int, residual: Buffer, sweeps: Buffer) -> None:
+    def solve(self, tolerance: float, most: int, residual: Buffer, sweeps: Buffer) -> None:
         """Writes the steps to impulses, from those to start from.
 
         Args:
-            blocks: those that take part.
             tolerance: in the last sweep no impulse changes a velocity of its own block by more, m/s.
             most: how many sweeps there are at most.
             residual: 1, how far the impulses are from the laws, m/s (see residuals.py).
-            sweeps: 1, how many there were.
+            sweeps: 1, how many there were; these are added.
         """
-        blocks, builder = [*blocks], self._builder
-        window = fields(change=self._change.at(0), sweeps=sweeps.at(0, 1))
-        builder.loop(_begin, here=window)
-        with builder.repeat(until=_settled, at_most=most, here=window | fields(tolerance=constants([tolerance]))):
-            builder.loop(_again, here=window)
-            self._sweep(blocks)
-        self.judge(blocks, residual)
+        builder, limit = self._blocks.builder, fields(tolerance=constants([tolerance]))
+        window = fields(change=self._change.at(0), sweeps=sweeps.at(0))
+        builder.loop(_begin, sweep=window)
+        with builder.repeat(until=_settled, at_most=most, sweep=window | limit):
+            builder.loop(_again, sweep=window)
+            self._sweep()
+        self.judge(residual)
 
-    def judge(self, blocks: Iterable[int], residual: Buffer) -> None:
+    def judge(self, residual: Buffer) -> None:
         """Writes the steps to how far impulses are from the laws."""
-        self._builder.loop(_no_residual, here=fields(residual=residual.at(0)))
-        schedule = Schedule(self._builder)
-        for block in blocks:
-            kernel = _judge_contact if block < self._blocks.contacts else _judge_joint
-            self._blocks.visit(schedule, kernel, block, shared(residual=residual))
+        self._blocks.builder.loop(_no_residual, problem=fields(residual=residual.at(0)))
+        self._blocks.run(_judge_contact, _judge_joint, more=shared(residual=residual))
+
+    def _sweep(self) -> None:
+        """All blocks, one after the other; each is taken over before the next is looked at.
+
+        What slides costs more than what sticks or opens, and is left out where none does.
+        """
+        blocks, change = self._blocks, shared(change=self._change)
+        schedule = Schedule(blocks.builder)
+        for block in blocks.all:
+            if block < blocks.contacts:
+                blocks.visit(schedule, _rest, block)
+                blocks.visit(schedule, _slide, block, "slides")
+                blocks.visit(schedule, _take_over, block, more=change)
+            else:
+                blocks.visit(schedule, _brake, block, more=change)
         schedule.run()
-
-    def _sweep(self, blocks: list[int]) -> None:
-        """All blocks, one after the other; each is taken over before the next is looked at."""
-        change, contacts = shared(change=self._change), [block for block in blocks if block < self._blocks.contacts]
-        if len(contacts) > _FEW:
-            self._blocks.run(_press, contacts, change)
-        else:
-            for block in contacts:
-                self._press_one(block)
-        self._blocks.run(_brake, [block for block in blocks if block >= self._blocks.contacts], change)
-
-    def _press_one(self, block: int) -> None:
-        """One of few contacts. What slides costs more than what sticks or opens, and is left out where none does."""
-        self._blocks.run(_rest, [block], shared(slides=self._slides))
-        with self._builder.repeat(until=_holds, at_most=1, here=fields(slides=self._slides.at(0))):
-            self._blocks.run(_slide, [block])
-        self._blocks.run(_take_over, [block], shared(change=self._change))
 
 
 # Kernels of sweeps
 
 
-def _begin(here: View) -> None:
-    here.change, here.sweeps = np.array(_FAR), np.zeros(1)
+def _begin(sweep: View) -> None:
+    sweep.change = np.array(_FAR)
 
 
-def _settled(here: View) -> Any:
-    return here.change <= here.tolerance
+def _settled(sweep: View) -> Any:
+    return sweep.change <= sweep.tolerance
 
 
-def _again(here: View) -> None:
-    here.change, here.sweeps = np.array(0.0), here.sweeps + 1.0
+def _again(sweep: View) -> None:
+    sweep.change, sweep.sweeps = np.array(0.0), sweep.sweeps + 1.0
 
 
-def _no_residual(here: View) -> None:
-    here.residual = np.array(0.0)
+def _no_residual(problem: View) -> None:
+    problem.residual = np.array(0.0)
 
 
 # Contacts
@@ -103,28 +94,16 @@ def _rest(own: View, ways: list[View]) -> None:
     own.slides = np.where(slides, 1.0, 0.0)
 
 
-def _holds(here: View) -> Any:
-    return here.slides <= 0.0
-
-
 def _slide(own: View, ways: list[View]) -> None:
     own.new = cone_sliding(_block(own), own.friction, own.impulse, velocities(own, ways))
 
 
 def _take_over(own: View, ways: list[View]) -> None:
-    _take(own, ways, own.new)
-
-
-def _press(own: View, ways: list[View]) -> None:
-    _take(own, ways, cone_update(_block(own), own.friction, own.impulse, velocities(own, ways)))
-
-
-def _take(own: View, ways: list[View], new: Any) -> None:
-    change = new - own.impulse
+    change = own.new - own.impulse
     n, x, y = np.abs(change)
     own.change = np.maximum(own.change, np.maximum(own.A[0, 0] * n, own.mobility * np.maximum(x, y)))
     push(ways, change)
-    own.impulse = new
+    own.impulse, own.slides = own.new, np.array(0.0)
 
 
 def _judge_contact(own: View, ways: list[View]) -> None:

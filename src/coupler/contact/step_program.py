@@ -5,13 +5,14 @@ What stepping.py does in NumPy, without the mass matrix and in one go:
 1. accelerations without contact by C-ABA, velocities u = v + h (a + ω × v), and velocities of the links that may touch;
 2. candidate contacts, limits and dry friction of joints: gaps, and forces by unit of impulse;
 3. these forces climb to the ground (columns.py), which gives A = J H⁻¹ Jᵀ as a product [001, eq. 62; 003, eq. 27];
-4. sweeps over the blocks of the contact problem (relaxation.py);
+4. sweeps over the blocks of the contact problem (blocks.py, relaxation.py);
 5. velocities v⁺ = u + H⁻¹ Jᵀ λ, outwards from what impulses do to each cluster by itself;
 6. positions q ⊕ h v⁺ (advance.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,9 @@ __all__ = ["contact_step_program"]
 
 
 class StepBody(aba.BodyMemory, ColumnBody):
-    """What a body remembers: what it does in C-ABA, its pose, and its velocity u after a step without impulses."""
+    """What a body remembers: what it does in C-ABA, its pose, its velocity u without impulses, and what they change."""
 
-    u, E, r = entry(6), entry((3, 3)), entry(3)
+    u, du, E, r = entry(6), entry(6), entry((3, 3)), entry(3)
 
 
 class StepCluster(aba.ClusterMemory, ColumnCluster):
@@ -54,6 +55,8 @@ class StepCluster(aba.ClusterMemory, ColumnCluster):
 
 
 Node = Cluster[StepBody, StepCluster]
+
+_ROUNDS = 30  # how often candidates can join; each time those do that the others' impulses have moved into contact
 
 
 def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
@@ -79,13 +82,11 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     if sweep.loaded:
         add_loads(sweep, scene.external)
     _move_freely(sweep, located, stopped)
+    sweep.builder.loop(_no_contact, problem=fields(**{name: parts[name].at(0) for name in ("residual", "sweeps")}))
     if stopped:
         bounds = friction_impulses(robot, layout.joints, h)
         blocks = Blocks(sweep.builder, columns, candidates.friction, bounds)
-        _Impulses(sweep, scene, layout, candidates, blocks, columns, parts, given).write()
-    else:
-        sweep.builder.loop(_no_contact, here=fields(**{name: parts[name].at(0, 1) for name in ("residual", "sweeps")}))
-        sweep.outward(keep)
+        _Impulses(sweep, scene, layout, candidates, blocks, columns, parts).write(given, _applying(located))
     advance(sweep, h, sweep.vectors["q"], v_next, parts["q"])
     parts.tell()
     return sweep.build()
@@ -94,65 +95,54 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
 class _Impulses:
     """The steps from velocities without impulses to those with them.
 
-    Joints that have limits and no friction are left out at first. Only where a velocity takes one of them beyond, the
-    whole problem is set up and solved.
+    Candidates that break no law take no part. Where velocities with impulses make some of them break theirs, these join
+    the others, and the problem is solved again.
     """
 
     def __init__(
         self,
-        sweep: Sweep[Any, Any],
+        sweep: Sweep[StepBody, StepCluster],
         scene: ContactScene,
         layout: Layout,
         candidates: Candidates,
         blocks: Blocks,
         columns: Columns,
         parts: _Parts,
-        given: Buffer | None,
     ) -> None:
         self.sweep, self.scene, self.layout, self.parts = sweep, scene, layout, parts
-        self.candidates, self.given = candidates, given
-        self.blocks, self.columns, self.relaxation = blocks, columns, Relaxation(blocks)
+        self.candidates, self.blocks, self.columns = candidates, blocks, columns
+        self.relaxation, self.joints = Relaxation(blocks), JointBlocks(sweep, layout, blocks)
         self.rebounds = Rebounds(sweep.builder, scene, blocks) if parts.pending.size else None
-        self.joints = JointBlocks(sweep, layout, blocks)
-        self.groups = layout.contacts + len(layout.joints)
-        # Blocks that take part at first
-        self.at_once = self.groups - (0 if self.rebounds else layout.deferred)
 
-    def write(self) -> None:
-        """Writes them."""
-        layout, parts, builder = self.layout, self.parts, self.sweep.builder
-        told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": self.blocks.b}
+    def write(self, given: Buffer | None, apply_impulses: Callable[[Node], None]) -> None:
+        """Writes them.
+
+        Args:
+            given: contacts that the program is given; see `Candidates`.
+            apply_impulses: the pass from x to velocities.
+        """
+        layout, parts, builder, blocks = self.layout, self.parts, self.sweep.builder, self.blocks
+        told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": blocks.b}
         told |= self.rebounds.told if self.rebounds else {}
-        self.candidates.measure(self.sweep, self.columns, self.scene, self.given, told)
-        self.joints.measure()
+        self.candidates.measure(self.sweep, self.columns, self.scene, given, told)
+        self.joints.measure(parts.start)
         if self.rebounds:
-            self.rebounds.begin(parts["gaps"], parts.pending)
-        _copy_first(self.sweep, parts.start, self.blocks.impulses, 3 * layout.contacts)
-        at_once = self.at_once - layout.contacts
-        deferred = range(at_once, len(layout.joints))
-        self.joints.begin(parts.start, range(at_once))
-        self.columns.climb(climb, range(self.at_once))
-        if deferred:
-            self.joints.defer(deferred)
-        self._solve(self.at_once)
-        if deferred:
-            self.joints.look(deferred)
-            beyond = fields(beyond=self.joints.beyond.at(0), tolerance=constants([self.scene.tolerance]))
-            with builder.repeat(until=_within, at_most=1, here=beyond):
-                self.joints.begin(parts.start, deferred)
-                self.columns.climb(climb, range(self.at_once, self.groups))
-                self._solve(self.groups)
-        _copy_first(self.sweep, self.blocks.impulses, parts["impulses"], 3 * layout.contacts)
+            self.rebounds.begin(parts["gaps"], parts.pending, parts["pending"])
+        _copy_first(self.sweep, parts.start, blocks.impulses, 3 * layout.contacts)
+        blocks.begin()
+        with builder.repeat(until=_none_joins, at_most=_ROUNDS, blocks=fields(joining=blocks.joining.at(0))):
+            self.columns.climb(climb, blocks.flags["waiting"])
+            blocks.join()
+            self.relaxation.solve(self.scene.tolerance, self.scene.most, parts["residual"], parts["sweeps"])
+            if self.rebounds:
+                self.rebounds.end(parts["pending"])
+            self.sweep.outward(apply_impulses)
+            self.candidates.look(self.sweep, self.columns, blocks, parts["residual"], self.scene.tolerance)
+            self.joints.look(parts["residual"], self.scene.tolerance)
+        if self.rebounds:
+            self.rebounds.add_given()
+        _copy_first(self.sweep, blocks.impulses, parts["impulses"], 3 * layout.contacts)
         self.joints.end(parts["impulses"])
-
-    def _solve(self, count: int) -> None:
-        """The impulses of the first blocks, and v⁺."""
-        parts, blocks = self.parts, range(count)
-        self.blocks.describe(blocks)
-        self.relaxation.solve(blocks, self.scene.tolerance, self.scene.most, parts["residual"], parts["sweeps"])
-        if self.rebounds:
-            self.rebounds.end(parts["pending"])
-        self.sweep.outward(apply_impulses)
 
 
 class _Parts:
@@ -241,7 +231,7 @@ def _move_freely(sweep: Sweep[StepBody, StepCluster], located: dict[int, set[int
         """Accelerations [001, eq. 33, 52], and velocities without impulses."""
         aba.accelerate(cluster)
         u = cluster.v + cluster.memory.step * (cluster.memory.a + rotation_biases(cluster))
-        cluster.memory.u = u
+        cluster.memory.u = cluster.memory.v_next = u
         for body in cluster.bodies if answering else ():
             if body.carries or body.number in located[id(cluster.shape)]:
                 own = body.S @ u
@@ -276,19 +266,20 @@ def climb(cluster: Node, passage: Passage) -> None:
             output.memory.P = felt if begins else output.memory.P + felt
 
 
-def apply_impulses(cluster: Node) -> None:
-    """v⁺: what impulses do to joints, with what they do to all that carries them. [001, eq. 64]"""
-    dv = cluster.memory.dv
-    if not cluster.grounded:
-        dv = dv - response(cluster, cluster.memory.Y, [output.memory.a for output in cluster.outputs])
-    cluster.memory.v_next = cluster.memory.u + dv
-    for body in cluster.carriers:
-        body.memory.a = acceleration(body, dv)
+def _applying(located: dict[int, set[int]]) -> Callable[[Node], None]:
+    def apply_impulses(cluster: Node) -> None:
+        """v⁺: what impulses do to joints, with what they do to all that carries them. [001, eq. 64]"""
+        dv = cluster.memory.dv
+        if not cluster.grounded:
+            dv = dv - response(cluster, cluster.memory.Y, [output.memory.a for output in cluster.outputs])
+        cluster.memory.v_next = cluster.memory.u + dv
+        for body in cluster.bodies:
+            if body.carries:
+                body.memory.a = acceleration(body, dv)
+            if body.number in located[id(cluster.shape)]:
+                body.memory.du = acceleration(body, dv)
 
-
-def keep(cluster: Node) -> None:
-    """v⁺ without impulses."""
-    cluster.memory.v_next = cluster.memory.u
+    return apply_impulses
 
 
 def _copy_first(sweep: Sweep[Any, Any], source: Buffer, target: Buffer, count: int) -> None:
@@ -296,9 +287,9 @@ def _copy_first(sweep: Sweep[Any, Any], source: Buffer, target: Buffer, count: i
         sweep.builder.loop(copy, here=fields(source=source.at(0, count), target=target.at(0, count)))
 
 
-def _within(here: View) -> Any:
-    return here.beyond <= here.tolerance
+def _none_joins(blocks: View) -> Any:
+    return blocks.joining <= 0.0
 
 
-def _no_contact(here: View) -> None:
-    here.residual = here.sweeps = np.zeros(1)
+def _no_contact(problem: View) -> None:
+    problem.residual = problem.sweeps = np.array(0.0)

@@ -8,7 +8,7 @@ from typing import Any, Generic
 
 import numpy as np
 
-from coupler.graph import Buffer, Builder, Field, Program, Records, View, Window, compile, constants, fields
+from coupler.graph import Buffer, Builder, Field, Program, Records, Slot, View, Window, compile, constants, fields
 from coupler.model import Robot
 from coupler.model.tolerances import OPEN
 from coupler.passes.body import B_co
@@ -185,6 +185,7 @@ class Sweep(Generic[B_co, C_co]):
         key: Any = (),
         row: Any = None,
         provide: Callable[[ClusterWindows, Shape, list[Any]], None] = lambda *_: None,
+        where: Callable[[list[Any]], Slot] | None = None,
     ) -> None:
         """Adds a row to a schedule: a function of one cluster.
 
@@ -196,16 +197,17 @@ class Sweep(Generic[B_co, C_co]):
             key: equal for clusters of a shape that one trace serves.
             row: what `provide` gets, if that is not the number of the cluster.
             provide: adds to what clusters of a shape see, given all rows of a key.
+            where: the flags of all rows of a key; see `Builder.loop`.
         """
         number = self.shape_of[cluster]
         shape, _ = self.shapes[number]
         context = self._context(shape, schedule.seen_before)
 
         def loop(rows: list[Any]) -> Any:
-            windows = self.windows([k for k, _ in rows])
-            provide(windows, shape, [own for _, own in rows])
+            windows, own = self.windows([k for k, _ in rows]), [row for _, row in rows]
+            provide(windows, shape, own)
             kernel = kernel_of(lambda views: function(Cluster(views, shape, context), *arguments), function.__name__)
-            return kernel, windows.windows()
+            return kernel, windows.windows() | ({"where": where(own)} if where else {})
 
         schedule.add((function, number, key), (cluster, cluster if row is None else row), loop)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +39,7 @@ class ClusterWindows:
     constraints: list[Fields] = field(default_factory=list)
     bonds: list[Fields] = field(default_factory=list)
 
-    def windows(self) -> Mapping[str, Window | Sequence[Window]]:
+    def windows(self) -> dict[str, Any]:
         """The parameters of a kernel, by the names of the attributes."""
         own = vars(self)
         return {name: Window(own[name]) if name == "cluster" else [Window(x) for x in own[name]] for name in own}
