@@ -10,28 +10,60 @@ break its law without an impulse, and then stays until the step ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from coupler.contact import laws
-from coupler.contact.columns import Columns
+from coupler.contact.columns import Node
 from coupler.contact.cone_update import ConeBlock
 from coupler.contact.kernels import clear
-from coupler.graph import Buffer, Builder, View, Window, constants, fields, symmetric
+from coupler.graph import Buffer, Builder, Constants, Slot, View, Window, constants, fields, symmetric
 from coupler.passes import Schedule
 
-__all__ = ["Blocks", "Kernel", "push", "shared", "velocities", "wait"]
+__all__ = ["Blocks", "Kernel", "More", "Ways", "change_of_velocities", "push", "shared", "velocities", "wait"]
 
 Kernel = Callable[[View, list[View]], None]  # of a block's own numbers, and of the clusters on its way
+Numbers = Sequence[float] | Buffer  # one for each block of a kind: known, or given to the program
 More = Callable[[Sequence[int]], Window]  # further fields of some blocks
 
-_FLAGS = ("active", "idle", "waiting", "slides")
+_FLAGS = ("active", "idle", "waiting", "slides", "newton", "interior", "starting")
 _CONTACT = {"A": symmetric(3), "inverse": symmetric(3), "normal_step": (), "tangent_step": (), "mobility": (), "new": 3}
-_JOINT = {"a": (), "low": (), "high": ()}
+_CONTACT |= {"p": 3, "Q": (3, 3)}
+_JOINT = {"a": (), "low": (), "high": (), "p": 1, "Q": (1, 1)}
+
+
+class Ways(Protocol):
+    """What blocks see each other through. Nodes are parts of x, and clusters are parts of nodes."""
+
+    @property
+    def x(self) -> Buffer:
+        """Σ y λ of all blocks."""
+        ...
+
+    @property
+    def nodes(self) -> Sequence[Node]:
+        """The parts of x."""
+        ...
+
+    def shape_of_way(self, group: int) -> Hashable:
+        """Equal for blocks that look alike to kernels."""
+        ...
+
+    def ways(self, groups: Sequence[int], vector: Buffer | None = None) -> list[Window]:
+        """For each cluster on the ways of blocks that look alike: their z and y, and its part of x, or of a vector."""
+        ...
+
+    def way(self, groups: Sequence[int], clusters: Sequence[int]) -> Window:
+        """z and y of blocks in a cluster each, all of the same shape."""
+        ...
+
+    def parts_of_way(self, group: int) -> dict[int, list[tuple[int, int]]]:
+        """By node, the clusters of it on a block's way and their freedoms; those are the first ones of the node."""
+        ...
 
 
 class Blocks:
@@ -49,16 +81,15 @@ class Blocks:
         impulses: λ, of all rows.
         b: of all rows.
         flags: of each block 1 or 0: `active`, whether it takes part; `idle`, whether it does not; `waiting`, whether it
-            is about to; and `slides`, for `Relaxation`.
+            is about to; `slides`, for `Relaxation`, and `newton`, `interior` and `starting`, for `Refinement`.
         joining: 1, whether any block is waiting.
         given: impulses of contacts that act besides λ, and that no law asks about; None if there are none.
     """
 
-    def __init__(self, builder: Builder, columns: Columns, friction: Sequence[float], bounds: Sequence[float]) -> None:
-        """Args: a program, the columns of all blocks, µ of contacts, and the largest impulses of joints' friction."""
-        self.builder, self._columns = builder, columns
-        self.contacts, self.joints = len(friction), len(bounds)
-        self.friction, self.bounds = np.array(friction, float), np.array(bounds, float)
+    def __init__(self, builder: Builder, columns: Ways, friction: Numbers, bounds: Numbers) -> None:
+        """Args: a program, the ways of all blocks, µ of contacts, and the largest impulses of joints' friction."""
+        self.builder, self._columns, self.friction, self.bounds = builder, columns, friction, bounds
+        self.contacts, self.joints = (x.size if isinstance(x, Buffer) else len(x) for x in (friction, bounds))
         self.impulses, self.b = (builder.scratch(name, self.rows) for name in ("impulses", "b"))
         self.flags = {name: builder.scratch(name, self.contacts + self.joints) for name in _FLAGS}
         self.joining, self.given = builder.scratch("joining", 1), None
@@ -82,12 +113,18 @@ class Blocks:
         own = {"impulse": self.impulses.at(first, width), "b": self.b.at(first, width)}
         own |= {name: flags.at(rows) for name, flags in self.flags.items()}
         if contacts:
-            return fields(**own, friction=constants(self.friction[rows])) | self._contacts[rows]
+            return fields(**own, friction=_of(self.friction, rows)) | self._contacts[rows]
         rows = rows - self.contacts
-        return fields(**own, bound=constants(self.bounds[rows])) | self._joints[rows]
+        return fields(**own, bound=_of(self.bounds, rows)) | self._joints[rows]
 
     def visit(
-        self, schedule: Schedule, kernel: Kernel, block: int, where: str = "active", more: More = lambda _: fields()
+        self,
+        schedule: Schedule,
+        kernel: Kernel,
+        block: int,
+        where: str = "active",
+        more: More = lambda _: fields(),
+        vector: Buffer | None = None,
     ) -> None:
         """Adds a block to a loop.
 
@@ -97,23 +134,29 @@ class Blocks:
             block: its number.
             where: the flag by which it is left out.
             more: further fields of `own`, for a list of blocks.
+            vector: what takes the place of x in `ways`.
         """
 
         def loop(blocks: list[int]) -> tuple[Callable[..., None], dict[str, Any]]:
-            windows = {"own": self.of(blocks) | more(blocks), "ways": self._columns.ways(blocks)}
+            windows = {"own": self.of(blocks) | more(blocks), "ways": self._columns.ways(blocks, vector)}
             return kernel, windows | {"where": self.flags[where].at(blocks)}
 
         schedule.add((kernel, block < self.contacts, self._columns.shape_of_way(block)), block, loop)
 
     def run(
-        self, contact: Kernel | None, joint: Kernel | None, where: str = "active", more: More = lambda _: fields()
+        self,
+        contact: Kernel | None,
+        joint: Kernel | None,
+        where: str = "active",
+        more: More = lambda _: fields(),
+        vector: Buffer | None = None,
     ) -> None:
-        """Writes a loop over all blocks, with a kernel for contacts and one for joints."""
+        """Writes a loop over all blocks, with a kernel for contacts and one for joints; see `visit`."""
         schedule = Schedule(self.builder)
         for block in self.all:
             kernel = contact if block < self.contacts else joint
             if kernel is not None:
-                self.visit(schedule, kernel, block, where, more)
+                self.visit(schedule, kernel, block, where, more, vector)
         schedule.run()
 
     def begin(self) -> None:
@@ -135,6 +178,12 @@ class Blocks:
         if joints:
             self.builder.loop(_begin_joint, own=self.of(joints) | joining(joints))
 
+    def begin_all(self) -> None:
+        """Writes the steps that make all blocks wait, with impulses to start from."""
+        for blocks in (self.all[: self.contacts], self.all[self.contacts :]):
+            if blocks:
+                self.builder.loop(_begin_at_once, own=self.of(blocks))
+
     def join(self) -> None:
         """Writes the steps that describe waiting blocks, whose columns are there, and make them active; and to x."""
         self.run(_describe_contact, _describe_joint, "waiting")
@@ -143,13 +192,19 @@ class Blocks:
         self.builder.loop(_none_joins, blocks=fields(joining=self.joining.at(0)))
         self.sum_up()
 
-    def sum_up(self) -> None:
-        """Writes the steps from impulses to x."""
+    def sum_up(
+        self, contact: Kernel | None = None, joint: Kernel | None = None, more: More = lambda _: fields()
+    ) -> None:
+        """Writes the steps to x from impulses, or from what other kernels push."""
         x = self._columns.x
         self.builder.loop(clear, here=fields(target=x.at(0, x.size)))
-        self.run(_push_own, _push_own)
+        self.run(contact or _push_own, joint or _push_own, more=more)
         if (given := self.given) is not None:
             self.run(_push_given, None, more=lambda own: fields(given=given.at([3 * i for i in own], 3)))
+
+
+def _of(numbers: Numbers, rows: np.ndarray) -> Slot | Constants:
+    return numbers.at(rows) if isinstance(numbers, Buffer) else constants(np.array(numbers, float)[rows])
 
 
 def shared(**buffers: Buffer) -> More:
@@ -160,6 +215,11 @@ def shared(**buffers: Buffer) -> More:
 def velocities(own: View, ways: list[View]) -> Any:
     """w = Z x + b of a block."""
     return reduce(add, (way.z.T @ way.x for way in ways), own.b)
+
+
+def change_of_velocities(ways: list[View]) -> Any:
+    """Δw = Z Δx of a block."""
+    return reduce(add, (way.z.T @ way.x for way in ways))
 
 
 def push(ways: list[View], change: Any) -> None:
@@ -195,6 +255,11 @@ def _begin(own: View, waits: Any) -> None:
     wait(own, waits)
     own.active, own.idle, own.slides = np.array(0.0), np.array(1.0), np.array(0.0)
     own.impulse = own.waiting * own.impulse
+
+
+def _begin_at_once(own: View) -> None:
+    own.active = own.slides = np.array(0.0)
+    own.waiting = np.array(1.0)
 
 
 def _join(own: View) -> None:

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from coupler.graph import Buffer, Slot, Window, fields
 from coupler.passes import Cluster, ClusterRecord, ClusterWindows, Record, Shape, Sweep, provided
 
 __all__ = ["ColumnBody", "ColumnCluster", "Columns", "Passage", "Start"]
+
+
+_NODE = 6  # freedoms of a node at most, unless a cluster has more: as many as a floating body's
 
 
 class ColumnBody(Record):
@@ -58,6 +59,18 @@ class Passage:
     entry: int | None
 
 
+@dataclass(frozen=True)
+class Node:
+    """Some clusters that carry each other in a row, as a part of x."""
+
+    start: int
+    stop: int
+
+    @property
+    def size(self) -> int:
+        return self.stop - self.start
+
+
 class Columns:
     """The ways of groups of columns to the ground.
 
@@ -67,6 +80,7 @@ class Columns:
         sweep: the program.
         starts: of each group.
         x: what impulses change velocities of joints by, if all that carries them stays: of each cluster Σ y λ.
+        nodes: the parts of x; see `Node`.
     """
 
     def __init__(self, sweep: Sweep[Any, Any], starts: Sequence[Start]) -> None:
@@ -79,9 +93,8 @@ class Columns:
                     self._P.add((group, k, i), (6, start.width))
                 for store in (self._z, self._y):
                     store.add((group, k), (self._freedoms(k), start.width))
-        sizes = {k: self._freedoms(k) for k in sweep.shape_of}
-        self._place = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
-        self.x = sweep.builder.scratch("answers", sum(sizes.values()))
+        self.nodes, self._place, self._node_of = self._numbered()
+        self.x = sweep.builder.scratch("answers", self.nodes[-1].stop)
 
     def at_link(self, groups: Sequence[int], links: Sequence[int]) -> Slot:
         """Where each group's forces on a link are, that it starts on."""
@@ -118,17 +131,50 @@ class Columns:
         """The freedoms of each cluster on a group's way: groups with the same look alike to kernels."""
         return tuple(self._freedoms(k) for k in self._ways[group])
 
-    def ways(self, groups: Sequence[int]) -> list[Window]:
-        """For each cluster on the ways of groups that look alike: their z and y, and its part of x."""
-        steps = zip(*([(group, k) for k in self._ways[group]] for group in groups), strict=True)
-        return [
-            fields(z=self._z.at(own), y=self._y.at(own), x=self.answers([k for _, k in own]))
-            for own in map(list, steps)
-        ]
+    def ways(self, groups: Sequence[int], vector: Buffer | None = None) -> list[Window]:
+        """For each cluster on the ways of groups that look alike: their z and y, and its part of x, or of a vector."""
+        several = zip(*(self._ways[group] for group in groups), strict=True)
+        return [self.way(groups, clusters) | fields(x=self.answers(clusters, vector)) for clusters in several]
 
-    def answers(self, clusters: Sequence[int]) -> Slot:
-        """The parts of x of clusters with the same freedoms."""
-        return self.x.at([self._place[k] for k in clusters], self._freedoms(clusters[0]))
+    def way(self, groups: Sequence[int], clusters: Sequence[int]) -> Window:
+        """z and y of groups in a cluster each, all of the same shape."""
+        steps = list(zip(groups, clusters, strict=True))
+        return fields(z=self._z.at(steps), y=self._y.at(steps))
+
+    def answers(self, clusters: Sequence[int], vector: Buffer | None = None) -> Slot:
+        """The parts of x, or of a vector like it, of clusters with the same freedoms."""
+        return (vector or self.x).at([self._place[k] for k in clusters], self._freedoms(clusters[0]))
+
+    def parts_of_way(self, group: int) -> dict[int, list[tuple[int, int]]]:
+        """By node, the clusters of it on a group's way and their freedoms; those are the first ones of the node."""
+        parts: dict[int, list[tuple[int, int]]] = {}
+        for k in sorted(self._ways[group]):
+            parts.setdefault(self._node_of[k], []).append((k, self._freedoms(k)))
+        return parts
+
+    def _numbered(self) -> tuple[list[Node], dict[int, int], dict[int, int]]:
+        """Nodes of clusters, where each cluster has its part of x, and the number of each cluster's node.
+
+        A cluster is in one node with the one that carries it, if that carries no other on any way, and the node stays
+        small. Whoever passes a cluster passes all that carry it, so that ways pass the first clusters of a node.
+        """
+        carried: dict[int, list[int]] = {}
+        for k in sorted({k for way in self._ways for k in way}):
+            for link in self.sweep.instances[k].outputs:
+                carried.setdefault(self.sweep.number_in_cluster(link)[0] if link else 0, []).append(k)
+        nodes, place, node_of, stop = list[Node](), dict[int, int](), dict[int, int](), 0
+        for first in sorted(self.sweep.shape_of):
+            if first in place:
+                continue
+            start, row = stop, [first]
+            while row:
+                k = row.pop()
+                place[k], node_of[k], stop = stop, len(nodes), stop + self._freedoms(k)
+                above = carried.get(k, [])
+                if len(above) == 1 and len(self.sweep.instances[above[0]].outputs) == 1:
+                    row = above if stop - start + self._freedoms(above[0]) <= _NODE else []
+            nodes.append(Node(start, stop))
+        return nodes, place, node_of
 
     def _freedoms(self, cluster: int) -> int:
         return self.sweep.shapes[self.sweep.shape_of[cluster]][0].freedoms

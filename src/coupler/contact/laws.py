@@ -31,6 +31,7 @@ __all__ = [
     "inside_cone",
     "interval_error",
     "joint_parts",
+    "joint_regime",
     "joint_update",
     "larger_eigenvalue",
     "limit_velocities",
@@ -207,6 +208,17 @@ def joint_update(a: Any, low: Any, high: Any, bound: Any, lam: Any, w: Any) -> A
     free, step = w - a * lam, 1.0 / (a + TINY)
     brake, braked = _braked(a, bound, free)
     return np.where(braked < low, (low - free) * step, np.where(braked > high, (high - free) * step, brake))
+
+
+def joint_regime(a: Any, low: Any, high: Any, bound: Any, lam: Any, w: Any) -> tuple[Any, Any, Any]:
+    """Where a joint is on its law: the velocity that it is held at, whether it is held, and what friction does if not.
+
+    Arguments are those of `joint_update`.
+    """
+    brake, braked = _braked(a, bound, w - a * lam)
+    stopped = (braked < low) | (braked > high)
+    target = np.where(braked < low, low, np.where(braked > high, high, 0.0))
+    return target, stopped | (np.abs(brake) < bound), brake
 
 
 def joint_parts(a: Any, low: Any, high: Any, bound: Any, lam: Any, w: Any) -> tuple[Any, Any]:

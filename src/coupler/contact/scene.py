@@ -33,7 +33,7 @@ class ContactScene:
     pairs: tuple[Pair, ...]
     step: float
     tolerance: float = 1e-9
-    most: int = 200
+    most: int = 10
     limits: bool = True
     external: bool = False
     penetration: str | float = "position"
@@ -93,7 +93,7 @@ class Layout:
         self.rows = 3 * n + len(self.limited) + len(self.rubbing)
         sizes = {"q": robot.nq, "v": robot.nv, "impulses": self.rows, "pending": 3 * len(rebounding(scene.pairs))}
         self.state = sum(sizes.values())
-        sizes |= {"gaps": n, "points": 3 * n, "frames": 9 * n, "residual": 1, "sweeps": 1}
+        sizes |= {"gaps": n, "points": 3 * n, "frames": 9 * n, "residual": 1, "sweeps": 1, "iterations": 1}
         ends = np.cumsum([*sizes.values()]).tolist()
         self.size = ends[-1]
         self.places = {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact import admm, bisection, gauss_seidel, lemke
+from coupler.contact import admm, bisection, cascade, gauss_seidel, lemke
 from coupler.contact.problem import ContactProblem, Solution
 from coupler.model.errors import ModelError
 
@@ -16,6 +16,7 @@ __all__ = ["SOLVERS", "solve"]
 SOLVERS: dict[str, Callable[..., Solution]] = {
     "admm": admm.solve,
     "bisection": bisection.solve,
+    "cascade": cascade.solve,
     "gauss_seidel": gauss_seidel.solve,
     "lemke": lemke.solve,
 }

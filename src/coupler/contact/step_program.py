@@ -29,6 +29,7 @@ from coupler.contact.floating import frame_rotation_bias
 from coupler.contact.joint_blocks import JointBlocks
 from coupler.contact.kernels import copy
 from coupler.contact.rebound import Rebounds
+from coupler.contact.refinement import Refinement
 from coupler.contact.relaxation import Relaxation
 from coupler.contact.scene import ContactScene, Layout, friction_impulses
 from coupler.graph import Buffer, Program, View, constants, fields
@@ -82,7 +83,8 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     if sweep.loaded:
         add_loads(sweep, scene.external)
     _move_freely(sweep, located, stopped)
-    sweep.builder.loop(_no_contact, problem=fields(**{name: parts[name].at(0) for name in ("residual", "sweeps")}))
+    told = {name: parts[name].at(0) for name in ("residual", "sweeps", "iterations")}
+    sweep.builder.loop(_no_contact, problem=fields(**told))
     if stopped:
         bounds = friction_impulses(robot, layout.joints, h)
         blocks = Blocks(sweep.builder, columns, candidates.friction, bounds)
@@ -112,6 +114,7 @@ class _Impulses:
         self.sweep, self.scene, self.layout, self.parts = sweep, scene, layout, parts
         self.candidates, self.blocks, self.columns = candidates, blocks, columns
         self.relaxation, self.joints = Relaxation(blocks), JointBlocks(sweep, layout, blocks)
+        self.refinement = Refinement(blocks, columns, self.relaxation)
         self.rebounds = Rebounds(sweep.builder, scene, blocks) if parts.pending.size else None
 
     def write(self, given: Buffer | None, apply_impulses: Callable[[Node], None]) -> None:
@@ -134,6 +137,7 @@ class _Impulses:
             self.columns.climb(climb, blocks.flags["waiting"])
             blocks.join()
             self.relaxation.solve(self.scene.tolerance, self.scene.most, parts["residual"], parts["sweeps"])
+            self.refinement.solve(self.scene.tolerance, parts["residual"], parts["iterations"])
             if self.rebounds:
                 self.rebounds.end(parts["pending"])
             self.sweep.outward(apply_impulses)
@@ -292,4 +296,4 @@ def _none_joins(blocks: View) -> Any:
 
 
 def _no_contact(problem: View) -> None:
-    problem.residual = problem.sweeps = np.array(0.0)
+    problem.residual = problem.sweeps = problem.iterations = np.array(0.0)

@@ -40,7 +40,7 @@ class SimulationOptions:
     penetration: str | float = "position"
     limits: bool = True
     tolerance: float = 1e-9
-    sweeps: int = 200
+    sweeps: int = 10
 
     def __post_init__(self) -> None:
         """Checks all values and brings each into one form, so that options compare and hash by value.

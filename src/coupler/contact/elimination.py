@@ -1,0 +1,186 @@
+"""Small changes of a contact problem: (1 + Yᵀ Q Z) Δx = Yᵀ p, solved by elimination over clusters.
+
+Where the laws of all blocks answer small changes of their velocities with Δλ = p − Q Δw, and w = Z x + b with x = Yᵀ λ,
+this is what x changes by: as many unknowns as the clusters on the ways have freedoms, however many contacts there are.
+The matrix couples clusters that share a way. So it is eliminated node by node, a node being some clusters in a row on
+all ways, in an order that adds few entries: that of a tree costs nothing more than its own entries, and a stack of
+bodies as much as it is high. There is no pivoting, so that all states take the same steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.blocks import Blocks, Ways, push
+from coupler.contact.kernels import clear
+from coupler.graph import Field, View, fields
+from coupler.passes import Place, Schedule, Store
+
+__all__ = ["Elimination"]
+
+
+class Elimination:
+    """The system of a problem's blocks, of which each has p and Q.
+
+    Attributes:
+        right: Yᵀ p, and after `solve` Δx.
+        sign: 1, the sign of the matrix's determinant.
+    """
+
+    def __init__(self, blocks: Blocks, columns: Ways) -> None:
+        self._blocks, self._columns, self._builder = blocks, columns, blocks.builder
+        self.right, self.sign = (
+            self._builder.scratch(name, size) for name, size in (("right", columns.x.size), ("sign", 1))
+        )
+        self._parts = [columns.parts_of_way(block) for block in blocks.all]
+        coupled = {(a, b) for parts in self._parts for a, b in product(parts, repeat=2)}
+        self._order, entries = _elimination_order(sorted({a for a, _ in coupled}), coupled)
+        self._sizes = {a: columns.nodes[a].size for a in self._order}
+        self._later = {a: [b for b in self._order[i + 1 :] if (a, b) in entries] for i, a in enumerate(self._order)}
+        self._S, self._inverse = (
+            Store(lambda size, name=name: self._builder.scratch(name, size)) for name in ("S", "inverse")
+        )
+        for a, b in sorted(entries):
+            self._S.add((a, b), (self._sizes[a], self._sizes[b]))
+
+    def factor(self) -> None:
+        """Writes the steps from Q of all active blocks to the eliminated matrix."""
+        S = self._S
+        self._builder.loop(clear, here=fields(target=S.buffer.at(0, S.size)))
+        self._builder.loop(_positive, matrix=fields(sign=self.sign.at(0)))
+        schedule = Schedule(self._builder)
+        for a in self._order:
+            schedule.call(_add_one, S.place((a, a)), out=S.place((a, a)))
+        for block, parts in enumerate(self._parts):
+            for a, b in product(parts, repeat=2):
+                self._couple(schedule, block, a, b)
+        sign = Place.of(self.sign, 0, ())
+        for k in self._order:
+            schedule.call(_factored, S.place((k, k)), sign, out=[S.place((k, k)), sign])
+            for i in self._later[k]:
+                schedule.call(_divided, S.place((i, k)), S.place((k, k)), out=S.place((i, k)))
+                for j in self._later[k]:
+                    schedule.call(_reduced, S.place((i, j)), S.place((i, k)), S.place((k, j)), out=S.place((i, j)))
+        schedule.run()
+
+    def solve(self) -> None:
+        """Writes the steps from p of all active blocks to Δx."""
+        right = self.right
+        self._builder.loop(clear, here=fields(target=right.at(0, right.size)))
+        self._blocks.run(_push_answer, _push_answer, vector=right)
+        schedule = Schedule(self._builder)
+        part = {a: Place.of(right, self._columns.nodes[a].start, self._sizes[a]) for a in self._order}
+        for k in self._order:
+            for i in self._later[k]:
+                schedule.call(_reduced, part[i], self._S.place((i, k)), part[k], out=part[i])
+        for k in reversed(self._order):
+            for j in self._later[k]:
+                schedule.call(_reduced, part[k], self._S.place((k, j)), part[j], out=part[k])
+            schedule.call(_solved, self._S.place((k, k)), part[k], out=part[k])
+        schedule.run()
+
+    def _couple(self, schedule: Schedule, block: int, a: int, b: int) -> None:
+        """Adds what a block makes of the entry (a, b): y Q zᵀ."""
+        one, other = self._parts[block][a], self._parts[block][b]
+        own, width = self._S.place((a, b)), self._sizes[b]
+        shape = sum(size for _, size in one), sum(size for _, size in other)
+        part = Field(shape, tuple(i * width + j for i in range(shape[0]) for j in range(shape[1])))
+
+        def loop(rows: list[tuple[int, int, int]]) -> tuple[Callable[..., None], dict[str, Any]]:
+            blocks = [row[0] for row in rows]
+            starts = [self._S.starts[row[1:]] for row in rows]
+
+            def ways(side: int) -> list[Any]:
+                clusters = zip(*([k for k, _ in self._parts[row[0]][row[side]]] for row in rows), strict=True)
+                return [self._columns.way(blocks, own) for own in clusters]
+
+            windows = {"own": self._blocks.of(blocks), "ones": ways(1), "others": ways(2)}
+            entry = fields(S=own.buffer.at(starts, part))
+            return _couple, windows | {"entry": entry, "where": self._blocks.flags["active"].at(blocks)}
+
+        sizes = tuple(size for _, size in one), tuple(size for _, size in other)
+        schedule.add((_couple, block < self._blocks.contacts, sizes, width), (block, a, b), loop)
+
+
+def _elimination_order(nodes: list[int], coupled: set[tuple[int, int]]) -> tuple[list[int], set[tuple[int, int]]]:
+    """An order of nodes by least degree, and all entries with those that elimination adds."""
+    neighbours = {a: {b for b in nodes if (a, b) in coupled and a != b} for a in nodes}
+    entries, order = {*coupled, *((a, a) for a in nodes)}, []
+    while neighbours:
+        k = min(neighbours, key=lambda a: (len(neighbours[a]), -a))
+        own = neighbours.pop(k)
+        for a in own:
+            neighbours[a] |= own - {a}
+            neighbours[a].discard(k)
+        entries |= {(a, b) for a in own for b in own if a != b}
+        order.append(k)
+    return order, entries
+
+
+# Kernels
+
+
+def _push_answer(own: View, ways: list[View]) -> None:
+    push(ways, own.p)
+
+
+def _positive(matrix: View) -> None:
+    matrix.sign = np.array(1.0)
+
+
+def _couple(own: View, ones: list[View], others: list[View], entry: View) -> None:
+    y, z = (np.concatenate([getattr(way, name) for way in ways]) for name, ways in (("y", ones), ("z", others)))
+    entry.S = entry.S + y @ (own.Q @ z.T)
+
+
+def _add_one(S: Any) -> Any:
+    return S + np.eye(len(S))
+
+
+def _reduced(S: Any, L: Any, U: Any) -> Any:
+    return S - L @ U
+
+
+def _factored(S: Any, sign: Any) -> tuple[Any, Any]:
+    """S = L U without pivoting, in one matrix, with 1/u on the diagonal; and the sign times that of the determinant."""
+    n = len(S)
+    rows = [[S[i, j] for j in range(n)] for i in range(n)]
+    for k in range(n):
+        sign = np.copysign(1.0, rows[k][k]) * sign
+        rows[k][k] = 1.0 / rows[k][k]
+        for i in range(k + 1, n):
+            rows[i][k] = rows[i][k] * rows[k][k]
+            for j in range(k + 1, n):
+                rows[i][j] = rows[i][j] - rows[i][k] * rows[k][j]
+    return np.array(rows), sign
+
+
+def _solved(LU: Any, right: Any) -> Any:
+    """U⁻¹ L⁻¹ times a vector."""
+    n, x = len(LU), list(right)
+    for i in range(n):
+        for k in range(i):
+            x[i] = x[i] - LU[i, k] * x[k]
+    for i in reversed(range(n)):
+        for k in range(i + 1, n):
+            x[i] = x[i] - LU[i, k] * x[k]
+        x[i] = x[i] * LU[i, i]
+    return np.array(x)
+
+
+def _divided(A: Any, LU: Any) -> Any:
+    """A U⁻¹ L⁻¹, row by row."""
+    n = len(LU)
+    columns: list[Any] = [A[:, j] for j in range(n)]
+    for j in range(n):
+        for k in range(j):
+            columns[j] = columns[j] - columns[k] * LU[k, j]
+        columns[j] = columns[j] * LU[j, j]
+    for j in reversed(range(n)):
+        for k in range(j + 1, n):
+            columns[j] = columns[j] - columns[k] * LU[k, j]
+    return np.stack(columns, axis=1)
