@@ -1,7 +1,7 @@
 """The solver of the compiled step, sweeps and what follows them, for contact problems that are given by A and b.
 
-It takes any problem without torsion: here x is λ itself, with Y = 1 and Z = A. Programs depend on how many contacts and
-other rows there are, not on their numbers, and solve many problems at once.
+It takes any problem without torsion, with A as a product Z Yᵀ. Programs depend on how many contacts, other rows and
+columns of Z there are, not on their numbers, and solve many problems at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from coupler.contact.problem import Bilateral, Bounded, Cone, ContactProblem, So
 from coupler.contact.refinement import Refinement
 from coupler.contact.relaxation import Relaxation
 from coupler.contact.residuals import reached, residual
-from coupler.graph import Buffer, Builder, Executable, Field, Program, Window, compile, constants, fields
+from coupler.graph import Buffer, Builder, Executable, Field, Program, Window, compile, fields
 from coupler.model.errors import ModelError
 
 __all__ = ["cascade_program", "solve"]
@@ -45,8 +45,9 @@ def solve(
     order += sorted({*range(len(problem.b))} - {*order})
     friction, limits, given = _numbers(problem)
     lam, b = problem.start(start) - given, problem.b + problem.A @ given
-    inputs = problem.A[np.ix_(order, order)].ravel(), b[order], friction, limits.ravel(), lam[order]
-    impulses, counts = _compiled(len(contacts), len(limits), tolerance, most)(*inputs)
+    Z = _factor(problem)[order].ravel()
+    size = len(contacts), len(limits), len(order)
+    impulses, counts = _compiled(*size, tolerance, most)(Z, Z, b[order], friction, limits.ravel(), lam[order])
     lam = given.copy()
     lam[order] += impulses
     error = residual(problem, lam).total
@@ -76,25 +77,34 @@ def _numbers(problem: ContactProblem) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return np.array(friction), np.array(limits).reshape(-1, 3), given
 
 
+def _factor(problem: ContactProblem) -> np.ndarray:
+    """Z with A = Z Zᵀ: by eigenvalues in rows of unit mobility, so that small masses count as well as large ones."""
+    root = np.sqrt(problem.steps)
+    values, vectors = np.linalg.eigh(root[:, None] * problem.A * root)
+    return vectors * np.sqrt(np.maximum(values, 0.0)) / root[:, None]
+
+
 @cache
-def _compiled(contacts: int, others: int, tolerance: float, most: int) -> Executable:
-    return compile(cascade_program(contacts, others, tolerance, most))
+def _compiled(contacts: int, others: int, columns: int, tolerance: float, most: int) -> Executable:
+    return compile(cascade_program(contacts, others, columns, tolerance, most))
 
 
-def cascade_program(contacts: int, others: int, tolerance: float, most: int = 10) -> Program:
-    """The program (A, velocities, friction, limits, start) → (solution, counts) of problems with so many contacts and rows.
+def cascade_program(contacts: int, others: int, columns: int, tolerance: float, most: int = 10) -> Program:
+    """The program (Z, Y, velocities, friction, limits, start) → (solution, counts) of problems of one size.
 
-    Rows of contacts, three each, come first. `velocities` is b, and `solution` is λ. `limits` has three numbers for each other row: the least and the largest
-    velocity, and the largest impulse of its friction. `counts` are sweeps and iterations.
+    Rows of contacts, three each, come first; Z and Y have so many columns. `velocities` is b, and `solution` is λ.
+    `limits` has three numbers for each other row: the least and the largest velocity, and the largest impulse of its
+    friction. `counts` are sweeps and iterations.
     """
     n, b = 3 * contacts + others, Builder("cascade")
-    A, velocities = b.input("A", n * n), b.input("velocities", n)
-    friction, limits, start = b.input("friction", contacts), b.input("limits", 3 * others), b.input("start", n)
+    factors = b.input("Z", n * columns), b.input("Y", n * columns)
+    velocities, friction = b.input("velocities", n), b.input("friction", contacts)
+    limits, start = b.input("limits", 3 * others), b.input("start", n)
     solution, counts = b.output("solution", n), b.output("counts", 2)
     bounds, residual_, sweeps, iterations = (
         b.scratch(name, size) for name, size in (("bounds", others), ("residual", 1), ("sweeps", 1), ("iterations", 1))
     )
-    ways = _Matrix(b, A, contacts, others)
+    ways = _Product(b, *factors, contacts, columns)
     blocks = Blocks(b, ways, friction, bounds)
     for source, target in ((velocities, blocks.b), (start, blocks.impulses)):
         if n:
@@ -119,19 +129,15 @@ def cascade_program(contacts: int, others: int, tolerance: float, most: int = 10
     return b.build()
 
 
-class _Matrix:
-    """Blocks that see each other through a matrix A: see `Ways`. All of them see all nodes, of a cluster each."""
+class _Product:
+    """Blocks that see each other through Z Yᵀ: see `Ways`. All of them see all nodes, of a cluster each."""
 
-    def __init__(self, builder: Builder, A: Buffer, contacts: int, others: int) -> None:
-        self._A, self._contacts, self._n = A, contacts, 3 * contacts + others
-        self.x = builder.scratch("x", self._n)
-        starts = range(0, self._n, _NODE)
-        self.nodes = [Node(start, min(start + _NODE, self._n)) for start in starts]
+    def __init__(self, builder: Builder, Z: Buffer, Y: Buffer, contacts: int, columns: int) -> None:
+        self._Z, self._Y, self._contacts, self._columns = Z, Y, contacts, columns
+        self.x = builder.scratch("x", columns)
+        self.nodes = [Node(start, min(start + _NODE, columns)) for start in range(0, columns, _NODE)]
 
     def shape_of_way(self, group: int) -> int:
-        return self._width(group)
-
-    def _width(self, group: int) -> int:
         return 3 if group < self._contacts else 1
 
     def ways(self, groups: Sequence[int], vector: Buffer | None = None) -> list[Window]:
@@ -142,12 +148,11 @@ class _Matrix:
         ]
 
     def way(self, groups: Sequence[int], clusters: Sequence[int]) -> Window:
-        n, width, size = self._n, self._width(groups[0]), self.nodes[clusters[0]].size
+        m, width, size = self._columns, self.shape_of_way(groups[0]), self.nodes[clusters[0]].size
         first = np.array([3 * i if i < self._contacts else i + 2 * self._contacts for i in groups])
-        starts = np.array([self.nodes[k].start for k in clusters])
-        columns = Field((size, width), tuple(j + i * n for j in range(size) for i in range(width)))
-        y = (first[:, None] + np.arange(width))[:, None, :] == (starts[:, None] + np.arange(size))[:, :, None]
-        return fields(z=self._A.at(first * n + starts, columns), y=constants(y.astype(float)))
+        starts = first * m + np.array([self.nodes[k].start for k in clusters])
+        columns = Field((size, width), tuple(j + i * m for j in range(size) for i in range(width)))
+        return fields(z=self._Z.at(starts, columns), y=self._Y.at(starts, columns))
 
     def parts_of_way(self, group: int) -> dict[int, list[tuple[int, int]]]:
         return {k: [(k, node.size)] for k, node in enumerate(self.nodes)}

@@ -1,0 +1,291 @@
+"""What follows the sweeps over a contact problem: three rules, of which each state follows its own, step by step.
+
+Each iteration takes one linear system by one of the rules, and ends with impulses that are judged; the best are kept.
+Newton's method comes first. Where it does not halve the residual, the interior point takes over, and tries Newton's
+method from where it is now and then; where that is spent, paths are followed, from several starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.contact import laws
+from coupler.contact.blocks import Blocks, Kernel, Ways, push, shared
+from coupler.contact.refinement import interior, newton, path
+from coupler.contact.refinement.elimination import Elimination
+from coupler.contact.relaxation import Relaxation
+from coupler.graph import Buffer, View, Window, constants, fields
+
+__all__ = ["Refinement"]
+
+_ITERATIONS = 400  # at most, of all rules together
+_NEWTON = 8.0  # iterations of Newton's method in a row
+_INTERIOR = 30.0  # iterations of the interior point
+_FIRST_TRY, _NEXT_TRY = 6.0, 3.0  # iterations of the interior point before Newton's method is tried, and tried again
+_STALLED, _STALLS = 0.05, 3.0  # a step so short, so often in a row, ends the interior point
+_SHORT = 0.2  # after a step so short, the next one only centres
+_PATH = 60.0  # iterations of a path
+# Of paths: θ₀ by the speed, and how much of the sweeps' impulses they start from.
+_STARTS = ((0.1, 1.0), (0.03, 1.0), (0.1, 0.0), (1.0, 0.0))
+_LEFT = 10.0  # times the tolerance: what sweeps may leave
+_ENDLESS = 1e30  # a length, or a residual, that is above all others
+
+_STATE = (
+    *("by_newton", "by_interior", "by_path"),  # 1 for the rule that is followed
+    *("starts_interior", "starts_path"),  # 1 where it begins
+    *("limit", "least", "before", "error"),  # residuals, m/s: to reach, the best, of the last iteration, of this one
+    *("tried", "turns", "left", "stalls", "steps", "paths"),  # counts
+    *("speed", "scale", "normals", "from_sweeps"),  # how large velocities and impulses are; how many normals
+    *("better", "accepted"),  # 1 if this iteration's impulses are the best so far, and if they are gone on from
+)
+_CONTACT = {"point": 3, "best": 3, "swept": 3, "origin": 3, "ahead": 3} | interior.CONTACT | path.CONTACT
+_JOINT = _CONTACT | interior.JOINT | path.JOINT | {"point": 1, "best": 1, "swept": 1, "origin": 1}
+
+
+class Refinement:
+    """The rules that follow the sweeps over the active blocks of a problem."""
+
+    def __init__(self, blocks: Blocks, ways: Ways, relaxation: Relaxation) -> None:
+        builder = blocks.builder
+        self._blocks, self._relaxation, self._builder = blocks, relaxation, builder
+        self._system = Elimination(blocks, ways)
+        names = (*_STATE, *interior.STATE, *path.STATE)
+        self._state = {name: builder.scratch(f"refinement_{name}", 1) for name in names}
+        self._contacts = builder.records("refined_contact", blocks.contacts, **_CONTACT)
+        self._joints = builder.records("refined_joint", blocks.joints, **_JOINT)
+
+    def solve(self, tolerance: float, residual: Buffer, iterations: Buffer) -> None:
+        """Writes the steps from impulses that sweeps have left, with that residual, to better ones.
+
+        Args:
+            tolerance: the residual to reach, m/s; times the largest entry of b, if that is above 1 m/s.
+            residual: 1, m/s.
+            iterations: 1, how many there were; these are added.
+        """
+        builder, blocks = self._builder, self._blocks
+        state = fields(**{name: buffer.at(0) for name, buffer in self._state.items()})
+        state |= fields(residual=residual.at(0), iterations=iterations.at(0), tolerance=constants([tolerance]))
+        state |= fields(sign=self._system.sign.at(0))
+        builder.loop(_clear_scales, state=state)
+        self._run(_scale_contact, _scale_joint)
+        builder.loop(_begin, state=state)
+        with builder.repeat(until=_good_enough, at_most=1, state=state):
+            self._run(_keep, _keep)
+            with builder.repeat(until=_ended, at_most=_ITERATIONS, state=state):
+                builder.loop(_clear_sums, state=state)
+                self._iterate(state)
+                blocks.sum_up()
+                self._relaxation.judge(self._state["error"])
+                builder.loop(_decide, state=state)
+                self._run(_take, _take)
+            self._run(_restore, _restore)
+            blocks.sum_up()
+            self._relaxation.judge(residual)
+
+    def _iterate(self, state: Window) -> None:
+        """One iteration of the rule that a state follows."""
+        builder, blocks, right = self._builder, self._blocks, self._system.right
+        self._set_flags()
+        self._run(interior.start_contact, interior.start_joint, "starting")
+        with builder.repeat(until=_no_path_starts, at_most=1, state=state):
+            self._start_path(state)
+        blocks.sum_up(_push_contact, _push_joint, self._more)
+        self._run(interior.multiply_contact, interior.multiply_joint, "interior")
+        builder.loop(interior.average, state=state)
+        self._run(newton.linearise_contact, newton.linearise_joint, "newton")
+        self._run(interior.predict_contact, interior.predict_joint, "interior")
+        self._run(path.linearise_contact, path.linearise_joint, "path")
+        self._system.factor()
+        self._system.solve()
+        self._run(newton.step_contact, newton.step_joint, "newton", right)
+        self._run(interior.direct_contact, interior.direct_joint, "interior", right)
+        self._run(path.move_contact, path.move_joint, "path", right)
+        builder.loop(interior.look_ahead, state=state)
+        self._run(interior.foresee_contact, interior.foresee_joint, "interior")
+        builder.loop(interior.center, state=state)
+        self._run(interior.correct_contact, interior.correct_joint, "interior")
+        self._system.solve()
+        self._run(interior.direct_contact, interior.direct_joint, "interior", right)
+        self._run(path.turn_contact, path.turn_joint, "path", right)
+        builder.loop(interior.stay_inside, state=state)
+        self._run(interior.advance_contact, interior.advance_joint, "interior")
+        builder.loop(_decide_path, state=state)
+        self._run(path.end_contact, path.end_joint, "path")
+
+    def _start_path(self, state: Window) -> None:
+        self._run(_set_out, _set_out, "path")
+        self._blocks.sum_up(_push_origin, _push_origin, self._more)
+        self._run(path.place_contact, path.place_joint, "path")
+        self._blocks.sum_up(path.push_contact, path.push_joint, self._more)
+        self._run(path.complete_contact, path.complete_joint, "path")
+        self._builder.loop(path.begin, state=state)
+
+    def _more(self, blocks: Sequence[int]) -> Window:
+        """Further fields of blocks of one kind."""
+        first = blocks[0] < self._blocks.contacts
+        records = self._contacts if first else self._joints
+        return records[[i if first else i - self._blocks.contacts for i in blocks]] | shared(**self._state)(blocks)
+
+    def _run(self, contact: Kernel, joint: Kernel, where: str = "active", vector: Buffer | None = None) -> None:
+        self._blocks.run(contact, joint, where, self._more, vector)
+
+    def _set_flags(self) -> None:
+        """Writes the steps to the flags of blocks, from the rule that a state follows."""
+        blocks = self._blocks.all
+        flags = {name: buffer.at(blocks) for name, buffer in self._blocks.flags.items()}
+        rules = {name: self._state[name].at([0] * len(blocks)) for name in _STATE[:4]}
+        self._builder.loop(_follow_rule, own=fields(**flags, **rules))
+
+
+# States: how large their numbers are, and which rule they follow
+
+
+def _clear_scales(state: View) -> None:
+    state.speed = state.scale = state.limit = state.normals = np.array(0.0)
+
+
+def _begin(state: View) -> None:
+    state.limit = state.tolerance * np.maximum(state.limit, 1.0)
+    state.speed = state.speed + laws.TINY
+    state.scale = np.maximum(state.scale, state.speed)
+    state.least = state.before = state.error = state.residual
+    state.by_newton = np.array(1.0)
+    state.by_interior = state.by_path = state.starts_interior = state.starts_path = np.array(0.0)
+    state.tried = state.turns = state.stalls = state.steps = state.paths = np.array(0.0)
+    state.left, state.centring = np.array(_FIRST_TRY), np.array(0.0)
+    state.from_sweeps = np.array(1.0)
+    for name in path.STATE:
+        setattr(state, name, np.array(0.0))
+
+
+def _good_enough(state: View) -> Any:
+    return state.residual <= _LEFT * state.limit
+
+
+def _ended(state: View) -> Any:
+    return (state.least <= state.limit) | (state.by_newton + state.by_interior + state.by_path <= 0.0)
+
+
+def _no_path_starts(state: View) -> Any:
+    return state.starts_path <= 0.0
+
+
+def _clear_sums(state: View) -> None:
+    state.iterations = state.iterations + 1.0
+    state.products = state.count = np.array(0.0)
+    state.length = np.array(_ENDLESS)
+    path.clear_sums(state)
+
+
+def _decide_path(state: View) -> None:
+    before = {name: getattr(state, name) for name in path.STATE}
+    path.decide(state, state.sign)
+    for name, value in before.items():  # states that follow another rule stay where they are
+        setattr(state, name, np.where(state.by_path > 0.0, getattr(state, name), value))
+
+
+def _decide(state: View) -> None:
+    """Whether this iteration was good, and which rule comes next."""
+    by_newton, by_interior, by_path = (getattr(state, name) > 0.0 for name in _STATE[:3])
+    finite = state.error == state.error
+    error = np.where(finite, state.error, _ENDLESS)
+    state.better = np.where(error < state.least, 1.0, 0.0)
+    state.least = np.minimum(state.least, error)
+    # Newton's method goes on while it halves the residual. Who called it goes on then.
+    halved, tried = by_newton & (error < 0.5 * state.before), state.tried + state.by_newton
+    goes_on = halved & (tried < _NEWTON)
+    back = by_newton & np.logical_not(goes_on)
+    # The interior point tries Newton's method now and then, until it is spent. Paths do when they see their end.
+    turns, left = state.turns + state.by_interior, state.left - state.by_interior
+    stalls = np.where(by_interior, np.where(state.length < _STALLED, state.stalls + 1.0, 0.0), state.stalls)
+    stalls = np.where(by_interior & np.logical_not(finite), _STALLS, stalls)
+    tries = (by_interior & finite & (left <= 0.0)) | (by_path & (state.tries > 0.0) & finite)
+    spent = (turns >= _INTERIOR) | (stalls >= _STALLS)
+    steps = state.steps + state.by_path
+    next_path = spent & ((state.paths <= 0.0) | (steps >= _PATH)) & np.logical_not(goes_on | tries)
+    paths, steps = np.where(next_path, state.paths + 1.0, state.paths), np.where(next_path, 0.0, steps)
+    resumes = back | ((by_interior | by_path) & np.logical_not(tries))
+    state.by_newton = np.where(goes_on | tries, 1.0, 0.0)
+    state.by_interior = np.where(resumes & np.logical_not(spent), 1.0, 0.0)
+    state.by_path = np.where(resumes & spent & (paths <= float(len(_STARTS))), 1.0, 0.0)
+    state.starts_interior = np.where(back & (turns <= 0.0), 1.0, 0.0)
+    state.starts_path = np.where(next_path, state.by_path, 0.0)
+    state.accepted = np.where(halved | tries, 1.0, 0.0)
+    state.before = np.where(halved | tries, error, state.before)
+    state.tried, state.turns, state.stalls = np.where(goes_on, tried, 0.0), turns, stalls
+    state.left = np.where(tries & by_interior, _NEXT_TRY, left)
+    state.centring = np.where(by_interior, np.where(state.length < _SHORT, 1.0, 0.0), state.centring)
+    state.steps, state.paths = steps, paths
+    for k, (part, swept) in enumerate(_STARTS):
+        begins = next_path & (paths == k + 1.0)
+        state.theta = np.where(begins, part * state.speed, state.theta)
+        state.from_sweeps = np.where(begins, swept, state.from_sweeps)
+
+
+# Blocks of both kinds
+
+
+def _follow_rule(own: View) -> None:
+    own.newton, own.interior = own.active * own.by_newton, own.active * own.by_interior
+    own.path, own.starting = own.active * own.by_path, own.active * own.starts_interior
+
+
+def _keep(own: View, ways: list[View]) -> None:
+    own.point = own.best = own.swept = own.impulse
+    own.inner, own.s, own.phi = np.zeros(3), np.ones(3), np.array(1.0)
+    own.track = own.base = own.c = np.zeros(3)
+
+
+def _take(own: View, ways: list[View]) -> None:
+    own.best = np.where(own.better > 0.0, own.impulse, own.best)
+    own.point = np.where(own.accepted > 0.0, own.impulse, own.point)
+
+
+def _restore(own: View, ways: list[View]) -> None:
+    own.impulse = own.best
+
+
+def _set_out(own: View, ways: list[View]) -> None:
+    own.origin = own.from_sweeps * own.swept
+
+
+def _push_origin(own: View, ways: list[View]) -> None:
+    push(ways, own.origin)
+
+
+# Contacts
+
+
+def _scale_contact(own: View, ways: list[View]) -> None:
+    n, t = interior.root_masses(own)
+    normal, sliding = np.abs(own.b[0]), np.maximum(np.abs(own.b[1]), np.abs(own.b[2]))
+    own.speed = np.maximum(own.speed, np.maximum(n * normal, t * sliding))
+    own.limit = np.maximum(own.limit, np.maximum(normal, sliding))
+    own.scale = np.maximum(own.scale, own.impulse[0] / n)
+    own.normals = own.normals + 1.0
+
+
+def _push_contact(own: View, ways: list[View]) -> None:
+    n, t = interior.root_masses(own)
+    tracked = np.stack([n, t, t]) * own.track
+    push(ways, np.where(own.newton > 0.0, own.point, np.where(own.path > 0.0, tracked, own.inner)))
+
+
+# Joints
+
+
+def _scale_joint(own: View, ways: list[View]) -> None:
+    mass = 1.0 / np.sqrt(own.a + laws.TINY)
+    own.speed = np.maximum(own.speed, mass * np.abs(own.b[0]))
+    own.limit = np.maximum(own.limit, np.abs(own.b[0]))
+    own.scale = np.maximum(own.scale, np.abs(own.impulse[0]) / mass)
+    own.normals = own.normals + 1.0
+
+
+def _push_joint(own: View, ways: list[View]) -> None:
+    mass = 1.0 / np.sqrt(own.a + laws.TINY)
+    tracked, inner = mass * interior.together(own.track), interior.together(own.inner)
+    push(ways, np.where(own.newton > 0.0, own.point, np.where(own.path > 0.0, tracked, inner)))
