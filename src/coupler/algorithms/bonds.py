@@ -13,8 +13,7 @@ import numpy as np
 
 from coupler.model import Robot
 from coupler.model.embedding.choice import pivots, qualities
-from coupler.model.embedding.constraints import Loop, LoopConstraint
-from coupler.passes.shape import Held, Related, described_constraint
+from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint
 
 __all__ = ["Bonds", "bonds_of_clusters"]
 
@@ -29,14 +28,12 @@ class Bonds:
     A formula that solves loops stands for them and holds nothing itself, unless it says more than they do.
 
     Attributes:
-        names: of all of them.
-        constraints: for each what it holds, with those of its rows that do not follow from others.
+        constraints: of all of them, with those of their rows that do not follow from others.
         numbers: of each, by name, what goes into tables.
         form: equal for those that one trace serves.
     """
 
-    names: tuple[str, ...] = ()
-    constraints: tuple[Held | Related, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
     numbers: tuple[dict[str, np.ndarray], ...] = ()
     form: Hashable = ()
 
@@ -73,12 +70,10 @@ def _bonds(robot: Robot, loop: Loop, kept: np.ndarray) -> Bonds:
     """The constraints of a cluster with the rows that are kept."""
     own = {link: i for i, link in enumerate(loop.links)}
     kinds = {joint.name: joint.kind for joint in robot.loops}
-    described, row = [], 0
-    for constraint in loop.constraints:
-        rows = tuple(int(x) - row for x in kept if row <= x < row + constraint.rows)
-        row += constraint.rows
-        described.append(described_constraint(constraint, own, rows))
+    constraints = tuple(constraint.within(own) for constraint in loop.keeping(kept).constraints)
+    numbers = tuple(constraint.constants for constraint in constraints)
+    for constraint, constants in zip(constraints, numbers, strict=True):
         if isinstance(constraint, LoopConstraint):
-            described[-1][2]["turn"] = kinds[constraint.name].aligned()[0].T + 0.0
-    constraints, forms, numbers = zip(*described, strict=True)
-    return Bonds(tuple(c.name for c in loop.constraints), constraints, numbers, forms)
+            constants["turn"] = kinds[constraint.name].aligned()[0].T
+    form = tuple((constraint.form, constraint.connection) for constraint in constraints)
+    return Bonds(constraints, numbers, form)

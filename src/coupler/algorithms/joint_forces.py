@@ -24,6 +24,7 @@ from coupler.algorithms.bonds import Bonds, bonds_of_clusters
 from coupler.algorithms.rnea import BodyMemory, ClusterMemory, net_force, outward
 from coupler.linear import Cholesky, solve
 from coupler.model import ModelError, Robot
+from coupler.model.embedding.constraints import LoopConstraint
 from coupler.model.wording import counted, listed
 from coupler.passes import (
     Body,
@@ -40,7 +41,6 @@ from coupler.passes import (
     velocities_of,
 )
 from coupler.passes.loops import Loops
-from coupler.passes.shape import Held
 from coupler.spatial import Transform
 
 __all__ = ["ForceLayout", "joint_forces_layout", "joint_forces_program"]
@@ -129,7 +129,8 @@ def joint_forces_program(robot: Robot, external: bool = False, actuators: tuple[
 def transmit(cluster: Node, bonds: Bonds, driven: np.ndarray) -> None:
     """Forces across all joints of a cluster, and what its output bodies carry of it; see the module's text."""
     cluster.report_gap()
-    force, passive, loops = carry(cluster), passive_forces(cluster), Loops(cluster, bonds.constraints)
+    force, passive = carry(cluster), passive_forces(cluster)
+    loops = Loops(cluster, bonds.constraints, cluster.views.bonds)
     s = np.concatenate([body.subspace.T @ force[body] for body in cluster.bodies]) - passive
     undriven = np.setdiff1d(np.arange(len(s)), driven)
     tau: Any = s
@@ -149,15 +150,15 @@ def transmit(cluster: Node, bonds: Bonds, driven: np.ndarray) -> None:
 def hold(cluster: Node, bonds: Bonds, loops: Loops, multipliers: Any) -> dict[Any, Any]:
     """Tells the forces of loop joints and couplings; gives what loop joints spare the tree joints of bodies."""
     spared: dict[Any, Any] = {}
-    ends = np.cumsum([len(constraint.rows) for constraint in bonds.constraints])[:-1]
+    ends = np.cumsum([len(constraint.kept) for constraint in bonds.constraints])[:-1]
     for i, (constraint, own) in enumerate(zip(bonds.constraints, np.split(multipliers, ends), strict=True)):
         bond = BondRecord(cluster.views.bonds[i])
-        if not isinstance(constraint, Held):
-            given = loops.rates[i].T @ own if constraint.rows else np.zeros(int(cluster.shape.starts[-1]))
-            for j in constraint.bodies:
+        if not isinstance(constraint, LoopConstraint):
+            given = loops.rates[i].T @ own if constraint.kept else np.zeros(int(cluster.shape.starts[-1]))
+            for j in constraint.links:
                 bond.force_on[j] = given[cluster.bodies[j].entries]
             continue
-        force, parts = loops.wrench(i, constraint, own) if constraint.rows else (np.zeros(6), {})
+        force, parts = loops.wrench(i, constraint, own) if constraint.kept else (np.zeros(6), {})
         bond.force = turned(bond.turn, force)
         for j, part in parts.items():
             spared[cluster.bodies[j]] = spared.get(cluster.bodies[j], 0.0) + part
@@ -230,10 +231,10 @@ class _Places:
                 sizes = {"total": 6, "constraint": 6, "actuator": nv, "passive": nv}
                 self.links[link] = {name: self._take(size) for name, size in sizes.items()}
             for i, constraint in enumerate(bonds[k].constraints):
-                if isinstance(constraint, Held):
+                if isinstance(constraint, LoopConstraint):
                     self.bond_forces[k, i, None] = self._take(6)
                     continue
-                for j in constraint.bodies:
+                for j in constraint.links:
                     self.bond_forces[k, i, j] = self._take(robot.tree.links[cluster.bodies[j]].kind.nv)
 
     def _take(self, size: int) -> slice:
@@ -270,7 +271,7 @@ class _Places:
         loops: dict[str, Any] = {}
         couplings: dict[str, dict[str, Any]] = {}
         for (k, i, j), place in self.bond_forces.items():
-            name = self.bonds[k].names[i]
+            name = self.bonds[k].constraints[i].name
             if j is None:
                 loops[name] = place
             else:

@@ -322,11 +322,8 @@ class Robot:
         p = self._positions(q)
         if not closure.loops:
             return {}
-        phi, row, errors = np.abs(closure.at(p)[0]), 0, {}
-        for constraint in (constraint for loop in closure.loops for constraint in loop.constraints):
-            errors[constraint.name] = phi[..., row : row + constraint.rows].max(axis=-1)
-            row += constraint.rows
-        return errors
+        phi = np.abs(closure.at(p)[0])
+        return {constraint.name: phi[..., rows].max(axis=-1) for constraint, rows in closure.constraints()}
 
     # Variants and pictures
 

@@ -17,11 +17,12 @@ import numpy as np
 
 from coupler.graph import jacobian, jvp, second_directional
 from coupler.linear import solve
+from coupler.model.embedding.constraints import Solution
 from coupler.model.tolerances import STEEP
 from coupler.passes.body import B_co, Body, Output
 from coupler.passes.loops import Loops
 from coupler.passes.records import Array, ClusterRecord, Coordinate, Record, entry, provided
-from coupler.passes.shape import Shape, Solved
+from coupler.passes.shape import Shape
 from coupler.passes.windows import ClusterViews
 
 __all__ = ["Cluster", "Context", "Pair"]
@@ -155,7 +156,7 @@ class Cluster(Generic[B_co, C_co]):
     @cached_property
     def _inputs(self) -> list[int]:
         """Bodies whose positions solutions start from."""
-        named = {i for solved in self.shape.constraints if isinstance(solved, Solved) for i in solved.inputs}
+        named = {i for solved in self.shape.constraints if isinstance(solved, Solution) for i in solved.inputs}
         return [i for i in sorted(named) if self.shape.stored[i]]
 
     @cached_property
@@ -166,10 +167,8 @@ class Cluster(Generic[B_co, C_co]):
         """γ: dependent positions from the independent ones that they start from."""
         known = dict(zip(self._inputs, y, strict=True))
         for i, solved in enumerate(self.shape.constraints):
-            assert isinstance(solved, Solved)
-            numbers = self.views.constraints[i].numbers
-            positions = solved.function(np.array([known[j] for j in solved.inputs]), numbers)
-            known |= {solved.outputs[j]: positions[j] for j in solved.dependent}
+            assert isinstance(solved, Solution)
+            known |= solved.positions(self.views.constraints[i].numbers, known)
         return np.array([known[i] for i in self._outputs])
 
     @cached_property
@@ -241,7 +240,8 @@ class Cluster(Generic[B_co, C_co]):
     @cached_property
     def loops(self) -> Loops:
         """Its constraints, where they have no solution."""
-        return Loops(self)
+        constraints = [constraint for constraint in self.shape.constraints if not isinstance(constraint, Solution)]
+        return Loops(self, constraints, self.views.constraints)
 
     @cached_property
     def constraint(self) -> tuple[Array, Array]:

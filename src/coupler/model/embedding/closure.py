@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from coupler.graph import Executable, compile
-from coupler.model.embedding.constraints import Loop
+from coupler.model.embedding.constraints import Constraint, Loop
 from coupler.model.embedding.motion import Motion
-from coupler.model.embedding.programs import rates_program
+from coupler.model.embedding.scene import grouped, rates_program
 from coupler.model.tolerances import CLOSED_BY_NEWTON, RANK
 from coupler.model.tree import Tree
 
@@ -44,6 +44,7 @@ class Closure:
         tree: the links.
         motion: how their joints move.
         loops: the constraints, cluster by cluster.
+        places: for each loop, where its residuals are in φ, and its K, rows × columns, in the vector of all entries.
         groups: the same, by shape.
         size: number of residuals.
     """
@@ -51,25 +52,23 @@ class Closure:
     def __init__(self, tree: Tree, loops: Sequence[Loop]) -> None:
         self.tree, self.motion, self.loops = tree, Motion(tree), tuple(loops)
         self.size = sum(loop.rows for loop in loops)
-        by_shape: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        self.places: list[tuple[np.ndarray, np.ndarray]] = []
         row = entry = 0
-        for i, loop in enumerate(loops):
-            shape = loop.rows, len(loop.columns)
-            by_shape.setdefault(shape, []).append((i, row, entry))
-            row, entry = row + shape[0], entry + shape[0] * shape[1]
-        self.groups = tuple(self._group(*shape, found) for shape, found in by_shape.items())
+        for loop in loops:
+            m, n = loop.rows, len(loop.columns)
+            self.places.append((row + np.arange(m), entry + np.arange(m * n).reshape(n, m).T))
+            row, entry = row + m, entry + m * n
+        alike = grouped(range(len(loops)), lambda i: self.places[i][1].shape)
+        self.groups = tuple(map(self._group, alike))
 
-    @cached_property
-    def places(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each loop, where its residuals are in φ, and its K, rows × columns, in the vector of all entries."""
-        found = [(i, place) for g in self.groups for i, *place in zip(g.loops.tolist(), g.rows, g.entries, strict=True)]
-        return [tuple(place) for _, place in sorted(found, key=lambda pair: pair[0])]
+    def _group(self, loops: list[int]) -> Group:
+        rows, entries = (np.stack(parts) for parts in zip(*(self.places[i] for i in loops), strict=True))
+        return Group(np.array(loops), rows, np.stack([self.loops[i].columns for i in loops]), entries)
 
-    def _group(self, m: int, n: int, found: list[tuple[int, int, int]]) -> Group:
-        loops, row, entry = np.array(found).T
-        columns = np.stack([self.loops[i].columns for i in loops])
-        entries = entry[:, None, None] + np.arange(m * n).reshape(n, m).T
-        return Group(loops, row[:, None] + np.arange(m), columns, entries)
+    def constraints(self) -> Iterator[tuple[Constraint, slice]]:
+        """All constraints, each with its rows in φ."""
+        for loop, (rows, _) in zip(self.loops, self.places, strict=True):
+            yield from loop.parts(int(rows[0]))
 
     @cached_property
     def rates(self) -> Executable:

@@ -21,7 +21,7 @@ from coupler.graph import Executable, compile
 from coupler.model.embedding.choice import Choice, qualities
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Solution
-from coupler.model.embedding.programs import spread_program
+from coupler.model.embedding.solutions import spread_program
 from coupler.model.tree import Tree
 
 __all__ = ["Embedding"]

@@ -16,7 +16,7 @@ from coupler.model.embedding.assembly import described, outside_limits
 from coupler.model.embedding.choice import pivots
 from coupler.model.embedding.coordinates import Embedding
 from coupler.model.embedding.motion import Motion
-from coupler.model.embedding.programs import newton_program
+from coupler.model.embedding.newton import newton_program
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.model.tolerances import CLOSED, GIVEN, MADE_CLOSED, SINGULAR, WITHIN_LIMITS
@@ -57,8 +57,7 @@ class States:
                     f"{described(loop, self.tree)}: {len(choice.rows)} constraints are too many to be closed within a "
                     f"program, which takes {_LARGEST}"
                 )
-        kept = np.concatenate([np.isin(np.arange(loop.rows), choice.rows) for loop, choice in self._implicit])
-        return newton_program(self.tree, [loop for loop, _ in self._implicit], kept)
+        return newton_program(self.tree, [loop.keeping(choice.rows) for loop, choice in self._implicit])
 
     @cached_property
     def dependent(self) -> np.ndarray:
