@@ -21,7 +21,7 @@ __all__ = ["best_slides", "slid"]
 _SHIFT, _MOMENT, _PRODUCT = 14.0, 8.0, 6.0
 _MOVE = 0.01  # to stay is simplest
 _MOST = 16  # places that are looked at for each link
-_ZERO = 1e-12  # m
+_ZERO = 1e-12  # m, and as a part of an inertia's numbers: what is smaller is rounding
 
 
 def best_slides(
@@ -74,7 +74,7 @@ def _shifts(placement: Transform, parent: np.ndarray, own: np.ndarray) -> np.nda
 
 def _cost(inertia: RigidInertia, slides: np.ndarray) -> np.ndarray:
     """What the numbers of an inertia cost, seen from further along z: h − m d z, and Ixz + d hx, Iyz + d hy."""
-    small = 1e-12 * (inertia.m + np.abs(inertia.h).max())
+    small = _ZERO * (inertia.m + np.abs(inertia.h).max())
     moments = np.stack([slides * 0.0 + inertia.h[0], slides * 0.0 + inertia.h[1], inertia.h[2] - inertia.m * slides])
     products = np.stack([inertia.I[0, 2] + slides * inertia.h[0], inertia.I[1, 2] + slides * inertia.h[1]])
     return _MOMENT * (np.abs(moments) > small).sum(axis=0) + _PRODUCT * (np.abs(products) > small).sum(axis=0)

@@ -17,7 +17,7 @@ import numpy as np
 
 from coupler.graph import jacobian, jvp, second_directional
 from coupler.linear import solve
-from coupler.model.embedding.constraints import Solution
+from coupler.model.embedding.solutions import Solution
 from coupler.model.tolerances import STEEP
 from coupler.passes.body import B_co, Body, Output
 from coupler.passes.loops import Loops

@@ -15,7 +15,8 @@ from itertools import combinations
 import numpy as np
 
 from coupler.model import Robot
-from coupler.model.embedding.constraints import Constraint, LoopConstraint, Solution
+from coupler.model.embedding.constraints import Constraint, LoopConstraint
+from coupler.model.embedding.solutions import Solution
 from coupler.model.joint import Joint
 from coupler.model.tree import Link
 

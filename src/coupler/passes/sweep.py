@@ -258,13 +258,13 @@ class Sweep(Generic[B_co, C_co]):
         shape, of_shape = self.shapes[number]
         instances = [self.instances[k] for k in clusters]
         windows = ClusterWindows(
+            cluster={"gravity": constants(np.stack([self.robot.gravity for _ in instances]))},
             models=tables([instance.models for instance in instances]),
             constraints=tables([instance.constraints for instance in instances]),
             joints=[self._joint(shape, i, instances) for i in range(len(shape.kinds))],
             bodies=[self._memory([x.links[i] for x in instances], has) for i, has in enumerate(shape.carries)],
             outputs=[self._memory([x.outputs[j] for x in instances], True) for j in range(len(shape.grounded))],
         )
-        windows.cluster["gravity"] = constants(np.stack([self.robot.gravity for _ in instances]))
         windows.cluster |= {name: total.at([0] * len(instances), total.size) for name, total in self._totals.items()}
         if self.gap is not None:
             windows.cluster["gap"] = self.gap.at([0] * len(instances))

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from coupler.graph import Executable, compile
+from coupler.graph import Builder, Executable, Program, compile, fields
 from coupler.model.embedding.constraints import Constraint, Loop
 from coupler.model.embedding.motion import Motion
-from coupler.model.embedding.scene import grouped, rates_program
-from coupler.model.tolerances import CLOSED_BY_NEWTON, RANK
+from coupler.model.embedding.scene import Scene, clear, grouped
+from coupler.model.tolerances import CLOSED_BY_NEWTON, RANK, STRIDE, TINY
 from coupler.model.tree import Tree
 
-__all__ = ["Closure", "Group"]
+__all__ = ["Closure", "stacked"]
 
-_STUCK = 1e6  # the damping at which a way to close a loop is given up
+# Damping of steps that close a loop, relative to the square of the largest singular value of K: where it begins, by how
+# much it falls after a step that closes more and grows after one that does not, the least growth, which brings back
+# damping that has vanished, and where a way is given up.
+_DAMPED, _LESS, _MORE, _LEAST, _STUCK = 1e-3, 0.1, 10.0, 1e-9, 1e6
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
+class _Group(NamedTuple):
     """Clusters whose K have the same shape, so that NumPy treats them as one stack.
 
     Attributes:
@@ -58,12 +60,8 @@ class Closure:
             m, n = loop.rows, len(loop.columns)
             self.places.append((row + np.arange(m), entry + np.arange(m * n).reshape(n, m).T))
             row, entry = row + m, entry + m * n
-        alike = grouped(range(len(loops)), lambda i: self.places[i][1].shape)
-        self.groups = tuple(map(self._group, alike))
-
-    def _group(self, loops: list[int]) -> Group:
-        rows, entries = (np.stack(parts) for parts in zip(*(self.places[i] for i in loops), strict=True))
-        return Group(np.array(loops), rows, np.stack([self.loops[i].columns for i in loops]), entries)
+        pairs = zip(loops, self.places, strict=True)
+        self.groups = [_Group(*own) for own in stacked([(rows, loop.columns, K) for loop, (rows, K) in pairs])]
 
     def constraints(self) -> Iterator[tuple[Constraint, slice]]:
         """All constraints, each with its rows in φ."""
@@ -99,7 +97,7 @@ class Closure:
             rounds: how many steps are tried.
         """
         weight = np.ones(self.tree.nv) if weight is None else weight
-        damping = np.full((*p.shape[:-1], len(self.loops)), 1e-3)
+        damping = np.full((*p.shape[:-1], len(self.loops)), _DAMPED)
         phi, K, _ = self.at(p)
         for _ in range(rounds):
             gap = self.gaps(phi)
@@ -107,7 +105,7 @@ class Closure:
                 break
             tried = self.motion.integrate(p, self._damped_steps(phi, K, damping, weight))
             better = self.gaps(self.at(tried)[0]) < gap
-            damping = np.where(better, 0.1 * damping, 10.0 * damping + 1e-9)
+            damping = np.where(better, _LESS * damping, _MORE * damping + _LEAST)
             p = self._merged(better, tried, p)
             phi, K, _ = self.at(p)
         return p
@@ -124,14 +122,14 @@ class Closure:
             real = np.asarray(np.isfinite(A).all(axis=(-2, -1)) & np.isfinite(residual).all(axis=-1))
             A, residual = np.where(real[..., None, None], A, 0.0), np.where(real[..., None], residual, 0.0)
             U, sigma, Vt = np.linalg.svd(A, full_matrices=False)
-            largest = sigma.max(axis=-1, keepdims=True, initial=1e-300)
+            largest = sigma.max(axis=-1, keepdims=True, initial=TINY)
             used = sigma > RANK * largest
             mu = damping[..., group.loops, None] * largest**2
             scaled = np.where(used, sigma, 0.0) / np.where(used, sigma**2 + mu, 1.0)
             along = np.einsum("...ji,...j->...i", U, residual)
-            found = -root * np.einsum("...ij,...i->...j", Vt, scaled * along)
-            length = np.abs(found).max(axis=-1, keepdims=True, initial=0.5)
-            step[..., group.columns] = found * (0.5 / length)
+            wanted = -root * np.einsum("...ij,...i->...j", Vt, scaled * along)
+            longest = np.abs(wanted).max(axis=-1, keepdims=True, initial=STRIDE)
+            step[..., group.columns] = wanted * (STRIDE / longest)
         return step
 
     def _merged(self, better: np.ndarray, tried: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -147,3 +145,30 @@ class Closure:
             for link in loop.links:
                 owner[self.tree.positions(link)] = i
         return owner
+
+
+def stacked(parts: Sequence[Sequence[np.ndarray]]) -> list[tuple[np.ndarray, ...]]:
+    """For all parts whose arrays have the same shapes, their numbers, and their arrays as stacks."""
+    alike = grouped(range(len(parts)), lambda i: tuple(array.shape for array in parts[i]))
+    return [(np.array(own), *map(np.stack, zip(*(parts[i] for i in own), strict=True))) for own in alike]
+
+
+def rates_program(tree: Tree, loops: Sequence[Loop]) -> Program:
+    """(p, w) → φ, K, k, s, T of all constraints.
+
+    These are the residuals, the entries of ∂φ/∂w cluster by cluster and column by column, the biases −K̇ w, and what
+    they are made of: the motion of each joint (6 for each entry of w) and the rates of loop joints (6 for each row).
+    """
+    b = Builder("rates")
+    p, w = b.input("p", tree.nq), b.input("w", tree.nv)
+    rows = sum(loop.rows for loop in loops)
+    phi, K = b.output("phi", rows), b.output("K", sum(loop.rows * len(loop.columns) for loop in loops))
+    k, s, T = b.output("k", rows), b.output("s", 6 * w.size), b.output("T", 6 * rows)
+    b.loop(clear, column=fields(K=s.at(range(s.size), 1)))  # joints that nothing constrains keep zeros
+    b.loop(clear, column=fields(K=T.at(range(T.size), 1)))  # and so do relations
+    scene = Scene(b, tree, loops, p, None, p, phi, K, s, T)
+    scene.place()
+    scene.measure()
+    scene.columns()
+    scene.bias(w, k)
+    return b.build()

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.graph import Template, jacobian, jvp, second_directional, template
+from coupler.graph import jacobian, jvp, second_directional, template
 from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
 from coupler.model.loops import Coupling, LoopJoint, LoopKind
@@ -35,7 +35,6 @@ __all__ = [
     "LoopEquations",
     "Motion",
     "RelationConstraint",
-    "Solution",
     "carried",
 ]
 
@@ -310,51 +309,3 @@ class Loop:
         counts = np.isin(np.arange(self.rows), rows)
         kept = [replace(c, kept=tuple(np.flatnonzero(counts[own]).tolist())) for c, own in self.parts()]
         return replace(self, constraints=tuple(kept))
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """A solved coupling: what gives the positions of dependent joints from those of independent ones.
-
-    Attributes:
-        name: of the coupling.
-        function: γ, with its numbers taken out.
-        inputs: links of the independent joints.
-        outputs: links of all joints, in the order in which γ gives their positions.
-        linear: whether its rates are the same everywhere.
-        level: solutions of lower levels come first.
-    """
-
-    name: str
-    function: Template
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    linear: bool
-    level: int = 0
-
-    @property
-    def dependent(self) -> tuple[int, ...]:
-        return tuple(link for link in self.outputs if link not in self.inputs)
-
-    @property
-    def form(self) -> Hashable:
-        return self.function.text
-
-    @property
-    def connection(self) -> Hashable:
-        return self.inputs, self.outputs
-
-    @property
-    def constants(self) -> dict[str, np.ndarray]:
-        """What goes into tables."""
-        return {"numbers": self.function.numbers}
-
-    def within(self, number: Mapping[Any, int]) -> Solution:
-        """The same, with links by their numbers in a cluster."""
-        inputs, outputs = (tuple(number[link] for link in links) for links in (self.inputs, self.outputs))
-        return replace(self, inputs=inputs, outputs=outputs)
-
-    def positions(self, numbers: Array, known: Mapping[int, Any]) -> dict[int, Any]:
-        """Positions of the dependent joints by link, for its numbers and known positions of others."""
-        given = self.function(np.array([known[link] for link in self.inputs]), numbers)
-        return {link: given[i] for i, link in enumerate(self.outputs) if link not in self.inputs}

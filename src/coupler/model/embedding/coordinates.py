@@ -12,23 +12,21 @@ g_D = K_D⁻¹ k, so that K G = 0 and K g = k.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from coupler.graph import Executable, compile
 from coupler.model.embedding.choice import Choice, qualities
-from coupler.model.embedding.closure import Closure
-from coupler.model.embedding.constraints import Solution
-from coupler.model.embedding.solutions import spread_program
+from coupler.model.embedding.closure import Closure, stacked
+from coupler.model.embedding.solutions import Solution, spread_program
 from coupler.model.tree import Tree
 
 __all__ = ["Embedding"]
 
 
-@dataclass(frozen=True, eq=False)
-class _Stack:
+class _Stack(NamedTuple):
     """Clusters with equally many dependent and independent velocities; C of them, with r and i of those.
 
     Attributes:
@@ -84,22 +82,12 @@ class Embedding:
         return self.closure.tree
 
     def _stacks(self) -> list[_Stack]:
-        alike: dict[tuple[int, int], list[int]] = {}
-        for i, choice in enumerate(self.choices):
-            if len(choice.dependent):
-                alike.setdefault((len(choice.dependent), len(choice.independent)), []).append(i)
-        stacks: list[_Stack] = []
-        for loops in alike.values():
-            rows, dependent, independent, KD, KI = [], [], [], [], []
-            for i in loops:
-                (own, entries), columns, choice = self.closure.places[i], self.closure.loops[i].columns, self.choices[i]
-                rows.append(own[choice.rows])
-                dependent.append(columns[choice.dependent])
-                independent.append(columns[choice.independent])
-                KD.append(entries[np.ix_(choice.rows, choice.dependent)])
-                KI.append(entries[np.ix_(choice.rows, choice.independent)])
-            stacks.append(_Stack(*map(np.array, (loops, rows, dependent, independent, KD, KI))))
-        return stacks
+        parts = []
+        for loop, (rows, K), choice in zip(self.closure.loops, self.closure.places, self.choices, strict=True):
+            kept, dependent, independent = choice.rows, choice.dependent, choice.independent
+            columns = loop.columns[dependent], loop.columns[independent]
+            parts.append((rows[kept], *columns, K[np.ix_(kept, dependent)], K[np.ix_(kept, independent)]))
+        return [stack for stack in map(_Stack._make, stacked(parts)) if stack.dependent.size]
 
     @cached_property
     def _spread(self) -> Executable | None:

@@ -11,14 +11,13 @@ from coupler.graph import Buffer, Builder, Program, View, Window, fields, symmet
 from coupler.linear import Cholesky
 from coupler.model.embedding.constraints import Loop
 from coupler.model.embedding.scene import Scene, grouped
-from coupler.model.tolerances import CLOSED_BY_NEWTON, SETTLED
+from coupler.model.tolerances import CLOSED_BY_NEWTON, SETTLED, STRIDE
 from coupler.model.tree import Tree
 
 __all__ = ["newton_program"]
 
 _ROUNDS = 40  # so many at most
 _NEAR = 24  # rounds in which the nearest closed configuration is sought
-_STRIDE = 0.5  # the longest step of a joint in one round, rad or m
 _NEVER_ZERO = 1e-30  # added to φᵀφ: a closed loop whose joints may not move still has a regular system
 
 
@@ -129,7 +128,7 @@ def _step_of(progress: View, cluster: View, column: View) -> None:
 
 def _add_step(cluster: View, column: View) -> None:
     """Adds the step, shortened where a joint of the cluster would go too far."""
-    column.x += column.step * (_STRIDE / np.maximum(_STRIDE, cluster.longest))
+    column.x += column.step * (STRIDE / np.maximum(STRIDE, cluster.longest))
 
 
 def _start(progress: View) -> None:

@@ -16,37 +16,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from coupler.graph import Buffer, Builder, Constants, Program, View, Window, constants, fields, jacobian
+from coupler.graph import Buffer, Builder, Constants, View, Window, constants, fields, jacobian
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint, carried
 from coupler.model.joint import Joint
 from coupler.model.tree import Tree
 from coupler.spatial import Transform
 
-__all__ = ["Scene", "by_kind", "constant_fields", "grouped", "rates_program"]
+__all__ = ["Scene", "by_kind", "clear", "constant_fields", "grouped"]
 
 Item = TypeVar("Item")
 Kernel = Callable[..., None]
-
-
-def rates_program(tree: Tree, loops: Sequence[Loop]) -> Program:
-    """(p, w) → φ, K, k, s, T of all constraints.
-
-    These are the residuals, the entries of ∂φ/∂w cluster by cluster and column by column, the biases −K̇ w, and what
-    they are made of: the motion of each joint (6 for each entry of w) and the rates of loop joints (6 for each row).
-    """
-    b = Builder("rates")
-    p, w = b.input("p", tree.nq), b.input("w", tree.nv)
-    rows = sum(loop.rows for loop in loops)
-    phi, K = b.output("phi", rows), b.output("K", sum(loop.rows * len(loop.columns) for loop in loops))
-    k, s, T = b.output("k", rows), b.output("s", 6 * w.size), b.output("T", 6 * rows)
-    b.loop(_clear, column=fields(K=s.at(range(s.size), 1)))  # joints that nothing constrains keep zeros
-    b.loop(_clear, column=fields(K=T.at(range(T.size), 1)))  # and so do relations
-    scene = Scene(b, tree, loops, p, None, p, phi, K, s, T)
-    scene.place()
-    scene.measure()
-    scene.columns()
-    scene.bias(w, k)
-    return b.build()
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +120,12 @@ class Scene:
             T = self._T.at([6 * place.f for place in alike], (len(constraint.kept), 6))
             self.b.loop(_measure_loop(constraint), loop=self._residuals(alike) | fields(T=T), **self._ends(alike))
         for alike, constraint in self._alike(RelationConstraint):
-            relation = self._residuals(alike) | self._arguments(alike)
+            relation, joints = self._residuals(alike) | _constants_of(alike), self._joints(alike)
             entries = [self._tree.velocities_of(place.constraint.links).tolist() for place in alike]
             starts = [[place.columns[i] for i in own] for place, own in zip(alike, entries, strict=True)]
-            columns = {f"K{i}": self.K.at(start, len(constraint.kept)) for i, start in enumerate(np.transpose(starts))}
-            self.b.loop(_measure_relation(constraint, self.x is not None), relation=relation | fields(**columns))
+            columns = [fields(K=self.K.at(start, len(constraint.kept))) for start in np.transpose(starts)]
+            kernel = _measure_relation(constraint, self.x is not None)
+            self.b.loop(kernel, relation=relation, joints=joints, columns=columns)
 
     def columns(self) -> None:
         """The columns of loop joints; those of joints that a constraint does not couple are zero."""
@@ -164,18 +144,17 @@ class Scene:
             column = fields(T=self._T.at(T, (rows, 6)), s=self._s.at(s, 6), K=self.K.at(K, rows), sign=constants(sign))
             self.b.loop(_column_of_loop, column=column)
         for rows, places in uncoupled.items():
-            self.b.loop(_clear, column=fields(K=self.K.at(places, rows)))
+            self.b.loop(clear, column=fields(K=self.K.at(places, rows)))
 
     def bias(self, w: Buffer, k: Buffer) -> None:
         """Velocities and accelerations of all links, and the biases k that they give."""
         motion = self.b.records("motion", len(self._links) + 1, V=6, A=6)
 
-        def rate(links: Sequence[int]) -> Any:
-            return w.at(self._tree.v_start[links], self._tree.links[links[0]].kind.nv)
+        def rate(links: Sequence[int]) -> Window:
+            return fields(w=w.at(self._tree.v_start[links], self._tree.links[links[0]].kind.nv))
 
         def windows(links: list[int], own: list[int], parents: list[int]) -> dict[str, Any]:
-            own_motion, parent = motion[own], motion[parents]
-            return {"pose": self._pose[own], "motion": own_motion, "parent": parent, "rate": fields(w=rate(links))}
+            return {"pose": self._pose[own], "motion": motion[own], "parent": motion[parents], "rate": rate(links)}
 
         self.b.loop(_rest, motion=motion[0])
         self._over_links(_move, windows)
@@ -184,10 +163,9 @@ class Scene:
             start, goal = (motion[list(rows)] for rows in zip(*(place.ends for place in alike), strict=True))
             self.b.loop(_bias_of_loop(constraint), loop=loop, **self._ends(alike), start=start, goal=goal)
         for alike, constraint in self._alike(RelationConstraint):
-            relation = fields(k=k.at([place.phi for place in alike], constraint.rows)) | self._arguments(alike)
-            links = zip(*(place.constraint.links for place in alike), strict=True)
-            relation |= fields(**{f"w{j}": rate(own) for j, own in enumerate(map(list, links))})
-            self.b.loop(_bias_of_relation(constraint), relation=relation)
+            relation = fields(k=k.at([place.phi for place in alike], constraint.rows)) | _constants_of(alike)
+            rates = [rate(links) for links in _links_of_joints(alike)]
+            self.b.loop(_bias_of_relation(constraint), relation=relation, joints=self._joints(alike), rates=rates)
 
     def advance(self, links: Iterable[int]) -> None:
         """Positions integrate(p, x) of joints that nothing constrains."""
@@ -223,17 +201,18 @@ class Scene:
         phi = self._phi.at([place.phi for place in alike], alike[0].constraint.rows)
         return fields(phi=phi, f=self.f.at([place.f for place in alike], len(alike[0].constraint.kept)))
 
-    def _arguments(self, alike: list[_Place]) -> Window:
-        """Numbers of relations, and positions of their joints, numbered."""
-        window = _constants_of(alike)
-        for j in range(len(alike[0].constraint.links)):
-            joint = self._joint([place.constraint.links[j] for place in alike]).fields
-            window |= fields(**{f"{name}{j}": joint[name] for name in ("p", "x") if name in joint})
-        return window
+    def _joints(self, alike: list[_Place]) -> list[Window]:
+        """The joints of relations."""
+        return [self._joint(links) for links in _links_of_joints(alike)]
 
     def _ends(self, alike: list[_Place]) -> dict[str, Any]:
         first, second = (self._pose[list(rows)] for rows in zip(*(place.ends for place in alike), strict=True))
         return {"first": first, "second": second, "model": _constants_of(alike)}
+
+
+def _links_of_joints(alike: list[_Place]) -> list[list[int]]:
+    """For each joint of relations of one form the links that it carries in them."""
+    return [list(links) for links in zip(*(place.constraint.links for place in alike), strict=True)]
 
 
 def _constants_of(alike: list[_Place]) -> Window:
@@ -308,25 +287,27 @@ def _bias_of_loop(constraint: LoopConstraint) -> Kernel:
 
 
 def _measure_relation(constraint: RelationConstraint, chart: bool) -> Kernel:
-    """Residual of a relation and its columns of K, for joints numbered 0, 1, ..."""
+    """Residual of a relation and its columns of K."""
     kinds = constraint.kinds
 
-    def measure_relation(relation: View) -> None:
-        p = [getattr(relation, f"p{j}") for j in range(len(kinds))]
-        x = [getattr(relation, f"x{j}") if chart else np.zeros(kind.nv) for j, kind in enumerate(kinds)]
-        q = [kind.integrate(a, b) if chart else a for kind, a, b in zip(kinds, p, x, strict=True)]
+    def measure_relation(relation: View, joints: list[View], columns: list[View]) -> None:
+        p = q = [joint.p for joint in joints]
+        x = [np.zeros(kind.nv) for kind in kinds]
+        if chart:
+            x = [joint.x for joint in joints]
+            q = [kind.integrate(joint.p, joint.x) for kind, joint in zip(kinds, joints, strict=True)]
         residual = constraint.residual(relation.numbers, q)
         relation.phi, relation.f = residual, residual[list(constraint.kept)]
-        for i, column in enumerate(constraint.rate(relation.numbers, p, np.concatenate(x)).T):
-            setattr(relation, f"K{i}", column)
+        for column, values in zip(columns, constraint.rate(relation.numbers, p, np.concatenate(x)).T, strict=True):
+            column.K = values
 
     return measure_relation
 
 
 def _bias_of_relation(constraint: RelationConstraint) -> Kernel:
-    def bias_of_relation(relation: View) -> None:
-        q, w = ([getattr(relation, f"{name}{j}") for j in range(len(constraint.kinds))] for name in "pw")
-        relation.k = constraint.bias(relation.numbers, q, np.concatenate(w))
+    def bias_of_relation(relation: View, joints: list[View], rates: list[View]) -> None:
+        w = np.concatenate([rate.w for rate in rates])
+        relation.k = constraint.bias(relation.numbers, [joint.p for joint in joints], w)
 
     return bias_of_relation
 
@@ -336,7 +317,7 @@ def _column_of_loop(column: View) -> None:
     column.K = column.sign * (column.T @ column.s)
 
 
-def _clear(column: View) -> None:
+def clear(column: View) -> None:
     """A joint that the constraint does not couple."""
     column.K = np.zeros(column.K.shape)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from coupler.graph import Array, Builder, Program, Template, View, fields, jacobian, symbols, template
 from coupler.model.embedding.closure import Closure
-from coupler.model.embedding.constraints import Constraint, Loop, Solution
+from coupler.model.embedding.constraints import Constraint, Loop
 from coupler.model.embedding.scene import constant_fields, grouped
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling
@@ -18,10 +19,58 @@ from coupler.model.tolerances import CLOSED
 from coupler.model.tree import Tree
 from coupler.model.wording import listed
 
-__all__ = ["Solutions", "spread_program"]
+__all__ = ["Solution", "Solutions", "spread_program"]
 
 _TRIES = 300  # random positions at which a solution is looked for
 _SAMPLES = 20  # at which it is compared with what it solves
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A solved coupling: what gives the positions of dependent joints from those of independent ones.
+
+    Attributes:
+        name: of the coupling.
+        function: γ, with its numbers taken out.
+        inputs: links of the independent joints.
+        outputs: links of all joints, in the order in which γ gives their positions.
+        linear: whether its rates are the same everywhere.
+        level: solutions of lower levels come first.
+    """
+
+    name: str
+    function: Template
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    linear: bool
+    level: int = 0
+
+    @property
+    def dependent(self) -> tuple[int, ...]:
+        return tuple(link for link in self.outputs if link not in self.inputs)
+
+    @property
+    def form(self) -> Hashable:
+        return self.function.text
+
+    @property
+    def connection(self) -> Hashable:
+        return self.inputs, self.outputs
+
+    @property
+    def constants(self) -> dict[str, np.ndarray]:
+        """What goes into tables."""
+        return {"numbers": self.function.numbers}
+
+    def within(self, number: Mapping[Any, int]) -> Solution:
+        """The same, with links by their numbers in a cluster."""
+        inputs, outputs = (tuple(number[link] for link in links) for links in (self.inputs, self.outputs))
+        return replace(self, inputs=inputs, outputs=outputs)
+
+    def positions(self, numbers: Any, known: Mapping[int, Any]) -> dict[int, Any]:
+        """Positions of the dependent joints by link, for its numbers and known positions of others."""
+        given = self.function(np.array([known[link] for link in self.inputs]), numbers)
+        return {link: given[i] for i, link in enumerate(self.outputs) if link not in self.inputs}
 
 
 class Solutions:

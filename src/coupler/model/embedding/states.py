@@ -19,14 +19,16 @@ from coupler.model.embedding.motion import Motion
 from coupler.model.embedding.newton import newton_program
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
-from coupler.model.tolerances import CLOSED, GIVEN, MADE_CLOSED, SINGULAR, WITHIN_LIMITS
+from coupler.model.tolerances import CLOSED, GIVEN, MADE_CLOSED, SINGULAR, TINY, WITHIN_LIMITS
 from coupler.model.wording import in_state, listed
 
 __all__ = ["States", "batch_of", "held", "shaped"]
 
-_WELL = 0.05  # and well away from it above this part of their usual quality
+_WELL = 0.05  # coordinates are well away from singular where their quality is above this part of what it usually is
 _LARGEST = 48  # rows of a cluster that Newton's program solves for; larger ones are closed by NumPy
 _DRAWS = 8  # how many configurations are drawn at once
+_TRIES, _STRICT = 16, 12  # how often that is done for loops that have none yet, and in how many of these limits count
+_READABLE = 7.0  # a quaternion is taken, and normalized, if its length is within this of 1 as a logarithm: 1000 times
 _SHORT, _STEPS = 0.2, 40  # the length of a step, rad or m, that stays on a branch, and how many are made
 
 
@@ -71,7 +73,7 @@ class States:
         """For each loop how far its coordinates are from singular, where nothing is special."""
         usual = self.embedding.quality(self.neutral)
         pairs = zip(self.embedding.choices, self.embedding.explicit, usual, strict=True)
-        return np.array([here if explicit else choice.quality for choice, explicit, here in pairs])
+        return np.array([neutral if explicit else choice.quality for choice, explicit, neutral in pairs])
 
     def moved(self, p: np.ndarray, w: np.ndarray) -> np.ndarray:
         """Closed positions after moving from p with w: independent ones exactly, the others as the loops demand."""
@@ -112,13 +114,13 @@ class States:
         q, phi = self._newton(p, step, weight)
         return q, ~(np.abs(phi).max(axis=-1) < MADE_CLOSED)
 
-    def check_quaternions(self, p: np.ndarray, tolerance: float = 7.0) -> None:
+    def check_quaternions(self, p: np.ndarray, tolerance: float = _READABLE) -> None:
         """Refuses orientations whose quaternions are too long or too short, by the logarithm of their length."""
         for link in self.motion.turning:
             entries = self.tree.positions(link)[-4:]
             with np.errstate(all="ignore"):
                 length = np.linalg.norm(p[..., entries], axis=-1)
-            wrong = ~(np.abs(np.log(np.maximum(length, 1e-300))) < tolerance)
+            wrong = ~(np.abs(np.log(np.maximum(length, TINY))) < tolerance)
             if wrong.any():
                 state = [int(i) for i in np.argwhere(wrong)[0]]
                 raise ModelError(
@@ -170,10 +172,10 @@ class States:
         p = self.motion.random(rng)
         owner, waiting = self.closure.loop_of_position, np.ones(len(self.closure.loops), bool)
         p[owner < len(waiting)] = self.neutral[owner < len(waiting)]
-        for attempt in range(16):
+        for attempt in range(_TRIES):
             if not waiting.any():
                 break
-            drawn, good = self._draw(rng, strict=attempt < 12)
+            drawn, good = self._draw(rng, strict=attempt < _STRICT)
             for i in np.flatnonzero(waiting & good.any(axis=0)):
                 p[owner == i] = drawn[np.argmax(good[:, i])][owner == i]
                 waiting[i] = False
