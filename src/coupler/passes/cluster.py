@@ -174,13 +174,12 @@ class Cluster(Generic[B_co, C_co]):
     @cached_property
     def G(self) -> Array:
         """w = G ẏ: velocities of all joints from the independent ones. [001, §II-B]"""
-        n, independent = int(self.shape.starts[-1]), self.shape.independent
-        rows: list[Any] = [None] * n
-        for row, unit in zip(independent, np.eye(len(independent)), strict=True):
-            rows[row] = unit
-        for row, values in zip(self.shape.dependent, self._dependent_rows, strict=True):
-            rows[row] = values
-        return np.array(rows)
+        return self._of_all_joints(np.eye(self.shape.freedoms), self._dependent_rows)
+
+    def _of_all_joints(self, of_independent: Array, of_dependent: Array) -> Array:
+        """Rows for the velocities of all joints, from those for independent and for dependent ones."""
+        places, rows = (*self.shape.independent, *self.shape.dependent), (*of_independent, *of_dependent)
+        return np.array([row for _, row in sorted(zip(places, rows, strict=True), key=lambda pair: pair[0])])
 
     @cached_property
     def _dependent_rows(self) -> Array:
@@ -201,10 +200,7 @@ class Cluster(Generic[B_co, C_co]):
     @cached_property
     def g(self) -> Array:
         """ẇ = G ÿ + g."""
-        values: list[Any] = [0.0] * int(self.shape.starts[-1])
-        for row, value in zip(self.shape.dependent, self._dependent_bias, strict=True):
-            values[row] = value
-        return np.array(values)
+        return self._of_all_joints(np.zeros(self.shape.freedoms), self._dependent_bias)
 
     @cached_property
     def _dependent_bias(self) -> Array:
@@ -248,13 +244,8 @@ class Cluster(Generic[B_co, C_co]):
         """K and k of its joints, K w = 0 and K ẇ = k, before they are solved for dependent velocities."""
         if not self.shape.solved:
             return self.loops.K, self.loops.k
-        dependent, independent = self.shape.dependent, self.shape.independent
-        columns: list[Any] = [None] * int(self.shape.starts[-1])
-        for place, unit in zip(dependent, np.eye(len(dependent)), strict=True):
-            columns[place] = unit
-        for place, column in zip(independent, -self._dependent_rows.T, strict=True):
-            columns[place] = column
-        return np.array(columns).T, self._dependent_bias
+        columns = self._of_all_joints(-self._dependent_rows.T, np.eye(len(self.shape.dependent)))
+        return columns.T, self._dependent_bias
 
     def report_gap(self, *, moving: bool = True) -> None:
         """Tells how far its loops are from closed and from regular, and its quaternions from unit length.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coupler.model.embedding.constraints import Constraint, LoopConstraint, LoopEquations, Motion, carried
+from coupler.model.embedding.constraints import Constraint, LinkMotion, LoopConstraint, LoopEquations, carried
 from coupler.passes.records import Array
 from coupler.spatial import Transform
 
@@ -104,9 +104,9 @@ class Loops:
         return np.concatenate(parts)
 
     @cached_property
-    def _relative_motion(self) -> dict[int | None, Motion]:
+    def _relative_motion(self) -> dict[int | None, LinkMotion]:
         """Motions of bodies, by their numbers, against the output body, which is None."""
-        motion: dict[int | None, Motion] = {None: (np.zeros(6), np.zeros(6))}
+        motion: dict[int | None, LinkMotion] = {None: (np.zeros(6), np.zeros(6))}
         for body in self.cluster.bodies:
             s, above = self._motions[:, body.entries], None if body.parent is None else body.parent.number
             motion[body.number] = carried(body.kind, body.Xo, s, self.cluster.q[body.number], body.w, motion[above])

@@ -30,16 +30,16 @@ from coupler.spatial import Transform, cross_motion, skew
 
 __all__ = [
     "Constraint",
+    "LinkMotion",
     "Loop",
     "LoopConstraint",
     "LoopEquations",
-    "Motion",
     "RelationConstraint",
     "carried",
 ]
 
 Array = Any  # an ndarray of floats, or of nodes
-Motion = tuple[Array, Array]  # of a link against the output body, in its frame: velocity, and acceleration for ẇ = 0
+LinkMotion = tuple[Array, Array]  # against the output body, in its frame: velocity, and acceleration where ẇ = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,7 @@ class LoopEquations:
         """Kept rows × 6: the same for a motion in the output body's frame."""
         return self.wrenches @ self.end.matrix()
 
-    def bias(self, first: Motion, second: Motion) -> Array:
+    def bias(self, first: LinkMotion, second: LinkMotion) -> Array:
         """k = −φ̈, kept rows, for motions of its links: φ̇ = T m for the motion m between them, so φ̈ = Ṫ m + T ṁ."""
         (V1, A1), (V2, A2) = first, second
         m, rate = self.end @ (V2 - V1), self.end @ (A2 - A1 - cross_motion(V2, V2 - V1))
@@ -257,7 +257,7 @@ def _lock_residual(kind: Joint, q: Array, numbers: Array) -> Array:
 Constraint = LoopConstraint | RelationConstraint
 
 
-def carried(kind: Joint, pose: Transform, s: Array, q: Array, w: Array, parent: Motion) -> Motion:
+def carried(kind: Joint, pose: Transform, s: Array, q: Array, w: Array, parent: LinkMotion) -> LinkMotion:
     """The motion of a link on its parent's: V += s w, and A += ṡ w with ṡ = V × s + S̊, for constant w.
 
     Args:

@@ -54,7 +54,7 @@ class Embedding:
         solutions: the solved couplings, in the order in which they can be evaluated.
         q_index: entries of p that make q.
         v_index: entries of w that make v.
-        v_place: for each entry of w its place in v, or -1.
+        q_place, v_place: for each entry of p its place in q, of w its place in v, or -1.
     """
 
     def __init__(
@@ -73,7 +73,8 @@ class Embedding:
         self.v_index = _all_but(dependent, [tree.velocities(link) for link in order])
         solved = [tree.positions(link) for solution in self.solutions for link in solution.dependent]
         self.q_index = _all_but(solved, [tree.positions(link) for link in order])
-        self.v_place = np.full(tree.nv, -1)
+        self.q_place, self.v_place = np.full(tree.nq, -1), np.full(tree.nv, -1)
+        self.q_place[self.q_index] = np.arange(len(self.q_index))
         self.v_place[self.v_index] = np.arange(len(self.v_index))
         self.stacks = tuple(self._stacks())
 
@@ -147,16 +148,12 @@ class Embedding:
 
     def of_cluster(self, p: np.ndarray, number: int, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """K and G of one cluster, at positions p of one state, for its entries of w and those of v among them."""
-        for stack in self.stacks:
-            for i, loop in enumerate(stack.loops):
-                if self.closure.loops[loop].cluster == number:
-                    entries = self.closure.at(p)[1]
-                    KD, KI = entries[stack.KD[i]], entries[stack.KI[i]]
-                    dependent = np.isin(columns, stack.dependent[i])
-                    K, G = np.empty((len(KD), len(columns))), np.zeros((len(columns), KI.shape[1]))
-                    K[:, dependent], K[:, ~dependent] = KD, KI
-                    G[dependent], G[~dependent] = -np.linalg.solve(KD, KI), np.eye(KI.shape[1])
-                    return K, G
+        for loop, (_, entries), choice in zip(self.closure.loops, self.closure.places, self.choices, strict=True):
+            if loop.cluster == number and len(choice.dependent):
+                K, G = self.closure.at(p)[1][entries[choice.rows]], np.zeros((len(columns), len(choice.independent)))
+                G[choice.dependent] = -np.linalg.solve(K[:, choice.dependent], K[:, choice.independent])
+                G[choice.independent] = np.eye(len(choice.independent))
+                return K, G
         return np.zeros((0, len(columns))), np.eye(len(columns))
 
     def quality(self, p: np.ndarray) -> np.ndarray:

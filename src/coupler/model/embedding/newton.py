@@ -10,7 +10,7 @@ import numpy as np
 from coupler.graph import Buffer, Builder, Program, View, Window, fields, symmetric
 from coupler.linear import Cholesky
 from coupler.model.embedding.constraints import Loop
-from coupler.model.embedding.scene import Scene, grouped
+from coupler.model.embedding.scene import Scene, copy, grouped
 from coupler.model.tolerances import CLOSED_BY_NEWTON, SETTLED, STRIDE
 from coupler.model.tree import Tree
 
@@ -37,7 +37,7 @@ def newton_program(tree: Tree, loops: Sequence[Loop]) -> Program:
     p, n = b.input("p", tree.nq), tree.nv
     step, weight, x = b.input("step", n), b.input("weight", n), b.scratch("x", n)
     q, phi = b.output("q", p.size), b.output("phi", sum(loop.rows for loop in loops))
-    b.loop(_copy, entry=fields(source=step.at(range(n)), target=x.at(range(n))))
+    b.loop(copy, entry=fields(source=step.at(range(n)), target=x.at(range(n))))
     scene = Scene(b, tree, loops, p, x, q, phi)
     scene.advance(link for link in range(1, len(tree.links)) if link not in scene.row)
     scene.place()
@@ -97,10 +97,6 @@ class _Solver:
 
 
 # Kernels
-
-
-def _copy(entry: View) -> None:
-    entry.target = entry.source
 
 
 def _begin(cluster: View) -> None:

@@ -22,7 +22,7 @@ from coupler.model.joint import Joint
 from coupler.model.tree import Tree
 from coupler.spatial import Transform
 
-__all__ = ["Scene", "by_kind", "clear", "constant_fields", "grouped"]
+__all__ = ["Scene", "by_kind", "clear", "constant_fields", "copy", "grouped"]
 
 Item = TypeVar("Item")
 Kernel = Callable[..., None]
@@ -147,7 +147,7 @@ class Scene:
             self.b.loop(clear, column=fields(K=self.K.at(places, rows)))
 
     def bias(self, w: Buffer, k: Buffer) -> None:
-        """Velocities and accelerations of all links, and the biases k that they give."""
+        """Velocities and accelerations of all links, and the biases k that they give, where all rows are kept."""
         motion = self.b.records("motion", len(self._links) + 1, V=6, A=6)
 
         def rate(links: Sequence[int]) -> Window:
@@ -159,11 +159,11 @@ class Scene:
         self.b.loop(_rest, motion=motion[0])
         self._over_links(_move, windows)
         for alike, constraint in self._alike(LoopConstraint):
-            loop = fields(k=k.at([place.phi for place in alike], constraint.rows))
+            loop = fields(k=k.at([place.phi for place in alike], len(constraint.kept)))
             start, goal = (motion[list(rows)] for rows in zip(*(place.ends for place in alike), strict=True))
             self.b.loop(_bias_of_loop(constraint), loop=loop, **self._ends(alike), start=start, goal=goal)
         for alike, constraint in self._alike(RelationConstraint):
-            relation = fields(k=k.at([place.phi for place in alike], constraint.rows)) | _constants_of(alike)
+            relation = fields(k=k.at([place.phi for place in alike], len(constraint.kept))) | _constants_of(alike)
             rates = [rate(links) for links in _links_of_joints(alike)]
             self.b.loop(_bias_of_relation(constraint), relation=relation, joints=self._joints(alike), rates=rates)
 
@@ -225,6 +225,10 @@ def constant_fields(rows: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Const
 
 
 # Kernels
+
+
+def copy(entry: View) -> None:
+    entry.target = entry.source
 
 
 def _root(pose: View) -> None:

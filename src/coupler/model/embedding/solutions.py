@@ -12,7 +12,7 @@ import numpy as np
 from coupler.graph import Array, Builder, Program, Template, View, fields, jacobian, symbols, template
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, Loop
-from coupler.model.embedding.scene import constant_fields, grouped
+from coupler.model.embedding.scene import constant_fields, copy, grouped
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling
 from coupler.model.tolerances import CLOSED
@@ -179,10 +179,6 @@ class Solutions:
                 state[start[list(given)]] = list(given.values())
         return p
 
-    def _evaluate(self, coupling: str, y: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            return np.asarray(self.couplings[coupling].function(y), dtype=float)
-
     def check(self, start: np.ndarray) -> None:
         """Refuses a γ that does not make its φ zero, wherever it exists."""
         if not self.solved:
@@ -191,8 +187,10 @@ class Solutions:
         samples = np.stack([start, *(self.closure.motion.random(rng) for _ in range(_SAMPLES))])
         for name in dict.fromkeys(self.solved.values()):
             coupling = self.couplings[name]
+            joints, independent = self._entries(coupling.joints), self._entries(coupling.independent)
             for p in samples:
-                p[self._entries(coupling.joints)] = self._evaluate(name, p[self._entries(coupling.independent)])
+                with np.errstate(all="ignore"):
+                    p[joints] = coupling.function(p[independent])
         phi = self.closure.at(samples)[0]
         for constraint, rows in self.closure.constraints():
             if constraint.name in self.solved:
@@ -218,7 +216,7 @@ def spread_program(tree: Tree, q_index: np.ndarray, solutions: Sequence[Solution
     """q → p: positions of all joints, the dependent ones by the solutions, which are evaluated in this order."""
     b = Builder("spread")
     q, p = b.input("q", len(q_index)), b.output("p", tree.nq)
-    b.loop(_copy, entry=fields(source=q.at(range(q.size)), target=p.at(q_index)))
+    b.loop(copy, entry=fields(source=q.at(range(q.size)), target=p.at(q_index)))
     numbered = [(own.within({link: j for j, link in enumerate(own.outputs)}), own) for own in solutions]
     for alike in grouped(numbered, lambda pair: (pair[0].level, pair[0].form, pair[0].inputs)):
         links = np.transpose([own.outputs for _, own in alike])
@@ -226,10 +224,6 @@ def spread_program(tree: Tree, q_index: np.ndarray, solutions: Sequence[Solution
         numbers = constant_fields([own.constants for _, own in alike])
         b.loop(_spread(alike[0][0]), joints=fields(**numbers, **positions))
     return b.build()
-
-
-def _copy(entry: View) -> None:
-    entry.target = entry.source
 
 
 def _spread(solution: Solution) -> Callable[[View], None]:
