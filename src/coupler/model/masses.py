@@ -40,10 +40,10 @@ def check_masses(clusters: ClusterTree, states: States, idle: Sequence[int]) -> 
     tree = states.tree
     if all(_regular(link.inertia.matrix()) for link in tree.links[1:]):
         return []
-    found = _unresisted(clusters, states, states.neutral)
-    if found is None:
+    unresisted = _unresisted(clusters, states, states.neutral)
+    if unresisted is None:
         return []
-    joints, light = found
+    joints, light = unresisted
     if _unresisted(clusters, states, states.random(np.random.default_rng(0))) is None:
         return [f"nothing resists a motion of joint {listed(joints)} at the neutral configuration"]
     locked = ", or lock it by lock_idle=True" if set(light) & set(idle) else ""

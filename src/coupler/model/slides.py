@@ -51,11 +51,11 @@ def best_slides(
         cost = _SHIFT * (np.abs(_shifts(placements[i], places[parents[i]], own)) > _ZERO).sum(axis=2) + alone
         choice[i] = cost.argmin(axis=1)
         burden[parents[i]] = burden[parents[i]] + cost.min(axis=1)
-    found, taken = np.zeros(count), np.zeros(count, int)
+    slides, taken = np.zeros(count), np.zeros(count, int)
     for i in range(1, count):
         taken[i] = choice[i][taken[parents[i]]]
-        found[i] = places[i][taken[i]]
-    return found
+        slides[i] = places[i][taken[i]]
+    return slides
 
 
 def slid(placement: Transform, parent: float, own: float) -> Transform:
@@ -99,11 +99,10 @@ def _places(
     if not children and inertia.m > 0.0 and not np.abs(inertia.h[:2]).max() > _ZERO * inertia.m:
         return np.array([_centre(inertia)])  # a rotor, which is simplest where it is balanced
     E, r = placements[i].E, placements[i].r
-    found = [0.0, _centre(inertia), *(float(placements[child].r[2]) for child in children)]
+    places = [0.0, _centre(inertia), *(float(placements[child].r[2]) for child in children)]
     axis = int(np.argmax(np.abs(E[2])))
     if abs(E[2, axis]) == 1.0:  # along an axis of the parent's frame: its entry of r can be made zero
-        found += [float(-E[2, axis] * (r[axis] - (d if axis == 2 else 0.0))) for d in above]
+        places += [float(-E[2, axis] * (r[axis] - (d if axis == 2 else 0.0))) for d in above]
     else:  # the foot of the perpendicular, from where nothing is nearer
-        found += [float(-E[2] @ (r - np.array([0.0, 0.0, d]))) for d in above]
-    known = [d for d in dict.fromkeys(found) if np.isfinite(d)]
-    return np.array(known[:_MOST])
+        places += [float(-E[2] @ (r - np.array([0.0, 0.0, d]))) for d in above]
+    return np.array([d for d in dict.fromkeys(places) if np.isfinite(d)][:_MOST])

@@ -24,19 +24,12 @@ _DAMPED, _LESS, _MORE, _LEAST, _STUCK = 1e-3, 0.1, 10.0, 1e-9, 1e6
 
 
 class _Group(NamedTuple):
-    """Clusters whose K have the same shape, so that NumPy treats them as one stack.
+    """Clusters whose K have the same shape, so that NumPy treats them as one stack; C of them."""
 
-    Attributes:
-        loops: their numbers among the loops, C of them.
-        rows: C × m, where their residuals are in φ and k.
-        columns: C × n, where their joint velocities are in w.
-        entries: C × m × n, where their K is in the vector of all entries.
-    """
-
-    loops: np.ndarray
-    rows: np.ndarray
-    columns: np.ndarray
-    entries: np.ndarray
+    loops: np.ndarray  # C, their numbers among the loops
+    rows: np.ndarray  # C × m, where their residuals are in φ and k
+    columns: np.ndarray  # C × n, where their joint velocities are in w
+    entries: np.ndarray  # C × m × n, where their K is in the vector of all entries
 
 
 class Closure:

@@ -27,21 +27,14 @@ __all__ = ["Embedding"]
 
 
 class _Stack(NamedTuple):
-    """Clusters with equally many dependent and independent velocities; C of them, with r and i of those.
+    """Clusters with equally many dependent and independent velocities; C of them, with r and i of those."""
 
-    Attributes:
-        loops: C, their numbers.
-        rows: C × r, in φ and k.
-        dependent, independent: C × r and C × i, in w.
-        KD, KI: C × r × r and C × r × i, among the entries of K.
-    """
-
-    loops: np.ndarray
-    rows: np.ndarray
-    dependent: np.ndarray
-    independent: np.ndarray
-    KD: np.ndarray
-    KI: np.ndarray
+    loops: np.ndarray  # C, their numbers
+    rows: np.ndarray  # C × r, in φ and k
+    dependent: np.ndarray  # C × r, in w
+    independent: np.ndarray  # C × i, in w
+    KD: np.ndarray  # C × r × r, among the entries of K
+    KI: np.ndarray  # C × r × i, among the entries of K
 
 
 class Embedding:
@@ -132,19 +125,15 @@ class Embedding:
 
     def implicit_constraint(self, p: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """K, of shape (..., rows, Σ nv), and k, of shape (..., rows), without rows that follow from others."""
-        rows = np.concatenate([np.zeros(0, int), *(stack.rows.ravel() for stack in self.stacks)])
         if not self.stacks:
             return np.zeros((*w.shape[:-1], 0, w.shape[-1])), np.zeros((*w.shape[:-1], 0))
-        order = np.argsort(rows)
         _, entries, k = self.closure.at(p, w)
-        K = np.zeros((*entries.shape[:-1], len(rows), w.shape[-1]))
-        place = np.empty(self.closure.size, int)
-        place[rows[order]] = np.arange(len(rows))
-        for stack in self.stacks:
-            at = place[stack.rows][:, :, None]
-            K[..., at, stack.dependent[:, None, :]] = entries[..., stack.KD]
-            K[..., at, stack.independent[:, None, :]] = entries[..., stack.KI]
-        return K, k[..., rows[order]]
+        kept = np.zeros(self.closure.size, bool)
+        K = np.zeros((*entries.shape[:-1], len(kept), w.shape[-1]))
+        for loop, (rows, places), choice in zip(self.closure.loops, self.closure.places, self.choices, strict=True):
+            kept[rows[choice.rows]] = True
+            K[..., rows[:, None], loop.columns] = entries[..., places]
+        return K[..., kept, :], k[..., kept]
 
     def of_cluster(self, p: np.ndarray, number: int, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """K and G of one cluster, at positions p of one state, for its entries of w and those of v among them."""

@@ -30,20 +30,13 @@ Kernel = Callable[..., None]
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """Where a constraint's numbers are.
-
-    Attributes:
-        constraint: what it is.
-        ends: the rows of a loop joint's links among poses.
-        phi, f: where its rows start among all, and its kept rows among those.
-        columns: for each entry of w of its cluster, where its part of that column starts in K.
-    """
+    """A constraint, and where its numbers are."""
 
     constraint: Any
-    ends: tuple[int, ...]
-    phi: int
-    f: int
-    columns: dict[int, int]
+    ends: tuple[int, ...]  # rows of a loop joint's links among poses
+    phi: int  # where its rows start among all
+    f: int  # and its kept rows among those
+    columns: dict[int, int]  # for each entry of w of its cluster, where its part of that column starts in K
 
 
 class Scene:
