@@ -15,12 +15,11 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from coupler.graph import jacobian, jvp, second_directional
-from coupler.linear import solve
+from coupler.graph import jvp
 from coupler.model.embedding.solutions import Solution
 from coupler.model.tolerances import STEEP
 from coupler.passes.body import B_co, Body, Output
-from coupler.passes.loops import Loops
+from coupler.passes.loops import Loops, SolvedLoops
 from coupler.passes.records import Array, ClusterRecord, Coordinate, Record, entry, provided
 from coupler.passes.shape import Shape
 from coupler.passes.windows import ClusterViews
@@ -135,7 +134,7 @@ class Cluster(Generic[B_co, C_co]):
     def q(self) -> list[Array]:
         """The positions of all its joints."""
         stored = self.shape.stored
-        return [self.views.joints[i].q if stored[i] else self._given[i] for i in range(len(stored))]
+        return [self.views.joints[i].q if stored[i] else self._solved.positions[i] for i in range(len(stored))]
 
     @cached_property
     def kept(self) -> list[Array]:
@@ -145,31 +144,6 @@ class Cluster(Generic[B_co, C_co]):
             loaded = self.seen_before and not self.shape.steady[i]
             kept.append(self.views.joints[i].kept if loaded else kind.keep(self.q[i]))
         return kept
-
-    @cached_property
-    def _given(self) -> dict[int, Array]:
-        """Positions of dependent joints."""
-        y = np.concatenate([self.views.joints[i].q for i in self._inputs])
-        positions = self._solution(y)
-        return {i: positions[j : j + 1] for j, i in enumerate(self._outputs)}
-
-    @cached_property
-    def _inputs(self) -> list[int]:
-        """Bodies whose positions solutions start from."""
-        named = {i for solved in self.shape.constraints if isinstance(solved, Solution) for i in solved.inputs}
-        return [i for i in sorted(named) if self.shape.stored[i]]
-
-    @cached_property
-    def _outputs(self) -> list[int]:
-        return [i for i, stored in enumerate(self.shape.stored) if not stored]
-
-    def _solution(self, y: Array) -> Array:
-        """γ: dependent positions from the independent ones that they start from."""
-        known = dict(zip(self._inputs, y, strict=True))
-        for i, solved in enumerate(self.shape.constraints):
-            assert isinstance(solved, Solution)
-            known |= solved.positions(self.views.constraints[i].numbers, known)
-        return np.array([known[i] for i in self._outputs])
 
     @cached_property
     def G(self) -> Array:
@@ -184,18 +158,11 @@ class Cluster(Generic[B_co, C_co]):
     @cached_property
     def _dependent_rows(self) -> Array:
         """The rows of G that belong to dependent velocities."""
-        dependent, independent = self.shape.dependent, self.shape.independent
-        if not len(dependent):
-            return np.zeros((0, len(independent)))
+        if not len(self.shape.dependent):
+            return np.zeros((0, self.shape.freedoms))
         if self.seen_before and not self.shape.linear:
             return self._kept.GD
-        if not self.shape.solved:
-            return -solve(self.loops.K[:, dependent], self.loops.K[:, independent])
-        y = np.concatenate([self.q[i] for i in self._inputs])
-        rates = jacobian(self._solution, y)
-        columns = {int(self.shape.starts[i]): rates[:, j] for j, i in enumerate(self._inputs)}
-        zero = np.zeros(len(dependent))
-        return np.array([columns.get(int(entry), zero) for entry in independent]).T
+        return self._solved.GD if self.shape.solved else self.loops.GD
 
     @cached_property
     def g(self) -> Array:
@@ -204,15 +171,12 @@ class Cluster(Generic[B_co, C_co]):
 
     @cached_property
     def _dependent_bias(self) -> Array:
+        """The entries of g that belong to dependent velocities."""
         if self.shape.linear:
             return np.zeros(len(self.shape.dependent))
         if self.seen_before:
             return self._kept.gD
-        if not self.shape.solved:
-            return solve(self.loops.K[:, self.shape.dependent], self.loops.k)
-        y = np.concatenate([self.q[i] for i in self._inputs])
-        speed = np.concatenate([self.w[self.bodies[i].entries] for i in self._inputs])
-        return second_directional(self._solution, y, speed)
+        return self._solved.gD if self.shape.solved else self.loops.gD
 
     @cached_property
     def w(self) -> Array:
@@ -238,6 +202,12 @@ class Cluster(Generic[B_co, C_co]):
         """Its constraints, where they have no solution."""
         constraints = [constraint for constraint in self.shape.constraints if not isinstance(constraint, Solution)]
         return Loops(self, constraints, self.views.constraints)
+
+    @cached_property
+    def _solved(self) -> SolvedLoops:
+        """Its solutions, where there are such."""
+        solutions = [constraint for constraint in self.shape.constraints if isinstance(constraint, Solution)]
+        return SolvedLoops(self, solutions, self.views.constraints)
 
     @cached_property
     def constraint(self) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Loops of a cluster: their residuals φ, Jacobian K and bias k, from the poses of its bodies, and their forces."""
+"""Loops of a cluster: γ, or φ, K and k from the poses of its bodies, and how dependent velocities follow from them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,60 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coupler.graph import jacobian, second_directional
+from coupler.linear import solve
 from coupler.model.embedding.constraints import Constraint, LinkMotion, LoopConstraint, LoopEquations, carried
+from coupler.model.embedding.solutions import Solution
 from coupler.passes.records import Array
 from coupler.spatial import Transform
 
 if TYPE_CHECKING:
     from coupler.passes.cluster import Cluster
 
-__all__ = ["Loops"]
+__all__ = ["Loops", "SolvedLoops"]
+
+
+class SolvedLoops:
+    """γ of a cluster whose couplings are solved, and what of G and g it gives to dependent velocities."""
+
+    def __init__(self, cluster: Cluster[Any, Any], solutions: Sequence[Solution], constants: Sequence[Any]) -> None:
+        """Args: a cluster, solutions between its bodies by their numbers, and the constants of each."""
+        self.cluster, self.solutions, self.constants = cluster, solutions, constants
+        stored = cluster.shape.stored
+        self._inputs = [i for i in sorted({i for own in solutions for i in own.inputs}) if stored[i]]
+        self._outputs = [i for i in range(len(stored)) if not stored[i]]
+
+    def _solution(self, y: Array) -> Array:
+        """γ: dependent positions from the independent ones that they start from."""
+        known = dict(zip(self._inputs, y, strict=True))
+        for solution, constants in zip(self.solutions, self.constants, strict=True):
+            known |= solution.positions(constants.numbers, known)
+        return np.array([known[i] for i in self._outputs])
+
+    @cached_property
+    def positions(self) -> dict[int, Array]:
+        """Positions of dependent joints, by body."""
+        y = np.concatenate([self.cluster.views.joints[i].q for i in self._inputs])
+        positions = self._solution(y)
+        return {i: positions[j : j + 1] for j, i in enumerate(self._outputs)}
+
+    @property
+    def GD(self) -> Array:
+        """Rows of G of dependent velocities: ∂γ/∂y."""
+        shape, rates = self.cluster.shape, jacobian(self._solution, self._y)
+        columns = {int(shape.starts[i]): rates[:, j] for j, i in enumerate(self._inputs)}
+        zero = np.zeros(len(shape.dependent))
+        return np.array([columns.get(int(entry), zero) for entry in shape.independent]).T
+
+    @property
+    def gD(self) -> Array:
+        """Entries of g of dependent velocities."""
+        speed = np.concatenate([self.cluster.bodies[i].w for i in self._inputs])
+        return second_directional(self._solution, self._y, speed)
+
+    @property
+    def _y(self) -> Array:
+        return np.concatenate([self.cluster.q[i] for i in self._inputs])
 
 
 class Loops:
@@ -24,6 +70,16 @@ class Loops:
     def __init__(self, cluster: Cluster[Any, Any], constraints: Sequence[Constraint], constants: Sequence[Any]) -> None:
         """Args: a cluster, constraints between its bodies by their numbers, and the constants of each."""
         self.cluster, self.constraints, self.constants = cluster, constraints, constants
+
+    @property
+    def GD(self) -> Array:
+        """Rows of G of dependent velocities: −K_D⁻¹ K_I."""
+        return -solve(self.K[:, self.cluster.shape.dependent], self.K[:, self.cluster.shape.independent])
+
+    @property
+    def gD(self) -> Array:
+        """Entries of g of dependent velocities: K_D⁻¹ k."""
+        return solve(self.K[:, self.cluster.shape.dependent], self.k)
 
     @cached_property
     def _motions(self) -> Array:
