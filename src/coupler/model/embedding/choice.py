@@ -54,13 +54,8 @@ def _ranks(K: np.ndarray) -> np.ndarray:
     """The rank of K in each sample."""
     if not K.size:
         return np.zeros(len(K), int)
-    sigma = np.linalg.svd(np.nan_to_num(K), compute_uv=False)
-    return (sigma > RANK * np.maximum(sigma[:, :1], _smallest(K))).sum(axis=1)
-
-
-def _smallest(K: np.ndarray) -> float:
-    """What counts as nothing beside the largest entry in any sample: a K that is zero has no rank."""
-    return float(_NOTHING * np.abs(K).max(initial=0.0) + _ZERO)
+    sigma, smallest = np.linalg.svd(np.nan_to_num(K), compute_uv=False), _NOTHING * np.abs(K).max() + _ZERO
+    return (sigma > RANK * np.maximum(sigma[:, :1], smallest)).sum(axis=1)
 
 
 def choose(K: np.ndarray, preferences: np.ndarray, usable: np.ndarray) -> Choice:

@@ -105,7 +105,8 @@ class Embedding:
         if self.stacks:
             _, K, _ = self.closure.at(p)
             for stack in self.stacks:
-                w[..., stack.dependent] = -_solve(K, stack, _times(K[..., stack.KI], w[..., stack.independent]))
+                driven = np.einsum("...ij,...j->...i", K[..., stack.KI], w[..., stack.independent])
+                w[..., stack.dependent] = -_solve(K, stack, driven)
         return w
 
     def explicit_constraint(self, p: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -166,10 +167,6 @@ def _all_but(left_out: Sequence[np.ndarray], entries: Sequence[np.ndarray]) -> n
     kept = everything[~np.isin(everything, np.concatenate([nothing, *left_out]))]
     kept.setflags(write=False)
     return kept
-
-
-def _times(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return np.einsum("...ij,...j->...i", A, x)
 
 
 def _solve(K: np.ndarray, stack: _Stack, right: np.ndarray) -> np.ndarray:
