@@ -42,7 +42,8 @@ class LoopConstraint:
         name: of the loop joint.
         kind: in standard form.
         ends: the two links; within a cluster, None for its output body.
-        frames: transforms from each link's frame to the frame that is held.
+        frames: transforms from each link's frame to the frame that is held, turned to standard form.
+        turn: the rotation back from there to the axes in which the loop joint was described.
         ways: the links whose joints it couples, on the way to each end.
         rows: how many equations it makes.
         kept: which of them count; the others follow from those.
@@ -52,6 +53,7 @@ class LoopConstraint:
     kind: LoopKind
     ends: tuple[int | None, ...]
     frames: tuple[Transform, Transform]
+    turn: np.ndarray
     ways: tuple[tuple[int, ...], ...]
     rows: int
     kept: tuple[int, ...]
@@ -74,7 +76,7 @@ class LoopConstraint:
         turn = Transform.rotation(A)
         frames = turn @ loop.predecessor_frame @ on_first, turn @ loop.successor_frame @ on_second
         ways = tuple(map(tuple, tree.ways(first, second)))
-        return cls(loop.name, kind, (first, second), frames, ways, rows, tuple(range(rows)))
+        return cls(loop.name, kind, (first, second), frames, A.T, ways, rows, tuple(range(rows)))
 
     @property
     def links(self) -> tuple[int, ...]:
@@ -86,13 +88,15 @@ class LoopConstraint:
 
     @property
     def connection(self) -> Hashable:
+        """Which links it ties together, and how."""
         return self.ends, self.ways
 
     @property
     def constants(self) -> dict[str, np.ndarray]:
         """What goes into tables."""
         first, second = self.frames
-        return {"first_E": first.E, "first_r": first.r, "second_E": second.E, "second_r": second.r}
+        frames = {"first_E": first.E, "first_r": first.r, "second_E": second.E, "second_r": second.r}
+        return frames | {"turn": self.turn}
 
     def within(self, number: Mapping[Any, int]) -> LoopConstraint:
         """The same, with links by their numbers in a cluster."""
