@@ -128,12 +128,8 @@ class _Parts:
         bound: dict[int, list[Constraint]] = {}
         for constraint in constraints:
             bound.setdefault(clusters.cluster_of[constraint.links[0]], []).append(constraint)
-        loops: list[Loop] = []
-        for number, own in sorted(bound.items()):
-            links = clusters.clusters[number].bodies
-            columns = self.tree.velocities_of(links)
-            loops.append(Loop(number, links, columns, tuple(own)))
-        return loops
+        links = {number: clusters.clusters[number].bodies for number in sorted(bound)}
+        return [Loop(i, own, self.tree.velocities_of(own), tuple(bound[i])) for i, own in links.items()]
 
     def _preferences(self, solved: Mapping[str, str]) -> np.ndarray:
         """For each entry of w how much it should be independent."""

@@ -41,7 +41,9 @@ class States:
         self.closure, self.tree = embedding.closure, embedding.tree
         self.motion = Motion(self.tree, compiled=True)
         loops = zip(self.closure.loops, embedding.choices, embedding.explicit, strict=True)
-        self._implicit = [(loop, choice) for loop, choice, explicit in loops if not explicit]
+        self._implicit = {
+            i: loop.keeping(choice.rows) for i, (loop, choice, explicit) in enumerate(loops) if not explicit
+        }
 
     @cached_property
     def _newton(self) -> Executable:
@@ -53,13 +55,13 @@ class States:
         Raises:
             ModelError: for clusters with too many constraints for one program.
         """
-        for loop, choice in self._implicit:
-            if len(choice.rows) > _LARGEST:
+        for loop in self._implicit.values():
+            if loop.kept > _LARGEST:
                 raise ModelError(
-                    f"{described(loop, self.tree)}: {len(choice.rows)} constraints are too many to be closed within a "
+                    f"{described(loop, self.tree)}: {loop.kept} constraints are too many to be closed within a "
                     f"program, which takes {_LARGEST}"
                 )
-        return newton_program(self.tree, [loop.keeping(choice.rows) for loop, choice in self._implicit])
+        return newton_program(self.tree, [*self._implicit.values()])
 
     @cached_property
     def dependent(self) -> np.ndarray:
@@ -108,7 +110,7 @@ class States:
 
     def _approach(self, p: np.ndarray, step: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions by Newton's method, and for which states it failed; for all where clusters are too large for it."""
-        if max(len(choice.rows) for _, choice in self._implicit) > _LARGEST:
+        if max(loop.kept for loop in self._implicit.values()) > _LARGEST:
             q = self.motion.integrate(p, step)
             return q, np.ones(q.shape[:-1], bool)
         q, phi = self._newton(p, step, weight)
@@ -211,19 +213,18 @@ class States:
         self.check_solved(spread)
         self._check_dependent(given, number, p, spread)
         weight, hold, complete = np.ones(self.tree.nv), [], []
-        for loop, _ in self._implicit:
+        for i, loop in self._implicit.items():
             named = [link for link in loop.links if self.tree.links[link].joint in given]
             if len(named) < len(loop.links):
                 hold += [self.tree.links[link].joint for link in named]
                 weight[self.tree.velocities_of(named)] = 0.0
             else:
-                complete.append(loop)
+                complete.append(i)
         closed = self._followed(spread, weight, held(hold))
         if complete:  # what is closed already is left as it is, to the last bit
             gaps = self.closure.gaps(self.closure.at(spread)[0])
-            for loop in complete:
-                own = self.tree.positions_of(loop.links)
-                fits = gaps[..., self.closure.loops.index(loop), None] < CLOSED
+            for i in complete:
+                own, fits = self.closure.loop_of_position == i, gaps[..., i, None] < CLOSED
                 closed[..., own] = np.where(fits, spread[..., own], closed[..., own])
         return closed
 
