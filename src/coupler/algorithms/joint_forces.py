@@ -28,12 +28,12 @@ from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.model.wording import counted, listed
 from coupler.passes import (
     Body,
-    Cluster,
     ClusterWindows,
     Indexed,
     Record,
     Shape,
     Sweep,
+    Visit,
     add_loads,
     numbered,
     provided,
@@ -87,7 +87,7 @@ class BondRecord(Record):
     force_on = Indexed()  # of a coupling, by body
 
 
-Node = Cluster[ForceBody, ClusterMemory]
+Node = Visit[ForceBody, ClusterMemory]
 
 
 def joint_forces_layout(robot: Robot, actuators: tuple[str, ...] = ()) -> ForceLayout:

@@ -24,7 +24,7 @@ from coupler.passes.records import Array, ClusterRecord, Coordinate, Record, ent
 from coupler.passes.shape import Shape
 from coupler.passes.windows import ClusterViews
 
-__all__ = ["Cluster", "Context", "Pair"]
+__all__ = ["Context", "Pair", "Visit"]
 
 
 C_co = TypeVar("C_co", bound=ClusterRecord, covariant=True)  # what a cluster remembers
@@ -70,8 +70,8 @@ class Speed(ClusterRecord):
     v = Coordinate()
 
 
-class Cluster(Generic[B_co, C_co]):
-    """A cluster while a pass runs over it; see the module's text.
+class Visit(Generic[B_co, C_co]):
+    """The visit of a pass to a cluster: all that the pass sees of it; see the module's text.
 
     Attributes:
         shape: what it has in common with others.
@@ -110,13 +110,13 @@ class Cluster(Generic[B_co, C_co]):
         """Acceleration of free fall, 3, m/s²."""
         return self._kept.gravity
 
-    def rates(self, quantity: Callable[[Cluster[Any, Any]], Array]) -> Array:
+    def rates(self, quantity: Callable[[Visit[Any, Any]], Array]) -> Array:
         """How fast a quantity changes that depends on where the cluster's joints are, at their velocities w."""
         starts = self.shape.starts[1:-1]
 
         def moved(x: Array) -> Array:
             fresh = replace(self.context, remembers=False, moving=False)
-            other: Cluster[Any, Any] = Cluster(self.views, self.shape, fresh)
+            other: Visit[Any, Any] = Visit(self.views, self.shape, fresh)
             parts = zip(self.shape.kinds, self.q, np.split(x, starts), strict=True)
             other.q = [kind.integrate(q, own) for kind, q, own in parts]
             return quantity(other)

@@ -11,7 +11,7 @@ import numpy as np
 from coupler.graph import Buffer, View, fields
 from coupler.model.elements import PointElement
 from coupler.passes.body import Moving
-from coupler.passes.cluster import Cluster
+from coupler.passes.cluster import Visit
 from coupler.passes.sweep import Sweep
 from coupler.spatial import Transform
 
@@ -72,7 +72,7 @@ def _on_link(place: Transform, point: np.ndarray) -> np.ndarray:
     return place.r + place.E.T @ point
 
 
-def locate(cluster: Cluster[Any, Any]) -> None:
+def locate(cluster: Visit[Any, Any]) -> None:
     """Poses in the world, and velocities."""
     cluster.remember()
     for body, view in zip(cluster.bodies, cluster.views.bodies, strict=True):

@@ -16,7 +16,7 @@ from coupler.passes.records import Array
 from coupler.spatial import Transform
 
 if TYPE_CHECKING:
-    from coupler.passes.cluster import Cluster
+    from coupler.passes.cluster import Visit
 
 __all__ = ["Loops", "SolvedLoops"]
 
@@ -24,7 +24,7 @@ __all__ = ["Loops", "SolvedLoops"]
 class SolvedLoops:
     """γ of a cluster whose couplings are solved, and what of G and g it gives to dependent velocities."""
 
-    def __init__(self, cluster: Cluster[Any, Any], solutions: Sequence[Solution], constants: Sequence[Any]) -> None:
+    def __init__(self, cluster: Visit[Any, Any], solutions: Sequence[Solution], constants: Sequence[Any]) -> None:
         """Args: a cluster, solutions between its bodies by their numbers, and the constants of each."""
         self.cluster, self.solutions, self.constants = cluster, solutions, constants
         stored = cluster.shape.stored
@@ -67,7 +67,7 @@ class SolvedLoops:
 class Loops:
     """What constrains a cluster while a pass over it is traced; all in the frame of its output body."""
 
-    def __init__(self, cluster: Cluster[Any, Any], constraints: Sequence[Constraint], constants: Sequence[Any]) -> None:
+    def __init__(self, cluster: Visit[Any, Any], constraints: Sequence[Constraint], constants: Sequence[Any]) -> None:
         """Args: a cluster, constraints between its bodies by their numbers, and the constants of each."""
         self.cluster, self.constraints, self.constants = cluster, constraints, constants
 

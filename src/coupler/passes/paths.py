@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from coupler.graph import Buffer, View, constants, fields
-from coupler.passes.cluster import Cluster
+from coupler.passes.cluster import Visit
 from coupler.passes.records import ClusterRecord, Record, provided
 from coupler.passes.schedule import Place
 from coupler.passes.shape import Shape
@@ -99,7 +99,7 @@ class Paths:
         self._run(function, self.steps[::-1])
 
     def _run(self, function: Callable[..., None], steps: Sequence[_Step]) -> None:
-        def visited(cluster: Cluster[Any, Any], active: Sequence[int], felt: Sequence[int]) -> None:
+        def visited(cluster: Visit[Any, Any], active: Sequence[int], felt: Sequence[int]) -> None:
             function(cluster, [cluster.bodies[i] for i in active], [cluster.bodies[i] for i in felt])
 
         visited.__name__ = function.__name__

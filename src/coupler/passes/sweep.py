@@ -13,7 +13,7 @@ from coupler.model import Robot
 from coupler.model.embedding.scene import constant_fields
 from coupler.model.tolerances import OPEN
 from coupler.passes.body import B_co
-from coupler.passes.cluster import C_co, Cluster, Context, Pair
+from coupler.passes.cluster import C_co, Context, Pair, Visit
 from coupler.passes.records import ClusterRecord, Record, numbered
 from coupler.passes.schedule import Place, Schedule, Store
 from coupler.passes.shape import Clusters, Instance, Numbers, Shape
@@ -151,18 +151,18 @@ class Sweep(Generic[B_co, C_co]):
         """Runs another program in place, its inputs and outputs bound by name to vectors of this one."""
         self.builder.call(program, **bindings)
 
-    def outward(self, function: Callable[[Cluster[B_co, C_co]], None], *, carriers: bool = False) -> None:
+    def outward(self, function: Callable[[Visit[B_co, C_co]], None], *, carriers: bool = False) -> None:
         """Runs a pass over all clusters, parents first, or only over those that carry others.
 
         After the first pass, clusters load what they remember.
         """
         self._run(function, carriers, backwards=False)
 
-    def inward(self, function: Callable[[Cluster[B_co, C_co]], None]) -> None:
+    def inward(self, function: Callable[[Visit[B_co, C_co]], None]) -> None:
         """Runs a pass over all clusters, children first."""
         self._run(function, False, backwards=True)
 
-    def _run(self, function: Callable[[Cluster[B_co, C_co]], None], carriers: bool, backwards: bool) -> None:
+    def _run(self, function: Callable[[Visit[B_co, C_co]], None], carriers: bool, backwards: bool) -> None:
         schedule = self.schedule()
         for k in sorted(self.shape_of, reverse=backwards):
             shape = self.shapes[self.shape_of[k]][0]
@@ -213,7 +213,7 @@ class Sweep(Generic[B_co, C_co]):
         def loop(rows: list[Any]) -> Any:
             windows, own = self.windows([k for k, _ in rows]), [row for _, row in rows]
             provide(windows, shape, own)
-            kernel = kernel_of(lambda views: function(Cluster(views, shape, context), *arguments), function.__name__)
+            kernel = kernel_of(lambda views: function(Visit(views, shape, context), *arguments), function.__name__)
             return kernel, windows.windows() | ({"where": where(own)} if where else {})
 
         schedule.add((function, number, key), (cluster, cluster if row is None else row), loop)
