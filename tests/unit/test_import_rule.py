@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "coupler"
 
 # What each room may import of ours, besides itself.
 ALLOWED: dict[str, set[str]] = {
-    "spatial": set(),
+    "spatial": {"linear"},
     "rotation": set(),
     "linear": set(),
     "files": set(),

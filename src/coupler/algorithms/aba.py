@@ -15,11 +15,11 @@ from coupler.algorithms.articulated import articulated, inertia_times, response
 from coupler.linear import Cholesky
 from coupler.model import Robot
 from coupler.passes import (
-    Cluster,
     ClusterRecord,
     Coordinate,
     Record,
     Sweep,
+    Visit,
     add_loads,
     afterwards,
     collected,
@@ -61,7 +61,7 @@ class ClusterMemory(ResponseMemory):
     tau, a = Coordinate(), Coordinate()
 
 
-Node = Cluster[BodyMemory, ClusterMemory]
+Node = Visit[BodyMemory, ClusterMemory]
 
 
 def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
@@ -120,7 +120,7 @@ def inward(cluster: Node) -> None:
     I.pass_on_force(memory.y0)  # lines 31, 33: pᵃ = p + U D⁻¹ u, pᴬ_λ += Xᵀ pᵃ
 
 
-def bias_forces(cluster: Cluster[Any, Any]) -> dict[Any, Any]:
+def bias_forces(cluster: Visit[Any, Any]) -> dict[Any, Any]:
     """p = pᴬ + Iᴬ c of each body."""
     p = {body: body.pA + inertia_times(body, body.c) for body in cluster.bodies}
     for one, other, pair in cluster.pairs:

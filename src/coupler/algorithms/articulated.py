@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from coupler.linear import Cholesky, known_value
-from coupler.passes import Body, Cluster, Output
+from coupler.passes import Body, Output, Visit
 from coupler.spatial import RigidInertia, mirrored
 
 __all__ = ["Articulated", "articulated", "inertia_times", "propagated", "response", "response_by_output"]
@@ -33,27 +33,27 @@ _MANY = 4  # bodies, from which on joint by joint is cheaper
 Forces = Mapping[Any, Any]  # on bodies
 
 
-def articulated(cluster: Cluster[Any, Any], p: Forces | None = None) -> Articulated:
+def articulated(cluster: Visit[Any, Any], p: Forces | None = None) -> Articulated:
     """The articulated inertias of a cluster's bodies and bias forces p on them, seen the cheapest way."""
     if len(cluster.bodies) >= _MANY and not cluster.pairs:
         return JointByJoint(cluster, p or {})
     return (SingleBody if _is_single(cluster) else BodyByBody)(cluster, p or {})
 
 
-def response(cluster: Cluster[Any, Any], Y: Any, accelerations: Sequence[Any]) -> Any:
+def response(cluster: Visit[Any, Any], Y: Any, accelerations: Sequence[Any]) -> Any:
     """D⁻¹ Uᵀ X a: what accelerations a of its output bodies ask of a cluster's joints, by the Y that it remembers."""
     seen = cluster.bodies[0].Xo @ accelerations[0] if _is_single(cluster) else np.concatenate(accelerations)
     return Y @ seen
 
 
-def response_by_output(cluster: Cluster[Any, Any], Y: Any) -> list[Any]:
+def response_by_output(cluster: Visit[Any, Any], Y: Any) -> list[Any]:
     """Xᵀ U D⁻¹ of each output body, by the Y that the cluster remembers."""
     if _is_single(cluster):
         return [cluster.bodies[0].Xo.transform_force(Y.T)]
     return np.split(Y.T, len(cluster.outputs))
 
 
-def propagated(cluster: Cluster[Any, Any], output: Output[Any], Y: Any, P: Forces, z: Any) -> Any:
+def propagated(cluster: Visit[Any, Any], output: Output[Any], Y: Any, P: Forces, z: Any) -> Any:
     """Xᵀ (P − U D⁻¹ z): forces P on bodies, and z = Sᵀ P, as an output body feels them. [001, eq. 62]
 
     Args:
@@ -70,7 +70,7 @@ def propagated(cluster: Cluster[Any, Any], output: Output[Any], Y: Any, P: Force
     return sum((body.Xo.transform_force(own) for body, own in P.items()), felt)
 
 
-def _is_single(cluster: Cluster[Any, Any]) -> bool:
+def _is_single(cluster: Visit[Any, Any]) -> bool:
     """Whether it is one body that carries others."""
     return len(cluster.bodies) == 1 and cluster.bodies[0].carries
 
@@ -82,7 +82,7 @@ class Articulated(ABC):
         D: Sᵀ Iᴬ S, and armatures.
     """
 
-    cluster: Cluster[Any, Any]
+    cluster: Visit[Any, Any]
     D: Any
 
     @abstractmethod
@@ -121,7 +121,7 @@ class BodyByBody(Articulated):
         U: Iᴬ S of each body.
     """
 
-    def __init__(self, cluster: Cluster[Any, Any], p: Forces) -> None:
+    def __init__(self, cluster: Visit[Any, Any], p: Forces) -> None:
         self.cluster, self.p = cluster, p
         self.U = {body: inertia_times(body, body.S) for body in cluster.bodies}
         for one, other, pair in cluster.pairs:
@@ -179,7 +179,7 @@ class JointByJoint(Articulated):
         W: F G of each output body, 6 × n.
     """
 
-    def __init__(self, cluster: Cluster[Any, Any], p: Forces) -> None:
+    def __init__(self, cluster: Visit[Any, Any], p: Forces) -> None:
         self.cluster = cluster
         self.p = dict(p)
         self._inertia: dict[Any, Any] = {}
@@ -242,7 +242,7 @@ class JointByJoint(Articulated):
         return self.p[output] + self.W[output.number] @ y0
 
 
-def _collect_inertia(cluster: Cluster[Any, Any], inertia: Sequence[Any], W: Sequence[Any], Y: Any) -> None:
+def _collect_inertia(cluster: Visit[Any, Any], inertia: Sequence[Any], W: Sequence[Any], Y: Any) -> None:
     """Adds Xᵀ Iᴬ X − W Y to the inertia of each output body, and −W Y to that of each two of them; Y = D⁻¹ Wᵀ."""
     for output, I, Wo in zip(cluster.outputs, inertia, W, strict=True):  # noqa: E741
         own = slice(6 * output.number, 6 * output.number + 6)

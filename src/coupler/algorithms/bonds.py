@@ -6,53 +6,38 @@ the loop joints themselves.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
 from coupler.model import Robot
 from coupler.model.embedding.choice import pivots, qualities
-from coupler.model.embedding.constraints import Loop, LoopConstraint
-from coupler.passes.shape import Held, Related, described_constraint
+from coupler.model.embedding.constraints import Constraint
 
-__all__ = ["Bonds", "bonds_of_clusters"]
+__all__ = ["bonds_of_clusters"]
 
 _SAMPLES = 6  # configurations at which rows are compared
 _CANDIDATES = 3  # of which so many propose rows
 
 
-@dataclass(frozen=True, eq=False)
-class Bonds:
-    """The loop joints and couplings that hold a cluster together as it is built.
+def bonds_of_clusters(robot: Robot) -> list[Sequence[Constraint]]:
+    """The loop joints and couplings that hold each cluster of a robot together as it is built, by numbers of bodies.
 
-    A formula that solves loops stands for them and holds nothing itself, unless it says more than they do.
-
-    Attributes:
-        names: of all of them.
-        constraints: for each what it holds, with those of its rows that do not follow from others.
-        numbers: of each, by name, what goes into tables.
-        form: equal for those that one trace serves.
+    Rows that follow from others do not count. A formula that solves loops stands for them and holds nothing itself,
+    unless it says more than they do.
     """
-
-    names: tuple[str, ...] = ()
-    constraints: tuple[Held | Related, ...] = ()
-    numbers: tuple[dict[str, np.ndarray], ...] = ()
-    form: Hashable = ()
-
-
-def bonds_of_clusters(robot: Robot) -> list[Bonds]:
-    """What holds each cluster of a robot together."""
     closure, choices = robot.embedding.closure, robot.embedding.choices
     formulas = {coupling.name for coupling in robot.couplings if coupling.solves}
-    bonds, samples = [Bonds()] * len(robot.cluster_tree.clusters), None
+    bonds: list[Sequence[Constraint]] = [()] * len(robot.cluster_tree.clusters)
+    samples = None
     for at, loop in enumerate(closure.loops):
         kept = choices[at].rows
         if any(constraint.name in formulas for constraint in loop.constraints):
             samples = _sampled(robot) if samples is None else samples
             stands_for = [c.name in formulas for c in loop.constraints for _ in range(c.rows)]
             kept = _most_independent(samples[:, closure.places[at][1]], len(choices[at].dependent), stands_for)
-        bonds[loop.cluster] = _bonds(robot, loop, kept)
+        own = {link: i for i, link in enumerate(loop.links)}
+        bonds[loop.cluster] = [constraint.within(own) for constraint in loop.keeping(kept).constraints]
     return bonds
 
 
@@ -67,18 +52,3 @@ def _most_independent(K: np.ndarray, count: int, last: Sequence[bool]) -> np.nda
     """So many rows of K that do not follow from each other at any of some configurations; some are taken last."""
     proposed = [np.sort(pivots(A.T, count, np.array(last, int))) for A in K[:_CANDIDATES]]
     return max(proposed, key=lambda rows: qualities(K[:, rows], K).min())
-
-
-def _bonds(robot: Robot, loop: Loop, kept: np.ndarray) -> Bonds:
-    """The constraints of a cluster with the rows that are kept."""
-    own = {link: i for i, link in enumerate(loop.links)}
-    kinds = {joint.name: joint.kind for joint in robot.loops}
-    described, row = [], 0
-    for constraint in loop.constraints:
-        rows = tuple(int(x) - row for x in kept if row <= x < row + constraint.rows)
-        row += constraint.rows
-        described.append(described_constraint(constraint, own, rows))
-        if isinstance(constraint, LoopConstraint):
-            described[-1][2]["turn"] = kinds[constraint.name].aligned()[0].T + 0.0
-    constraints, forms, numbers = zip(*described, strict=True)
-    return Bonds(tuple(c.name for c in loop.constraints), constraints, numbers, forms)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coupler.model import Robot
-from coupler.passes import Body, Climb, ClimbingBody, ClimbingCluster, Cluster, Sweep, collected, entry, symmetric
+from coupler.passes import Body, Climb, ClimbingBody, ClimbingCluster, Sweep, Visit, collected, entry, symmetric
 from coupler.spatial import RigidInertia, Transform, mirrored
 
 __all__ = ["PlacedBody", "mass_matrix_entries", "mass_matrix_program", "momenta_further_in", "outward"]
@@ -30,7 +30,7 @@ class BodyMemory(PlacedBody):
     m, h, I = collected(()), collected(3), collected(symmetric(3))  # noqa: E741
 
 
-Node = Cluster[BodyMemory, ClimbingCluster]
+Node = Visit[BodyMemory, ClimbingCluster]
 
 
 def mass_matrix_program(robot: Robot) -> Any:
@@ -49,7 +49,7 @@ def mass_matrix_entries(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     return Climb(Sweep(robot, "entries")).entries
 
 
-def outward(cluster: Cluster[PlacedBody, Any]) -> None:
+def outward(cluster: Visit[PlacedBody, Any]) -> None:
     """How bodies that carry others move and hang on their output bodies."""
     cluster.remember()
     for body in cluster.carriers:

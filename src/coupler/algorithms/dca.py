@@ -33,12 +33,12 @@ from coupler.algorithms.assembly import Assembly, PieceBody, PieceCluster, pair_
 from coupler.algorithms.pieces import Piece
 from coupler.linear import Cholesky, solve
 from coupler.model import Robot
-from coupler.passes import Cluster, Schedule, add_loads
+from coupler.passes import Schedule, Visit, add_loads
 from coupler.spatial import RigidInertia, Transform, mirrored
 
 __all__ = ["divide_and_conquer_program"]
 
-Node = Cluster[PieceBody, PieceCluster]
+Node = Visit[PieceBody, PieceCluster]
 
 
 def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:

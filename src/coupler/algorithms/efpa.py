@@ -12,13 +12,13 @@ from coupler.linear import Cholesky
 from coupler.model import Robot
 from coupler.passes import (
     Body,
-    Cluster,
     ClusterRecord,
     PathBody,
     PathCluster,
     Paths,
     Record,
     Sweep,
+    Visit,
     collected,
     entry,
     symmetric,
@@ -49,7 +49,7 @@ class ClusterMemory(ArticulatedCluster, PathCluster):
     """That, and the answer of its joints."""
 
 
-Node = Cluster[BodyMemory, ClusterMemory]
+Node = Visit[BodyMemory, ClusterMemory]
 
 
 def inverse_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:
@@ -72,14 +72,14 @@ def inverse_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) 
     return sweep.build()
 
 
-def outward(cluster: Cluster[Any, Any]) -> None:
+def outward(cluster: Visit[Any, Any]) -> None:
     """What later passes need again."""
     cluster.remember()
     for _, _, pair in cluster.pairs:
         pair.IA = np.zeros((6, 6))
 
 
-def inward(cluster: Cluster[ArticulatedBody, ArticulatedCluster]) -> None:
+def inward(cluster: Visit[ArticulatedBody, ArticulatedCluster]) -> None:
     """Articulated inertias, collected on the output bodies. [001, eq. 49, 55, 56]"""
     cluster.report_gap()
     I = articulated(cluster)  # noqa: E741

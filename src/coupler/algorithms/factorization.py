@@ -19,11 +19,11 @@ from coupler.passes import (
     Body,
     Climb,
     ClimbingCluster,
-    Cluster,
     ClusterRecord,
     Coordinate,
     Record,
     Sweep,
+    Visit,
     collected,
     entry,
     symmetric,
@@ -66,14 +66,14 @@ def mass_matrix_factors_entries(robot: Robot) -> tuple[np.ndarray, np.ndarray, i
     return *crba.mass_matrix_entries(robot), sum(len(velocities_of(robot, k)) ** 2 for k in clusters)
 
 
-def place_bodies(cluster: Cluster[FactorBody, Any]) -> None:
+def place_bodies(cluster: Visit[FactorBody, Any]) -> None:
     """How bodies that carry others move and hang on their output bodies."""
     crba.outward(cluster)
     for _, _, pair in cluster.pairs:
         pair.IA = np.zeros((6, 6))
 
 
-def factorise(cluster: Cluster[FactorBody, ClimbingCluster]) -> None:
+def factorise(cluster: Visit[FactorBody, ClimbingCluster]) -> None:
     """D, and what climbs to the ground instead of momenta, Yᵀ: then Sᵀ Yᵀ are blocks of Bᵀ. [003, eq. 24]"""
     cluster.report_gap()
     I = articulated(cluster)  # noqa: E741
@@ -110,14 +110,14 @@ def mass_matrix_product_program(robot: Robot) -> Any:
     return sweep.build()
 
 
-def accelerate_bodies(cluster: Cluster[ProductBody, VectorMemory]) -> None:
+def accelerate_bodies(cluster: Visit[ProductBody, VectorMemory]) -> None:
     """Accelerations. [001, eq. 33]"""
     cluster.remember()
     for body in cluster.carriers:
         body.memory.a = acceleration(body, cluster.memory.x)
 
 
-def collect_forces(cluster: Cluster[ProductBody, VectorMemory]) -> None:
+def collect_forces(cluster: Visit[ProductBody, VectorMemory]) -> None:
     """Forces, collected on the output bodies, and what joints must do. [001, eq. 31, 34, 35]"""
     cluster.report_gap()
     x = cluster.memory.x
@@ -160,7 +160,7 @@ def mass_matrix_solve_program(robot: Robot) -> Any:
     return sweep.build()
 
 
-def collect_inertias(cluster: Cluster[SolveBody, SolveCluster]) -> None:
+def collect_inertias(cluster: Visit[SolveBody, SolveCluster]) -> None:
     """Articulated inertias, and forces of joints further out, collected on the output bodies. [001, eq. 49, 55, 56]"""
     cluster.report_gap()
     p = {body: body.memory.pA if body.carries else np.zeros(6) for body in cluster.bodies}
@@ -175,7 +175,7 @@ def collect_inertias(cluster: Cluster[SolveBody, SolveCluster]) -> None:
     I.pass_on_force(y0)
 
 
-def accelerate(cluster: Cluster[SolveBody, SolveCluster]) -> None:
+def accelerate(cluster: Visit[SolveBody, SolveCluster]) -> None:
     """Accelerations. [001, eq. 52]"""
     memory = cluster.memory
     if cluster.grounded:

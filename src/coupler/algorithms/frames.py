@@ -10,7 +10,6 @@ import numpy as np
 from coupler.model import Robot
 from coupler.passes import (
     Body,
-    Cluster,
     ClusterRecord,
     ClusterWindows,
     Coordinates,
@@ -19,6 +18,7 @@ from coupler.passes import (
     Place,
     Shape,
     Sweep,
+    Visit,
     entry,
     numbered,
     provided,
@@ -113,7 +113,7 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
         schedule.run()
 
     def matrix(
-        self, name: str, function: Callable[[Cluster[Any, Any], Sequence[Body[Any]]], Any], *, moving: bool = False
+        self, name: str, function: Callable[[Visit[Any, Any], Sequence[Body[Any]]], Any], *, moving: bool = False
     ) -> None:
         """A matrix with 6 rows, over independent velocities, from a pass along the way.
 
@@ -138,7 +138,7 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
         if motion is not None:
             self._at_frame(lambda frame, v: v, ("v",), Place.whole(motion, 6))
 
-        def along(cluster: Cluster[Any, Any], active: Sequence[Body[Any]], felt: Sequence[Body[Any]]) -> None:
+        def along(cluster: Visit[Any, Any], active: Sequence[Body[Any]], felt: Sequence[Body[Any]]) -> None:
             for row, values in enumerate(function(cluster, active)):
                 cluster.memory.rows[row] = values
             for above in cluster.outputs:

@@ -20,19 +20,20 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.bonds import Bonds, bonds_of_clusters
+from coupler.algorithms.bonds import bonds_of_clusters
 from coupler.algorithms.rnea import BodyMemory, ClusterMemory, net_force, outward
 from coupler.linear import Cholesky, solve
 from coupler.model import ModelError, Robot
+from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.model.wording import counted, listed
 from coupler.passes import (
     Body,
-    Cluster,
     ClusterWindows,
     Indexed,
     Record,
     Shape,
     Sweep,
+    Visit,
     add_loads,
     numbered,
     provided,
@@ -40,7 +41,6 @@ from coupler.passes import (
     velocities_of,
 )
 from coupler.passes.loops import Loops
-from coupler.passes.shape import Held
 from coupler.spatial import Transform
 
 __all__ = ["ForceLayout", "joint_forces_layout", "joint_forces_program"]
@@ -87,7 +87,7 @@ class BondRecord(Record):
     force_on = Indexed()  # of a coupling, by body
 
 
-Node = Cluster[ForceBody, ClusterMemory]
+Node = Visit[ForceBody, ClusterMemory]
 
 
 def joint_forces_layout(robot: Robot, actuators: tuple[str, ...] = ()) -> ForceLayout:
@@ -120,16 +120,17 @@ def joint_forces_program(robot: Robot, external: bool = False, actuators: tuple[
 
     for k in reversed(range(1, len(bonds))):
         entries = np.flatnonzero(driven[robot.tree.velocities_of(robot.cluster_tree.clusters[k].bodies)])
-        key = bonds[k].form, tuple(entries.tolist())
+        key = tuple((bond.form, bond.connection) for bond in bonds[k]), tuple(entries.tolist())
         sweep.visit(schedule, transmit, k, bonds[k], entries, key=key, provide=provide)
     schedule.run()
     return sweep.build()
 
 
-def transmit(cluster: Node, bonds: Bonds, driven: np.ndarray) -> None:
+def transmit(cluster: Node, bonds: Sequence[Constraint], driven: np.ndarray) -> None:
     """Forces across all joints of a cluster, and what its output bodies carry of it; see the module's text."""
     cluster.report_gap()
-    force, passive, loops = carry(cluster), passive_forces(cluster), Loops(cluster, bonds.constraints)
+    force, passive = carry(cluster), passive_forces(cluster)
+    loops = Loops(cluster, bonds, cluster.views.bonds)
     s = np.concatenate([body.subspace.T @ force[body] for body in cluster.bodies]) - passive
     undriven = np.setdiff1d(np.arange(len(s)), driven)
     tau: Any = s
@@ -137,7 +138,7 @@ def transmit(cluster: Node, bonds: Bonds, driven: np.ndarray) -> None:
         multipliers = solve(loops.K[:, undriven].T, s[undriven])
         rest = s - loops.K.T @ multipliers
         tau = np.array([rest[j] if j in driven else 0.0 for j in range(len(s))])
-        for body, spared in hold(cluster, bonds, loops, multipliers).items():
+        for body, spared in hold(cluster, loops, multipliers).items():
             force[body] = force[body] - spared
     for body in cluster.bodies:
         S, frame = body.subspace, Transform(body.memory.axes, body.memory.origin)
@@ -146,18 +147,18 @@ def transmit(cluster: Node, bonds: Bonds, driven: np.ndarray) -> None:
         body.memory.actuator, body.memory.passive = tau[body.entries], passive[body.entries]
 
 
-def hold(cluster: Node, bonds: Bonds, loops: Loops, multipliers: Any) -> dict[Any, Any]:
+def hold(cluster: Node, loops: Loops, multipliers: Any) -> dict[Any, Any]:
     """Tells the forces of loop joints and couplings; gives what loop joints spare the tree joints of bodies."""
     spared: dict[Any, Any] = {}
-    ends = np.cumsum([len(constraint.rows) for constraint in bonds.constraints])[:-1]
-    for i, (constraint, own) in enumerate(zip(bonds.constraints, np.split(multipliers, ends), strict=True)):
+    ends = np.cumsum([len(constraint.kept) for constraint in loops.constraints])[:-1]
+    for i, (constraint, own) in enumerate(zip(loops.constraints, np.split(multipliers, ends), strict=True)):
         bond = BondRecord(cluster.views.bonds[i])
-        if not isinstance(constraint, Held):
-            given = loops.rates[i].T @ own if constraint.rows else np.zeros(int(cluster.shape.starts[-1]))
-            for j in constraint.bodies:
+        if not isinstance(constraint, LoopConstraint):
+            given = loops.rates[i].T @ own if constraint.kept else np.zeros(int(cluster.shape.starts[-1]))
+            for j in constraint.links:
                 bond.force_on[j] = given[cluster.bodies[j].entries]
             continue
-        force, parts = loops.wrench(i, constraint, own) if constraint.rows else (np.zeros(6), {})
+        force, parts = loops.wrench(i, constraint, own) if constraint.kept else (np.zeros(6), {})
         bond.force = turned(bond.turn, force)
         for j, part in parts.items():
             spared[cluster.bodies[j]] = spared.get(cluster.bodies[j], 0.0) + part
@@ -220,7 +221,7 @@ def _driven(robot: Robot, actuators: Sequence[str]) -> np.ndarray:
 class _Places:
     """Where the forces of links and bonds are in the result, one cluster after the other."""
 
-    def __init__(self, robot: Robot, driven: np.ndarray, bonds: Sequence[Bonds]) -> None:
+    def __init__(self, robot: Robot, driven: np.ndarray, bonds: Sequence[Sequence[Constraint]]) -> None:
         self.robot, self.driven, self.bonds, self.size = robot, driven, bonds, 0
         self.links: dict[int, dict[str, slice]] = {}
         self.bond_forces: dict[tuple[int, int, int | None], slice] = {}  # by cluster, bond, and body of a coupling
@@ -229,11 +230,11 @@ class _Places:
                 nv = robot.tree.links[link].kind.nv
                 sizes = {"total": 6, "constraint": 6, "actuator": nv, "passive": nv}
                 self.links[link] = {name: self._take(size) for name, size in sizes.items()}
-            for i, constraint in enumerate(bonds[k].constraints):
-                if isinstance(constraint, Held):
+            for i, constraint in enumerate(bonds[k]):
+                if isinstance(constraint, LoopConstraint):
                     self.bond_forces[k, i, None] = self._take(6)
                     continue
-                for j in constraint.bodies:
+                for j in constraint.links:
                     self.bond_forces[k, i, j] = self._take(robot.tree.links[cluster.bodies[j]].kind.nv)
 
     def _take(self, size: int) -> slice:
@@ -247,7 +248,7 @@ class _Places:
         def at(places: Sequence[slice]) -> Any:
             return forces.at([place.start for place in places], places[0].stop - places[0].start)
 
-        windows.bonds = tables([self.bonds[k].numbers for k in clusters])
+        windows.bonds = tables([[bond.constants for bond in self.bonds[k]] for k in clusters])
         for i in range(len(of_robot[first].bodies)):
             links = [of_robot[k].bodies[i] for k in clusters]
             frames = [tree.place[tree.links[link].name][1] for link in links]
@@ -270,7 +271,7 @@ class _Places:
         loops: dict[str, Any] = {}
         couplings: dict[str, dict[str, Any]] = {}
         for (k, i, j), place in self.bond_forces.items():
-            name = self.bonds[k].names[i]
+            name = self.bonds[k][i].name
             if j is None:
                 loops[name] = place
             else:

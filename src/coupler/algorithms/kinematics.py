@@ -12,7 +12,7 @@ import numpy as np
 
 from coupler.algorithms.frames import Frame, FrameBody, FrameCluster, FrameSweep
 from coupler.model import Robot
-from coupler.passes import Body, Cluster, ClusterRecord, Coordinate, Record, Sweep, add_element_energy, entry, provided
+from coupler.passes import Body, ClusterRecord, Coordinate, Record, Sweep, Visit, add_element_energy, entry, provided
 from coupler.spatial import Transform, cross, cross_motion
 
 __all__ = [
@@ -97,28 +97,28 @@ def frame_acceleration_program(robot: Robot, link: int, place: Transform, along_
     return sweep.build()
 
 
-def locate(cluster: Cluster[FrameBody, Any]) -> None:
+def locate(cluster: Visit[FrameBody, Any]) -> None:
     """Poses."""
     cluster.report_gap(moving=False)
     for body in cluster.bodies:
         body.memory.E, body.memory.r = body.pose.E, body.pose.r
 
 
-def span(cluster: Cluster[FrameBody, Any]) -> None:
+def span(cluster: Visit[FrameBody, Any]) -> None:
     """Poses, and what the way back to the ground needs again."""
     locate(cluster)
     cluster.report_gap()
     cluster.remember()
 
 
-def move(cluster: Cluster[MovingFrameBody, Any]) -> None:
+def move(cluster: Visit[MovingFrameBody, Any]) -> None:
     """Poses, and velocities v = X v_λ + S ẏ. [001, eq. 33]"""
     span(cluster)
     for body in cluster.bodies:
         body.memory.v = body.v
 
 
-def accelerate(cluster: Cluster[AcceleratedFrameBody, FrameAcceleration]) -> None:
+def accelerate(cluster: Visit[AcceleratedFrameBody, FrameAcceleration]) -> None:
     """Poses, velocities, and accelerations a = X a_λ + c + S ÿ. [001, eq. 33]"""
     move(cluster)
     ydd = cluster.memory.a
@@ -164,12 +164,12 @@ def frame_jacobian_rate_program(robot: Robot, link: int, place: Transform, along
     return sweep.build()
 
 
-def columns(cluster: Cluster[Any, Any], active: Sequence[Body[Any]]) -> Any:
+def columns(cluster: Visit[Any, Any], active: Sequence[Body[Any]]) -> Any:
     """J = Σ Pᵀ S, where Pᵀ is the transform from a body to the frame."""
     return sum(body.memory.P.T @ body.S for body in active)
 
 
-def column_rates(cluster: Cluster[Any, FrameCluster], active: Sequence[Body[Any]]) -> Any:
+def column_rates(cluster: Visit[Any, FrameCluster], active: Sequence[Body[Any]]) -> Any:
     """J̇ = Σ Pᵀ (Ṡ + v × S), with J_ω × u in the rows below, for the velocity u of the frame's origin."""
     rates = cluster.rates(lambda moved: np.array([body.S for body in moved.bodies]))
     total: Any = sum(body.memory.P.T @ (rates[body.number] + crossed(body.v, body.S)) for body in active)
@@ -229,7 +229,7 @@ def potential_energy_program(robot: Robot) -> Any:
     return sweep.build()
 
 
-def weigh(cluster: Cluster[PoseBody, Totals]) -> None:
+def weigh(cluster: Visit[PoseBody, Totals]) -> None:
     """Σ m r, for the centre of mass of each body."""
     cluster.report_gap(moving=False)
     for body in cluster.bodies:
@@ -238,7 +238,7 @@ def weigh(cluster: Cluster[PoseBody, Totals]) -> None:
         body.memory.E, body.memory.r = body.pose.E, body.pose.r
 
 
-def carry(cluster: Cluster[MotionBody, Totals]) -> None:
+def carry(cluster: Visit[MotionBody, Totals]) -> None:
     """Σ Xᵀ I v."""
     cluster.report_gap()
     for body in cluster.bodies:
@@ -247,7 +247,7 @@ def carry(cluster: Cluster[MotionBody, Totals]) -> None:
         body.memory.E, body.memory.r, body.memory.v = body.pose.E, body.pose.r, body.v
 
 
-def speed(cluster: Cluster[SpeedBody, Totals]) -> None:
+def speed(cluster: Visit[SpeedBody, Totals]) -> None:
     """½ Σ vᵀ I v, and of armatures."""
     cluster.report_gap()
     for body in cluster.bodies:
@@ -257,7 +257,7 @@ def speed(cluster: Cluster[SpeedBody, Totals]) -> None:
         body.memory.v = body.v
 
 
-def lift(cluster: Cluster[PoseBody, Totals]) -> None:
+def lift(cluster: Visit[PoseBody, Totals]) -> None:
     """−Σ m r · g, and ½ Σ k (q − rest)²."""
     cluster.report_gap(moving=False)
     for body, q in zip(cluster.bodies, cluster.q, strict=True):

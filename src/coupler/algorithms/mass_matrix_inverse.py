@@ -21,13 +21,13 @@ from coupler.algorithms import efpa
 from coupler.algorithms.articulated import response_by_output
 from coupler.model import Robot
 from coupler.passes import (
-    Cluster,
     ClusterWindows,
     Indexed,
     Output,
     Schedule,
     Shape,
     Sweep,
+    Visit,
     numbered,
     provided,
     velocities_of,
@@ -67,7 +67,7 @@ def mass_matrix_inverse_entries(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     return Blocks(Sweep(robot, "entries")).entries
 
 
-def respond(cluster: Cluster[BodyMemory, ClusterMemory]) -> None:
+def respond(cluster: Visit[BodyMemory, ClusterMemory]) -> None:
     """A cluster's own H⁻¹ = D⁻¹ + Y Ω' Yᵀ, and what its bodies do by unit of force at its joints, A, or on them, Ω.
 
     A force on a body is Sᵀ at the joints and Xᵀ on the output body: so Ω = A Sᵀ + T Ω' Xᵀ.

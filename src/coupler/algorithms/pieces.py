@@ -18,7 +18,7 @@ import numpy as np
 
 from coupler.linear import Cholesky
 from coupler.model import ModelError, Robot
-from coupler.passes import Cluster, ClusterRecord, Coordinate, Record, Sweep, collected, symmetric, velocities_of
+from coupler.passes import ClusterRecord, Coordinate, Record, Sweep, Visit, collected, symmetric, velocities_of
 from coupler.spatial import RigidInertia
 
 __all__ = ["Piece", "divided"]
@@ -163,7 +163,7 @@ def _light_clusters(robot: Robot) -> set[int]:
     return {k for k in clusters if not (share[velocities_of(robot, k)] > _LIGHT).all()}
 
 
-def _weigh(cluster: Cluster[CompositeBody, ShareMemory]) -> None:
+def _weigh(cluster: Visit[CompositeBody, ShareMemory]) -> None:
     """Which part of the inertia a cluster has without what hangs on it; if it is light, it passes on all of it."""
     own = {body: body.inertia for body in cluster.bodies}
     full = dict(own)

@@ -6,7 +6,7 @@ from typing import Any
 
 from coupler.algorithms.aba import pulled_links
 from coupler.model import Robot
-from coupler.passes import Body, Cluster, ClusterRecord, Coordinate, Record, Sweep, add_loads, entry
+from coupler.passes import Body, ClusterRecord, Coordinate, Record, Sweep, Visit, add_loads, entry
 
 __all__ = ["BodyMemory", "ClusterMemory", "inverse_dynamics_program", "net_force", "outward"]
 
@@ -21,7 +21,7 @@ class ClusterMemory(ClusterRecord):
     a, tau = Coordinate(), Coordinate()
 
 
-Node = Cluster[BodyMemory, ClusterMemory]
+Node = Visit[BodyMemory, ClusterMemory]
 
 
 def inverse_dynamics_program(robot: Robot, external: bool = False) -> Any:

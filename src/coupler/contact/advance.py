@@ -18,7 +18,7 @@ from coupler.graph import Buffer, View, constants, fields
 from coupler.model.embedding.scene import by_kind
 from coupler.model.joint import Joint
 from coupler.model.tolerances import CLOSED
-from coupler.passes import Cluster, ClusterWindows, Record, Shape, Sweep, provided
+from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
 
 __all__ = ["advance"]
 
@@ -99,7 +99,7 @@ def _close(sweep: Sweep[Any, Any], h: float, q_place: np.ndarray, q_next: Buffer
     return held
 
 
-def _spread(cluster: Cluster[Any, Any]) -> None:
+def _spread(cluster: Visit[Any, Any]) -> None:
     """Positions of all joints of a cluster, and how far their velocities lead."""
     shift = cluster.memory.step * (cluster.G @ cluster.memory.v_next)
     for body, q, view in zip(cluster.bodies, cluster.q, cluster.views.joints, strict=True):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coupler.graph import Buffer, Slot, Window, fields
-from coupler.passes import Cluster, ClusterRecord, ClusterWindows, Record, Shape, Sweep, provided
+from coupler.passes import ClusterRecord, ClusterWindows, Record, Shape, Sweep, Visit, provided
 
 __all__ = ["ColumnBody", "ColumnCluster", "Columns", "Passage", "Start"]
 
@@ -101,7 +101,7 @@ class Columns:
         keys = [(group, *self.sweep.number_in_cluster(link)) for group, link in zip(groups, links, strict=True)]
         return self._P.at(keys)
 
-    def climb(self, function: Callable[[Cluster[Any, Any], Passage], None], flags: Buffer) -> None:
+    def climb(self, function: Callable[[Visit[Any, Any], Passage], None], flags: Buffer) -> None:
         """Runs a pass over all clusters on the ways of some groups, towards the ground.
 
         Args:

@@ -11,7 +11,7 @@ from coupler.contact.blocks import Blocks, wait
 from coupler.contact.laws import joint_parts, limit_velocities
 from coupler.contact.scene import Layout
 from coupler.graph import Buffer, Slot, View, Window, constants, fields
-from coupler.passes import Cluster, ClusterWindows, Record, Shape, Sweep, provided
+from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
 
 __all__ = ["JointBlocks"]
 
@@ -95,7 +95,7 @@ class JointBlocks:
 
     def _visit(
         self,
-        function: Callable[[Cluster[Any, Any], int, int], None],
+        function: Callable[[Visit[Any, Any], int, int], None],
         rows: Sequence[int],
         provide: Provide,
         flag: str | None = None,
@@ -153,12 +153,12 @@ class JointBlocks:
         return found
 
 
-def _velocity(cluster: Cluster[Any, Any], i: int, j: int, v: Any) -> Any:
+def _velocity(cluster: Visit[Any, Any], i: int, j: int, v: Any) -> Any:
     """That of entry j of joint i, from independent velocities."""
     return cluster.G[cluster.shape.starts[i] + j] @ v
 
 
-def _measure(cluster: Cluster[Any, Any], i: int, j: int) -> None:
+def _measure(cluster: Visit[Any, Any], i: int, j: int) -> None:
     """The velocity of a joint without impulses, and those that take it to its limits."""
     row, kind = JointRow(cluster.views.cluster), cluster.shape.kinds[i]
     row.own = _velocity(cluster, i, j, cluster.memory.u)
@@ -166,7 +166,7 @@ def _measure(cluster: Cluster[Any, Any], i: int, j: int) -> None:
     row.low, row.high = limit_velocities(row.lower, row.upper, q, cluster.memory.step)
 
 
-def _look(cluster: Cluster[Any, Any], i: int, j: int) -> None:
+def _look(cluster: Visit[Any, Any], i: int, j: int) -> None:
     """Makes a joint wait that a velocity takes beyond its limits."""
     row, w = JointRow(cluster.views.cluster), _velocity(cluster, i, j, cluster.memory.v_next)
     beyond = np.maximum(row.low - w, w - row.high)
@@ -174,7 +174,7 @@ def _look(cluster: Cluster[Any, Any], i: int, j: int) -> None:
     wait(row, beyond > row.tolerance)
 
 
-def _part(cluster: Cluster[Any, Any], i: int, j: int) -> None:
+def _part(cluster: Visit[Any, Any], i: int, j: int) -> None:
     """The impulses of limit and of friction."""
     row, w = JointRow(cluster.views.cluster), _velocity(cluster, i, j, cluster.memory.v_next)
     row.limit, row.friction = joint_parts(row.a, row.low, row.high, row.bound, row.impulse[0], w)

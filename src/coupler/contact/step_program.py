@@ -35,7 +35,7 @@ from coupler.contact.scene import ContactScene, Layout, friction_impulses
 from coupler.graph import Buffer, Program, View, constants, fields
 from coupler.linear import Cholesky
 from coupler.model import Robot
-from coupler.passes import Cluster, ClusterWindows, Coordinate, Shape, Sweep, add_loads, entry, provided, symmetric
+from coupler.passes import ClusterWindows, Coordinate, Shape, Sweep, Visit, add_loads, entry, provided, symmetric
 
 __all__ = ["contact_step_program"]
 
@@ -55,7 +55,7 @@ class StepCluster(aba.ClusterMemory, ColumnCluster):
     step = provided()
 
 
-Node = Cluster[StepBody, StepCluster]
+Node = Visit[StepBody, StepCluster]
 
 _ROUNDS = 30  # how often candidates can join; each time those do that the others' impulses have moved into contact
 

@@ -287,7 +287,7 @@ class RobotBuilder:
 
     def _keyframes_of(self, robot: Robot) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], list[str]]:
         """The named states, and warnings of those that cannot be: a closed loop nearby is taken, and may be missing."""
-        found, lost = {}, []
+        keyframes, lost = {}, []
         for name, (positions, velocities) in self._keyframes.items():
             try:
                 q = robot.pack_q(positions)
@@ -295,20 +295,20 @@ class RobotBuilder:
                 v = robot.pack_v(own)
                 if q.ndim != 1 or v.ndim != 1:
                     raise ModelError("one number, or one for each entry of a joint's position or velocity, is wanted")
-                found[name] = q, v
+                keyframes[name] = q, v
             except ModelError as error:
                 lost.append(f"keyframe {name!r} is left out: {error}")
-        return found, lost
+        return keyframes, lost
 
     def _equipped(self) -> dict[str, Body]:
         """The bodies with their frames and contact points."""
         frames: dict[str, dict[str, Transform]] = {}
         contacts: dict[str, dict[str, np.ndarray]] = {}
-        for kind, places, found in (("frame", self._frames, frames), ("contact point", self._contacts, contacts)):
+        for kind, places, on_body in (("frame", self._frames, frames), ("contact point", self._contacts, contacts)):
             for name, (body, place) in places.items():
                 if body not in self._bodies:
                     raise ModelError(f"{kind} {name!r}: there is no body {body!r}; there are {listed(self._bodies)}")
-                found.setdefault(body, {})[name] = place  # type: ignore[arg-type]
+                on_body.setdefault(body, {})[name] = place  # type: ignore[arg-type]
         return {
             name: replace(body, frames=frames.get(name, {}), contacts=contacts.get(name, {}))
             if name in frames or name in contacts

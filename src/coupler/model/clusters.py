@@ -211,9 +211,7 @@ def _numbered(parent: Sequence[int], outwards: Sequence[int], groups: _Groups) -
         output[body] = output[above] if groups.of(above) == groups.of(body) else above
     number = {groups.of(0): 0}
     clusters = [Cluster((0,), 0, (0,))]
-    for group, bodies in groups.members(
-        outwards
-    ).items():  # in the order of their first bodies, so that parents come first
+    for group, bodies in groups.members(outwards).items():  # by their first bodies, so that parents come first
         number[group] = len(clusters)
         outputs = tuple(output[body] for body in bodies)
         clusters.append(Cluster(tuple(bodies), number[groups.of(outputs[0])], outputs))

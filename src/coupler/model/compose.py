@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -11,9 +11,9 @@ from coupler.model.bodies import Body
 from coupler.model.clusters import ClusterTree, find_clusters
 from coupler.model.elements import PointElement
 from coupler.model.embedding.assembly import Assembly, assemble
-from coupler.model.embedding.choice import Choice, Preference
+from coupler.model.embedding.choice import Preference
 from coupler.model.embedding.closure import Closure
-from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint, RelationConstraint, Solution
+from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint, RelationConstraint
 from coupler.model.embedding.coordinates import Embedding
 from coupler.model.embedding.idle import IdleFreedom, find_idle
 from coupler.model.embedding.solutions import Solutions
@@ -100,40 +100,24 @@ class _Parts:
 
     def locks(self, idle: Sequence[IdleFreedom], p: np.ndarray, taken: set[str]) -> list[RelationConstraint]:
         """Constraints that hold idle freedoms where they are."""
-        found = []
+        locks = []
         for freedom in idle:
             name = f"lock of {self.tree.links[freedom.links[0]].name}"
             while name in taken:
                 name += "'"
             taken.add(name)
             position, direction = p[self.tree.positions(freedom.joint)], np.array(freedom.direction)
-            found.append(RelationConstraint.lock(name, self.tree, freedom.joint, position, direction))
-        return found
+            locks.append(RelationConstraint.lock(name, self.tree, freedom.joint, position, direction))
+        return locks
 
     def embed(self, constraints: Sequence[Constraint]) -> tuple[ClusterTree, States, list[IdleFreedom], Assembly]:
         """Clusters, coordinates with a closed neutral configuration, idle freedoms, and how it was assembled."""
         clusters = find_clusters(self.tree.parent, [constraint.links for constraint in constraints])
-        loops = self._loops(clusters, constraints)
-        closure = Closure(self.tree, loops)
+        closure = Closure(self.tree, self._loops(clusters, constraints))
         solutions = Solutions(closure, self.couplings)
-        usable = [c.name not in solutions.solved for loop in loops for c in loop.constraints for _ in range(c.rows)]
-        given = [
-            None if found is None else self._choice(loop, found, solutions.solved)
-            for loop, found in zip(loops, solutions.of_loop, strict=True)
-        ]
-        start = solutions.start()
-        solutions.check(start)
-        assembly = assemble(
-            closure,
-            self._preferences(solutions.solved),
-            np.array(usable, bool),
-            given,
-            solutions.linear,
-            start,
-            solutions.spread,
-        )
+        assembly = assemble(solutions, self._preferences(solutions.solved))
         order = [self.tree.number[joint] for joint in self.joints if joint in self.tree.number]
-        explicit = [choice is not None for choice in given]
+        explicit = [own is not None for own in solutions.of_loop]
         embedding = Embedding(closure, assembly.choices, explicit, solutions.in_order, order)
         idle: list[IdleFreedom] = []
         if not all(explicit):
@@ -144,26 +128,8 @@ class _Parts:
         bound: dict[int, list[Constraint]] = {}
         for constraint in constraints:
             bound.setdefault(clusters.cluster_of[constraint.links[0]], []).append(constraint)
-        loops: list[Loop] = []
-        for number, own in sorted(bound.items()):
-            links = clusters.clusters[number].bodies
-            columns = self.tree.velocities_of(links)
-            loops.append(Loop(number, links, columns, tuple(own)))
-        return loops
-
-    def _choice(self, loop: Loop, solutions: Iterable[Solution], solved: Mapping[str, str]) -> Choice:
-        """The coordinates of a solved loop."""
-        dependent = {link: solution.name for solution in solutions for link in solution.dependent}
-        for link, name in dependent.items():
-            if self.joints[self.tree.links[link].joint].independent:
-                raise ModelError(
-                    f"joint {self.tree.links[link].joint!r} is marked as independent, but coupling {name!r} gives its "
-                    "position from others"
-                )
-        entries = self.tree.velocities_of(dependent)
-        taken = np.isin(loop.columns, entries)
-        rows = [constraint.name not in solved for constraint in loop.constraints for _ in range(constraint.rows)]
-        return Choice(np.flatnonzero(rows), np.flatnonzero(taken), np.flatnonzero(~taken), 1.0)
+        links = {number: clusters.clusters[number].bodies for number in sorted(bound)}
+        return [Loop(i, own, self.tree.velocities_of(own), tuple(bound[i])) for i, own in links.items()]
 
     def _preferences(self, solved: Mapping[str, str]) -> np.ndarray:
         """For each entry of w how much it should be independent."""

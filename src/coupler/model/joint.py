@@ -140,19 +140,16 @@ class Joint(LoopKind):
             raise ModelError(f"{self.kind} joint: nothing lies between its limits {self.lower} and {self.upper}")
         if self.nq != self.nv and np.isfinite([self.lower, self.upper]).any():
             raise ModelError(f"{self.kind} joint: limits of its position have no meaning for an orientation")
-        object.__setattr__(self, "rest", self._valid_rest())
-
-    def _take(self, name: str, *, finite: bool = True, least: float = -np.inf) -> None:
-        what, given = f"{self.kind} joint: {name}", getattr(self, name)
-        object.__setattr__(self, name, numbers(what, given, (self.nv,), finite=finite, least=least, spread=True))
-
-    def _valid_rest(self) -> np.ndarray:
         rest = self.valid_position(f"{self.kind} joint: rest", self.rest)
         if rest is None:
             given = np.array(self.rest, float)
             raise ModelError(f"{self.kind} joint: its rest position {given} has no quaternion of finite length")
         rest.setflags(write=False)
-        return rest
+        object.__setattr__(self, "rest", rest)
+
+    def _take(self, name: str, *, finite: bool = True, least: float = -np.inf) -> None:
+        what, given = f"{self.kind} joint: {name}", getattr(self, name)
+        object.__setattr__(self, name, numbers(what, given, (self.nv,), finite=finite, least=least, spread=True))
 
     def valid_position(self, what: str, given: Any) -> np.ndarray | None:
         """A position that a user gave, made valid, or neutral for None; None if its quaternion has no finite length."""

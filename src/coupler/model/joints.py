@@ -51,6 +51,8 @@ __all__ = [
 Array = Any  # an ndarray of floats, or of nodes
 
 _Z = (0.0, 0.0, 1.0)
+_PARALLEL = 1e-9  # rad: axes of a universal joint with a smaller angle make one freedom of two, in most digits
+_SQUARE = 1e-15  # the cosine of an angle between axes that is a right one but for rounding
 
 
 def _unit(kind: str, axis: Any) -> np.ndarray:
@@ -274,7 +276,7 @@ class Universal(Joint):
         super().__post_init__()
         object.__setattr__(self, "first", _unit(self.kind, self.first))
         object.__setattr__(self, "second", _unit(self.kind, self.second))
-        if np.linalg.norm(np.cross(self.first, self.second)) < 1e-9:
+        if np.linalg.norm(np.cross(self.first, self.second)) < _PARALLEL:
             raise ModelError("universal joint: its two axes are parallel; use a revolute joint")
 
     def keep(self, q: Array) -> Array:
@@ -299,7 +301,7 @@ class Universal(Joint):
         lean = self.first @ self.second
         across = self.second - lean * self.first
         across = across / np.linalg.norm(across)
-        second = (0.0, 1.0, 0.0) if abs(lean) < 1e-15 else (lean, self.second @ across, 0.0)
+        second = (0.0, 1.0, 0.0) if abs(lean) < _SQUARE else (lean, self.second @ across, 0.0)
         A = np.vstack([self.first, across, np.cross(self.first, across)])
         return A, self.with_values(first=np.array([1.0, 0.0, 0.0]), second=np.array(second))
 

@@ -23,6 +23,7 @@ from coupler.spatial import Transform
 __all__ = ["Coupling", "Held", "LoopJoint", "LoopKind", "Rod"]
 
 Array = Any  # an ndarray of floats, or of nodes
+_SAME = 1e-12  # rad or m: γ gives independent positions as they are, but for rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +151,7 @@ class Coupling:
         if q.shape != (len(self.joints),):
             raise ModelError(f"{what}: its function gives {q.shape} positions for {len(self.joints)} joints")
         for joint, value in zip(self.independent, y, strict=True):
-            if abs(q[self.joints.index(joint)] - value) > 1e-12:
+            if abs(q[self.joints.index(joint)] - value) > _SAME:
                 raise ModelError(f"{what}: its function changes the independent joint {joint!r}; is the order right?")
 
     @property

@@ -20,6 +20,7 @@ from coupler.spatial import block
 __all__ = ["check_masses"]
 
 _NOTHING = 1e-12  # eigenvalues below this part of the largest count as zero
+_NAMED = 1e-3  # joints that take a smaller part in a motion, of the largest, are not named in a message
 
 
 def check_masses(clusters: ClusterTree, states: States, idle: Sequence[int]) -> list[str]:
@@ -39,10 +40,10 @@ def check_masses(clusters: ClusterTree, states: States, idle: Sequence[int]) -> 
     tree = states.tree
     if all(_regular(link.inertia.matrix()) for link in tree.links[1:]):
         return []
-    found = _unresisted(clusters, states, states.neutral)
-    if found is None:
+    unresisted = _unresisted(clusters, states, states.neutral)
+    if unresisted is None:
         return []
-    joints, light = found
+    joints, light = unresisted
     if _unresisted(clusters, states, states.random(np.random.default_rng(0))) is None:
         return [f"nothing resists a motion of joint {listed(joints)} at the neutral configuration"]
     locked = ", or lock it by lock_idle=True" if set(light) & set(idle) else ""
@@ -70,7 +71,7 @@ def _unresisted(clusters: ClusterTree, states: States, p: np.ndarray) -> tuple[l
         smallest, directions = np.linalg.eigh(D)
         if smallest[0] <= _NOTHING * scale:
             idle = np.abs(directions[:, 0])
-            entries = joint.columns[joint.independent][idle > 1e-3 * idle.max()]
+            entries = joint.columns[joint.independent][idle > _NAMED * idle.max()]
             joints = list(dict.fromkeys(tree.joint_of(int(entry)) for entry in entries))
             return joints, [link for link in joint.links if not _regular(tree.links[link].inertia.matrix())]
         X = joint.transform()

@@ -14,6 +14,9 @@ __all__ = ["Place", "placed"]
 
 Place = Any  # a point (three numbers, m) or a Transform
 _FAR = 1e9  # m, beyond which nothing of a robot is
+_LARGEST = 2.0  # entries of a rotation are 1 at most: beyond this, products might overflow
+_ROTATION = 1e-6  # how far E Eᵀ may be from 1: files round their numbers
+_EXACT = 4e-16  # and how far it is for a rotation that is exact in its digits: two roundings
 
 
 def placed(what: str, at: Place, turned: Any) -> Transform:
@@ -27,14 +30,14 @@ def placed(what: str, at: Place, turned: Any) -> Transform:
         E = np.eye(3) if turned is None else numbers(f"{what}: its rotation", turned, (3, 3)).T
     if np.abs(r).max() > _FAR:
         raise ModelError(f"{what}: its point {r.tolist()} is further away than {_FAR:g} m")
-    if np.abs(E).max() > 2.0 or np.abs(E @ E.T - np.eye(3)).max() > 1e-6 or np.linalg.det(E) < 0:
+    if np.abs(E).max() > _LARGEST or np.abs(E @ E.T - np.eye(3)).max() > _ROTATION or np.linalg.det(E) < 0:
         raise ModelError(f"{what}: its rotation is no rotation matrix:\n{E.T}")
     return Transform(_orthonormal(E), r)
 
 
 def _orthonormal(E: np.ndarray) -> np.ndarray:
     """The nearest rotation matrix; one that is exact in its digits, such as a permutation, is left as it is."""
-    if np.abs(E @ E.T - np.eye(3)).max() < 4e-16:
+    if np.abs(E @ E.T - np.eye(3)).max() < _EXACT:
         return E
     U, _, Vt = np.linalg.svd(E)
     return U @ Vt

@@ -141,13 +141,13 @@ class Robot:
         return self._slice(joint, entries, self.embedding.v_index, "velocity")
 
     def _slice(self, joint: str, entries: np.ndarray, index: np.ndarray, what: str) -> slice:
-        found = np.flatnonzero(np.isin(index, entries))
-        if not found.size:
+        places = np.flatnonzero(np.isin(index, entries))
+        if not places.size:
             others = self._siblings(joint)
             raise ModelError(
                 f"joint {joint!r}: its {what} depends on others; independent in its cluster is {listed(others)}"
             )
-        return slice(int(found[0]), int(found[-1]) + 1)
+        return slice(int(places[0]), int(places[-1]) + 1)
 
     def _siblings(self, joint: str) -> list[str]:
         """The independent joints in a joint's cluster."""
@@ -279,8 +279,8 @@ class Robot:
         return v
 
     def _by_joint(self, values: np.ndarray, entries: Callable[[int], np.ndarray]) -> dict[str, np.ndarray]:
-        found = {joint: entries(link) for joint, link in self._moving.items()}
-        return {joint: values[..., own[0] if len(own) == 1 else own] for joint, own in found.items()}
+        places = {joint: entries(link) for joint, link in self._moving.items()}
+        return {joint: values[..., own[0] if len(own) == 1 else own] for joint, own in places.items()}
 
     # Constraints
 
@@ -322,11 +322,8 @@ class Robot:
         p = self._positions(q)
         if not closure.loops:
             return {}
-        phi, row, errors = np.abs(closure.at(p)[0]), 0, {}
-        for constraint in (constraint for loop in closure.loops for constraint in loop.constraints):
-            errors[constraint.name] = phi[..., row : row + constraint.rows].max(axis=-1)
-            row += constraint.rows
-        return errors
+        phi = np.abs(closure.at(p)[0])
+        return {constraint.name: phi[..., rows].max(axis=-1) for constraint, rows in closure.constraints()}
 
     # Variants and pictures
 

@@ -21,7 +21,7 @@ __all__ = ["best_slides", "slid"]
 _SHIFT, _MOMENT, _PRODUCT = 14.0, 8.0, 6.0
 _MOVE = 0.01  # to stay is simplest
 _MOST = 16  # places that are looked at for each link
-_ZERO = 1e-12  # m
+_ZERO = 1e-12  # m, and as a part of an inertia's numbers: what is smaller is rounding
 
 
 def best_slides(
@@ -51,11 +51,11 @@ def best_slides(
         cost = _SHIFT * (np.abs(_shifts(placements[i], places[parents[i]], own)) > _ZERO).sum(axis=2) + alone
         choice[i] = cost.argmin(axis=1)
         burden[parents[i]] = burden[parents[i]] + cost.min(axis=1)
-    found, taken = np.zeros(count), np.zeros(count, int)
+    slides, taken = np.zeros(count), np.zeros(count, int)
     for i in range(1, count):
         taken[i] = choice[i][taken[parents[i]]]
-        found[i] = places[i][taken[i]]
-    return found
+        slides[i] = places[i][taken[i]]
+    return slides
 
 
 def slid(placement: Transform, parent: float, own: float) -> Transform:
@@ -74,7 +74,7 @@ def _shifts(placement: Transform, parent: np.ndarray, own: np.ndarray) -> np.nda
 
 def _cost(inertia: RigidInertia, slides: np.ndarray) -> np.ndarray:
     """What the numbers of an inertia cost, seen from further along z: h − m d z, and Ixz + d hx, Iyz + d hy."""
-    small = 1e-12 * (inertia.m + np.abs(inertia.h).max())
+    small = _ZERO * (inertia.m + np.abs(inertia.h).max())
     moments = np.stack([slides * 0.0 + inertia.h[0], slides * 0.0 + inertia.h[1], inertia.h[2] - inertia.m * slides])
     products = np.stack([inertia.I[0, 2] + slides * inertia.h[0], inertia.I[1, 2] + slides * inertia.h[1]])
     return _MOMENT * (np.abs(moments) > small).sum(axis=0) + _PRODUCT * (np.abs(products) > small).sum(axis=0)
@@ -99,11 +99,10 @@ def _places(
     if not children and inertia.m > 0.0 and not np.abs(inertia.h[:2]).max() > _ZERO * inertia.m:
         return np.array([_centre(inertia)])  # a rotor, which is simplest where it is balanced
     E, r = placements[i].E, placements[i].r
-    found = [0.0, _centre(inertia), *(float(placements[child].r[2]) for child in children)]
+    places = [0.0, _centre(inertia), *(float(placements[child].r[2]) for child in children)]
     axis = int(np.argmax(np.abs(E[2])))
     if abs(E[2, axis]) == 1.0:  # along an axis of the parent's frame: its entry of r can be made zero
-        found += [float(-E[2, axis] * (r[axis] - (d if axis == 2 else 0.0))) for d in above]
+        places += [float(-E[2, axis] * (r[axis] - (d if axis == 2 else 0.0))) for d in above]
     else:  # the foot of the perpendicular, from where nothing is nearer
-        found += [float(-E[2] @ (r - np.array([0.0, 0.0, d]))) for d in above]
-    known = [d for d in dict.fromkeys(found) if np.isfinite(d)]
-    return np.array(known[:_MOST])
+        places += [float(-E[2] @ (r - np.array([0.0, 0.0, d]))) for d in above]
+    return np.array([d for d in dict.fromkeys(places) if np.isfinite(d)][:_MOST])

@@ -14,6 +14,8 @@ __all__ = [
     "SETTLED",
     "SINGULAR",
     "STEEP",
+    "STRIDE",
+    "TINY",
     "WITHIN_LIMITS",
 ]
 
@@ -26,4 +28,6 @@ RANK = 1e-7  # singular values of K below this part of the largest count as zero
 SINGULAR = 1e-8  # coordinates are singular where K_D's smallest singular value is below this part of K's largest
 STEEP = OPEN * 1e-10  # dependent velocities count as a gap of this part of them: 1e10 times v is singular
 GIVEN = 1e-6  # how far a dependent position or velocity, or the length of a quaternion, may be from the right one
+STRIDE = 0.5  # rad or m: the longest step of a joint in a round of closing loops; longer ones leave the nearest branch
+TINY = 1e-300  # keeps a quotient or logarithm of zero finite, and changes no other
 WITHIN_LIMITS = 1e-9  # rad or m: how far a random or assembled pose may be beyond a joint's limit

@@ -25,6 +25,7 @@ from coupler.spatial import RigidInertia, Transform
 __all__ = ["GROUND", "Link", "Tree", "TreeJoint"]
 
 GROUND = "ground"  # the name of the world, on which robots stand
+_BALANCED = 1e-15  # m: a centre of mass nearer to an axis is on it but for rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +215,7 @@ def _gathered(
     for body in members:
         if body != GROUND:
             inertia = inertia + bodies[body].spatial_inertia().seen_from(place[body][1])
-    h = np.where(np.abs(inertia.h) < 1e-15 * inertia.m, 0.0, inertia.h)
+    h = np.where(np.abs(inertia.h) < _BALANCED * inertia.m, 0.0, inertia.h)
     return RigidInertia(inertia.m, h, inertia.I)
 
 

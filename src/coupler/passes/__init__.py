@@ -3,7 +3,7 @@
 from coupler.graph import symmetric
 from coupler.passes.body import Body, Output
 from coupler.passes.climb import Climb, ClimbingBody, ClimbingCluster, velocities_of
-from coupler.passes.cluster import Cluster
+from coupler.passes.cluster import Visit
 from coupler.passes.loads import add_element_energy, add_loads
 from coupler.passes.paths import PathBody, PathCluster, Paths
 from coupler.passes.records import (
@@ -28,7 +28,6 @@ __all__ = [
     "Climb",
     "ClimbingBody",
     "ClimbingCluster",
-    "Cluster",
     "ClusterRecord",
     "ClusterWindows",
     "Coordinate",
@@ -44,6 +43,7 @@ __all__ = [
     "Shape",
     "Store",
     "Sweep",
+    "Visit",
     "add_element_energy",
     "add_loads",
     "afterwards",

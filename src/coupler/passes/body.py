@@ -11,7 +11,7 @@ from coupler.passes.records import Array, Record, provided
 from coupler.spatial import RigidInertia, Transform, cross_force, cross_motion, mirrored
 
 if TYPE_CHECKING:
-    from coupler.passes.cluster import Cluster
+    from coupler.passes.cluster import Visit
 
 __all__ = ["Body", "Moving", "Output"]
 
@@ -45,7 +45,7 @@ class Output(Generic[B_co]):
         memory: what it remembers.
     """
 
-    def __init__(self, cluster: Cluster[B_co, Any], number: int) -> None:
+    def __init__(self, cluster: Visit[B_co, Any], number: int) -> None:
         self.number, self.grounded = number, cluster.shape.grounded[number]
         self._begins = cluster.shape.begins[number]
         view = cluster.views.outputs[number]
@@ -90,7 +90,7 @@ class Body(Generic[B_co]):
         model: its constants.
     """
 
-    def __init__(self, cluster: Cluster[B_co, Any], number: int) -> None:
+    def __init__(self, cluster: Visit[B_co, Any], number: int) -> None:
         self.cluster, self.number, self.kind = cluster, number, cluster.shape.kinds[number]
         self.carries = cluster.shape.carries[number]
         self.remembers = self.carries or cluster.context.everybody

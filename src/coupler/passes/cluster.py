@@ -15,16 +15,16 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from coupler.graph import jacobian, jvp, second_directional
-from coupler.linear import solve
+from coupler.graph import jvp
+from coupler.model.embedding.solutions import Solution
 from coupler.model.tolerances import STEEP
 from coupler.passes.body import B_co, Body, Output
-from coupler.passes.loops import Loops
+from coupler.passes.loops import Loops, SolvedLoops
 from coupler.passes.records import Array, ClusterRecord, Coordinate, Record, entry, provided
-from coupler.passes.shape import Shape, Solved
+from coupler.passes.shape import Shape
 from coupler.passes.windows import ClusterViews
 
-__all__ = ["Cluster", "Context", "Pair"]
+__all__ = ["Context", "Pair", "Visit"]
 
 
 C_co = TypeVar("C_co", bound=ClusterRecord, covariant=True)  # what a cluster remembers
@@ -70,8 +70,8 @@ class Speed(ClusterRecord):
     v = Coordinate()
 
 
-class Cluster(Generic[B_co, C_co]):
-    """A cluster while a pass runs over it; see the module's text.
+class Visit(Generic[B_co, C_co]):
+    """The visit of a pass to a cluster: all that the pass sees of it; see the module's text.
 
     Attributes:
         shape: what it has in common with others.
@@ -110,13 +110,13 @@ class Cluster(Generic[B_co, C_co]):
         """Acceleration of free fall, 3, m/s²."""
         return self._kept.gravity
 
-    def rates(self, quantity: Callable[[Cluster[Any, Any]], Array]) -> Array:
+    def rates(self, quantity: Callable[[Visit[Any, Any]], Array]) -> Array:
         """How fast a quantity changes that depends on where the cluster's joints are, at their velocities w."""
         starts = self.shape.starts[1:-1]
 
         def moved(x: Array) -> Array:
             fresh = replace(self.context, remembers=False, moving=False)
-            other: Cluster[Any, Any] = Cluster(self.views, self.shape, fresh)
+            other: Visit[Any, Any] = Visit(self.views, self.shape, fresh)
             parts = zip(self.shape.kinds, self.q, np.split(x, starts), strict=True)
             other.q = [kind.integrate(q, own) for kind, q, own in parts]
             return quantity(other)
@@ -134,7 +134,7 @@ class Cluster(Generic[B_co, C_co]):
     def q(self) -> list[Array]:
         """The positions of all its joints."""
         stored = self.shape.stored
-        return [self.views.joints[i].q if stored[i] else self._given[i] for i in range(len(stored))]
+        return [self.views.joints[i].q if stored[i] else self._solved.positions[i] for i in range(len(stored))]
 
     @cached_property
     def kept(self) -> list[Array]:
@@ -146,78 +146,37 @@ class Cluster(Generic[B_co, C_co]):
         return kept
 
     @cached_property
-    def _given(self) -> dict[int, Array]:
-        """Positions of dependent joints."""
-        y = np.concatenate([self.views.joints[i].q for i in self._inputs])
-        positions = self._solution(y)
-        return {i: positions[j : j + 1] for j, i in enumerate(self._outputs)}
-
-    @cached_property
-    def _inputs(self) -> list[int]:
-        """Bodies whose positions solutions start from."""
-        named = {i for solved in self.shape.constraints if isinstance(solved, Solved) for i in solved.inputs}
-        return [i for i in sorted(named) if self.shape.stored[i]]
-
-    @cached_property
-    def _outputs(self) -> list[int]:
-        return [i for i, stored in enumerate(self.shape.stored) if not stored]
-
-    def _solution(self, y: Array) -> Array:
-        """γ: dependent positions from the independent ones that they start from."""
-        known = dict(zip(self._inputs, y, strict=True))
-        for i, solved in enumerate(self.shape.constraints):
-            assert isinstance(solved, Solved)
-            numbers = self.views.constraints[i].numbers
-            positions = solved.function(np.array([known[j] for j in solved.inputs]), numbers)
-            known |= {solved.outputs[j]: positions[j] for j in solved.dependent}
-        return np.array([known[i] for i in self._outputs])
-
-    @cached_property
     def G(self) -> Array:
         """w = G ẏ: velocities of all joints from the independent ones. [001, §II-B]"""
-        n, independent = int(self.shape.starts[-1]), self.shape.independent
-        rows: list[Any] = [None] * n
-        for row, unit in zip(independent, np.eye(len(independent)), strict=True):
-            rows[row] = unit
-        for row, values in zip(self.shape.dependent, self._dependent_rows, strict=True):
-            rows[row] = values
-        return np.array(rows)
+        return self._of_all_joints(np.eye(self.shape.freedoms), self._dependent_rows)
+
+    def _of_all_joints(self, of_independent: Array, of_dependent: Array) -> Array:
+        """Rows for the velocities of all joints, from those for independent and for dependent ones."""
+        places, rows = (*self.shape.independent, *self.shape.dependent), (*of_independent, *of_dependent)
+        return np.array([row for _, row in sorted(zip(places, rows, strict=True), key=lambda pair: pair[0])])
 
     @cached_property
     def _dependent_rows(self) -> Array:
         """The rows of G that belong to dependent velocities."""
-        dependent, independent = self.shape.dependent, self.shape.independent
-        if not len(dependent):
-            return np.zeros((0, len(independent)))
+        if not len(self.shape.dependent):
+            return np.zeros((0, self.shape.freedoms))
         if self.seen_before and not self.shape.linear:
             return self._kept.GD
-        if not self.shape.solved:
-            return -solve(self.loops.K[:, dependent], self.loops.K[:, independent])
-        y = np.concatenate([self.q[i] for i in self._inputs])
-        rates = jacobian(self._solution, y)
-        columns = {int(self.shape.starts[i]): rates[:, j] for j, i in enumerate(self._inputs)}
-        zero = np.zeros(len(dependent))
-        return np.array([columns.get(int(entry), zero) for entry in independent]).T
+        return self._solved.GD if self.shape.solved else self.loops.GD
 
     @cached_property
     def g(self) -> Array:
         """ẇ = G ÿ + g."""
-        values: list[Any] = [0.0] * int(self.shape.starts[-1])
-        for row, value in zip(self.shape.dependent, self._dependent_bias, strict=True):
-            values[row] = value
-        return np.array(values)
+        return self._of_all_joints(np.zeros(self.shape.freedoms), self._dependent_bias)
 
     @cached_property
     def _dependent_bias(self) -> Array:
+        """The entries of g that belong to dependent velocities."""
         if self.shape.linear:
             return np.zeros(len(self.shape.dependent))
         if self.seen_before:
             return self._kept.gD
-        if not self.shape.solved:
-            return solve(self.loops.K[:, self.shape.dependent], self.loops.k)
-        y = np.concatenate([self.q[i] for i in self._inputs])
-        speed = np.concatenate([self.w[self.bodies[i].entries] for i in self._inputs])
-        return second_directional(self._solution, y, speed)
+        return self._solved.gD if self.shape.solved else self.loops.gD
 
     @cached_property
     def w(self) -> Array:
@@ -241,20 +200,22 @@ class Cluster(Generic[B_co, C_co]):
     @cached_property
     def loops(self) -> Loops:
         """Its constraints, where they have no solution."""
-        return Loops(self)
+        constraints = [constraint for constraint in self.shape.constraints if not isinstance(constraint, Solution)]
+        return Loops(self, constraints, self.views.constraints)
+
+    @cached_property
+    def _solved(self) -> SolvedLoops:
+        """Its solutions, where there are such."""
+        solutions = [constraint for constraint in self.shape.constraints if isinstance(constraint, Solution)]
+        return SolvedLoops(self, solutions, self.views.constraints)
 
     @cached_property
     def constraint(self) -> tuple[Array, Array]:
         """K and k of its joints, K w = 0 and K ẇ = k, before they are solved for dependent velocities."""
         if not self.shape.solved:
             return self.loops.K, self.loops.k
-        dependent, independent = self.shape.dependent, self.shape.independent
-        columns: list[Any] = [None] * int(self.shape.starts[-1])
-        for place, unit in zip(dependent, np.eye(len(dependent)), strict=True):
-            columns[place] = unit
-        for place, column in zip(independent, -self._dependent_rows.T, strict=True):
-            columns[place] = column
-        return np.array(columns).T, self._dependent_bias
+        columns = self._of_all_joints(-self._dependent_rows.T, np.eye(len(self.shape.dependent)))
+        return columns.T, self._dependent_bias
 
     def report_gap(self, *, moving: bool = True) -> None:
         """Tells how far its loops are from closed and from regular, and its quaternions from unit length.

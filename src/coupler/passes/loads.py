@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from coupler.graph import Buffer, View, fields
 from coupler.model.elements import PointElement
 from coupler.passes.body import Moving
-from coupler.passes.cluster import Cluster
+from coupler.passes.cluster import Visit
 from coupler.passes.sweep import Sweep
 from coupler.spatial import Transform
 
@@ -34,35 +34,37 @@ def add_loads(sweep: Sweep[Any, Any], external: bool) -> None:
         force = fields(f=forces.at([6 * i for i, _ in moving], 6))
         builder.loop(_load, body=sweep.bodies([link for _, link in moving]), force=force)
     for element, ends in _elements(sweep):
-        builder.loop(_pull(element, "first" in ends, "second" in ends), **ends)
+
+        def pull(first: list[View], second: list[View], element: PointElement = element) -> None:
+            force = element.force(*_motion(first), *_motion(second))
+            for body in first:
+                body.load += force
+            for body in second:
+                body.load -= force
+
+        builder.loop(pull, **ends)
 
 
 def add_element_energy(sweep: Sweep[Any, Any], energy: Buffer) -> None:
     """Writes the steps that add the energy of springs between points, for bodies that remember their poses."""
-
-    def store(element: PointElement, first: Any, second: Any, total: View) -> None:
-        poses = [Transform.identity() if end is None else Transform(end.E, end.r) for end in (first, second)]
-        total.energy += np.array([element.energy(*poses)])
-
     for element, ends in _elements(sweep):
-        kernels = {
-            ("first", "second"): lambda first, second, total, e=element: store(e, first, second, total),
-            ("first",): lambda first, total, e=element: store(e, first, None, total),
-            ("second",): lambda second, total, e=element: store(e, None, second, total),
-        }
-        sweep.builder.loop(kernels[tuple(ends)], **ends, total=fields(energy=energy.at(0, 1)))
+
+        def store(first: list[View], second: list[View], total: View, element: PointElement = element) -> None:
+            total.energy += np.array([element.energy(_pose(first), _pose(second))])
+
+        sweep.builder.loop(store, **ends, total=fields(energy=energy.at(0, 1)))
 
 
 def _elements(sweep: Sweep[Any, Any]) -> Iterator[tuple[PointElement, dict[str, Any]]]:
-    """Springs and dampers with their points on links, and the memory of their ends, where that is not the ground."""
+    """Springs and dampers with their points on links, and the memory of their ends: that of the ground is none."""
     place = sweep.robot.tree.place
     for element in sweep.robot.elements:
         (first, on_first), (second, on_second) = place[element.first], place[element.second]
         if first != second:
             points = {"first_point": _on_link(on_first, element.first_point)}
             points["second_point"] = _on_link(on_second, element.second_point)
-            links = {name: link for name, link in (("first", first), ("second", second)) if link}
-            yield replace(element, **points), {name: sweep.bodies([link]) for name, link in links.items()}
+            links = {"first": first, "second": second}
+            yield replace(element, **points), {x: [sweep.bodies([link])] if link else [] for x, link in links.items()}
 
 
 def _on_link(place: Transform, point: np.ndarray) -> np.ndarray:
@@ -70,7 +72,7 @@ def _on_link(place: Transform, point: np.ndarray) -> np.ndarray:
     return place.r + place.E.T @ point
 
 
-def locate(cluster: Cluster[Any, Any]) -> None:
+def locate(cluster: Visit[Any, Any]) -> None:
     """Poses in the world, and velocities."""
     cluster.remember()
     for body, view in zip(cluster.bodies, cluster.views.bodies, strict=True):
@@ -86,21 +88,10 @@ def _load(body: View, force: View) -> None:
     body.load += force.f
 
 
-def _pull(element: PointElement, first_moves: bool, second_moves: bool) -> Callable[..., None]:
-    """A spring between two bodies, either of which may be the ground."""
-
-    def both(first: View, second: View) -> None:
-        force = element.force(*_motion(first), *_motion(second))
-        first.load, second.load = first.load + force, second.load - force
-
-    def on_first(first: View) -> None:
-        first.load += element.force(*_motion(first), Transform.identity(), np.zeros(6))
-
-    def on_second(second: View) -> None:
-        second.load -= element.force(Transform.identity(), np.zeros(6), *_motion(second))
-
-    return both if first_moves and second_moves else on_first if first_moves else on_second
+def _pose(end: list[View]) -> Transform:
+    return Transform(end[0].E, end[0].r) if end else Transform.identity()
 
 
-def _motion(body: View) -> tuple[Transform, np.ndarray]:
-    return Transform(body.E, body.r), body.v
+def _motion(end: list[View]) -> tuple[Transform, np.ndarray]:
+    """Pose and velocity of an end of a spring."""
+    return _pose(end), end[0].v if end else np.zeros(6)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from coupler.graph import Buffer, View, constants, fields
-from coupler.passes.cluster import Cluster
+from coupler.passes.cluster import Visit
 from coupler.passes.records import ClusterRecord, Record, provided
 from coupler.passes.schedule import Place
 from coupler.passes.shape import Shape
@@ -73,7 +73,7 @@ class Paths:
         first = [(e, k, i) for e, k, i in links if k]
         if first:
             start = fields(P=self._P.at(first), X=constants([frames[e][1].matrix() for e, _, _ in first]))
-            builder.loop(_begin, here=start)
+            builder.loop(_begin, frame=start)
 
     def _way(self, frame: int, link: int) -> list[_Step]:
         clusters, steps = self.sweep.robot.cluster_tree.clusters, []
@@ -99,7 +99,7 @@ class Paths:
         self._run(function, self.steps[::-1])
 
     def _run(self, function: Callable[..., None], steps: Sequence[_Step]) -> None:
-        def visited(cluster: Cluster[Any, Any], active: Sequence[int], felt: Sequence[int]) -> None:
+        def visited(cluster: Visit[Any, Any], active: Sequence[int], felt: Sequence[int]) -> None:
             function(cluster, [cluster.bodies[i] for i in active], [cluster.bodies[i] for i in felt])
 
         visited.__name__ = function.__name__
@@ -143,14 +143,14 @@ class Paths:
             builder.loop(_product, common=common, lower=lower, upper=[] if same else upper)
 
 
-def _begin(here: View) -> None:
-    here.P = here.X.T
+def _begin(frame: View) -> None:
+    frame.P = frame.X.T
 
 
 def _product(common: list[View], lower: list[View], upper: list[View]) -> None:
     """Σ Pᵀ A, by rows, and its transpose unless it is symmetric."""
-    total: Any = reduce(add, (here.P.T @ here.A for here in common), np.zeros((6, 6)))
-    for row, here in enumerate(lower):
-        here.x = total[row] if upper else np.array([total[min(row, j), max(row, j)] for j in range(6)])
-    for row, here in enumerate(upper):
-        here.x = total[:, row]
+    total: Any = reduce(add, (body.P.T @ body.A for body in common), np.zeros((6, 6)))
+    for row, target in enumerate(lower):
+        target.x = total[row] if upper else np.array([total[min(row, j), max(row, j)] for j in range(6)])
+    for row, target in enumerate(upper):
+        target.x = total[:, row]

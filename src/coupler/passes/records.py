@@ -61,14 +61,20 @@ class Record:
         return entries
 
 
-class Entry:
-    """One field of a record."""
+class _Named:
+    """What a record declares, by the name that it is given there."""
 
-    def __init__(self, size: Size | Callable[[Any], Size | None], lifetime: Lifetime) -> None:
-        self.size, self.lifetime, self.name = size, lifetime, ""
+    name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
+
+
+class Entry(_Named):
+    """One field of a record."""
+
+    def __init__(self, size: Size | Callable[[Any], Size | None], lifetime: Lifetime) -> None:
+        self.size, self.lifetime = size, lifetime
 
     def __get__(self, record: Record | None, owner: type | None = None) -> Array:
         return self if record is None else getattr(record.view, self.name)
@@ -101,25 +107,22 @@ def provided() -> Entry:
     return Entry(0, "provided")
 
 
-class Indexed:
+class Indexed(_Named):
     """Fields of a record that are numbered: `body.memory.Omega[other.number]`. Their places are provided."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
 
     def __get__(self, record: Record, owner: type | None = None) -> _Numbered:
         return _Numbered(record.view, self.name)
 
 
 class _Numbered:
-    def __init__(self, view: Any, name: str) -> None:
-        self._view, self._name = view, name
+    def __init__(self, fields: Any, name: str) -> None:
+        self._fields, self._name = fields, name
 
     def __getitem__(self, index: int) -> Array:
-        return getattr(self._view, numbered(self._name, index))
+        return getattr(self._fields, numbered(self._name, index))
 
     def __setitem__(self, index: int, value: Array) -> None:
-        setattr(self._view, numbered(self._name, index), value)
+        setattr(self._fields, numbered(self._name, index), value)
 
 
 def numbered(name: str, index: int) -> str:
@@ -133,46 +136,37 @@ class ClusterRecord(Record):
     def __init__(self, view: Any, joints: Sequence[tuple[Any, int]]) -> None:
         """Args: its own parameter of a kernel, and of each independent joint its parameter and number of freedoms."""
         super().__init__(view)
-        self.joints = joints
+        self.vectors = _Vectors(joints)
 
-    def read(self, name: str) -> Array:
-        """Its part of a vector."""
-        return np.concatenate([getattr(joint, name) for joint, _ in self.joints])
 
-    def write(self, name: str, value: Array) -> None:
-        """Sets its part of a vector."""
+class _Vectors:
+    """A cluster's parts of vectors, by their names as attributes."""
+
+    def __init__(self, joints: Sequence[tuple[Any, int]]) -> None:
+        object.__setattr__(self, "_joints", joints)
+
+    def __getattr__(self, name: str) -> Array:
+        return np.concatenate([getattr(joint, name) for joint, _ in self._joints])
+
+    def __setattr__(self, name: str, value: Array) -> None:
         start = 0
-        for joint, size in self.joints:
+        for joint, size in self._joints:
             setattr(joint, name, value[start : start + size])
             start += size
 
 
-class Coordinate:
+class Coordinate(_Named):
     """A cluster's part of a vector over independent velocities, by the vector's name: an entry of a `ClusterRecord`."""
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
     def __get__(self, record: ClusterRecord, owner: type | None = None) -> Array:
-        return record.read(self.name)
+        return getattr(record.vectors, self.name)
 
     def __set__(self, record: ClusterRecord, value: Array) -> None:
-        record.write(self.name, value)
+        setattr(record.vectors, self.name, value)
 
 
-class Coordinates:
+class Coordinates(_Named):
     """A cluster's parts of vectors that are numbered, whose places are provided: `cluster.memory.rows[i] = values`."""
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, record: ClusterRecord, owner: type | None = None) -> _Rows:
-        return _Rows(record, self.name)
-
-
-class _Rows:
-    def __init__(self, record: ClusterRecord, name: str) -> None:
-        self._record, self._name = record, name
-
-    def __setitem__(self, index: int, value: Array) -> None:
-        self._record.write(numbered(self._name, index), value)
+    def __get__(self, record: ClusterRecord, owner: type | None = None) -> _Numbered:
+        return _Numbered(record.vectors, self.name)

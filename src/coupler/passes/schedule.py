@@ -114,7 +114,7 @@ class Schedule:
         key = function, shape, results, tuple(_layout(value) for value in places)
 
         def loop(rows: list[Any]) -> tuple[Kernel, Windows]:
-            return _kernel(function, shape, results), {"here": _window(list(places.values()), rows)}
+            return _kernel(function, shape, results), {"row": _window(list(places.values()), rows)}
 
         self.add(key, list(places), loop)
 
@@ -161,14 +161,14 @@ def _window(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Window:
 
 
 def _kernel(function: Callable[..., Any], shape: Sequence[Any], results: Sequence[str]) -> Kernel:
-    def kernel(here: View) -> None:
-        answer = function(*(_values(here, part) for part in shape))
+    def kernel(row: View) -> None:
+        answer = function(*(_values(row, part) for part in shape))
         for name, value in zip(results, answer if len(results) > 1 else [answer], strict=True):
-            setattr(here, name, value)
+            setattr(row, name, value)
 
     kernel.__name__ = function.__name__
     return kernel
 
 
-def _values(here: View, names: Any) -> Any:
-    return getattr(here, names) if isinstance(names, str) else [_values(here, part) for part in names]
+def _values(row: View, names: Any) -> Any:
+    return getattr(row, names) if isinstance(names, str) else [_values(row, part) for part in names]

@@ -11,53 +11,19 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
-from coupler.graph import Array, Template, jacobian, symbols
 from coupler.model import Robot
-from coupler.model.embedding.choice import Choice
-from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint, Solution
+from coupler.model.embedding.constraints import Constraint, LoopConstraint
+from coupler.model.embedding.solutions import Solution
 from coupler.model.joint import Joint
 from coupler.model.tree import Link
 
-__all__ = ["Clusters", "Held", "Instance", "Related", "Shape", "Solved"]
+__all__ = ["Clusters", "Instance", "Shape"]
 
 _ROUNDING = 1e-14  # relative: how symmetric an inertia must be
 _MOST = 12  # shapes; where there would be more, zeros and ones are left to the table
-
-
-@dataclass(frozen=True, eq=False)
-class Solved:
-    """A coupling that gives positions of some bodies of a cluster from those of others, by their numbers."""
-
-    function: Template
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    dependent: tuple[int, ...]  # which of the outputs
-    linear: bool  # whether its rates are the same everywhere
-
-
-@dataclass(frozen=True, eq=False)
-class Held:
-    """A loop joint between two bodies of a cluster, or None for the output body."""
-
-    kind: Any
-    first: int | None
-    second: int | None
-    to_first: tuple[int, ...]
-    to_second: tuple[int, ...]
-    rows: tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Related:
-    """A function of the positions of some bodies that is zero when they fit together."""
-
-    function: Any
-    bodies: tuple[int, ...]
-    rows: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +41,7 @@ class Shape:
         steady: for each body whether its angle does not matter: it turns about an axis of symmetry and carries nothing.
         free: for each body which entries of its velocity are in v.
         couples: pairs of bodies on both of which a cluster hangs, so that one feels the other's inertia.
-        constraints: solved couplings, or loops and relations where there is no solution.
+        constraints: solutions, or loops and relations where there is none, with bodies by their numbers.
     """
 
     kinds: tuple[Joint, ...]
@@ -88,7 +54,7 @@ class Shape:
     steady: tuple[bool, ...]
     free: tuple[tuple[int, ...], ...]
     couples: tuple[tuple[int, int], ...]
-    constraints: tuple[Solved | Held | Related, ...]
+    constraints: tuple[Solution | Constraint, ...]
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -116,7 +82,7 @@ class Shape:
 
     @property
     def solved(self) -> bool:
-        return all(isinstance(constraint, Solved) for constraint in self.constraints)
+        return all(isinstance(constraint, Solution) for constraint in self.constraints)
 
     @property
     def can_be_invalid(self) -> bool:
@@ -126,7 +92,7 @@ class Shape:
     @property
     def linear(self) -> bool:
         """Whether G is constant."""
-        return all(isinstance(constraint, Solved) and constraint.linear for constraint in self.constraints)
+        return all(isinstance(constraint, Solution) and constraint.linear for constraint in self.constraints)
 
 
 Numbers = dict[str, np.ndarray]
@@ -161,7 +127,8 @@ class Clusters:
     def __init__(self, robot: Robot, oriented: Iterable[int] | None = None) -> None:
         """Args: a robot, and the links whose angles matter whatever their symmetry; all of them if not given."""
         self._robot, clusters = robot, robot.cluster_tree.clusters
-        held = [link for loop in robot.embedding.closure.loops for link in _held(loop)]
+        bonds = [constraint for constraint, _ in robot.embedding.closure.constraints()]
+        held = [link for bond in bonds if isinstance(bond, LoopConstraint) for link in bond.ends]
         self._oriented = None if oriented is None else {*oriented, *held}
         self._stored = frozenset(robot.embedding.q_index.tolist())
         self._loop = {loop.cluster: i for i, loop in enumerate(robot.embedding.closure.loops)}
@@ -187,8 +154,9 @@ class Clusters:
         tree, cluster = self._robot.tree, self._robot.cluster_tree.clusters[number]
         embedding, links = self._robot.embedding, cluster.bodies
         own, outputs = {link: i for i, link in enumerate(links)}, tuple(sorted(set(cluster.outputs)))
-        instance = Instance(links, outputs, [_model(tree.links[link]) for link in links])
-        constraints, key = self._constraints(number, own, instance.constraints)
+        constraints = [constraint.within(own) for constraint in self._constraints(number)]
+        models, numbers = [_model(tree.links[link]) for link in links], [x.constants for x in constraints]
+        instance = Instance(links, outputs, models, numbers)
         shape = Shape(
             kinds=tuple(tree.links[link].kind for link in links),
             parents=tuple(own.get(tree.parent[link]) for link in links),
@@ -200,12 +168,13 @@ class Clusters:
             steady=tuple(self._is_steady(link) for link in links),
             free=tuple(tuple(np.flatnonzero(embedding.v_place[tree.velocities(link)] >= 0).tolist()) for link in links),
             couples=tuple((own[a], own[b]) for a, b in self.couples[number]),
-            constraints=constraints,
+            constraints=tuple(constraints),
         )
         kinds = tuple(kind.form() for kind in shape.kinds)
         ways = shape.parents, shape.outputs, shape.grounded, shape.carries, shape.begins
         flags = shape.stored, shape.steady, shape.free, shape.couples
-        return (kinds, ways, flags, key), shape, instance
+        bonds = tuple((x.form, x.connection) for x in constraints)
+        return (kinds, ways, flags, bonds), shape, instance
 
     def _is_steady(self, link: int) -> bool:
         """Whether a link is a rotor, seen from which nothing changes when it turns."""
@@ -216,25 +185,24 @@ class Clusters:
         skewed, scale = [I[0, 1], I[0, 2], I[1, 2], I[0, 0] - I[1, 1]], np.abs(I).max()
         return bool(np.abs(skewed).max() <= _ROUNDING * scale and np.abs(h[:2]).max() ** 2 <= _ROUNDING**2 * m * scale)
 
-    def _constraints(self, number: int, own: dict[int, int], numbers: list[Numbers]) -> Any:
-        """What constrains a cluster, and a key of it; the numbers of each constraint are appended."""
+    def _constraints(self, number: int) -> Sequence[Solution | Constraint]:
+        """What constrains a cluster: solutions, or rows of constraints that do not follow from others."""
         if number not in self._loop:
-            return (), ()
-        embedding, at = self._robot.embedding, self._loop[number]
-        if not embedding.explicit[at]:
-            return _unsolved(embedding.closure.loops[at], embedding.choices[at], own, numbers)
-        names = {constraint.name for constraint in embedding.closure.loops[at].constraints}
-        return _solved([self._solutions[name] for name in self._solutions if name in names], own, numbers)
+            return ()
+        embedding, i = self._robot.embedding, self._loop[number]
+        if embedding.explicit[i]:
+            return self._solutions[number]
+        constraints = embedding.closure.loops[i].keeping(embedding.choices[i].rows).constraints
+        return [constraint for constraint in constraints if constraint.kept]
 
     @cached_property
-    def _solutions(self) -> dict[str, Solution]:
-        return {solution.name: solution for solution in self._robot.embedding.solutions}
-
-
-def _held(loop: Loop) -> list[int]:
-    """The links that loop joints hold."""
-    ends = [(c.first, c.second) for c in loop.constraints if isinstance(c, LoopConstraint)]
-    return [link for pair in ends for link in pair]
+    def _solutions(self) -> dict[int, list[Solution]]:
+        """The solutions of each cluster, in the order in which they can be evaluated."""
+        solutions: dict[int, list[Solution]] = {}
+        for solution in self._robot.embedding.solutions:
+            cluster = self._robot.cluster_tree.cluster_of[solution.outputs[0]]
+            solutions.setdefault(cluster, []).append(solution)
+        return solutions
 
 
 def _model(link: Link) -> Numbers:
@@ -247,53 +215,3 @@ def _model(link: Link) -> Numbers:
 def _pattern(values: np.ndarray) -> Hashable:
     """Where exact zeros and ones stand."""
     return tuple(np.where(np.isin(values, (0.0, 1.0, -1.0)), values, 2.0).ravel().tolist())
-
-
-def _solved(solutions: Sequence[Solution], own: dict[int, int], numbers: list[Numbers]) -> Any:
-    constraints, key = [], []
-    for solution in solutions:
-        inputs, outputs = (tuple(own[link] for link in links) for links in (solution.inputs, solution.outputs))
-        linear = not isinstance(_rates(solution.function, len(inputs)), Array)
-        constraints.append(Solved(solution.function, inputs, outputs, solution.slots, linear))
-        key.append((solution.function.text, inputs, outputs))
-        numbers.append({"numbers": solution.function.numbers})
-    return tuple(constraints), tuple(key)
-
-
-def _rates(function: Template, size: int) -> Any:
-    return jacobian(lambda y: function(y, function.numbers), symbols("y", size))
-
-
-def _unsolved(loop: Loop, choice: Choice, own: dict[int, int], numbers: list[Numbers]) -> Any:
-    constraints, key, row = [], [], 0
-    for constraint in loop.constraints:
-        rows = tuple(int(x) - row for x in choice.rows if row <= x < row + constraint.rows)
-        row += constraint.rows
-        if rows:
-            constraint_of_cluster, form, own_numbers = described_constraint(constraint, own, rows)
-            constraints.append(constraint_of_cluster)
-            key.append(form)
-            numbers.append(own_numbers)
-    return tuple(constraints), (tuple(key), tuple(choice.dependent.tolist()))
-
-
-def described_constraint(
-    constraint: Constraint, own: dict[int, int], rows: tuple[int, ...]
-) -> tuple[Held | Related, Hashable, Numbers]:
-    """A constraint with some of its rows as a cluster sees it, a key of it, and its numbers.
-
-    Args:
-        constraint: between links of a cluster.
-        own: of each of these links its number in the cluster.
-        rows: which of the constraint's rows.
-    """
-    if isinstance(constraint, LoopConstraint):
-        ends = own.get(constraint.first), own.get(constraint.second)
-        ways = tuple(own[x] for x in constraint.to_first), tuple(own[x] for x in constraint.to_second)
-        first, second = constraint.first_frame, constraint.second_frame
-        numbers = {"first_E": first.E, "first_r": first.r, "second_E": second.E, "second_r": second.r}
-        positive = {name: value + 0.0 for name, value in numbers.items()}  # no negative zeros
-        return Held(constraint.kind, *ends, *ways, rows), (constraint.form, ends, ways, rows), positive
-    bodies = tuple(own[link] for link in constraint.links)
-    related = Related(constraint.function, bodies, rows)
-    return related, (constraint.form, bodies, rows), {"numbers": constraint.numbers}

@@ -10,9 +10,10 @@ import numpy as np
 
 from coupler.graph import Buffer, Builder, Field, Program, Records, Slot, View, Window, compile, constants, fields
 from coupler.model import Robot
+from coupler.model.embedding.scene import constant_fields
 from coupler.model.tolerances import OPEN
 from coupler.passes.body import B_co
-from coupler.passes.cluster import C_co, Cluster, Context, Pair
+from coupler.passes.cluster import C_co, Context, Pair, Visit
 from coupler.passes.records import ClusterRecord, Record, numbered
 from coupler.passes.schedule import Place, Schedule, Store
 from coupler.passes.shape import Clusters, Instance, Numbers, Shape
@@ -87,15 +88,13 @@ class Sweep(Generic[B_co, C_co]):
         self._pair = {both: i for i, both in enumerate(pairs)}
         self._pairs = self.builder.records("pair", len(pairs), **Pair.layout("kept")) if pairs and paired else None
         self._clusters = [self._cluster_records(i) for i in range(len(self.shapes))]
-        self._q_place = np.full(robot.tree.nq, -1)
-        self._q_place[robot.embedding.q_index] = np.arange(robot.nq)
         self._first = True
         self.provide: Callable[[ClusterWindows, Shape, Sequence[int]], None] = lambda *_: None
         self._totals: dict[str, Buffer] = {}
         self.gap = self.builder.scratch("gap", 1) if any(shape.can_be_invalid for shape, _ in self.shapes) else None
         self._results: list[Buffer] = []
         if self.gap is not None:
-            self.builder.loop(_no_gap, here=fields(gap=self.gap.at(0)))
+            self.builder.loop(_clear, total=fields(x=self.gap.at(0)))
 
     # Vectors
 
@@ -122,17 +121,17 @@ class Sweep(Generic[B_co, C_co]):
     def total(self, name: str, size: int) -> Buffer:
         """A vector that all clusters have in their memory, and may add to."""
         self._totals[name] = self.builder.scratch(name, size)
-        self.builder.loop(_clear, here=fields(x=self._totals[name].at(0, size)))
+        self.builder.loop(_clear, total=fields(x=self._totals[name].at(0, size)))
         return self._totals[name]
 
     def finish(self, name: str, size: int, function: Callable[[Any], Any], total: Buffer) -> None:
         """An output that is a function of a total."""
 
-        def kernel(here: View) -> None:
-            here.y = function(here.x)
+        def kernel(entries: View) -> None:
+            entries.y = function(entries.x)
 
         output = self.result(name, size)
-        self.builder.loop(kernel, here=fields(x=total.at(0, total.size), y=output.at(0, size)))
+        self.builder.loop(kernel, entries=fields(x=total.at(0, total.size), y=output.at(0, size)))
 
     def store(self, name: str) -> Store:
         """Memory for matrices by key."""
@@ -152,18 +151,18 @@ class Sweep(Generic[B_co, C_co]):
         """Runs another program in place, its inputs and outputs bound by name to vectors of this one."""
         self.builder.call(program, **bindings)
 
-    def outward(self, function: Callable[[Cluster[B_co, C_co]], None], *, carriers: bool = False) -> None:
+    def outward(self, function: Callable[[Visit[B_co, C_co]], None], *, carriers: bool = False) -> None:
         """Runs a pass over all clusters, parents first, or only over those that carry others.
 
         After the first pass, clusters load what they remember.
         """
         self._run(function, carriers, backwards=False)
 
-    def inward(self, function: Callable[[Cluster[B_co, C_co]], None]) -> None:
+    def inward(self, function: Callable[[Visit[B_co, C_co]], None]) -> None:
         """Runs a pass over all clusters, children first."""
         self._run(function, False, backwards=True)
 
-    def _run(self, function: Callable[[Cluster[B_co, C_co]], None], carriers: bool, backwards: bool) -> None:
+    def _run(self, function: Callable[[Visit[B_co, C_co]], None], carriers: bool, backwards: bool) -> None:
         schedule = self.schedule()
         for k in sorted(self.shape_of, reverse=backwards):
             shape = self.shapes[self.shape_of[k]][0]
@@ -201,26 +200,23 @@ class Sweep(Generic[B_co, C_co]):
         """
         number = self.shape_of[cluster]
         shape, _ = self.shapes[number]
-        context = self._context(shape, schedule.seen_before)
-
-        def loop(rows: list[Any]) -> Any:
-            windows, own = self.windows([k for k, _ in rows]), [row for _, row in rows]
-            provide(windows, shape, own)
-            kernel = kernel_of(lambda views: function(Cluster(views, shape, context), *arguments), function.__name__)
-            return kernel, windows.windows() | ({"where": where(own)} if where else {})
-
-        schedule.add((function, number, key), (cluster, cluster if row is None else row), loop)
-
-    def _context(self, shape: Shape, seen_before: bool) -> Context:
-        return Context(
+        context = Context(
             body=self._body,
             cluster=self._cluster,
             remembers=self._remembering or any(shape.carries),
-            seen_before=seen_before,
+            seen_before=schedule.seen_before,
             moving="v" in self.vectors,
             loaded=self.loaded,
             everybody=self._everybody,
         )
+
+        def loop(rows: list[Any]) -> Any:
+            windows, own = self.windows([k for k, _ in rows]), [row for _, row in rows]
+            provide(windows, shape, own)
+            kernel = kernel_of(lambda views: function(Visit(views, shape, context), *arguments), function.__name__)
+            return kernel, windows.windows() | ({"where": where(own)} if where else {})
+
+        schedule.add((function, number, key), (cluster, cluster if row is None else row), loop)
 
     def build(self) -> Program:
         """The program. Where a configuration is invalid (open, singular, not of unit length), its results are NaN."""
@@ -229,7 +225,7 @@ class Sweep(Generic[B_co, C_co]):
             for starts, size in ((range(0, full, _AT_ONCE), _AT_ONCE), (range(full, result.size, 1), 1)):
                 if starts:
                     gap = self.gap.at([0] * len(starts))  # type: ignore[union-attr]
-                    self.builder.loop(_valid_or_nan, here=fields(x=result.at(starts, size), gap=gap))
+                    self.builder.loop(_valid_or_nan, result=fields(x=result.at(starts, size), gap=gap))
         return self.builder.build()
 
     def evaluate(self, *inputs: Any) -> Any:
@@ -258,13 +254,13 @@ class Sweep(Generic[B_co, C_co]):
         shape, of_shape = self.shapes[number]
         instances = [self.instances[k] for k in clusters]
         windows = ClusterWindows(
+            cluster={"gravity": constants(np.stack([self.robot.gravity for _ in instances]))},
             models=tables([instance.models for instance in instances]),
             constraints=tables([instance.constraints for instance in instances]),
             joints=[self._joint(shape, i, instances) for i in range(len(shape.kinds))],
             bodies=[self._memory([x.links[i] for x in instances], has) for i, has in enumerate(shape.carries)],
             outputs=[self._memory([x.outputs[j] for x in instances], True) for j in range(len(shape.grounded))],
         )
-        windows.cluster["gravity"] = constants(np.stack([self.robot.gravity for _ in instances]))
         windows.cluster |= {name: total.at([0] * len(instances), total.size) for name, total in self._totals.items()}
         if self.gap is not None:
             windows.cluster["gap"] = self.gap.at([0] * len(instances))
@@ -291,7 +287,7 @@ class Sweep(Generic[B_co, C_co]):
         """The position of a joint, and its parts of vectors over independent velocities."""
         tree, links, own = self.robot.tree, [instance.links[i] for instance in instances], {}
         if shape.stored[i] and "q" in self.vectors:
-            own["q"] = self.vectors["q"].at(self._q_place[tree.q_start[links]], shape.kinds[i].nq)
+            own["q"] = self.vectors["q"].at(self.robot.embedding.q_place[tree.q_start[links]], shape.kinds[i].nq)
         if shape.free[i]:
             starts = self.robot.embedding.v_place[tree.v_start[links] + shape.free[i][0]]
             for name, buffer in self.vectors.items():
@@ -350,22 +346,15 @@ def _collecting_slots(robot: Robot) -> dict[int, int]:
 
 def tables(several: Sequence[Sequence[Numbers]]) -> list[dict[str, Any]]:
     """The numbers of each part of clusters, by name, a row for each cluster."""
-    return [
-        {name: constants(np.stack([numbers[name] for numbers in part]) + 0.0) for name in part[0]}
-        for part in zip(*several, strict=True)
-    ]
+    return [dict(constant_fields(part)) for part in zip(*several, strict=True)]
 
 
-def _no_gap(here: View) -> None:
-    here.gap = np.array(0.0)
+def _clear(total: View) -> None:
+    total.x = np.zeros(np.shape(total.x))
 
 
-def _clear(here: View) -> None:
-    here.x = np.zeros(np.shape(here.x))
-
-
-def _valid_or_nan(here: View) -> None:
-    here.x = np.where(here.gap < OPEN, here.x, np.nan)
+def _valid_or_nan(result: View) -> None:
+    result.x = np.where(result.gap < OPEN, result.x, np.nan)
 
 
 def _size_of_kept(shape: Shape, i: int) -> int:

@@ -1,21 +1,22 @@
-"""What clusters of one shape see while a pass runs over them, and the views of it that a trace or Python makes."""
+"""What clusters of one shape see while a pass runs over them: windows, and the views that a trace or Python makes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from coupler.graph import Constants, Slot, Window
 
 __all__ = ["ClusterViews", "ClusterWindows", "kernel_of"]
 
 Fields = dict[str, Slot | Constants]
+T = TypeVar("T")
 
 
 @dataclass
-class ClusterWindows:
-    """Where the fields of clusters lie, row by row, for all clusters that are passed with one kernel.
+class ClusterParts(Generic[T]):
+    """Something of each part of a cluster; see `ClusterWindows` and `ClusterViews`.
 
     Attributes:
         cluster: of the cluster as a whole.
@@ -29,15 +30,19 @@ class ClusterWindows:
         bonds: of each loop joint or coupling its numbers and the force in it, where forces are asked for.
     """
 
-    cluster: Fields = field(default_factory=dict)
-    models: list[Fields] = field(default_factory=list)
-    joints: list[Fields] = field(default_factory=list)
-    bodies: list[Fields] = field(default_factory=list)
-    outputs: list[Fields] = field(default_factory=list)
-    pairs: list[Fields] = field(default_factory=list)
-    output_pairs: list[Fields] = field(default_factory=list)
-    constraints: list[Fields] = field(default_factory=list)
-    bonds: list[Fields] = field(default_factory=list)
+    cluster: T
+    models: list[T]
+    joints: list[T]
+    bodies: list[T]
+    outputs: list[T]
+    pairs: list[T] = field(default_factory=list)
+    output_pairs: list[T] = field(default_factory=list)
+    constraints: list[T] = field(default_factory=list)
+    bonds: list[T] = field(default_factory=list)
+
+
+class ClusterWindows(ClusterParts[Fields]):
+    """Where the fields of clusters lie, row by row, for all clusters that are passed with one kernel."""
 
     def windows(self) -> dict[str, Any]:
         """The parameters of a kernel, by the names of the attributes."""
@@ -45,19 +50,7 @@ class ClusterWindows:
         return {name: Window(own[name]) if name == "cluster" else [Window(x) for x in own[name]] for name in own}
 
 
-@dataclass
-class ClusterViews:
-    """The same, one row of it: each attribute a kernel's parameter, or a list of them."""
-
-    cluster: Any
-    models: list[Any]
-    joints: list[Any]
-    bodies: list[Any]
-    outputs: list[Any]
-    pairs: list[Any]
-    output_pairs: list[Any]
-    constraints: list[Any]
-    bonds: list[Any]
+ClusterViews = ClusterParts[Any]  # one row of it: each attribute a kernel's parameter, or a list of them
 
 
 def kernel_of(function: Callable[[ClusterViews], None], name: str) -> Callable[..., None]:

@@ -13,6 +13,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from coupler.linear import known_value
+
 __all__ = [
     "RigidInertia",
     "Transform",
@@ -56,13 +58,6 @@ def cross_motion_matrix(v: Array) -> Array:
 def cross_force_matrix(v: Array) -> Array:
     """The 6 × 6 matrix v×* = −(v×)ᵀ of `cross_force`."""
     return np.block([[skew(v[:3]), skew(v[3:])], [np.zeros((3, 3)), skew(v[:3])]])
-
-
-def _value(x: Any) -> float | None:
-    """Of a number, or of a node that is a constant."""
-    if hasattr(x, "op"):
-        return x.value if x.op == "constant" else None
-    return float(x)
 
 
 def mirrored(M: Array) -> Array:
@@ -141,7 +136,7 @@ class Transform:
     @cached_property
     def axis(self) -> tuple[int, int, float] | None:
         """An axis of B, the axis of A that it is parallel to, and 1 or -1; None if it is known of none."""
-        values = [[_value(x) for x in row] for row in self.E]
+        values = [[known_value(x) for x in row] for row in self.E]
         for i, row in enumerate(values):
             for j, sign in enumerate(row):
                 if sign in (1.0, -1.0) and [*row, *(other[j] for other in values)].count(0.0) == 4:

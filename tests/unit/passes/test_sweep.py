@@ -11,12 +11,12 @@ from coupler import forward_dynamics, mass_matrix, robots
 from coupler.graph import GraphError, compile
 from coupler.model import Revolute, Robot, RobotBuilder
 from coupler.passes import (
-    Cluster,
     ClusterRecord,
     Coordinate,
     Indexed,
     Record,
     Sweep,
+    Visit,
     afterwards,
     collected,
     entry,
@@ -48,14 +48,14 @@ class Freedoms(ClusterRecord):
 def test_inward_collects_and_outward_hands_on() -> None:
     """Mass that hangs on each joint, and mass between it and the ground."""
 
-    def inward(cluster: Cluster[Masses, Freedoms]) -> None:
+    def inward(cluster: Visit[Masses, Freedoms]) -> None:
         (body,) = cluster.bodies
         total = body.inertia.m + (body.memory.beyond if body.carries else 0.0)
         cluster.memory.beyond = np.array([total])
         if not body.output.grounded:
             body.output.collect(beyond=total)
 
-    def outward(cluster: Cluster[Masses, Freedoms]) -> None:
+    def outward(cluster: Visit[Masses, Freedoms]) -> None:
         (body,) = cluster.bodies
         total = body.inertia.m + (0.0 if body.output.grounded else body.output.memory.before)
         cluster.memory.before = np.array([total])
@@ -99,7 +99,7 @@ def test_records_tell_their_fields() -> None:
 
 
 def test_a_field_that_nobody_declared_is_an_error_with_its_name() -> None:
-    def outward(cluster: Cluster[Any, Any]) -> None:
+    def outward(cluster: Visit[Any, Any]) -> None:
         cluster.bodies[0].memory.view.speed = np.zeros(6)
 
     sweep = Sweep(chain(2), "typo", body=Masses)
@@ -117,7 +117,7 @@ def test_a_cluster_knows_its_motion(name: str) -> None:
     class Kinetic(ClusterRecord):
         energy = provided()
 
-    def outward(cluster: Cluster[Velocities, Kinetic]) -> None:
+    def outward(cluster: Visit[Velocities, Kinetic]) -> None:
         cluster.remember()
         for body in cluster.bodies:
             above: Any = body.Xo @ body.output.v

@@ -17,7 +17,6 @@ from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.linear import Cholesky
 from coupler.model import Robot
 from coupler.passes import (
-    Cluster,
     ClusterRecord,
     ClusterWindows,
     Coordinate,
@@ -25,6 +24,7 @@ from coupler.passes import (
     Record,
     Shape,
     Sweep,
+    Visit,
     provided,
     velocities_of,
 )
@@ -57,7 +57,7 @@ class ClusterMemory(ClusterRecord):
     a, tau = Coordinate(), Coordinate()
 
 
-Node = Cluster[JointMemory, ClusterMemory]
+Node = Visit[JointMemory, ClusterMemory]
 
 
 def spanning_sweep(robot: Robot, name: str) -> Sweep[JointMemory, ClusterMemory]:

@@ -6,14 +6,14 @@ there tells the rank of K, which rows follow from others, and which velocities m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from coupler.model.embedding.choice import Choice, Preference, choose, fitting, qualities
-from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
+from coupler.model.embedding.solutions import Solutions
 from coupler.model.errors import ModelError
 from coupler.model.tolerances import CLOSED, WITHIN_LIMITS
 from coupler.model.tree import Tree
@@ -23,6 +23,7 @@ __all__ = ["Assembly", "assemble", "described", "outside_limits"]
 
 _STARTS = (0.0, 0.03, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.0)  # how far they are from neutral, of the way to random
 _REGULAR = 0.1  # coordinates are regular where their quality is above this part of what it is elsewhere
+_CHANGES = 1e-12  # rates of a coupling's function below this are rounding: it does not depend on its joints
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,74 +45,77 @@ class Assembly:
     warnings: list[str]
 
 
-def assemble(
-    closure: Closure,
-    preferences: np.ndarray,
-    usable: np.ndarray,
-    given: Sequence[Choice | None],
-    settled: Sequence[bool],
-    start: np.ndarray,
-    spread: Callable[[np.ndarray], np.ndarray],
-) -> Assembly:
+def assemble(solutions: Solutions, preferences: np.ndarray) -> Assembly:
     """Closes all loops and chooses their coordinates.
 
     Args:
-        closure: the loops.
+        solutions: the loops and what solves them.
         preferences: for each entry of w how much it should be independent.
-        usable: for each row of φ whether it may be kept.
-        given: the coordinates of loops that are solved.
-        settled: for each loop whether its positions in `start` are final: it is solved, and its couplings are linear.
-        start: positions p near which to look.
-        spread: puts dependent positions of solved loops into p.
 
     Raises:
         ModelError: for a loop that cannot close or cannot move, or coordinates that do not fit its freedoms.
     """
-    choices, neutral, elsewhere, warnings = list(given), start.copy(), start.copy(), []
-    if not all(settled):
-        samples = _Samples(closure, start, settled, spread)
-        for i in np.flatnonzero(~np.array(settled)).tolist():
-            choices[i], near, far = samples.choose(i, choices[i], preferences, usable)
+    loops = solutions.closure.loops
+    choices = [_solved_choice(solutions, i, preferences) for i in range(len(loops))]
+    start = solutions.start()
+    solutions.check(start)
+    neutral, elsewhere, warnings = start.copy(), start.copy(), []
+    if not all(solutions.linear):
+        samples = _Samples(solutions, start)
+        for i in np.flatnonzero(~np.array(solutions.linear)).tolist():
+            choices[i], near, far = samples.choose(i, choices[i], preferences)
             own = samples.positions(i)
             neutral[own], elsewhere[own] = samples.p[near, own], samples.p[far, own]
             warnings += samples.warnings(i, near)
     done = [choice for choice in choices if choice is not None]
-    return Assembly(done, neutral, elsewhere, _redundant(closure.loops, done, usable), warnings)
+    return Assembly(done, neutral, elsewhere, _redundant(solutions, done), warnings)
+
+
+def _solved_choice(solutions: Solutions, i: int, preferences: np.ndarray) -> Choice | None:
+    """The coordinates of a loop that is solved, else None."""
+    own, loop, tree = solutions.of_loop[i], solutions.closure.loops[i], solutions.tree
+    if own is None:
+        return None
+    dependent = {link: solution.name for solution in own for link in solution.dependent}
+    for link, name in dependent.items():
+        if (preferences[tree.velocities(link)] == Preference.MARKED).any():
+            raise ModelError(
+                f"joint {tree.links[link].joint!r} is marked as independent, but coupling {name!r} gives its "
+                "position from others"
+            )
+    taken = np.isin(loop.columns, tree.velocities_of(dependent))
+    return Choice(np.flatnonzero(solutions.usable(loop)), np.flatnonzero(taken), np.flatnonzero(~taken), 1.0)
 
 
 class _Samples:
     """Closed configurations, the first of them reached from where joints start, the others from further away."""
 
-    def __init__(
-        self, closure: Closure, start: np.ndarray, settled: Sequence[bool], spread: Callable[[np.ndarray], np.ndarray]
-    ) -> None:
+    def __init__(self, solutions: Solutions, start: np.ndarray) -> None:
+        self.solutions, closure = solutions, solutions.closure
         motion, goals = closure.motion, np.repeat(start[None], len(_STARTS), axis=0)
-        for loop, is_settled in zip(closure.loops, settled, strict=True):
-            if not is_settled:
+        for loop, linear in zip(closure.loops, solutions.linear, strict=True):
+            if not linear:  # where solutions are linear, positions at the start are final
                 rng = np.random.default_rng(0)  # the same for each, so that loops that are alike are treated alike
                 own = closure.tree.positions_of(loop.links)
                 goals[:, own] = [motion.random(rng, loop.links) for _ in _STARTS]
         way = np.array(_STARTS)[:, None] * motion.difference(start, goals)
-        self.closure, self.p = closure, closure.assemble(spread(motion.integrate(start, way)))
+        self.closure, self.p = closure, closure.assemble(solutions.spread(motion.integrate(start, way)))
         phi, self.K, _ = closure.at(self.p)
         self.gaps, self.away = closure.gaps(phi), np.abs(motion.difference(start, self.p))
         self.outside = outside_limits(closure.tree, self.p) > WITHIN_LIMITS
         self.regular = np.ones(self.gaps.shape, bool)
 
-    def choose(
-        self, i: int, choice: Choice | None, preferences: np.ndarray, usable: np.ndarray
-    ) -> tuple[Choice, int, int]:
+    def choose(self, i: int, choice: Choice | None, preferences: np.ndarray) -> tuple[Choice, int, int]:
         """The coordinates of a loop, unless they are given, the sample that is to be neutral, and one far from it.
 
         Neutral is the nearest to where joints start, of those where coordinates are regular and limits are kept.
         """
-        loop, (rows, entries) = self.closure.loops[i], self.closure.places[i]
-        closed = self._closed(i)
-        K, wishes = self.K[closed][:, entries], preferences[loop.columns]
+        loop, closed = self.closure.loops[i], self._closed(i)
+        K, wishes = self.K[closed][:, self.closure.places[i][1]], preferences[loop.columns]
         if choice is None:
             fits = fitting(K, wishes == Preference.MARKED)
             closed, K = closed[fits], K[fits]
-            choice = choose(K, wishes, usable[rows])
+            choice = choose(K, wishes, self.solutions.usable(loop))
             _check(loop, self.closure.tree, choice, wishes, K)
         quality = qualities(K[:, choice.rows][:, :, choice.dependent], K[:, choice.rows])
         usual = float(np.median(quality))
@@ -124,25 +128,25 @@ class _Samples:
 
     def _closed(self, i: int) -> np.ndarray:
         """The samples in which a loop is closed."""
-        found = np.flatnonzero(self.gaps[:, i] < CLOSED)
-        if not found.size:
+        closed = np.flatnonzero(self.gaps[:, i] < CLOSED)
+        if not closed.size:
             smallest = self.gaps[:, i].min()
             told = f"the smallest gap found is {smallest:.3g}" if np.isfinite(smallest) else "it is nowhere a number"
             raise ModelError(
                 f"{described(self.closure.loops[i], self.closure.tree)} cannot close: {told}; are lengths, frames and "
                 "positions right?"
             )
-        return found
+        return closed
 
     def warnings(self, i: int, neutral: int) -> list[str]:
         """What is suspicious about a loop's configurations."""
         what = described(self.closure.loops[i], self.closure.tree)
-        found = []
+        warnings = []
         if not self.regular[0, i]:
-            found.append(f"{what} is singular where its joints start; neutral is elsewhere")
+            warnings.append(f"{what} is singular where its joints start; neutral is elsewhere")
         if self.outside[neutral, self.positions(i)].any():
-            found.append(f"{what} was found closed only beyond the limits of its joints")
-        return found
+            warnings.append(f"{what} was found closed only beyond the limits of its joints")
+        return warnings
 
     def positions(self, i: int) -> np.ndarray:
         """The entries of p that belong to a loop."""
@@ -162,11 +166,9 @@ def _check(loop: Loop, tree: Tree, choice: Choice, preferences: np.ndarray, K: n
             f"{described(loop, tree)} cannot move: {counted(len(choice.dependent), 'constraint')} on as many joint "
             "velocities leave no freedom; weld its bodies by fixed joints, or constrain them less"
         )
-    row = 0
-    for constraint in loop.constraints:
-        if isinstance(constraint, RelationConstraint) and np.abs(K[:, row : row + constraint.rows]).max() < 1e-12:
+    for constraint, rows in loop.parts():
+        if isinstance(constraint, RelationConstraint) and np.abs(K[:, rows]).max() < _CHANGES:
             raise ModelError(f"coupling {constraint.name!r} constrains nothing: its function never changes")
-        row += constraint.rows
     dependent, independent = ([tree.joint_of(int(i)) for i in loop.columns[part]]
                               for part in (choice.dependent, choice.independent))  # fmt: skip
     marked = preferences[choice.dependent] == Preference.MARKED
@@ -178,21 +180,17 @@ def _check(loop: Loop, tree: Tree, choice: Choice, preferences: np.ndarray, K: n
         )
 
 
-def _redundant(loops: Sequence[Loop], choices: Sequence[Choice], usable: np.ndarray) -> list[str]:
+def _redundant(solutions: Solutions, choices: Sequence[Choice]) -> list[str]:
     """Remarks about rows that follow from others, one for all constraints in which as many do."""
     names: dict[tuple[int, int], list[str]] = {}
-    row = 0
-    for loop, choice in zip(loops, choices, strict=True):
-        kept = np.isin(np.arange(loop.rows), choice.rows)
-        ends = np.cumsum([0, *(constraint.rows for constraint in loop.constraints)])
-        for constraint, first, last in zip(loop.constraints, ends, ends[1:], strict=False):
-            count = int((usable[row + first : row + last] & ~kept[first:last]).sum())
-            if count:
+    for loop, choice in zip(solutions.closure.loops, choices, strict=True):
+        for constraint in loop.keeping(choice.rows).constraints:
+            count = constraint.rows - len(constraint.kept)
+            if count and constraint.name not in solutions.solved:
                 names.setdefault((count, constraint.rows), []).append(constraint.name)
-        row += loop.rows
     return [
-        f"{count} of the {rows} rows of {listed(found)} {'follows' if count == 1 else 'follow'} from the others"
-        for (count, rows), found in names.items()
+        f"{count} of the {rows} rows of {listed(alike)} {'follows' if count == 1 else 'follow'} from the others"
+        for (count, rows), alike in names.items()
     ]
 
 

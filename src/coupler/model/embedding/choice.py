@@ -13,13 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from coupler.model.tolerances import RANK
+from coupler.model.tolerances import RANK, TINY
 
 __all__ = ["Choice", "Preference", "choose", "fitting", "pivots", "qualities"]
 
 _CANDIDATES = 3  # samples that propose a choice; all of them judge it
 _ABOUT_EQUAL = 0.5  # pivots above this part of the largest are as good as it
 _POOR = 1e-3  # a pivot below this part of the largest column is passed over while there are better ones
+_BAD = 1e-5  # coordinates of a lower quality are taken only where there are no others, whatever is preferred
+_ROUNDING = 1e-16  # qualities below are all the same: none
+_NOTHING, _ZERO = 1e-9, 1e-12  # a sample's K is zero below this part of the largest of all, and this (m, rad)
 
 
 class Preference:
@@ -51,13 +54,8 @@ def _ranks(K: np.ndarray) -> np.ndarray:
     """The rank of K in each sample."""
     if not K.size:
         return np.zeros(len(K), int)
-    sigma = np.linalg.svd(np.nan_to_num(K), compute_uv=False)
-    return (sigma > RANK * np.maximum(sigma[:, :1], _smallest(K))).sum(axis=1)
-
-
-def _smallest(K: np.ndarray) -> float:
-    """What counts as nothing beside the largest entry in any sample: a K that is zero has no rank."""
-    return float(1e-9 * np.abs(K).max(initial=0.0) + 1e-12)
+    sigma, smallest = np.linalg.svd(np.nan_to_num(K), compute_uv=False), _NOTHING * np.abs(K).max() + _ZERO
+    return (sigma > RANK * np.maximum(sigma[:, :1], smallest)).sum(axis=1)
 
 
 def choose(K: np.ndarray, preferences: np.ndarray, usable: np.ndarray) -> Choice:
@@ -77,8 +75,8 @@ def choose(K: np.ndarray, preferences: np.ndarray, usable: np.ndarray) -> Choice
 
     def merit(columns: np.ndarray) -> tuple[float, ...]:
         worst = qualities(K[:, :, columns], K).min()
-        magnitude = np.floor(np.log10(max(worst, 1e-16)))
-        return worst > _POOR * 1e-2, -float(preferences[columns].sum()), magnitude, float(columns.sum())
+        magnitude = np.floor(np.log10(max(worst, _ROUNDING)))
+        return worst > _BAD, -float(preferences[columns].sum()), magnitude, float(columns.sum())
 
     dependent = _best([pivots(A, rank, preferences) for A in K[some]], merit)
     independent = np.setdiff1d(np.arange(K.shape[2]), dependent)
@@ -107,7 +105,7 @@ def qualities(part: np.ndarray, K: np.ndarray) -> np.ndarray:
         return np.ones(K.shape[:-2])
     smallest = np.linalg.svd(np.nan_to_num(part), compute_uv=False)[..., -1]
     largest = np.linalg.norm(np.nan_to_num(K), 2, axis=(-2, -1))
-    return np.where(np.isfinite(K).all(axis=(-2, -1)), smallest / np.maximum(largest, 1e-300), 0.0)
+    return np.where(np.isfinite(K).all(axis=(-2, -1)), smallest / np.maximum(largest, TINY), 0.0)
 
 
 def pivots(A: np.ndarray, count: int, preferences: np.ndarray | None = None) -> np.ndarray:

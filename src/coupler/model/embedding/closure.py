@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from coupler.graph import Executable, compile
-from coupler.model.embedding.constraints import Loop
+from coupler.graph import Builder, Executable, Program, compile, fields
+from coupler.model.embedding.constraints import Constraint, Loop
 from coupler.model.embedding.motion import Motion
-from coupler.model.embedding.programs import rates_program
-from coupler.model.tolerances import CLOSED_BY_NEWTON, RANK
+from coupler.model.embedding.scene import Scene, clear, grouped
+from coupler.model.tolerances import CLOSED_BY_NEWTON, RANK, STRIDE, TINY
 from coupler.model.tree import Tree
 
-__all__ = ["Closure", "Group"]
+__all__ = ["Closure", "stacked"]
 
-_STUCK = 1e6  # the damping at which a way to close a loop is given up
+# Damping of steps that close a loop, relative to the square of the largest singular value of K: where it begins, by how
+# much it falls after a step that closes more and grows after one that does not, the least growth, which brings back
+# damping that has vanished, and where a way is given up.
+_DAMPED, _LESS, _MORE, _LEAST, _STUCK = 1e-3, 0.1, 10.0, 1e-9, 1e6
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
-    """Clusters whose K have the same shape, so that NumPy treats them as one stack.
+class _Group(NamedTuple):
+    """Clusters whose K have the same shape, so that NumPy treats them as one stack; C of them."""
 
-    Attributes:
-        loops: their numbers among the loops, C of them.
-        rows: C × m, where their residuals are in φ and k.
-        columns: C × n, where their joint velocities are in w.
-        entries: C × m × n, where their K is in the vector of all entries.
-    """
-
-    loops: np.ndarray
-    rows: np.ndarray
-    columns: np.ndarray
-    entries: np.ndarray
+    loops: np.ndarray  # C, their numbers among the loops
+    rows: np.ndarray  # C × m, where their residuals are in φ and k
+    columns: np.ndarray  # C × n, where their joint velocities are in w
+    entries: np.ndarray  # C × m × n, where their K is in the vector of all entries
 
 
 class Closure:
@@ -44,6 +39,7 @@ class Closure:
         tree: the links.
         motion: how their joints move.
         loops: the constraints, cluster by cluster.
+        places: for each loop, where its residuals are in φ, and its K, rows × columns, in the vector of all entries.
         groups: the same, by shape.
         size: number of residuals.
     """
@@ -51,25 +47,19 @@ class Closure:
     def __init__(self, tree: Tree, loops: Sequence[Loop]) -> None:
         self.tree, self.motion, self.loops = tree, Motion(tree), tuple(loops)
         self.size = sum(loop.rows for loop in loops)
-        by_shape: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        self.places: list[tuple[np.ndarray, np.ndarray]] = []
         row = entry = 0
-        for i, loop in enumerate(loops):
-            shape = loop.rows, len(loop.columns)
-            by_shape.setdefault(shape, []).append((i, row, entry))
-            row, entry = row + shape[0], entry + shape[0] * shape[1]
-        self.groups = tuple(self._group(*shape, found) for shape, found in by_shape.items())
+        for loop in loops:
+            m, n = loop.rows, len(loop.columns)
+            self.places.append((row + np.arange(m), entry + np.arange(m * n).reshape(n, m).T))
+            row, entry = row + m, entry + m * n
+        pairs = zip(loops, self.places, strict=True)
+        self.groups = [_Group(*own) for own in stacked([(rows, loop.columns, K) for loop, (rows, K) in pairs])]
 
-    @cached_property
-    def places(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each loop, where its residuals are in φ, and its K, rows × columns, in the vector of all entries."""
-        found = [(i, place) for g in self.groups for i, *place in zip(g.loops.tolist(), g.rows, g.entries, strict=True)]
-        return [tuple(place) for _, place in sorted(found, key=lambda pair: pair[0])]
-
-    def _group(self, m: int, n: int, found: list[tuple[int, int, int]]) -> Group:
-        loops, row, entry = np.array(found).T
-        columns = np.stack([self.loops[i].columns for i in loops])
-        entries = entry[:, None, None] + np.arange(m * n).reshape(n, m).T
-        return Group(loops, row[:, None] + np.arange(m), columns, entries)
+    def constraints(self) -> Iterator[tuple[Constraint, slice]]:
+        """All constraints, each with its rows in φ."""
+        for loop, (rows, _) in zip(self.loops, self.places, strict=True):
+            yield from loop.parts(int(rows[0]))
 
     @cached_property
     def rates(self) -> Executable:
@@ -100,7 +90,7 @@ class Closure:
             rounds: how many steps are tried.
         """
         weight = np.ones(self.tree.nv) if weight is None else weight
-        damping = np.full((*p.shape[:-1], len(self.loops)), 1e-3)
+        damping = np.full((*p.shape[:-1], len(self.loops)), _DAMPED)
         phi, K, _ = self.at(p)
         for _ in range(rounds):
             gap = self.gaps(phi)
@@ -108,7 +98,7 @@ class Closure:
                 break
             tried = self.motion.integrate(p, self._damped_steps(phi, K, damping, weight))
             better = self.gaps(self.at(tried)[0]) < gap
-            damping = np.where(better, 0.1 * damping, 10.0 * damping + 1e-9)
+            damping = np.where(better, _LESS * damping, _MORE * damping + _LEAST)
             p = self._merged(better, tried, p)
             phi, K, _ = self.at(p)
         return p
@@ -125,14 +115,14 @@ class Closure:
             real = np.asarray(np.isfinite(A).all(axis=(-2, -1)) & np.isfinite(residual).all(axis=-1))
             A, residual = np.where(real[..., None, None], A, 0.0), np.where(real[..., None], residual, 0.0)
             U, sigma, Vt = np.linalg.svd(A, full_matrices=False)
-            largest = sigma.max(axis=-1, keepdims=True, initial=1e-300)
+            largest = sigma.max(axis=-1, keepdims=True, initial=TINY)
             used = sigma > RANK * largest
             mu = damping[..., group.loops, None] * largest**2
             scaled = np.where(used, sigma, 0.0) / np.where(used, sigma**2 + mu, 1.0)
             along = np.einsum("...ji,...j->...i", U, residual)
-            found = -root * np.einsum("...ij,...i->...j", Vt, scaled * along)
-            length = np.abs(found).max(axis=-1, keepdims=True, initial=0.5)
-            step[..., group.columns] = found * (0.5 / length)
+            wanted = -root * np.einsum("...ij,...i->...j", Vt, scaled * along)
+            longest = np.abs(wanted).max(axis=-1, keepdims=True, initial=STRIDE)
+            step[..., group.columns] = wanted * (STRIDE / longest)
         return step
 
     def _merged(self, better: np.ndarray, tried: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -148,3 +138,30 @@ class Closure:
             for link in loop.links:
                 owner[self.tree.positions(link)] = i
         return owner
+
+
+def stacked(parts: Sequence[Sequence[np.ndarray]]) -> list[tuple[np.ndarray, ...]]:
+    """For all parts whose arrays have the same shapes, their numbers, and their arrays as stacks."""
+    alike = grouped(range(len(parts)), lambda i: tuple(array.shape for array in parts[i]))
+    return [(np.array(own), *map(np.stack, zip(*(parts[i] for i in own), strict=True))) for own in alike]
+
+
+def rates_program(tree: Tree, loops: Sequence[Loop]) -> Program:
+    """(p, w) → φ, K, k, s, T of all constraints.
+
+    These are the residuals, the entries of ∂φ/∂w cluster by cluster and column by column, the biases −K̇ w, and what
+    they are made of: the motion of each joint (6 for each entry of w) and the rates of loop joints (6 for each row).
+    """
+    b = Builder("rates")
+    p, w = b.input("p", tree.nq), b.input("w", tree.nv)
+    rows = sum(loop.rows for loop in loops)
+    phi, K = b.output("phi", rows), b.output("K", sum(loop.rows * len(loop.columns) for loop in loops))
+    k, s, T = b.output("k", rows), b.output("s", 6 * w.size), b.output("T", 6 * rows)
+    b.loop(clear, column=fields(K=s.at(range(s.size), 1)))  # joints that nothing constrains keep zeros
+    b.loop(clear, column=fields(K=T.at(range(T.size), 1)))  # and so do relations
+    scene = Scene(b, tree, loops, p, None, p, phi, K, s, T)
+    scene.place()
+    scene.measure()
+    scene.columns()
+    scene.bias(w, k)
+    return b.build()

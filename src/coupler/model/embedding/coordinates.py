@@ -12,38 +12,29 @@ g_D = K_D⁻¹ k, so that K G = 0 and K g = k.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from coupler.graph import Executable, compile
 from coupler.model.embedding.choice import Choice, qualities
-from coupler.model.embedding.closure import Closure
-from coupler.model.embedding.constraints import Solution
-from coupler.model.embedding.programs import spread_program
+from coupler.model.embedding.closure import Closure, stacked
+from coupler.model.embedding.solutions import Solution, spread_program
 from coupler.model.tree import Tree
 
 __all__ = ["Embedding"]
 
 
-@dataclass(frozen=True, eq=False)
-class _Stack:
-    """Clusters with equally many dependent and independent velocities; C of them, with r and i of those.
+class _Stack(NamedTuple):
+    """Clusters with equally many dependent and independent velocities; C of them, with r and i of those."""
 
-    Attributes:
-        loops: C, their numbers.
-        rows: C × r, in φ and k.
-        dependent, independent: C × r and C × i, in w.
-        KD, KI: C × r × r and C × r × i, among the entries of K.
-    """
-
-    loops: np.ndarray
-    rows: np.ndarray
-    dependent: np.ndarray
-    independent: np.ndarray
-    KD: np.ndarray
-    KI: np.ndarray
+    loops: np.ndarray  # C, their numbers
+    rows: np.ndarray  # C × r, in φ and k
+    dependent: np.ndarray  # C × r, in w
+    independent: np.ndarray  # C × i, in w
+    KD: np.ndarray  # C × r × r, among the entries of K
+    KI: np.ndarray  # C × r × i, among the entries of K
 
 
 class Embedding:
@@ -56,7 +47,7 @@ class Embedding:
         solutions: the solved couplings, in the order in which they can be evaluated.
         q_index: entries of p that make q.
         v_index: entries of w that make v.
-        v_place: for each entry of w its place in v, or -1.
+        q_place, v_place: for each entry of p its place in q, of w its place in v, or -1.
     """
 
     def __init__(
@@ -75,7 +66,8 @@ class Embedding:
         self.v_index = _all_but(dependent, [tree.velocities(link) for link in order])
         solved = [tree.positions(link) for solution in self.solutions for link in solution.dependent]
         self.q_index = _all_but(solved, [tree.positions(link) for link in order])
-        self.v_place = np.full(tree.nv, -1)
+        self.q_place, self.v_place = np.full(tree.nq, -1), np.full(tree.nv, -1)
+        self.q_place[self.q_index] = np.arange(len(self.q_index))
         self.v_place[self.v_index] = np.arange(len(self.v_index))
         self.stacks = tuple(self._stacks())
 
@@ -84,22 +76,12 @@ class Embedding:
         return self.closure.tree
 
     def _stacks(self) -> list[_Stack]:
-        alike: dict[tuple[int, int], list[int]] = {}
-        for i, choice in enumerate(self.choices):
-            if len(choice.dependent):
-                alike.setdefault((len(choice.dependent), len(choice.independent)), []).append(i)
-        stacks: list[_Stack] = []
-        for loops in alike.values():
-            rows, dependent, independent, KD, KI = [], [], [], [], []
-            for i in loops:
-                (own, entries), columns, choice = self.closure.places[i], self.closure.loops[i].columns, self.choices[i]
-                rows.append(own[choice.rows])
-                dependent.append(columns[choice.dependent])
-                independent.append(columns[choice.independent])
-                KD.append(entries[np.ix_(choice.rows, choice.dependent)])
-                KI.append(entries[np.ix_(choice.rows, choice.independent)])
-            stacks.append(_Stack(*map(np.array, (loops, rows, dependent, independent, KD, KI))))
-        return stacks
+        parts = []
+        for loop, (rows, K), choice in zip(self.closure.loops, self.closure.places, self.choices, strict=True):
+            kept, dependent, independent = choice.rows, choice.dependent, choice.independent
+            columns = loop.columns[dependent], loop.columns[independent]
+            parts.append((rows[kept], *columns, K[np.ix_(kept, dependent)], K[np.ix_(kept, independent)]))
+        return [stack for stack in map(_Stack._make, stacked(parts)) if stack.dependent.size]
 
     @cached_property
     def _spread(self) -> Executable | None:
@@ -123,7 +105,8 @@ class Embedding:
         if self.stacks:
             _, K, _ = self.closure.at(p)
             for stack in self.stacks:
-                w[..., stack.dependent] = -_solve(K, stack, _times(K[..., stack.KI], w[..., stack.independent]))
+                driven = np.einsum("...ij,...j->...i", K[..., stack.KI], w[..., stack.independent])
+                w[..., stack.dependent] = -_solve(K, stack, driven)
         return w
 
     def explicit_constraint(self, p: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -143,32 +126,24 @@ class Embedding:
 
     def implicit_constraint(self, p: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """K, of shape (..., rows, Σ nv), and k, of shape (..., rows), without rows that follow from others."""
-        rows = np.concatenate([np.zeros(0, int), *(stack.rows.ravel() for stack in self.stacks)])
         if not self.stacks:
             return np.zeros((*w.shape[:-1], 0, w.shape[-1])), np.zeros((*w.shape[:-1], 0))
-        order = np.argsort(rows)
         _, entries, k = self.closure.at(p, w)
-        K = np.zeros((*entries.shape[:-1], len(rows), w.shape[-1]))
-        place = np.empty(self.closure.size, int)
-        place[rows[order]] = np.arange(len(rows))
-        for stack in self.stacks:
-            at = place[stack.rows][:, :, None]
-            K[..., at, stack.dependent[:, None, :]] = entries[..., stack.KD]
-            K[..., at, stack.independent[:, None, :]] = entries[..., stack.KI]
-        return K, k[..., rows[order]]
+        kept = np.zeros(self.closure.size, bool)
+        K = np.zeros((*entries.shape[:-1], len(kept), w.shape[-1]))
+        for loop, (rows, places), choice in zip(self.closure.loops, self.closure.places, self.choices, strict=True):
+            kept[rows[choice.rows]] = True
+            K[..., rows[:, None], loop.columns] = entries[..., places]
+        return K[..., kept, :], k[..., kept]
 
     def of_cluster(self, p: np.ndarray, number: int, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """K and G of one cluster, at positions p of one state, for its entries of w and those of v among them."""
-        for stack in self.stacks:
-            for i, loop in enumerate(stack.loops):
-                if self.closure.loops[loop].cluster == number:
-                    entries = self.closure.at(p)[1]
-                    KD, KI = entries[stack.KD[i]], entries[stack.KI[i]]
-                    dependent = np.isin(columns, stack.dependent[i])
-                    K, G = np.empty((len(KD), len(columns))), np.zeros((len(columns), KI.shape[1]))
-                    K[:, dependent], K[:, ~dependent] = KD, KI
-                    G[dependent], G[~dependent] = -np.linalg.solve(KD, KI), np.eye(KI.shape[1])
-                    return K, G
+        for loop, (_, entries), choice in zip(self.closure.loops, self.closure.places, self.choices, strict=True):
+            if loop.cluster == number and len(choice.dependent):
+                K, G = self.closure.at(p)[1][entries[choice.rows]], np.zeros((len(columns), len(choice.independent)))
+                G[choice.dependent] = -np.linalg.solve(K[:, choice.dependent], K[:, choice.independent])
+                G[choice.independent] = np.eye(len(choice.independent))
+                return K, G
         return np.zeros((0, len(columns))), np.eye(len(columns))
 
     def quality(self, p: np.ndarray) -> np.ndarray:
@@ -192,10 +167,6 @@ def _all_but(left_out: Sequence[np.ndarray], entries: Sequence[np.ndarray]) -> n
     kept = everything[~np.isin(everything, np.concatenate([nothing, *left_out]))]
     kept.setflags(write=False)
     return kept
-
-
-def _times(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return np.einsum("...ij,...j->...i", A, x)
 
 
 def _solve(K: np.ndarray, stack: _Stack, right: np.ndarray) -> np.ndarray:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from coupler.model.embedding.closure import Closure
-from coupler.model.embedding.constraints import Loop, LoopConstraint
+from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
+from coupler.model.tree import Tree
 
 __all__ = ["IdleFreedom", "find_idle"]
 
 _MOST = 3  # bodies that move together; a telescopic leg has two
+_ALLOWED = 1e-8  # joints that forbid less of a unit twist than this allow it: rows are unit vectors, closed to 1e-13
 
 
 @dataclass(frozen=True)
@@ -41,46 +44,40 @@ def find_idle(closure: Closure, p: np.ndarray) -> list[IdleFreedom]:
     """
     _, _, _, s, T = closure.rates(p, np.zeros(closure.tree.nv))
     s, T = s.reshape(len(p), -1, 6), T.reshape(len(p), -1, 6)
-    found: list[IdleFreedom] = []
-    row = 0
-    for number, loop in enumerate(closure.loops):
-        here, *elsewhere = (_Loop(closure, loop, a, b[row : row + loop.rows]) for a, b in zip(s, T, strict=True))
-        row += loop.rows
+    freedoms: list[IdleFreedom] = []
+    for number, (loop, (rows, _)) in enumerate(zip(closure.loops, closure.places, strict=True)):
+        linkage, *elsewhere = (_Linkage(closure.tree, loop, a, b[rows]) for a, b in zip(s, T, strict=True))
         idle: list[frozenset[int]] = []
-        for links in here.candidates():
-            if any(known <= links for known in idle) or here.carries_more(links):
+        for links in linkage.candidates():
+            if any(known <= links for known in idle) or linkage.carries_more(links):
                 continue
-            twist = here.twist(links)
+            twist = linkage.twist(links)
             if twist is not None and all(other.twist(links) is not None for other in elsewhere):
                 idle.append(links)
                 top = next(link for link in sorted(links) if closure.tree.parent[link] not in links)
                 own = s[0][closure.tree.velocities(top)]
                 direction = np.linalg.lstsq(own.T, twist, rcond=None)[0]
                 direction = direction / np.linalg.norm(direction)
-                found.append(IdleFreedom(number, tuple(sorted(links)), top, tuple(direction.tolist())))
-    return found
+                freedoms.append(IdleFreedom(number, tuple(sorted(links)), top, tuple(direction.tolist())))
+    return freedoms
 
 
-class _Loop:
+class _Linkage:
     """The joints of a cluster as edges between its links and the rest, each with the twists that it forbids."""
 
-    def __init__(self, closure: Closure, loop: Loop, s: np.ndarray, T: np.ndarray) -> None:
-        tree = closure.tree
+    def __init__(self, tree: Tree, loop: Loop, s: np.ndarray, T: np.ndarray) -> None:
         self.tree, self.links = tree, frozenset(loop.links)
-        held = {link for c in loop.constraints if not isinstance(c, LoopConstraint) for link in c.links}
-        self.edges: list[tuple[int, int, np.ndarray]] = []
+        related = {link for c in loop.constraints if isinstance(c, RelationConstraint) for link in c.links}
+        edges: list[tuple[Any, np.ndarray]] = []
         for link in loop.links:
             own = s[tree.velocities(link)]
-            forbids = np.eye(6) if link in held else np.eye(6) - np.linalg.pinv(own) @ own
-            self.edges.append((link, tree.links[link].parent, forbids))
-        row = 0
-        for c in loop.constraints:
-            if isinstance(c, LoopConstraint):
-                rows = T[row : row + c.rows]
-                self.edges.append((c.first, c.second, rows / np.linalg.norm(rows, axis=1, keepdims=True)))
-            row += c.rows
+            forbids = np.eye(6) if link in related else np.eye(6) - np.linalg.pinv(own) @ own
+            edges.append(((link, tree.links[link].parent), forbids))
+        for constraint, rows in loop.parts():
+            if isinstance(constraint, LoopConstraint):
+                edges.append((constraint.ends, T[rows] / np.linalg.norm(T[rows], axis=1, keepdims=True)))
         self.of: dict[int, list[tuple[int, np.ndarray]]] = {link: [] for link in loop.links}
-        for a, b, forbids in self.edges:
+        for (a, b), forbids in edges:
             for end, other in ((a, b), (b, a)):
                 if end in self.of:
                     self.of[end].append((other, forbids))
@@ -105,4 +102,4 @@ class _Loop:
         """A twist of these links that all joints to other links allow."""
         forbidden = [rows for link in links for other, rows in self.of[link] if other not in links]
         _, sigma, Vt = np.linalg.svd(np.concatenate(forbidden))
-        return Vt[-1] if len(sigma) < 6 or sigma[-1] < 1e-8 else None
+        return Vt[-1] if len(sigma) < 6 or sigma[-1] < _ALLOWED else None

@@ -105,11 +105,11 @@ def _function(kind: _Kind, name: str, compiled: bool) -> Executable:
     buffers = {"a": builder.input("a", sizes[a])} | ({"b": builder.input("b", sizes[b])} if b in sizes else {})
     buffers["result"] = builder.output("result", sizes[result])
 
-    def kernel(here: View) -> None:
-        given = [getattr(here, word) for word in ("a", "b") if word in buffers]
-        here.result = getattr(joint, name)(*given)
+    def kernel(position: View) -> None:
+        given = [getattr(position, word) for word in ("a", "b") if word in buffers]
+        position.result = getattr(joint, name)(*given)
 
-    builder.loop(kernel, here=fields(**{word: buffer.at(0, buffer.size) for word, buffer in buffers.items()}))
+    builder.loop(kernel, position=fields(**{word: buffer.at(0, buffer.size) for word, buffer in buffers.items()}))
     program = builder.build()
     return compile_program(program) if compiled else Interpreter(program)
 

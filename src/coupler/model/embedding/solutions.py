@@ -2,24 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from coupler.graph import Array, jacobian, symbols, template
+from coupler.graph import Array, Builder, Program, Template, View, fields, jacobian, symbols, template
 from coupler.model.embedding.closure import Closure
-from coupler.model.embedding.constraints import Constraint, Loop, Solution
+from coupler.model.embedding.constraints import Constraint, Loop
+from coupler.model.embedding.scene import constant_fields, copy, grouped
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling
 from coupler.model.tolerances import CLOSED
+from coupler.model.tree import Tree
 from coupler.model.wording import listed
 
-__all__ = ["Solutions"]
+__all__ = ["Solution", "Solutions", "spread_program"]
 
 _TRIES = 300  # random positions at which a solution is looked for
 _SAMPLES = 20  # at which it is compared with what it solves
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A solved coupling: what gives the positions of dependent joints from those of independent ones.
+
+    Attributes:
+        name: of the coupling.
+        function: γ, with its numbers taken out.
+        inputs: links of the independent joints.
+        outputs: links of all joints, in the order in which γ gives their positions.
+        linear: whether its rates are the same everywhere.
+        level: solutions of lower levels come first.
+    """
+
+    name: str
+    function: Template
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    linear: bool
+    level: int = 0
+
+    @property
+    def dependent(self) -> tuple[int, ...]:
+        return tuple(link for link in self.outputs if link not in self.inputs)
+
+    @property
+    def form(self) -> Hashable:
+        return self.function.text
+
+    @property
+    def connection(self) -> Hashable:
+        return self.inputs, self.outputs
+
+    @property
+    def constants(self) -> dict[str, np.ndarray]:
+        """What goes into tables."""
+        return {"numbers": self.function.numbers}
+
+    def within(self, number: Mapping[Any, int]) -> Solution:
+        """The same, with links by their numbers in a cluster."""
+        inputs, outputs = (tuple(number[link] for link in links) for links in (self.inputs, self.outputs))
+        return replace(self, inputs=inputs, outputs=outputs)
+
+    def positions(self, numbers: Any, known: Mapping[int, Any]) -> dict[int, Any]:
+        """Positions of the dependent joints by link, for its numbers and known positions of others."""
+        given = self.function(np.array([known[link] for link in self.inputs]), numbers)
+        return {link: given[i] for i, link in enumerate(self.outputs) if link not in self.inputs}
 
 
 class Solutions:
@@ -34,13 +85,14 @@ class Solutions:
 
     def __init__(self, closure: Closure, couplings: Mapping[str, Coupling]) -> None:
         self.closure, self.tree, self.couplings = closure, closure.tree, couplings
-        self.solved = self._solved([c for loop in closure.loops for c in loop.constraints])
+        self._known_linear: dict[str, bool] = {}
+        self.solved = self._solved([constraint for constraint, _ in closure.constraints()])
         self.of_loop = [self._solutions(loop) for loop in closure.loops]
 
     @cached_property
     def in_order(self) -> list[Solution]:
         """All solutions of loops, in an order in which they can be evaluated."""
-        return sorted((x for found in self.of_loop for x in found or ()), key=lambda solution: solution.level)
+        return sorted((own for solutions in self.of_loop for own in solutions or ()), key=lambda own: own.level)
 
     def _solved(self, constraints: Sequence[Constraint]) -> dict[str, str]:
         """The constraints that a coupling solves, each with that coupling's name."""
@@ -64,7 +116,7 @@ class Solutions:
 
     def _solutions(self, loop: Loop) -> list[Solution] | None:
         """The couplings that solve a loop, if they do: each dependent joint has one, and none depends on itself."""
-        found: list[Solution] = []
+        solutions: list[Solution] = []
         for constraint in loop.constraints:
             if constraint.name in self.solved:
                 continue
@@ -73,28 +125,34 @@ class Solutions:
                 return None
             inputs = tuple(self.tree.number[joint] for joint in coupling.independent)
             outputs = tuple(self.tree.number[joint] for joint in coupling.joints)
-            found.append(Solution(coupling.name, template(coupling.function, len(inputs)), inputs, outputs))
-        source = {link: i for i, solution in enumerate(found) for link in solution.dependent}
-        if len(source) < sum(len(solution.dependent) for solution in found):
+            function = template(coupling.function, len(inputs))
+            solutions.append(Solution(coupling.name, function, inputs, outputs, self._is_linear(function, len(inputs))))
+        source = {link: i for i, solution in enumerate(solutions) for link in solution.dependent}
+        if len(source) < sum(len(solution.dependent) for solution in solutions):
             return None
-        levels = [0] * len(found)
-        for _ in range(len(found) + 1):
-            new = [max((levels[source[x]] + 1 for x in s.inputs if x in source), default=0) for s in found]
+        levels = [0] * len(solutions)
+        for _ in range(len(solutions) + 1):
+            new = [max((levels[source[x]] + 1 for x in s.inputs if x in source), default=0) for s in solutions]
             if new == levels:
-                return [replace(solution, level=level) for solution, level in zip(found, levels, strict=True)]
+                return [replace(solution, level=level) for solution, level in zip(solutions, levels, strict=True)]
             levels = new
         return None
 
-    @cached_property
+    def _is_linear(self, function: Template, size: int) -> bool:
+        """Whether the rates of a solution are the same everywhere; it is asked once for all that differ in numbers."""
+        if function.text not in self._known_linear:
+            rates = jacobian(lambda y: function(y, function.numbers), symbols("x", size))
+            self._known_linear[function.text] = not isinstance(rates, Array)
+        return self._known_linear[function.text]
+
+    @property
     def linear(self) -> list[bool]:
         """For each loop whether its solutions are linear, so that they exist and are regular everywhere."""
-        known: dict[str, bool] = {}
-        for solution in self.in_order:
-            function = solution.function
-            if function.text not in known:
-                rates = jacobian(lambda y, f=function: f(y, f.numbers), symbols("x", len(solution.inputs)))
-                known[function.text] = not isinstance(rates, Array)
-        return [found is not None and all(known[x.function.text] for x in found) for found in self.of_loop]
+        return [own is not None and all(solution.linear for solution in own) for own in self.of_loop]
+
+    def usable(self, loop: Loop) -> np.ndarray:
+        """For each row of a loop whether it may be kept; those that a coupling solves follow from it."""
+        return np.array([c.name not in self.solved for c in loop.constraints for _ in range(c.rows)])
 
     def start(self) -> np.ndarray:
         """Where joints start; in clusters in which a solution does not exist there, random positions where it does."""
@@ -112,16 +170,14 @@ class Solutions:
 
     def spread(self, p: np.ndarray) -> np.ndarray:
         """Positions, one state or several, with dependent ones as solutions give them."""
-        p = p.copy()
+        p, start = p.copy(), self.tree.q_start
         for state in np.atleast_2d(p):
             for solution in self.in_order:
-                positions = self._evaluate(solution.name, state[self.tree.q_start[list(solution.inputs)]])
-                state[self.tree.q_start[list(solution.dependent)]] = positions[list(solution.slots)]
+                known = {link: state[start[link]] for link in solution.inputs}
+                with np.errstate(all="ignore"):
+                    given = solution.positions(solution.function.numbers, known)
+                state[start[list(given)]] = list(given.values())
         return p
-
-    def _evaluate(self, coupling: str, y: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            return np.asarray(self.couplings[coupling].function(y), dtype=float)
 
     def check(self, start: np.ndarray) -> None:
         """Refuses a γ that does not make its φ zero, wherever it exists."""
@@ -131,13 +187,14 @@ class Solutions:
         samples = np.stack([start, *(self.closure.motion.random(rng) for _ in range(_SAMPLES))])
         for name in dict.fromkeys(self.solved.values()):
             coupling = self.couplings[name]
+            joints, independent = self._entries(coupling.joints), self._entries(coupling.independent)
             for p in samples:
-                p[self._entries(coupling.joints)] = self._evaluate(name, p[self._entries(coupling.independent)])
-        phi, row = self.closure.at(samples)[0], 0
-        for constraint in (constraint for loop in self.closure.loops for constraint in loop.constraints):
+                with np.errstate(all="ignore"):
+                    p[joints] = coupling.function(p[independent])
+        phi = self.closure.at(samples)[0]
+        for constraint, rows in self.closure.constraints():
             if constraint.name in self.solved:
-                self._compare(constraint, self.solved[constraint.name], samples, phi[:, row : row + constraint.rows])
-            row += constraint.rows
+                self._compare(constraint, self.solved[constraint.name], samples, phi[:, rows])
 
     def _entries(self, joints: Sequence[str]) -> list[int]:
         return [int(self.tree.q_start[self.tree.number[joint]]) for joint in joints]
@@ -153,3 +210,28 @@ class Solutions:
                 f"coupling {name!r} contradicts {constraint.name!r}, which it is said to solve: at {told} it leaves a "
                 f"gap of {gap[worst]:.3g} (m or rad)"
             )
+
+
+def spread_program(tree: Tree, q_index: np.ndarray, solutions: Sequence[Solution]) -> Program:
+    """q → p: positions of all joints, the dependent ones by the solutions, which are evaluated in this order."""
+    b = Builder("spread")
+    q, p = b.input("q", len(q_index)), b.output("p", tree.nq)
+    b.loop(copy, entry=fields(source=q.at(range(q.size)), target=p.at(q_index)))
+    numbered = [(own.within({link: j for j, link in enumerate(own.outputs)}), own) for own in solutions]
+    for alike in grouped(numbered, lambda pair: (pair[0].level, pair[0].form, pair[0].inputs)):
+        links = np.transpose([own.outputs for _, own in alike])
+        positions = {f"p{j}": p.at(tree.q_start[row]) for j, row in enumerate(links)}
+        numbers = constant_fields([own.constants for _, own in alike])
+        b.loop(_spread(alike[0][0]), joints=fields(**numbers, **positions))
+    return b.build()
+
+
+def _spread(solution: Solution) -> Callable[[View], None]:
+    """Positions of dependent joints from those of independent ones, numbered as the solution gives them."""
+
+    def spread(joints: View) -> None:
+        known = {j: getattr(joints, f"p{j}") for j in solution.inputs}
+        for j, position in solution.positions(joints.numbers, known).items():
+            setattr(joints, f"p{j}", position)
+
+    return spread

@@ -16,17 +16,19 @@ from coupler.model.embedding.assembly import described, outside_limits
 from coupler.model.embedding.choice import pivots
 from coupler.model.embedding.coordinates import Embedding
 from coupler.model.embedding.motion import Motion
-from coupler.model.embedding.programs import newton_program
+from coupler.model.embedding.newton import newton_program
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
-from coupler.model.tolerances import CLOSED, GIVEN, MADE_CLOSED, SINGULAR, WITHIN_LIMITS
+from coupler.model.tolerances import CLOSED, GIVEN, MADE_CLOSED, SINGULAR, TINY, WITHIN_LIMITS
 from coupler.model.wording import in_state, listed
 
 __all__ = ["States", "batch_of", "held", "shaped"]
 
-_WELL = 0.05  # and well away from it above this part of their usual quality
+_WELL = 0.05  # coordinates are well away from singular where their quality is above this part of what it usually is
 _LARGEST = 48  # rows of a cluster that Newton's program solves for; larger ones are closed by NumPy
 _DRAWS = 8  # how many configurations are drawn at once
+_TRIES, _STRICT = 16, 12  # how often that is done for loops that have none yet, and in how many of these limits count
+_READABLE = 7.0  # a quaternion is taken, and normalized, if its length is within this of 1 as a logarithm: 1000 times
 _SHORT, _STEPS = 0.2, 40  # the length of a step, rad or m, that stays on a branch, and how many are made
 
 
@@ -39,7 +41,9 @@ class States:
         self.closure, self.tree = embedding.closure, embedding.tree
         self.motion = Motion(self.tree, compiled=True)
         loops = zip(self.closure.loops, embedding.choices, embedding.explicit, strict=True)
-        self._implicit = [(loop, choice) for loop, choice, explicit in loops if not explicit]
+        self._implicit = {
+            i: loop.keeping(choice.rows) for i, (loop, choice, explicit) in enumerate(loops) if not explicit
+        }
 
     @cached_property
     def _newton(self) -> Executable:
@@ -51,14 +55,13 @@ class States:
         Raises:
             ModelError: for clusters with too many constraints for one program.
         """
-        for loop, choice in self._implicit:
-            if len(choice.rows) > _LARGEST:
+        for loop in self._implicit.values():
+            if loop.kept > _LARGEST:
                 raise ModelError(
-                    f"{described(loop, self.tree)}: {len(choice.rows)} constraints are too many to be closed within a "
+                    f"{described(loop, self.tree)}: {loop.kept} constraints are too many to be closed within a "
                     f"program, which takes {_LARGEST}"
                 )
-        kept = np.concatenate([np.isin(np.arange(loop.rows), choice.rows) for loop, choice in self._implicit])
-        return newton_program(self.tree, [loop for loop, _ in self._implicit], kept)
+        return newton_program(self.tree, [*self._implicit.values()])
 
     @cached_property
     def dependent(self) -> np.ndarray:
@@ -72,7 +75,7 @@ class States:
         """For each loop how far its coordinates are from singular, where nothing is special."""
         usual = self.embedding.quality(self.neutral)
         pairs = zip(self.embedding.choices, self.embedding.explicit, usual, strict=True)
-        return np.array([here if explicit else choice.quality for choice, explicit, here in pairs])
+        return np.array([neutral if explicit else choice.quality for choice, explicit, neutral in pairs])
 
     def moved(self, p: np.ndarray, w: np.ndarray) -> np.ndarray:
         """Closed positions after moving from p with w: independent ones exactly, the others as the loops demand."""
@@ -107,19 +110,19 @@ class States:
 
     def _approach(self, p: np.ndarray, step: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions by Newton's method, and for which states it failed; for all where clusters are too large for it."""
-        if max(len(choice.rows) for _, choice in self._implicit) > _LARGEST:
+        if max(loop.kept for loop in self._implicit.values()) > _LARGEST:
             q = self.motion.integrate(p, step)
             return q, np.ones(q.shape[:-1], bool)
         q, phi = self._newton(p, step, weight)
         return q, ~(np.abs(phi).max(axis=-1) < MADE_CLOSED)
 
-    def check_quaternions(self, p: np.ndarray, tolerance: float = 7.0) -> None:
+    def check_quaternions(self, p: np.ndarray, tolerance: float = _READABLE) -> None:
         """Refuses orientations whose quaternions are too long or too short, by the logarithm of their length."""
         for link in self.motion.turning:
             entries = self.tree.positions(link)[-4:]
             with np.errstate(all="ignore"):
                 length = np.linalg.norm(p[..., entries], axis=-1)
-            wrong = ~(np.abs(np.log(np.maximum(length, 1e-300))) < tolerance)
+            wrong = ~(np.abs(np.log(np.maximum(length, TINY))) < tolerance)
             if wrong.any():
                 state = [int(i) for i in np.argwhere(wrong)[0]]
                 raise ModelError(
@@ -171,10 +174,10 @@ class States:
         p = self.motion.random(rng)
         owner, waiting = self.closure.loop_of_position, np.ones(len(self.closure.loops), bool)
         p[owner < len(waiting)] = self.neutral[owner < len(waiting)]
-        for attempt in range(16):
+        for attempt in range(_TRIES):
             if not waiting.any():
                 break
-            drawn, good = self._draw(rng, strict=attempt < 12)
+            drawn, good = self._draw(rng, strict=attempt < _STRICT)
             for i in np.flatnonzero(waiting & good.any(axis=0)):
                 p[owner == i] = drawn[np.argmax(good[:, i])][owner == i]
                 waiting[i] = False
@@ -210,19 +213,18 @@ class States:
         self.check_solved(spread)
         self._check_dependent(given, number, p, spread)
         weight, hold, complete = np.ones(self.tree.nv), [], []
-        for loop, _ in self._implicit:
+        for i, loop in self._implicit.items():
             named = [link for link in loop.links if self.tree.links[link].joint in given]
             if len(named) < len(loop.links):
                 hold += [self.tree.links[link].joint for link in named]
                 weight[self.tree.velocities_of(named)] = 0.0
             else:
-                complete.append(loop)
+                complete.append(i)
         closed = self._followed(spread, weight, held(hold))
         if complete:  # what is closed already is left as it is, to the last bit
             gaps = self.closure.gaps(self.closure.at(spread)[0])
-            for loop in complete:
-                own = self.tree.positions_of(loop.links)
-                fits = gaps[..., self.closure.loops.index(loop), None] < CLOSED
+            for i in complete:
+                own, fits = self.closure.loop_of_position == i, gaps[..., i, None] < CLOSED
                 closed[..., own] = np.where(fits, spread[..., own], closed[..., own])
         return closed
 

@@ -1,0 +1,151 @@
+"""Newton's way to closed configurations, as a program: all clusters at once, each by its own linear system."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.graph import Buffer, Builder, Program, View, Window, fields, symmetric
+from coupler.linear import Cholesky
+from coupler.model.embedding.constraints import Loop
+from coupler.model.embedding.scene import Scene, copy, grouped
+from coupler.model.tolerances import CLOSED_BY_NEWTON, SETTLED, STRIDE
+from coupler.model.tree import Tree
+
+__all__ = ["newton_program"]
+
+_ROUNDS = 40  # so many at most
+_NEAR = 24  # rounds in which the nearest closed configuration is sought
+_NEVER_ZERO = 1e-30  # added to φᵀφ: a closed loop whose joints may not move still has a regular system
+
+
+def newton_program(tree: Tree, loops: Sequence[Loop]) -> Program:
+    """(p, step, weight) → q, φ: positions that close the loops, and what is left of their residuals.
+
+    Positions are q = integrate(p, x), and x = step + d. Each round takes d to −W Kᵀ (K W Kᵀ + φᵀφ)⁻¹ (φ − K d), with
+    K = ∂φ/∂x. This ends where φ = 0 and W⁻¹ d has no part along the loops' freedoms: for weights of one, at the nearest
+    closed configuration. Joints of weight zero stay where the step takes them. The term φᵀφ tames singular poses and
+    vanishes faster than φ, as in Levenberg's and Marquardt's method.
+
+    Args:
+        tree: the links.
+        loops: what to close, by those of their rows that are kept; the others must follow from those.
+    """
+    b = Builder("newton")
+    p, n = b.input("p", tree.nq), tree.nv
+    step, weight, x = b.input("step", n), b.input("weight", n), b.scratch("x", n)
+    q, phi = b.output("q", p.size), b.output("phi", sum(loop.rows for loop in loops))
+    b.loop(copy, entry=fields(source=step.at(range(n)), target=x.at(range(n))))
+    scene = Scene(b, tree, loops, p, x, q, phi)
+    scene.advance(link for link in range(1, len(tree.links)) if link not in scene.row)
+    scene.place()
+    scene.measure()
+    solver = _Solver(scene, step, weight, x)
+    solver.measure()
+    with b.repeat(until=_closed, at_most=_ROUNDS, progress=solver.progress()):
+        scene.columns()
+        solver.step()
+        scene.place()
+        scene.measure()
+        solver.measure()
+    return b.build()
+
+
+class _Solver:
+    """The steps of a round, cluster by cluster."""
+
+    def __init__(self, scene: Scene, start: Buffer, weight: Buffer, x: Buffer) -> None:
+        b, self.b = scene.b, scene.b
+        self._progress, steps = b.scratch("verdict", 4), b.scratch("steps", weight.size)
+        b.loop(_start, progress=self.progress())
+        self.clusters: list[Window] = []
+        self.columns: list[dict[str, Any]] = []
+        for alike in grouped([own for own in scene.clusters if own[0].kept], lambda own: own[0].kept):
+            rows = alike[0][0].kept
+            records = b.records(f"cluster{rows}", len(alike), N=symmetric(rows), right=rows, force=rows, longest=())
+            self.clusters.append(records[:] | fields(f=scene.f.at([f for _, f, _ in alike], rows)))
+            numbers = np.repeat(np.arange(len(alike)), [len(loop.columns) for loop, _, _ in alike])
+            entries = np.concatenate([loop.columns for loop, _, _ in alike])
+            K = np.concatenate([first + rows * np.arange(len(loop.columns)) for loop, _, first in alike])
+            column = fields(K=scene.K.at(K, rows), weight=weight.at(entries), step=steps.at(entries))
+            column |= fields(x=x.at(entries), start=start.at(entries))
+            self.columns.append({"cluster": records[numbers], "column": column})
+            b.loop(_begin, cluster=self.clusters[-1])
+
+    def step(self) -> None:
+        """Moves x towards closed loops."""
+        for cluster, columns in zip(self.clusters, self.columns, strict=True):
+            self.b.loop(_begin, cluster=cluster)
+            progress = self.progress(columns["cluster"].fields["N"].rows)
+            self.b.loop(_accumulate, progress=progress, **columns)
+            self.b.loop(_solve, cluster=cluster)
+            self.b.loop(_step_of, progress=progress, **columns)
+            self.b.loop(_add_step, **columns)
+
+    def progress(self, rows: int = 1) -> Window:
+        """How far the whole robot has come, seen from that many rows."""
+        names = enumerate(("worst", "longest", "round", "pull"))
+        return fields(**{name: self._progress.at([i] * rows) for i, name in names})
+
+    def measure(self) -> None:
+        """Finds the largest residual, and the longest step of the round."""
+        self.b.loop(_begin_round, progress=self.progress())
+        for cluster in self.clusters:
+            self.b.loop(_note_worst, progress=self.progress(cluster.fields["N"].rows), cluster=cluster)
+
+
+# Kernels
+
+
+def _begin(cluster: View) -> None:
+    """N = φᵀφ 1, to which K W Kᵀ is added; never quite zero, so that what is closed stays as it is."""
+    f = cluster.f
+    cluster.N, cluster.right = (f @ f + _NEVER_ZERO) * np.eye(len(f)), f
+    cluster.longest = np.array(0.0)
+
+
+def _accumulate(progress: View, cluster: View, column: View) -> None:
+    """N += K W Kᵀ, and φ − K d on the right-hand side, where d = x − start is how far x has come."""
+    cluster.N += column.weight * np.outer(column.K, column.K)
+    cluster.right -= column.K * (column.x - column.start) * progress.pull
+
+
+def _solve(cluster: View) -> None:
+    cluster.force = Cholesky(cluster.N).solve(cluster.right)
+
+
+def _step_of(progress: View, cluster: View, column: View) -> None:
+    """From how far x has come to −W Kᵀ N⁻¹ (φ − K d)."""
+    column.step = -column.weight * (column.K @ cluster.force) - (column.x - column.start) * progress.pull
+    cluster.longest = np.maximum(cluster.longest, np.abs(column.step))
+
+
+def _add_step(cluster: View, column: View) -> None:
+    """Adds the step, shortened where a joint of the cluster would go too far."""
+    column.x += column.step * (STRIDE / np.maximum(STRIDE, cluster.longest))
+
+
+def _start(progress: View) -> None:
+    """No round has been made."""
+    progress.round = np.array(0.0)
+
+
+def _begin_round(progress: View) -> None:
+    """No residual and no step has been seen. In late rounds nothing pulls back any more: closed comes before near."""
+    progress.worst = progress.longest = np.array(0.0)
+    progress.round += 1.0
+    progress.pull = np.where(progress.round < _NEAR, 1.0, 0.0)
+
+
+def _note_worst(progress: View, cluster: View) -> None:
+    """The largest residual so far, and the longest step."""
+    worst = progress.worst
+    for value in cluster.f:
+        worst = np.maximum(worst, np.abs(value))
+    progress.worst, progress.longest = worst, np.maximum(progress.longest, cluster.longest)
+
+
+def _closed(progress: View) -> Any:
+    return (progress.worst < CLOSED_BY_NEWTON) & (progress.longest < SETTLED)
