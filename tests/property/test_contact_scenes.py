@@ -359,17 +359,19 @@ def heavy_on_light(ratio: float) -> Case:
 
 @pytest.mark.parametrize(
     ("ratio", "ways"),
-    [(1e2, WAYS), (1e4, ("admm", "bisection", "lemke"))],
+    [(1e2, WAYS), (1e4, ("compiled", "cascade", "admm", "bisection", "lemke")), (1e6, ("compiled", "cascade"))],
 )
 def test_large_mass_ratios_are_solved(ratio: float, ways: tuple[str, ...]) -> None:
-    """The sweeps of projected Gauss-Seidel and of the compiled step are too few for 1e4."""
+    """Sweeps of projected Gauss-Seidel are too few for 1e4."""
     case = heavy_on_light(ratio)
     ends = [(pair.one.body, pair.other.body) for pair in case.pairs for _ in range(pair.count)]
     for way in ways:
+        momentum = 0.0
         for step in islice(stepped(case, way), 5):
             assert np.abs(step.v).max() < 1e-7
+            before, momentum = momentum, float(step.v[5] + ratio * step.v[11])
             grounded = [lam for (_, other), lam in zip(ends, step.impulses[::3], strict=True) if other == "ground"]
-            assert sum(grounded) == pytest.approx((1.0 + ratio) * G * H, rel=1e-7)
+            assert sum(grounded) == pytest.approx((1.0 + ratio) * G * H + momentum - before, rel=1e-9)
 
 
 def test_a_compiled_step_tells_the_residual_of_a_large_mass_ratio() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.floating import straight_motion
-from coupler.contact.kernels import copy
+from coupler.contact.kernels import assign
 from coupler.graph import Buffer, View, constants, fields
 from coupler.model.embedding.scene import by_kind
 from coupler.model.joint import Joint
@@ -95,7 +95,7 @@ def _close(sweep: Sweep[Any, Any], h: float, q_place: np.ndarray, q_next: Buffer
     builder.loop(_note_open_loops, here=fields(phi=phi.at(range(phi.size)), gap=sweep.gap.at([0] * phi.size)))
     places = [(p, q_place[p]) for link in held for p in tree.positions(link)]
     source, target = vectors["p_next"].at([p for p, _ in places]), q_next.at([at for _, at in places])
-    builder.loop(copy, here=fields(source=source, target=target))
+    builder.loop(assign, row=fields(source=source, target=target))
     return held
 
 

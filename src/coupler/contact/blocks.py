@@ -24,16 +24,17 @@ from coupler.contact.kernels import clear
 from coupler.graph import Buffer, Builder, Constants, Slot, View, Window, constants, fields, symmetric
 from coupler.passes import Schedule
 
-__all__ = ["Blocks", "Kernel", "More", "Ways", "change_of_velocities", "push", "shared", "velocities", "wait"]
+__all__ = ["Blocks", "Kernel", "More", "OwnKernel", "Ways", "push", "shared", "velocities", "wait"]
 
 Kernel = Callable[[View, list[View]], None]  # of a block's own numbers, and of the clusters on its way
+OwnKernel = Callable[[View], None]  # of a block's own numbers alone
 Numbers = Sequence[float] | Buffer  # one for each block of a kind: known, or given to the program
 More = Callable[[Sequence[int]], Window]  # further fields of some blocks
 
 _FLAGS = ("active", "idle", "waiting", "slides", "newton", "interior", "path", "starting")
 _CONTACT = {"A": symmetric(3), "inverse": symmetric(3), "normal_step": (), "tangent_step": (), "mobility": (), "new": 3}
-_CONTACT |= {"p": 3, "Q": (3, 3)}
-_JOINT = {"a": (), "low": (), "high": (), "p": 1, "Q": (1, 1)}
+_CONTACT |= {"p": 3, "Q": (3, 3), "w": 3, "dw": 3, "pushed": 3}
+_JOINT = {"a": (), "low": (), "high": (), "p": 1, "Q": (1, 1), "w": 1, "dw": 1, "pushed": 1}
 
 
 class Ways(Protocol):
@@ -165,7 +166,7 @@ class Blocks:
         Impulses are those to start from.
         """
         x = self._columns.x
-        self.builder.loop(clear, here=fields(target=x.at(0, x.size)))
+        clear(self.builder, x)
         self.builder.loop(_none_joins, blocks=fields(joining=self.joining.at(0)))
         contacts, joints = self.all[: self.contacts], self.all[self.contacts :]
         joining = shared(joining=self.joining)
@@ -192,15 +193,36 @@ class Blocks:
         self.builder.loop(_none_joins, blocks=fields(joining=self.joining.at(0)))
         self.sum_up()
 
-    def sum_up(
-        self, contact: Kernel | None = None, joint: Kernel | None = None, more: More = lambda _: fields()
+    def each(
+        self,
+        contact: OwnKernel,
+        joint: OwnKernel,
+        where: str = "active",
+        more: More = lambda _: fields(),
     ) -> None:
-        """Writes the steps to x from impulses, or from what other kernels push."""
-        x = self._columns.x
-        self.builder.loop(clear, here=fields(target=x.at(0, x.size)))
-        self.run(contact or _push_own, joint or _push_own, more=more)
+        """Writes a loop over all contacts and one over all joints, of kernels that do not look at ways.
+
+        There is one trace of each, while kernels that do look have one for every shape of a way.
+        """
+        for kernel, blocks in ((contact, self.all[: self.contacts]), (joint, self.all[self.contacts :])):
+            if blocks:
+                self.builder.loop(kernel, own=self.of(blocks) | more(blocks), where=self.flags[where].at(blocks))
+
+    def sum_up(self, name: str = "impulse") -> None:
+        """Writes the steps to x from impulses, or from another field of blocks."""
+        x, kernel = self._columns.x, _push_own if name == "impulse" else _push_pushed
+        clear(self.builder, x)
+        self.run(kernel, kernel)
         if (given := self.given) is not None:
             self.run(_push_given, None, more=lambda own: fields(given=given.at([3 * i for i in own], 3)))
+
+    def measure(self) -> None:
+        """Writes the steps from x to `w` of blocks."""
+        self.run(_measure, _measure)
+
+    def measure_change(self, vector: Buffer) -> None:
+        """Writes the steps from a change of x to `dw` of blocks."""
+        self.run(_measure_change, _measure_change, vector=vector)
 
 
 def _of(numbers: Numbers, rows: np.ndarray) -> Slot | Constants:
@@ -215,11 +237,6 @@ def shared(**buffers: Buffer) -> More:
 def velocities(own: View, ways: list[View]) -> Any:
     """w = Z x + b of a block."""
     return reduce(add, (way.z.T @ way.x for way in ways), own.b)
-
-
-def change_of_velocities(ways: list[View]) -> Any:
-    """Δw = Z Δx of a block."""
-    return reduce(add, (way.z.T @ way.x for way in ways))
 
 
 def push(ways: list[View], change: Any) -> None:
@@ -270,6 +287,18 @@ def _join(own: View) -> None:
 
 def _push_own(own: View, ways: list[View]) -> None:
     push(ways, own.impulse)
+
+
+def _push_pushed(own: View, ways: list[View]) -> None:
+    push(ways, own.pushed)
+
+
+def _measure(own: View, ways: list[View]) -> None:
+    own.w = velocities(own, ways)
+
+
+def _measure_change(own: View, ways: list[View]) -> None:
+    own.dw = reduce(add, (way.z.T @ way.x for way in ways))
 
 
 def _push_given(own: View, ways: list[View]) -> None:

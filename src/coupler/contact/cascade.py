@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from math import isinf
-from typing import Any
 
 import numpy as np
 
+from coupler.contact import bisection
 from coupler.contact.blocks import Blocks
 from coupler.contact.columns import Node
-from coupler.contact.kernels import copy
+from coupler.contact.kernels import assign, clear, copy
 from coupler.contact.problem import Bilateral, Bounded, Cone, ContactProblem, Solution, Status, Unilateral
 from coupler.contact.refinement import Refinement
 from coupler.contact.relaxation import Relaxation
@@ -52,7 +52,9 @@ def solve(
     lam[order] += impulses
     error = residual(problem, lam).total
     solved = reached(problem, lam, error, tolerance * max(1.0, float(np.abs(problem.b).max(initial=0.0))))
-    status = Status.SOLVED if solved else Status.INFEASIBLE if problem.proven_infeasible(lam) else Status.LIMIT
+    status = Status.SOLVED if solved else Status.LIMIT
+    if not solved and bisection.solve(problem, tolerance=tolerance).status is Status.INFEASIBLE:
+        status = Status.INFEASIBLE  # impulses that run away in sweeps are the proof
     return Solution(lam, problem.velocities(lam), error, int(counts.sum()), status)
 
 
@@ -106,26 +108,24 @@ def cascade_program(contacts: int, others: int, columns: int, tolerance: float, 
     )
     ways = _Product(b, *factors, contacts, columns)
     blocks = Blocks(b, ways, friction, bounds)
-    for source, target in ((velocities, blocks.b), (start, blocks.impulses)):
-        if n:
-            b.loop(copy, here=fields(source=source.at(0, n), target=target.at(0, n)))
+    copy(b, velocities, blocks.b, n)
+    copy(b, start, blocks.impulses, n)
     if others:
         rows = np.arange(others)
-        b.loop(copy, here=fields(source=limits.at(3 * rows + 2), target=bounds.at(rows)))
+        b.loop(assign, row=fields(source=limits.at(3 * rows + 2), target=bounds.at(rows)))
         for k, name in enumerate(("low", "high")):
             own = blocks.of([contacts + int(row) for row in rows]).fields[name]
-            b.loop(copy, here=fields(source=limits.at(3 * rows + k), target=own))
+            b.loop(assign, row=fields(source=limits.at(3 * rows + k), target=own))
     for buffer in (residual_, sweeps, iterations):
-        b.loop(_zero, here=fields(target=buffer.at(0)))
+        clear(b, buffer)
     blocks.begin_all()
     blocks.join()
     relaxation = Relaxation(blocks)
     relaxation.solve(tolerance, most, residual_, sweeps)
     Refinement(blocks, ways, relaxation).solve(tolerance, residual_, iterations)
-    if n:
-        b.loop(copy, here=fields(source=blocks.impulses.at(0, n), target=solution.at(0, n)))
+    copy(b, blocks.impulses, solution, n)
     for k, buffer in enumerate((sweeps, iterations)):
-        b.loop(copy, here=fields(source=buffer.at(0), target=counts.at(k)))
+        copy(b, buffer, counts, 1, to=k)
     return b.build()
 
 
@@ -156,7 +156,3 @@ class _Product:
 
     def parts_of_way(self, group: int) -> dict[int, list[tuple[int, int]]]:
         return {k: [(k, node.size)] for k, node in enumerate(self.nodes)}
-
-
-def _zero(here: Any) -> None:
-    here.target = np.array(0.0)

@@ -40,9 +40,8 @@ class Rebounds:
             pending: what the step before left, three numbers for each contact that can rebound.
             left: what this step leaves, nothing so far.
         """
-        self._builder.loop(clear, here=fields(target=left.at(0, left.size)))
-        n = self._offset.size
-        self._builder.loop(clear, here=fields(target=self._offset.at(0, n)))
+        clear(self._builder, left)
+        clear(self._builder, self._offset)
         for law, at in self._groups():
             own = [self._contacts[i] for i in at]
             window = self._seen(own) | fields(

@@ -131,7 +131,7 @@ class _Impulses:
         self.joints.measure(parts.start)
         if self.rebounds:
             self.rebounds.begin(parts["gaps"], parts.pending, parts["pending"])
-        _copy_first(self.sweep, parts.start, blocks.impulses, 3 * layout.contacts)
+        copy(builder, parts.start, blocks.impulses, 3 * layout.contacts)
         blocks.begin()
         with builder.repeat(until=_none_joins, at_most=_ROUNDS, blocks=fields(joining=blocks.joining.at(0))):
             self.columns.climb(climb, blocks.flags["waiting"])
@@ -145,7 +145,7 @@ class _Impulses:
             self.joints.look(parts["residual"], self.scene.tolerance)
         if self.rebounds:
             self.rebounds.add_given()
-        _copy_first(self.sweep, blocks.impulses, parts["impulses"], 3 * layout.contacts)
+        copy(builder, blocks.impulses, parts["impulses"], 3 * layout.contacts)
         self.joints.end(parts["impulses"])
 
 
@@ -165,8 +165,7 @@ class _Parts:
         for name, buffer in before.items():
             if not buffer.size:
                 continue
-            source = sweep.vectors["state"].at(layout.places[name].start, buffer.size)
-            sweep.builder.loop(copy, here=fields(source=source, target=buffer.at(0, buffer.size)))
+            copy(sweep.builder, sweep.vectors["state"], buffer, buffer.size, first=layout.places[name].start)
         sizes = {name: place.stop - place.start for name, place in layout.places.items()}
         self._buffers = {name: sweep.builder.scratch(f"next_{name}", size) for name, size in sizes.items()}
 
@@ -177,8 +176,7 @@ class _Parts:
         """Writes the steps that put all parts into the result."""
         for name, buffer in self._buffers.items():
             if buffer.size:
-                target = self._after.at(self._places[name].start, buffer.size)
-                self._builder.loop(copy, here=fields(source=buffer.at(0, buffer.size), target=target))
+                copy(self._builder, buffer, self._after, buffer.size, to=self._places[name].start)
 
 
 def _sweep(
@@ -284,11 +282,6 @@ def _applying(located: dict[int, set[int]]) -> Callable[[Node], None]:
                 body.memory.du = acceleration(body, dv)
 
     return apply_impulses
-
-
-def _copy_first(sweep: Sweep[Any, Any], source: Buffer, target: Buffer, count: int) -> None:
-    if count:
-        sweep.builder.loop(copy, here=fields(source=source.at(0, count), target=target.at(0, count)))
 
 
 def _none_joins(blocks: View) -> Any:

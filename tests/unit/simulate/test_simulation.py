@@ -434,7 +434,7 @@ def test_options_are_checked_in_one_place(option: str, value: Any, told: str) ->
 
 def test_equal_options_are_one_engine() -> None:
     robot, q = ball(0.2)
-    one = Simulation(robot, np.float64(1e-3), q=q, contacts=["*"], restitution=0, sweeps=200)
+    one = Simulation(robot, np.float64(1e-3), q=q, contacts=["*"], restitution=0, sweeps=10)
     other = Simulation(robot, q=q, contacts=("*",), restitution=Restitution(0.0))
     assert one.options == other.options
     assert one._engine is other._engine

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coupler.contact import laws
-from coupler.contact.blocks import Blocks, Kernel, Ways, push, shared
+from coupler.contact.blocks import Blocks, OwnKernel, Ways, shared
 from coupler.contact.refinement import interior, newton, path
 from coupler.contact.refinement.elimination import Elimination
 from coupler.contact.relaxation import Relaxation
@@ -30,7 +30,6 @@ _SHORT = 0.2  # after a step so short, the next one only centres
 _PATH = 60.0  # iterations of a path
 # Of paths: θ₀ by the speed, and how much of the sweeps' impulses they start from.
 _STARTS = ((0.1, 1.0), (0.03, 1.0), (0.1, 0.0), (1.0, 0.0))
-_LEFT = 10.0  # times the tolerance: what sweeps may leave
 _ENDLESS = 1e30  # a length, or a residual, that is above all others
 
 _STATE = (
@@ -69,10 +68,10 @@ class Refinement:
         state = fields(**{name: buffer.at(0) for name, buffer in self._state.items()})
         state |= fields(residual=residual.at(0), iterations=iterations.at(0), tolerance=constants([tolerance]))
         state |= fields(sign=self._system.sign.at(0))
-        builder.loop(_clear_scales, state=state)
-        self._run(_scale_contact, _scale_joint)
-        builder.loop(_begin, state=state)
         with builder.repeat(until=_good_enough, at_most=1, state=state):
+            builder.loop(_clear_scales, state=state)
+            self._run(_scale_contact, _scale_joint)
+            builder.loop(_begin, state=state)
             self._run(_keep, _keep)
             with builder.repeat(until=_ended, at_most=_ITERATIONS, state=state):
                 builder.loop(_clear_sums, state=state)
@@ -87,29 +86,29 @@ class Refinement:
 
     def _iterate(self, state: Window) -> None:
         """One iteration of the rule that a state follows."""
-        builder, blocks, right = self._builder, self._blocks, self._system.right
+        builder = self._builder
         self._set_flags()
         self._run(interior.start_contact, interior.start_joint, "starting")
         with builder.repeat(until=_no_path_starts, at_most=1, state=state):
             self._start_path(state)
-        blocks.sum_up(_push_contact, _push_joint, self._more)
+        self._sum_up(_push_contact, _push_joint)
         self._run(interior.multiply_contact, interior.multiply_joint, "interior")
         builder.loop(interior.average, state=state)
         self._run(newton.linearise_contact, newton.linearise_joint, "newton")
         self._run(interior.predict_contact, interior.predict_joint, "interior")
         self._run(path.linearise_contact, path.linearise_joint, "path")
         self._system.factor()
-        self._system.solve()
-        self._run(newton.step_contact, newton.step_joint, "newton", right)
-        self._run(interior.direct_contact, interior.direct_joint, "interior", right)
-        self._run(path.move_contact, path.move_joint, "path", right)
+        self._solve()
+        self._run(newton.step_contact, newton.step_joint, "newton")
+        self._run(interior.direct_contact, interior.direct_joint, "interior")
+        self._run(path.move_contact, path.move_joint, "path")
         builder.loop(interior.look_ahead, state=state)
         self._run(interior.foresee_contact, interior.foresee_joint, "interior")
         builder.loop(interior.center, state=state)
         self._run(interior.correct_contact, interior.correct_joint, "interior")
-        self._system.solve()
-        self._run(interior.direct_contact, interior.direct_joint, "interior", right)
-        self._run(path.turn_contact, path.turn_joint, "path", right)
+        self._solve()
+        self._run(interior.direct_contact, interior.direct_joint, "interior")
+        self._run(path.turn_contact, path.turn_joint, "path")
         builder.loop(interior.stay_inside, state=state)
         self._run(interior.advance_contact, interior.advance_joint, "interior")
         builder.loop(_decide_path, state=state)
@@ -117,9 +116,9 @@ class Refinement:
 
     def _start_path(self, state: Window) -> None:
         self._run(_set_out, _set_out, "path")
-        self._blocks.sum_up(_push_origin, _push_origin, self._more)
+        self._sum_up(_push_origin, _push_origin, "path")
         self._run(path.place_contact, path.place_joint, "path")
-        self._blocks.sum_up(path.push_contact, path.push_joint, self._more)
+        self._sum_up(path.push_contact, path.push_joint, "path")
         self._run(path.complete_contact, path.complete_joint, "path")
         self._builder.loop(path.begin, state=state)
 
@@ -129,8 +128,19 @@ class Refinement:
         records = self._contacts if first else self._joints
         return records[[i if first else i - self._blocks.contacts for i in blocks]] | shared(**self._state)(blocks)
 
-    def _run(self, contact: Kernel, joint: Kernel, where: str = "active", vector: Buffer | None = None) -> None:
-        self._blocks.run(contact, joint, where, self._more, vector)
+    def _run(self, contact: OwnKernel, joint: OwnKernel, where: str = "active") -> None:
+        self._blocks.each(contact, joint, where, self._more)
+
+    def _sum_up(self, contact: OwnKernel, joint: OwnKernel, where: str = "active") -> None:
+        """Writes the steps from what kernels say is pushed to x, and to velocities."""
+        self._run(contact, joint, where)
+        self._blocks.sum_up("pushed")
+        self._blocks.measure()
+
+    def _solve(self) -> None:
+        """Writes the steps from p to changes of velocities."""
+        self._system.solve()
+        self._blocks.measure_change(self._system.right)
 
     def _set_flags(self) -> None:
         """Writes the steps to the flags of blocks, from the rule that a state follows."""
@@ -162,7 +172,7 @@ def _begin(state: View) -> None:
 
 
 def _good_enough(state: View) -> Any:
-    return state.residual <= _LEFT * state.limit
+    return state.residual <= state.tolerance
 
 
 def _ended(state: View) -> Any:
@@ -233,33 +243,33 @@ def _follow_rule(own: View) -> None:
     own.path, own.starting = own.active * own.by_path, own.active * own.starts_interior
 
 
-def _keep(own: View, ways: list[View]) -> None:
+def _keep(own: View) -> None:
     own.point = own.best = own.swept = own.impulse
     own.inner, own.s, own.phi = np.zeros(3), np.ones(3), np.array(1.0)
     own.track = own.base = own.c = np.zeros(3)
 
 
-def _take(own: View, ways: list[View]) -> None:
+def _take(own: View) -> None:
     own.best = np.where(own.better > 0.0, own.impulse, own.best)
     own.point = np.where(own.accepted > 0.0, own.impulse, own.point)
 
 
-def _restore(own: View, ways: list[View]) -> None:
+def _restore(own: View) -> None:
     own.impulse = own.best
 
 
-def _set_out(own: View, ways: list[View]) -> None:
+def _set_out(own: View) -> None:
     own.origin = own.from_sweeps * own.swept
 
 
-def _push_origin(own: View, ways: list[View]) -> None:
-    push(ways, own.origin)
+def _push_origin(own: View) -> None:
+    own.pushed = own.origin
 
 
 # Contacts
 
 
-def _scale_contact(own: View, ways: list[View]) -> None:
+def _scale_contact(own: View) -> None:
     n, t = interior.root_masses(own)
     normal, sliding = np.abs(own.b[0]), np.maximum(np.abs(own.b[1]), np.abs(own.b[2]))
     own.speed = np.maximum(own.speed, np.maximum(n * normal, t * sliding))
@@ -268,16 +278,16 @@ def _scale_contact(own: View, ways: list[View]) -> None:
     own.normals = own.normals + 1.0
 
 
-def _push_contact(own: View, ways: list[View]) -> None:
+def _push_contact(own: View) -> None:
     n, t = interior.root_masses(own)
     tracked = np.stack([n, t, t]) * own.track
-    push(ways, np.where(own.newton > 0.0, own.point, np.where(own.path > 0.0, tracked, own.inner)))
+    own.pushed = np.where(own.newton > 0.0, own.point, np.where(own.path > 0.0, tracked, own.inner))
 
 
 # Joints
 
 
-def _scale_joint(own: View, ways: list[View]) -> None:
+def _scale_joint(own: View) -> None:
     mass = 1.0 / np.sqrt(own.a + laws.TINY)
     own.speed = np.maximum(own.speed, mass * np.abs(own.b[0]))
     own.limit = np.maximum(own.limit, np.abs(own.b[0]))
@@ -285,7 +295,7 @@ def _scale_joint(own: View, ways: list[View]) -> None:
     own.normals = own.normals + 1.0
 
 
-def _push_joint(own: View, ways: list[View]) -> None:
+def _push_joint(own: View) -> None:
     mass = 1.0 / np.sqrt(own.a + laws.TINY)
     tracked, inner = mass * interior.together(own.track), interior.together(own.inner)
-    push(ways, np.where(own.newton > 0.0, own.point, np.where(own.path > 0.0, tracked, inner)))
+    own.pushed = np.where(own.newton > 0.0, own.point, np.where(own.path > 0.0, tracked, inner))

@@ -50,7 +50,7 @@ class Elimination:
     def factor(self) -> None:
         """Writes the steps from Q of all active blocks to the eliminated matrix."""
         S = self._S
-        self._builder.loop(clear, here=fields(target=S.buffer.at(0, S.size)))
+        clear(self._builder, S.buffer)
         self._builder.loop(_positive, matrix=fields(sign=self.sign.at(0)))
         schedule = Schedule(self._builder)
         for a in self._order:
@@ -70,7 +70,7 @@ class Elimination:
     def solve(self) -> None:
         """Writes the steps from p of all active blocks to Δx."""
         right = self.right
-        self._builder.loop(clear, here=fields(target=right.at(0, right.size)))
+        clear(self._builder, right)
         self._blocks.run(_push_answer, _push_answer, vector=right)
         schedule = Schedule(self._builder)
         part = {a: Place.of(right, self._columns.nodes[a].start, self._sizes[a]) for a in self._order}

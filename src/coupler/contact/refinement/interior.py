@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from coupler.contact import laws
-from coupler.contact.blocks import change_of_velocities, velocities
 from coupler.contact.refinement.newton import SOFT, answer
 from coupler.graph import View
 
@@ -64,28 +63,28 @@ def root_masses(own: View) -> tuple[Any, Any]:
     return np.sqrt(own.normal_step), np.sqrt(own.tangent_step)
 
 
-def start_contact(own: View, ways: list[View]) -> None:
+def start_contact(own: View) -> None:
     n, t = root_masses(own)
     least = np.minimum(n, t)
     own.inner, own.s = (np.stack([x, 0.0, 0.0]) for x in (least * own.scale, own.speed / least))
     own.phi = own.speed / least
 
 
-def multiply_contact(own: View, ways: list[View]) -> None:
+def multiply_contact(own: View) -> None:
     own.products = own.products + own.inner @ own.s + own.inner[0] * own.phi
     own.count = own.count + 2.0
 
 
-def predict_contact(own: View, ways: list[View]) -> None:
-    _interior_contact(own, velocities(own, ways), 0.0, 0.0, np.zeros(2))
+def predict_contact(own: View) -> None:
+    _interior_contact(own, own.w, 0.0, 0.0, np.zeros(2))
 
 
-def correct_contact(own: View, ways: list[View]) -> None:
+def correct_contact(own: View) -> None:
     dn, dt, dsn, dst = own.d_inner[0], own.d_inner[1:], own.d_s[0], own.d_s[1:]
     keep = 1.0 - own.centring  # a step that only centres has no second order
     second = own.friction**2 * dn * dst + own.d_phi * dt
     terms = keep * (dn * dsn), keep * (dn * own.d_phi + dt @ dst), keep * second
-    _interior_contact(own, velocities(own, ways), *terms)
+    _interior_contact(own, own.w, *terms)
 
 
 def _interior_contact(own: View, w: Any, second_n: Any, second_0: Any, second: Any) -> None:
@@ -98,8 +97,8 @@ def _interior_contact(own: View, w: Any, second_n: Any, second_0: Any, second: A
     own.e0 = e0
 
 
-def direct_contact(own: View, ways: list[View]) -> None:
-    change = change_of_velocities(ways)
+def direct_contact(own: View) -> None:
+    change = own.dw
     own.d_inner, own.d_s = own.p - own.Q @ change, change + own.gap
     n, t, dn, dt = own.inner[0], own.inner[1:], own.d_inner[0], own.d_inner[1:]
     own.d_phi = (own.e0 - own.phi * dn - t @ own.d_s[1:] - own.s[1:] @ dt) / n
@@ -113,7 +112,7 @@ def direct_contact(own: View, ways: list[View]) -> None:
         own.length = np.minimum(own.length, step)
 
 
-def foresee_contact(own: View, ways: list[View]) -> None:
+def foresee_contact(own: View) -> None:
     inner, s, phi = (x + own.length * dx for x, dx in _inside(own))
     own.products = own.products + inner @ s + inner[0] * phi
 
@@ -123,7 +122,7 @@ def _inside(own: View) -> list[tuple[Any, Any]]:
     return [(own.inner, own.d_inner), (own.s, own.d_s), (own.phi, own.d_phi)]
 
 
-def advance_contact(own: View, ways: list[View]) -> None:
+def advance_contact(own: View) -> None:
     own.inner, own.s, own.phi = (x + own.length * dx for x, dx in _inside(own))
     own.impulse = laws.inside_cone(own.friction, own.inner)
 
@@ -142,27 +141,27 @@ def near_parts(own: View) -> Any:
     return np.where((apart < reach) & (own.low < own.high), 1.0, 0.0)
 
 
-def start_joint(own: View, ways: list[View]) -> None:
+def start_joint(own: View) -> None:
     mass, near = 1.0 / np.sqrt(own.a + laws.TINY), near_parts(own)
     own.near, own.inner = near, near * np.stack([0.0, mass * own.scale, mass * own.scale])
     own.s = np.stack([0.0, own.speed / mass, own.speed / mass])
     own.phi = own.scale * own.speed
 
 
-def multiply_joint(own: View, ways: list[View]) -> None:
+def multiply_joint(own: View) -> None:
     own.products = own.products + (own.near * own.inner) @ own.s + own.near[0] * own.phi
     own.count = own.count + own.near[0] + own.near[1] + own.near[2]
 
 
-def predict_joint(own: View, ways: list[View]) -> None:
-    _interior_joint(own, velocities(own, ways)[0], np.zeros(3), 0.0)
+def predict_joint(own: View) -> None:
+    _interior_joint(own, own.w[0], np.zeros(3), 0.0)
 
 
-def correct_joint(own: View, ways: list[View]) -> None:
+def correct_joint(own: View) -> None:
     keep, (dt, _, _), (ds, _, _) = 1.0 - own.centring, own.d_inner, own.d_s
     second = own.d_inner * own.d_s
     second = keep * np.stack([dt * ds, second[1], second[2]])
-    _interior_joint(own, velocities(own, ways)[0], second, keep * own.d_phi * dt)
+    _interior_joint(own, own.w[0], second, keep * own.d_phi * dt)
 
 
 def _interior_joint(own: View, w: Any, second: Any, second_disc: Any) -> None:
@@ -182,8 +181,8 @@ def _interior_joint(own: View, w: Any, second: Any, second_disc: Any) -> None:
     own.p, own.Q = together(own.part_p), np.array([[parts[0][1] + parts[1][1] + parts[2][1]]])
 
 
-def direct_joint(own: View, ways: list[View]) -> None:
-    change = change_of_velocities(ways)[0] * np.array([1.0, 1.0, -1.0])
+def direct_joint(own: View) -> None:
+    change = own.dw[0] * np.array([1.0, 1.0, -1.0])
     own.d_inner, own.d_s = own.part_p - own.part_Q * change, own.near * (change + own.gap)
     t, s, dt, ds = own.inner[:1], own.s[:1], own.d_inner[:1], own.d_s[:1]
     own.d_phi = own.near[0] * (own.e0 - t @ ds - s @ dt)
@@ -195,12 +194,12 @@ def direct_joint(own: View, ways: list[View]) -> None:
         own.length = np.minimum(own.length, step)
 
 
-def foresee_joint(own: View, ways: list[View]) -> None:
+def foresee_joint(own: View) -> None:
     inner, s, phi = (x + own.length * dx for x, dx in _inside(own))
     own.products = own.products + (own.near * inner) @ s + own.near[0] * phi
 
 
-def advance_joint(own: View, ways: list[View]) -> None:
+def advance_joint(own: View) -> None:
     own.inner, own.s, own.phi = (x + own.length * dx for x, dx in _inside(own))
     own.impulse = together(own.inner)
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from coupler.contact import laws
-from coupler.contact.blocks import change_of_velocities, velocities
 from coupler.graph import View
 
 __all__ = ["SOFT", "answer", "linearise_contact", "linearise_joint", "step_contact", "step_joint"]
@@ -21,8 +20,8 @@ Array = Any  # an ndarray of floats, or of nodes
 SOFT = 1e-9  # of a row's mobility, added to A's diagonal in derivatives alone: contacts may be redundant
 
 
-def linearise_contact(own: View, ways: list[View]) -> None:
-    lam, w = own.point, velocities(own, ways)
+def linearise_contact(own: View) -> None:
+    lam, w = own.point, own.w
     p, q = _normal(own.A[0, 0] + laws.TINY, lam[0], w[0])
     answer(own, p, q, *_disc(own.mobility, own.friction, np.maximum(lam[0], 0.0), lam[1:], w[1:]))
 
@@ -34,19 +33,19 @@ def answer(own: View, pn: Any, qn: Any, pt: Any, rate: Any, Qt: Any) -> None:
     own.Q = np.concatenate([np.array([[qn, 0.0, 0.0]]), below])
 
 
-def linearise_joint(own: View, ways: list[View]) -> None:
-    target, held, brake = laws.joint_regime(own.a, own.low, own.high, own.bound, own.point[0], velocities(own, ways)[0])
+def linearise_joint(own: View) -> None:
+    target, held, brake = laws.joint_regime(own.a, own.low, own.high, own.bound, own.point[0], own.w[0])
     stiff = 1.0 / (SOFT * (own.a + laws.TINY))
-    own.p = np.array([np.where(held, (target - velocities(own, ways)[0]) * stiff, brake - own.point[0])])
+    own.p = np.array([np.where(held, (target - own.w[0]) * stiff, brake - own.point[0])])
     own.Q = np.array([[np.where(held, stiff, 0.0)]])
 
 
-def step_contact(own: View, ways: list[View]) -> None:
-    own.impulse = laws.inside_cone(own.friction, own.point + own.p - own.Q @ change_of_velocities(ways))
+def step_contact(own: View) -> None:
+    own.impulse = laws.inside_cone(own.friction, own.point + own.p - own.Q @ own.dw)
 
 
-def step_joint(own: View, ways: list[View]) -> None:
-    own.impulse = own.point + own.p - own.Q @ change_of_velocities(ways)
+def step_joint(own: View) -> None:
+    own.impulse = own.point + own.p - own.Q @ own.dw
 
 
 def _normal(m: Any, lam: Any, w: Any) -> tuple[Any, Any]:

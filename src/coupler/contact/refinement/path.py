@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from coupler.contact import laws
-from coupler.contact.blocks import change_of_velocities, push, velocities
 from coupler.contact.refinement.interior import near_parts, root_masses, together
 from coupler.contact.refinement.newton import SOFT, answer
 from coupler.graph import View
@@ -87,7 +86,7 @@ def decide(state: View, sign: Any) -> None:
 # Blocks of both kinds
 
 
-def follow(own: View, ways: list[View]) -> None:
+def follow(own: View) -> None:
     """Moves on along the path, or back to where it was last good."""
     corrected = own.track + own.move + own.slide * own.tangent
     own.ahead = corrected + own.reach * own.tangent
@@ -111,27 +110,27 @@ def _units(own: View) -> Array:
     return np.stack([n, t, t])
 
 
-def place_contact(own: View, ways: list[View]) -> None:
+def place_contact(own: View) -> None:
     """A point of the path, at τ = 1, from the impulses to start from: the first half."""
     d = _units(own)
-    z = own.origin / d - d * velocities(own, ways)
+    z = own.origin / d - d * own.w
     n = _smooth(own.theta, z[0])[0]
     k = _shrinkage(own.theta, own.friction * d[0] / d[1] * n, z[1:])[0]
     own.track = own.base = np.concatenate([np.array([n]), k * z[1:]])
     own.c = own.track - z
 
 
-def complete_contact(own: View, ways: list[View]) -> None:
-    own.c = own.c - _units(own) * velocities(own, ways)
+def complete_contact(own: View) -> None:
+    own.c = own.c - _units(own) * own.w
 
 
-def push_contact(own: View, ways: list[View]) -> None:
-    push(ways, _units(own) * own.track)
+def push_contact(own: View) -> None:
+    own.pushed = _units(own) * own.track
 
 
-def linearise_contact(own: View, ways: list[View]) -> None:
+def linearise_contact(own: View) -> None:
     d = _units(own)
-    w = d * velocities(own, ways) + own.tau * own.c
+    w = d * own.w + own.tau * own.c
     theta, size = own.tau * own.theta, own.friction * d[0] / d[1]
     P, p, q, rate = _normal(theta, own.theta, own.c[0], own.track[0], w[0])
     pt, g, Qt, rate_t = _disc(theta, own.theta, size, P, own.c[1:], own.track[1:], w[1:])
@@ -141,19 +140,19 @@ def linearise_contact(own: View, ways: list[View]) -> None:
     own.p, own.Q, own.rate = d * own.p, d[:, None] * own.Q * d, d * own.rate
 
 
-def move_contact(own: View, ways: list[View]) -> None:
-    own.move = (own.p - own.Q @ change_of_velocities(ways)) / _units(own)
+def move_contact(own: View) -> None:
+    own.move = (own.p - own.Q @ own.dw) / _units(own)
     measure_move(own)
     own.p = own.rate
 
 
-def turn_contact(own: View, ways: list[View]) -> None:
-    own.tangent = (own.p - own.Q @ change_of_velocities(ways)) / _units(own)
+def turn_contact(own: View) -> None:
+    own.tangent = (own.p - own.Q @ own.dw) / _units(own)
     measure_tangent(own)
 
 
-def end_contact(own: View, ways: list[View]) -> None:
-    follow(own, ways)
+def end_contact(own: View) -> None:
+    follow(own)
     ahead = laws.inside_cone(own.friction, _units(own) * own.ahead)
     own.impulse = np.where(own.tries > 0.0, ahead, own.best)
 
@@ -169,28 +168,28 @@ def _slacks(own: View, w: Any) -> Array:
     return _unit(own) * np.stack([w, w - own.low, own.high - w])
 
 
-def place_joint(own: View, ways: list[View]) -> None:
+def place_joint(own: View) -> None:
     d, start = _unit(own), own.origin[0]
     own.near = near = near_parts(own)
     parts = np.stack([start, 0.0, 0.0]) / d
     parts = np.where(own.bound > 0.0, parts, np.stack([0.0, np.maximum(start, 0.0), np.maximum(-start, 0.0)]) / d)
-    z = parts - _slacks(own, velocities(own, ways)[0])
+    z = parts - _slacks(own, own.w[0])
     k = _shrinkage(own.theta, own.bound / d, z[:1])[0]
     smooth = np.stack([k * z[0], _smooth(own.theta, z[1])[0], _smooth(own.theta, z[2])[0]])
     own.track = own.base = np.where(own.low < own.high, near * smooth, parts)
     own.c = near * (own.track - z)
 
 
-def complete_joint(own: View, ways: list[View]) -> None:
-    own.c = own.c - own.near * _slacks(own, velocities(own, ways)[0])
+def complete_joint(own: View) -> None:
+    own.c = own.c - own.near * _slacks(own, own.w[0])
 
 
-def push_joint(own: View, ways: list[View]) -> None:
-    push(ways, _unit(own) * together(own.track))
+def push_joint(own: View) -> None:
+    own.pushed = _unit(own) * together(own.track)
 
 
-def linearise_joint(own: View, ways: list[View]) -> None:
-    d, w = _unit(own), velocities(own, ways)[0]
+def linearise_joint(own: View) -> None:
+    d, w = _unit(own), own.w[0]
     slacks, theta = _slacks(own, w) + own.tau * own.c, own.tau * own.theta
     pt, _, Qt, rate_t = _disc(theta, own.theta, own.bound / d, 1.0, own.c[:1], own.track[:1], slacks[:1])
     parts = [(pt[0], Qt[0, 0], rate_t[0])]
@@ -202,24 +201,24 @@ def linearise_joint(own: View, ways: list[View]) -> None:
     own.p, own.Q = d * together(own.part_p), d * d * np.array([[own.part_Q[0] + own.part_Q[1] + own.part_Q[2]]])
 
 
-def _answers(own: View, ways: list[View]) -> Array:
-    return own.part_p - own.part_Q * (_unit(own) * change_of_velocities(ways)[0]) * np.array([1.0, 1.0, -1.0])
+def _answers(own: View) -> Array:
+    return own.part_p - own.part_Q * (_unit(own) * own.dw[0]) * np.array([1.0, 1.0, -1.0])
 
 
-def move_joint(own: View, ways: list[View]) -> None:
-    own.move = _answers(own, ways)
+def move_joint(own: View) -> None:
+    own.move = _answers(own)
     measure_move(own)
     own.part_p = own.part_rate
     own.p = _unit(own) * together(own.part_p)
 
 
-def turn_joint(own: View, ways: list[View]) -> None:
-    own.tangent = _answers(own, ways)
+def turn_joint(own: View) -> None:
+    own.tangent = _answers(own)
     measure_tangent(own)
 
 
-def end_joint(own: View, ways: list[View]) -> None:
-    follow(own, ways)
+def end_joint(own: View) -> None:
+    follow(own)
     own.impulse = np.where(own.tries > 0.0, _unit(own) * together(own.ahead), own.best)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Blocks", "Steps", "as_type", "function"]
 
+_SHORT_WITH_FLAGS = 12  # the same where turns are left out by flags: each of them branches, and compilers get slow
 _SHORT = 64  # turns of a loop that are spelled out: to look up where a turn's numbers are costs some of its time
 
 
@@ -91,7 +92,7 @@ class Steps(Blocks):
         for step in steps:
             if isinstance(step, Repeat):
                 self._repeat(step, mask)
-            elif len(step.order) <= _SHORT:
+            elif len(step.order) <= (_SHORT_WITH_FLAGS if any(case.where for case in step.cases) else _SHORT):
                 self._spelled_out(step, mask)
             elif len(step.cases) == 1:
                 rows, tables = self._table(len(step.order)), self._tables_of(step.cases[0])
