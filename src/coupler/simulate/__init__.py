@@ -7,6 +7,7 @@ from coupler.simulate.options import SimulationOptions
 from coupler.simulate.rollout import Rollout, rollout
 from coupler.simulate.simulation import Simulation
 from coupler.simulate.states import SimulationError, SimulationState
+from coupler.simulate.status import StepStatus
 
 __all__ = [
     "METHODS",
@@ -18,6 +19,7 @@ __all__ = [
     "SimulationError",
     "SimulationOptions",
     "SimulationState",
+    "StepStatus",
     "dormand_prince",
     "explicit_euler",
     "integrate_motion",

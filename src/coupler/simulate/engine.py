@@ -26,7 +26,7 @@ from coupler.simulate.options import SimulationOptions
 
 __all__ = ["Engine", "engine_of"]
 
-_MOST_CONTACTS = 96  # candidates: A has (3 · 96)² entries, 660 kB for each state that a thread works on
+_MOST_CONTACTS = 2048  # candidates: each takes some 3 kB for each state that a thread works on
 _TOLD_OVERLAP = 1e-4  # m: a deeper one at the start is told; less is what the posing of a robot leaves
 
 
@@ -151,12 +151,24 @@ class Engine:
             self._explain(state, result)
         return result
 
-    def advance_batch(self, states: np.ndarray, tau: np.ndarray, result: np.ndarray) -> None:
-        """The same for finite arrays of one leading dimension; the result is written to an array, for speed."""
+    def advance_batch(self, states: np.ndarray, tau: np.ndarray, result: np.ndarray) -> np.ndarray | None:
+        """The same for finite arrays of one leading dimension; the result is written to an array, for speed.
+
+        Returns:
+            Which states could not take the step; None if all did.
+        """
         self.executable(states, tau, *self._searched_contacts(states), out=result)
-        if not all(np.isfinite(result[:, self.layout.places[name]]).all() for name in ("v", "residual")):
-            failed = int(np.argmin(np.isfinite(result).all(axis=1)))
-            self._explain(states[failed], result[failed])
+        if all(np.isfinite(result[:, self.layout.places[name]]).all() for name in ("v", "residual")):
+            return None
+        return np.logical_not(np.isfinite(result).all(axis=1))
+
+    def why_not(self, state: np.ndarray, result: np.ndarray) -> str:
+        """Why a state, (layout.state,), could not take a step with that result."""
+        try:
+            self._explain(state, result)
+        except ModelError as error:
+            return str(error)
+        return ""
 
     def _searched_contacts(self, states: np.ndarray) -> list[np.ndarray]:
         """The further input with the contacts that are searched for state by state; no input, if there are none."""

@@ -48,7 +48,7 @@ class Log:
         points: (T, nc, 3), where they act, in the world, m.
         kinetic, potential: (T,), energies, J; NaN where a state is not finite.
         residuals: (T,), by how much the solver missed the laws of contact, m/s.
-        sweeps: (T,), the number of iterations it took.
+        sweeps: (T,), the number of sweeps and further iterations it took.
         robot: the name of the robot.
         step: the length of the simulation's steps, s; rows may be further apart.
         contacts: the names of the candidate contacts.

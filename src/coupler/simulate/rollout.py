@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +11,12 @@ import numpy as np
 
 from coupler.compiled import thread_count
 from coupler.contact.restitution import Restitution
-from coupler.model import ModelError, Robot
+from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import in_state
 from coupler.simulate.engine import Engine, engine_of
 from coupler.simulate.options import SimulationOptions, positive_integer
+from coupler.simulate.status import Unsolved
 from coupler.threads import for_each
 
 __all__ = ["Rollout", "rollout"]
@@ -30,7 +32,9 @@ class Rollout:
         times: (T + 1,), s.
         q: (..., T + 1, nq), the start first, and then after each control.
         v: (..., T + 1, nv).
-        residuals: (..., T), by how much the last step of each control missed the laws of contact, m/s.
+        residuals: (..., T), by how much the steps of each control missed the laws of contact at most, m/s.
+        stops: (...,), the time at which a state could not go on, s; infinite for those that did. From there on, its
+            rows are NaN.
         contacts: the names of the candidate contacts.
         forces: (..., T, contacts, 3), if asked for: contact forces in the last step of each control, on the first body
             of each pair, along the world's axes, N.
@@ -40,6 +44,7 @@ class Rollout:
     q: np.ndarray
     v: np.ndarray
     residuals: np.ndarray
+    stops: np.ndarray
     contacts: tuple[str, ...]
     forces: np.ndarray | None = None
 
@@ -74,7 +79,9 @@ def rollout(
         contacts, friction, restitution, penetration, limits, tolerance, sweeps: as for `Simulation`.
 
     Raises:
-        ModelError: for arguments of wrong shape or that are not finite, and where a state cannot go on; it is named.
+        ModelError: for arguments of wrong shape or that are not finite, and where no state can go on.
+
+    A state that cannot go on stops; the others do not, and a warning tells.
     """
     options = SimulationOptions(
         step=step,
@@ -111,56 +118,84 @@ def _in_chunks(engine: Engine, state: np.ndarray, controls: np.ndarray, hold: in
     state = np.ascontiguousarray(state).reshape(states, -1)
     controls = np.broadcast_to(controls, (*batch, *controls.shape[-2:])).reshape(states, count, engine.robot.nv)
 
+    stops, reasons = np.full(states, np.inf), dict[int, str]()
+
     def simulate_chunk(first: int) -> None:
         own = slice(first, min(first + _CHUNK, states))
         parts = {name: array[:, own] for name, array in recorded.items()}
-        try:
-            _simulate(engine, state[own], controls[own], hold, parts)
-        except _Stopped as stopped:
-            where = tuple(int(i) for i in np.unravel_index(first + stopped.state, batch)) if batch else ()
-            raise ModelError(f"after {stopped.time:.6g} s{in_state(where)}: {stopped}") from None
+        chunk = _Chunk(engine, state[own], stops[own])
+        chunk.simulate(controls[own], hold, parts)
+        reasons.update({first + i: reason for i, reason in chunk.reasons.items()})
 
     engine.executable  # noqa: B018  (compiled once, not by each thread)
     for_each(simulate_chunk, range(0, states, _CHUNK), thread_count())
+    _tell_stops(batch, stops, reasons)
     times = engine.step * hold * np.arange(count + 1)
+    unsolved = Unsolved()
+    unsolved.note_all(recorded["residual"][1:], times)
+    unsolved.warn(engine.robot, states * count)
     results = {
         name: np.moveaxis(array, 0, 1).reshape(*batch, count + 1, *sizes[name]) for name, array in recorded.items()
     }
     forces = results["forces"][..., 1:, :, :] if with_forces else None
-    return Rollout(times, results["q"], results["v"], results["residual"][..., 1:, 0], engine.contacts, forces)
+    residuals, stops = results["residual"][..., 1:, 0], stops.reshape(batch)
+    return Rollout(times, results["q"], results["v"], residuals, stops, engine.contacts, forces)
 
 
-class _Stopped(ModelError):
-    """A state that cannot go on.
+def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, str]) -> None:
+    """Warns of states that could not go on; an error if none could."""
+    if not reasons:
+        return
+    first = min(reasons, key=lambda state: (stops[state], state))
+    where = tuple(int(i) for i in np.unravel_index(first, batch)) if batch else ()
+    text = f"after {stops[first]:.6g} s{in_state(where)}: {reasons[first]}"
+    if len(reasons) == len(stops):
+        raise ModelError(text)
+    told = f"{len(reasons)} of {len(stops)} states cannot go on, the first {text}; the others do"
+    warnings.warn(told, ModelWarning, stacklevel=4)
+
+
+class _Chunk:
+    """States that are simulated together.
 
     Attributes:
-        state: its number in the chunk.
-        time: how far it came, s.
+        reasons: why states could not go on, by their number.
     """
 
-    def __init__(self, error: ModelError, state: int, time: float) -> None:
-        super().__init__(str(error))
-        self.state, self.time = state, time
+    def __init__(self, engine: Engine, states: np.ndarray, stops: np.ndarray) -> None:
+        """Args: the engine, (n, layout.state) the states to start from, and (n,) where to note when they stop."""
+        self._engine, self._start, self._states, self._stops = engine, states, states, stops
+        self._results = [np.empty((len(states), engine.layout.size)) for _ in range(2)]  # of a step and the one before
+        self.reasons: dict[int, str] = {}
 
+    def simulate(self, controls: np.ndarray, hold: int, recorded: dict[str, np.ndarray]) -> None:
+        """Simulates from start to end, and writes what comes of each control to `recorded`."""
+        engine, places = self._engine, self._engine.layout.places
+        for name in ("q", "v"):
+            recorded[name][0] = self._states[:, places[name]]
+        for t in range(controls.shape[1]):
+            residual = recorded["residual"][t + 1]
+            residual[:] = 0.0
+            for i in range(hold):
+                self._step(controls[:, t], (t * hold + i) * engine.step)
+                np.maximum(residual, self._results[0][:, places["residual"]], out=residual)
+            for name in ("q", "v"):
+                recorded[name][t + 1] = self._results[0][:, places[name]]
+            if "forces" in recorded:
+                recorded["forces"][t + 1] = engine.forces(self._results[0])
+            if self.reasons:
+                for array in recorded.values():
+                    array[t + 1, self._stops < np.inf] = np.nan
 
-def _simulate(
-    engine: Engine, states: np.ndarray, controls: np.ndarray, hold: int, recorded: dict[str, np.ndarray]
-) -> None:
-    """Simulates a chunk of states from start to end, and writes what comes of each control to `recorded`."""
-    places, size = engine.layout.places, engine.layout.state
-    results = [np.empty((len(states), engine.layout.size)) for _ in range(2)]  # of this step and of the one before
-    for name in ("q", "v"):
-        recorded[name][0] = states[:, places[name]]
-    for t in range(controls.shape[1]):
-        for i in range(hold):
-            results.reverse()
-            try:
-                engine.advance_batch(states, controls[:, t], results[0])
-            except ModelError as error:
-                failed = int(np.argmin(np.isfinite(results[0]).all(axis=1)))
-                raise _Stopped(error, failed, (t * hold + i) * engine.step) from None
-            states = results[0][:, :size]
-        for name in ("q", "v", "residual"):
-            recorded[name][t + 1] = results[0][:, places[name]]
-        if "forces" in recorded:
-            recorded["forces"][t + 1] = engine.forces(results[0])
+    def _step(self, controls: np.ndarray, time: float) -> None:
+        """One step of all states. Those that cannot go on start anew, so that numbers stay finite."""
+        self._results.reverse()
+        result, size = self._results[0], self._engine.layout.state
+        failed = self._engine.advance_batch(self._states, controls, result)
+        if failed is not None:
+            for i in np.flatnonzero(failed & (self._stops == np.inf)):
+                self._stops[i] = time
+                self.reasons[int(i)] = self._engine.why_not(self._states[i], result[i])
+            result[failed] = 0.0
+            result[failed, :size] = self._start[failed]
+        self._states = result[:, :size]

@@ -55,6 +55,6 @@ class Rows:
             forces=engine.forces(results),
             points=engine.points(results),
             residuals=results[:, places["residual"]][:, 0],
-            sweeps=results[:, places["sweeps"]][:, 0],
+            sweeps=results[:, places["sweeps"]][:, 0] + results[:, places["iterations"]][:, 0],
         )
         self._count = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from coupler.contact.restitution import Restitution
 from coupler.kinematics import frame_pose
-from coupler.model import ModelError, ModelWarning, Robot
+from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.simulate.engine import engine_of
 from coupler.simulate.log import Log, LogWriter
@@ -19,10 +18,10 @@ from coupler.simulate.options import SimulationOptions, positive_integer
 from coupler.simulate.progress import Progress
 from coupler.simulate.rows import Rows
 from coupler.simulate.states import SimulationError, SimulationState
+from coupler.simulate.status import StepStatus, Unsolved
 
 __all__ = ["Simulation"]
 
-_TOLD_RESIDUAL = 1e-3  # m/s: contacts that miss their laws by more move visibly, 1 mm in a second
 
 Controller = Callable[[float, np.ndarray, np.ndarray], Any]
 
@@ -173,6 +172,17 @@ class Simulation:
         """By how much the last step missed the laws of contact, m/s."""
         return float(self._last("residual", np.zeros(1))[0])
 
+    @property
+    def status(self) -> StepStatus:
+        """How the contacts of the last step were solved."""
+        residual, sweeps, iterations = (
+            float(self._last(name, np.zeros(1))[0]) for name in ("residual", "sweeps", "iterations")
+        )
+        normals = self._last("impulses", np.zeros(0))[: 3 * len(self.contacts) : 3]
+        fast = max(1.0, float(np.abs(self._state[self._engine.layout.places["v"]]).max(initial=0.0)))
+        solved = residual <= self.options.tolerance * fast
+        return StepStatus(residual, int((normals > 0.0).sum()), int(sweeps), int(iterations), solved)
+
     def _last(self, name: str, default: np.ndarray) -> np.ndarray:
         return default if self._last_result is None else self._last_result[self._engine.layout.places[name]]
 
@@ -243,13 +253,14 @@ class Simulation:
         """
         steps = round(float(numbers("duration", duration, (), least=0.0)) / self.step_size)
         every = positive_integer("every", every)
+        unsolved = Unsolved()
         with (
             LogWriter(log, self.robot, self.step_size, self.contacts) as writer,
             Progress(steps, self.step_size, progress) as shown,
         ):
             rows = Rows(writer, self._engine)
             try:
-                self._take_steps(steps, controller or _no_control, rows, every, shown)
+                self._take_steps(steps, controller or _no_control, rows, every, shown, unsolved)
             except ModelError as error:
                 rows.flush()
                 writer.note = f"stopped at {self.time:.6g} s: {error}"
@@ -257,34 +268,25 @@ class Simulation:
                 raise SimulationError(told, self.time, writer.log()) from error
             finally:
                 rows.flush()
-        result = writer.log()
-        _warn_of_residuals(self.robot, result)
-        return result
+        unsolved.warn(self.robot, steps)
+        return writer.log()
 
-    def _take_steps(self, steps: int, controller: Controller, rows: Rows, every: int, shown: Progress) -> None:
-        tau = None
+    def _take_steps(
+        self, steps: int, controller: Controller, rows: Rows, every: int, shown: Progress, unsolved: Unsolved
+    ) -> None:
+        tau, residual = None, self._engine.layout.places["residual"].start
         for k in range(steps):
             time, state = self._steps * self.step_size, self._state
             tau, f_ext = controller(time, self.q, self.v), None
             if type(tau) is tuple and len(tau) == 2 and (tau[1] is None or np.ndim(tau[1]) == 2):
                 tau, f_ext = tau
             self.step(tau, f_ext)
+            assert self._last_result is not None
+            unsolved.note(float(self._last_result[residual]), time)
             if k % every == 0:
                 rows.add(time, state, tau, self._last_result)
             shown.update(k + 1)
         rows.add(self.time, self._state, tau, self._last_result)
-
-
-def _warn_of_residuals(robot: Robot, log: Log) -> None:
-    """Warns of contacts that missed their laws by far."""
-    worst = float(log.residuals.max(initial=0.0))
-    if worst > _TOLD_RESIDUAL:
-        time = log.times[int(np.argmax(log.residuals))]
-        text = (
-            f"robot {robot.name!r}: contacts missed their laws by up to {worst:.2g} m/s, at {time:.6g} s: give more "
-            "sweeps; very unequal masses and overlaps under much friction may need contact_step with another solver"
-        )
-        warnings.warn(text, ModelWarning, stacklevel=3)
 
 
 def _read_only(view: np.ndarray) -> np.ndarray:

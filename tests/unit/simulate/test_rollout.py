@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coupler
-from coupler import ModelError, Robot, Simulation, rollout
+from coupler import ModelError, ModelWarning, Robot, Simulation, rollout
 
 
 def standing() -> tuple[Robot, np.ndarray]:
@@ -68,9 +68,24 @@ def test_wrong_controls_are_told() -> None:
         rollout(robot, q, v, np.zeros((5, robot.nv)), hold=0)
 
 
-def test_a_state_that_cannot_go_on_is_named_with_its_time() -> None:
+def test_a_state_that_cannot_go_on_is_named_with_its_time_and_the_others_go_on() -> None:
     robot, q = standing()
     controls = np.zeros((20, 5, robot.nv))
+    alone = rollout(robot, q, np.zeros(robot.nv), controls[0], contacts="*foot*")
     controls[13, 3] = 1e308
-    with pytest.raises(ModelError, match=r"after 0.003 s in state 13: .* a step of 0.001 s is not possible"):
+    told = r"1 of 20 states cannot go on, the first after 0.003 s in state 13: .* a step of 0.001 s is not possible"
+    with pytest.warns(ModelWarning, match=told):
+        result = rollout(robot, q, np.zeros(robot.nv), controls, contacts="*foot*", forces=True)
+    assert result.stops[13] == pytest.approx(0.003) and np.isinf(np.delete(result.stops, 13)).all()
+    assert np.isfinite(result.q[13, :4]).all() and np.isnan(result.q[13, 4:]).all()
+    assert result.forces is not None and np.isnan(result.forces[13, 3:]).all()
+    for i in (0, 12, 14, 19):
+        np.testing.assert_array_equal(result.q[i], alone.q)
+
+
+def test_where_no_state_can_go_on_there_is_an_error() -> None:
+    robot, q = standing()
+    controls = np.zeros((2, 5, robot.nv))
+    controls[:, 3] = 1e308
+    with pytest.raises(ModelError, match=r"after 0.003 s in state 0: .* a step of 0.001 s is not possible"):
         rollout(robot, q, np.zeros(robot.nv), controls, contacts="*foot*")
