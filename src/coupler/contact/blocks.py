@@ -31,7 +31,7 @@ OwnKernel = Callable[[View], None]  # of a block's own numbers alone
 Numbers = Sequence[float] | Buffer  # one for each block of a kind: known, or given to the program
 More = Callable[[Sequence[int]], Window]  # further fields of some blocks
 
-_FLAGS = ("active", "idle", "waiting", "slides", "newton", "interior", "path", "starting")
+_FLAGS = ("active", "idle", "waiting", "slides", "newton", "interior", "path", "gauge", "starting")
 _CONTACT = {"A": symmetric(3), "inverse": symmetric(3), "normal_step": (), "tangent_step": (), "mobility": (), "new": 3}
 _CONTACT |= {"p": 3, "Q": (3, 3), "w": 3, "dw": 3, "pushed": 3}
 _JOINT = {"a": (), "low": (), "high": (), "p": 1, "Q": (1, 1), "w": 1, "dw": 1, "pushed": 1}
@@ -82,7 +82,7 @@ class Blocks:
         impulses: λ, of all rows.
         b: of all rows.
         flags: of each block 1 or 0: `active`, whether it takes part; `idle`, whether it does not; `waiting`, whether it
-            is about to; `slides`, for `Relaxation`, and `newton`, `interior`, `path` and `starting`, for `Refinement`.
+            is about to; `slides`, for `Relaxation`; and the rest, for `Refinement`.
         joining: 1, whether any block is waiting.
         given: impulses of contacts that act besides λ, and that no law asks about; None if there are none.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from math import isinf
+from math import inf, isinf
 
 import numpy as np
 
@@ -16,14 +16,14 @@ from coupler.contact import bisection
 from coupler.contact.blocks import Blocks
 from coupler.contact.columns import Node
 from coupler.contact.kernels import assign, clear, copy
-from coupler.contact.problem import Bilateral, Bounded, Cone, ContactProblem, Solution, Status, Unilateral
+from coupler.contact.problem import Bilateral, Block, Bounded, Cone, ContactProblem, Solution, Status, Unilateral
 from coupler.contact.refinement import Refinement
 from coupler.contact.relaxation import Relaxation
 from coupler.contact.residuals import reached, residual
 from coupler.graph import Buffer, Builder, Executable, Field, Program, Window, compile, fields
 from coupler.model.errors import ModelError
 
-__all__ = ["cascade_program", "solve"]
+__all__ = ["cascade_program", "row_limits", "solve"]
 
 _NODE = 6  # rows of A that are eliminated at once
 _FAR = 1e30  # a velocity that no row reaches: where it has no limit
@@ -43,7 +43,12 @@ def solve(
     contacts = [rows for rows, block in zip(problem.rows, problem.blocks, strict=True) if isinstance(block, Cone)]
     order = [i for rows in contacts for i in range(rows.start, rows.stop)]
     order += sorted({*range(len(problem.b))} - {*order})
-    friction, limits, given = _numbers(problem)
+    if any(block.torsion is not None for block in problem.blocks if isinstance(block, Cone)):
+        raise ModelError("contact problem: cascade takes no torsion; take another method")
+    friction = np.array([block.friction for block in problem.blocks if isinstance(block, Cone)])
+    limits, advance = row_limits(problem.blocks)
+    given = np.zeros(len(order))
+    given[order[3 * len(contacts) :]] = advance
     lam, b = problem.start(start) - given, problem.b + problem.A @ given
     Z = _factor(problem)[order].ravel()
     size = len(contacts), len(limits), len(order)
@@ -58,25 +63,29 @@ def solve(
     return Solution(lam, problem.velocities(lam), error, int(counts.sum()), status)
 
 
-def _numbers(problem: ContactProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """µ of contacts; velocities that bound other rows, low and high, and their friction; impulses given in advance."""
-    friction, limits, given = list[float](), list[tuple[float, float, float]](), np.zeros(len(problem.b))
-    for rows, block in zip(problem.rows, problem.blocks, strict=True):
+def row_limits(blocks: Sequence[Block]) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that are no contacts, as the program takes them.
+
+    Returns:
+        (n, 3): the least and the largest velocity, and the largest impulse of friction; and (n,), impulses that act
+        besides those of the program.
+    """
+    limits, given = list[tuple[float, float, float]](), list[float]()
+    for block in blocks:
         match block:
-            case Cone(mu, None):
-                friction.append(mu)
             case Cone():
-                raise ModelError("contact problem: cascade takes no torsion; take another method")
+                continue
             case Unilateral():
-                limits.append((0.0, _FAR, 0.0))
+                lower, upper = 0.0, inf
             case Bilateral():
-                limits.append((0.0, 0.0, 0.0))
+                lower, upper = -inf, inf
             case Bounded(lower, upper):
-                below, above = isinf(lower), isinf(upper)
-                given[rows] = 0.0 if below and above else lower if above else upper if below else 0.5 * (lower + upper)
-                low, high = 0.0 if above else -_FAR, 0.0 if below else _FAR
-                limits.append((low, high, 0.0 if below or above else 0.5 * (upper - lower)))
-    return np.array(friction), np.array(limits).reshape(-1, 3), given
+                pass
+        below, above = isinf(lower), isinf(upper)
+        given.append(0.0 if below and above else lower if above else upper if below else 0.5 * (lower + upper))
+        bound = 0.0 if below or above else 0.5 * (upper - lower)
+        limits.append((0.0 if above else -_FAR, 0.0 if below else _FAR, bound))
+    return np.array(limits).reshape(-1, 3), np.array(given)
 
 
 def _factor(problem: ContactProblem) -> np.ndarray:
@@ -91,12 +100,26 @@ def _compiled(contacts: int, others: int, columns: int, tolerance: float, most: 
     return compile(cascade_program(contacts, others, columns, tolerance, most))
 
 
-def cascade_program(contacts: int, others: int, columns: int, tolerance: float, most: int = 10) -> Program:
+def cascade_program(
+    contacts: int,
+    others: int,
+    columns: int,
+    tolerance: float,
+    most: int = 10,
+    seen: Sequence[Sequence[int]] | None = None,
+) -> Program:
     """The program (Z, Y, velocities, friction, limits, start) → (solution, counts) of problems of one size.
 
     Rows of contacts, three each, come first; Z and Y have so many columns. `velocities` is b, and `solution` is λ.
     `limits` has three numbers for each other row: the least and the largest velocity, and the largest impulse of its
     friction. `counts` are sweeps and iterations.
+
+    Args:
+        contacts, others: how many contacts and other rows there are.
+        columns: of Z and Y.
+        tolerance: the residual to reach, m/s; times the largest entry of b, if that is above 1 m/s.
+        most: the number of sweeps.
+        seen: of each contact and other row, which nodes of 6 columns each it sees: in all others, Z and Y are zero.
     """
     n, b = 3 * contacts + others, Builder("cascade")
     factors = b.input("Z", n * columns), b.input("Y", n * columns)
@@ -106,7 +129,7 @@ def cascade_program(contacts: int, others: int, columns: int, tolerance: float, 
     bounds, residual_, sweeps, iterations = (
         b.scratch(name, size) for name, size in (("bounds", others), ("residual", 1), ("sweeps", 1), ("iterations", 1))
     )
-    ways = _Product(b, *factors, contacts, columns)
+    ways = _Product(b, *factors, contacts, columns, seen)
     blocks = Blocks(b, ways, friction, bounds)
     copy(b, velocities, blocks.b, n)
     copy(b, start, blocks.impulses, n)
@@ -130,29 +153,40 @@ def cascade_program(contacts: int, others: int, columns: int, tolerance: float, 
 
 
 class _Product:
-    """Blocks that see each other through Z Yᵀ: see `Ways`. All of them see all nodes, of a cluster each."""
+    """Blocks that see each other through Z Yᵀ: see `Ways`. Nodes are clusters, too."""
 
-    def __init__(self, builder: Builder, Z: Buffer, Y: Buffer, contacts: int, columns: int) -> None:
-        self._Z, self._Y, self._contacts, self._columns = Z, Y, contacts, columns
+    def __init__(
+        self,
+        builder: Builder,
+        Z: Buffer,
+        Y: Buffer,
+        contacts: int,
+        columns: int,
+        seen: Sequence[Sequence[int]] | None,
+    ) -> None:
+        self._Z, self._Y, self._contacts, self._columns, self._seen = Z, Y, contacts, columns, seen
         self.x = builder.scratch("x", columns)
         self.nodes = [Node(start, min(start + _NODE, columns)) for start in range(0, columns, _NODE)]
 
-    def shape_of_way(self, group: int) -> int:
-        return 3 if group < self._contacts else 1
+    def _nodes(self, group: int) -> Sequence[int]:
+        return range(len(self.nodes)) if self._seen is None else self._seen[group]
+
+    def shape_of_way(self, group: int) -> tuple[int, ...]:
+        return tuple(self.nodes[k].size for k in self._nodes(group))
 
     def ways(self, groups: Sequence[int], vector: Buffer | None = None) -> list[Window]:
-        x = vector or self.x
-        return [
-            self.way(groups, [k] * len(groups)) | fields(x=x.at([node.start] * len(groups), node.size))
-            for k, node in enumerate(self.nodes)
-        ]
+        ways, x = [], vector or self.x
+        for nodes in zip(*(self._nodes(group) for group in groups), strict=True):
+            part = x.at([self.nodes[k].start for k in nodes], self.nodes[nodes[0]].size)
+            ways.append(self.way(groups, nodes) | fields(x=part))
+        return ways
 
     def way(self, groups: Sequence[int], clusters: Sequence[int]) -> Window:
-        m, width, size = self._columns, self.shape_of_way(groups[0]), self.nodes[clusters[0]].size
+        m, width, size = self._columns, 3 if groups[0] < self._contacts else 1, self.nodes[clusters[0]].size
         first = np.array([3 * i if i < self._contacts else i + 2 * self._contacts for i in groups])
         starts = first * m + np.array([self.nodes[k].start for k in clusters])
         columns = Field((size, width), tuple(j + i * m for j in range(size) for i in range(width)))
         return fields(z=self._Z.at(starts, columns), y=self._Y.at(starts, columns))
 
     def parts_of_way(self, group: int) -> dict[int, list[tuple[int, int]]]:
-        return {k: [(k, node.size)] for k, node in enumerate(self.nodes)}
+        return {k: [(k, self.nodes[k].size)] for k in self._nodes(group)}

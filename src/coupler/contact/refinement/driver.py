@@ -2,7 +2,7 @@
 
 Each iteration takes one linear system by one of the rules, and ends with impulses that are judged; the best are kept.
 Newton's method comes first. Where it does not halve the residual, the interior point takes over, and tries Newton's
-method from where it is now and then; where that is spent, paths are followed, from several starts.
+method from where it is now and then; it may start twice. Where that is spent, paths are followed, from several starts.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _STARTS = ((0.1, 1.0), (0.03, 1.0), (0.1, 0.0), (1.0, 0.0))
 _ENDLESS = 1e30  # a length, or a residual, that is above all others
 
 _STATE = (
-    *("by_newton", "by_interior", "by_path"),  # 1 for the rule that is followed
+    *("by_newton", "by_interior", "by_path", "by_gauge"),  # 1 for the rule that is followed
     *("starts_interior", "starts_path"),  # 1 where it begins
     *("limit", "least", "before", "error"),  # residuals, m/s: to reach, the best, of the last iteration, of this one
-    *("tried", "turns", "left", "stalls", "steps", "paths"),  # counts
+    *("tried", "turns", "left", "stalls", "gauged", "steps", "paths"),  # counts
     *("speed", "scale", "normals", "from_sweeps"),  # how large velocities and impulses are; how many normals
     *("better", "accepted"),  # 1 if this iteration's impulses are the best so far, and if they are gone on from
 )
@@ -97,8 +97,10 @@ class Refinement:
         self._run(newton.linearise_contact, newton.linearise_joint, "newton")
         self._run(interior.predict_contact, interior.predict_joint, "interior")
         self._run(path.linearise_contact, path.linearise_joint, "path")
+        self._run(interior.hold_contact, interior.hold_joint, "gauge")
         self._system.factor()
         self._solve()
+        self._run(interior.gauge_contact, interior.gauge_joint, "gauge")
         self._run(newton.step_contact, newton.step_joint, "newton")
         self._run(interior.direct_contact, interior.direct_joint, "interior")
         self._run(path.move_contact, path.move_joint, "path")
@@ -146,7 +148,7 @@ class Refinement:
         """Writes the steps to the flags of blocks, from the rule that a state follows."""
         blocks = self._blocks.all
         flags = {name: buffer.at(blocks) for name, buffer in self._blocks.flags.items()}
-        rules = {name: self._state[name].at([0] * len(blocks)) for name in _STATE[:4]}
+        rules = {name: self._state[name].at([0] * len(blocks)) for name in _STATE[:5]}
         self._builder.loop(_follow_rule, own=fields(**flags, **rules))
 
 
@@ -163,8 +165,8 @@ def _begin(state: View) -> None:
     state.scale = np.maximum(state.scale, state.speed)
     state.least = state.before = state.error = state.residual
     state.by_newton = np.array(1.0)
-    state.by_interior = state.by_path = state.starts_interior = state.starts_path = np.array(0.0)
-    state.tried = state.turns = state.stalls = state.steps = state.paths = np.array(0.0)
+    state.by_interior = state.by_path = state.by_gauge = state.starts_interior = state.starts_path = np.array(0.0)
+    state.tried = state.turns = state.stalls = state.gauged = state.steps = state.paths = np.array(0.0)
     state.left, state.centring = np.array(_FIRST_TRY), np.array(0.0)
     state.from_sweeps = np.array(1.0)
     for name in path.STATE:
@@ -176,7 +178,8 @@ def _good_enough(state: View) -> Any:
 
 
 def _ended(state: View) -> Any:
-    return (state.least <= state.limit) | (state.by_newton + state.by_interior + state.by_path <= 0.0)
+    followed = state.by_newton + state.by_interior + state.by_path + state.by_gauge
+    return (state.least <= state.limit) | (followed <= 0.0)
 
 
 def _no_path_starts(state: View) -> Any:
@@ -199,7 +202,7 @@ def _decide_path(state: View) -> None:
 
 def _decide(state: View) -> None:
     """Whether this iteration was good, and which rule comes next."""
-    by_newton, by_interior, by_path = (getattr(state, name) > 0.0 for name in _STATE[:3])
+    by_newton, by_interior, by_path, by_gauge = (getattr(state, name) > 0.0 for name in _STATE[:4])
     finite = state.error == state.error
     error = np.where(finite, state.error, _ENDLESS)
     state.better = np.where(error < state.least, 1.0, 0.0)
@@ -213,15 +216,24 @@ def _decide(state: View) -> None:
     stalls = np.where(by_interior, np.where(state.length < _STALLED, state.stalls + 1.0, 0.0), state.stalls)
     stalls = np.where(by_interior & np.logical_not(finite), _STALLS, stalls)
     tries = (by_interior & finite & (left <= 0.0)) | (by_path & (state.tries > 0.0) & finite)
-    spent = (turns >= _INTERIOR) | (stalls >= _STALLS)
+    resumes = back | ((by_interior | by_path) & np.logical_not(tries))
+    # What is spent starts once more, from impulses as large as those that would hold all rows; then there are paths.
+    spent, gauged = (turns >= _INTERIOR) | (stalls >= _STALLS), state.gauged + state.by_gauge
+    gauges = resumes & spent & (gauged <= 0.0)
+    turns, stalls, left = (
+        np.where(by_gauge, 0.0, turns),
+        np.where(by_gauge, 0.0, stalls),
+        np.where(by_gauge, _FIRST_TRY, left),
+    )
+    spent = spent & (gauged > 0.0) & np.logical_not(by_gauge)
     steps = state.steps + state.by_path
     next_path = spent & ((state.paths <= 0.0) | (steps >= _PATH)) & np.logical_not(goes_on | tries)
     paths, steps = np.where(next_path, state.paths + 1.0, state.paths), np.where(next_path, 0.0, steps)
-    resumes = back | ((by_interior | by_path) & np.logical_not(tries))
     state.by_newton = np.where(goes_on | tries, 1.0, 0.0)
-    state.by_interior = np.where(resumes & np.logical_not(spent), 1.0, 0.0)
+    state.by_interior = np.where((resumes & np.logical_not(spent | gauges)) | by_gauge, 1.0, 0.0)
+    state.by_gauge, state.gauged = np.where(gauges, 1.0, 0.0), gauged
     state.by_path = np.where(resumes & spent & (paths <= float(len(_STARTS))), 1.0, 0.0)
-    state.starts_interior = np.where(back & (turns <= 0.0), 1.0, 0.0)
+    state.starts_interior = np.where((back | by_gauge) & (turns <= 0.0), state.by_interior, 0.0)
     state.starts_path = np.where(next_path, state.by_path, 0.0)
     state.accepted = np.where(halved | tries, 1.0, 0.0)
     state.before = np.where(halved | tries, error, state.before)
@@ -240,7 +252,8 @@ def _decide(state: View) -> None:
 
 def _follow_rule(own: View) -> None:
     own.newton, own.interior = own.active * own.by_newton, own.active * own.by_interior
-    own.path, own.starting = own.active * own.by_path, own.active * own.starts_interior
+    own.path, own.gauge = own.active * own.by_path, own.active * own.by_gauge
+    own.starting = own.active * own.starts_interior
 
 
 def _keep(own: View) -> None:

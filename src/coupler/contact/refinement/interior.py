@@ -25,6 +25,7 @@ Array = Any  # an ndarray of floats, or of nodes
 _INSIDE = 0.995  # of the longest step, so that all stays inside
 _LEAST_SIGMA = 1e-3
 _ENDLESS = 1e30  # a length, or a residual, that is above all others
+_HELD = 1e-6  # of mobilities, added to A's diagonal where all rows are held
 _FAR_LIMIT = 1e4  # times the largest velocity: a joint's limit beyond that plays no part
 
 
@@ -202,6 +203,31 @@ def foresee_joint(own: View) -> None:
 def advance_joint(own: View) -> None:
     own.inner, own.s, own.phi = (x + own.length * dx for x, dx in _inside(own))
     own.impulse = together(own.inner)
+
+
+# How large impulses may be: those that would hold all rows, if friction had no bounds
+
+
+def hold_contact(own: View) -> None:
+    mobilities = np.stack([own.A[0, 0] + laws.TINY, own.mobility, own.mobility])
+    stiff = 1.0 / (_HELD * mobilities)
+    own.p, own.Q = -stiff * own.b, stiff[:, None] * np.eye(3)
+
+
+def gauge_contact(own: View) -> None:
+    held, (n, t) = np.abs(own.p - own.Q @ own.dw), root_masses(own)
+    own.scale = np.maximum(own.scale, np.maximum(held[0] / n, np.maximum(held[1], held[2]) / t))
+    own.impulse = own.best
+
+
+def hold_joint(own: View) -> None:
+    stiff = 1.0 / (_HELD * (own.a + laws.TINY))
+    own.p, own.Q = -stiff * own.b, np.array([[stiff]])
+
+
+def gauge_joint(own: View) -> None:
+    own.scale = np.maximum(own.scale, np.abs((own.p - own.Q @ own.dw)[0]) * np.sqrt(own.a + laws.TINY))
+    own.impulse = own.best
 
 
 # How laws answer: Δλ = p − Q Δw
