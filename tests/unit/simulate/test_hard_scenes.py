@@ -81,11 +81,8 @@ def gripper(*points: tuple[float, float]) -> Robot:
     for side, axis in (("left", (1, 0, 0)), ("right", (-1, 0, 0))):
         b.body(side, 0.2, inertia=(1e-3,) * 3)
         b.joint(side, Prismatic(axis=axis), "ground", side)
-        for y in (-0.05, 0.05):
-            for z in (-0.05, 0.05):
-                b.shape(
-                    side, Sphere(0.01), at=(-0.06 if side == "left" else 0.06, y, z), friction=0.6, group=2, meets=1
-                )
+        for y, z in points:
+            b.shape(side, Sphere(0.01), at=(-0.06 * axis[0], y, z), friction=0.6, group=2, meets=1)
     b.body("box", 1.0, inertia=(2e-3,) * 3)
     b.joint("box", Free(), "ground", "box")
     b.shape("box", Box((0.1, 0.2, 0.2)), friction=0.6)
