@@ -147,12 +147,15 @@ class Builder:
         self._steps.append(Loop(cases, _frozen(turns)))
 
     @contextmanager
-    def repeat(self, *, until: Callable[..., Any], at_most: int, **windows: Window) -> Iterator[None]:
+    def repeat(
+        self, *, until: Callable[..., Any], at_most: int, rare: bool = False, **windows: Window
+    ) -> Iterator[None]:
         """Repeats the steps written inside until the condition holds, at most that often; it is asked first.
 
         Args:
             until: a function of one-row windows that returns a truth value.
             at_most: how often the steps are run at most.
+            rare: whether few states run them at all, so that their code is better short than fast.
             windows: the condition's parameters.
         """
         at_most = _whole(at_most, "at_most of a repeat", least=1)
@@ -161,7 +164,7 @@ class Builder:
             raise GraphError(f"condition {condition.kernel.name!r} must look at one row, got {condition.rows}")
         with self._block() as inner:
             yield
-        self._steps.append(Repeat(condition, at_most, tuple(inner)))
+        self._steps.append(Repeat(condition, at_most, tuple(inner), rare))
 
     def call(self, program: Program, /, **bindings: Buffer) -> None:
         """Runs another program in place, its inputs and outputs bound by name to buffers of this one."""

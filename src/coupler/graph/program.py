@@ -43,11 +43,15 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class Repeat:
-    """Steps run while `until` does not hold, `at_most` times. A state that is done is not touched any more."""
+    """Steps run while `until` does not hold, `at_most` times. A state that is done is not touched any more.
+
+    Where it is `rare`, few states run them at all, and back ends keep their code short rather than fast.
+    """
 
     until: Case
     at_most: int
     body: tuple[Step, ...]
+    rare: bool = False
 
 
 Step = Loop | Repeat

@@ -68,7 +68,7 @@ class Refinement:
         state = fields(**{name: buffer.at(0) for name, buffer in self._state.items()})
         state |= fields(residual=residual.at(0), iterations=iterations.at(0), tolerance=constants([tolerance]))
         state |= fields(sign=self._system.sign.at(0))
-        with builder.repeat(until=_good_enough, at_most=1, state=state):
+        with builder.repeat(until=_good_enough, at_most=1, rare=True, state=state):
             builder.loop(_clear_scales, state=state)
             self._run(_scale_contact, _scale_joint)
             builder.loop(_begin, state=state)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Blocks", "Steps", "as_type", "function"]
 
+_MANY_STORES = 3  # of a kernel, that are worth a branch around masks
 _SHORT_WITH_FLAGS = 12  # the same where turns are left out by flags: each of them branches, and compilers get slow
 _SHORT = 64  # turns of a loop that are spelled out: to look up where a turn's numbers are costs some of its time
 
@@ -86,6 +87,7 @@ class Steps(Blocks):
         super().__init__()
         self.r, self.places = renderer, places
         self.tables: list[np.ndarray | int] = []
+        self._rare = False  # whether what is written is inside a rare repeat
 
     def run(self, steps: Sequence[Step], mask: str | None = None) -> None:
         """Writes the steps; where there is a mask, only its lanes are changed."""
@@ -151,7 +153,10 @@ class Steps(Blocks):
         self.emit(f"{i}go = and i1 {i}more, {left}")
         self.emit(f"br i1 {i}go, label %{body}, label %{after}")
         self.block(body)
+        self._note_whether_full(f"{active}n")
+        outside, self._rare = self._rare, self._rare or step.rare
         self.run(step.body, f"{active}n" if r.lanes > 1 else None)  # a single state needs no mask: it is here or not
+        self._rare = outside
         self.emit(f"br label %{latch}")
         self.block(latch)
         self.emit(f"{i}n = add i64 {i}, 1")
@@ -179,9 +184,15 @@ class Steps(Blocks):
             held = f"{x}b"
         self.emit(f"br i1 {r.any_lane(held, f'{x}any', self.emit)}, label %{run}, label %{after}")
         self.block(run)
+        self._note_whether_full(held)
         yield held if r.lanes > 1 else None
         self.emit(f"br label %{after}")
         self.block(after)
+
+    def _note_whether_full(self, mask: str) -> None:
+        """Writes under {mask}full whether a mask holds in all lanes."""
+        if self.r.lanes > 1:
+            self.emit(f"{mask}full = call i1 @llvm.vector.reduce.and.v{self.r.lanes}i1({self.r.mask} {mask})")
 
     def _call(self, case: Case, tables: tuple[str, ...], row: str, mask: str | None) -> str:
         """Calls the case's kernel on one row and returns the name of its result."""
@@ -211,6 +222,19 @@ class Steps(Blocks):
             arguments.append(f"ptr {x}.p{i}")
         self.emit(f"{x}.k = getelementptr {self.r.scalar}, ptr {constants}, i64 {first}")
         arguments.append(f"ptr {x}.k")
+        if mask is not None and not self._rare and len(case.kernel.stores) >= _MANY_STORES:
+            # A masked store loads, selects and stores: where all lanes take part, it need not.
+            whole, part, after = (self.new_label(stem) for stem in ("whole", "part", "after"))
+            self.emit(f"br i1 {mask}full, label %{whole}, label %{part}")
+            self.block(whole)
+            self.emit(f"call fastcc void {self.r.kernel(case.kernel, False)}({', '.join(arguments)})")
+            self.emit(f"br label %{after}")
+            self.block(part)
+            masked = ", ".join([*arguments, f"{self.r.mask} {mask}"])
+            self.emit(f"call fastcc void {self.r.kernel(case.kernel, True)}({masked})")
+            self.emit(f"br label %{after}")
+            self.block(after)
+            return x
         if mask is not None:
             arguments.append(f"{self.r.mask} {mask}")
         call = f"{self.r.kernel(case.kernel, mask is not None)}({', '.join(arguments)})"
