@@ -93,11 +93,10 @@ class Blocks:
         self.contacts, self.joints = (x.size if isinstance(x, Buffer) else len(x) for x in (friction, bounds))
         self.impulses, self.b = (builder.scratch(name, self.rows) for name in ("impulses", "b"))
         self.flags = {name: builder.scratch(name, self.contacts + self.joints) for name in _FLAGS}
-        self.joining, self.given = builder.scratch("joining", 1), None
+        self.joining = builder.scratch("joining", 1)
+        self.given: Buffer | None = None
         self._contacts = builder.records("contact", self.contacts, **_CONTACT)
         self._joints = builder.records("stop", self.joints, **_JOINT)
-
-    given: Buffer | None
 
     @property
     def rows(self) -> int:
@@ -165,8 +164,6 @@ class Blocks:
 
         Impulses are those to start from.
         """
-        x = self._columns.x
-        clear(self.builder, x)
         self.builder.loop(_none_joins, blocks=fields(joining=self.joining.at(0)))
         contacts, joints = self.all[: self.contacts], self.all[self.contacts :]
         joining = shared(joining=self.joining)

@@ -220,11 +220,8 @@ def _decide(state: View) -> None:
     # What is spent starts once more, from impulses as large as those that would hold all rows; then there are paths.
     spent, gauged = (turns >= _INTERIOR) | (stalls >= _STALLS), state.gauged + state.by_gauge
     gauges = resumes & spent & (gauged <= 0.0)
-    turns, stalls, left = (
-        np.where(by_gauge, 0.0, turns),
-        np.where(by_gauge, 0.0, stalls),
-        np.where(by_gauge, _FIRST_TRY, left),
-    )
+    turns, stalls = np.where(by_gauge, 0.0, turns), np.where(by_gauge, 0.0, stalls)
+    left = np.where(by_gauge, _FIRST_TRY, left)
     spent = spent & (gauged > 0.0) & np.logical_not(by_gauge)
     steps = state.steps + state.by_path
     next_path = spent & ((state.paths <= 0.0) | (steps >= _PATH)) & np.logical_not(goes_on | tries)
@@ -239,7 +236,8 @@ def _decide(state: View) -> None:
     state.before = np.where(halved | tries, error, state.before)
     state.tried, state.turns, state.stalls = np.where(goes_on, tried, 0.0), turns, stalls
     state.left = np.where(tries & by_interior, _NEXT_TRY, left)
-    state.centring = np.where(by_interior, np.where(state.length < _SHORT, 1.0, 0.0), state.centring)
+    centres = np.where(by_interior, np.where(state.length < _SHORT, 1.0, 0.0), state.centring)
+    state.centring = np.where(by_gauge, 0.0, centres)
     state.steps, state.paths = steps, paths
     for k, (part, swept) in enumerate(_STARTS):
         begins = next_path & (paths == k + 1.0)
