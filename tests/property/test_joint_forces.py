@@ -90,7 +90,7 @@ def case(name: str) -> Case:
     return case_of(robot if name in LARGE else equipped(robot, np.random.default_rng(11)), loaded=name not in LARGE)
 
 
-everywhere = pytest.mark.parametrize("name", every(2, [*RANDOM, *BUNDLED]))
+everywhere = pytest.mark.parametrize("name", every(4, [*RANDOM, *BUNDLED]))
 
 
 # The reference

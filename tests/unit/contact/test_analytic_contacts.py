@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +22,7 @@ G, RADIUS, MASS = 9.81, 0.05, 2.0
 FORMS = ["velocity", "impulse"]
 
 
+@cache
 def balls(count: int = 1, gravity: float = 0.0, friction: float = 0.0, ground: bool = False) -> Robot:
     b = RobotBuilder("balls", (0.0, 0.0, -gravity))
     for i in range(count):
@@ -152,6 +154,7 @@ def test_balls_that_touch_leave_together(form: str) -> None:
 LENGTH, TILT, SPEED = 1.0, 0.6, 3.0
 
 
+@cache
 def rod() -> Robot:
     b = RobotBuilder("rod", (0.0, 0.0, 0.0))
     moment = MASS * LENGTH**2 / 12.0
@@ -232,6 +235,7 @@ def test_a_ball_that_slides_through_its_impact_has_all_the_friction_there_is(for
 # What always holds
 
 
+@cache
 def chain_and_ball() -> Robot:
     b = RobotBuilder("chain_and_ball", (0.0, 0.0, 0.0))
     for i in range(3):

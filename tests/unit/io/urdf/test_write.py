@@ -48,7 +48,7 @@ def test_a_bundled_robot_comes_back_as_it_was(name: str, tmp_path: Path) -> None
     assert_same(robot, reloaded(robot, tmp_path))
 
 
-@pytest.mark.parametrize("name", every(2, [name for name in ROBOTS if name not in FUNCTIONS]))
+@pytest.mark.parametrize("name", every(4, [name for name in ROBOTS if name not in FUNCTIONS]))
 def test_a_random_robot_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
     robot = sample(name).robot
     assert_same(robot, reloaded(robot, tmp_path))
