@@ -92,8 +92,8 @@ def compiled_step(robot: Robot, scene: ContactScene, q: Any, v: Any, tau: Any) -
 
 @cache
 def case(name: str) -> tuple[Robot, np.ndarray, np.ndarray, np.ndarray]:
-    """A robot with limits, dry friction and contacts, its state, and forces."""
-    robot = sample(name).robot
+    """A robot with limits, dry friction and contacts, its state, and forces; what is not a step is interpreted."""
+    robot = sample(name).robot.with_backend("interpreter")
     q, v = robot.random_state(2)
     return on_a_floor(hampered(robot, q, v), q), q, v, np.random.default_rng(1).normal(size=robot.nv)
 

@@ -60,7 +60,7 @@ def touching(robot: Robot, q: np.ndarray) -> tuple[Robot, tuple[Pair, ...]]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", sweep(ROBOTS, ["tree", "spherical loop afloat", "belt"]))
+@pytest.mark.parametrize("name", sweep(ROBOTS, ["revolute loop", "spherical loop afloat", "belt"]))
 def test_a_step_keeps_the_equations_of_motion_and_its_impulses_keep_the_laws(name: str) -> None:
     rng, pushed = np.random.default_rng(1), 0
     for seed in range(samples(1, 3)):
