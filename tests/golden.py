@@ -16,6 +16,7 @@ import numpy as np
 from coupler.mechanisms import linear
 from coupler.model import Free, ModelError, Revolute, Robot, RobotBuilder
 from coupler.spatial import Transform
+from effort import sweep
 
 FOLDER = Path(os.environ.get("COUPLER_GOLDEN", Path(__file__).resolve().parents[2] / "shared" / "golden"))
 
@@ -27,6 +28,17 @@ def names(*, states: bool = False) -> list[str]:
     """The files, or only those with states; file.model.json has none."""
     found = sorted(path.name for path in FOLDER.glob("*.json"))
     return [name for name in found if not (states and name.endswith(".model.json"))]
+
+
+def swept() -> list[Any]:
+    """The files with states, as parameters of a test; the long run takes those that have nothing but what others have.
+
+    Chains of pairs have what single ones have, the humanoid with rotors what it has without, and the two files of the
+    planar leg are the same linkage.
+    """
+    alike = "RevoluteChainWithRotor12_uniform.json", "MIT_Humanoid_no_rotors.json", "urdf_planar_leg_linkage.json"
+    files = names(states=True)
+    return sweep(files, [name for name in files if name not in alike])
 
 
 @cache

@@ -48,8 +48,11 @@ def reloaded(robot: Robot, folder: Path, suffix: str = ".urdf") -> Robot:
 
 
 def dynamics_gap(first: Robot, second: Robot, seeds: int = 2) -> float:
-    """How far mass matrix, bias force and accelerations of two robots with the same freedoms differ, relatively."""
-    worst = 0.0
+    """How far mass matrix, bias force and accelerations of two robots with the same freedoms differ, relatively.
+
+    On the interpreter: what is compiled would run a few times only.
+    """
+    worst, first, second = 0.0, first.with_backend("interpreter"), second.with_backend("interpreter")
     for seed in range(seeds):
         q, v = first.random_state(seed)
         p, tau = second.pack_q(first.joint_positions(q)), np.random.default_rng(seed).normal(size=first.nv)

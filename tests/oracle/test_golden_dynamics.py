@@ -30,7 +30,7 @@ MASS = 5e-12  # of a mass matrix with ones on its diagonal; its columns are diff
 
 Dynamics = Callable[..., np.ndarray]
 
-every_file = pytest.mark.parametrize("name", golden.names(states=True))
+every_file = pytest.mark.parametrize("name", golden.swept())
 
 
 @dataclass(frozen=True, eq=False)

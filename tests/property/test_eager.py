@@ -16,7 +16,7 @@ from coupler.model import Revolute
 from effort import sweep
 from random_robots import sample
 
-ROBOTS = ["tree", "series", "nested", "parallel", "geared loops"]
+ROBOTS = ["tree", "rod loop", "series", "nested", "parallel", "geared loops"]
 
 
 INVERSES = ["forward dynamics", "inverse", "factors", "solve", "inverse osim", "divide and conquer"]
@@ -42,7 +42,7 @@ def programs(robot: coupler.Robot) -> dict[str, tuple[Program, tuple[str, ...]]]
     return found
 
 
-@pytest.mark.parametrize("name", sweep(ROBOTS, ["tree", "nested"]))
+@pytest.mark.parametrize("name", sweep(ROBOTS, ["tree", "rod loop"]))
 def test_floats_and_traces_agree(name: str) -> None:
     robot, rng = sample(name).robot, np.random.default_rng(3)
     q, v = robot.random_state(rng)

@@ -1,4 +1,4 @@
-"""Ten seconds of motion of robots with loops: energy and momentum are kept, or change by what forces and dampers do.
+"""Seconds of motion of robots with loops: energy and momentum are kept, or change by what forces and dampers do.
 
 Other tests compare accelerations at single states. Here an error of any size adds up, and so does one of `integrate`.
 """
@@ -17,11 +17,14 @@ import coupler
 from coupler.model import Free, Robot
 from coupler.model.elements import PointElement
 from coupler.spatial import cross_motion
-from effort import sweep
+from effort import samples, sweep
 from random_robots import sample
 
 KEPT = 1e-10  # relative to the largest kinetic energy; 2e-12 is reached
-TIME = 10.0  # s
+TIME = float(samples(3, 10))  # s
+
+
+pytestmark = pytest.mark.sampled
 
 
 # The integrator: Gauss' collocation of order 12, whose stages are a batch

@@ -239,7 +239,7 @@ def test_the_samples_themselves_are_robots(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", URDF)
-@examples(20, 150)
+@examples(10, 150)
 @given(recipe=recipes(1, 4))
 def test_changed_elements(folder: Path, name: str, recipe: Recipe) -> None:
     outcome(*written(folder, with_others(name, mutated(URDF[name], recipe))))
@@ -252,7 +252,7 @@ def test_damaged_bytes(folder: Path, name: str, recipe: Recipe) -> None:
 
 
 @pytest.mark.parametrize("name", BESIDE)
-@examples(50, 400)
+@examples(25, 400)
 @given(recipe=recipes(1, 3))
 def test_damaged_closure_files(folder: Path, name: str, recipe: Recipe) -> None:
     beside, text = BESIDE[name]

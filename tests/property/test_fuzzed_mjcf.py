@@ -76,7 +76,7 @@ def test_the_samples_themselves_are_robots(here: Path, name: str) -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", SAMPLES)
 def test_changed_elements(here: Path, name: str) -> None:
-    @examples(60, 600)
+    @examples(30, 600)
     @given(recipe=recipes(1, 4))
     def check(recipe: Recipe) -> None:
         undisturbed(here, mutated(SAMPLES[name], recipe))

@@ -160,6 +160,7 @@ class Case:
     stretch: float
 
 
+@cache
 def case_of(robot: Robot) -> Case:
     rng = np.random.default_rng(5)
     q, v = map(np.array, zip(*(robot.random_state(seed) for seed in range(STATES)), strict=True))
@@ -184,8 +185,8 @@ SLOW = ("parallel", "overlapping", "delta", "geared loop", "alike afloat")
 BARE = [name for name in EVERY if not name.endswith(" afloat")]
 DRESSED = [name for name in EVERY if f"{name} afloat" not in EVERY and name not in SLOW]
 # In the short run, each is used in one way at most.
-SHORT_BARE = BARE[::2]
-SHORT_DRESSED = [name for name in DRESSED if name not in SHORT_BARE][::2]
+SHORT_BARE = [name for name in BARE if name not in SLOW][::5]
+SHORT_DRESSED = [name for name in DRESSED if name not in SHORT_BARE][::5]
 
 
 @pytest.fixture(scope="module", params=sweep(BARE, SHORT_BARE))
@@ -416,7 +417,10 @@ def test_forces_at_rest_are_the_slope_of_the_potential(passive: Case) -> None:
     np.testing.assert_allclose((c.v * found).sum(axis=1), expected, rtol=0, atol=SLOPE * max(1.0, np.abs(found).max()))
 
 
-@pytest.mark.parametrize(("name", "order"), [("belt", 4), ("implicit", 4), ("four-bar", 2), ("crossed", 2)])
+@pytest.mark.parametrize(
+    ("name", "order"),
+    sweep([("belt", 4), ("implicit", 4), ("four-bar", 2), ("crossed", 2)], [("implicit", 4), ("four-bar", 2)]),
+)
 def test_energy_is_conserved(name: str, order: int) -> None:
     """Over some time, up to the error of the integrator: of order 4, or 2 where orientations turn."""
     c = case_of(robot_of(name))
@@ -445,7 +449,9 @@ def test_energy_is_conserved(name: str, order: int) -> None:
 # Calling
 
 
-some_robots = pytest.mark.parametrize("name", ["differential", "belt", "implicit", "spherical loop"])
+some_robots = pytest.mark.parametrize(
+    "name", sweep(["differential", "belt", "implicit", "spherical loop"], ["differential", "spherical loop"])
+)
 
 
 @some_robots
@@ -475,7 +481,7 @@ def test_a_batch_is_as_one_by_one(name: str) -> None:
 @some_robots
 def test_gravity_adds_up(name: str) -> None:
     """Forces are linear in gravity, and with_gravity leaves the first robot as it was."""
-    robot = robot_of(name)
+    robot = robot_of(name).with_backend("interpreter")
     c = case_of(robot)
     before = bias_force(robot, c.q, c.v)
     g1, g2 = np.array([1.0, -2.0, 3.0]), np.array([-4.0, 0.5, 2.0])

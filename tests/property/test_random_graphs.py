@@ -172,7 +172,7 @@ BOTH = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
 @BOTH
-@drawn(60, 600)
+@drawn(30, 600)
 @given(recipe=recipes(ARITHMETIC))
 def test_arithmetic_in_machine_code_is_that_of_the_interpreter_bit_for_bit(dtype: type, recipe: Recipe) -> None:
     # Rewritten beforehand, so that the interpreter, too, multiplies by reciprocals and fuses products and sums.
@@ -182,7 +182,7 @@ def test_arithmetic_in_machine_code_is_that_of_the_interpreter_bit_for_bit(dtype
 
 
 @BOTH
-@drawn(24, 240)
+@drawn(12, 240)
 @given(recipe=recipes(ALL, most=30))
 def test_lanes_equal_one_state_bit_for_bit(dtype: type, recipe: Recipe) -> None:
     run = Native(recipe.program(), dtype)
@@ -193,7 +193,7 @@ def test_lanes_equal_one_state_bit_for_bit(dtype: type, recipe: Recipe) -> None:
 
 
 @BOTH
-@drawn(24, 240)
+@drawn(12, 240)
 @given(recipe=recipes(CALM, most=40))
 def test_machine_code_is_near_the_interpreter(dtype: type, recipe: Recipe) -> None:
     program = recipe.program()

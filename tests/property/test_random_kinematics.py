@@ -41,7 +41,7 @@ def states_of(name: str) -> tuple[Robot, np.ndarray, np.ndarray, np.ndarray, str
 
 SLOW = ("parallel", "overlapping", "delta", "nested", "series")  # to compile; test_random_dynamics has them
 every_robot = pytest.mark.parametrize(
-    "name", every(3, [x for x in ROBOTS if not x.endswith(" afloat") and x not in SLOW], first=1)
+    "name", every(6, [x for x in ROBOTS if not x.endswith(" afloat") and x not in SLOW], first=1)
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,29 +15,30 @@ from coupler.contact.formulations import recursive_problem, touches, traditional
 from coupler.contact.pairs import pairs_of
 from coupler.model import Box, Capsule, Free, ModelError, Plane, Prismatic, Robot, RobotBuilder, Shape, Sphere
 from coupler.spatial import Transform
-from effort import every
+from effort import sweep
 from random_robots import place, sample
 
 SAME = 1e-10  # relative to the largest entry; 1e-12 is reached
 ROBOTS = ("tree", "floating tree", "revolute loop", "spherical loop afloat", "rod loop", "belt", "series")
 
 
+@cache
 def shaped(robot: Robot, seed: int = 0) -> Robot:
-    """With a floor, and something on each body."""
+    """With a floor, and something on each body; on the interpreter."""
     rng = np.random.default_rng(seed)
     forms = (Sphere(0.1), Capsule(0.05, 0.3), Box((0.1, 0.2, 0.3)))
     shapes = [Shape("floor", "ground", Plane(), Transform.translation((0.0, 0.0, -1.0)), friction=0.6)]
     for i, body in enumerate(robot.bodies):
         form = forms[i % 2] if i else forms[2]  # boxes touch what is not the ground in floats only, and slowly
         shapes.append(Shape(body, body, form, place(rng), group=1, meets=1 if i else 0))
-    return replace(robot, shapes=tuple(shapes))
+    return replace(robot, shapes=tuple(shapes)).with_backend("interpreter")
 
 
 def gap(one: Any, other: Any) -> float:
     return float(np.abs(one - other).max() / max(np.abs(one).max(), 1e-300))
 
 
-@pytest.mark.parametrize("name", every(2, ROBOTS))
+@pytest.mark.parametrize("name", sweep(ROBOTS, ["tree", "spherical loop afloat", "rod loop"]))
 def test_both_ways_give_the_same_problem(name: str) -> None:
     robot = shaped(sample(name).robot)
     pairs = pairs_of(robot)
@@ -53,7 +55,7 @@ def test_both_ways_give_the_same_problem(name: str) -> None:
         assert one.blocks == other.blocks
 
 
-@pytest.mark.parametrize("name", ["floating tree", "revolute loop"])
+@pytest.mark.parametrize("name", sweep(["floating tree", "revolute loop"], ["revolute loop"]))
 def test_gaps_close_as_fast_as_the_normal_rows_say(name: str) -> None:
     """b without impulses, at a step so small that nothing but v matters: ġ = w_n, by differences of the gaps."""
     robot = shaped(sample(name).robot)

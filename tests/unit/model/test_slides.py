@@ -11,6 +11,7 @@ import coupler
 from coupler.model import Free, Joint, Prismatic, Revolute, RobotBuilder
 from coupler.model.slides import best_slides, slid
 from coupler.spatial import RigidInertia, Transform
+from effort import every
 
 NOTHING = RigidInertia(0.0, np.zeros(3), np.zeros((3, 3)))
 TURNS = [np.eye(3)[list(order)] for order in ((0, 1, 2), (1, 2, 0), (2, 0, 1))]
@@ -42,7 +43,7 @@ def numbers(parents: list, placements: list, inertias: list, slides: np.ndarray)
     return shifts, moments, products
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", every(4, range(8)))
 def test_no_other_places_have_more_zeros(seed: int) -> None:
     parents, kinds, placements, inertias = random_tree(np.random.default_rng(seed))
     slides = best_slides(parents, kinds, placements, inertias)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from effort import sweep
 G = 9.81
 
 
+@cache
 def arms() -> Robot:
     """Two floating arms of two links above a plane, with capsules and spheres that may touch."""
     b = RobotBuilder("arms")
@@ -39,6 +41,7 @@ def arms() -> Robot:
     return b.build()
 
 
+@cache
 def leaning() -> Robot:
     """A thin rod of 1 kg and 1 m in a plane, one end of which slides on the ground without friction."""
     b = RobotBuilder("leaning")
@@ -155,6 +158,7 @@ def test_contacts_rebound_as_with_eulers_method() -> None:
 # Limits and dry friction of joints
 
 
+@cache
 def slider(**options: Any) -> Robot:
     """2 kg along x, without gravity."""
     b = RobotBuilder("slider", (0.0, 0.0, 0.0))
@@ -184,7 +188,8 @@ def test_a_joint_that_runs_into_its_limit_goes_beyond_by_half_a_step_at_most(
     limited to 1e-5 m comes back by that in each step.
     """
     robot, h, speed = slider(lower=-1.0, upper=0.2), 0.01, 3.0
-    q, v = ran(robot, start, speed, 0.0, h, 1700, penetration=penetration).T
+    steps = 1700 if penetration == "limited" else 300
+    q, v = ran(robot, start, speed, 0.0, h, steps, penetration=penetration).T
     first = int(np.argmax(q > 0.2))
     assert 0.0 < (q - 0.2).max() <= h * speed / 2 + 1e-12
     assert (-1.0 - q).max() <= h * back / 2 + 1e-12  # the other limit, at the speed of what bounces
@@ -199,7 +204,8 @@ def test_a_joint_that_runs_into_its_limit_goes_beyond_by_half_a_step_at_most(
 @pytest.mark.parametrize(("penetration", "rest"), [("position", 0.0), ("velocity", 0.0162), ("limited", 0.0)])
 def test_a_joint_that_is_pressed_against_its_limit_comes_to_rest(penetration: str, rest: float) -> None:
     """8 N on 2 kg, from 0.2 m away at 3 m/s: at the limit, or as far beyond it as the first step led."""
-    q, v = ran(slider(upper=0.2), 0.0, 3.0, 8.0, 0.01, 2000, penetration=penetration).T
+    steps = 2000 if penetration == "limited" else 400
+    q, v = ran(slider(upper=0.2), 0.0, 3.0, 8.0, 0.01, steps, penetration=penetration).T
     np.testing.assert_allclose(q[-50:], 0.2 + rest, rtol=0, atol=1e-12)
     np.testing.assert_allclose(v[-50:], 0.0, atol=1e-12)
 

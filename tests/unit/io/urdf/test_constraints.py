@@ -30,6 +30,7 @@ from coupler.model import (
     Universal,
 )
 from coupler.rotation import about_x, about_y, about_z
+from effort import sweep
 from saved_robots import dynamics_gap
 
 Read = Callable[..., Robot]
@@ -80,8 +81,8 @@ LOOPS: dict[str, tuple[str, LoopKind]] = {
 }
 
 
-@pytest.mark.parametrize("word", LOOPS)
-def test_a_loop_of_every_type(word: str, read: Read) -> None:
+def pair_with(word: str, read: Read) -> tuple[Robot, Robot]:
+    """Two bodies held by a loop of a type: from a file, and as built."""
     inside, kind = LOOPS[word]
     found = read(PAIR + f'<loop name="pin" type="{word}">{ENDS}{inside}</loop>')
     b = RobotBuilder("robot", GRAVITY)
@@ -91,9 +92,19 @@ def test_a_loop_of_every_type(word: str, read: Read) -> None:
     b.joint("free", Free(), "ground", "b")
     places: dict[str, Any] = {"turned": TURNED, "meets_turned": MEETS_TURNED}
     b.loop("pin", kind, "a", "b", (0.3, 0.1, -0.2), (-0.1, 0.2, 0.1), **places)
-    expected = b.build()
-    assert type(found.loops[0].kind) is type(kind)
+    return found, b.build()
+
+
+@pytest.mark.parametrize("word", LOOPS)
+def test_a_loop_of_every_type(word: str, read: Read) -> None:
+    found, expected = pair_with(word, read)
+    assert type(found.loops[0].kind) is type(LOOPS[word][1])
     assert (found.nv, found.independent_joints) == (expected.nv, expected.independent_joints)
+
+
+@pytest.mark.parametrize("word", sweep(LOOPS, ["revolute", "universal", "helical", "rod", "held"]))
+def test_a_loop_of_every_type_moves_as_if_it_were_built(word: str, read: Read) -> None:
+    found, expected = pair_with(word, read)
     assert dynamics_gap(expected, found) < 1e-12
 
 
