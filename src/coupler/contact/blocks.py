@@ -205,12 +205,15 @@ class Blocks:
             if blocks:
                 self.builder.loop(kernel, own=self.of(blocks) | more(blocks), where=self.flags[where].at(blocks))
 
-    def sum_up(self, name: str = "impulse") -> None:
-        """Writes the steps to x from impulses, or from another field of blocks."""
-        x, kernel = self._columns.x, _push_own if name == "impulse" else _push_pushed
-        clear(self.builder, x)
-        self.run(kernel, kernel)
-        if (given := self.given) is not None:
+    def sum_up(self, name: str = "impulse", vector: Buffer | None = None) -> None:
+        """Writes the steps to x, or to a vector like it, from impulses or from another field of blocks.
+
+        x has what impulses that are given do, too.
+        """
+        kernel = _pushing(name)
+        clear(self.builder, vector or self._columns.x)
+        self.run(kernel, kernel, vector=vector)
+        if vector is None and (given := self.given) is not None:
             self.run(_push_given, None, more=lambda own: fields(given=given.at([3 * i for i in own], 3)))
 
     def measure(self) -> None:
@@ -282,12 +285,11 @@ def _join(own: View) -> None:
     own.waiting = np.array(0.0)
 
 
-def _push_own(own: View, ways: list[View]) -> None:
-    push(ways, own.impulse)
+def _pushing(name: str) -> Kernel:
+    def push_field(own: View, ways: list[View]) -> None:
+        push(ways, getattr(own, name))
 
-
-def _push_pushed(own: View, ways: list[View]) -> None:
-    push(ways, own.pushed)
+    return push_field
 
 
 def _measure(own: View, ways: list[View]) -> None:

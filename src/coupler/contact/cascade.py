@@ -32,7 +32,7 @@ _FAR = 1e30  # a velocity that no row reaches: where it has no limit
 def solve(
     problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = 1e-10, most: int = 10
 ) -> Solution:
-    """Solves a problem by sweeps, then by Newton's method and an interior point.
+    """Solves a problem by sweeps, then by Newton's method, an interior point and paths.
 
     Args:
         problem: Without torsion.

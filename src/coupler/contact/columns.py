@@ -15,8 +15,7 @@ from typing import Any
 from coupler.graph import Buffer, Slot, Window, fields
 from coupler.passes import ClusterRecord, ClusterWindows, Record, Shape, Sweep, Visit, provided
 
-__all__ = ["ColumnBody", "ColumnCluster", "Columns", "Passage", "Start"]
-
+__all__ = ["ColumnBody", "ColumnCluster", "Columns", "Node", "Passage", "Start"]
 
 _NODE = 6  # freedoms of a node at most, unless a cluster has more: as many as a floating body's
 
@@ -172,7 +171,7 @@ class Columns:
                 place[k], node_of[k], stop = stop, len(nodes), stop + self._freedoms(k)
                 above = carried.get(k, [])
                 if len(above) == 1 and len(self.sweep.instances[above[0]].outputs) == 1:
-                    row = above if stop - start + self._freedoms(above[0]) <= _NODE else []
+                    row = [*above] if stop - start + self._freedoms(above[0]) <= _NODE else []
             nodes.append(Node(start, stop))
         return nodes, place, node_of
 

@@ -148,7 +148,7 @@ class Engine:
             loads = self._forces("f_ext", f_ext, state.shape[:-1], (len(self.robot.bodies), 6))
             result = self.executable_with_loads(state, *given, on_bodies(self.robot, loads))
         if not np.isfinite(result).all():
-            self._explain(state, result)
+            raise ModelError(self.why_not(state, result))
         return result
 
     def advance_batch(self, states: np.ndarray, tau: np.ndarray, result: np.ndarray) -> np.ndarray | None:
@@ -161,14 +161,6 @@ class Engine:
         if all(np.isfinite(result[:, self.layout.places[name]]).all() for name in ("v", "residual")):
             return None
         return np.logical_not(np.isfinite(result).all(axis=1))
-
-    def why_not(self, state: np.ndarray, result: np.ndarray) -> str:
-        """Why a state, (layout.state,), could not take a step with that result."""
-        try:
-            self._explain(state, result)
-        except ModelError as error:
-            return str(error)
-        return ""
 
     def _searched_contacts(self, states: np.ndarray) -> list[np.ndarray]:
         """The further input with the contacts that are searched for state by state; no input, if there are none."""
@@ -189,16 +181,16 @@ class Engine:
         except ValueError:
             raise ModelError(f"{name} has the shape {values.shape}, for states of {batch}") from None
 
-    def _explain(self, state: np.ndarray, result: np.ndarray) -> None:
-        """Raises what is wrong with a step that has no finite result."""
+    def why_not(self, state: np.ndarray, result: np.ndarray) -> str:
+        """What is wrong with a step that has no finite result, of one state or of the first such state of several."""
         where = [int(i) for i in np.argwhere(~np.isfinite(result).all(axis=-1))[0]] if result.ndim > 1 else []
         own = state[tuple(where)]
         try:
             self.robot.check(own[self.layout.places["q"]])
         except ModelError as error:
-            raise ModelError(f"{error}{in_state(where)}") from None
+            return f"{error}{in_state(where)}"
         fast = float(np.abs(own[self.layout.places["v"]]).max(initial=0.0))
-        raise ModelError(
+        return (
             f"robot {self.robot.name!r}: a step of {self.step:g} s is not possible{in_state(where)}: a loop cannot "
             f"close, or numbers grow out of bounds (the largest velocity is {fast:.3g}); shorter steps or weaker "
             "forces may help"

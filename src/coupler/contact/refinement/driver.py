@@ -30,7 +30,6 @@ _SHORT = 0.2  # after a step so short, the next one only centres
 _PATH = 60.0  # iterations of a path
 # Of paths: θ₀ by the speed, and how much of the sweeps' impulses they start from.
 _STARTS = ((0.1, 1.0), (0.03, 1.0), (0.1, 0.0), (1.0, 0.0))
-_ENDLESS = 1e30  # a length, or a residual, that is above all others
 
 _STATE = (
     *("by_newton", "by_interior", "by_path", "by_gauge"),  # 1 for the rule that is followed
@@ -189,7 +188,7 @@ def _no_path_starts(state: View) -> Any:
 def _clear_sums(state: View) -> None:
     state.iterations = state.iterations + 1.0
     state.products = state.count = np.array(0.0)
-    state.length = np.array(_ENDLESS)
+    state.length = np.array(interior.ENDLESS)
     path.clear_sums(state)
 
 
@@ -204,7 +203,7 @@ def _decide(state: View) -> None:
     """Whether this iteration was good, and which rule comes next."""
     by_newton, by_interior, by_path, by_gauge = (getattr(state, name) > 0.0 for name in _STATE[:4])
     finite = state.error == state.error
-    error = np.where(finite, state.error, _ENDLESS)
+    error = np.where(finite, state.error, interior.ENDLESS)
     state.better = np.where(error < state.least, 1.0, 0.0)
     state.least = np.minimum(state.least, error)
     # Newton's method goes on while it halves the residual. Who called it goes on then.
@@ -290,8 +289,7 @@ def _scale_contact(own: View) -> None:
 
 
 def _push_contact(own: View) -> None:
-    n, t = interior.root_masses(own)
-    tracked = np.stack([n, t, t]) * own.track
+    tracked = path.impulses_of_contact(own)
     own.pushed = np.where(own.newton > 0.0, own.point, np.where(own.path > 0.0, tracked, own.inner))
 
 
@@ -299,7 +297,7 @@ def _push_contact(own: View) -> None:
 
 
 def _scale_joint(own: View) -> None:
-    mass = 1.0 / np.sqrt(own.a + laws.TINY)
+    mass = interior.root_mass(own)
     own.speed = np.maximum(own.speed, mass * np.abs(own.b[0]))
     own.limit = np.maximum(own.limit, np.abs(own.b[0]))
     own.scale = np.maximum(own.scale, np.abs(own.impulse[0]) / mass)
@@ -307,6 +305,5 @@ def _scale_joint(own: View) -> None:
 
 
 def _push_joint(own: View) -> None:
-    mass = 1.0 / np.sqrt(own.a + laws.TINY)
-    tracked, inner = mass * interior.together(own.track), interior.together(own.inner)
+    tracked, inner = path.impulse_of_joint(own), interior.together(own.inner)
     own.pushed = np.where(own.newton > 0.0, own.point, np.where(own.path > 0.0, tracked, inner))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.blocks import Blocks, Ways, push
+from coupler.contact.blocks import Blocks, Ways
 from coupler.contact.kernels import clear
 from coupler.graph import Field, View, fields
 from coupler.passes import Place, Schedule, Store
@@ -33,17 +33,13 @@ class Elimination:
 
     def __init__(self, blocks: Blocks, columns: Ways) -> None:
         self._blocks, self._columns, self._builder = blocks, columns, blocks.builder
-        self.right, self.sign = (
-            self._builder.scratch(name, size) for name, size in (("right", columns.x.size), ("sign", 1))
-        )
+        self.right, self.sign = self._builder.scratch("right", columns.x.size), self._builder.scratch("sign", 1)
         self._parts = [columns.parts_of_way(block) for block in blocks.all]
         coupled = {(a, b) for parts in self._parts for a, b in product(parts, repeat=2)}
         self._order, entries = _elimination_order(sorted({a for a, _ in coupled}), coupled)
         self._sizes = {a: columns.nodes[a].size for a in self._order}
         self._later = {a: [b for b in self._order[i + 1 :] if (a, b) in entries] for i, a in enumerate(self._order)}
-        self._S, self._inverse = (
-            Store(lambda size, name=name: self._builder.scratch(name, size)) for name in ("S", "inverse")
-        )
+        self._S = Store(lambda size: self._builder.scratch("S", size))
         for a, b in sorted(entries):
             self._S.add((a, b), (self._sizes[a], self._sizes[b]))
 
@@ -70,8 +66,7 @@ class Elimination:
     def solve(self) -> None:
         """Writes the steps from p of all active blocks to Δx."""
         right = self.right
-        clear(self._builder, right)
-        self._blocks.run(_push_answer, _push_answer, vector=right)
+        self._blocks.sum_up("p", right)
         schedule = Schedule(self._builder)
         part = {a: Place.of(right, self._columns.nodes[a].start, self._sizes[a]) for a in self._order}
         for k in self._order:
@@ -122,10 +117,6 @@ def _elimination_order(nodes: list[int], coupled: set[tuple[int, int]]) -> tuple
 
 
 # Kernels
-
-
-def _push_answer(own: View, ways: list[View]) -> None:
-    push(ways, own.p)
 
 
 def _positive(matrix: View) -> None:

@@ -24,7 +24,7 @@ Array = Any  # an ndarray of floats, or of nodes
 
 _INSIDE = 0.995  # of the longest step, so that all stays inside
 _LEAST_SIGMA = 1e-3
-_ENDLESS = 1e30  # a length, or a residual, that is above all others
+ENDLESS = 1e30  # a length, or a residual, that is above all others
 _HELD = 1e-6  # of mobilities, added to A's diagonal where all rows are held
 _FAR_LIMIT = 1e4  # times the largest velocity: a joint's limit beyond that plays no part
 
@@ -49,7 +49,7 @@ def look_ahead(state: View) -> None:
 def center(state: View) -> None:
     part = state.products / (np.maximum(state.count, 1.0) * state.kappa + laws.TINY)
     state.sigma = np.where(state.centring > 0.0, 1.0, np.clip(part * part * part, _LEAST_SIGMA, 1.0))
-    state.length = np.array(_ENDLESS)
+    state.length = np.array(ENDLESS)
 
 
 def stay_inside(state: View) -> None:
@@ -62,6 +62,11 @@ def stay_inside(state: View) -> None:
 def root_masses(own: View) -> tuple[Any, Any]:
     """√r of the normal and of the tangents: with them as units all contacts look alike."""
     return np.sqrt(own.normal_step), np.sqrt(own.tangent_step)
+
+
+def root_mass(own: View) -> Any:
+    """The same of a joint."""
+    return 1.0 / np.sqrt(own.a + laws.TINY)
 
 
 def start_contact(own: View) -> None:
@@ -143,7 +148,7 @@ def near_parts(own: View) -> Any:
 
 
 def start_joint(own: View) -> None:
-    mass, near = 1.0 / np.sqrt(own.a + laws.TINY), near_parts(own)
+    mass, near = root_mass(own), near_parts(own)
     own.near, own.inner = near, near * np.stack([0.0, mass * own.scale, mass * own.scale])
     own.s = np.stack([0.0, own.speed / mass, own.speed / mass])
     own.phi = own.scale * own.speed
@@ -262,7 +267,7 @@ def _disc(
 def _longest_positive(value: Any, change: Any) -> Any:
     """The longest step along a change that keeps a value ≥ 0."""
     falls = change < 0.0
-    return np.where(falls, -value / np.where(falls, change, -1.0), _ENDLESS)
+    return np.where(falls, -value / np.where(falls, change, -1.0), ENDLESS)
 
 
 def _longest_in_cone(c: Any, dc: Any, t: Array, dt: Array) -> Any:
@@ -272,4 +277,4 @@ def _longest_in_cone(c: Any, dc: Any, t: Array, dt: Array) -> Any:
     square = h * h - a * f
     ends = ((a < 0.0) | (h < 0.0)) & (square >= 0.0)
     divisor = np.sqrt(np.maximum(square, 0.0)) - h  # of the least root of a x² + 2 h x + f
-    return np.where(ends & (divisor > 0.0), f / np.where(divisor > 0.0, divisor, 1.0), _ENDLESS)
+    return np.where(ends & (divisor > 0.0), f / np.where(divisor > 0.0, divisor, 1.0), ENDLESS)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from coupler.contact import laws
-from coupler.contact.refinement.interior import near_parts, root_masses, together
+from coupler.contact.refinement.interior import ENDLESS, near_parts, root_mass, root_masses, together
 from coupler.contact.refinement.newton import SOFT, answer
 from coupler.graph import View
 
@@ -49,7 +49,7 @@ def clear_sums(state: View) -> None:
 def begin(state: View) -> None:
     state.tau = state.home = state.base_tau = np.array(1.0)
     state.step = _FIRST * state.theta * np.sqrt(state.normals)
-    state.tried_at, state.since = np.array(1e30), np.array(0.0)
+    state.tried_at, state.since = np.array(ENDLESS), np.array(0.0)
 
 
 def decide(state: View, sign: Any) -> None:
@@ -60,7 +60,7 @@ def decide(state: View, sign: Any) -> None:
     size = np.sqrt(np.maximum(state.ss - state.st * state.st / square, 0.0))
     home = state.home > 0.0
     retreat = np.logical_not(size <= _BAD * step) & np.logical_not(home)
-    retreat = retreat | np.logical_not(size < 1e30)  # where numbers are not finite
+    retreat = retreat | np.logical_not(size < ENDLESS)  # where numbers are not finite
     corrected = np.maximum(tau - state.st / square, _LEAST_LEFT * tau)
     good = np.logical_not(retreat) & (size <= _GOOD * step)
     grown = step * np.clip(np.sqrt(0.5 * _GOOD * step / (size + laws.TINY)), 0.5, _GROWTH)
@@ -124,8 +124,13 @@ def complete_contact(own: View) -> None:
     own.c = own.c - _units(own) * own.w
 
 
+def impulses_of_contact(own: View) -> Array:
+    """λ of a point of the path."""
+    return _units(own) * own.track
+
+
 def push_contact(own: View) -> None:
-    own.pushed = _units(own) * own.track
+    own.pushed = impulses_of_contact(own)
 
 
 def linearise_contact(own: View) -> None:
@@ -160,16 +165,12 @@ def end_contact(own: View) -> None:
 # Joints: friction, lower and upper limit
 
 
-def _unit(own: View) -> Any:
-    return 1.0 / np.sqrt(own.a + laws.TINY)
-
-
 def _slacks(own: View, w: Any) -> Array:
-    return _unit(own) * np.stack([w, w - own.low, own.high - w])
+    return root_mass(own) * np.stack([w, w - own.low, own.high - w])
 
 
 def place_joint(own: View) -> None:
-    d, start = _unit(own), own.origin[0]
+    d, start = root_mass(own), own.origin[0]
     own.near = near = near_parts(own)
     parts = np.stack([start, 0.0, 0.0]) / d
     parts = np.where(own.bound > 0.0, parts, np.stack([0.0, np.maximum(start, 0.0), np.maximum(-start, 0.0)]) / d)
@@ -184,12 +185,17 @@ def complete_joint(own: View) -> None:
     own.c = own.c - own.near * _slacks(own, own.w[0])
 
 
+def impulse_of_joint(own: View) -> Array:
+    """The same of a joint."""
+    return root_mass(own) * together(own.track)
+
+
 def push_joint(own: View) -> None:
-    own.pushed = _unit(own) * together(own.track)
+    own.pushed = impulse_of_joint(own)
 
 
 def linearise_joint(own: View) -> None:
-    d, w = _unit(own), own.w[0]
+    d, w = root_mass(own), own.w[0]
     slacks, theta = _slacks(own, w) + own.tau * own.c, own.tau * own.theta
     pt, _, Qt, rate_t = _disc(theta, own.theta, own.bound / d, 1.0, own.c[:1], own.track[:1], slacks[:1])
     parts = [(pt[0], Qt[0, 0], rate_t[0])]
@@ -202,14 +208,14 @@ def linearise_joint(own: View) -> None:
 
 
 def _answers(own: View) -> Array:
-    return own.part_p - own.part_Q * (_unit(own) * own.dw[0]) * np.array([1.0, 1.0, -1.0])
+    return own.part_p - own.part_Q * (root_mass(own) * own.dw[0]) * np.array([1.0, 1.0, -1.0])
 
 
 def move_joint(own: View) -> None:
     own.move = _answers(own)
     measure_move(own)
     own.part_p = own.part_rate
-    own.p = _unit(own) * together(own.part_p)
+    own.p = root_mass(own) * together(own.part_p)
 
 
 def turn_joint(own: View) -> None:
@@ -219,7 +225,7 @@ def turn_joint(own: View) -> None:
 
 def end_joint(own: View) -> None:
     follow(own)
-    own.impulse = np.where(own.tries > 0.0, _unit(own) * together(own.ahead), own.best)
+    own.impulse = np.where(own.tries > 0.0, root_mass(own) * together(own.ahead), own.best)
 
 
 # How smoothed laws answer: Δλ = p − Q Δw + rate Δτ
