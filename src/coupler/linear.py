@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Cholesky", "known_value", "solve"]
+__all__ = ["Cholesky", "known_value", "null_space", "solve"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -78,27 +78,57 @@ def _solve_by_reflections(A: Array, B: Array) -> Array:
     """R X = Qᵀ B, where Q R = A with its columns in another order.
 
     A reflection takes a column's entries, in rows that are left, onto one of them. Rows with a zero there, as loops
-    side by side leave many, take no part. The column with the fewest entries comes first, so that zeros last.
+    side by side leave many, take no part.
     """
     n = len(A)
     rows = [list(row) for row in np.concatenate([A, B], axis=1)]
     left, waiting = list(range(n)), list(range(n))
     solved: list[tuple[int, int]] = []  # columns, and the rows that give their unknowns
     while waiting:
-        entries = {j: [i for i in left if not _is_zero(rows[i][j])] for j in waiting}
-        j = min(waiting, key=lambda column: len(entries[column]))
-        if not entries[j]:  # singular wherever one looks: the result shows it
-            entries[j] = left[:1]
-        first = _reflect(rows, entries[j], j)
-        solved.append((j, first))
-        left.remove(first)
-        waiting.remove(j)
+        solved.append(_reflect_next(rows, left, waiting))
     X: list[Any] = [None] * n
     for k in reversed(range(n)):
         j, i = solved[k]
         known = [(rows[i][other], X[other]) for other, _ in solved[k + 1 :] if not _is_zero(rows[i][other])]
         X[j] = (np.array(rows[i][n:]) - sum((a * x for a, x in known), 0.0)) / rows[i][j]
     return np.array(X)
+
+
+def null_space(K: Array) -> tuple[Array, Array]:
+    """An orthonormal basis N of what K maps to zero, n × (n − m), and K⁺ = Kᵀ (K Kᵀ)⁻¹, n × m.
+
+    Householder's reflections take Kᵀ to Q₁ R; the other columns of Q are N, and K⁺ = Q₁ R⁻ᵀ. There are no pivots and
+    hence no branches: what K is decides nothing but numbers.
+
+    Args:
+        K: m × n, with m ≤ n rows, none of which follows from others.
+    """
+    m, n = K.shape
+    rows = [list(row) for row in np.concatenate([K.T, np.eye(n)], axis=1)]  # to [R, Qᵀ]
+    left, waiting, done = list(range(n)), list(range(m)), list[tuple[int, int]]()
+    while waiting:
+        done.append(_reflect_next(rows, left, waiting))
+    z: list[Any] = []  # R⁻ᵀ, row by row
+    for k, (j, i) in enumerate(done):
+        known = [(rows[other][j], z[a]) for a, (_, other) in enumerate(done[:k]) if not _is_zero(rows[other][j])]
+        z.append((np.eye(m)[j] - sum((a * x for a, x in known), 0.0)) / rows[i][j])
+    Q1 = np.array([rows[i][m:] for _, i in done]).T
+    return np.array([rows[i][m:] for i in left]).reshape(n - m, n).T, Q1 @ np.array(z)
+
+
+def _reflect_next(rows: list[list[Any]], left: list[int], waiting: list[int]) -> tuple[int, int]:
+    """Reflects one of the waiting columns onto one of the rows that are left; returns both, which wait no longer.
+
+    The column with the fewest entries comes first, so that zeros last.
+    """
+    entries = {j: [i for i in left if not _is_zero(rows[i][j])] for j in waiting}
+    j = min(waiting, key=lambda column: len(entries[column]))
+    if not entries[j]:  # singular wherever one looks: the result shows it
+        entries[j] = left[:1]
+    first = _reflect(rows, entries[j], j)
+    left.remove(first)
+    waiting.remove(j)
+    return j, first
 
 
 def _reflect(rows: list[list[Any]], own: list[int], j: int) -> int:

@@ -21,6 +21,7 @@ from coupler.contact import Bilateral, ContactProblem, Status, Unilateral, resid
 from coupler.contact.formulations import (
     contact_rows,
     floating,
+    floating_centre,
     joint_rows,
     touches,
     traditional_problem,
@@ -171,8 +172,7 @@ def compiled(case: Case) -> Iterator[Step]:
     robot, what = case.robot, ContactScene(case.pairs, H, tolerance=TOLERANCE, most=5_000)
     layout, run = Layout(robot, what), compile(contact_step_program(robot, what))
     n, ends = 3 * layout.contacts, limited_joints(robot)
-    state = np.zeros(layout.state)
-    state[: robot.nq + robot.nv] = np.concatenate([case.q, case.v])
+    state = layout.start(robot, case.q, case.v)
     while True:
         after = run(state, case.tau)
         assert np.isfinite(after).all()
@@ -255,7 +255,8 @@ def _judge_motion(case: Case, q: np.ndarray, v: np.ndarray, step: Step, error: f
     for joint in floating(robot):
         own, place = robot.v_slice(joint), robot.q_slice(joint)
         R, R_after = (matrix_from_quaternion(x[place][3:]) for x in (q, step.q))
-        after[own][3:] = R.T @ R_after @ after[own][3:]
+        centre = np.cross(after[own][:3], floating_centre(robot, joint))
+        after[own][3:] = R.T @ R_after @ (after[own][3:] + centre) - centre
     momentum = H_q @ (after - u)
     np.testing.assert_allclose(
         momentum, J.T @ lam, rtol=0, atol=1e-9 * (1.0 + np.abs(H_q @ u).max() + np.abs(lam).max())

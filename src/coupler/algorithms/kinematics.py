@@ -12,7 +12,19 @@ import numpy as np
 
 from coupler.algorithms.frames import Frame, FrameBody, FrameCluster, FrameSweep
 from coupler.model import Robot
-from coupler.passes import Body, ClusterRecord, Coordinate, Record, Sweep, Visit, add_element_energy, entry, provided
+from coupler.passes import (
+    Body,
+    ClusterRecord,
+    ClusterWindows,
+    Coordinate,
+    Record,
+    Shape,
+    Sweep,
+    Visit,
+    add_element_energy,
+    entry,
+    provided,
+)
 from coupler.spatial import Transform, cross, cross_motion
 
 __all__ = [
@@ -206,13 +218,31 @@ def momentum_program(robot: Robot) -> Any:
     return sweep.build()
 
 
-def kinetic_energy_program(robot: Robot) -> Any:
-    """The program (q, v) → ½ Σ vᵀ I v over all bodies and ½ Σ A q̇² over armatures."""
+def kinetic_energy_program(robot: Robot, all_joints: bool = False) -> Any:
+    """The program (q, v) → ½ Σ vᵀ I v over all bodies and ½ Σ A q̇² over armatures.
+
+    Args:
+        robot: the robot.
+        all_joints: whether velocities w of all joints in loops without a solution are given as a further input, in the
+            order of `unsolved_links`. At a dead point, v cannot tell them.
+    """
     sweep = Sweep(robot, "kinetic_energy", body=SpeedBody, cluster=Totals, oriented=())
     sweep.input("q", robot.nq)
     sweep.input("v", robot.nv)
+    if all_joints:
+        links, starts = robot.embedding.unsolved_links, robot.tree.v_start
+        w = sweep.input("w", len(robot.embedding.unsolved_entries))
+        sizes = [int(starts[link + 1] - starts[link]) for link in links]
+        place = dict(zip(links, np.cumsum([0, *sizes]).tolist(), strict=False))
+
+        def provide(windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+            for i, kind in enumerate(shape.kinds if not shape.solved else ()):
+                at = [place[sweep.instances[k].links[i]] for k in clusters]
+                windows.joints[i]["w"] = w.at(at, kind.nv)
+
+        sweep.provide = provide
     energy = sweep.total("energy", 1)
-    sweep.outward(speed)
+    sweep.outward(speed_of_all_joints if all_joints else speed)
     sweep.finish("T", 1, lambda total: total, energy)
     return sweep.build()
 
@@ -247,14 +277,21 @@ def carry(cluster: Visit[MotionBody, Totals]) -> None:
         body.memory.E, body.memory.r, body.memory.v = body.pose.E, body.pose.r, body.v
 
 
-def speed(cluster: Visit[SpeedBody, Totals]) -> None:
-    """½ Σ vᵀ I v, and of armatures."""
-    cluster.report_gap()
+def speed(cluster: Visit[SpeedBody, Totals], *, moving: bool = True) -> None:
+    """½ Σ vᵀ I v, and of armatures; velocities follow from v, unless nothing `moving` is asked of it."""
+    cluster.report_gap(moving=moving)
     for body in cluster.bodies:
         armature = (body.model.armature * body.w) @ body.w
         cluster.memory.energy += 0.5 * np.array([body.v @ (body.inertia @ body.v) + armature])
     for body in cluster.carriers:
         body.memory.v = body.v
+
+
+def speed_of_all_joints(cluster: Visit[SpeedBody, Totals]) -> None:
+    """The same from velocities of all joints, where these are given."""
+    if not cluster.shape.solved:
+        cluster.w = np.concatenate([joint.w for joint in cluster.views.joints])
+    speed(cluster, moving=cluster.shape.solved)
 
 
 def lift(cluster: Visit[PoseBody, Totals]) -> None:

@@ -21,7 +21,7 @@ from coupler.contact import laws
 from coupler.contact.columns import Node
 from coupler.contact.cone_update import ConeBlock
 from coupler.contact.kernels import clear
-from coupler.graph import Buffer, Builder, Constants, Slot, View, Window, constants, fields, symmetric
+from coupler.graph import Buffer, Builder, Constants, Slot, Vector, View, Window, constants, fields, symmetric
 from coupler.passes import Schedule
 
 __all__ = ["Blocks", "Kernel", "More", "OwnKernel", "Ways", "push", "shared", "velocities", "wait"]
@@ -229,7 +229,7 @@ def _of(numbers: Numbers, rows: np.ndarray) -> Slot | Constants:
     return numbers.at(rows) if isinstance(numbers, Buffer) else constants(np.array(numbers, float)[rows])
 
 
-def shared(**buffers: Buffer) -> More:
+def shared(**buffers: Vector) -> More:
     """Numbers that all blocks have in common."""
     return lambda blocks: fields(**{name: buffer.at([0] * len(blocks)) for name, buffer in buffers.items()})
 

@@ -13,10 +13,11 @@ import numpy as np
 from coupler.contact.blocks import Blocks, shared, wait
 from coupler.contact.columns import Columns, Start
 from coupler.contact.geometry import Contact, contacts, forces_on, has_closed_form
+from coupler.contact.halves import Halves
 from coupler.contact.laws import gap_seen
 from coupler.contact.pairs import Pair
-from coupler.contact.scene import ContactScene
-from coupler.graph import Buffer, View, Window, constants, fields
+from coupler.contact.scene import ContactScene, Layout
+from coupler.graph import Buffer, Vector, View, Window, constants, fields
 from coupler.model import ModelError, Robot
 from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Shape, Sphere
 from coupler.passes import Schedule, Sweep
@@ -81,15 +82,19 @@ class Candidates:
         sweep: Sweep[Any, Any],
         columns: Columns,
         scene: ContactScene,
+        layout: Layout,
+        halves: Halves,
         given: Buffer | None,
-        told: Mapping[str, Buffer],
+        told: Mapping[str, Vector],
     ) -> None:
         """Writes the steps from poses and velocities of links to contacts.
 
         Args:
-            sweep: has poses E and r of links, and their velocities v before and u after a step without impulses.
+            sweep: has poses E and r of links, and their velocities `start` before and u after a step without impulses.
             columns: get forces on links by unit of impulse.
             scene: what counts.
+            layout: of the state, which knows trees of bodies.
+            halves: what part of the step they have gone; are told which come near a contact.
             given: gap, point and frame of all contacts of searched pairs, one after the other.
             told: `b` gets velocities along normal and tangents, with the gap's at position level [002, eq. 4a];
                 `gaps`, `points` and `frames` what their names say; `free` and `approach`, if they are there, velocities
@@ -105,12 +110,16 @@ class Candidates:
             window = fields(pace=constants(np.full(len(alike), 1.0 / scene.step))) | self._places(alike, told)
             for side, (name, moves) in enumerate(moving.items()):
                 window |= self._seen(sweep, columns, alike, side, name, moves)
+                if moves and scene.integrator == "midpoint":
+                    trees = [layout.tree_of(self._ends[i][side].link) for i in alike]
+                    near = {f"{name}_gone": halves.first(trees), f"{name}_near": halves.near_next.at(trees)}
+                    window |= fields(**near)
             if given is not None and self.pairs[alike[0]] in self.searched:
                 window |= self._given(alike, given)
             sweep.builder.loop(_measuring(self.pairs[alike[0]], moving, scene, [*told]), here=window)
 
     def look(
-        self, sweep: Sweep[Any, Any], columns: Columns, blocks: Blocks, residual: Buffer, tolerance: float
+        self, sweep: Sweep[Any, Any], columns: Columns, blocks: Blocks, residual: Vector, tolerance: float
     ) -> None:
         """Writes the steps that make idle contacts wait which velocities after the step would close too far.
 
@@ -144,7 +153,7 @@ class Candidates:
         count = self.pairs[alike[0]].count
         return fields(**{f"given{k}": given.at(starts + _GIVEN * k, _GIVEN) for k in range(count)})
 
-    def _places(self, alike: Sequence[int], told: Mapping[str, Buffer]) -> Window:
+    def _places(self, alike: Sequence[int], told: Mapping[str, Vector]) -> Window:
         found = {}
         for name in told:
             shape = {"gaps": (), "frames": (3, 3)}.get(name, (3,))
@@ -166,7 +175,7 @@ class Candidates:
         if moves:
             links = [end.link for end in ends]
             memory = sweep.bodies(links).fields
-            own |= {f"{name}_{field}": memory[field] for field in ("E", "r", "u", "v")}
+            own |= {f"{name}_{field}": memory[field] for field in ("E", "r", "u", "start")}
             for k in range(self.pairs[alike[0]].count):
                 own[f"{name}_P{k}"] = columns.at_link([int(self._first[i] + k) for i in alike], links)
         return fields(**own)
@@ -219,8 +228,16 @@ def _measuring(pair: Pair, moving: dict[str, bool], scene: ContactScene, told: S
                 if moves:
                     P[name] = sign * forces_on(links[name], contact)
                     setattr(here, f"{name}_P{k}", P[name])
-            free, approach = (sum(P[name].T @ getattr(here, f"{name}_{x}") for name in P) for x in "uv")
+            free, approach = (
+                reduce(add, (P[name].T @ getattr(here, f"{name}_{x}") for name in P)) for x in ("u", "start")
+            )
             closure = gap_seen(contact.gap, scene.penetration) * here.pace
+            if scene.integrator == "midpoint":
+                for name in P:  # gaps count from where the step started
+                    closure = closure - getattr(here, f"{name}_gone") * (P[name][:, 0] @ getattr(here, f"{name}_start"))
+                for name in P:  # with the same velocities for one more step, would it touch?
+                    near = np.where(closure + 2.0 * free[0] < 0.0, 1.0, getattr(here, f"{name}_near"))
+                    setattr(here, f"{name}_near", near)
             found = {"b": free + np.stack([closure, 0.0, 0.0]), "free": free, "approach": approach}
             found |= {"gaps": np.array(contact.gap), "points": contact.point, "frames": contact.frame}
             for name in told:

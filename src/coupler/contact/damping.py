@@ -1,7 +1,9 @@
-"""Dampers of joints within a step: they feel the velocity at its end, so that none, however strong, pushes too far.
+"""Dampers and springs of joints within a step, which take part in it so that none, however strong, pushes too far.
 
 With dampers D, H (v⁺ − v) = h (τ − c − D v⁺) is the same as (H + h D) (v⁺ − v) = h (τ − c − D v): over a step of the
-length h, a robot moves like one that has armatures h D besides, and its dampers.
+length h, a robot moves like one that has armatures h D besides, and its dampers. Springs K feel the position at the
+step's end, q + h v⁺, in Euler's method: that is an armature h² K and a damper h K. The midpoint rule takes them halfway
+between both ends, h (v⁺ − v)/4 beyond the middle that forces are taken at: an armature h² K/4.
 """
 
 from __future__ import annotations
@@ -15,18 +17,20 @@ from coupler.model.tree import Link
 __all__ = ["damped"]
 
 
-def damped(robot: Robot, step: float) -> Robot:
-    """The robot whose accelerations, over a step of that length, make dampers feel the velocity at its end."""
-    if not any(link.kind.damping.any() for link in robot.tree.links):
+def damped(robot: Robot, step: float, midpoint: bool = False) -> Robot:
+    """The robot whose accelerations, over a step of that length, make dampers and springs take part in it."""
+    if not any(link.kind.damping.any() or link.kind.stiffness.any() for link in robot.tree.links):
         return robot
-    return remembered(robot, (damped, step), _damped, step)
+    return remembered(robot, (damped, step, midpoint), _damped, step, midpoint)
 
 
-def _damped(robot: Robot, step: float) -> Robot:
-    links = tuple(_stiffened(link, step) for link in robot.tree.links)
+def _damped(robot: Robot, step: float, midpoint: bool) -> Robot:
+    links = tuple(_stiffened(link, step, midpoint) for link in robot.tree.links)
     return replace(robot, tree=replace(robot.tree, links=links))
 
 
-def _stiffened(link: Link, step: float) -> Link:
+def _stiffened(link: Link, step: float, midpoint: bool) -> Link:
     kind = link.kind
-    return replace(link, kind=kind.with_values(armature=kind.armature + step * kind.damping))
+    armature = kind.armature + step * kind.damping + (0.25 if midpoint else 1.0) * step**2 * kind.stiffness
+    damping = kind.damping if midpoint else kind.damping + step * kind.stiffness
+    return replace(link, kind=kind.with_values(armature=armature, damping=damping))

@@ -18,10 +18,10 @@ from coupler.compiled import run
 from coupler.contact.damping import damped
 from coupler.contact.formulations import (
     Touch,
+    basis_biases,
     body_jacobians,
     contact_problem,
     joint_rows,
-    rotation_biases,
     rows_by_body,
     step_length,
     touches,
@@ -51,7 +51,7 @@ def divide_and_conquer_problem(
     a, omega = divide_and_conquer(damped(robot, h), q, v, tau, bodies)
     joints = joint_rows(robot, q, h, limits)
     A, J = with_joints(robot, q, h, P @ omega @ P.T, P @ body_jacobians(robot, q, bodies), joints)
-    w = J @ (np.asarray(v, dtype=float) + h * (a + rotation_biases(robot, v)))
+    w = J @ (np.asarray(v, dtype=float) + h * (a + basis_biases(robot, q, v)))
     return contact_problem(A, w, h, found, joints), found
 
 

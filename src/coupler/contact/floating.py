@@ -1,5 +1,6 @@
-"""Floating bodies within a step: they move along straight lines of the world, though their velocity is kept along their
-own axes. So their momentum is what impulses make of it, to the last digits. Functions take floats or nodes of a trace.
+"""Floating bodies within a step: centres of mass move along straight lines of the world, though velocities are kept
+along a body's own axes and at its own origin. So momentum is what impulses make of it, to the last digits. Functions
+take floats or nodes of a trace.
 """
 
 from __future__ import annotations
@@ -9,35 +10,50 @@ from typing import Any
 import numpy as np
 
 from coupler.model import Free
+from coupler.model.tree import Link
 from coupler.rotation import matrix_from_quaternion
 from coupler.spatial import cross
 
-__all__ = ["frame_rotation_bias", "straight_motion"]
+__all__ = ["centre_of", "frame_rotation_bias", "straight_motion"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
 
-def frame_rotation_bias(v: Array) -> Array:
-    """6: (0, ω × v) of a floating body's velocity (ω, v) along its own axes.
+def centre_of(link: Link) -> np.ndarray:
+    """3: the centre of mass of a link that floats, in its own frame, m; its origin, if it has no mass."""
+    return link.inertia.h / link.inertia.m if link.inertia.m > 0.0 else np.zeros(3)
 
-    Accelerations along axes that turn lack it: with it, v + h (a + ω × v) is the velocity after a step, seen along the
-    axes before it, and without forces that stays as it is.
+
+def frame_rotation_bias(v: Array, centre: Array) -> Array:
+    """6: (0, ω × v_c) of a floating body's velocity (ω, v) along its own axes, with v_c that of its centre of mass.
+
+    Accelerations along axes that turn, of a point that turns about the centre of mass, lack it: with it,
+    v + h (a + ω × v_c) is the velocity after a step, seen along the axes before it, and without forces that of the
+    centre of mass stays as it is.
     """
-    return np.concatenate([np.zeros(3), cross(v[:3], v[3:])])
+    return np.concatenate([np.zeros(3), cross(v[:3], v[3:] + cross(v[:3], centre))])
 
 
-def straight_motion(q: Array, v: Array, step: Any) -> tuple[Array, Array]:
+def straight_motion(q: Array, v: Array, step: Any, centre: Array, axes: Array | None = None) -> tuple[Array, Array]:
     """Position and velocity of a floating body after a step.
 
     Args:
         q: 7, its position before the step and its orientation, a quaternion.
-        v: 6, its angular and linear velocity in the step, along its axes before the step.
+        v: 6, its angular and linear velocity in the step, along its axes.
         step: h, s.
+        centre: 3, its centre of mass in its own frame, m.
+        axes: 4, the orientation whose axes v is along; that before the step if not given.
 
     Returns:
         7 numbers like q, and 6 like v, along its axes after the step.
     """
-    turned = Free().normalize(Free().integrate(q, step * v))[3:]
-    along = matrix_from_quaternion(q[3:]) @ v[3:]
-    after = np.concatenate([q[:3] + step * along, turned])
-    return after, np.concatenate([v[:3], matrix_from_quaternion(turned).T @ along])
+    R = matrix_from_quaternion(q[3:])
+    omega, along = v[:3], v[3:] + cross(v[:3], centre)
+    if axes is not None:
+        turn = R.T @ matrix_from_quaternion(axes)
+        omega, along = turn @ omega, turn @ along
+    turned = Free().normalize(Free().integrate(q, step * np.concatenate([omega, np.zeros(3)])))[3:]
+    R_after, along = matrix_from_quaternion(turned), R @ along
+    position = q[:3] + R @ centre + step * along - R_after @ centre
+    after = np.concatenate([omega, R_after.T @ along - cross(omega, centre)])
+    return np.concatenate([position, turned]), after

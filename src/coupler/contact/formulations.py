@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.damping import damped
-from coupler.contact.floating import frame_rotation_bias
+from coupler.contact.floating import centre_of, frame_rotation_bias
 from coupler.contact.geometry import Contact, contacts, forces_on
 from coupler.contact.laws import limit_velocities
 from coupler.contact.pairs import Pair
@@ -38,14 +38,15 @@ from coupler.spatial import Transform
 __all__ = [
     "JointRows",
     "Touch",
+    "basis_biases",
     "body_jacobians",
     "contact_problem",
     "contact_rows",
     "first_rows",
     "floating",
+    "floating_centre",
     "joint_rows",
     "recursive_problem",
-    "rotation_biases",
     "rows_by_body",
     "step_length",
     "touches",
@@ -156,7 +157,7 @@ def traditional_problem(
     factor = np.linalg.cholesky(mass_matrix(damped(robot, h), q))
     half = np.linalg.solve(factor, J.T)
     free = np.linalg.solve(factor.T, np.linalg.solve(factor, np.asarray(tau) - bias_force(robot, q, v)))
-    w = J @ (np.asarray(v) + h * (free + rotation_biases(robot, v)))
+    w = J @ (np.asarray(v) + h * (free + basis_biases(robot, q, v)))
     return contact_problem(half.T @ half, w, h, found, joints), found
 
 
@@ -188,16 +189,30 @@ def with_joints(
 
 
 def unimpeded(robot: Robot, q: Any, v: Any, tau: Any, step: float) -> np.ndarray:
-    """v + h (a + ω × v): velocities after a step without contact, seen along the axes before it."""
+    """Velocities after a step without contact, along the axes and on the tangents of loops before it."""
     a = forward_dynamics(damped(robot, step), q, v, tau)
-    return np.asarray(v, dtype=float) + step * (a + rotation_biases(robot, v))
+    return np.asarray(v, dtype=float) + step * (a + basis_biases(robot, q, v))
 
 
-def rotation_biases(robot: Robot, v: Any) -> np.ndarray:
-    """(nv,): ω × v of floating bodies (see `frame_rotation_bias`), and zeros for all other joints."""
-    biases, v = np.zeros(robot.nv), np.asarray(v, dtype=float)
+def basis_biases(robot: Robot, q: Any, v: Any) -> np.ndarray:
+    """(nv,): what accelerations lack as changes of velocities along the axes and on the tangents of a step's start.
+
+    That is ω × v_c of floating bodies (see `frame_rotation_bias`). In loops without a solution, it is the part of g
+    along them: all their joints have accelerations G v̇ + g, of which a step keeps what the loops allow where it starts.
+    """
+    v = np.asarray(v, dtype=float)
+    biases, embedding = np.zeros(robot.nv), robot.embedding
+    if not all(embedding.explicit):
+        p = embedding.positions(np.asarray(q, dtype=float))
+        _, g = embedding.explicit_constraint(p, v)
+        _, K, k = embedding.closure.at(p, embedding.velocities(p, v))
+        for i in np.flatnonzero(~np.array(embedding.explicit)):
+            (rows, entries), columns = embedding.closure.places[i], embedding.closure.loops[i].columns
+            own = embedding.choices[i].rows
+            g[columns] -= np.linalg.pinv(K[entries[own]]) @ k[rows[own]]
+        biases = np.where(np.isin(embedding.v_index, embedding.unsolved_entries), g[embedding.v_index], 0.0)
     for joint in floating(robot):
-        biases[robot.v_slice(joint)] = frame_rotation_bias(v[robot.v_slice(joint)])
+        biases[robot.v_slice(joint)] = frame_rotation_bias(v[robot.v_slice(joint)], floating_centre(robot, joint))
     return biases
 
 
@@ -206,6 +221,11 @@ def floating(robot: Robot) -> list[str]:
     free = [joint.name for joint in robot.joints if joint.kind.floats]
     slices = [(name, robot.v_slice(name)) for name in free if name in robot.independent_joints]
     return [name for name, own in slices if own.stop - own.start == 6]
+
+
+def floating_centre(robot: Robot, joint: str) -> np.ndarray:
+    """3: the centre of mass of the link that a free joint carries, in its own frame, m."""
+    return centre_of(robot.tree.links[robot.tree.number[joint]])
 
 
 def contact_problem(

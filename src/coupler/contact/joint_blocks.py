@@ -10,7 +10,7 @@ import numpy as np
 from coupler.contact.blocks import Blocks, wait
 from coupler.contact.laws import joint_parts, limit_velocities
 from coupler.contact.scene import Layout
-from coupler.graph import Buffer, Slot, View, Window, constants, fields
+from coupler.graph import Slot, Vector, View, Window, constants, fields
 from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
 
 __all__ = ["JointBlocks"]
@@ -40,12 +40,12 @@ class JointBlocks:
     other impulses for ever.
     """
 
-    def __init__(self, sweep: Sweep[Any, Any], layout: Layout, blocks: Blocks) -> None:
-        """Args: a program, its layout, and its problem."""
-        self._sweep, self._layout, self._blocks = sweep, layout, blocks
+    def __init__(self, sweep: Sweep[Any, Any], layout: Layout, blocks: Blocks, midpoint: bool) -> None:
+        """Args: a program, its layout, its problem, and whether it follows the midpoint rule."""
+        self._sweep, self._layout, self._blocks, self._midpoint = sweep, layout, blocks, midpoint
         self._first = 3 * layout.contacts
 
-    def measure(self, start: Buffer) -> None:
+    def measure(self, start: Vector) -> None:
         """Writes the steps to velocities of joints after a step without impulses, and to those that reach limits.
 
         Args:
@@ -56,12 +56,12 @@ class JointBlocks:
             windows.cluster["own"] = self._blocks.b.at([self._first + row for row in rows])
             windows.cluster |= self._sides(rows)
 
-        self._visit(_measure, range(len(self._layout.joints)), provide)
+        self._visit(_measure_from_middle if self._midpoint else _measure, range(len(self._layout.joints)), provide)
         for limited, rubbing, own in self._groups(range(len(self._layout.joints))):
             window = self._impulses(own) | self._told(start, limited, rubbing, own)
             self._sweep.builder.loop(_joining(limited, rubbing), here=window)
 
-    def look(self, residual: Buffer, tolerance: float) -> None:
+    def look(self, residual: Vector, tolerance: float) -> None:
         """Writes the steps that make idle joints wait which the velocities after the step take beyond their limits.
 
         Args:
@@ -78,7 +78,7 @@ class JointBlocks:
         limits_alone = range(len(self._layout.rubbing), len(self._layout.joints))
         self._visit(_look, limits_alone, provide, "idle")
 
-    def end(self, impulses: Buffer) -> None:
+    def end(self, impulses: Vector) -> None:
         """Writes the steps from solved impulses to those of a state."""
         layout = self._layout
         for limited, rubbing, rows in self._groups(range(len(layout.joints))):
@@ -141,7 +141,7 @@ class JointBlocks:
             sides[name] = constants(np.clip(limits, -_FAR, _FAR))
         return sides
 
-    def _told(self, impulses: Buffer, limited: bool, rubbing: bool, rows: Sequence[int]) -> Window:
+    def _told(self, impulses: Vector, limited: bool, rubbing: bool, rows: Sequence[int]) -> Window:
         """Where a state has the impulses of joints: first those of all limits, then those of friction."""
         found, layout = fields(), self._layout
         joints = [layout.joints[row] for row in rows]
@@ -164,6 +164,13 @@ def _measure(cluster: Visit[Any, Any], i: int, j: int) -> None:
     row.own = _velocity(cluster, i, j, cluster.memory.u)
     q = cluster.q[i][j] if kind.nq == kind.nv else 0.0
     row.low, row.high = limit_velocities(row.lower, row.upper, q, cluster.memory.step)
+
+
+def _measure_from_middle(cluster: Visit[Any, Any], i: int, j: int) -> None:
+    """The same for a step that has gone a part of its way: limits count from where it started."""
+    _measure(cluster, i, j)
+    row, gone = JointRow(cluster.views.cluster), cluster.memory.gone * _velocity(cluster, i, j, cluster.memory.start)
+    row.low, row.high = row.low + gone, row.high + gone
 
 
 def _look(cluster: Visit[Any, Any], i: int, j: int) -> None:

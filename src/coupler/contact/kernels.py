@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from coupler.graph import Buffer, Builder, View, fields
+from coupler.graph import Builder, Vector, View, fields
 
 __all__ = ["assign", "clear", "copy"]
 
 _AT_ONCE = 16
 
 
-def copy(builder: Builder, source: Buffer, target: Buffer, count: int, first: int = 0, to: int = 0) -> None:
+def copy(builder: Builder, source: Vector, target: Vector, count: int, first: int = 0, to: int = 0) -> None:
     """Writes the steps that copy so many numbers, from the first one of a vector on, to a place of another one."""
     for starts, size in _parts(count):
         window = fields(source=source.at(first + starts, size), target=target.at(to + starts, size))
         builder.loop(assign, row=window)
 
 
-def clear(builder: Builder, target: Buffer) -> None:
+def clear(builder: Builder, target: Vector) -> None:
     """Writes the steps that make all numbers of a vector zero."""
     for starts, size in _parts(target.size):
         builder.loop(_clear, row=fields(target=target.at(starts, size)))

@@ -11,7 +11,7 @@ from coupler.contact.kernels import clear
 from coupler.contact.laws import gap_seen
 from coupler.contact.restitution import Restitution, pending_rebound, rebound_terms
 from coupler.contact.scene import ContactScene, rebounding
-from coupler.graph import Buffer, Builder, View, Window, constants, fields
+from coupler.graph import Builder, Vector, View, Window, constants, fields
 from coupler.passes import Schedule
 
 __all__ = ["Rebounds"]
@@ -32,7 +32,7 @@ class Rebounds:
         self._offset = blocks.given = builder.scratch("offset", 3 * len(laws))
         self._closing = builder.scratch("closing", len(self._contacts))
 
-    def begin(self, gaps: Buffer, pending: Buffer, left: Buffer) -> None:
+    def begin(self, gaps: Vector, pending: Vector, left: Vector) -> None:
         """Writes what these contacts bring into the problem.
 
         Args:
@@ -55,7 +55,7 @@ class Rebounds:
             )
             self._builder.loop(_beginning(law, self._scene.penetration), here=window)
 
-    def end(self, pending: Buffer) -> None:
+    def end(self, pending: Vector) -> None:
         """Writes what is left to the next step."""
         number = {contact: i for i, contact in enumerate(self._contacts)}
 

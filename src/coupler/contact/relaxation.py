@@ -13,7 +13,7 @@ import numpy as np
 from coupler.contact import laws
 from coupler.contact.blocks import Blocks, push, shared, velocities
 from coupler.contact.cone_update import ConeBlock, cone_at_rest, cone_sliding
-from coupler.graph import Buffer, View, constants, fields
+from coupler.graph import Vector, View, constants, fields
 from coupler.passes import Schedule
 
 __all__ = ["Relaxation"]
@@ -27,7 +27,7 @@ class Relaxation:
     def __init__(self, blocks: Blocks) -> None:
         self._blocks, self._change = blocks, blocks.builder.scratch("change", 1)
 
-    def solve(self, tolerance: float, most: int, residual: Buffer, sweeps: Buffer) -> None:
+    def solve(self, tolerance: float, most: int, residual: Vector, sweeps: Vector) -> None:
         """Writes the steps to impulses, from those to start from.
 
         Args:
@@ -44,7 +44,7 @@ class Relaxation:
             self._sweep()
         self.judge(residual)
 
-    def judge(self, residual: Buffer) -> None:
+    def judge(self, residual: Vector) -> None:
         """Writes the steps to how far impulses are from the laws."""
         self._blocks.builder.loop(_no_residual, problem=fields(residual=residual.at(0)))
         self._blocks.run(_judge_contact, _judge_joint, more=shared(residual=residual))

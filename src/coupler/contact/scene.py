@@ -13,6 +13,8 @@ from coupler.model import Robot
 
 __all__ = ["ContactScene", "Entry", "Layout", "friction_impulses", "limited_joints", "rebounding", "rubbing_joints"]
 
+_FAST = 1e-3  # rad or m in a step: farther than this a body may get through a thin one unseen
+
 Entry = tuple[int, int]  # a link, and an entry of its joint's velocity
 
 
@@ -28,6 +30,7 @@ class ContactScene:
         limits: whether joints stop at their limits.
         external: whether there are forces on bodies from outside, as a further input.
         penetration: how overlaps count; see `gap_seen`.
+        integrator: "euler" or "midpoint": how a step moves on while nothing touches.
     """
 
     pairs: tuple[Pair, ...]
@@ -37,6 +40,7 @@ class ContactScene:
     limits: bool = True
     external: bool = False
     penetration: str | float = "position"
+    integrator: str = "euler"
 
 
 def limited_joints(robot: Robot) -> list[Entry]:
@@ -68,19 +72,26 @@ def rebounding(pairs: Sequence[Pair]) -> list[int]:
 class Layout:
     """The rows of a robot's contact problem in a scene, and where vectors have what.
 
-    A state has q, v, the impulses of the step before, from which a step starts, and what that step left of contacts
-    which rebound. What a step leads to starts with the next state; then come gap, point and frame of each contact, as
-    they were before the step, the residual and the number of sweeps.
+    A state has q, v, the velocities w of all joints in loops without a solution, of which v may be unable to tell them
+    all, the impulses of the step before, from which a step starts, what that step left of contacts which rebound, and
+    for each tree of bodies, by the midpoint rule, whether it is near a contact. What a step leads to starts with the
+    next state; then come gap, point and frame of each contact, as they were where the step took forces, the residual,
+    and the numbers of sweeps, further iterations, and rounds of its kick.
 
     Attributes:
         limited: entries of joints with limits.
         rubbing: entries of joints with dry friction.
         joints: both, each once, those with friction first.
         deferred: how many of them, the last ones, have limits alone: they count once they are reached.
+        step: the step's length, h, s.
         contacts: how many candidates there are.
+        trees: how many trees of bodies the ground carries.
+        loop_links: links in loops without a solution; w_place has the place of each one's velocity in w.
+        moving_links: links with positions of their own in q, which no such loop holds.
+        stopping_rows: rows of impulses that stop bodies, of contacts and limits, each with a tree that it acts on.
         rows: of the contact problem: three for each contact, then one for each entry of limited, and of rubbing.
         places: by name, where things are in what a step leads to.
-        state: the size of a state.
+        state: the size of a state, and parts_of_state the names of its parts.
         size: the size of all that a step leads to.
     """
 
@@ -91,9 +102,66 @@ class Layout:
         self.deferred = len(self.joints) - len(self.rubbing)
         self.contacts = n = sum(pair.count for pair in scene.pairs)
         self.rows = 3 * n + len(self.limited) + len(self.rubbing)
-        sizes = {"q": robot.nq, "v": robot.nv, "impulses": self.rows, "pending": 3 * len(rebounding(scene.pairs))}
-        self.state = sum(sizes.values())
-        sizes |= {"gaps": n, "points": 3 * n, "frames": 9 * n, "residual": 1, "sweeps": 1, "iterations": 1}
+        self.step = scene.step
+        self._describe_trees(robot, scene)
+        midpoint = scene.integrator == "midpoint"
+        sizes = {"q": robot.nq, "v": robot.nv, "w": len(robot.embedding.unsolved_entries)}
+        sizes |= {"impulses": self.rows, "pending": 3 * len(rebounding(scene.pairs))}
+        sizes |= {"near": self.trees if midpoint and n else 0}
+        self.state, self.parts_of_state = sum(sizes.values()), tuple(sizes)
+        sizes |= {"gaps": n, "points": 3 * n, "frames": 9 * n, "residual": 1, "sweeps": 1, "iterations": 1, "rounds": 1}
         ends = np.cumsum([*sizes.values()]).tolist()
         self.size = ends[-1]
         self.places = {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
+
+    def _describe_trees(self, robot: Robot, scene: ContactScene) -> None:
+        tree, clusters, embedding = robot.tree, robot.cluster_tree.clusters, robot.embedding
+        roots = [k for k, cluster in enumerate(clusters) if k and not cluster.parent]
+        number = {k: i for i, k in enumerate(roots)}
+        for k, cluster in enumerate(clusters):
+            if k and k not in number:
+                number[k] = number[cluster.parent]  # carriers have lower numbers
+        self.trees, self._tree_of_cluster, self._cluster_of = len(roots), number, robot.cluster_tree.cluster_of
+        self.loop_links = list(embedding.unsolved_links)
+        starts = np.cumsum([0, *(tree.links[link].kind.nv for link in self.loop_links)]).tolist()
+        self.w_place = dict(zip(self.loop_links, starts, strict=False))
+        held = {*self.loop_links}
+        stored = embedding.q_place[tree.q_start[:-1]] >= 0
+        self.moving_links = [link for link in range(1, len(tree.links)) if stored[link] and link not in held]
+        self.stopping_rows = list[tuple[int, int]]()
+        links = [{tree.place[shape.body][0] for shape in (pair.one, pair.other)} for pair in scene.pairs]
+        of_contacts = [own for pair, own in zip(scene.pairs, links, strict=True) for _ in range(pair.count)]
+        for i, own in enumerate(of_contacts):
+            self.stopping_rows += [(3 * i, t) for t in sorted({self.tree_of(link) for link in own if link})]
+        limits = enumerate(self.limited, 3 * self.contacts)
+        self.stopping_rows += [(row, self.tree_of(link)) for row, (link, _) in limits]
+
+    def start(self, robot: Robot, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(..., state): a state to start from, without impulses.
+
+        Args:
+            robot: the robot.
+            q: (..., nq), closed configurations.
+            v: (..., nv), velocities there.
+
+        Raises:
+            ModelError: where v does not determine the velocities of all joints in loops.
+        """
+        batch, embedding = np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), robot.embedding
+        state = np.zeros((*batch, self.state))
+        state[..., self.places["q"]], state[..., self.places["v"]] = q, v
+        if self.loop_links and v.any():
+            p = embedding.positions(q)
+            robot.states.check_regular(p)
+            state[..., self.places["w"]] = embedding.velocities(p, v)[..., embedding.unsolved_entries]
+        # Whether something is near will be known after the first step; until then what is fast takes no risk.
+        state[..., self.places["near"]] = np.abs(v).max(axis=-1, initial=0.0, keepdims=True) * self.step > _FAST
+        return state
+
+    def tree_of(self, link: int) -> int:
+        """The number of the tree of bodies that a link is in."""
+        return self._tree_of_cluster[self._cluster_of[link]]
+
+    def tree_of_cluster(self, cluster: int) -> int:
+        """The same of a cluster."""
+        return self._tree_of_cluster[cluster]

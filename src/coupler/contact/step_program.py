@@ -1,13 +1,14 @@
-"""A step with contact as one program: semi-implicit Euler, [002, §2.3] on clusters, for lanes and threads.
+"""A step with contact as one program, [002, §2.3] on clusters, for lanes and threads.
 
 What stepping.py does in NumPy, without the mass matrix and in one go:
 
-1. accelerations without contact by C-ABA, velocities u = v + h (a + ω × v), and velocities of the links that may touch;
-2. candidate contacts, limits and dry friction of joints: gaps, and forces by unit of impulse;
-3. these forces climb to the ground (columns.py), which gives A = J H⁻¹ Jᵀ as a product [001, eq. 62; 003, eq. 27];
-4. sweeps over the blocks of the contact problem (blocks.py, relaxation.py);
-5. velocities v⁺ = u + H⁻¹ Jᵀ λ, outwards from what impulses do to each cluster by itself;
-6. positions q ⊕ h v⁺ (advance.py).
+1. positions at which forces are taken: those before the step, or at its middle (drift.py, halves.py);
+2. velocities u after the step without impulses, from forces and inertia (kick.py), also of the links that may touch;
+3. candidate contacts, limits and dry friction of joints: gaps, and forces by unit of impulse;
+4. these forces climb to the ground (columns.py), which gives A = J H⁻¹ Jᵀ as a product [001, eq. 62; 003, eq. 27];
+5. the contact problem is solved (blocks.py, relaxation.py, refinement);
+6. velocities v⁺ = u + H⁻¹ Jᵀ λ, outwards from what impulses do to each cluster by itself;
+7. positions after the step.
 """
 
 from __future__ import annotations
@@ -18,44 +19,26 @@ from typing import Any
 import numpy as np
 
 from coupler.algorithms import aba
-from coupler.algorithms.articulated import articulated, propagated, response
+from coupler.algorithms.articulated import propagated, response
 from coupler.algorithms.factorization import acceleration
-from coupler.contact.advance import advance
 from coupler.contact.blocks import Blocks
 from coupler.contact.candidates import Candidates
-from coupler.contact.columns import ColumnBody, ColumnCluster, Columns, Passage, Start
+from coupler.contact.columns import Columns, Passage, Start
 from coupler.contact.damping import damped
-from coupler.contact.floating import frame_rotation_bias
+from coupler.contact.drift import Drift
+from coupler.contact.halves import Halves
 from coupler.contact.joint_blocks import JointBlocks
 from coupler.contact.kernels import copy
+from coupler.contact.kick import Kick, Node, StepBody, StepCluster
 from coupler.contact.rebound import Rebounds
 from coupler.contact.refinement import Refinement
 from coupler.contact.relaxation import Relaxation
 from coupler.contact.scene import ContactScene, Layout, friction_impulses
-from coupler.graph import Buffer, Program, View, constants, fields
-from coupler.linear import Cholesky
+from coupler.graph import Buffer, Part, Program, View, constants, fields
 from coupler.model import Robot
-from coupler.passes import ClusterWindows, Coordinate, Shape, Sweep, Visit, add_loads, entry, provided, symmetric
+from coupler.passes import ClusterWindows, Shape, Sweep
 
 __all__ = ["contact_step_program"]
-
-
-class StepBody(aba.BodyMemory, ColumnBody):
-    """What a body remembers: what it does in C-ABA, its pose, its velocity u without impulses, and what they change."""
-
-    u, du, E, r = entry(6), entry(6), entry((3, 3)), entry(3)
-
-
-class StepCluster(aba.ClusterMemory, ColumnCluster):
-    """What a cluster remembers: that of C-ABA, D⁻¹, velocities, and the length of the step."""
-
-    Dinv = entry(lambda shape: symmetric(shape.freedoms))
-    u, v_next = Coordinate(), Coordinate()
-    dv = provided()  # what impulses do to its joints, if all that carries it stays
-    step = provided()
-
-
-Node = Visit[StepBody, StepCluster]
 
 _ROUNDS = 30  # how often candidates can join; each time those do that the others' impulses have moved into contact
 
@@ -66,30 +49,48 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     Further inputs, in this order: the contacts that it cannot find by itself (see `Candidates`), and f_ext.
     """
     candidates, layout, h = Candidates(robot, scene.pairs), Layout(robot, scene), scene.step
-    robot = damped(robot, h)
-    sweep, located = _sweep(robot, scene, candidates)
-    given = sweep.builder.input("given", candidates.given) if candidates.given else None
+    midpoint = scene.integrator == "midpoint"
+    robot = damped(robot, h, midpoint)
+    sweep = _sweep(robot, scene, candidates)
     parts = _Parts(sweep, layout)
-    v_next = sweep.vectors["v_next"] = parts["v"]
+    tau = sweep.input("tau", robot.nv)
+    if layout.loop_links:  # whose clusters feel forces along bases of their own
+        sweep.vectors |= {"tau_given": tau, "tau": sweep.builder.scratch("own_tau", robot.nv)}
+        copy(sweep.builder, tau, sweep.vectors["tau"], robot.nv)
+    given = sweep.builder.input("given", candidates.given) if candidates.given else None
+    halves = Halves(sweep.builder, layout, midpoint, parts.before["near"], parts["near"])
+    drift = Drift(sweep, layout, h, halves, parts.before, parts.after)
+    halves.begin()
+    if midpoint:
+        drift.begin()
+    else:
+        drift.stay()
+    for name in ("v", "u"):
+        sweep.vector(name)
+    sweep.vectors["v_next"] = parts["v"]
+    kick = Kick(sweep, candidates.links, midpoint, bool(parts["near"].size), parts["rounds"])
 
     stopped = bool(candidates.starts or layout.joints)
     columns = Columns(sweep, [*candidates.starts, *(Start(1, joint=joint) for joint in layout.joints)])
 
     def provide(windows: ClusterWindows, shape: Shape, clusters: Any) -> None:
-        windows.cluster["step"] = constants(np.full(len(clusters), h))
-        windows.cluster["dv"] = columns.answers(clusters)
+        trees = [layout.tree_of_cluster(k) for k in clusters]
+        windows.cluster |= {"step": constants(np.full(len(clusters), h)), "dv": columns.answers(clusters)}
+        windows.cluster |= {"near": halves.near(trees), "gone": halves.first(trees)} if midpoint else {}
+        windows.cluster |= kick.provided(len(clusters))
+        drift.provide(windows, shape, clusters)
 
     sweep.provide = provide
-    if sweep.loaded:
-        add_loads(sweep, scene.external)
-    _move_freely(sweep, located, stopped)
+    kick.write(scene.external, h)
     told = {name: parts[name].at(0) for name in ("residual", "sweeps", "iterations")}
     sweep.builder.loop(_no_contact, problem=fields(**told))
     if stopped:
         bounds = friction_impulses(robot, layout.joints, h)
         blocks = Blocks(sweep.builder, columns, candidates.friction, bounds)
-        _Impulses(sweep, scene, layout, candidates, blocks, columns, parts).write(given, _applying(located))
-    advance(sweep, h, sweep.vectors["q"], v_next, parts["q"])
+        impulses = _Impulses(sweep, scene, layout, candidates, blocks, columns, parts, halves)
+        impulses.write(given, _applying(kick.located))
+        halves.end(parts["impulses"])
+    drift.end()
     parts.tell()
     return sweep.build()
 
@@ -110,12 +111,16 @@ class _Impulses:
         blocks: Blocks,
         columns: Columns,
         parts: _Parts,
+        halves: Halves,
     ) -> None:
         self.sweep, self.scene, self.layout, self.parts = sweep, scene, layout, parts
-        self.candidates, self.blocks, self.columns = candidates, blocks, columns
-        self.relaxation, self.joints = Relaxation(blocks), JointBlocks(sweep, layout, blocks)
+        self.candidates, self.blocks, self.columns, self.halves = candidates, blocks, columns, halves
+        self.relaxation, self.joints = (
+            Relaxation(blocks),
+            JointBlocks(sweep, layout, blocks, scene.integrator == "midpoint"),
+        )
         self.refinement = Refinement(blocks, columns, self.relaxation)
-        self.rebounds = Rebounds(sweep.builder, scene, blocks) if parts.pending.size else None
+        self.rebounds = Rebounds(sweep.builder, scene, blocks) if parts.before["pending"].size else None
 
     def write(self, given: Buffer | None, apply_impulses: Callable[[Node], None]) -> None:
         """Writes them.
@@ -127,11 +132,11 @@ class _Impulses:
         layout, parts, builder, blocks = self.layout, self.parts, self.sweep.builder, self.blocks
         told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": blocks.b}
         told |= self.rebounds.told if self.rebounds else {}
-        self.candidates.measure(self.sweep, self.columns, self.scene, given, told)
-        self.joints.measure(parts.start)
+        self.candidates.measure(self.sweep, self.columns, self.scene, self.layout, self.halves, given, told)
+        self.joints.measure(parts.before["impulses"])
         if self.rebounds:
-            self.rebounds.begin(parts["gaps"], parts.pending, parts["pending"])
-        copy(builder, parts.start, blocks.impulses, 3 * layout.contacts)
+            self.rebounds.begin(parts["gaps"], parts.before["pending"], parts["pending"])
+        copy(builder, parts.before["impulses"], blocks.impulses, 3 * layout.contacts)
         blocks.begin()
         with builder.repeat(until=_none_joins, at_most=_ROUNDS, blocks=fields(joining=blocks.joining.at(0))):
             self.columns.climb(climb, blocks.flags["waiting"])
@@ -150,40 +155,33 @@ class _Impulses:
 
 
 class _Parts:
-    """The parts of what a step leads to, as buffers of the program; q, v and impulses before the step.
+    """The parts of the state before a step, and of what it leads to.
 
-    A call with few and plain arrays is what Python makes fastest: so parts are taken from one vector and put into one.
+    A call with few and plain arrays is what Python makes fastest: so one vector has all parts, and another.
+
+    Attributes:
+        before: the parts of the state before the step, by name.
+        after: all parts of what it leads to.
     """
 
     def __init__(self, sweep: Sweep[Any, Any], layout: Layout) -> None:
-        self._builder, self._places = sweep.builder, layout.places
-        self._after = sweep.result("after", layout.size)
-        self.start = sweep.builder.scratch("start", layout.rows)
-        place = layout.places["pending"]
-        self.pending = sweep.builder.scratch("pending", place.stop - place.start)
-        before = {"q": sweep.vectors["q"], "v": sweep.vectors["v"], "impulses": self.start, "pending": self.pending}
-        for name, buffer in before.items():
-            if not buffer.size:
-                continue
-            copy(sweep.builder, sweep.vectors["state"], buffer, buffer.size, first=layout.places[name].start)
-        sizes = {name: place.stop - place.start for name, place in layout.places.items()}
-        self._buffers = {name: sweep.builder.scratch(f"next_{name}", size) for name, size in sizes.items()}
+        state, self._result = sweep.input("state", layout.state), sweep.result("after", layout.size)
+        self._builder, self._next = sweep.builder, sweep.builder.scratch("next", layout.size)
+        places = layout.places.items()
+        self.before = {x: Part(state, at.start, at.stop - at.start) for x, at in places if x in layout.parts_of_state}
+        self.after = {x: Part(self._next, at.start, at.stop - at.start) for x, at in places}
 
-    def __getitem__(self, name: str) -> Buffer:
-        return self._buffers[name]
+    def __getitem__(self, name: str) -> Part:
+        return self.after[name]
 
     def tell(self) -> None:
-        """Writes the steps that put all parts into the result."""
-        for name, buffer in self._buffers.items():
-            if buffer.size:
-                copy(self._builder, buffer, self._after, buffer.size, to=self._places[name].start)
+        """Writes the steps that put all parts into the result; until then they lie where memory is near."""
+        copy(self._builder, self._next, self._result, self._next.size)
 
 
-def _sweep(
-    robot: Robot, scene: ContactScene, candidates: Candidates
-) -> tuple[Sweep[StepBody, StepCluster], dict[int, set[int]]]:
-    """The passes' memory, and which bodies of each shape, by its identity, have poses and velocities in the world."""
-    sweep = Sweep(
+def _sweep(robot: Robot, scene: ContactScene, candidates: Candidates) -> Sweep[StepBody, StepCluster]:
+    """The passes' memory."""
+    return Sweep(
         robot,
         "contact_step",
         body=StepBody,
@@ -192,67 +190,9 @@ def _sweep(
         loaded=scene.external or bool(robot.elements),
         everybody=True,
         remembering=True,
+        tangent=True,
         oriented={*aba.pulled_links(robot), *candidates.links},
     )
-    sweep.input("state", Layout(robot, scene).state)
-    sweep.input("tau", robot.nv)
-    sweep.vectors["q"] = sweep.builder.scratch("q", robot.nq)
-    for name in ("v", "a", "u"):
-        sweep.vector(name)
-    located = {
-        id(shape): {i for k in clusters for i, link in enumerate(sweep.instances[k].links) if link in candidates.links}
-        for shape, clusters in sweep.shapes
-    }
-    return sweep, located
-
-
-def _move_freely(sweep: Sweep[StepBody, StepCluster], located: dict[int, set[int]], answering: bool) -> None:
-    """Writes the passes to u = v + h (a + ω × v), and to velocities of links with that.
-
-    Args:
-        sweep: the program.
-        located: for each shape the bodies that have poses and velocities in the world.
-        answering: whether impulses will come.
-    """
-
-    def outward(cluster: Node) -> None:
-        """Poses and velocities. [001, eq. 33]"""
-        aba.outward(cluster)
-        for body in cluster.bodies if answering and not sweep.loaded else ():
-            if body.carries or body.number in located[id(cluster.shape)]:
-                body.memory.E, body.memory.r, body.memory.v = body.pose.E, body.pose.r, body.v
-
-    def inward(cluster: Node) -> None:
-        """Articulated inertias and bias forces. [001, eq. 49, 55, 56]"""
-        aba.inward(cluster)
-        if answering:
-            D = articulated(cluster).D
-            cluster.memory.Dinv = Cholesky(D).solve(np.eye(len(D)))
-
-    def accelerate(cluster: Node) -> None:
-        """Accelerations [001, eq. 33, 52], and velocities without impulses."""
-        aba.accelerate(cluster)
-        u = cluster.v + cluster.memory.step * (cluster.memory.a + rotation_biases(cluster))
-        cluster.memory.u = cluster.memory.v_next = u
-        for body in cluster.bodies if answering else ():
-            if body.carries or body.number in located[id(cluster.shape)]:
-                own = body.S @ u
-                body.memory.u = own if body.output.grounded else own + body.Xo @ body.output.memory.u
-
-    sweep.outward(outward)
-    sweep.inward(inward)
-    sweep.outward(accelerate)
-
-
-def rotation_biases(cluster: Node) -> Any:
-    """ω × v of floating bodies (see `frame_rotation_bias`), and zeros for all other joints."""
-    biases = []
-    for i, (kind, free) in enumerate(zip(cluster.shape.kinds, cluster.shape.free, strict=True)):
-        if kind.floats and len(free) == 6:
-            biases += [*frame_rotation_bias(cluster.views.joints[i].v)]
-        else:
-            biases += [0.0] * len(free)
-    return np.array(biases)
 
 
 def climb(cluster: Node, passage: Passage) -> None:

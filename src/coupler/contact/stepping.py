@@ -25,12 +25,13 @@ from coupler.contact.damping import damped
 from coupler.contact.floating import straight_motion
 from coupler.contact.formulations import (
     Touch,
+    basis_biases,
     contact_rows,
     first_rows,
     floating,
+    floating_centre,
     joint_rows,
     recursive_problem,
-    rotation_biases,
     touches,
     unimpeded,
     with_closures,
@@ -177,7 +178,7 @@ def _ahead(
     """Velocities of all rows after a step without contact, and where it leads to: J v + h (J a + J̇ v)."""
     there = robot.integrate(q, v, step)
     rows = contact_rows(robot, there, touches(robot, there, pairs)), joint_rows(robot, there, step, limits).rows
-    return np.vstack(rows) @ (free - step * rotation_biases(robot, v))
+    return np.vstack(rows) @ (free - step * basis_biases(robot, q, v))
 
 
 class _Rebounds:
@@ -222,8 +223,26 @@ class _Rebounds:
 
 def _integrated(robot: Robot, q: np.ndarray, v: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
     """q and v after a step with velocities v, which are seen along the axes before it; floating bodies go straight."""
-    q_next, v_next = robot.integrate(q, v, step), v.copy()
+    q_next, v_next = _with_loops(robot, q, v, step)
     for joint in floating(robot):
         place, own = robot.q_slice(joint), robot.v_slice(joint)
-        q_next[place], v_next[own] = straight_motion(q[place], v[own], step)
+        q_next[place], v_next[own] = straight_motion(q[place], v[own], step, floating_centre(robot, joint))
     return q_next, v_next
+
+
+def _with_loops(robot: Robot, q: np.ndarray, v: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
+    """q and v after a step. Loops without a solution close where all their joints' velocities lead; see drift.py."""
+    embedding, states = robot.embedding, robot.states
+    loops = [i for i, solved in enumerate(embedding.explicit) if not solved]
+    if not loops:
+        return robot.integrate(q, v, step), v.copy()
+    p = embedding.positions(q)
+    w = embedding.velocities(p, v)
+    q_next = states.closed(p, step * w, np.ones(len(w)))[embedding.q_index]
+    _, K, _ = embedding.closure.at(p)
+    _, K_next, _ = embedding.closure.at(embedding.positions(q_next))
+    for i in loops:
+        columns, entries = embedding.closure.loops[i].columns, embedding.closure.places[i][1][embedding.choices[i].rows]
+        before, after = K[entries], K_next[entries]
+        w[columns] -= before.T @ np.linalg.solve(after @ before.T, after @ w[columns])
+    return q_next, w[embedding.v_index]

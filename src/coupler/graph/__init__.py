@@ -30,7 +30,7 @@ from coupler.graph.kernel import View
 from coupler.graph.program import Program
 from coupler.graph.template import Template, template
 from coupler.graph.unroll import unroll
-from coupler.graph.window import Buffer, Constants, Field, Slot, Window, symmetric
+from coupler.graph.window import Buffer, Constants, Field, Part, Slot, Vector, Window, symmetric
 
 __all__ = [
     "Array",
@@ -44,10 +44,12 @@ __all__ = [
     "GraphError",
     "Interpreter",
     "Node",
+    "Part",
     "Program",
     "Records",
     "Slot",
     "Template",
+    "Vector",
     "View",
     "Window",
     "array",

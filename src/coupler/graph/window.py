@@ -32,6 +32,25 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Elements of a buffer that follow each other, used as a vector of their own."""
+
+    buffer: Buffer
+    start: int
+    size: int
+
+    def at(self, bases: Any, shape: int | tuple[int, ...] | Field = ()) -> Slot:
+        """A field of this part that starts at element bases[row] of it in each row."""
+        return self.buffer.at(self.start + whole_numbers(bases, f"the bases in {self!r}"), shape)
+
+    def __repr__(self) -> str:
+        return f"{self.buffer.name}[{self.start}:{self.start + self.size}]"
+
+
+Vector = Buffer | Part
+
+
+@dataclass(frozen=True)
 class Field:
     """The shape of a field and where each of its elements is stored; a symmetric matrix stores one triangle."""
 

@@ -224,10 +224,18 @@ class Robot:
         Raises:
             ModelError: naming the loop and, of a batch, the state; for a singular one, what to choose instead.
         """
+        self.check_closed(q)
+        self.states.check_regular(self._positions(q))
+
+    def check_closed(self, q: Any) -> None:
+        """Refuses a configuration at which a loop is open, or a quaternion not of unit length.
+
+        Raises:
+            ModelError: naming the loop or joint and, of a batch, the state.
+        """
         p = self._positions(q)
         self.states.check_quaternions(p, GIVEN)
         self.states.check_closed(p)
-        self.states.check_regular(p)
 
     # All joints by name
 

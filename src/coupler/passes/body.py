@@ -175,7 +175,7 @@ class Body(Generic[B_co]):
     @cached_property
     def v(self) -> Array:
         """Its velocity; a body that carries others has it in its memory after the first pass."""
-        if self.carries and self.cluster.seen_before:
+        if self.carries and self.cluster.known_velocities:
             return self._motion.v
         above = self.output.v if self.parent is None else self.parent.v
         return self.X @ above + self.joint_velocity

@@ -42,6 +42,8 @@ class Context:
         moving: whether there are velocities.
         loaded: whether forces act on bodies from outside.
         everybody: whether bodies that carry nothing have memory, too.
+        known_velocities: whether that pass, or one after it, has stored velocities that still hold.
+        tangent: whether clusters of loops without a solution are seen along a basis of their own; see `Visit`.
     """
 
     body: type[Any]
@@ -51,6 +53,8 @@ class Context:
     moving: bool
     loaded: bool = False
     everybody: bool = False
+    known_velocities: bool = True
+    tangent: bool = False
 
 
 class Pair(Record):
@@ -63,6 +67,7 @@ class Kept(Record):
     """What every cluster keeps for itself and for its program."""
 
     GD, gD = provided(), provided()  # rows of G, and entries of g, of dependent velocities
+    N, K_inverse, g = provided(), provided(), provided()  # or, along a basis of its own, G, K⁺ and g
     gap, gravity = provided(), provided()
 
 
@@ -72,6 +77,11 @@ class Speed(ClusterRecord):
 
 class Visit(Generic[B_co, C_co]):
     """The visit of a pass to a cluster: all that the pass sees of it; see the module's text.
+
+    Its velocities ẏ are those of its independent joints. Where these do not determine the others, at a dead point, they
+    cannot say how it moves. A program may therefore see clusters of loops without a solution along an orthonormal basis
+    N of all velocities that the loops allow where they are: w = N ẏ, ẇ = N ÿ + K⁺ k. Such coordinates exist wherever
+    the loops are regular, and belong to one configuration alone.
 
     Attributes:
         shape: what it has in common with others.
@@ -85,6 +95,8 @@ class Visit(Generic[B_co, C_co]):
     def __init__(self, views: ClusterViews, shape: Shape, context: Context) -> None:
         self.views, self.shape, self.context = views, shape, context
         self.seen_before = context.seen_before and context.remembers
+        self.known_velocities = self.seen_before and context.known_velocities and any(shape.carries)
+        self.tangent = context.tangent and not shape.solved
         joints = [(joint, len(free)) for joint, free in zip(views.joints, shape.free, strict=True) if free]
         self.memory: C_co = context.cluster(views.cluster, joints)
         self._speed, self._kept = Speed(views.cluster, joints), Kept(views.cluster)
@@ -115,13 +127,17 @@ class Visit(Generic[B_co, C_co]):
         starts = self.shape.starts[1:-1]
 
         def moved(x: Array) -> Array:
-            fresh = replace(self.context, remembers=False, moving=False)
-            other: Visit[Any, Any] = Visit(self.views, self.shape, fresh)
             parts = zip(self.shape.kinds, self.q, np.split(x, starts), strict=True)
-            other.q = [kind.integrate(q, own) for kind, q, own in parts]
-            return quantity(other)
+            return quantity(self.elsewhere([kind.integrate(q, own) for kind, q, own in parts]))
 
         return jvp(moved, np.zeros(int(self.shape.starts[-1])), self.w)
+
+    def elsewhere(self, q: list[Array]) -> Visit[B_co, C_co]:
+        """The same cluster, of which nothing is known yet, with its joints at other positions."""
+        fresh = replace(self.context, remembers=False, moving=False)
+        other: Visit[B_co, C_co] = Visit(self.views, self.shape, fresh)
+        other.q = q
+        return other
 
     # Coordinates
 
@@ -148,6 +164,8 @@ class Visit(Generic[B_co, C_co]):
     @cached_property
     def G(self) -> Array:
         """w = G ẏ: velocities of all joints from the independent ones. [001, §II-B]"""
+        if self.tangent:
+            return self._kept.N if self.seen_before else self.loops.null_space[0]
         return self._of_all_joints(np.eye(self.shape.freedoms), self._dependent_rows)
 
     def _of_all_joints(self, of_independent: Array, of_dependent: Array) -> Array:
@@ -167,14 +185,21 @@ class Visit(Generic[B_co, C_co]):
     @cached_property
     def g(self) -> Array:
         """ẇ = G ÿ + g."""
+        if self.tangent:
+            return self._kept.g if self.known_velocities else self.K_inverse @ self.loops.k
         return self._of_all_joints(np.zeros(self.shape.freedoms), self._dependent_bias)
+
+    @cached_property
+    def K_inverse(self) -> Array:
+        """K⁺ of its loops, along a basis of its own; its columns span what N does not."""
+        return self._kept.K_inverse if self.seen_before else self.loops.null_space[1]
 
     @cached_property
     def _dependent_bias(self) -> Array:
         """The entries of g that belong to dependent velocities."""
         if self.shape.linear:
             return np.zeros(len(self.shape.dependent))
-        if self.seen_before:
+        if self.known_velocities:
             return self._kept.gD
         return self._solved.gD if self.shape.solved else self.loops.gD
 
@@ -185,15 +210,30 @@ class Visit(Generic[B_co, C_co]):
 
     def remember(self) -> None:
         """Stores what later passes need again."""
+        self.remember_positions()
+        if self.context.moving:
+            self.remember_velocities()
+
+    def remember_positions(self) -> None:
+        """Stores what follows from positions."""
         if not self.context.remembers:
             return
         for joint, steady, kept in zip(self.views.joints, self.shape.steady, self.kept, strict=True):
             if not steady:
                 joint.kept = kept
-        if not self.shape.linear:
+        if self.tangent:
+            self._kept.N, self._kept.K_inverse = self.G, self.K_inverse
+        elif not self.shape.linear:
             self._kept.GD = self._dependent_rows
-            if self.context.moving:
-                self._kept.gD = self._dependent_bias
+
+    def remember_velocities(self) -> None:
+        """Stores what follows from velocities."""
+        if not (self.context.remembers and any(self.shape.carries)):
+            return  # of a cluster that carries nothing, no other pass needs them
+        if self.tangent:
+            self._kept.g = self.g
+        elif not self.shape.linear:
+            self._kept.gD = self._dependent_bias
 
     # Loops
 
@@ -231,7 +271,8 @@ class Visit(Generic[B_co, C_co]):
                 for x in q[:-4]:  # nothing else may depend on where a body floats
                     gap = np.maximum(gap, np.where(np.abs(x) < np.inf, 0.0, 1.0))
         if not self.shape.solved:
-            steepness = (STEEP * self._dependent_rows).ravel() if moving else ()
+            rates = self.K_inverse if self.tangent else self._dependent_rows
+            steepness = (STEEP * rates).ravel() if moving else ()
             for value in (*self.loops.residuals(), *steepness):
                 gap = np.maximum(gap, np.abs(value))
         self._kept.gap = gap

@@ -26,7 +26,7 @@ def add_loads(sweep: Sweep[Any, Any], external: bool) -> None:
         external: whether it has an input `f_ext`, 6 for each body of the robot.
     """
     robot, builder, tree = sweep.robot, sweep.builder, sweep.robot.tree
-    sweep.outward(locate)
+    sweep.outward(locate, new_velocities=True)
     builder.loop(_unload, body=sweep.bodies(sweep.links))
     if external:
         forces = builder.input("f_ext", 6 * len(robot.bodies))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coupler.graph import jacobian, second_directional
-from coupler.linear import solve
+from coupler.linear import null_space, solve
 from coupler.model.embedding.constraints import Constraint, LinkMotion, LoopConstraint, LoopEquations, carried
 from coupler.model.embedding.solutions import Solution
 from coupler.passes.records import Array
@@ -80,6 +80,11 @@ class Loops:
     def gD(self) -> Array:
         """Entries of g of dependent velocities: K_D⁻¹ k."""
         return solve(self.K[:, self.cluster.shape.dependent], self.k)
+
+    @cached_property
+    def null_space(self) -> tuple[Array, Array]:
+        """A basis N of all velocities that K maps to zero, and K⁺; see `coupler.linear.null_space`."""
+        return null_space(self.K)
 
     @cached_property
     def _motions(self) -> Array:

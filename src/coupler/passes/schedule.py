@@ -81,9 +81,9 @@ class _Group:
 class Schedule:
     """Rows of kernels, run in the order in which they are added; see the module's text."""
 
-    def __init__(self, builder: Builder, seen_before: bool = True) -> None:
-        """Args: what writes the program, and whether there was a pass over its clusters before."""
-        self._builder, self.seen_before = builder, seen_before
+    def __init__(self, builder: Builder, seen_before: bool = True, known_velocities: bool = True) -> None:
+        """Args: what writes the program, whether there was a pass over its clusters, and one that stored velocities."""
+        self._builder, self.seen_before, self.known_velocities = builder, seen_before, known_velocities
         self._groups: dict[Hashable, _Group] = {}
         self._order: list[int] = []
 

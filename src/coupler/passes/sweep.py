@@ -8,7 +8,20 @@ from typing import Any, Generic
 
 import numpy as np
 
-from coupler.graph import Buffer, Builder, Field, Program, Records, Slot, View, Window, compile, constants, fields
+from coupler.graph import (
+    Buffer,
+    Builder,
+    Field,
+    Program,
+    Records,
+    Slot,
+    Vector,
+    View,
+    Window,
+    compile,
+    constants,
+    fields,
+)
 from coupler.model import Robot
 from coupler.model.embedding.scene import constant_fields
 from coupler.model.tolerances import OPEN
@@ -53,6 +66,7 @@ class Sweep(Generic[B_co, C_co]):
         loaded: bool = False,
         everybody: bool = False,
         remembering: bool = False,
+        tangent: bool = False,
         only: Iterable[int] | None = None,
         oriented: Iterable[int] | None = None,
     ) -> None:
@@ -67,15 +81,16 @@ class Sweep(Generic[B_co, C_co]):
             loaded: whether forces act on bodies from outside; all of them then have memory.
             everybody: whether bodies that carry nothing have memory, too.
             remembering: whether clusters that carry nothing remember what they know after the first pass, too.
+            tangent: whether clusters of loops without a solution are seen along a basis of their own; see `Visit`.
             only: the clusters that passes go over, with each of them the one that it hangs on; all if not given.
             oriented: the links whose angles matter even where bodies are symmetric; all if not given.
         """
         self.robot, self.loaded, self.builder = robot, loaded, Builder(name)
-        self._body, self._cluster, self._remembering = body, cluster, remembering
+        self._body, self._cluster, self._remembering, self.tangent = body, cluster, remembering, tangent
         clusters = Clusters(robot, oriented)
         self.shapes, self.instances = clusters.shapes, clusters.instances
         self.shape_of = {k: i for i, (_, alike) in enumerate(self.shapes) for k in alike}
-        self.vectors: dict[str, Buffer] = {}
+        self.vectors: dict[str, Vector] = {}
         self._everybody, self._only = everybody or loaded, None if only is None else set(only)
         self.links = [i for i in range(1, len(robot.tree.links)) if self._everybody or robot.tree.children[i]]
         self._row = {link: i for i, link in enumerate(self.links)}
@@ -100,18 +115,18 @@ class Sweep(Generic[B_co, C_co]):
 
     def input(self, name: str, size: int) -> Buffer:
         """An input of the program."""
-        self.vectors[name] = self.builder.input(name, size)
-        return self.vectors[name]
+        self.vectors[name] = buffer = self.builder.input(name, size)
+        return buffer
 
     def output(self, name: str, size: int) -> Buffer:
         """An output of the program, over independent velocities."""
-        self.vectors[name] = self.result(name, size)
-        return self.vectors[name]
+        self.vectors[name] = buffer = self.result(name, size)
+        return buffer
 
     def vector(self, name: str) -> Buffer:
         """A vector over independent velocities, for the program's own use."""
-        self.vectors[name] = self.builder.scratch(name, self.robot.nv)
-        return self.vectors[name]
+        self.vectors[name] = buffer = self.builder.scratch(name, self.robot.nv)
+        return buffer
 
     def result(self, name: str, size: int) -> Buffer:
         """An output that is not a vector over independent velocities."""
@@ -151,29 +166,38 @@ class Sweep(Generic[B_co, C_co]):
         """Runs another program in place, its inputs and outputs bound by name to vectors of this one."""
         self.builder.call(program, **bindings)
 
-    def outward(self, function: Callable[[Visit[B_co, C_co]], None], *, carriers: bool = False) -> None:
+    def outward(
+        self, function: Callable[[Visit[B_co, C_co]], None], *, carriers: bool = False, new_velocities: bool = False
+    ) -> None:
         """Runs a pass over all clusters, parents first, or only over those that carry others.
 
-        After the first pass, clusters load what they remember.
+        After the first pass, clusters load what they remember; with `new_velocities`, what follows from positions
+        alone.
         """
-        self._run(function, carriers, backwards=False)
+        self._run(function, carriers, backwards=False, known_velocities=not new_velocities)
 
     def inward(self, function: Callable[[Visit[B_co, C_co]], None]) -> None:
         """Runs a pass over all clusters, children first."""
         self._run(function, False, backwards=True)
 
-    def _run(self, function: Callable[[Visit[B_co, C_co]], None], carriers: bool, backwards: bool) -> None:
-        schedule = self.schedule()
+    def _run(
+        self,
+        function: Callable[[Visit[B_co, C_co]], None],
+        carriers: bool,
+        backwards: bool,
+        known_velocities: bool = True,
+    ) -> None:
+        schedule = self.schedule(known_velocities)
         for k in sorted(self.shape_of, reverse=backwards):
             shape = self.shapes[self.shape_of[k]][0]
             if (any(shape.carries) or not carriers) and (self._only is None or k in self._only):
                 self.visit(schedule, function, k)
         schedule.run()
 
-    def schedule(self) -> Schedule:
-        """A new loop."""
+    def schedule(self, known_velocities: bool = True) -> Schedule:
+        """A new loop, in which clusters know the velocities that a pass before has stored, or not."""
         seen_before, self._first = not self._first, False
-        return Schedule(self.builder, seen_before)
+        return Schedule(self.builder, seen_before, known_velocities)
 
     def visit(
         self,
@@ -208,6 +232,8 @@ class Sweep(Generic[B_co, C_co]):
             moving="v" in self.vectors,
             loaded=self.loaded,
             everybody=self._everybody,
+            known_velocities=schedule.known_velocities,
+            tangent=self.tangent,
         )
 
         def loop(rows: list[Any]) -> Any:
@@ -325,7 +351,10 @@ class Sweep(Generic[B_co, C_co]):
         own = self._cluster.layout("kept", shape)
         if any(shape.carries) or self._remembering:
             own |= {numbered("kept", i): _size_of_kept(shape, i) for i, steady in enumerate(shape.steady) if not steady}
-            if not shape.linear:
+            joints, freedoms = int(shape.starts[-1]), shape.freedoms
+            if self.tangent and not shape.solved:
+                own |= {"N": (joints, freedoms), "K_inverse": (joints, joints - freedoms), "g": joints}
+            elif not shape.linear:
                 own |= {"GD": (len(shape.dependent), len(shape.independent)), "gD": len(shape.dependent)}
         return self.builder.records(f"shape{number}", len(clusters), **own) if own else None
 

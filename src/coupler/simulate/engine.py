@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from coupler.compiled import on_bodies, remembered
+from coupler.algorithms.kinematics import kinetic_energy_program
+from coupler.compiled import on_bodies, remembered, run
 from coupler.contact.candidates import Candidates, given_row
 from coupler.contact.formulations import touches
 from coupler.contact.pairs import Pair, pairs_of
@@ -19,6 +20,7 @@ from coupler.contact.restitution import Restitution
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.step_program import contact_step_program
 from coupler.graph import Executable, compile
+from coupler.kinematics import kinetic_energy
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import counted, in_state, listed
@@ -58,6 +60,7 @@ class Engine:
             most=options.sweeps,
             limits=options.limits,
             penetration=options.penetration,
+            integrator=options.integrator,
         )
         self.layout = Layout(robot, self.scene)
         candidates = Candidates(robot, pairs)
@@ -112,10 +115,16 @@ class Engine:
                 f"q and v have leading dimensions {q.shape[:-1]} and {v.shape[:-1]}, which differ"
             ) from None
         if not shape:  # states of a batch are checked by their first step
-            robot.check(q)
-        state = np.zeros((*shape, self.layout.state))
-        state[..., self.layout.places["q"]], state[..., self.layout.places["v"]] = q, v
-        return state
+            robot.check_closed(q)
+        return self.layout.start(robot, q, v)
+
+    def kinetic_energy(self, states: np.ndarray) -> np.ndarray:
+        """(...,): that of states, J, at dead points of loops, too."""
+        parts = [states[..., self.layout.places[name]] for name in ("q", "v")]
+        if not self.layout.loop_links:
+            return kinetic_energy(self.robot, *parts)
+        w = states[..., self.layout.places["w"]]
+        return run(self.robot, kinetic_energy_program, *parts, w, options=(True,))[..., 0]
 
     def warn_of_overlaps(self, q: np.ndarray) -> None:
         """Warns of what overlaps in a configuration to start from, (nq,)."""
@@ -186,7 +195,7 @@ class Engine:
         where = [int(i) for i in np.argwhere(~np.isfinite(result).all(axis=-1))[0]] if result.ndim > 1 else []
         own = state[tuple(where)]
         try:
-            self.robot.check(own[self.layout.places["q"]])
+            self.robot.check_closed(own[self.layout.places["q"]])
         except ModelError as error:
             return f"{error}{in_state(where)}"
         fast = float(np.abs(own[self.layout.places["v"]]).max(initial=0.0))

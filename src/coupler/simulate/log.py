@@ -32,7 +32,7 @@ _WORDS = ("robot", "contacts", "joints", "note")
 _ENERGIES = ("kinetic", "potential")
 _ARRAYS = ("times", "q", "v", "tau", "gaps", "forces", "points", *_ENERGIES, "residuals", "sweeps")
 _NONE, _NOWHERE = np.zeros(0), np.zeros((0, 3))  # gaps, and forces or points, of a run without contacts
-_Chunk = tuple[np.ndarray, ...]  # rows of all arrays but the energies
+_Chunk = tuple[np.ndarray, ...]  # rows of all arrays but the potential energy
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ class LogWriter:
         self._contacts, self._every = tuple(contacts), positive_integer("every", every)
         self.note = ""
         shapes = _shapes(robot.nq, robot.nv, len(self._contacts))
-        self._columns = {name: shape for name, shape in shapes.items() if name not in _ENERGIES}
+        self._columns = {name: shape for name, shape in shapes.items() if name != "potential"}
         self._full: list[_Chunk] = []
         self._chunk: _Chunk = ()  # the one that is being filled
         self._room = self._used = self._kept = self._calls = 0
@@ -182,7 +182,7 @@ class LogWriter:
             return
         if self._used == self._room:
             self._grow()
-        i, row = self._used, (time, q, v, tau, gaps, forces, points, residual, sweeps)
+        i, row = self._used, (time, q, v, tau, gaps, forces, points, np.nan, residual, sweeps)
         try:
             for column, value in zip(self._chunk, row, strict=True):
                 if column.ndim > 1 and column.shape[1:] != getattr(value, "shape", None):
@@ -196,7 +196,10 @@ class LogWriter:
             self._save_meanwhile()
 
     def extend(self, **rows: np.ndarray) -> None:
-        """Adds rows, as arrays named like those of a log, without energies; faster than one at a time, and all kept."""
+        """Adds rows, as arrays named like those of a log, without potential energies; all are kept.
+
+        Kinetic energies may be NaN, and then follow from q and v. It is faster than to add rows one at a time.
+        """
         start, count = 0, len(rows["times"])
         while start < count:
             if self._used == self._room:
@@ -214,7 +217,8 @@ class LogWriter:
         for k, (name, shape) in enumerate(self._columns.items()):
             chunks = [chunk[k] for chunk in self._full] + [column[: self._used] for column in self._chunk[k : k + 1]]
             rows[name] = np.concatenate([_room(name, 0, shape), *chunks])
-        rows |= zip(_ENERGIES, _energies(self._robot, rows["q"], rows["v"]), strict=True)
+        kinetic, rows["potential"] = _energies(self._robot, rows["q"], rows["v"])
+        rows["kinetic"] = np.where(np.isnan(rows["kinetic"]), kinetic, rows["kinetic"])
         about = {"robot": self._robot.name, "joints": tuple(self._robot.independent_joints), "note": self.note}
         return Log(**rows, **about, step=self._step, contacts=self._contacts)
 

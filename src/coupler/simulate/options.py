@@ -13,8 +13,9 @@ from coupler.contact.restitution import Restitution
 from coupler.contact.stepping import gap_seen
 from coupler.model import ModelError
 from coupler.model.numbers import numbers
+from coupler.model.wording import listed
 
-__all__ = ["SimulationOptions", "positive_integer"]
+__all__ = ["INTEGRATORS", "SimulationOptions", "positive_integer"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,7 @@ class SimulationOptions:
         step: the length of a step, h, s.
         contacts: names of shapes, contact points or pairs that may touch, or patterns such as "*foot*" and
             "*foot* on floor".
+        integrator: "midpoint", of second order while nothing touches, which keeps energy; or "euler", of first order.
         friction: the coefficient of pairs of which neither shape has one.
         restitution: how contacts rebound; None if they do not. A number is the coefficient of the normal velocity.
         penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`.
@@ -35,6 +37,7 @@ class SimulationOptions:
 
     step: float = 1e-3
     contacts: str | Iterable[str] = "*"
+    integrator: str = "midpoint"
     friction: float = FRICTION
     restitution: Restitution | float | None = None
     penetration: str | float = "position"
@@ -61,6 +64,7 @@ class SimulationOptions:
         values = {
             "step": step,
             "contacts": names,
+            "integrator": _known_integrator(self.integrator),
             "friction": float(numbers("friction", self.friction, (), least=0.0)),
             "restitution": restitution,
             "penetration": penetration if isinstance(penetration, str) else float(penetration),
@@ -70,6 +74,15 @@ class SimulationOptions:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+
+INTEGRATORS = ("midpoint", "euler")
+
+
+def _known_integrator(name: Any) -> str:
+    if name not in INTEGRATORS:
+        raise ModelError(f"integrator: there is no {name!r}; there are {listed(INTEGRATORS)}")
+    return str(name)
 
 
 def positive_integer(what: str, value: Any) -> int:

@@ -59,6 +59,7 @@ def rollout(
     hold: int = 1,
     forces: bool = False,
     contacts: str | Iterable[str] = SimulationOptions.contacts,
+    integrator: str = SimulationOptions.integrator,
     friction: float = SimulationOptions.friction,
     restitution: Restitution | float | None = SimulationOptions.restitution,
     penetration: str | float = SimulationOptions.penetration,
@@ -76,7 +77,7 @@ def rollout(
         step: the length of a step, h, s.
         hold: for how many steps each control is held.
         forces: whether contact forces are returned.
-        contacts, friction, restitution, penetration, limits, tolerance, sweeps: as for `Simulation`.
+        contacts, integrator, friction, restitution, penetration, limits, tolerance, sweeps: as for `Simulation`.
 
     Raises:
         ModelError: for arguments of wrong shape or that are not finite, and where no state can go on.
@@ -86,6 +87,7 @@ def rollout(
     options = SimulationOptions(
         step=step,
         contacts=contacts,
+        integrator=integrator,
         friction=friction,
         restitution=restitution,
         penetration=penetration,

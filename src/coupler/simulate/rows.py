@@ -54,7 +54,14 @@ class Rows:
             gaps=results[:, places["gaps"]],
             forces=engine.forces(results),
             points=engine.points(results),
+            kinetic=self._kinetic_energies(n),
             residuals=results[:, places["residual"]][:, 0],
             sweeps=results[:, places["sweeps"]][:, 0] + results[:, places["iterations"]][:, 0],
         )
         self._count = 0
+
+    def _kinetic_energies(self, n: int) -> np.ndarray:
+        """Those of the first rows, where v cannot tell them: of loops without a solution, at a dead point."""
+        if not self._engine.layout.loop_links:
+            return np.full(n, np.nan)
+        return self._engine.kinetic_energy(self._states[:n])

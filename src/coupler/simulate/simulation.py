@@ -54,6 +54,7 @@ class Simulation:
         q: Any = None,
         v: Any = None,
         contacts: str | Iterable[str] = SimulationOptions.contacts,
+        integrator: str = SimulationOptions.integrator,
         friction: float = SimulationOptions.friction,
         restitution: Restitution | float | None = SimulationOptions.restitution,
         penetration: str | float = SimulationOptions.penetration,
@@ -70,6 +71,8 @@ class Simulation:
             q, v: (nq,) and (nv,), the state to start from; the neutral configuration at rest, if not given.
             contacts: names of shapes, contact points or pairs that may touch, or patterns such as "*foot*" and
                 "*foot* on floor"; all by default.
+            integrator: "midpoint", of second order while nothing touches, which keeps energy; or "euler", of first
+                order; see docs/simulation.md.
             friction: the coefficient of pairs of which neither shape has one.
             restitution: how contacts rebound; not at all, if not given. A number is the coefficient of the normal
                 velocity.
@@ -86,6 +89,7 @@ class Simulation:
         self.options = SimulationOptions(
             step=step,
             contacts=contacts,
+            integrator=integrator,
             friction=friction,
             restitution=restitution,
             penetration=penetration,
@@ -179,9 +183,10 @@ class Simulation:
             float(self._last(name, np.zeros(1))[0]) for name in ("residual", "sweeps", "iterations")
         )
         normals = self._last("impulses", np.zeros(0))[: 3 * len(self.contacts) : 3]
+        rounds = int(self._last("rounds", np.zeros(1))[0])
         fast = max(1.0, float(np.abs(self._state[self._engine.layout.places["v"]]).max(initial=0.0)))
         solved = residual <= self.options.tolerance * fast
-        return StepStatus(residual, int((normals > 0.0).sum()), int(sweeps), int(iterations), solved)
+        return StepStatus(residual, int((normals > 0.0).sum()), int(sweeps), int(iterations), rounds, solved)
 
     def _last(self, name: str, default: np.ndarray) -> np.ndarray:
         return default if self._last_result is None else self._last_result[self._engine.layout.places[name]]

@@ -24,6 +24,7 @@ class StepStatus:
         contacts: how many contacts pressed.
         sweeps: over all blocks of the problem.
         iterations: of the rules that follow the sweeps where these have not solved it.
+        rounds: how often forces that depend on velocities were taken until the middle's velocities were found.
         solved: whether the residual is within the tolerance, or in fast motion that part of the largest velocity. If
             not, no impulses were found that keep the laws, and there may be none: where overlaps or limits exclude each
             other.
@@ -33,6 +34,7 @@ class StepStatus:
     contacts: int
     sweeps: int
     iterations: int
+    rounds: int
     solved: bool
 
 

@@ -83,8 +83,7 @@ def on_a_floor(robot: Robot, q: np.ndarray) -> Robot:
 def compiled_step(robot: Robot, scene: ContactScene, q: Any, v: Any, tau: Any) -> tuple[np.ndarray, np.ndarray]:
     """v and the impulses after a compiled step."""
     layout = Layout(robot, scene)
-    state = np.zeros(layout.state)
-    state[: robot.nq + robot.nv] = np.concatenate([q, v])
+    state = layout.start(robot, np.asarray(q), np.asarray(v))
     after = compile(contact_step_program(robot, scene))(state, np.asarray(tau, float))
     assert after[layout.places["residual"]] < 1e-10
     return after[layout.places["v"]], after[layout.places["impulses"]]

@@ -113,7 +113,7 @@ def test_a_compiled_step_lets_a_mesh_land_as_the_reference_does(tmp_path: Path) 
     q, v, touched = robot.pack_q({"free": [0.0, 0.0, 0.01, 1.0, 0.02, 0.01, 0.0]}), np.zeros(6), 0
     for _ in range(20):
         expected = contact_step(robot, q, v, np.zeros(6), 1e-2, scene.pairs, tolerance=1e-13)
-        after = step(np.concatenate([q, v, np.zeros(layout.rows)]), np.zeros(6))
+        after = step(layout.start(robot, q, v), np.zeros(6))
         q, v = after[layout.places["q"]], after[layout.places["v"]]
         np.testing.assert_allclose(v, expected.v, rtol=0, atol=1e-8)
         touched += bool(expected.solution.impulses.any())

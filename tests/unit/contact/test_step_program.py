@@ -32,12 +32,13 @@ class Stepper:
     """A compiled step with its results by name."""
 
     def __init__(self, robot: Robot, scene: ContactScene, **options: Any) -> None:
-        self.layout = Layout(robot, scene)
+        self.robot, self.layout = robot, Layout(robot, scene)
         self.run = compile(contact_step_program(robot, scene), **options)
 
     def __call__(self, q: Any, v: Any, tau: Any, impulses: Any = None, *others: Any) -> dict[str, np.ndarray]:
-        start = np.zeros(self.layout.rows) if impulses is None else impulses
-        after = self.run(np.concatenate([q, v, start]), np.asarray(tau, float), *others)
+        state = self.layout.start(self.robot, np.asarray(q), np.asarray(v))
+        state[self.layout.places["impulses"]] = 0.0 if impulses is None else impulses
+        after = self.run(state, np.asarray(tau, float), *others)
         return {name: after[place] for name, place in self.layout.places.items()}
 
 

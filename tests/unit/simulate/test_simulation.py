@@ -74,7 +74,7 @@ def test_a_run_tells_states_forces_and_energies() -> None:
     assert len(log) == 601
     np.testing.assert_allclose(log.times, 1e-3 * np.arange(601), atol=1e-12)
     np.testing.assert_array_equal(log.q[-1], simulation.q)
-    np.testing.assert_allclose(log.q[:200, 2], 0.6 - G * 1e-6 * np.arange(200) * np.arange(1, 201) / 2.0, atol=1e-12)
+    np.testing.assert_allclose(log.q[:200, 2], 0.6 - G * log.times[:200] ** 2 / 2.0, atol=1e-12)
     assert log.forces[:300].max() == 0.0
     assert log.forces[-1, 0] == pytest.approx([0, 0, 2.0 * G], abs=1e-9)
     assert log.points[-1, 0] == pytest.approx([0, 0, 0], abs=1e-9)
@@ -151,7 +151,7 @@ def test_a_ball_bounces_as_in_numpy() -> None:
     for law in (Restitution(0.8), Restitution(0.6, 0.4, "impulse"), Restitution(0.7, 0.5)):
         pairs = pairs_of(robot, restitution=law)
         v = np.array([3.0, -8.0, 5.0, 1.0, -0.5, 0.0])
-        simulation = Simulation(robot, 2e-3, q=q, v=v, restitution=law, tolerance=1e-13)
+        simulation = Simulation(robot, 2e-3, q=q, v=v, restitution=law, tolerance=1e-13, integrator="euler")
         p, w, pending, rebounds = q, v, None, 0
         for _ in range(500):
             done = contact_step(robot, p, w, np.zeros(6), 2e-3, pairs, pending=pending, tolerance=1e-14)
@@ -182,7 +182,7 @@ def test_boxes_and_hulls_touch_each_other_as_in_numpy() -> None:
     robot = b.build().with_floor(0.6)
     q = robot.pack_q({"box": [0, 0, 0.1, 1, 0, 0, 0], "wedge": [0.05, 0.02, 0.31, 1, 0, 0, 0.1]})
     q = robot.close(q)
-    simulation, pairs = Simulation(robot, 2e-3, q=q, tolerance=1e-13), pairs_of(robot)
+    simulation, pairs = Simulation(robot, 2e-3, q=q, tolerance=1e-13, integrator="euler"), pairs_of(robot)
     p, w = q, np.zeros(robot.nv)
     for _ in range(40):
         done = contact_step(robot, p, w, np.zeros(robot.nv), 2e-3, pairs, tolerance=1e-14)
@@ -194,7 +194,7 @@ def test_boxes_and_hulls_touch_each_other_as_in_numpy() -> None:
     ]
     assert np.abs(together).max() > 1.0
     batch = coupler.rollout(
-        robot, np.stack([q, q]), np.zeros(robot.nv), np.zeros((40, robot.nv)), 2e-3, tolerance=1e-13
+        robot, np.stack([q, q]), np.zeros(robot.nv), np.zeros((40, robot.nv)), 2e-3, tolerance=1e-13, integrator="euler"
     )
     np.testing.assert_array_equal(batch.q[1, -1], simulation.q)
 

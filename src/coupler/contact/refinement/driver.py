@@ -17,7 +17,7 @@ from coupler.contact.blocks import Blocks, OwnKernel, Ways, shared
 from coupler.contact.refinement import interior, newton, path
 from coupler.contact.refinement.elimination import Elimination
 from coupler.contact.relaxation import Relaxation
-from coupler.graph import Buffer, View, Window, constants, fields
+from coupler.graph import Vector, View, Window, constants, fields
 
 __all__ = ["Refinement"]
 
@@ -55,7 +55,7 @@ class Refinement:
         self._contacts = builder.records("refined_contact", blocks.contacts, **_CONTACT)
         self._joints = builder.records("refined_joint", blocks.joints, **_JOINT)
 
-    def solve(self, tolerance: float, residual: Buffer, iterations: Buffer) -> None:
+    def solve(self, tolerance: float, residual: Vector, iterations: Vector) -> None:
         """Writes the steps from impulses that sweeps have left, with that residual, to better ones.
 
         Args:

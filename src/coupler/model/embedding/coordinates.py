@@ -48,6 +48,8 @@ class Embedding:
         q_index: entries of p that make q.
         v_index: entries of w that make v.
         q_place, v_place: for each entry of p its place in q, of w its place in v, or -1.
+        unsolved_links: the links in loops whose couplings are not solved; v may be unable to tell all their velocities.
+        unsolved_entries: the entries of w of these links, in their order.
     """
 
     def __init__(
@@ -70,6 +72,9 @@ class Embedding:
         self.q_place[self.q_index] = np.arange(len(self.q_index))
         self.v_place[self.v_index] = np.arange(len(self.v_index))
         self.stacks = tuple(self._stacks())
+        unsolved = [loop for loop, solved in zip(loops, self.explicit, strict=True) if not solved]
+        self.unsolved_links = tuple(link for loop in unsolved for link in loop.links)
+        self.unsolved_entries = tree.velocities_of(self.unsolved_links)
 
     @property
     def tree(self) -> Tree:

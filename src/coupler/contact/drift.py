@@ -1,0 +1,241 @@
+"""Positions within a step, as steps of a program: where it takes forces, and where it ends; see halves.py.
+
+Orientations turn by exp(h ω). Floating bodies go straight. Loops without a solution are closed at the configuration
+nearest to where the velocities of all their joints lead: no joint decides where the others go, and a loop passes a dead
+point on the branch that it is on. For that, velocities w of all their joints make part of the state. At the end of a
+step, they are as fast along its basis N as its kick has made them, Nᵀ w = y, and fit the loops there, K w = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.floating import centre_of, straight_motion
+from coupler.contact.halves import Halves
+from coupler.contact.kernels import assign, copy
+from coupler.contact.scene import Layout
+from coupler.graph import Part, Vector, View, Window, constants, fields
+from coupler.linear import solve
+from coupler.model.embedding.scene import by_kind
+from coupler.model.joint import Joint
+from coupler.model.tolerances import CLOSED
+from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
+
+__all__ = ["Drift"]
+
+
+class LoopJoint(Record):
+    """What a cluster sees of one of its joints that a loop holds."""
+
+    w_next, q_next = provided(), provided()  # its velocity and position after the step
+    base, part, step = provided(), provided(), provided()  # where it goes from, with what part of the step's length
+    position, shift = provided(), provided()  # the same for Newton's method: where from, and how far
+
+
+class Drift:
+    """The positions of a robot within a step."""
+
+    def __init__(
+        self,
+        sweep: Sweep[Any, Any],
+        layout: Layout,
+        h: float,
+        halves: Halves,
+        before: dict[str, Part],
+        after: dict[str, Part],
+    ) -> None:
+        """Begins.
+
+        Args:
+            sweep: the program.
+            layout: of its state.
+            h: the step's length, s.
+            halves: which way trees of bodies go.
+            before, after: q, v and w of the state before the step, and after it.
+        """
+        self._sweep, self._layout, self._h, self._halves = sweep, layout, h, halves
+        self._before, self._after = before, after
+        self._closing = _Closing(sweep, layout) if layout.loop_links else None
+
+    def provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+        """Adds what passes see of joints: velocities in loops before the step, and centres of floating bodies."""
+        for i, kind in enumerate(shape.kinds):
+            links = [self._sweep.instances[k].links[i] for k in clusters]
+            if not shape.solved:
+                windows.joints[i]["w"] = self._loop_velocities(self._before, links, kind)
+            if kind.floats:
+                windows.joints[i]["centre"] = self._centres(links)
+
+    def begin(self) -> None:
+        """Writes the steps from where the step starts to where forces are taken, and to velocities there."""
+        sweep, builder, tree = self._sweep, self._sweep.builder, self._sweep.robot.tree
+        q, start = (
+            builder.scratch(name, size) for name, size in (("middle", sweep.robot.nq), ("start", sweep.robot.nv))
+        )
+        sweep.vectors |= {"q": q, "start": start}
+        copy(builder, self._before["v"], start, start.size)
+        for kind, links in by_kind(tree, self._layout.moving_links):
+            joint = self._joint(self._before["q"], q, start, kind, links)
+            joint |= fields(part=self._halves.first(self._trees(links)))
+            builder.loop((_flying if kind.floats else _moving)(kind, False), joint=joint)
+        if self._closing is not None:
+            for kind, links in by_kind(tree, self._layout.loop_links):
+                joint = self._closing.ends(links, kind) | self._steps(len(links))
+                joint |= fields(q=self._before["q"].at(self._q_place(links), kind.nq))
+                joint |= fields(w=self._loop_velocities(self._before, links, kind))
+                joint |= fields(part=self._halves.first(self._trees(links)))
+                builder.loop(_lead, joint=joint)
+            self._closing.close(q)
+
+    def stay(self) -> None:
+        """Takes forces where the step starts."""
+        start = self._before["v"]
+        if self._closing is not None:  # clusters of loops have velocities along their own bases
+            start = self._sweep.builder.scratch("start", start.size)
+            copy(self._sweep.builder, self._before["v"], start, start.size)
+        self._sweep.vectors |= {"q": self._before["q"], "start": start}
+
+    def end(self) -> None:
+        """Writes the steps to where the step ends, and to velocities there."""
+        sweep, switched = self._sweep, self._halves.switch
+        if self._closing is not None:
+            self._visit_loops(_spread)
+            self._closing.close(self._after["q"])
+            self._visit_loops(_fit)
+        for kind, links in by_kind(sweep.robot.tree, self._layout.moving_links):
+            joint = self._joint(sweep.vectors["q"], self._after["q"], sweep.vectors["v_next"], kind, links)
+            joint |= fields(part=self._halves.last(self._trees(links))) | self._origin(links, kind)
+            sweep.builder.loop((_flying if kind.floats else _moving)(kind, switched), joint=joint)
+
+    def _visit_loops(self, function: Callable[[Visit[Any, Any], bool], None]) -> None:
+        def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
+            for i, kind in enumerate(shape.kinds):
+                links = [self._sweep.instances[k].links[i] for k in clusters]
+                own = self._closing.ends(links, kind) | self._steps(len(links)) | self._origin(links, kind)  # type: ignore[union-attr]
+                own |= fields(
+                    w_next=self._loop_velocities(self._after, links, kind),
+                    q_next=self._after["q"].at(self._q_place(links), kind.nq),
+                    part=self._halves.last(self._trees(links)),
+                )
+                windows.joints[i] |= own.fields
+
+        schedule = self._sweep.schedule()
+        for k in sorted({self._sweep.number_in_cluster(link)[0] for link in self._layout.loop_links}):
+            self._sweep.visit(schedule, function, k, self._halves.switch, provide=provide)
+        schedule.run()
+
+    def _joint(self, q: Vector, q_next: Vector, v: Vector, kind: Joint, links: Sequence[int]) -> Window:
+        """Joints that no loop holds: q and v, which becomes that along turned axes, and where they get to."""
+        embedding, tree = self._sweep.robot.embedding, self._sweep.robot.tree
+        at, along = self._q_place(links), embedding.v_place[tree.v_start[list(links)]]
+        joint = fields(q=q.at(at, kind.nq), v=v.at(along, kind.nv), after=q_next.at(at, kind.nq))
+        return joint | self._steps(len(links)) | (fields(centre=self._centres(links)) if kind.floats else fields())
+
+    def _origin(self, links: Sequence[int], kind: Joint) -> Window:
+        """Where joints were before the step, and whether they go from there after all."""
+        if not self._halves.switch:
+            return fields()
+        before = self._before["q"].at(self._q_place(links), kind.nq)
+        return fields(before=before, acted=self._halves.acted(self._trees(links)))
+
+    def _steps(self, count: int) -> Window:
+        return fields(step=constants(np.full(count, self._h)))
+
+    def _centres(self, links: Sequence[int]) -> Any:
+        return constants([centre_of(self._sweep.robot.tree.links[link]) + 0.0 for link in links])
+
+    def _loop_velocities(self, state: dict[str, Part], links: Sequence[int], kind: Joint) -> Any:
+        return state["w"].at([self._layout.w_place[link] for link in links], kind.nv)
+
+    def _trees(self, links: Sequence[int]) -> list[int]:
+        return [self._layout.tree_of(link) for link in links]
+
+    def _q_place(self, links: Sequence[int]) -> np.ndarray:
+        return self._sweep.robot.embedding.q_place[self._sweep.robot.tree.q_start[list(links)]]
+
+
+class _Closing:
+    """Newton's method for all loops without a solution, from positions and steps of their joints."""
+
+    def __init__(self, sweep: Sweep[Any, Any], layout: Layout) -> None:
+        self._sweep, self._layout, robot = sweep, layout, sweep.robot
+        self._program = robot.states.closing_program()
+        builder, tree = sweep.builder, robot.tree
+        sizes = {"p": tree.nq, "step": tree.nv, "weight": tree.nv, "q": tree.nq}
+        sizes["phi"] = next(x.size for x in self._program.outputs if x.name == "phi")
+        self._vectors = {name: builder.scratch(f"closing_{name}", size) for name, size in sizes.items()}
+        known = {"p": robot.states.neutral, "step": np.zeros(tree.nv), "weight": np.ones(tree.nv)}
+        for name, values in known.items():  # joints that no loop holds stay where they are
+            builder.loop(_fill, entry=fields(x=self._vectors[name].at(range(len(values))), value=constants(values)))
+
+    def ends(self, links: Sequence[int], kind: Joint) -> Window:
+        """Where joints have their position and step."""
+        tree, links = self._sweep.robot.tree, list(links)
+        position = self._vectors["p"].at(tree.q_start[links], kind.nq)
+        return fields(position=position, shift=self._vectors["step"].at(tree.v_start[links], kind.nv))
+
+    def close(self, q: Vector) -> None:
+        """Writes the steps that close loops, to some of the positions in q; what stays open makes results invalid."""
+        builder, robot, phi = self._sweep.builder, self._sweep.robot, self._vectors["phi"]
+        builder.call(self._program, **self._vectors)
+        gap = self._sweep.gap
+        assert gap is not None
+        builder.loop(_note_open_loops, row=fields(phi=phi.at(range(phi.size)), gap=gap.at([0] * phi.size)))
+        places = [int(p) for link in self._layout.loop_links for p in robot.tree.positions(link)]
+        source, target = self._vectors["q"].at(places), q.at(robot.embedding.q_place[places])
+        builder.loop(assign, row=fields(source=source, target=target))
+
+
+def _moving(kind: Joint, switched: bool) -> Callable[[View], None]:
+    def moving(joint: View) -> None:
+        q = np.where(joint.acted > 0.0, joint.before, joint.q) if switched else joint.q
+        after = kind.integrate(q, joint.part * joint.step * joint.v)
+        joint.after = after if kind.nq == kind.nv else kind.normalize(after)
+
+    return moving
+
+
+def _flying(kind: Joint, switched: bool) -> Callable[[View], None]:
+    def flying(joint: View) -> None:
+        q, axes = joint.q, None
+        if switched:
+            q, axes = np.where(joint.acted > 0.0, joint.before, joint.q), joint.q[3:]
+        joint.after, joint.v = straight_motion(q, joint.v, joint.part * joint.step, joint.centre, axes)
+
+    return flying
+
+
+def _lead(joint: View) -> None:
+    """Where a joint of a loop is, and how far its velocity leads before forces are taken."""
+    joint.position, joint.shift = joint.q, joint.part * joint.step * joint.w
+
+
+def _spread(cluster: Visit[Any, Any], switched: bool) -> None:
+    """The same for all joints of a cluster afterwards, by what the kick and impulses have made of their velocities."""
+    w = cluster.G @ cluster.memory.v_next
+    for body, q, view in zip(cluster.bodies, cluster.q, cluster.views.joints, strict=True):
+        view.position = np.where(view.acted > 0.0, view.before, q) if switched else q
+        view.shift = view.part * view.step * w[body.entries]
+
+
+def _fit(cluster: Visit[Any, Any], switched: bool) -> None:
+    """w = N y + K⁺ z that fits the loops after the step, K' w = 0; v is a part of it."""
+    y, joints = cluster.memory.v_next, [LoopJoint(view) for view in cluster.views.joints]
+    K = cluster.elsewhere([joint.q_next for joint in joints]).loops.K
+    w = cluster.G @ y
+    w = w - cluster.K_inverse @ solve(K @ cluster.K_inverse, K @ w)
+    for body, joint in zip(cluster.bodies, joints, strict=True):
+        joint.w_next = w[body.entries]
+    cluster.memory.v_next = w[cluster.shape.independent]
+
+
+def _fill(entry: View) -> None:
+    entry.x = entry.value
+
+
+def _note_open_loops(row: View) -> None:
+    """A loop that does not close makes the configuration invalid."""
+    row.gap = np.maximum(row.gap, np.where(np.abs(row.phi) < CLOSED, 0.0, 1.0))
