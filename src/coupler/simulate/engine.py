@@ -79,7 +79,8 @@ class Engine:
 
     def warn_if_it_can_only_fall(self) -> None:
         """Warns of a floating robot that can touch nothing."""
-        if not self.layout.contacts and any(joint.kind.floats for joint in self.robot.joints):
+        falls = self.robot.gravity.any() and any(joint.kind.floats for joint in self.robot.joints)
+        if falls and not self.layout.contacts:
             text = f"robot {self.robot.name!r} floats, and can touch nothing: robot.with_floor() adds a floor"
             warnings.warn(text, ModelWarning, stacklevel=3)
 
@@ -195,7 +196,9 @@ class Engine:
         where = [int(i) for i in np.argwhere(~np.isfinite(result).all(axis=-1))[0]] if result.ndim > 1 else []
         own = state[tuple(where)]
         try:
-            self.robot.check_closed(own[self.layout.places["q"]])
+            q = own[self.layout.places["q"]]
+            self.robot.check_closed(q)
+            self.robot.states.check_freedoms(self.robot.embedding.positions(q))
         except ModelError as error:
             return f"{error}{in_state(where)}"
         fast = float(np.abs(own[self.layout.places["v"]]).max(initial=0.0))

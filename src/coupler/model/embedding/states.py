@@ -169,6 +169,17 @@ class States:
         better = listed(dict.fromkeys(names[j] for j in others))
         raise ModelError(f"{what}: {chosen} does not determine the others; choose {better} as independent instead")
 
+    def check_freedoms(self, p: np.ndarray) -> None:
+        """Refuses positions p, of one state, at which a loop without a solution has more freedoms than elsewhere."""
+        for i, loop in self._implicit.items():
+            K = self.closure.at(p)[1][self.closure.places[i][1][self.embedding.choices[i].rows]]
+            sigma = np.linalg.svd(K, compute_uv=False)
+            if sigma[-1] <= SINGULAR * sigma[0]:
+                raise ModelError(
+                    f"{described(loop, self.tree)} has more freedoms there than elsewhere: mechanics does not decide "
+                    "on which way it goes on"
+                )
+
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Closed positions away from singularities and, wherever such are found, within limits."""
         p = self.motion.random(rng)
