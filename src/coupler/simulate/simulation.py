@@ -12,6 +12,7 @@ from coupler.contact.restitution import Restitution
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
+from coupler.model.wording import listed
 from coupler.simulate.engine import engine_of
 from coupler.simulate.log import Log, LogWriter
 from coupler.simulate.options import SimulationOptions, positive_integer
@@ -19,6 +20,7 @@ from coupler.simulate.progress import Progress
 from coupler.simulate.rows import Rows
 from coupler.simulate.states import SimulationError, SimulationState
 from coupler.simulate.status import StepStatus, Unsolved
+from coupler.simulate.watch import GAINS, EnergyWatch
 
 __all__ = ["Simulation"]
 
@@ -238,6 +240,7 @@ class Simulation:
         log: str | Path | None = None,
         every: int = 1,
         progress: bool | None = None,
+        on_energy_gain: str = "stop",
     ) -> Log:
         """Simulates for some time.
 
@@ -248,6 +251,8 @@ class Simulation:
             log: the npz file that the log is kept in while the run goes on; None keeps it in memory alone.
             every: one step of so many is logged.
             progress: whether a line on stderr shows the progress; by default for long runs on a terminal.
+            on_energy_gain: what to do where energy grows without work done on the robot, which a step that is too long
+                can make it do: "stop", "warn" or "ignore". It is looked at every ten steps, unless there is f_ext.
 
         Returns:
             The log: a row for the state before each step (or some), with what acts in that step, and a last row for the
@@ -258,14 +263,16 @@ class Simulation:
         """
         steps = round(float(numbers("duration", duration, (), least=0.0)) / self.step_size)
         every = positive_integer("every", every)
-        unsolved = Unsolved()
+        if on_energy_gain not in GAINS:
+            raise ModelError(f"on_energy_gain: there is no {on_energy_gain!r}; there are {listed(GAINS)}")
+        unsolved, watch = Unsolved(), EnergyWatch(self._engine, on_energy_gain)
         with (
             LogWriter(log, self.robot, self.step_size, self.contacts) as writer,
             Progress(steps, self.step_size, progress) as shown,
         ):
             rows = Rows(writer, self._engine)
             try:
-                self._take_steps(steps, controller or _no_control, rows, every, shown, unsolved)
+                self._take_steps(steps, controller or _no_control, rows, every, shown, unsolved, watch)
             except ModelError as error:
                 rows.flush()
                 writer.note = f"stopped at {self.time:.6g} s: {error}"
@@ -277,7 +284,14 @@ class Simulation:
         return writer.log()
 
     def _take_steps(
-        self, steps: int, controller: Controller, rows: Rows, every: int, shown: Progress, unsolved: Unsolved
+        self,
+        steps: int,
+        controller: Controller,
+        rows: Rows,
+        every: int,
+        shown: Progress,
+        unsolved: Unsolved,
+        watch: EnergyWatch,
     ) -> None:
         tau, residual = None, self._engine.layout.places["residual"].start
         for k in range(steps):
@@ -290,6 +304,9 @@ class Simulation:
             unsolved.note(float(self._last_result[residual]), time)
             if k % every == 0:
                 rows.add(time, state, tau, self._last_result)
+            watch.on = watch.on and f_ext is None
+            if watch.on:
+                watch.note(k + 1, self.time, state, self._state, tau)
             shown.update(k + 1)
         rows.add(self.time, self._state, tau, self._last_result)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import coupler
-from coupler import Robot, RobotBuilder, Simulation
+from coupler import Robot, RobotBuilder, Simulation, SimulationError
 from coupler.contact.damping import damped
 from coupler.contact.floating import straight_motion
 from coupler.contact.formulations import basis_biases, floating, floating_centre
-from coupler.model import Box, Free, ModelError, Plane, Prismatic, Revolute, Sphere, Spherical
+from coupler.model import Box, Free, ModelError, ModelWarning, Plane, Prismatic, Revolute, Sphere, Spherical
 from coupler.simulate.motion import integrate_motion
 from random_robots import sample
 
@@ -225,6 +225,39 @@ def test_a_top_spins_on_its_tip_without_gaining_energy() -> None:
     assert total[-1] > 0.9 * total[0]
     upright = coupler.frame_pose(robot, simulation.q, "top")[2, 2]
     assert upright > 0.8  # it precesses, and does not fall
+
+
+# Energy from nowhere
+
+
+def test_energy_from_nowhere_stops_a_run() -> None:
+    robot = pendulum(Spherical())
+    simulation = Simulation(robot, q=robot.neutral(), v=[60.0, 3.0, 80.0], integrator="euler")
+    told = r"gained .* J by 0\.\d+ s that nobody put in: .* joint 'joint0' .* integrator=\"midpoint\""
+    with pytest.raises(SimulationError, match=told) as stop:
+        simulation.run(2.0)
+    assert stop.value.time < 0.3  # long before numbers grow out of bounds, at 0.7 s
+    simulation.reset()
+    with pytest.warns(ModelWarning, match="that nobody put in"):
+        simulation.run(0.4, on_energy_gain="warn")
+    simulation.reset()
+    simulation.run(0.4, on_energy_gain="ignore")
+    with pytest.raises(ModelError, match="on_energy_gain: there is no 'hope'"):
+        simulation.run(0.4, on_energy_gain="hope")
+
+
+def test_work_is_not_from_nowhere() -> None:
+    robot = pendulum(Revolute(axis=(0, 1, 0)), Revolute(axis=(1, 0, 0)))
+    simulation = Simulation(robot, q=[0.1, 0.2])
+    log = simulation.run(4.0, lambda t, q, v: np.array([5.0, 2.0]) * np.sign(v + 1e-9))
+    assert log.kinetic.max() > 5.0
+
+
+def test_a_controller_that_is_too_stiff_is_told() -> None:
+    robot = pendulum(Revolute(axis=(0, 1, 0)))
+    simulation = Simulation(robot, q=[0.1])
+    log = simulation.run(0.5, lambda t, q, v: -100.0 * q - 2.0 * v)
+    assert np.abs(log.v).max() < 10.0
 
 
 def test_an_unknown_integrator_is_refused() -> None:
