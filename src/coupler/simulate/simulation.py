@@ -35,8 +35,8 @@ class Simulation:
         simulation = coupler.Simulation(robot, step=1e-3)
         log = simulation.run(2.0, lambda t, q, v: tau)
 
-    Velocities come first, from forces and impulses, and positions move with the new ones (semi-implicit Euler). Loops
-    are closed after each step, quaternions of unit length, and what touches does not overlap.
+    Steps are of second order and keep energy while nothing touches (see docs/simulation.md), and what touches does not
+    overlap. Loops are closed after each step, and quaternions of unit length.
 
     It can be copied and pickled, and then goes on from where it was, bit for bit. Copies in one process share what is
     compiled; another process compiles it again, or reads it from disk.
