@@ -95,9 +95,19 @@ def momentum(robot: Robot, q: Any, v: Any) -> np.ndarray:
     return run(robot, momentum_program, q, v)
 
 
-def kinetic_energy(robot: Robot, q: Any, v: Any) -> np.ndarray:
-    """½ Σ vᵀ I v over all bodies, and ½ Σ A q̇² over armatures; (...), J."""
-    return run(robot, kinetic_energy_program, q, v)[..., 0]
+def kinetic_energy(robot: Robot, q: Any, v: Any, loop_velocities: Any = None) -> np.ndarray:
+    """½ Σ vᵀ I v over all bodies, and ½ Σ A q̇² over armatures; (...), J.
+
+    Args:
+        robot: the robot.
+        q: (..., nq), configurations.
+        v: (..., nv), velocities there.
+        loop_velocities: velocities of all joints in loops without a solution, in the order of
+            `robot.embedding.unsolved_links`, for dead points, at which v does not determine them.
+    """
+    if loop_velocities is None:
+        return run(robot, kinetic_energy_program, q, v)[..., 0]
+    return run(robot, kinetic_energy_program, q, v, loop_velocities, options=(True,))[..., 0]
 
 
 def potential_energy(robot: Robot, q: Any) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coupler.graph import array
-from coupler.linear import Cholesky, solve
+from coupler.linear import Cholesky, null_space, solve
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 12])
@@ -46,3 +46,17 @@ def test_a_zero_on_the_diagonal_needs_no_pivot() -> None:
     np.testing.assert_allclose(solve(A, np.eye(3)) @ A, np.eye(3), rtol=0, atol=1e-15)
     traced = np.array([[float(x) for x in row] for row in solve(array(A), array(np.eye(3)))])
     np.testing.assert_allclose(traced, np.linalg.inv(A), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 2), (2, 3), (2, 5), (5, 7), (10, 12), (3, 3)])
+def test_the_null_space_of_a_matrix(rows: int, columns: int) -> None:
+    rng = np.random.default_rng(rows)
+    for part in (1.0, 0.5):  # with zeros, too
+        K = rng.normal(size=(rows, columns)) * (rng.random((rows, columns)) < part)
+        K[:, :rows] += np.eye(rows)
+        N, inverse = null_space(K)
+        assert N.shape == (columns, columns - rows)
+        np.testing.assert_allclose(K @ N, 0.0, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(N.T @ N, np.eye(columns - rows), rtol=0, atol=1e-13)
+        size = 1e-13 * np.linalg.cond(K) ** 2
+        np.testing.assert_allclose(inverse, np.linalg.pinv(K), rtol=0, atol=size)

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.kinematics import kinetic_energy_program
-from coupler.compiled import on_bodies, remembered, run
+from coupler.compiled import on_bodies, remembered
 from coupler.contact.candidates import Candidates, given_row
 from coupler.contact.formulations import touches
 from coupler.contact.pairs import Pair, pairs_of
@@ -121,11 +120,8 @@ class Engine:
 
     def kinetic_energy(self, states: np.ndarray) -> np.ndarray:
         """(...,): that of states, J, at dead points of loops, too."""
-        parts = [states[..., self.layout.places[name]] for name in ("q", "v")]
-        if not self.layout.loop_links:
-            return kinetic_energy(self.robot, *parts)
-        w = states[..., self.layout.places["w"]]
-        return run(self.robot, kinetic_energy_program, *parts, w, options=(True,))[..., 0]
+        q, v, w = (states[..., self.layout.places[name]] for name in ("q", "v", "w"))
+        return kinetic_energy(self.robot, q, v, w if self.layout.loop_links else None)
 
     def warn_of_overlaps(self, q: np.ndarray) -> None:
         """Warns of what overlaps in a configuration to start from, (nq,)."""
