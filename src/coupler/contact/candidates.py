@@ -12,7 +12,10 @@ import numpy as np
 
 from coupler.contact.blocks import Blocks, shared, wait
 from coupler.contact.columns import Columns, Start
-from coupler.contact.geometry import Contact, contacts, forces_on, has_closed_form
+from coupler.contact.convex.contacts import centred
+from coupler.contact.convex.program import Forms, Located, Search, form_of, run_searches, searched_contacts
+from coupler.contact.forms import Hull
+from coupler.contact.geometry import Contact, contact_of, contacts, forces_on, has_closed_form
 from coupler.contact.laws import gap_seen
 from coupler.contact.pairs import Pair
 from coupler.contact.scene import ContactScene
@@ -22,11 +25,11 @@ from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Shape, Sphere
 from coupler.passes import Schedule, Sweep
 from coupler.spatial import Transform
 
-__all__ = ["Candidates", "given_row"]
+__all__ = ["Candidates"]
 
 Array = Any  # nodes of a trace
 
-_GIVEN = 13  # numbers of a contact: gap, point, frame
+_SIDES = "one", "other"
 _NUMBERS: dict[type, tuple[str, ...]] = {  # of forms whose contacts are traced once for any numbers
     Sphere: ("radius",),
     Capsule: ("radius", "length"),
@@ -51,8 +54,6 @@ class Candidates:
         names: of each contact: both shapes, and a number where they touch in several places.
         friction: of each contact.
         links: those that may touch.
-        searched: pairs whose contacts a program cannot find, and is given.
-        given: how many numbers it is given: gap, point and frame of each of these contacts.
         starts: where the columns of each contact start; see `Columns`.
     """
 
@@ -62,9 +63,11 @@ class Candidates:
             if pair.torsion is not None:
                 both = f"{pair.one.name!r} and {pair.other.name!r}"
                 raise ModelError(f"{both}: a compiled step takes no torsion; leave it out, or step with contact_step")
-        self.searched = [pair for pair in pairs if not has_closed_form(pair.one.geometry, pair.other.geometry)]
-        self.given = _GIVEN * sum(pair.count for pair in self.searched)
-        self._ends = [(self._end(pair.one), self._end(pair.other)) for pair in pairs]
+        self._searched = {i for i, pair in enumerate(pairs) if not has_closed_form(*_forms(pair))}
+        self._ends = [
+            tuple(self._end(shape, i in self._searched) for shape in (pair.one, pair.other))
+            for i, pair in enumerate(pairs)
+        ]
         self._first = np.cumsum([0, *(pair.count for pair in pairs)])
         self.friction = [pair.friction for pair in pairs for _ in range(pair.count)]
         self.names = [name for pair in pairs for name in _names(pair)]
@@ -72,16 +75,16 @@ class Candidates:
         self.links = {link for links in moving for link in links}
         self.starts = [Start(3, links) for pair, links in zip(pairs, moving, strict=True) for _ in range(pair.count)]
 
-    def _end(self, shape: Shape) -> _End:
+    def _end(self, shape: Shape, about_centre: bool) -> _End:
         link, place = self.robot.tree.place[shape.body]
-        return _End(link, shape.at @ place)
+        at = shape.at @ place
+        return _End(link, centred(shape.geometry, at) if about_centre else at)
 
     def measure(
         self,
         sweep: Sweep[Any, Any],
         columns: Columns,
         scene: ContactScene,
-        given: Buffer | None,
         told: Mapping[str, Buffer],
     ) -> None:
         """Writes the steps from poses and velocities of links to contacts.
@@ -90,24 +93,39 @@ class Candidates:
             sweep: has poses E and r of links, and their velocities v before and u after a step without impulses.
             columns: get forces on links by unit of impulse.
             scene: what counts.
-            given: gap, point and frame of all contacts of searched pairs, one after the other.
             told: `b` gets velocities along normal and tangents, with the gap's at position level [002, eq. 4a];
                 `gaps`, `points` and `frames` what their names say; `free` and `approach`, if they are there, velocities
                 without the gap's, after the step and before it.
         """
+        groups = self._alike()
+        searches = [self._search(sweep, alike, number) for number, alike in enumerate(groups)]
+        run_searches(sweep.builder, [search for search in searches if search])
+        for alike, search in zip(groups, searches, strict=True):
+            window = fields(pace=constants(np.full(len(alike), 1.0 / scene.step))) | self._places(alike, told)
+            window |= self._poses(sweep, alike) | self._pushes(sweep, columns, alike)
+            window = window | search.window if search else window
+            moving, pair = self._moving(alike), self.pairs[alike[0]]
+            sweep.builder.loop(_measuring(pair, moving, scene, [*told]), here=window)
+
+    def _alike(self) -> list[list[int]]:
+        """Numbers of pairs, those together that one trace serves."""
         groups: dict[Hashable, list[int]] = {}
         for i, (pair, ends) in enumerate(zip(self.pairs, self._ends, strict=True)):
-            forms = _form(pair.one.geometry), _form(pair.other.geometry)
-            shape = ("given", pair.count) if pair in self.searched else forms
-            groups.setdefault((*shape, *(bool(end.link) for end in ends)), []).append(i)
-        for alike in groups.values():
-            moving = {name: bool(end.link) for name, end in zip(("one", "other"), self._ends[alike[0]], strict=True)}
-            window = fields(pace=constants(np.full(len(alike), 1.0 / scene.step))) | self._places(alike, told)
-            for side, (name, moves) in enumerate(moving.items()):
-                window |= self._seen(sweep, columns, alike, side, name, moves)
-            if given is not None and self.pairs[alike[0]] in self.searched:
-                window |= self._given(alike, given)
-            sweep.builder.loop(_measuring(self.pairs[alike[0]], moving, scene, [*told]), here=window)
+            forms = (_form(form, i in self._searched) for form in _forms(pair))
+            groups.setdefault((*forms, *(bool(end.link) for end in ends)), []).append(i)
+        return list(groups.values())
+
+    def _moving(self, alike: Sequence[int]) -> dict[str, bool]:
+        return {name: bool(end.link) for name, end in zip(_SIDES, self._ends[alike[0]], strict=True)}
+
+    def _search(self, sweep: Sweep[Any, Any], alike: Sequence[int], number: int) -> Search | None:
+        """The search for the contacts of pairs that are alike; None, if they have a closed form."""
+        if alike[0] not in self._searched:
+            return None
+        moving, pair = self._moving(alike), self.pairs[alike[0]]
+        forms = [_forms(self.pairs[i]) for i in alike]
+        located = _locating(pair, moving)
+        return Search(sweep.builder, f"search{number}", forms, located, self._poses(sweep, alike))
 
     def look(
         self, sweep: Sweep[Any, Any], columns: Columns, blocks: Blocks, residual: Buffer, tolerance: float
@@ -138,12 +156,6 @@ class Candidates:
             schedule.add(len(start.links), contact, loop)
         schedule.run()
 
-    def _given(self, alike: Sequence[int], given: Buffer) -> Window:
-        first = np.cumsum([0, *(_GIVEN * pair.count for pair in self.searched)])
-        starts = np.array([first[self.searched.index(self.pairs[i])] for i in alike])
-        count = self.pairs[alike[0]].count
-        return fields(**{f"given{k}": given.at(starts + _GIVEN * k, _GIVEN) for k in range(count)})
-
     def _places(self, alike: Sequence[int], told: Mapping[str, Buffer]) -> Window:
         found = {}
         for name in told:
@@ -153,22 +165,29 @@ class Candidates:
                 found[f"{name}{k}"] = told[name].at(at, shape)
         return fields(**found)
 
-    def _seen(
-        self, sweep: Sweep[Any, Any], columns: Columns, alike: Sequence[int], side: int, name: str, moves: bool
-    ) -> Window:
-        ends = [self._ends[i][side] for i in alike]
-        shapes = [(self.pairs[i].one, self.pairs[i].other)[side] for i in alike]
-        own: dict[str, Any] = {
-            f"{name}_at_E": constants([end.at.E + 0.0 for end in ends]),
-            f"{name}_at_r": constants([end.at.r + 0.0 for end in ends]),
-            f"{name}_numbers": constants([_numbers(shape.geometry) for shape in shapes]),
-        }
-        if moves:
-            links = [end.link for end in ends]
-            memory = sweep.bodies(links).fields
-            own |= {f"{name}_{field}": memory[field] for field in ("E", "r", "u", "v")}
-            for k in range(self.pairs[alike[0]].count):
-                own[f"{name}_P{k}"] = columns.at_link([int(self._first[i] + k) for i in alike], links)
+    def _poses(self, sweep: Sweep[Any, Any], alike: Sequence[int]) -> Window:
+        """Where shapes are, and their numbers."""
+        own: dict[str, Any] = {}
+        for side, (name, moves) in enumerate(self._moving(alike).items()):
+            ends = [self._ends[i][side] for i in alike]
+            own |= {
+                f"{name}_at_E": constants([end.at.E + 0.0 for end in ends]),
+                f"{name}_at_r": constants([end.at.r + 0.0 for end in ends]),
+                f"{name}_numbers": constants([_numbers(_forms(self.pairs[i])[side]) for i in alike]),
+            }
+            memory = sweep.bodies([end.link for end in ends]).fields if moves else {}
+            own |= {f"{name}_{field}": memory[field] for field in ("E", "r") if moves}
+        return fields(**own)
+
+    def _pushes(self, sweep: Sweep[Any, Any], columns: Columns, alike: Sequence[int]) -> Window:
+        """Velocities of links, and forces on them."""
+        own: dict[str, Any] = {}
+        for side, (name, moves) in enumerate(self._moving(alike).items()):
+            links = [self._ends[i][side].link for i in alike]
+            if moves:
+                own |= {f"{name}_{field}": sweep.bodies(links).fields[field] for field in ("u", "v")}
+                for k in range(self.pairs[alike[0]].count):
+                    own[f"{name}_P{k}"] = columns.at_link([int(self._first[i] + k) for i in alike], links)
         return fields(**own)
 
 
@@ -183,8 +202,14 @@ def _names(pair: Pair) -> list[str]:
     return [pair.name] if pair.count == 1 else [f"{pair.name}, {k + 1}" for k in range(pair.count)]
 
 
-def _form(geometry: Geometry) -> Hashable:
+def _forms(pair: Pair) -> Forms:
+    return pair.one.geometry, pair.other.geometry
+
+
+def _form(geometry: Geometry, searched: bool) -> Hashable:
     """What the trace of a geometry's contacts depends on."""
+    if searched and isinstance(geometry, Hull):
+        return form_of(geometry)
     named = _NUMBERS.get(type(geometry), ())
     values = [np.asarray(value) for name, value in vars(geometry).items() if name not in named]
     return type(geometry), *((value.shape, value.tobytes()) for value in values)
@@ -210,10 +235,17 @@ def _with_numbers(geometry: Geometry, values: Array) -> Geometry:
 
 
 def _measuring(pair: Pair, moving: dict[str, bool], scene: ContactScene, told: Sequence[str]) -> Callable[[View], None]:
+    located, searched = _locating(pair, moving), not has_closed_form(*_forms(pair))
+
+    def found_contacts(here: View) -> list[Contact]:
+        forms, X = located(here)
+        return (
+            [contact_of(*found) for found in searched_contacts(here, forms, X[1])] if searched else contacts(*forms, *X)
+        )
+
     def measuring(here: View) -> None:
         links = {name: _pose(here, name, moves) for name, moves in moving.items()}
-        X = [Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ links[name] for name in moving]
-        for k, contact in enumerate(_found(here, pair, X)):
+        for k, contact in enumerate(found_contacts(here)):
             P = {}
             for (name, moves), sign in zip(moving.items(), (1.0, -1.0), strict=True):
                 if moves:
@@ -229,21 +261,20 @@ def _measuring(pair: Pair, moving: dict[str, bool], scene: ContactScene, told: S
     return measuring
 
 
-def _found(here: View, pair: Pair, X: Sequence[Transform]) -> list[Contact]:
-    """The contacts of a pair, from its poses or as they are given."""
-    if has_closed_form(pair.one.geometry, pair.other.geometry):
-        forms = (
-            _with_numbers(pair.one.geometry, here.one_numbers),
-            _with_numbers(pair.other.geometry, here.other_numbers),
-        )
-        return contacts(*forms, *X)
-    rows = [getattr(here, f"given{k}") for k in range(pair.count)]
-    return [Contact(row[0], row[1:4], row[4:].reshape(3, 3)) for row in rows]
+def _locating(pair: Pair, moving: Mapping[str, bool]) -> Located:
+    def located(here: View) -> tuple[Forms, tuple[Transform, Transform]]:
+        """The forms of a pair, with their numbers, and their poses."""
+        forms = [
+            _with_numbers(form, getattr(here, f"{name}_numbers"))
+            for form, name in zip(_forms(pair), _SIDES, strict=True)
+        ]
+        X = [
+            Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ _pose(here, name, moves)
+            for name, moves in moving.items()
+        ]
+        return (forms[0], forms[1]), (X[0], X[1])
 
-
-def given_row(contact: Contact) -> np.ndarray:
-    """A contact as a program is given it."""
-    return np.concatenate([[contact.gap], contact.point, contact.frame.ravel()])
+    return located
 
 
 def _pose(here: View, name: str, moves: bool) -> Transform:

@@ -61,14 +61,10 @@ _ROUNDS = 30  # how often candidates can join; each time those do that the other
 
 
 def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
-    """The program (state, tau) → after of a step, laid out as `Layout` tells.
-
-    Further inputs, in this order: the contacts that it cannot find by itself (see `Candidates`), and f_ext.
-    """
+    """The program (state, tau) → after of a step, laid out as `Layout` tells; f_ext is a further input."""
     candidates, layout, h = Candidates(robot, scene.pairs), Layout(robot, scene), scene.step
     robot = damped(robot, h)
     sweep, located = _sweep(robot, scene, candidates)
-    given = sweep.builder.input("given", candidates.given) if candidates.given else None
     parts = _Parts(sweep, layout)
     v_next = sweep.vectors["v_next"] = parts["v"]
 
@@ -88,7 +84,7 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     if stopped:
         bounds = friction_impulses(robot, layout.joints, h)
         blocks = Blocks(sweep.builder, columns, candidates.friction, bounds)
-        _Impulses(sweep, scene, layout, candidates, blocks, columns, parts).write(given, _applying(located))
+        _Impulses(sweep, scene, layout, candidates, blocks, columns, parts).write(_applying(located))
     advance(sweep, h, sweep.vectors["q"], v_next, parts["q"])
     parts.tell()
     return sweep.build()
@@ -117,17 +113,12 @@ class _Impulses:
         self.refinement = Refinement(blocks, columns, self.relaxation)
         self.rebounds = Rebounds(sweep.builder, scene, blocks) if parts.pending.size else None
 
-    def write(self, given: Buffer | None, apply_impulses: Callable[[Node], None]) -> None:
-        """Writes them.
-
-        Args:
-            given: contacts that the program is given; see `Candidates`.
-            apply_impulses: the pass from x to velocities.
-        """
+    def write(self, apply_impulses: Callable[[Node], None]) -> None:
+        """Writes them, given the pass from x to velocities."""
         layout, parts, builder, blocks = self.layout, self.parts, self.sweep.builder, self.blocks
         told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": blocks.b}
         told |= self.rebounds.told if self.rebounds else {}
-        self.candidates.measure(self.sweep, self.columns, self.scene, given, told)
+        self.candidates.measure(self.sweep, self.columns, self.scene, told)
         self.joints.measure(parts.start)
         if self.rebounds:
             self.rebounds.begin(parts["gaps"], parts.pending, parts["pending"])
