@@ -34,6 +34,7 @@ FIELDS: dict[str, Any] = {
     "R": (3, 3),  # turns directions from the first shape's frame to the second's
     "p": 3,  # the first one's centre, from the second one's
     "n": 3,  # the direction to be tried next
+    "start": (),  # how far the cores are apart along the first one
     "normal": 3,  # the best direction so far
     "gap": (),  # how far the cores are apart along it
     "corners": (3, 6),  # a triangle in C: each corner is a − b, and a
@@ -56,26 +57,26 @@ def begin(here: Any, R: Array, p: Array) -> None:
     """
     here.R, here.p = R, p
     _, here.n = unit(np.stack(list(p)), np.array([0.0, 0.0, 1.0]))
-    here.normal, here.gap = here.n, np.array(-_FAR)
+    here.normal, here.gap, here.start = here.n, np.array(-_FAR), np.array(-_FAR)
     corner = np.concatenate([p, p])  # centres are inside, so that this is a point of C
     here.corners, here.nearest = np.stack([corner, corner, corner]), corner
     here.distance, here.searching = np.array(_FAR), np.array(1.0)
 
 
 def aim(here: Any, directions: Sequence[Array], extents: Sequence[Any]) -> None:
-    """Starts from the direction along which the cores are furthest apart.
+    """Starts from the direction along which the cores are furthest apart, if one of these is better than others before.
 
     Args:
         here: has the fields of `FIELDS`.
         directions: unit vectors, from the second shape to the first.
         extents: how far the first core reaches against each of them, and the second along it, about their centres.
     """
-    best, n = -_FAR, here.n
+    best, n = here.start, here.n
     for d, reach in zip(directions, extents, strict=True):
         apart = d @ here.p - reach
         better = apart > best
         best, n = np.where(better, apart, best), np.where(better, d, n)
-    here.n = n
+    here.start, here.n = best, n
 
 
 def improve(here: Any, first: Array, second: Array, radii: Any, clearance: Any) -> None:

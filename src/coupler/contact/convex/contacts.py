@@ -16,7 +16,18 @@ from coupler.contact.forms import Hull
 from coupler.model.shapes import Box, Geometry
 from coupler.spatial import Transform, cross
 
-__all__ = ["Found", "Scales", "centred", "count", "manifold", "relative_pose", "search", "starts"]
+__all__ = [
+    "Found",
+    "Scales",
+    "centred",
+    "count",
+    "face_direction",
+    "manifold",
+    "relative_pose",
+    "search",
+    "sides_to_try",
+    "starts",
+]
 
 Array = Any  # an ndarray of floats, or of nodes
 Found = tuple[Any, Array, Array]  # gap, point, normal
@@ -66,6 +77,20 @@ def starts(one: Geometry, other: Geometry, R: Array, n: Array) -> list[Array]:
     return [n, *(np.copysign(1.0, d @ n) * d for d in found)]
 
 
+def sides_to_try(one: Geometry, other: Geometry) -> list[int]:
+    """Which of two shapes is a hull whose faces are tried as well: one whose counterpart is no hull."""
+    return [side for side, (own, opposite) in enumerate(((one, other), (other, one))) if _only(own, opposite)]
+
+
+def _only(own: Geometry, opposite: Geometry) -> bool:
+    return isinstance(own, Hull) and not isinstance(opposite, Hull)
+
+
+def face_direction(R: Array, side: int, normal: Array) -> Array:
+    """The direction from the second shape to the first that a face of one of them stands for."""
+    return normal if side else -(R @ normal)
+
+
 def search(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Any:
     """Where two cores are nearest, or deepest, on floats: an object with the fields of `ascent.FIELDS`.
 
@@ -76,6 +101,8 @@ def search(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform)
     here, scales = SimpleNamespace(), Scales(one, other)
     ascent.begin(here, *relative_pose(X_one, X_other))
     directions = starts(one, other, here.R, here.n)
+    for side in sides_to_try(one, other):
+        directions += [face_direction(here.R, side, normal) for normal in faces_of((one, other)[side])[0]]
     reach = [_furthest(one, -(here.R.T @ d)) @ -(here.R.T @ d) + _furthest(other, d) @ d for d in directions]
     ascent.aim(here, directions, reach)
     for _ in range(ascent.MOST):

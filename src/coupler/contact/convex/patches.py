@@ -30,8 +30,8 @@ _HULL = 8  # corners of a hull's face, at most: of more, those furthest in as ma
 _NARROW = 1e-9  # the width of a line, in lengths of it
 _CAP_ON = 0.7  # the cosine to the axis from which on a cylinder touches with its cap
 _EDGE_ON = 0.1  # the cosine between a patch's normal and the contact's below which the patch is not looked at
-_NEAR = 1e-9  # by which polygons are widened before they are cut, in squares of the smaller radius over their sides
-_AXIS = np.array([0.83, 0.52, 0.21])  # askew, so that no side of a box is across it
+_NEAR = 1e-10  # by which windows are widened, in radii of the smaller shape
+_AXES = np.array([[0.83, 0.52, 0.21], [-0.31, 0.71, 0.63]])  # askew, so that no side of a box is across them
 _FAR = 1e30
 _X = np.array([1.0, 0.0, 0.0])
 
@@ -155,12 +155,10 @@ def shared_corners(one: Patch, other: Patch, n: Array, R: Array, radius: Any) ->
     """
     along_one, along_other = one.normal @ n, other.normal @ n
     seen = (along_one < -_EDGE_ON) & (along_other > _EDGE_ON)
-    across = _AXIS + R @ _AXIS
-    _, x = unit(np.stack(list(across - (across @ n) * n)), tangents(n)[0])
-    y = np.stack(list(cross(n, x)))
+    x, y, sign = _axes(n, R)
     flat = [[np.stack([point @ x, point @ y]) for point in patch.points] for patch in (one, other)]
     flat[0].reverse()  # it is seen from behind
-    near = _NEAR * radius * radius
+    near = _NEAR * radius
     cuts = [*_cuts(flat[0], flat[1], near), *_cuts(flat[1], flat[0], near)]
     heights = [
         (patch.normal / np.where(seen, along, 1.0), (patch.normal @ patch.points[0]) / np.where(seen, along, 1.0))
@@ -170,13 +168,21 @@ def shared_corners(one: Patch, other: Patch, n: Array, R: Array, radius: Any) ->
     for u, v in ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)):
         most, corner = -_FAR, np.zeros(2)
         for exists, place in cuts:
-            along = u * place[0] + v * place[1]
+            along = u * place[0] + v * sign * place[1]
             better = exists & (along > most)
             most, corner = np.where(better, along, most), np.where(better, place, corner)
         place = corner[0] * x + corner[1] * y
         above, below = (offset - slope @ place for slope, offset in heights)
         found.append((seen & (most > -_FAR), above - below, place + 0.5 * (above + below) * n))
     return found
+
+
+def _axes(n: Array, R: Array) -> tuple[Array, Array, Any]:
+    """Two unit vectors across n, and the sign with which the second does not mind which shape is the first."""
+    one, other = (axis + R @ axis for axis in _AXES)
+    _, x = unit(np.stack(list(one - (one @ n) * n)), tangents(n)[0])
+    y = np.stack(list(cross(n, x)))
+    return x, y, np.copysign(1.0, y @ other)
 
 
 def _cuts(polygon: list[Array], window: list[Array], near: Any) -> list[tuple[Any, Array]]:
@@ -186,8 +192,9 @@ def _cuts(polygon: list[Array], window: list[Array], near: Any) -> list[tuple[An
     """
     inside = []
     for start, end in zip(window, window[1:] + window[:1], strict=True):
-        along = end - start
-        inside.append([along[0] * (p[1] - start[1]) - along[1] * (p[0] - start[0]) + near for p in polygon])
+        x, y = end - start
+        wider = near * np.sqrt(x * x + y * y)
+        inside.append([x * (p[1] - start[1]) - y * (p[0] - start[0]) + wider for p in polygon])
     found = []
     for i, p in enumerate(polygon):
         k = (i + 1) % len(polygon)

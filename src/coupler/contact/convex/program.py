@@ -7,12 +7,13 @@ along a direction, and face by face for the one that looks along it most.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from coupler.contact.convex import ascent, cores
-from coupler.contact.convex.contacts import Scales, manifold, relative_pose, starts
+from coupler.contact.convex.contacts import Scales, face_direction, manifold, relative_pose, sides_to_try, starts
 from coupler.contact.convex.patches import Patch, faces_of, facing, has_patches, more_facing, sides
 from coupler.contact.forms import Hull
 from coupler.graph import Buffer, Builder, Records, Slot, View, Window, constants, fields
@@ -89,14 +90,27 @@ class Search:
         def aim(here: View) -> None:
             forms, _ = located(here)
             _aim(here, forms, starts(*forms, here.R, here.n))
+
+        def try_face(here: View, side: int) -> None:
+            forms, _ = located(here)
+            normal = here.face[0]
+            d = face_direction(here.R, side, normal)
+            reach = normal @ here.face[1] + cores.extent(forms[1 - side], _seen(here, 1 - side, d))
+            ascent.aim(here, [d], [reach])
+
+        def point(here: View) -> None:
             _point(here, hulls)
 
         self._builder.loop(_no_search, here=self.window)
         self._builder.loop(begin, here=self.window | self._poses, where=where)
         for side in hulls:
             self._through(cores.chunks, "vertices", look, side, where)
-        if hulls:
-            self._builder.loop(aim, here=self.window | self._poses, where=where)
+        if not hulls:
+            return
+        self._builder.loop(aim, here=self.window | self._poses, where=where)
+        for side in sides_to_try(*self._pairs[0]):
+            self._through(_faces, "face", try_face, side, where)
+        self._builder.loop(point, here=self.window, where=where)
 
     def improve(self, going: Buffer) -> None:
         """Writes one step of the search, for pairs that are searching; `going` tells whether any goes on after it."""
@@ -110,11 +124,11 @@ class Search:
 
         def improve(here: View) -> None:
             forms, _ = located(here)
-            tips = [
+            first, second = (
                 getattr(here, f"tip{side}") if side in hulls else cores.furthest(forms[side], _seen(here, side, here.n))
                 for side in (0, 1)
-            ]
-            ascent.improve(here, *tips, here.larger, here.clearance)
+            )
+            ascent.improve(here, first, second, here.larger, here.clearance)
             _point(here, hulls)
             here.going = np.maximum(here.going, here.searching)
 
@@ -168,9 +182,8 @@ class Search:
         def looking(here: View) -> None:
             look(here, side)
 
-        window = self._records[rows] | fields(**{name: constants(np.concatenate(tables))})
-        flags = None if where is None else Slot(where.buffer, where.bases[rows], where.offset, where.field)
-        self._builder.loop(looking, here=window, where=flags)
+        window = _rows(self.window | self._poses, rows) | fields(**{name: constants(np.concatenate(tables))})
+        self._builder.loop(looking, here=window, where=None if where is None else _rows_of(where, rows))
 
 
 def run_searches(builder: Builder, searches: Sequence[Search]) -> None:
@@ -187,6 +200,15 @@ def run_searches(builder: Builder, searches: Sequence[Search]) -> None:
             search.improve(going)
     for search in searches:
         search.end(None)
+
+
+def _rows(window: Window, rows: np.ndarray) -> Window:
+    """These rows of a window."""
+    return Window({name: _rows_of(slot, rows) for name, slot in window.fields.items()})
+
+
+def _rows_of(slot: Any, rows: np.ndarray) -> Any:
+    return replace(slot, bases=slot.bases[rows]) if isinstance(slot, Slot) else constants(slot.values[rows])
 
 
 def searched_contacts(here: View, forms: Forms, X_other: Transform) -> list[Any]:
