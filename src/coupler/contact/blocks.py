@@ -81,7 +81,7 @@ class Blocks:
         bounds: the largest impulse of each joint's friction, N s or N m s.
         impulses: λ, of all rows.
         b: of all rows.
-        flags: of each block 1 or 0: `active`, whether it takes part; `idle`, whether it does not; `waiting`, whether it
+        flags: of each block 1 or 0: `active`, whether it takes part; `idle`, whether it may join; `waiting`, whether it
             is about to; `slides`, for `Relaxation`; and the rest, for `Refinement`.
         joining: 1, whether any block is waiting.
         given: impulses of contacts that act besides λ, and that no law asks about; None if there are none.
@@ -275,13 +275,13 @@ def _begin(own: View, waits: Any) -> None:
 
 
 def _begin_at_once(own: View) -> None:
-    own.active = own.slides = np.array(0.0)
+    own.active = own.idle = own.slides = np.array(0.0)
     own.waiting = np.array(1.0)
 
 
 def _join(own: View) -> None:
     own.active = np.maximum(own.active, own.waiting)
-    own.idle = 1.0 - own.active
+    own.idle = np.minimum(own.idle, 1.0 - own.active)
     own.waiting = np.array(0.0)
 
 

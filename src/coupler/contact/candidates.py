@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any
@@ -11,39 +10,23 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.blocks import Blocks, shared, wait
+from coupler.contact.broad_phase import Alike, BroadPhase, End
 from coupler.contact.columns import Columns, Start
 from coupler.contact.convex.contacts import centred
-from coupler.contact.convex.program import Forms, Located, Search, form_of, run_searches, searched_contacts
-from coupler.contact.forms import Hull
+from coupler.contact.convex.program import Search, run_searches, searched_contacts
 from coupler.contact.geometry import Contact, contact_of, contacts, forces_on, has_closed_form
 from coupler.contact.laws import gap_seen
 from coupler.contact.pairs import Pair
 from coupler.contact.scene import ContactScene
-from coupler.graph import Buffer, View, Window, constants, fields
+from coupler.contact.tables import SIDES, form, forms, locating, numbers, pose
+from coupler.graph import Buffer, Builder, View, Window, constants, fields
 from coupler.model import ModelError, Robot
-from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Shape, Sphere
+from coupler.model.shapes import Shape
 from coupler.passes import Schedule, Sweep
-from coupler.spatial import Transform
 
 __all__ = ["Candidates"]
 
 Array = Any  # nodes of a trace
-
-_SIDES = "one", "other"
-_NUMBERS: dict[type, tuple[str, ...]] = {  # of forms whose contacts are traced once for any numbers
-    Sphere: ("radius",),
-    Capsule: ("radius", "length"),
-    Box: ("size",),
-    Cylinder: ("radius", "length"),
-}
-
-
-@dataclass(frozen=True)
-class _End:
-    """A shape of a pair: the link that carries it, and the transform from there to it."""
-
-    link: int
-    at: Transform
 
 
 class Candidates:
@@ -63,9 +46,9 @@ class Candidates:
             if pair.torsion is not None:
                 both = f"{pair.one.name!r} and {pair.other.name!r}"
                 raise ModelError(f"{both}: a compiled step takes no torsion; leave it out, or step with contact_step")
-        self._searched = {i for i, pair in enumerate(pairs) if not has_closed_form(*_forms(pair))}
+        self._searched = {i for i, pair in enumerate(pairs) if not has_closed_form(*forms(pair))}
         self._ends = [
-            tuple(self._end(shape, i in self._searched) for shape in (pair.one, pair.other))
+            (self._end(pair.one, i in self._searched), self._end(pair.other, i in self._searched))
             for i, pair in enumerate(pairs)
         ]
         self._first = np.cumsum([0, *(pair.count for pair in pairs)])
@@ -75,10 +58,11 @@ class Candidates:
         self.links = {link for links in moving for link in links}
         self.starts = [Start(3, links) for pair, links in zip(pairs, moving, strict=True) for _ in range(pair.count)]
 
-    def _end(self, shape: Shape, about_centre: bool) -> _End:
+    def _end(self, shape: Shape, about_centre: bool) -> End:
         link, place = self.robot.tree.place[shape.body]
         at = shape.at @ place
-        return _End(link, centred(shape.geometry, at) if about_centre else at)
+        middle = centred(shape.geometry, at)
+        return End(shape.geometry, link, middle if about_centre else at, middle.r)
 
     def measure(
         self,
@@ -86,6 +70,7 @@ class Candidates:
         columns: Columns,
         scene: ContactScene,
         told: Mapping[str, Buffer],
+        start: Buffer,
     ) -> None:
         """Writes the steps from poses and velocities of links to contacts.
 
@@ -96,36 +81,88 @@ class Candidates:
             told: `b` gets velocities along normal and tangents, with the gap's at position level [002, eq. 4a];
                 `gaps`, `points` and `frames` what their names say; `free` and `approach`, if they are there, velocities
                 without the gap's, after the step and before it.
+            start: impulses to start from; those of pairs that are left out are made zero.
         """
-        groups = self._alike()
-        searches = [self._search(sweep, alike, number) for number, alike in enumerate(groups)]
-        run_searches(sweep.builder, [search for search in searches if search])
-        for alike, search in zip(groups, searches, strict=True):
-            window = fields(pace=constants(np.full(len(alike), 1.0 / scene.step))) | self._places(alike, told)
+        self._broad_phase = broad = BroadPhase(sweep.builder, len(self.pairs), scene.step)
+        self._groups = self._alike()
+        for alike in self._far_groups:
+            broad.begin(alike, self._motion(sweep, alike, ("E", "r", "u", "v")))
+            self._leave_out(sweep.builder, scene, alike, {**told, "start": start})
+        self._measure(sweep, columns, scene, told, [alike for alike in self._groups if not alike.may_be_left_out])
+        with sweep.builder.recorded() as self._measuring_steps:
+            self._measure(sweep, columns, scene, told, self._far_groups)
+
+    @property
+    def _far_groups(self) -> list[Alike]:
+        return [alike for alike in self._groups if alike.may_be_left_out]
+
+    def _measure(
+        self,
+        sweep: Sweep[Any, Any],
+        columns: Columns,
+        scene: ContactScene,
+        told: Mapping[str, Buffer],
+        groups: Sequence[Alike],
+    ) -> None:
+        """Writes the steps that measure pairs; those that may be left out if they are fresh."""
+        searches = [self._search(sweep, alike) for alike in groups]
+        flags = [self._broad_phase.fresh.at(alike.numbers) if alike.may_be_left_out else None for alike in groups]
+        run_searches(sweep.builder, [(search, fresh) for search, fresh in zip(searches, flags, strict=True) if search])
+        for alike, search, fresh in zip(groups, searches, flags, strict=True):
+            window = fields(pace=constants(np.full(len(alike.numbers), 1.0 / scene.step))) | self._places(alike, told)
             window |= self._poses(sweep, alike) | self._pushes(sweep, columns, alike)
             window = window | search.window if search else window
-            moving, pair = self._moving(alike), self.pairs[alike[0]]
-            sweep.builder.loop(_measuring(pair, moving, scene, [*told]), here=window)
+            kernel = _measuring(self.pairs[alike.numbers[0]], alike.moving, scene, [*told])
+            sweep.builder.loop(kernel, here=window, where=fresh)
 
-    def _alike(self) -> list[list[int]]:
-        """Numbers of pairs, those together that one trace serves."""
+    def _leave_out(self, builder: Builder, scene: ContactScene, alike: Alike, told: Mapping[str, Buffer]) -> None:
+        """Writes what is known of the contacts of far pairs: their gaps are not small."""
+
+        def leave_out(here: View) -> None:
+            bound, nothing = np.array(here.bound), np.zeros(3)
+            found = {"b": np.stack([bound * here.pace, 0.0, 0.0]), "free": nothing, "approach": nothing}
+            found |= {"gaps": bound, "points": nothing, "frames": np.eye(3)[[2, 0, 1]], "start": nothing}
+            for name in told:
+                for k in range(alike.contacts):
+                    setattr(here, f"{name}{k}", found[name])
+
+        window = fields(
+            pace=constants(np.full(len(alike.numbers), 1.0 / scene.step)),
+            bound=self._broad_phase.bounds.at(alike.numbers),
+        )
+        window |= self._places(alike, told)
+        builder.loop(leave_out, here=window, where=self._broad_phase.far.at(alike.numbers))
+
+    def _alike(self) -> list[Alike]:
+        """Pairs, those together that one trace serves."""
         groups: dict[Hashable, list[int]] = {}
         for i, (pair, ends) in enumerate(zip(self.pairs, self._ends, strict=True)):
-            forms = (_form(form, i in self._searched) for form in _forms(pair))
-            groups.setdefault((*forms, *(bool(end.link) for end in ends)), []).append(i)
-        return list(groups.values())
+            kinds = (form(own, i in self._searched) for own in forms(pair))
+            groups.setdefault((*kinds, *(bool(end.link) for end in ends)), []).append(i)
+        return [
+            Alike(rows, [self._ends[i] for i in rows], self.pairs[rows[0]].count, rows[0] in self._searched)
+            for rows in groups.values()
+        ]
 
-    def _moving(self, alike: Sequence[int]) -> dict[str, bool]:
-        return {name: bool(end.link) for name, end in zip(_SIDES, self._ends[alike[0]], strict=True)}
-
-    def _search(self, sweep: Sweep[Any, Any], alike: Sequence[int], number: int) -> Search | None:
+    def _search(self, sweep: Sweep[Any, Any], alike: Alike) -> Search | None:
         """The search for the contacts of pairs that are alike; None, if they have a closed form."""
-        if alike[0] not in self._searched:
+        if not alike.searched:
             return None
-        moving, pair = self._moving(alike), self.pairs[alike[0]]
-        forms = [_forms(self.pairs[i]) for i in alike]
-        located = _locating(pair, moving)
-        return Search(sweep.builder, f"search{number}", forms, located, self._poses(sweep, alike))
+        both = [(one.form, other.form) for one, other in alike.ends]
+        located = locating(self.pairs[alike.numbers[0]], alike.moving)
+        return Search(sweep.builder, f"search{alike.numbers[0]}", both, located, self._poses(sweep, alike))
+
+    def begin(self, blocks: Blocks) -> None:
+        """Writes the steps that keep the contacts of far pairs from joining: nothing is known of them."""
+        self._mark(blocks, self._broad_phase.far, _keep_out)
+
+    def _mark(self, blocks: Blocks, flags: Buffer, kernel: Callable[[View], None]) -> None:
+        """Writes a loop over all contacts of pairs that have a flag."""
+        for alike in self._far_groups:
+            pairs = np.repeat(alike.numbers, alike.contacts)
+            contacts = self._first[pairs] + np.tile(np.arange(alike.contacts), len(alike.numbers))
+            idle = fields(idle=blocks.flags["idle"].at(contacts))
+            blocks.builder.loop(kernel, contact=idle, where=flags.at(pairs))
 
     def look(
         self, sweep: Sweep[Any, Any], columns: Columns, blocks: Blocks, residual: Buffer, tolerance: float
@@ -139,6 +176,9 @@ class Candidates:
             residual: how far impulses are from the laws, which this adds to.
             tolerance: by how much they may be, m/s.
         """
+        if self._far_groups:
+            again = [(alike, self._motion(sweep, alike, ("E", "r", "u", "du"))) for alike in self._far_groups]
+            self._broad_phase.look_again(again, lambda: self._measure_fresh(sweep.builder, blocks))
         schedule = Schedule(sweep.builder)
         common = shared(residual=residual, joining=blocks.joining)
 
@@ -156,39 +196,56 @@ class Candidates:
             schedule.add(len(start.links), contact, loop)
         schedule.run()
 
-    def _places(self, alike: Sequence[int], told: Mapping[str, Buffer]) -> Window:
+    def _measure_fresh(self, builder: Builder, blocks: Blocks) -> None:
+        builder.replay(self._measuring_steps)
+        self._mark(blocks, self._broad_phase.fresh, _let_in)
+
+    def _places(self, alike: Alike, told: Mapping[str, Buffer]) -> Window:
         found = {}
         for name in told:
             shape = {"gaps": (), "frames": (3, 3)}.get(name, (3,))
-            for k in range(self.pairs[alike[0]].count):
-                at = [int(self._first[i] + k) * int(np.prod(shape, dtype=int)) for i in alike]
+            for k in range(alike.contacts):
+                at = [int(self._first[i] + k) * int(np.prod(shape, dtype=int)) for i in alike.numbers]
                 found[f"{name}{k}"] = told[name].at(at, shape)
         return fields(**found)
 
-    def _poses(self, sweep: Sweep[Any, Any], alike: Sequence[int]) -> Window:
+    def _motion(self, sweep: Sweep[Any, Any], alike: Alike, names: Sequence[str]) -> Window:
+        """What is known of the links that carry shapes, of those that move."""
+        own: dict[str, Any] = {}
+        for side, moves in alike.moving.items():
+            if moves:
+                memory = sweep.bodies([end.link for end in alike.side(side)]).fields
+                own |= {f"{side}_{name}": memory[name] for name in names}
+        return fields(**own)
+
+    def _poses(self, sweep: Sweep[Any, Any], alike: Alike) -> Window:
         """Where shapes are, and their numbers."""
         own: dict[str, Any] = {}
-        for side, (name, moves) in enumerate(self._moving(alike).items()):
-            ends = [self._ends[i][side] for i in alike]
+        for name in SIDES:
+            ends = alike.side(name)
             own |= {
                 f"{name}_at_E": constants([end.at.E + 0.0 for end in ends]),
                 f"{name}_at_r": constants([end.at.r + 0.0 for end in ends]),
-                f"{name}_numbers": constants([_numbers(_forms(self.pairs[i])[side]) for i in alike]),
+                f"{name}_numbers": constants([numbers(end.form) for end in ends]),
             }
-            memory = sweep.bodies([end.link for end in ends]).fields if moves else {}
-            own |= {f"{name}_{field}": memory[field] for field in ("E", "r") if moves}
-        return fields(**own)
+        return fields(**own) | self._motion(sweep, alike, ("E", "r"))
 
-    def _pushes(self, sweep: Sweep[Any, Any], columns: Columns, alike: Sequence[int]) -> Window:
+    def _pushes(self, sweep: Sweep[Any, Any], columns: Columns, alike: Alike) -> Window:
         """Velocities of links, and forces on them."""
         own: dict[str, Any] = {}
-        for side, (name, moves) in enumerate(self._moving(alike).items()):
-            links = [self._ends[i][side].link for i in alike]
-            if moves:
-                own |= {f"{name}_{field}": sweep.bodies(links).fields[field] for field in ("u", "v")}
-                for k in range(self.pairs[alike[0]].count):
-                    own[f"{name}_P{k}"] = columns.at_link([int(self._first[i] + k) for i in alike], links)
-        return fields(**own)
+        for name, moves in alike.moving.items():
+            for k in range(alike.contacts) if moves else ():
+                contacts = [int(self._first[i] + k) for i in alike.numbers]
+                own[f"{name}_P{k}"] = columns.at_link(contacts, [end.link for end in alike.side(name)])
+        return fields(**own) | self._motion(sweep, alike, ("u", "v"))
+
+
+def _keep_out(contact: View) -> None:
+    contact.idle = np.array(0.0)
+
+
+def _let_in(contact: View) -> None:
+    contact.idle = np.array(1.0)
 
 
 def _look(own: View, ends: list[View]) -> None:
@@ -202,40 +259,10 @@ def _names(pair: Pair) -> list[str]:
     return [pair.name] if pair.count == 1 else [f"{pair.name}, {k + 1}" for k in range(pair.count)]
 
 
-def _forms(pair: Pair) -> Forms:
-    return pair.one.geometry, pair.other.geometry
-
-
-def _form(geometry: Geometry, searched: bool) -> Hashable:
-    """What the trace of a geometry's contacts depends on."""
-    if searched and isinstance(geometry, Hull):
-        return form_of(geometry)
-    named = _NUMBERS.get(type(geometry), ())
-    values = [np.asarray(value) for name, value in vars(geometry).items() if name not in named]
-    return type(geometry), *((value.shape, value.tobytes()) for value in values)
-
-
-def _numbers(geometry: Geometry) -> np.ndarray:
-    """Of a form that is traced once for any numbers: these."""
-    parts = [np.atleast_1d(getattr(geometry, name)) for name in _NUMBERS.get(type(geometry), ())]
-    return np.concatenate([np.zeros(0), *parts])
-
-
-def _with_numbers(geometry: Geometry, values: Array) -> Geometry:
-    """The same form with its numbers from a table; they were checked when it was made."""
-    named = _NUMBERS.get(type(geometry))
-    if not named:
-        return geometry
-    found, start = object.__new__(type(geometry)), 0
-    for name in named:
-        size = np.size(getattr(geometry, name))
-        object.__setattr__(found, name, values[start] if size == 1 else values[start : start + size])
-        start += size
-    return found
-
-
-def _measuring(pair: Pair, moving: dict[str, bool], scene: ContactScene, told: Sequence[str]) -> Callable[[View], None]:
-    located, searched = _locating(pair, moving), not has_closed_form(*_forms(pair))
+def _measuring(
+    pair: Pair, moving: Mapping[str, bool], scene: ContactScene, told: Sequence[str]
+) -> Callable[[View], None]:
+    located, searched = locating(pair, moving), not has_closed_form(*forms(pair))
 
     def found_contacts(here: View) -> list[Contact]:
         forms, X = located(here)
@@ -244,7 +271,7 @@ def _measuring(pair: Pair, moving: dict[str, bool], scene: ContactScene, told: S
         )
 
     def measuring(here: View) -> None:
-        links = {name: _pose(here, name, moves) for name, moves in moving.items()}
+        links = {name: pose(here, name, moves) for name, moves in moving.items()}
         for k, contact in enumerate(found_contacts(here)):
             P = {}
             for (name, moves), sign in zip(moving.items(), (1.0, -1.0), strict=True):
@@ -259,23 +286,3 @@ def _measuring(pair: Pair, moving: dict[str, bool], scene: ContactScene, told: S
                 setattr(here, f"{name}{k}", found[name])
 
     return measuring
-
-
-def _locating(pair: Pair, moving: Mapping[str, bool]) -> Located:
-    def located(here: View) -> tuple[Forms, tuple[Transform, Transform]]:
-        """The forms of a pair, with their numbers, and their poses."""
-        forms = [
-            _with_numbers(form, getattr(here, f"{name}_numbers"))
-            for form, name in zip(_forms(pair), _SIDES, strict=True)
-        ]
-        X = [
-            Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ _pose(here, name, moves)
-            for name, moves in moving.items()
-        ]
-        return (forms[0], forms[1]), (X[0], X[1])
-
-    return located
-
-
-def _pose(here: View, name: str, moves: bool) -> Transform:
-    return Transform(getattr(here, f"{name}_E"), getattr(here, f"{name}_r")) if moves else Transform.identity()

@@ -118,12 +118,13 @@ class _Impulses:
         layout, parts, builder, blocks = self.layout, self.parts, self.sweep.builder, self.blocks
         told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": blocks.b}
         told |= self.rebounds.told if self.rebounds else {}
-        self.candidates.measure(self.sweep, self.columns, self.scene, told)
+        self.candidates.measure(self.sweep, self.columns, self.scene, told, parts.start)
         self.joints.measure(parts.start)
         if self.rebounds:
             self.rebounds.begin(parts["gaps"], parts.pending, parts["pending"])
         copy(builder, parts.start, blocks.impulses, 3 * layout.contacts)
         blocks.begin()
+        self.candidates.begin(blocks)
         with builder.repeat(until=_none_joins, at_most=_ROUNDS, blocks=fields(joining=blocks.joining.at(0))):
             self.columns.climb(climb, blocks.flags["waiting"])
             blocks.join()

@@ -186,20 +186,20 @@ class Search:
         self._builder.loop(looking, here=window, where=None if where is None else _rows_of(where, rows))
 
 
-def run_searches(builder: Builder, searches: Sequence[Search]) -> None:
-    """Writes the steps from poses to the results of searches."""
+def run_searches(builder: Builder, searches: Sequence[tuple[Search, Slot | None]]) -> None:
+    """Writes the steps from poses to the results of searches, each for pairs with a flag, or for all."""
     if not searches:
         return
     going = builder.scratch("searches_going", 1)
-    for search in searches:
-        search.begin(None)
+    for search, where in searches:
+        search.begin(where)
     builder.loop(_go, here=fields(going=going.at(0)))
     with builder.repeat(until=_none_goes, at_most=ascent.MOST, here=fields(going=going.at(0))):
         builder.loop(_stop, here=fields(going=going.at(0)))
-        for search in searches:
+        for search, _ in searches:
             search.improve(going)
-    for search in searches:
-        search.end(None)
+    for search, where in searches:
+        search.end(where)
 
 
 def _rows(window: Window, rows: np.ndarray) -> Window:
