@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coupler.contact.distance_coal import Solid, coal_distance
-from coupler.contact.distance_convex import convex_distance
 from coupler.contact.geometry import Contact, Hull, contacts, count
 from coupler.contact.meshes import hull_of
 from coupler.model import (
@@ -96,28 +94,14 @@ def test_hulls_that_are_flat_for_the_search_of_faces_touch_in_one_place() -> Non
     assert min(contact.gap for contact in found[1:]) > 0.9  # out of reach
 
 
-def test_coal_gives_the_distances_of_hulls_that_are_apart() -> None:
-    pytest.importorskip("coal", reason="coal is what is tested")
-    rng, taken = np.random.default_rng(4), 0
-    for _ in range(200):
-        forms = [rng.normal(size=(20, 3)) * 0.3 for _ in range(2)]
-        places = random_transform(rng), random_transform(rng)
-        supports = [
-            lambda d, x=x, X=X: X.r + X.E.T @ x[np.argmax(x @ (X.E @ d))] for x, X in zip(forms, places, strict=True)
-        ]
-        expected = convex_distance(supports[0], supports[1])
-        found = coal_distance(Solid(forms[0]), Solid(forms[1]), *places)
-        assert (found is not None) == (expected.gap > 0.0)
-        if found is not None:
-            taken += 1
-            assert found.gap == pytest.approx(expected.gap, abs=1e-13)
-            for name in ("normal", "first", "second"):
-                np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=0, atol=1e-11)
-    assert 50 < taken < 200
+def coal_hull(coal: Any, vertices: np.ndarray) -> Any:
+    points = coal.StdVec_Vec3s()
+    points.extend(list(vertices))
+    return coal.Convex.convexHull(points, True, "Qt")
 
 
 PEERS: dict[str, tuple[Geometry, Callable[[Any], Any]]] = {
-    "hull": (Hull(STAIR), lambda coal: Solid(STAIR).shape),
+    "hull": (Hull(STAIR), lambda coal: coal_hull(coal, STAIR)),
     "box": (Box((0.5, 0.8, 1.1)), lambda coal: coal.Box(0.5, 0.8, 1.1)),
     "cylinder": (Cylinder(0.35, 0.6), lambda coal: coal.Cylinder(0.35, 0.6)),
     "ellipsoid": (Ellipsoid((0.3, 0.5, 0.8)), lambda coal: coal.Ellipsoid(0.3, 0.5, 0.8)),
@@ -149,10 +133,3 @@ def test_gaps_and_depths_are_those_of_coal(a: str, b: str) -> None:
         assert found.gap == pytest.approx(gap, abs=1e-5 if curved else 1e-9)
         np.testing.assert_allclose(found.frame[0], -peer.normal, rtol=0, atol=1e-2 if curved else 1e-8)
     assert 5 < overlapping < 35
-
-
-def test_coal_is_not_asked_where_hulls_touch() -> None:
-    solid = Solid(BLOCK)
-    for gap in (-0.1, -1e-9, 0.0, 1e-9):
-        on = Transform.translation(np.array([0.1, 0.1, 1.0 + gap]))
-        assert coal_distance(solid, solid, on, Transform.identity()) is None
