@@ -13,12 +13,12 @@ from coupler.contact.blocks import Blocks, shared, wait
 from coupler.contact.broad_phase import Alike, BroadPhase, End
 from coupler.contact.columns import Columns, Start
 from coupler.contact.convex.contacts import centred
-from coupler.contact.convex.program import Search, run_searches, searched_contacts
-from coupler.contact.geometry import Contact, contact_of, contacts, forces_on, has_closed_form
+from coupler.contact.convex.program import Search
+from coupler.contact.geometry import Contact, forces_on, has_closed_form
 from coupler.contact.laws import gap_seen
 from coupler.contact.pairs import Pair
 from coupler.contact.scene import ContactScene
-from coupler.contact.tables import SIDES, form, forms, locating, numbers, pose
+from coupler.contact.tables import SIDES, finding_kernel, form, forms, numbers, pose, shape_of, width_of
 from coupler.graph import Buffer, Builder, View, Window, constants, fields
 from coupler.model import ModelError, Robot
 from coupler.model.shapes import Shape
@@ -27,6 +27,8 @@ from coupler.passes import Schedule, Sweep
 __all__ = ["Candidates"]
 
 Array = Any  # nodes of a trace
+
+_FOUND = ("gaps", "points", "frames")  # what is told of a contact before velocities are looked at
 
 
 class Candidates:
@@ -105,15 +107,43 @@ class Candidates:
         groups: Sequence[Alike],
     ) -> None:
         """Writes the steps that measure pairs; those that may be left out if they are fresh."""
-        searches = [self._search(sweep, alike) for alike in groups]
-        flags = [self._broad_phase.fresh.at(alike.numbers) if alike.may_be_left_out else None for alike in groups]
-        run_searches(sweep.builder, [(search, fresh) for search, fresh in zip(searches, flags, strict=True) if search])
-        for alike, search, fresh in zip(groups, searches, flags, strict=True):
-            window = fields(pace=constants(np.full(len(alike.numbers), 1.0 / scene.step))) | self._places(alike, told)
-            window |= self._poses(sweep, alike) | self._pushes(sweep, columns, alike)
-            window = window | search.window if search else window
-            kernel = _measuring(self.pairs[alike.numbers[0]], alike.moving, scene, [*told])
-            sweep.builder.loop(kernel, here=window, where=fresh)
+        searched = [i for alike in groups if alike.searched for i in alike.numbers]
+        if searched:
+            self._search(sweep, searched, told)
+        for alike in groups:
+            if not alike.searched:
+                window = self._poses(sweep, alike) | self._places(alike, told, _FOUND)
+                fresh = self._broad_phase.fresh.at(alike.numbers) if alike.may_be_left_out else None
+                kernel = finding_kernel(self.pairs[alike.numbers[0]], alike.moving)
+                sweep.builder.loop(kernel, here=window, where=fresh)
+        kinds: dict[Hashable, list[Alike]] = {}
+        for alike in groups:
+            kinds.setdefault((*alike.moving.values(), alike.may_be_left_out), []).append(alike)
+        for kind in kinds.values():
+            self._measure_contacts(sweep, columns, scene, told, kind)
+
+    def _measure_contacts(
+        self,
+        sweep: Sweep[Any, Any],
+        columns: Columns,
+        scene: ContactScene,
+        told: Mapping[str, Buffer],
+        groups: Sequence[Alike],
+    ) -> None:
+        """Writes a loop over all contacts of pairs, of which the same shapes move, that have been found."""
+        rows = [(i, int(self._first[i]) + k) for alike in groups for i in alike.numbers for k in range(alike.contacts)]
+        pairs, contacts = (list(own) for own in zip(*rows, strict=True))
+        own: dict[str, Any] = {}
+        own |= {name: told[name].at(width_of(name) * np.array(contacts), shape_of(name)) for name in told}
+        own["pace"] = constants(np.full(len(rows), 1.0 / scene.step))
+        for side, (name, moves) in enumerate(groups[0].moving.items()):
+            if moves:
+                links = [self._ends[i][side].link for i in pairs]
+                memory = sweep.bodies(links).fields
+                own |= {f"{name}_{field}": memory[field] for field in ("E", "r", "u", "v")}
+                own[f"{name}_P"] = columns.at_link(contacts, links)
+        fresh = self._broad_phase.fresh.at(pairs) if groups[0].may_be_left_out else None
+        sweep.builder.loop(_measuring(groups[0].moving, scene, [*told]), here=fields(**own), where=fresh)
 
     def _leave_out(self, builder: Builder, scene: ContactScene, alike: Alike, told: Mapping[str, Buffer]) -> None:
         """Writes what is known of the contacts of far pairs: their gaps are not small."""
@@ -130,27 +160,32 @@ class Candidates:
             pace=constants(np.full(len(alike.numbers), 1.0 / scene.step)),
             bound=self._broad_phase.bounds.at(alike.numbers),
         )
-        window |= self._places(alike, told)
+        window |= self._places(alike, told, [*told])
         builder.loop(leave_out, here=window, where=self._broad_phase.far.at(alike.numbers))
 
     def _alike(self) -> list[Alike]:
         """Pairs, those together that one trace serves."""
         groups: dict[Hashable, list[int]] = {}
         for i, (pair, ends) in enumerate(zip(self.pairs, self._ends, strict=True)):
-            kinds = (form(own, i in self._searched) for own in forms(pair))
+            kinds = (type(own) if i in self._searched else form(own) for own in forms(pair))
             groups.setdefault((*kinds, *(bool(end.link) for end in ends)), []).append(i)
         return [
             Alike(rows, [self._ends[i] for i in rows], self.pairs[rows[0]].count, rows[0] in self._searched)
             for rows in groups.values()
         ]
 
-    def _search(self, sweep: Sweep[Any, Any], alike: Alike) -> Search | None:
-        """The search for the contacts of pairs that are alike; None, if they have a closed form."""
-        if not alike.searched:
-            return None
-        both = [(one.form, other.form) for one, other in alike.ends]
-        located = locating(self.pairs[alike.numbers[0]], alike.moving)
-        return Search(sweep.builder, f"search{alike.numbers[0]}", both, located, self._poses(sweep, alike))
+    def _search(self, sweep: Sweep[Any, Any], pairs: Sequence[int], told: Mapping[str, Buffer]) -> None:
+        """Writes the search for contacts of pairs without a closed form."""
+
+        def alike(rows: Sequence[int]) -> Alike:
+            own = [pairs[row] for row in rows]
+            return Alike(own, [self._ends[i] for i in own], self.pairs[own[0]].count, True)
+
+        search = Search(sweep.builder, [self._ends[i] for i in pairs], self._broad_phase.fresh.at(pairs))
+        search.run(
+            lambda rows: self._motion(sweep, alike(rows), ("E", "r")),
+            lambda rows: self._places(alike(rows), told, _FOUND),
+        )
 
     def begin(self, blocks: Blocks) -> None:
         """Writes the steps that keep the contacts of far pairs from joining: nothing is known of them."""
@@ -200,13 +235,11 @@ class Candidates:
         builder.replay(self._measuring_steps)
         self._mark(blocks, self._broad_phase.fresh, _let_in)
 
-    def _places(self, alike: Alike, told: Mapping[str, Buffer]) -> Window:
+    def _places(self, alike: Alike, told: Mapping[str, Buffer], names: Sequence[str]) -> Window:
         found = {}
-        for name in told:
-            shape = {"gaps": (), "frames": (3, 3)}.get(name, (3,))
+        for name in names:
             for k in range(alike.contacts):
-                at = [int(self._first[i] + k) * int(np.prod(shape, dtype=int)) for i in alike.numbers]
-                found[f"{name}{k}"] = told[name].at(at, shape)
+                found[f"{name}{k}"] = told[name].at(width_of(name) * (self._first[alike.numbers] + k), shape_of(name))
         return fields(**found)
 
     def _motion(self, sweep: Sweep[Any, Any], alike: Alike, names: Sequence[str]) -> Window:
@@ -230,15 +263,6 @@ class Candidates:
             }
         return fields(**own) | self._motion(sweep, alike, ("E", "r"))
 
-    def _pushes(self, sweep: Sweep[Any, Any], columns: Columns, alike: Alike) -> Window:
-        """Velocities of links, and forces on them."""
-        own: dict[str, Any] = {}
-        for name, moves in alike.moving.items():
-            for k in range(alike.contacts) if moves else ():
-                contacts = [int(self._first[i] + k) for i in alike.numbers]
-                own[f"{name}_P{k}"] = columns.at_link(contacts, [end.link for end in alike.side(name)])
-        return fields(**own) | self._motion(sweep, alike, ("u", "v"))
-
 
 def _keep_out(contact: View) -> None:
     contact.idle = np.array(0.0)
@@ -259,30 +283,19 @@ def _names(pair: Pair) -> list[str]:
     return [pair.name] if pair.count == 1 else [f"{pair.name}, {k + 1}" for k in range(pair.count)]
 
 
-def _measuring(
-    pair: Pair, moving: Mapping[str, bool], scene: ContactScene, told: Sequence[str]
-) -> Callable[[View], None]:
-    located, searched = locating(pair, moving), not has_closed_form(*forms(pair))
-
-    def found_contacts(here: View) -> list[Contact]:
-        forms, X = located(here)
-        return (
-            [contact_of(*found) for found in searched_contacts(here, forms, X[1])] if searched else contacts(*forms, *X)
-        )
-
+def _measuring(moving: Mapping[str, bool], scene: ContactScene, told: Sequence[str]) -> Callable[[View], None]:
     def measuring(here: View) -> None:
-        links = {name: pose(here, name, moves) for name, moves in moving.items()}
-        for k, contact in enumerate(found_contacts(here)):
-            P = {}
-            for (name, moves), sign in zip(moving.items(), (1.0, -1.0), strict=True):
-                if moves:
-                    P[name] = sign * forces_on(links[name], contact)
-                    setattr(here, f"{name}_P{k}", P[name])
-            free, approach = (sum(P[name].T @ getattr(here, f"{name}_{x}") for name in P) for x in "uv")
-            closure = gap_seen(contact.gap, scene.penetration) * here.pace
-            found = {"b": free + np.stack([closure, 0.0, 0.0]), "free": free, "approach": approach}
-            found |= {"gaps": np.array(contact.gap), "points": contact.point, "frames": contact.frame}
-            for name in told:
-                setattr(here, f"{name}{k}", found[name])
+        """What a contact brings into the problem."""
+        contact, P = Contact(here.gaps, here.points, here.frames), {}
+        for (name, moves), sign in zip(moving.items(), (1.0, -1.0), strict=True):
+            if moves:
+                P[name] = sign * forces_on(pose(here, name, moves), contact)
+                setattr(here, f"{name}_P", P[name])
+        free, approach = (sum(P[name].T @ getattr(here, f"{name}_{x}") for name in P) for x in "uv")
+        closure = gap_seen(contact.gap, scene.penetration) * here.pace
+        found = {"b": free + np.stack([closure, 0.0, 0.0]), "free": free, "approach": approach}
+        for name in found:
+            if name in told:
+                setattr(here, name, found[name])
 
     return measuring

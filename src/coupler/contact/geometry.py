@@ -265,5 +265,5 @@ _CONVEX = Point | Sphere | Capsule | Box | Cylinder | Ellipsoid | Hull
 def _convex(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Iterator[Found]:
     X_one, X_other = convex.centred(one, X_one), convex.centred(other, X_other)
     here = convex.search(one, other, X_one, X_other)
-    patches = [convex.patch(one, -(here.R.T @ here.normal)), convex.patch(other, here.normal)]
-    yield from convex.manifold(one, other, X_other, here, convex.Scales(one, other), patches)
+    scales, margins = convex.Scales(one, other), (_margin(one), _margin(other))
+    yield from convex.manifold(margins, X_other, here, scales, convex.corners(one, other, here, scales))

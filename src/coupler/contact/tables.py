@@ -5,21 +5,35 @@ So kernels are shared by shapes of a kind, whatever their sizes.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
 
-from coupler.contact.convex.program import Forms, Located, form_of
-from coupler.contact.forms import Hull
+from coupler.contact.geometry import contacts
 from coupler.contact.pairs import Pair
 from coupler.graph import View
 from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Sphere
 from coupler.spatial import Transform
 
-__all__ = ["SIDES", "form", "forms", "locating", "numbers", "pose"]
+__all__ = [
+    "SIDES",
+    "Forms",
+    "finding_kernel",
+    "form",
+    "forms",
+    "locating",
+    "numbers",
+    "pose",
+    "shape_of",
+    "width_of",
+    "with_numbers",
+]
 
 Array = Any  # nodes of a trace
+
+Forms = tuple[Geometry, Geometry]
+Located = Callable[[View], tuple[Forms, tuple[Transform, Transform]]]  # forms with their numbers, and poses
 
 SIDES = "one", "other"
 _NUMBERS: dict[type, tuple[str, ...]] = {  # of forms whose contacts are traced once for any numbers
@@ -35,10 +49,8 @@ def forms(pair: Pair) -> Forms:
     return pair.one.geometry, pair.other.geometry
 
 
-def form(geometry: Geometry, searched: bool) -> Hashable:
-    """What the trace of a geometry's contacts depends on."""
-    if searched and isinstance(geometry, Hull):
-        return form_of(geometry)
+def form(geometry: Geometry) -> Hashable:
+    """What a trace depends on, of a geometry."""
     named = _NUMBERS.get(type(geometry), ())
     values = [np.asarray(value) for name, value in vars(geometry).items() if name not in named]
     return type(geometry), *((value.shape, value.tobytes()) for value in values)
@@ -50,7 +62,7 @@ def numbers(geometry: Geometry) -> np.ndarray:
     return np.concatenate([np.zeros(0), *parts])
 
 
-def _with_numbers(geometry: Geometry, values: Array) -> Geometry:
+def with_numbers(geometry: Geometry, values: Array) -> Geometry:
     """The same form with its numbers from a table; they were checked when it was made."""
     named = _NUMBERS.get(type(geometry))
     if not named:
@@ -69,7 +81,7 @@ def locating(pair: Pair, moving: Mapping[str, bool]) -> Located:
     def located(here: View) -> tuple[Forms, tuple[Transform, Transform]]:
         """The forms of a pair, with their numbers, and their poses."""
         own = [
-            _with_numbers(geometry, getattr(here, f"{name}_numbers"))
+            with_numbers(geometry, getattr(here, f"{name}_numbers"))
             for geometry, name in zip(forms(pair), SIDES, strict=True)
         ]
         X = [
@@ -84,3 +96,27 @@ def locating(pair: Pair, moving: Mapping[str, bool]) -> Located:
 def pose(here: View, name: str, moves: bool) -> Transform:
     """The pose of the link that carries a shape."""
     return Transform(getattr(here, f"{name}_E"), getattr(here, f"{name}_r")) if moves else Transform.identity()
+
+
+def finding_kernel(pair: Pair, moving: Mapping[str, bool]) -> Callable[[View], None]:
+    """The kernel that finds the contacts of pairs with a closed form."""
+    located = locating(pair, moving)
+
+    def finding(here: View) -> None:
+        both, X = located(here)
+        for k, contact in enumerate(contacts(*both, *X)):
+            setattr(here, f"gaps{k}", np.array(contact.gap))
+            setattr(here, f"points{k}", contact.point)
+            setattr(here, f"frames{k}", contact.frame)
+
+    return finding
+
+
+def shape_of(name: str) -> tuple[int, ...]:
+    """The shape of what is told of a contact."""
+    return {"gaps": (), "frames": (3, 3)}.get(name, (3,))
+
+
+def width_of(name: str) -> int:
+    """How many numbers are told of a contact."""
+    return int(np.prod(shape_of(name), dtype=int))

@@ -20,6 +20,7 @@ __all__ = [
     "Found",
     "Scales",
     "centred",
+    "corners",
     "count",
     "face_direction",
     "manifold",
@@ -66,13 +67,13 @@ def relative_pose(X_one: Transform, X_other: Transform) -> tuple[Array, Array]:
     return X_other.E @ X_one.E.T, X_other.E @ (X_one.r - X_other.r)
 
 
-def starts(one: Geometry, other: Geometry, R: Array, n: Array) -> list[Array]:
+def starts(boxes: bool, R: Array, n: Array) -> list[Array]:
     """Directions along which shapes may be apart, in the frame of the second one, and not against n, but the first.
 
     They are n, and the axes of both; of two boxes those across an edge of each as well, which then are all there are.
     """
     found = [R[:, i] for i in range(3)] + [np.eye(3)[i] for i in range(3)]
-    if isinstance(one, Box) and isinstance(other, Box):
+    if boxes:
         found += [unit(np.stack(list(cross(a, b))), n)[1] for a in found[:3] for b in found[3:]]
     return [n, *(np.copysign(1.0, d @ n) * d for d in found)]
 
@@ -100,7 +101,7 @@ def search(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform)
     """
     here, scales = SimpleNamespace(), Scales(one, other)
     ascent.begin(here, *relative_pose(X_one, X_other))
-    directions = starts(one, other, here.R, here.n)
+    directions = starts(isinstance(one, Box) and isinstance(other, Box), here.R, here.n)
     for side in sides_to_try(one, other):
         directions += [face_direction(here.R, side, normal) for normal in faces_of((one, other)[side])[0]]
     reach = [_furthest(one, -(here.R.T @ d)) @ -(here.R.T @ d) + _furthest(other, d) @ d for d in directions]
@@ -120,10 +121,20 @@ def _furthest(geometry: Geometry, d: np.ndarray) -> np.ndarray:
     return cores.furthest(geometry, np.asarray(d, dtype=float))
 
 
-def patch(geometry: Geometry, d: Array) -> Patch | None:
-    """The patch of a shape that looks along d most, about its centre, on floats; None if it has none."""
+def corners(one: Geometry, other: Geometry, here: Any, scales: Scales) -> list[tuple[Any, Any, Array]]:
+    """Corners of what the patches next to the nearest place share, on floats; see `shared_corners`."""
+    if count(one, other) == 1:
+        return []
+    first, second = _patch(one, -(here.R.T @ here.normal)), _patch(other, here.normal)
+    if first is None or second is None:
+        return 4 * [(np.False_, here.gap, np.zeros(3))]
+    return shared_corners(first.seen_from(here.R, here.p), second, here.normal, here.R, scales.smaller)
+
+
+def _patch(geometry: Geometry, d: Array) -> Patch | None:
+    """The patch of a shape that looks along d most, about its centre; None if it has none."""
     if not isinstance(geometry, Hull):
-        return facing(geometry, d) if has_patches(geometry) else None
+        return facing(geometry, d)
     normals, polygons = faces_of(geometry)
     if not len(normals):
         return None
@@ -134,42 +145,33 @@ def patch(geometry: Geometry, d: Array) -> Patch | None:
 
 
 def manifold(
-    one: Geometry, other: Geometry, X_other: Transform, here: Any, scales: Any, patches: Sequence[Patch | None]
+    margins: tuple[Any, Any], X_other: Transform, here: Any, scales: Any, corners: Sequence[tuple[Any, Any, Array]]
 ) -> list[Found]:
-    """The contacts that a search leads to, `count` of them: the nearest place, then corners of what patches share.
+    """The contacts that a search leads to: the nearest place, then corners of what patches share.
 
     A candidate that is another one again, or that has no place, is out of reach.
 
     Args:
-        one, other: the forms.
+        margins: of both shapes, beyond their cores, m.
         X_other: the transform from the world to the second one's centre.
         here: the result of the search.
         scales: see `Scales`.
-        patches: of each the patch that looks at the other one, about its centre; None where there is none.
+        corners: whether there is one, its gap, and its point about the second one's centre; none if a shape is round.
     """
-    outside = cores.margin(one), cores.margin(other)
-    n, point = here.normal, here.nearest[3:] - 0.5 * here.nearest[:3]
+    n, point, far = here.normal, here.nearest[3:] - 0.5 * here.nearest[:3], here.gap + scales.apart
     places = [(here.gap, point)]
-    if count(one, other) > 1:
-        places += _corners(here, scales, patches) if None not in patches else 4 * [(here.gap + scales.apart, point)]
-        deepest = reduce(np.minimum, (gap for gap, _ in places[1:]))
-        places[0] = np.where(deepest <= here.gap, here.gap + scales.apart, here.gap), point
-    normal = np.stack(list(X_other.E.T @ n))
-    shift = 0.5 * (outside[0] - outside[1])
-    return [
-        (gap - outside[0] - outside[1], np.stack(list(X_other.r + X_other.E.T @ (point - shift * n))), normal)
-        for gap, point in places
-    ]
-
-
-def _corners(here: Any, scales: Any, patches: Sequence[Any]) -> list[tuple[Any, Array]]:
-    first = patches[0].seen_from(here.R, here.p)
-    found: list[tuple[Any, Array]] = []
-    for exists, gap, point in shared_corners(first, patches[1], here.normal, here.R, scales.smaller):
-        for _, other in found:
-            away = point - other
+    for exists, gap, place in corners:
+        for _, other in places[1:]:
+            away = place - other
             exists = exists & (away @ away > (_SAME * scales.smaller) * (_SAME * scales.smaller))
         gap = np.where(gap <= here.gap + _LEVEL * scales.smaller, here.gap, gap)
-        gap = np.where(exists, gap, here.gap + scales.apart)
-        found.append((gap, np.where(exists, point, here.nearest[3:] - 0.5 * here.nearest[:3])))
-    return found
+        places.append((np.where(exists, gap, far), np.where(exists, place, point)))
+    if corners:
+        deepest = reduce(np.minimum, (gap for gap, _ in places[1:]))
+        places[0] = np.where(deepest <= here.gap, far, here.gap), point
+    normal = np.stack(list(X_other.E.T @ n))
+    shift = 0.5 * (margins[0] - margins[1])
+    return [
+        (gap - margins[0] - margins[1], np.stack(list(X_other.r + X_other.E.T @ (place - shift * n))), normal)
+        for gap, place in places
+    ]

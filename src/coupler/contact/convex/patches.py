@@ -21,7 +21,21 @@ from coupler.contact.tangents import tangents
 from coupler.model.shapes import Box, Capsule, Cylinder, Geometry
 from coupler.spatial import cross
 
-__all__ = ["Patch", "faces_of", "facing", "has_patches", "more_facing", "shared_corners", "sides"]
+__all__ = [
+    "NEAR",
+    "NOTHING",
+    "Patch",
+    "Shadow",
+    "cut",
+    "faces_of",
+    "facing",
+    "furthest_of",
+    "has_patches",
+    "more_facing",
+    "raised",
+    "shared_corners",
+    "sides",
+]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -30,7 +44,7 @@ _HULL = 8  # corners of a hull's face, at most: of more, those furthest in as ma
 _NARROW = 1e-9  # the width of a line, in lengths of it
 _CAP_ON = 0.7  # the cosine to the axis from which on a cylinder touches with its cap
 _EDGE_ON = 0.1  # the cosine between a patch's normal and the contact's below which the patch is not looked at
-_NEAR = 1e-10  # by which windows are widened, in radii of the smaller shape
+NEAR = 1e-10  # by which windows are widened, in radii of the smaller shape
 _AXES = np.array([[0.83, 0.52, 0.21], [-0.31, 0.71, 0.63]])  # askew, so that no side of a box is across them
 _FAR = 1e30
 _X = np.array([1.0, 0.0, 0.0])
@@ -139,6 +153,79 @@ def more_facing(best: Any, patch: Patch, d: Array, normal: Array, points: Array)
     return np.where(better, along, best), chosen
 
 
+@dataclass(frozen=True, eq=False)
+class Shadow:
+    """Two patches as seen along a contact's normal n, from the second shape to the first.
+
+    Attributes:
+        axes: 2 × 3, unit vectors across n. They turn with the two shapes.
+        sign: of the second of them, with which it does not mind which shape is the first.
+        one, other: k × 2, the corners of both along these axes, anticlockwise.
+    """
+
+    axes: Array
+    sign: Any
+    one: Array
+    other: Array
+
+    @classmethod
+    def of(cls, one: Patch, other: Patch, n: Array, R: Array) -> Shadow:
+        """Of patches in the frame of the second shape, into which R turns directions from that of the first."""
+        first, second = (axis + R @ axis for axis in _AXES)
+        _, x = unit(np.stack(list(first - (first @ n) * n)), tangents(n)[0])
+        y = np.stack(list(cross(n, x)))
+        flat = [[np.stack([point @ x, point @ y]) for point in patch.points] for patch in (one, other)]
+        flat[0].reverse()  # it is seen from behind
+        return cls(np.stack([x, y]), np.copysign(1.0, y @ second), np.stack(flat[0]), np.stack(flat[1]))
+
+
+NOTHING = -_FAR, np.zeros(2)  # how far a corner is along a direction, and the corner, where there is none
+
+
+def cut(start: Array, end: Array, window: Array, near: Any) -> tuple[Any, list[Array]]:
+    """The ends of what a convex window leaves of a line, and whether it leaves anything.
+
+    Args:
+        start, end: 2 each, of the line.
+        window: k × 2, corners, anticlockwise.
+        near: by how much it is widened, so that sides that coincide stay, m.
+    """
+    low, high = 0.0, 1.0
+    for i in range(len(window)):
+        here, x, y = window[i], *(window[(i + 1) % len(window)] - window[i])
+        wider = near * np.sqrt(x * x + y * y)
+        a, b = (x * (p[1] - here[1]) - y * (p[0] - here[0]) + wider for p in (start, end))
+        enters, leaves, outside = (a < 0.0) & (b >= 0.0), (a >= 0.0) & (b < 0.0), (a < 0.0) & (b < 0.0)
+        t = a / np.where(enters | leaves, a - b, 1.0)
+        low = np.where(enters, np.maximum(low, t), low)
+        high = np.where(leaves, np.minimum(high, t), np.where(outside, -1.0, high))
+    side = end - start
+    return low <= high, [start + low * side, start + high * side]
+
+
+def furthest_of(most: Any, corner: Array, direction: int, sign: Any, exists: Any, places: list[Array]) -> Any:
+    """The furthest of a corner and other places in one of four directions across the normal: how far, and which."""
+    for place in places:
+        along = place[0] if direction % 2 == 0 else sign * place[1]
+        along = along if direction < 2 else -along
+        better = exists & (along > most)
+        most, corner = np.where(better, along, most), np.where(better, place, corner)
+    return most, corner
+
+
+def raised(one: Patch, other: Patch, n: Array, axes: Array, most: Any, corner: Array) -> tuple[Any, Any, Array]:
+    """A corner of what patches share: whether there is one, its gap, and the point halfway between the patches."""
+    place, found = corner[0] * axes[0] + corner[1] * axes[1], most > -_FAR
+    heights = []
+    for patch, sign in ((one, -1.0), (other, 1.0)):
+        along = patch.normal @ n
+        seen = sign * along > _EDGE_ON
+        found = found & seen
+        heights.append((patch.normal @ (patch.points[0] - place)) / np.where(seen, along, 1.0))
+    above, below = heights
+    return found, above - below, place + 0.5 * (above + below) * n
+
+
 def shared_corners(one: Patch, other: Patch, n: Array, R: Array, radius: Any) -> list[tuple[Any, Any, Array]]:
     """Corners of what two patches share, as seen along a contact's normal: those furthest in four directions.
 
@@ -149,62 +236,12 @@ def shared_corners(one: Patch, other: Patch, n: Array, R: Array, radius: Any) ->
         n: 3, the unit normal, from the second shape to the first.
         R: 3 × 3, turns directions from the first shape's frame to the second's.
         radius: of the smaller of the two shapes, m.
-
-    Returns:
-        Four times whether there is such a corner, its gap, and the point halfway between the two patches.
     """
-    along_one, along_other = one.normal @ n, other.normal @ n
-    seen = (along_one < -_EDGE_ON) & (along_other > _EDGE_ON)
-    x, y, sign = _axes(n, R)
-    flat = [[np.stack([point @ x, point @ y]) for point in patch.points] for patch in (one, other)]
-    flat[0].reverse()  # it is seen from behind
-    near = _NEAR * radius
-    cuts = [*_cuts(flat[0], flat[1], near), *_cuts(flat[1], flat[0], near)]
-    heights = [
-        (patch.normal / np.where(seen, along, 1.0), (patch.normal @ patch.points[0]) / np.where(seen, along, 1.0))
-        for patch, along in ((one, along_one), (other, along_other))
-    ]
-    found = []
-    for u, v in ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)):
-        most, corner = -_FAR, np.zeros(2)
-        for exists, place in cuts:
-            along = u * place[0] + v * sign * place[1]
-            better = exists & (along > most)
-            most, corner = np.where(better, along, most), np.where(better, place, corner)
-        place = corner[0] * x + corner[1] * y
-        above, below = (offset - slope @ place for slope, offset in heights)
-        found.append((seen & (most > -_FAR), above - below, place + 0.5 * (above + below) * n))
-    return found
-
-
-def _axes(n: Array, R: Array) -> tuple[Array, Array, Any]:
-    """Two unit vectors across n, and the sign with which the second does not mind which shape is the first."""
-    one, other = (axis + R @ axis for axis in _AXES)
-    _, x = unit(np.stack(list(one - (one @ n) * n)), tangents(n)[0])
-    y = np.stack(list(cross(n, x)))
-    return x, y, np.copysign(1.0, y @ other)
-
-
-def _cuts(polygon: list[Array], window: list[Array], near: Any) -> list[tuple[Any, Array]]:
-    """The ends of what a window leaves of each side of a polygon, and whether it leaves anything.
-
-    Both are convex and anticlockwise. The window is widened a little, so that sides that coincide stay.
-    """
-    inside = []
-    for start, end in zip(window, window[1:] + window[:1], strict=True):
-        x, y = end - start
-        wider = near * np.sqrt(x * x + y * y)
-        inside.append([x * (p[1] - start[1]) - y * (p[0] - start[0]) + wider for p in polygon])
-    found = []
-    for i, p in enumerate(polygon):
-        k = (i + 1) % len(polygon)
-        low, high = 0.0, 1.0
-        for heights in inside:
-            a, b = heights[i], heights[k]
-            enters, leaves, outside = (a < 0.0) & (b >= 0.0), (a >= 0.0) & (b < 0.0), (a < 0.0) & (b < 0.0)
-            t = a / np.where(enters | leaves, a - b, 1.0)
-            low = np.where(enters, np.maximum(low, t), low)
-            high = np.where(leaves, np.minimum(high, t), np.where(outside, -1.0, high))
-        side = polygon[k] - p
-        found += [(low <= high, p + low * side), (low <= high, p + high * side)]
-    return found
+    shadow = Shadow.of(one, other, n, R)
+    most, corner = (4 * [value] for value in NOTHING)
+    for polygon, window in ((shadow.one, shadow.other), (shadow.other, shadow.one)):
+        for i in range(len(polygon)):
+            exists, places = cut(polygon[i], polygon[(i + 1) % len(polygon)], window, NEAR * radius)
+            for k in range(4):
+                most[k], corner[k] = furthest_of(most[k], corner[k], k, shadow.sign, exists, places)
+    return [raised(one, other, n, shadow.axes, most[k], corner[k]) for k in range(4)]

@@ -1,274 +1,306 @@
 """The search for contacts of convex shapes as steps of a program: what contacts.py does on floats, for lanes.
 
-Pairs that are alike share kernels. Hulls are looked through row by row: some vertices at a time for the point furthest
-along a direction, and face by face for the one that looks along it most.
+A kernel looks at one shape of a pair, or at no form at all, so that kinds of shapes add to each other and do not
+multiply. Hulls are looked through row by row: some vertices at a time for the point furthest along a direction, and
+face by face for the one that looks along it most.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from coupler.contact.convex import ascent, cores
-from coupler.contact.convex.contacts import Scales, face_direction, manifold, relative_pose, sides_to_try, starts
-from coupler.contact.convex.patches import Patch, faces_of, facing, has_patches, more_facing, sides
+from coupler.contact.broad_phase import End
+from coupler.contact.convex import ascent, cores, kernels
+from coupler.contact.convex.contacts import (
+    Scales,
+    count,
+    face_direction,
+    manifold,
+    relative_pose,
+    sides_to_try,
+    starts,
+)
+from coupler.contact.convex.patches import (
+    faces_of,
+    facing,
+    has_patches,
+    raised,
+    sides,
+)
 from coupler.contact.forms import Hull
-from coupler.graph import Buffer, Builder, Records, Slot, View, Window, constants, fields
-from coupler.model.shapes import Geometry
+from coupler.contact.geometry import contact_of
+from coupler.contact.tables import form, numbers, pose, with_numbers
+from coupler.graph import Builder, Field, Slot, View, Window, constants, fields
+from coupler.model.shapes import Box, Geometry
 from coupler.spatial import Transform
 
-__all__ = ["Forms", "Located", "Search", "form_of", "run_searches", "searched_contacts"]
+__all__ = ["Search"]
 
 Array = Any  # nodes of a trace
+Rows = Sequence[int]
 Forms = tuple[Geometry, Geometry]
-Located = Callable[[View], tuple[Forms, tuple[Transform, Transform]]]  # forms with their numbers, and poses of centres
 
 _FAR = 1e30  # further than any point along any direction, and more than any cosine
-
-
-def form_of(hull: Hull) -> Hashable:
-    """What kernels of a hull depend on."""
-    return Hull, sides(hull), bool(len(faces_of(hull)[0]))
+_STARTS = {True: 16, False: 7}  # directions that are tried first: of two boxes, and of any other two
 
 
 class Search:
-    """Pairs of convex shapes that one trace serves, in a program.
+    """Pairs of convex shapes in a program, and the search for their contacts."""
 
-    Attributes:
-        window: of each pair the fields of `ascent.FIELDS`, its `Scales`, and the sides of hulls that face each other.
-    """
+    def __init__(self, builder: Builder, ends: Sequence[tuple[End, End]], flags: Slot) -> None:
+        """Args: a program, the shapes of each pair, and of each pair a flag whether it is searched."""
+        self._builder, self._ends, self._where = builder, ends, flags
+        self._forms: list[Forms] = [(one.form, other.form) for one, other in ends]
+        self._most = most = max(_corners(own) for both in self._forms for own in both)
+        first = max(_STARTS[_boxes(both)] for both in self._forms)
+        layout = dict(ascent.FIELDS) | {"E": (3, 3), "r": 3}
+        layout |= {"axes": (2, 3), "sign": (), "most": 4, "corner": (4, 2)}
+        for side in (0, 1):
+            layout |= {f"starts{side}": (first, 3), f"extents{side}": first, f"toward{side}": 3}
+            layout |= {f"reach{side}": (), f"tip{side}": 3}
+            layout |= {f"facing{side}": (), f"outward{side}": 3, f"face{side}": (most, 3), f"flat{side}": (most, 2)}
+        self._records = builder.records("search", len(ends), **layout)
+        self._scales = [Scales(*both) for both in self._forms]
+        self._going = builder.scratch("searches_going", 1)
 
-    def __init__(self, builder: Builder, name: str, pairs: Sequence[Forms], located: Located, poses: Window) -> None:
-        """Args: a program, a name, forms of pairs, and how kernels find forms and poses from fields of a window."""
-        self._builder, self._pairs, self._located, self._poses = builder, pairs, located, poses
-        self._hulls = [side for side in (0, 1) if isinstance(pairs[0][side], Hull)]
-        self._records = self._remembered(name)
-        scales = [Scales(*pair) for pair in pairs]
-        lengths = {length: constants([getattr(own, length) for own in scales]) for length in vars(scales[0])}
-        self.window = self._records[:] | fields(**lengths)
+    def run(self, links: Callable[[Rows], Window], found: Callable[[Rows], Window]) -> None:
+        """Writes the steps from poses to contacts.
 
-    def _remembered(self, name: str) -> Records:
-        layout = dict(ascent.FIELDS)
-        for side in self._hulls:
-            hull = self._pairs[0][side]
-            layout |= {f"reach{side}": (), f"tip{side}": 3, f"toward{side}": 3}
-            layout |= {f"starts{side}": (_many_starts(), 3), f"extents{side}": _many_starts()}
-            layout |= {f"facing{side}": (), f"face{side}": (sides(hull), 3), f"outward{side}": 3}
-        return self._builder.records(name, len(self._pairs), **layout)
+        Args:
+            links: of some pairs, in which the same shapes move, poses E and r of links by `one_E` and so on.
+            found: of some pairs with equally many contacts, where `gaps0`, `points0`, `frames0` and so on go.
+        """
+        self._builder.loop(kernels.no_search, here=self._window(self._all))
+        for rows in self._alike(lambda i: (_boxes(self._forms[i]), *(bool(end.link) for end in self._ends[i]))):
+            self._begin(rows, links(rows))
+        self._aim()
+        going = fields(going=self._going.at(0))
+        self._builder.loop(kernels.go, here=going)
+        with self._builder.repeat(until=kernels.none_goes, at_most=ascent.MOST, here=going):
+            self._builder.loop(kernels.stop, here=going)
+            self._improve()
+        self._face_each_other()
+        self._overlay([i for i in self._all if self._flat(i)])
+        for rows in self._alike(lambda i: (self._flat(i), count(*self._forms[i]))):
+            self._end(rows, found(rows))
 
-    @property
-    def searching(self) -> Slot:
-        """Of each pair whether the search goes on."""
-        slot = self.window.fields["searching"]
-        assert isinstance(slot, Slot)
-        return slot
+    # What is shared by all kinds of shapes.
 
-    def begin(self, where: Slot | None) -> None:
-        """Writes the steps that start the search, for pairs with this flag; without one the search has ended."""
-        located, hulls = self._located, self._hulls
+    def _begin(self, rows: Rows, links: Window) -> None:
+        """Poses, and directions to try first."""
+        moving = [bool(end.link) for end in self._ends[rows[0]]]
+        boxes, at = _boxes(self._forms[rows[0]]), {}
+        for side, name in enumerate(("one", "other")):
+            own = [self._ends[i][side].at for i in rows]
+            at |= {f"{name}_at_E": constants([X.E + 0.0 for X in own]), f"{name}_at_r": constants([X.r for X in own])}
 
         def begin(here: View) -> None:
-            forms, X = located(here)
-            ascent.begin(here, *relative_pose(*X))
-            directions = starts(*forms, here.R, here.n)
-            if not hulls:
-                _aim(here, forms, directions)
-            for side in hulls:
-                setattr(here, f"starts{side}", np.stack([_seen(here, side, d) for d in directions]))
-                setattr(here, f"extents{side}", np.full(len(directions), -_FAR))
-
-        def look(here: View, side: int) -> None:
-            reaches = [
-                cores.further_of(reach, np.zeros(3), d, here.vertices)[0]
-                for reach, d in zip(getattr(here, f"extents{side}"), getattr(here, f"starts{side}"), strict=True)
+            X = [
+                Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ pose(here, name, moves)
+                for name, moves in zip(("one", "other"), moving, strict=True)
             ]
-            setattr(here, f"extents{side}", np.stack(reaches))
+            here.E, here.r = X[1].E, X[1].r
+            ascent.begin(here, *relative_pose(*X))
+            found = starts(boxes, here.R, here.n)
+            for side in (0, 1):
+                own = [kernels.seen(here, side, d) for d in found]
+                own += [np.zeros(3)] * (len(here.extents0) - len(own))
+                setattr(here, f"starts{side}", np.stack([np.stack(list(d)) for d in own]))
+                setattr(here, f"extents{side}", np.full(len(own), -_FAR))
 
-        def aim(here: View) -> None:
-            forms, _ = located(here)
-            _aim(here, forms, starts(*forms, here.R, here.n))
+        self._builder.loop(begin, here=self._window(rows) | links | fields(**at), where=self._flags(rows))
+
+    def _aim(self) -> None:
+        """The direction to start from."""
+        for rows in self._alike(lambda i: _boxes(self._forms[i])):
+            many = _STARTS[_boxes(self._forms[rows[0]])]
+            for side in (0, 1):
+                self._look_at(
+                    rows, side, partial(kernels.extents, many=many), partial(kernels.extents_of_hull, many=many)
+                )
+
+            def aim(here: View, many: int = many) -> None:
+                extents = here.extents0[:many] + here.extents1[:many]
+                ascent.aim(here, [here.starts1[i] for i in range(many)], extents)
+
+            self._builder.loop(aim, here=self._window(rows), where=self._flags(rows))
+        for side in (0, 1):
+            tried = [i for i, both in enumerate(self._forms) if side in sides_to_try(*both)]
+            for rows in self._alike(lambda i, side=side: self._key(i, 1 - side), tried):
+                self._try_faces(rows, side)
+        self._builder.loop(kernels.point, here=self._window(self._all), where=self._where)
+
+    def _improve(self) -> None:
+        """One step of each search that goes on."""
+        searching = self._records[:].fields["searching"]
+        assert isinstance(searching, Slot)
+        for side in (0, 1):
+            self._look_at(self._all, side, kernels.tip, kernels.tip_of_hull, searching)
+        window = self._window(self._all) | fields(going=self._going.at([0] * len(self._all)))
+        self._builder.loop(kernels.improve, here=window, where=searching)
+
+    def _flat(self, i: int) -> bool:
+        """Whether both shapes of a pair have patches."""
+        both = self._forms[i]
+        return count(*both) > 1 and all(not isinstance(own, Hull) or len(faces_of(own)[0]) for own in both)
+
+    def _overlay(self, rows: Rows) -> None:
+        """Corners of what the patches of pairs share, side by side."""
+        if not rows:
+            return
+        self._builder.loop(kernels.overlay, here=self._window(rows), where=self._flags(rows))
+        window, many = self._window(rows), self._most
+        for own, other in ((0, 1), (1, 0)):
+            side: Any = window.fields[f"flat{own}"]
+            repeated = np.repeat(np.arange(len(rows)), many)
+            first = np.tile(np.arange(many), len(rows))
+            points = {
+                name: replace(side, bases=side.bases[repeated] + 2 * at, field=Field.of(2))
+                for name, at in (("start", first), ("end", (first + 1) % many))
+            }
+            seen = {name: _rows_of(window.fields[name], repeated) for name in ("sign", "most", "corner", "smaller")}
+            seen["window"] = _rows_of(window.fields[f"flat{other}"], repeated)
+            self._builder.loop(
+                kernels.cut_side, here=fields(**points, **seen), where=_rows_of(self._where, np.array(rows)[repeated])
+            )
+
+    def _end(self, rows: Rows, found: Window) -> None:
+        """The contacts of pairs, with corners or without."""
+        flat, many = self._flat(rows[0]), count(*self._forms[rows[0]])
+
+        def end(here: View) -> None:
+            corners = 4 * [(here.gap > _FAR, here.gap, np.zeros(3))] if many > 1 else []
+            if flat:
+                one, other = kernels.patches(here)
+                own = (one, other, here.normal, here.axes)
+                corners = [raised(*own, here.most[k], here.corner[k]) for k in range(4)]
+            places = manifold((here.margin0, here.margin1), Transform(here.E, here.r), here, here, corners)
+            for k, contact in enumerate(contact_of(*place) for place in places):
+                setattr(here, f"gaps{k}", np.array(contact.gap))
+                setattr(here, f"points{k}", contact.point)
+                setattr(here, f"frames{k}", contact.frame)
+
+        lengths = {f"margin{side}": constants([cores.margin(self._forms[i][side]) for i in rows]) for side in (0, 1)}
+        self._builder.loop(end, here=self._window(rows) | fields(**lengths) | found, where=self._flags(rows))
+
+    # What depends on the kind of one shape.
+
+    def _look_at(
+        self,
+        rows: Rows,
+        side: int,
+        look: Callable[[View, Geometry, int], None],
+        look_at_hull: Callable[[View, int], None],
+        where: Slot | None = None,
+    ) -> None:
+        """Writes loops over one shape of pairs, by kinds; of pairs with a flag, or with their own."""
+        flags = where or self._where
+        for alike in self._alike(lambda i: self._key(i, side), rows):
+            sample = self._forms[alike[0]][side]
+            if isinstance(sample, Hull):
+                self._through(alike, side, cores.chunks, look_at_hull, flags)
+                continue
+
+            def looking(here: View, sample: Geometry = sample) -> None:
+                look(here, with_numbers(sample, here.numbers), side)
+
+            table = fields(numbers=constants([numbers(self._forms[i][side]) for i in alike]))
+            self._builder.loop(looking, here=self._window(alike) | table, where=_rows_of(flags, alike))
+
+    def _try_faces(self, rows: Rows, side: int) -> None:
+        """Normals of hulls' faces as directions to start from."""
+        sample = self._forms[rows[0]][1 - side]
+        table = fields(numbers=constants([numbers(self._forms[i][1 - side]) for i in rows]))
 
         def try_face(here: View, side: int) -> None:
-            forms, _ = located(here)
-            normal = here.face[0]
+            other, normal = with_numbers(sample, here.numbers), here.table[0]
             d = face_direction(here.R, side, normal)
-            reach = normal @ here.face[1] + cores.extent(forms[1 - side], _seen(here, 1 - side, d))
+            reach = normal @ here.table[1] + cores.extent(other, np.stack(list(kernels.seen(here, 1 - side, d))))
             ascent.aim(here, [d], [reach])
 
-        def point(here: View) -> None:
-            _point(here, hulls)
+        self._through(rows, side, kernels.normals_and_corners, try_face, self._where, table)
 
-        self._builder.loop(_no_search, here=self.window)
-        self._builder.loop(begin, here=self.window | self._poses, where=where)
-        for side in hulls:
-            self._through(cores.chunks, "vertices", look, side, where)
-        if not hulls:
-            return
-        self._builder.loop(aim, here=self.window | self._poses, where=where)
-        for side in sides_to_try(*self._pairs[0]):
-            self._through(_faces, "face", try_face, side, where)
-        self._builder.loop(point, here=self.window, where=where)
+    def _face_each_other(self) -> None:
+        """The sides that look at the other shape."""
+        for side in (0, 1):
+            for rows in self._alike(lambda i, side=side: (self._key(i, side), count(*self._forms[i]) > 1)):
+                both = self._forms[rows[0]]
+                sample, flags = both[side], self._flags(rows)
+                if count(*both) == 1 or (isinstance(sample, Hull) and not len(faces_of(sample)[0])):
+                    continue
+                if isinstance(sample, Hull):
+                    self._builder.loop(kernels.facing_none(side), here=self._window(rows), where=flags)
+                    self._through(rows, side, kernels.normals_and_corners, kernels.face_of_hull, self._where)
+                    continue
 
-    def improve(self, going: Buffer) -> None:
-        """Writes one step of the search, for pairs that are searching; `going` tells whether any goes on after it."""
-        located, hulls = self._located, self._hulls
+                def face(here: View, sample: Geometry = sample, side: int = side) -> None:
+                    d = np.stack(list(kernels.seen(here, side, here.normal)))
+                    patch = facing(with_numbers(sample, here.numbers), d)
+                    setattr(here, f"face{side}", kernels.padded(patch.points, len(getattr(here, f"face{side}"))))
+                    setattr(here, f"outward{side}", patch.normal)
 
-        def look(here: View, side: int) -> None:
-            reach, tip = (getattr(here, f"{name}{side}") for name in ("reach", "tip"))
-            reach, tip = cores.further_of(reach, tip, getattr(here, f"toward{side}"), here.vertices)
-            setattr(here, f"reach{side}", reach)
-            setattr(here, f"tip{side}", tip)
-
-        def improve(here: View) -> None:
-            forms, _ = located(here)
-            first, second = (
-                getattr(here, f"tip{side}") if side in hulls else cores.furthest(forms[side], _seen(here, side, here.n))
-                for side in (0, 1)
-            )
-            ascent.improve(here, first, second, here.larger, here.clearance)
-            _point(here, hulls)
-            here.going = np.maximum(here.going, here.searching)
-
-        for side in hulls:
-            self._through(cores.chunks, "vertices", look, side, self.searching)
-        window = self.window | self._poses | fields(going=going.at([0] * len(self._pairs)))
-        self._builder.loop(improve, here=window, where=self.searching)
-
-    def end(self, where: Slot | None) -> None:
-        """Writes the steps to the sides of hulls that face each other."""
-        if not all(has_patches(form) for form in self._pairs[0]):
-            return
-        for side in self._hulls:
-            first = [faces_of(pair[side]) for pair in self._pairs]  # type: ignore[arg-type]
-            if not len(first[0][0]):
-                return
-
-            def begin(here: View, side: int = side) -> None:
-                setattr(here, f"facing{side}", np.array(-_FAR))
-                setattr(here, f"face{side}", here.points0)
-                setattr(here, f"outward{side}", here.normal0)
-                setattr(here, f"toward{side}", _seen(here, side, here.normal))
-
-            def look(here: View, side: int) -> None:
-                patch = Patch(getattr(here, f"face{side}"), getattr(here, f"outward{side}"))
-                toward = getattr(here, f"toward{side}")
-                best, patch = more_facing(getattr(here, f"facing{side}"), patch, toward, here.face[0], here.face[1:])
-                setattr(here, f"facing{side}", best)
-                setattr(here, f"face{side}", patch.points)
-                setattr(here, f"outward{side}", patch.normal)
-
-            start = fields(
-                normal0=constants([normals[0] for normals, _ in first]),
-                points0=constants([points[0] for _, points in first]),
-            )
-            self._builder.loop(begin, here=self.window | start, where=where)
-            self._through(_faces, "face", look, side, where)
+                table = fields(numbers=constants([numbers(self._forms[i][side]) for i in rows]))
+                self._builder.loop(face, here=self._window(rows) | table, where=flags)
 
     def _through(
         self,
-        table: Callable[[Any], np.ndarray],
-        name: str,
-        look: Callable[[View, int], None],
+        rows: Rows,
         side: int,
-        where: Slot | None,
+        table: Callable[[Any], np.ndarray],
+        look: Callable[[View, int], None],
+        flags: Slot,
+        more: Window | None = None,
     ) -> None:
         """Writes a loop over all rows of the tables of one side's hulls."""
-        tables = [table(pair[side]) for pair in self._pairs]
-        rows = np.repeat(np.arange(len(tables)), [len(own) for own in tables])
+        tables = [table(self._forms[i][side]) for i in rows]
+        own = np.repeat(np.arange(len(rows)), [len(values) for values in tables])
 
         def looking(here: View) -> None:
             look(here, side)
 
-        window = _rows(self.window | self._poses, rows) | fields(**{name: constants(np.concatenate(tables))})
-        self._builder.loop(looking, here=window, where=None if where is None else _rows_of(where, rows))
+        window = self._window(rows) if more is None else self._window(rows) | more
+        window = Window({name: _rows_of(slot, own) for name, slot in window.fields.items()})
+        window |= fields(table=constants(np.concatenate(tables)))
+        self._builder.loop(looking, here=window, where=_rows_of(flags, np.array(rows)[own]))
+
+    # Rows.
+
+    def _key(self, i: int, side: int) -> Hashable:
+        own = self._forms[i][side]
+        return (Hull, _corners(own)) if isinstance(own, Hull) else form(own)
+
+    @property
+    def _all(self) -> range:
+        return range(len(self._ends))
+
+    def _alike(self, key: Callable[[int], Hashable], rows: Rows | None = None) -> list[list[int]]:
+        found: dict[Hashable, list[int]] = {}
+        for i in self._all if rows is None else rows:
+            found.setdefault(key(i), []).append(i)
+        return list(found.values())
+
+    def _window(self, rows: Rows) -> Window:
+        scales = [self._scales[i] for i in rows]
+        lengths = {length: constants([getattr(own, length) for own in scales]) for length in vars(scales[0])}
+        return self._records[list(rows)] | fields(**lengths)
+
+    def _flags(self, rows: Rows) -> Slot:
+        return _rows_of(self._where, rows)
 
 
-def run_searches(builder: Builder, searches: Sequence[tuple[Search, Slot | None]]) -> None:
-    """Writes the steps from poses to the results of searches, each for pairs with a flag, or for all."""
-    if not searches:
-        return
-    going = builder.scratch("searches_going", 1)
-    for search, where in searches:
-        search.begin(where)
-    builder.loop(_go, here=fields(going=going.at(0)))
-    with builder.repeat(until=_none_goes, at_most=ascent.MOST, here=fields(going=going.at(0))):
-        builder.loop(_stop, here=fields(going=going.at(0)))
-        for search, _ in searches:
-            search.improve(going)
-    for search, where in searches:
-        search.end(where)
+def _boxes(both: Forms) -> bool:
+    return all(isinstance(own, Box) for own in both)
 
 
-def _rows(window: Window, rows: np.ndarray) -> Window:
-    """These rows of a window."""
-    return Window({name: _rows_of(slot, rows) for name, slot in window.fields.items()})
+def _corners(own: Geometry) -> int:
+    return sides(own) if has_patches(own) else 3
 
 
-def _rows_of(slot: Any, rows: np.ndarray) -> Any:
+def _rows_of(slot: Any, rows: Any) -> Any:
+    rows = np.array(rows)
     return replace(slot, bases=slot.bases[rows]) if isinstance(slot, Slot) else constants(slot.values[rows])
-
-
-def searched_contacts(here: View, forms: Forms, X_other: Transform) -> list[Any]:
-    """The contacts of a pair whose search has ended: see `manifold`."""
-    patches: list[Patch | None] = []
-    for side, form in enumerate(forms):
-        if not all(map(has_patches, forms)) or (isinstance(form, Hull) and not len(faces_of(form)[0])):
-            patches.append(None)
-        elif isinstance(form, Hull):
-            patches.append(Patch(getattr(here, f"face{side}"), getattr(here, f"outward{side}")))
-        else:
-            patches.append(facing(form, _seen(here, side, here.normal)))
-    return manifold(*forms, X_other, here, here, patches)
-
-
-def _faces(hull: Hull) -> np.ndarray:
-    """f × (1 + k) × 3: the normal of each face, and its corners."""
-    normals, points = faces_of(hull)
-    return np.concatenate([normals[:, None], points], axis=1)
-
-
-def _many_starts() -> int:
-    return 7  # of pairs with a hull: see `starts`
-
-
-def _seen(here: View, side: int, d: Array) -> Array:
-    """A direction from the second shape to the first, as each of them sees it: towards the other one."""
-    return d if side else -(here.R.T @ d)
-
-
-def _aim(here: View, forms: Forms, directions: list[Array]) -> None:
-    extents = []
-    for i, d in enumerate(directions):
-        own = [
-            getattr(here, f"extents{side}")[i] if isinstance(form, Hull) else cores.extent(form, _seen(here, side, d))
-            for side, form in enumerate(forms)
-        ]
-        extents.append(own[0] + own[1])
-    ascent.aim(here, directions, extents)
-
-
-def _point(here: View, hulls: list[int]) -> None:
-    """Starts to look through hulls for their points furthest along the next direction."""
-    for side in hulls:
-        setattr(here, f"toward{side}", np.stack(list(_seen(here, side, here.n))))
-        setattr(here, f"reach{side}", np.array(-_FAR))
-        setattr(here, f"tip{side}", np.zeros(3))
-
-
-def _no_search(here: View) -> None:
-    here.searching = np.array(0.0)
-
-
-def _go(here: View) -> None:
-    here.going = np.array(1.0)
-
-
-def _stop(here: View) -> None:
-    here.going = np.array(0.0)
-
-
-def _none_goes(here: View) -> Any:
-    return here.going <= 0.0
