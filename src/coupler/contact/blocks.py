@@ -32,6 +32,7 @@ Numbers = Sequence[float] | Buffer  # one for each block of a kind: known, or gi
 More = Callable[[Sequence[int]], Window]  # further fields of some blocks
 
 _FLAGS = ("active", "idle", "waiting", "slides", "newton", "interior", "path", "gauge", "starting")
+_REACH = 1.0  # m/s: a contact that opens faster does not start from the impulse of the step before
 _CONTACT = {"A": symmetric(3), "inverse": symmetric(3), "normal_step": (), "tangent_step": (), "mobility": (), "new": 3}
 _CONTACT |= {"p": 3, "Q": (3, 3), "w": 3, "dw": 3, "pushed": 3}
 _JOINT = {"a": (), "low": (), "high": (), "p": 1, "Q": (1, 1), "w": 1, "dw": 1, "pushed": 1}
@@ -256,11 +257,16 @@ def _none_joins(blocks: View) -> None:
 
 
 def _begin_contact(own: View) -> None:
-    _begin(own, (own.b[0] < 0.0) | (own.impulse[0] > 0.0))
+    _begin(own, (own.b[0] < 0.0) | _held(own))
 
 
 def _begin_given(own: View) -> None:
-    _begin(own, (own.b[0] < 0.0) | (own.impulse[0] > 0.0) | (own.given[0] > 0.0))
+    _begin(own, (own.b[0] < 0.0) | _held(own) | (own.given[0] > 0.0))
+
+
+def _held(own: View) -> Any:
+    """Whether a contact had an impulse and may need one again: it has not moved out of reach."""
+    return (own.impulse[0] > 0.0) & (own.b[0] < _REACH)
 
 
 def _begin_joint(own: View) -> None:

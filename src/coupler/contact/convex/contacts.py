@@ -160,8 +160,8 @@ def manifold(
     """
     n, point, far = here.normal, here.nearest[3:] - 0.5 * here.nearest[:3], here.gap + scales.apart
     places = [(here.gap, point)]
-    for exists, gap, place in corners:
-        for _, other in places[1:]:
+    for k, (exists, gap, place) in enumerate(corners):
+        for _, _, other in corners[:k]:
             away = place - other
             exists = exists & (away @ away > (_SAME * scales.smaller) * (_SAME * scales.smaller))
         gap = np.where(gap <= here.gap + _LEVEL * scales.smaller, here.gap, gap)
