@@ -160,7 +160,9 @@ def main(names: list[str]) -> None:
         "stack10": lambda: stack(10),
         "pile": lambda: pile(20),
     }
-    print(f"Scenes in steps of {STEP * 1e3:g} ms: ours, MuJoCo {mujoco.__version__}, ratio; {THREADS} threads in batches")
+    print(
+        f"Scenes in steps of {STEP * 1e3:g} ms: ours, MuJoCo {mujoco.__version__}, ratio; {THREADS} threads in batches"
+    )
     for name, scene in scenes.items():
         if not names or name in names:
             row(*scene())
