@@ -32,6 +32,7 @@ Numbers = Sequence[float] | Buffer  # one for each block of a kind: known, or gi
 More = Callable[[Sequence[int]], Window]  # further fields of some blocks
 
 _FLAGS = ("active", "idle", "waiting", "slides", "newton", "interior", "path", "gauge", "starting")
+_REACH = 1.0  # m/s: a contact that opens faster does not start from the impulse of the step before
 _CONTACT = {"A": symmetric(3), "inverse": symmetric(3), "normal_step": (), "tangent_step": (), "mobility": (), "new": 3}
 _CONTACT |= {"p": 3, "Q": (3, 3), "w": 3, "dw": 3, "pushed": 3}
 _JOINT = {"a": (), "low": (), "high": (), "p": 1, "Q": (1, 1), "w": 1, "dw": 1, "pushed": 1}
@@ -81,7 +82,7 @@ class Blocks:
         bounds: the largest impulse of each joint's friction, N s or N m s.
         impulses: λ, of all rows.
         b: of all rows.
-        flags: of each block 1 or 0: `active`, whether it takes part; `idle`, whether it does not; `waiting`, whether it
+        flags: of each block 1 or 0: `active`, whether it takes part; `idle`, whether it may join; `waiting`, whether it
             is about to; `slides`, for `Relaxation`; and the rest, for `Refinement`.
         joining: 1, whether any block is waiting.
         given: impulses of contacts that act besides λ, and that no law asks about; None if there are none.
@@ -256,11 +257,16 @@ def _none_joins(blocks: View) -> None:
 
 
 def _begin_contact(own: View) -> None:
-    _begin(own, (own.b[0] < 0.0) | (own.impulse[0] > 0.0))
+    _begin(own, (own.b[0] < 0.0) | _held(own))
 
 
 def _begin_given(own: View) -> None:
-    _begin(own, (own.b[0] < 0.0) | (own.impulse[0] > 0.0) | (own.given[0] > 0.0))
+    _begin(own, (own.b[0] < 0.0) | _held(own) | (own.given[0] > 0.0))
+
+
+def _held(own: View) -> Any:
+    """Whether a contact had an impulse and may need one again: it has not moved out of reach."""
+    return (own.impulse[0] > 0.0) & (own.b[0] < _REACH)
 
 
 def _begin_joint(own: View) -> None:
@@ -275,13 +281,13 @@ def _begin(own: View, waits: Any) -> None:
 
 
 def _begin_at_once(own: View) -> None:
-    own.active = own.slides = np.array(0.0)
+    own.active = own.idle = own.slides = np.array(0.0)
     own.waiting = np.array(1.0)
 
 
 def _join(own: View) -> None:
     own.active = np.maximum(own.active, own.waiting)
-    own.idle = 1.0 - own.active
+    own.idle = np.minimum(own.idle, 1.0 - own.active)
     own.waiting = np.array(0.0)
 
 

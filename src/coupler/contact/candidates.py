@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any
@@ -11,37 +10,26 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.blocks import Blocks, shared, wait
+from coupler.contact.broad_phase import Alike, BroadPhase, End
 from coupler.contact.columns import Columns, Start
-from coupler.contact.geometry import Contact, contacts, forces_on, has_closed_form
+from coupler.contact.convex.contacts import centred
+from coupler.contact.convex.program import Search
+from coupler.contact.geometry import Contact, forces_on, has_closed_form
 from coupler.contact.halves import Halves
 from coupler.contact.laws import gap_seen
 from coupler.contact.pairs import Pair
 from coupler.contact.scene import ContactScene, Layout
-from coupler.graph import Buffer, Vector, View, Window, constants, fields
+from coupler.contact.tables import SIDES, finding_kernel, form, forms, numbers, pose, shape_of, width_of
+from coupler.graph import Buffer, Builder, Vector, View, Window, constants, fields
 from coupler.model import ModelError, Robot
-from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Shape, Sphere
+from coupler.model.shapes import Shape
 from coupler.passes import Schedule, Sweep
-from coupler.spatial import Transform
 
-__all__ = ["Candidates", "given_row"]
+__all__ = ["Candidates"]
 
 Array = Any  # nodes of a trace
 
-_GIVEN = 13  # numbers of a contact: gap, point, frame
-_NUMBERS: dict[type, tuple[str, ...]] = {  # of forms whose contacts are traced once for any numbers
-    Sphere: ("radius",),
-    Capsule: ("radius", "length"),
-    Box: ("size",),
-    Cylinder: ("radius", "length"),
-}
-
-
-@dataclass(frozen=True)
-class _End:
-    """A shape of a pair: the link that carries it, and the transform from there to it."""
-
-    link: int
-    at: Transform
+_FOUND = ("gaps", "points", "frames")  # what is told of a contact before velocities are looked at
 
 
 class Candidates:
@@ -52,8 +40,6 @@ class Candidates:
         names: of each contact: both shapes, and a number where they touch in several places.
         friction: of each contact.
         links: those that may touch.
-        searched: pairs whose contacts a program cannot find, and is given.
-        given: how many numbers it is given: gap, point and frame of each of these contacts.
         starts: where the columns of each contact start; see `Columns`.
     """
 
@@ -63,9 +49,11 @@ class Candidates:
             if pair.torsion is not None:
                 both = f"{pair.one.name!r} and {pair.other.name!r}"
                 raise ModelError(f"{both}: a compiled step takes no torsion; leave it out, or step with contact_step")
-        self.searched = [pair for pair in pairs if not has_closed_form(pair.one.geometry, pair.other.geometry)]
-        self.given = _GIVEN * sum(pair.count for pair in self.searched)
-        self._ends = [(self._end(pair.one), self._end(pair.other)) for pair in pairs]
+        self._searched = {i for i, pair in enumerate(pairs) if not has_closed_form(*forms(pair))}
+        self._ends = [
+            (self._end(pair.one, i in self._searched), self._end(pair.other, i in self._searched))
+            for i, pair in enumerate(pairs)
+        ]
         self._first = np.cumsum([0, *(pair.count for pair in pairs)])
         self.friction = [pair.friction for pair in pairs for _ in range(pair.count)]
         self.names = [name for pair in pairs for name in _names(pair)]
@@ -73,9 +61,11 @@ class Candidates:
         self.links = {link for links in moving for link in links}
         self.starts = [Start(3, links) for pair, links in zip(pairs, moving, strict=True) for _ in range(pair.count)]
 
-    def _end(self, shape: Shape) -> _End:
+    def _end(self, shape: Shape, about_centre: bool) -> End:
         link, place = self.robot.tree.place[shape.body]
-        return _End(link, shape.at @ place)
+        at = shape.at @ place
+        middle = centred(shape.geometry, at)
+        return End(shape.geometry, link, middle if about_centre else at, middle.r)
 
     def measure(
         self,
@@ -84,8 +74,8 @@ class Candidates:
         scene: ContactScene,
         layout: Layout,
         halves: Halves,
-        given: Buffer | None,
         told: Mapping[str, Vector],
+        start: Vector,
     ) -> None:
         """Writes the steps from poses and velocities of links to contacts.
 
@@ -94,29 +84,132 @@ class Candidates:
             columns: get forces on links by unit of impulse.
             scene: what counts.
             layout: of the state, which knows trees of bodies.
-            halves: what part of the step they have gone; are told which come near a contact.
-            given: gap, point and frame of all contacts of searched pairs, one after the other.
+            halves: what part of the step they have gone; they are told which come near a contact.
             told: `b` gets velocities along normal and tangents, with the gap's at position level [002, eq. 4a];
                 `gaps`, `points` and `frames` what their names say; `free` and `approach`, if they are there, velocities
                 without the gap's, after the step and before it.
+            start: impulses to start from; those of pairs that are left out are made zero.
         """
+        self._layout, self._halves = layout, halves
+        self._broad_phase = broad = BroadPhase(sweep.builder, len(self.pairs), scene.step)
+        self._groups = self._alike()
+        for alike in self._far_groups:
+            broad.begin(alike, self._motion(sweep, alike, ("E", "r", "u", "start")))
+            self._leave_out(sweep.builder, scene, alike, {**told, "start": start})
+        self._measure(sweep, columns, scene, told, [alike for alike in self._groups if not alike.may_be_left_out])
+        with sweep.builder.recorded() as self._measuring_steps:
+            self._measure(sweep, columns, scene, told, self._far_groups)
+
+    @property
+    def _far_groups(self) -> list[Alike]:
+        return [alike for alike in self._groups if alike.may_be_left_out]
+
+    def _measure(
+        self,
+        sweep: Sweep[Any, Any],
+        columns: Columns,
+        scene: ContactScene,
+        told: Mapping[str, Vector],
+        groups: Sequence[Alike],
+    ) -> None:
+        """Writes the steps that measure pairs; those that may be left out if they are fresh."""
+        searched = [i for alike in groups if alike.searched for i in alike.numbers]
+        if searched:
+            self._search(sweep, searched, told)
+        for alike in groups:
+            if not alike.searched:
+                window = self._poses(sweep, alike) | self._places(alike, told, _FOUND)
+                fresh = self._broad_phase.fresh.at(alike.numbers) if alike.may_be_left_out else None
+                kernel = finding_kernel(self.pairs[alike.numbers[0]], alike.moving)
+                sweep.builder.loop(kernel, here=window, where=fresh)
+        kinds: dict[Hashable, list[Alike]] = {}
+        for alike in groups:
+            kinds.setdefault((*alike.moving.values(), alike.may_be_left_out), []).append(alike)
+        for kind in kinds.values():
+            self._measure_contacts(sweep, columns, scene, told, kind)
+
+    def _measure_contacts(
+        self,
+        sweep: Sweep[Any, Any],
+        columns: Columns,
+        scene: ContactScene,
+        told: Mapping[str, Vector],
+        groups: Sequence[Alike],
+    ) -> None:
+        """Writes a loop over all contacts of pairs, of which the same shapes move, that have been found."""
+        rows = [(i, int(self._first[i]) + k) for alike in groups for i in alike.numbers for k in range(alike.contacts)]
+        pairs, contacts = (list(own) for own in zip(*rows, strict=True))
+        own: dict[str, Any] = {}
+        own |= {name: told[name].at(width_of(name) * np.array(contacts), shape_of(name)) for name in told}
+        own["pace"] = constants(np.full(len(rows), 1.0 / scene.step))
+        for side, (name, moves) in enumerate(groups[0].moving.items()):
+            if moves:
+                links = [self._ends[i][side].link for i in pairs]
+                memory = sweep.bodies(links).fields
+                own |= {f"{name}_{field}": memory[field] for field in ("E", "r", "u", "start")}
+                own[f"{name}_P"] = columns.at_link(contacts, links)
+                if scene.integrator == "midpoint":
+                    trees = [self._layout.tree_of(link) for link in links]
+                    own[f"{name}_gone"], own[f"{name}_near"] = (
+                        self._halves.first(trees),
+                        self._halves.near_next.at(trees),
+                    )
+        fresh = self._broad_phase.fresh.at(pairs) if groups[0].may_be_left_out else None
+        sweep.builder.loop(_measuring(groups[0].moving, scene, [*told]), here=fields(**own), where=fresh)
+
+    def _leave_out(self, builder: Builder, scene: ContactScene, alike: Alike, told: Mapping[str, Vector]) -> None:
+        """Writes what is known of the contacts of far pairs: their gaps are not small."""
+
+        def leave_out(here: View) -> None:
+            bound, nothing = np.array(here.bound), np.zeros(3)
+            found = {"b": np.stack([bound * here.pace, 0.0, 0.0]), "free": nothing, "approach": nothing}
+            found |= {"gaps": bound, "points": nothing, "frames": np.eye(3)[[2, 0, 1]], "start": nothing}
+            for name in told:
+                for k in range(alike.contacts):
+                    setattr(here, f"{name}{k}", found[name])
+
+        window = fields(
+            pace=constants(np.full(len(alike.numbers), 1.0 / scene.step)),
+            bound=self._broad_phase.bounds.at(alike.numbers),
+        )
+        window |= self._places(alike, told, [*told])
+        builder.loop(leave_out, here=window, where=self._broad_phase.far.at(alike.numbers))
+
+    def _alike(self) -> list[Alike]:
+        """Pairs, those together that one trace serves."""
         groups: dict[Hashable, list[int]] = {}
         for i, (pair, ends) in enumerate(zip(self.pairs, self._ends, strict=True)):
-            forms = _form(pair.one.geometry), _form(pair.other.geometry)
-            shape = ("given", pair.count) if pair in self.searched else forms
-            groups.setdefault((*shape, *(bool(end.link) for end in ends)), []).append(i)
-        for alike in groups.values():
-            moving = {name: bool(end.link) for name, end in zip(("one", "other"), self._ends[alike[0]], strict=True)}
-            window = fields(pace=constants(np.full(len(alike), 1.0 / scene.step))) | self._places(alike, told)
-            for side, (name, moves) in enumerate(moving.items()):
-                window |= self._seen(sweep, columns, alike, side, name, moves)
-                if moves and scene.integrator == "midpoint":
-                    trees = [layout.tree_of(self._ends[i][side].link) for i in alike]
-                    near = {f"{name}_gone": halves.first(trees), f"{name}_near": halves.near_next.at(trees)}
-                    window |= fields(**near)
-            if given is not None and self.pairs[alike[0]] in self.searched:
-                window |= self._given(alike, given)
-            sweep.builder.loop(_measuring(self.pairs[alike[0]], moving, scene, [*told]), here=window)
+            kinds = (type(own) if i in self._searched else form(own) for own in forms(pair))
+            groups.setdefault((*kinds, *(bool(end.link) for end in ends)), []).append(i)
+        return [
+            Alike(rows, [self._ends[i] for i in rows], self.pairs[rows[0]].count, rows[0] in self._searched)
+            for rows in groups.values()
+        ]
+
+    def _search(self, sweep: Sweep[Any, Any], pairs: Sequence[int], told: Mapping[str, Vector]) -> None:
+        """Writes the search for contacts of pairs without a closed form."""
+
+        def alike(rows: Sequence[int]) -> Alike:
+            own = [pairs[row] for row in rows]
+            return Alike(own, [self._ends[i] for i in own], self.pairs[own[0]].count, True)
+
+        search = Search(sweep.builder, [self._ends[i] for i in pairs], self._broad_phase.fresh.at(pairs))
+        search.run(
+            lambda rows: self._motion(sweep, alike(rows), ("E", "r")),
+            lambda rows: self._places(alike(rows), told, _FOUND),
+        )
+
+    def begin(self, blocks: Blocks) -> None:
+        """Writes the steps that keep the contacts of far pairs from joining: nothing is known of them."""
+        self._mark(blocks, self._broad_phase.far, _keep_out)
+
+    def _mark(self, blocks: Blocks, flags: Buffer, kernel: Callable[[View], None]) -> None:
+        """Writes a loop over all contacts of pairs that have a flag."""
+        for alike in self._far_groups:
+            pairs = np.repeat(alike.numbers, alike.contacts)
+            contacts = self._first[pairs] + np.tile(np.arange(alike.contacts), len(alike.numbers))
+            idle = fields(idle=blocks.flags["idle"].at(contacts))
+            blocks.builder.loop(kernel, contact=idle, where=flags.at(pairs))
 
     def look(
         self, sweep: Sweep[Any, Any], columns: Columns, blocks: Blocks, residual: Vector, tolerance: float
@@ -130,6 +223,9 @@ class Candidates:
             residual: how far impulses are from the laws, which this adds to.
             tolerance: by how much they may be, m/s.
         """
+        if self._far_groups:
+            again = [(alike, self._motion(sweep, alike, ("E", "r", "u", "du"))) for alike in self._far_groups]
+            self._broad_phase.look_again(again, lambda: self._measure_fresh(sweep.builder, blocks))
         schedule = Schedule(sweep.builder)
         common = shared(residual=residual, joining=blocks.joining)
 
@@ -147,38 +243,45 @@ class Candidates:
             schedule.add(len(start.links), contact, loop)
         schedule.run()
 
-    def _given(self, alike: Sequence[int], given: Buffer) -> Window:
-        first = np.cumsum([0, *(_GIVEN * pair.count for pair in self.searched)])
-        starts = np.array([first[self.searched.index(self.pairs[i])] for i in alike])
-        count = self.pairs[alike[0]].count
-        return fields(**{f"given{k}": given.at(starts + _GIVEN * k, _GIVEN) for k in range(count)})
+    def _measure_fresh(self, builder: Builder, blocks: Blocks) -> None:
+        builder.replay(self._measuring_steps)
+        self._mark(blocks, self._broad_phase.fresh, _let_in)
 
-    def _places(self, alike: Sequence[int], told: Mapping[str, Vector]) -> Window:
+    def _places(self, alike: Alike, told: Mapping[str, Vector], names: Sequence[str]) -> Window:
         found = {}
-        for name in told:
-            shape = {"gaps": (), "frames": (3, 3)}.get(name, (3,))
-            for k in range(self.pairs[alike[0]].count):
-                at = [int(self._first[i] + k) * int(np.prod(shape, dtype=int)) for i in alike]
-                found[f"{name}{k}"] = told[name].at(at, shape)
+        for name in names:
+            for k in range(alike.contacts):
+                found[f"{name}{k}"] = told[name].at(width_of(name) * (self._first[alike.numbers] + k), shape_of(name))
         return fields(**found)
 
-    def _seen(
-        self, sweep: Sweep[Any, Any], columns: Columns, alike: Sequence[int], side: int, name: str, moves: bool
-    ) -> Window:
-        ends = [self._ends[i][side] for i in alike]
-        shapes = [(self.pairs[i].one, self.pairs[i].other)[side] for i in alike]
-        own: dict[str, Any] = {
-            f"{name}_at_E": constants([end.at.E + 0.0 for end in ends]),
-            f"{name}_at_r": constants([end.at.r + 0.0 for end in ends]),
-            f"{name}_numbers": constants([_numbers(shape.geometry) for shape in shapes]),
-        }
-        if moves:
-            links = [end.link for end in ends]
-            memory = sweep.bodies(links).fields
-            own |= {f"{name}_{field}": memory[field] for field in ("E", "r", "u", "start")}
-            for k in range(self.pairs[alike[0]].count):
-                own[f"{name}_P{k}"] = columns.at_link([int(self._first[i] + k) for i in alike], links)
+    def _motion(self, sweep: Sweep[Any, Any], alike: Alike, names: Sequence[str]) -> Window:
+        """What is known of the links that carry shapes, of those that move."""
+        own: dict[str, Any] = {}
+        for side, moves in alike.moving.items():
+            if moves:
+                memory = sweep.bodies([end.link for end in alike.side(side)]).fields
+                own |= {f"{side}_{name}": memory[name] for name in names}
         return fields(**own)
+
+    def _poses(self, sweep: Sweep[Any, Any], alike: Alike) -> Window:
+        """Where shapes are, and their numbers."""
+        own: dict[str, Any] = {}
+        for name in SIDES:
+            ends = alike.side(name)
+            own |= {
+                f"{name}_at_E": constants([end.at.E + 0.0 for end in ends]),
+                f"{name}_at_r": constants([end.at.r + 0.0 for end in ends]),
+                f"{name}_numbers": constants([numbers(end.form) for end in ends]),
+            }
+        return fields(**own) | self._motion(sweep, alike, ("E", "r"))
+
+
+def _keep_out(contact: View) -> None:
+    contact.idle = np.array(0.0)
+
+
+def _let_in(contact: View) -> None:
+    contact.idle = np.array(1.0)
 
 
 def _look(own: View, ends: list[View]) -> None:
@@ -192,76 +295,25 @@ def _names(pair: Pair) -> list[str]:
     return [pair.name] if pair.count == 1 else [f"{pair.name}, {k + 1}" for k in range(pair.count)]
 
 
-def _form(geometry: Geometry) -> Hashable:
-    """What the trace of a geometry's contacts depends on."""
-    named = _NUMBERS.get(type(geometry), ())
-    values = [np.asarray(value) for name, value in vars(geometry).items() if name not in named]
-    return type(geometry), *((value.shape, value.tobytes()) for value in values)
-
-
-def _numbers(geometry: Geometry) -> np.ndarray:
-    """Of a form that is traced once for any numbers: these."""
-    parts = [np.atleast_1d(getattr(geometry, name)) for name in _NUMBERS.get(type(geometry), ())]
-    return np.concatenate([np.zeros(0), *parts])
-
-
-def _with_numbers(geometry: Geometry, values: Array) -> Geometry:
-    """The same form with its numbers from a table; they were checked when it was made."""
-    named = _NUMBERS.get(type(geometry))
-    if not named:
-        return geometry
-    found, start = object.__new__(type(geometry)), 0
-    for name in named:
-        size = np.size(getattr(geometry, name))
-        object.__setattr__(found, name, values[start] if size == 1 else values[start : start + size])
-        start += size
-    return found
-
-
-def _measuring(pair: Pair, moving: dict[str, bool], scene: ContactScene, told: Sequence[str]) -> Callable[[View], None]:
+def _measuring(moving: Mapping[str, bool], scene: ContactScene, told: Sequence[str]) -> Callable[[View], None]:
     def measuring(here: View) -> None:
-        links = {name: _pose(here, name, moves) for name, moves in moving.items()}
-        X = [Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ links[name] for name in moving]
-        for k, contact in enumerate(_found(here, pair, X)):
-            P = {}
-            for (name, moves), sign in zip(moving.items(), (1.0, -1.0), strict=True):
-                if moves:
-                    P[name] = sign * forces_on(links[name], contact)
-                    setattr(here, f"{name}_P{k}", P[name])
-            free, approach = (
-                reduce(add, (P[name].T @ getattr(here, f"{name}_{x}") for name in P)) for x in ("u", "start")
-            )
-            closure = gap_seen(contact.gap, scene.penetration) * here.pace
-            if scene.integrator == "midpoint":
-                for name in P:  # gaps count from where the step started
-                    closure = closure - getattr(here, f"{name}_gone") * (P[name][:, 0] @ getattr(here, f"{name}_start"))
-                for name in P:  # with the same velocities for one more step, would it touch?
-                    near = np.where(closure + 2.0 * free[0] < 0.0, 1.0, getattr(here, f"{name}_near"))
-                    setattr(here, f"{name}_near", near)
-            found = {"b": free + np.stack([closure, 0.0, 0.0]), "free": free, "approach": approach}
-            found |= {"gaps": np.array(contact.gap), "points": contact.point, "frames": contact.frame}
-            for name in told:
-                setattr(here, f"{name}{k}", found[name])
+        """What a contact brings into the problem."""
+        contact, P = Contact(here.gaps, here.points, here.frames), {}
+        for (name, moves), sign in zip(moving.items(), (1.0, -1.0), strict=True):
+            if moves:
+                P[name] = sign * forces_on(pose(here, name, moves), contact)
+                setattr(here, f"{name}_P", P[name])
+        free, approach = (reduce(add, (P[name].T @ getattr(here, f"{name}_{x}") for name in P)) for x in ("u", "start"))
+        closure = gap_seen(contact.gap, scene.penetration) * here.pace
+        if scene.integrator == "midpoint":
+            for name in P:  # gaps count from where the step started
+                closure = closure - getattr(here, f"{name}_gone") * (P[name][:, 0] @ getattr(here, f"{name}_start"))
+            for name in P:  # with the same velocities for one more step, would it touch?
+                near = np.where(closure + 2.0 * free[0] < 0.0, 1.0, getattr(here, f"{name}_near"))
+                setattr(here, f"{name}_near", near)
+        found = {"b": free + np.stack([closure, 0.0, 0.0]), "free": free, "approach": approach}
+        for name in found:
+            if name in told:
+                setattr(here, name, found[name])
 
     return measuring
-
-
-def _found(here: View, pair: Pair, X: Sequence[Transform]) -> list[Contact]:
-    """The contacts of a pair, from its poses or as they are given."""
-    if has_closed_form(pair.one.geometry, pair.other.geometry):
-        forms = (
-            _with_numbers(pair.one.geometry, here.one_numbers),
-            _with_numbers(pair.other.geometry, here.other_numbers),
-        )
-        return contacts(*forms, *X)
-    rows = [getattr(here, f"given{k}") for k in range(pair.count)]
-    return [Contact(row[0], row[1:4], row[4:].reshape(3, 3)) for row in rows]
-
-
-def given_row(contact: Contact) -> np.ndarray:
-    """A contact as a program is given it."""
-    return np.concatenate([[contact.gap], contact.point, contact.frame.ravel()])
-
-
-def _pose(here: View, name: str, moves: bool) -> Transform:
-    return Transform(getattr(here, f"{name}_E"), getattr(here, f"{name}_r")) if moves else Transform.identity()

@@ -10,22 +10,20 @@ of a simulation is one program. All pairs take floats; those with a closed form 
     point or sphere with     point, sphere, capsule, box, cylinder, ellipsoid: 1
     capsule with             capsule 1, box 3 (its ends, and where its axis is nearest to the box)
 
-Other convex shapes have contacts of floats only, by `convex_distance`: hulls and boxes with each other 5 (the nearest
-place, and four corners of what their faces next to it share), any other two 1, although one that rests on a face of
-another touches it in more places. Candidates may coincide, such as those of a capsule whose end is nearest.
+Other convex shapes are searched for contacts (convex/): boxes, cylinders, capsules and hulls with each other have 5
+(the nearest place, and four corners of what their sides next to it share), any other two 1. Candidates may coincide,
+such as those of a capsule whose end is nearest; of those that are searched for, one that coincides is out of reach.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from coupler.contact.distance_coal import Solid, coal_distance
-from coupler.contact.distance_convex import Support, convex_distance
+from coupler.contact.convex import contacts as convex
 from coupler.contact.distance_plane import box_corners, cylinder_points, ellipsoid_point
 from coupler.contact.distance_point import (
     to_ball,
@@ -38,66 +36,29 @@ from coupler.contact.distance_point import (
     unit,
 )
 from coupler.contact.distance_segment import between_segments, nearest_to_box
-from coupler.contact.faces import Faces, shared_corners
+from coupler.contact.forms import HeightField, Hull, Point
+from coupler.contact.tangents import tangents
 from coupler.model.errors import ModelError
-from coupler.model.numbers import numbers
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Plane, Sphere
 from coupler.spatial import Transform, cross
 
-__all__ = ["Contact", "HeightField", "Hull", "Point", "contacts", "count", "forces_on", "has_closed_form", "tangents"]
+__all__ = [
+    "Contact",
+    "HeightField",
+    "Hull",
+    "Point",
+    "contact_of",
+    "contacts",
+    "count",
+    "forces_on",
+    "has_closed_form",
+    "tangents",
+]
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_FLAT = 1e-9  # of its size: a hull that is thinner has no volume
 _ROUNDS = 3  # in which the lowest point of a round shape over a field is sought
 _TRACED = 1024  # the most heights of a field on nodes: each of them becomes operations of the program
-
-
-@dataclass(frozen=True, eq=False)
-class Point(Geometry):
-    """A point, at the origin of its frame."""
-
-
-@dataclass(frozen=True, eq=False)
-class Hull(Geometry):
-    """The convex hull of points.
-
-    Attributes:
-        vertices: n × 3, m, which span a volume. Those inside the hull do no harm, but each costs.
-    """
-
-    vertices: Any
-
-    def __post_init__(self) -> None:
-        what = "hull: its vertices"
-        vertices = numbers(what, self.vertices, (3,), batch=True)
-        spread = vertices - vertices.mean(axis=0) if vertices.ndim == 2 and len(vertices) else np.zeros((1, 3))
-        if np.linalg.matrix_rank(spread, tol=_FLAT * max(float(np.abs(spread).max()), 1e-300)) < 3:
-            raise ModelError(f"{what} must be n × 3 numbers that span a volume, got the shape {vertices.shape}")
-        object.__setattr__(self, "vertices", vertices)
-
-
-@dataclass(frozen=True, eq=False)
-class HeightField(Geometry):
-    """Ground of given heights over a grid, bilinear in between; its frame is at the middle of the grid, at height 0.
-
-    Attributes:
-        heights: n × m, along z, m; rows go along x, columns along y. Nodes of a trace take 1024 of them at most.
-        size: 2, what the grid extends over along x and y, m.
-    """
-
-    heights: Any
-    size: Any
-
-    def __post_init__(self) -> None:
-        heights = np.asarray(self.heights)
-        if heights.ndim != 2 or min(heights.shape) < 2:
-            raise ModelError(f"height field: its heights must be a grid, 2 × 2 at least, got the shape {heights.shape}")
-        object.__setattr__(self, "heights", numbers("height field: its heights", heights, heights.shape))
-        size = numbers("height field: its size", self.size, (2,))
-        if not (size > 0.0).all():
-            raise ModelError(f"height field: its size must be above zero, got {self.size!r}")
-        object.__setattr__(self, "size", size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,14 +94,19 @@ def contacts(one: Geometry, other: Geometry, X_one: Transform, X_other: Transfor
     finder, _, swapped = _rule(one, other)
     if _traced(X_one, X_other) and not has_closed_form(one, other):
         what = f"contacts between {_called(one)} and {_called(other)} cannot be traced"
-        if finder in _SEARCHING:
-            raise ModelError(f"{what}: give one of them as spheres or capsules, which have a closed form")
+        if finder is _convex:
+            raise ModelError(f"{what} in one go: they are searched for, step by step")
         raise ModelError(f"{what}: the field has more than {_TRACED} heights; cut it to what is within reach")
     if swapped:
         found = ((gap, point, -normal) for gap, point, normal in finder(other, one, X_other, X_one))
     else:
         found = finder(one, other, X_one, X_other)
-    return [Contact(gap, point, np.stack([normal, *tangents(normal)])) for gap, point, normal in found]
+    return [contact_of(*own) for own in found]
+
+
+def contact_of(gap: Any, point: Array, normal: Array) -> Contact:
+    """A contact with tangents."""
+    return Contact(gap, point, np.stack([normal, *tangents(normal)]))
 
 
 def forces_on(X: Transform, contact: Contact) -> Array:
@@ -159,26 +125,13 @@ def forces_on(X: Transform, contact: Contact) -> Array:
 
 
 def has_closed_form(one: Geometry, other: Geometry) -> bool:
-    """Whether the contacts of two shapes can be told of nodes of a trace."""
-    return _rule(one, other)[0] not in _SEARCHING and not _large(one) and not _large(other)
+    """Whether the contacts of two shapes can be told of nodes of a trace in one go."""
+    return _rule(one, other)[0] is not _convex and not _large(one) and not _large(other)
 
 
 def count(one: Geometry, other: Geometry) -> int:
     """How many candidate contacts two shapes have."""
     return _rule(one, other)[1]
-
-
-def tangents(normal: Array) -> tuple[Array, Array]:
-    """Two unit vectors that make a right-handed frame with a unit normal.
-
-    They are what the shortest turn from ±z to the normal makes of x and ±y, with the sign of the normal's z: smooth
-    but at its equator.
-    """
-    x, y, z = normal
-    sign = np.copysign(1.0, z)
-    k = 1.0 / (1.0 + sign * z)
-    first = np.stack([1.0 - x * x * k, -x * y * k, -sign * x])
-    return first, np.stack([-sign * x * y * k, sign * (1.0 - y * y * k), -y])
 
 
 def _rule(one: Geometry, other: Geometry) -> tuple[Finder, int, bool]:
@@ -190,12 +143,10 @@ def _rule(one: Geometry, other: Geometry) -> tuple[Finder, int, bool]:
             return _touching, 1, swapped
         if isinstance(first, Capsule) and isinstance(second, Box):
             return _capsule_box, 3, swapped
-        if isinstance(first, Hull | Box) and isinstance(second, Hull | Box):
-            return _polyhedra, 5, swapped
     if isinstance(one, Capsule) and isinstance(other, Capsule):
         return _capsules, 1, False
-    if type(one) in _SUPPORTS and type(other) in _SUPPORTS:
-        return _convex, 1, False
+    if isinstance(one, _CONVEX) and isinstance(other, _CONVEX):
+        return _convex, convex.count(one, other), False
     raise ModelError(
         f"there are no contacts between {_called(one)} and {_called(other)}: "
         "give a mesh as Hull(vertices), `hull_of(mesh)` or by simpler shapes, "
@@ -306,52 +257,13 @@ def _capsule_box(one: Capsule, other: Box, X_one: Transform, X_other: Transform)
         yield _ball(X_one.r + along * u, one.radius, other, X_other)
 
 
-# Convex shapes: a core with a margin, of which the core's support is taken, so that balls and capsules stay exact.
+# Other convex shapes.
 
-
-def _polyhedra(one: Hull | Box, other: Hull | Box, X_one: Transform, X_other: Transform) -> Iterator[Found]:
-    """The nearest place, and others along the same normal; it again where there are less than four others."""
-    (faces, solid), (other_faces, other_solid) = _polyhedron(one), _polyhedron(other)
-    core = coal_distance(solid, other_solid, X_one, X_other)
-    core = core or convex_distance(_support(one, X_one), _support(other, X_other))
-    nearest = core.gap, 0.5 * (core.first + core.second)
-    others = shared_corners(faces, other_faces, X_one, X_other, core.normal, nearest[1])
-    for gap, point in [nearest, *others, *[nearest] * (4 - len(others))]:
-        yield max(gap, core.gap), point, core.normal
-
-
-@lru_cache(maxsize=1024)
-def _polyhedron(geometry: Hull | Box) -> tuple[Faces, Solid]:
-    corners = np.array(_points(geometry, np.zeros(3)))
-    return Faces.of(corners), Solid(corners)
+_CONVEX = Point | Sphere | Capsule | Box | Cylinder | Ellipsoid | Hull
 
 
 def _convex(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Iterator[Found]:
-    core = convex_distance(_support(one, X_one), _support(other, X_other))
-    halfway = 0.5 * (core.first + core.second - (_margin(one) - _margin(other)) * core.normal)
-    yield core.gap - _margin(one) - _margin(other), halfway, core.normal
-
-
-def _support(geometry: Geometry, X: Transform) -> Support:
-    local = _SUPPORTS[type(geometry)]
-    return lambda d: X.r + X.E.T @ local(geometry, X.E @ d)
-
-
-def _cylinder_support(g: Cylinder, d: np.ndarray) -> np.ndarray:
-    across = np.hypot(d[0], d[1])
-    out = d[:2] * (g.radius / across) if across > 0.0 else np.zeros(2)
-    return np.array([*out, np.copysign(0.5 * g.length, d[2])])
-
-
-_SUPPORTS: dict[type, Callable[[Any, np.ndarray], np.ndarray]] = {
-    Point: lambda g, d: np.zeros(3),
-    Sphere: lambda g, d: np.zeros(3),
-    Capsule: lambda g, d: np.array([0.0, 0.0, np.copysign(0.5 * g.length, d[2])]),
-    Box: lambda g, d: np.copysign(0.5 * g.size, d),
-    Cylinder: _cylinder_support,
-    Ellipsoid: lambda g, d: -ellipsoid_point(d, g.radii),
-    Hull: lambda g, d: g.vertices[np.argmax(g.vertices @ d)],
-}
-
-
-_SEARCHING = (_convex, _polyhedra)  # by steps whose number is not known beforehand
+    X_one, X_other = convex.centred(one, X_one), convex.centred(other, X_other)
+    here = convex.search(one, other, X_one, X_other)
+    scales, margins = convex.Scales(one, other), (_margin(one), _margin(other))
+    yield from convex.manifold(margins, X_other, here, scales, convex.corners(one, other, here, scales))

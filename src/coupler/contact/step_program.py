@@ -34,7 +34,7 @@ from coupler.contact.rebound import Rebounds
 from coupler.contact.refinement import Refinement
 from coupler.contact.relaxation import Relaxation
 from coupler.contact.scene import ContactScene, Layout, friction_impulses
-from coupler.graph import Buffer, Part, Program, View, constants, fields
+from coupler.graph import Part, Program, View, constants, fields
 from coupler.model import Robot
 from coupler.passes import ClusterWindows, Shape, Sweep
 
@@ -44,10 +44,7 @@ _ROUNDS = 30  # how often candidates can join; each time those do that the other
 
 
 def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
-    """The program (state, tau) → after of a step, laid out as `Layout` tells.
-
-    Further inputs, in this order: the contacts that it cannot find by itself (see `Candidates`), and f_ext.
-    """
+    """The program (state, tau) → after of a step, laid out as `Layout` tells; f_ext is a further input."""
     candidates, layout, h = Candidates(robot, scene.pairs), Layout(robot, scene), scene.step
     midpoint = scene.integrator == "midpoint"
     robot = damped(robot, h, midpoint)
@@ -57,7 +54,6 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     if layout.loop_links:  # whose clusters feel forces along bases of their own
         sweep.vectors |= {"tau_given": tau, "tau": sweep.builder.scratch("own_tau", robot.nv)}
         copy(sweep.builder, tau, sweep.vectors["tau"], robot.nv)
-    given = sweep.builder.input("given", candidates.given) if candidates.given else None
     halves = Halves(sweep.builder, layout, midpoint, parts.before["near"], parts["near"])
     drift = Drift(sweep, layout, h, halves, parts.before, parts.after)
     halves.begin()
@@ -88,7 +84,7 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
         bounds = friction_impulses(robot, layout.joints, h)
         blocks = Blocks(sweep.builder, columns, candidates.friction, bounds)
         impulses = _Impulses(sweep, scene, layout, candidates, blocks, columns, parts, halves)
-        impulses.write(given, _applying(kick.located))
+        impulses.write(_applying(kick.located))
         halves.end(parts["impulses"])
     drift.end()
     parts.tell()
@@ -122,22 +118,18 @@ class _Impulses:
         self.refinement = Refinement(blocks, columns, self.relaxation)
         self.rebounds = Rebounds(sweep.builder, scene, blocks) if parts.before["pending"].size else None
 
-    def write(self, given: Buffer | None, apply_impulses: Callable[[Node], None]) -> None:
-        """Writes them.
-
-        Args:
-            given: contacts that the program is given; see `Candidates`.
-            apply_impulses: the pass from x to velocities.
-        """
+    def write(self, apply_impulses: Callable[[Node], None]) -> None:
+        """Writes them, given the pass from x to velocities."""
         layout, parts, builder, blocks = self.layout, self.parts, self.sweep.builder, self.blocks
         told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": blocks.b}
         told |= self.rebounds.told if self.rebounds else {}
-        self.candidates.measure(self.sweep, self.columns, self.scene, self.layout, self.halves, given, told)
+        copy(builder, parts.before["impulses"], blocks.impulses, 3 * layout.contacts)
+        self.candidates.measure(self.sweep, self.columns, self.scene, self.layout, self.halves, told, blocks.impulses)
         self.joints.measure(parts.before["impulses"])
         if self.rebounds:
             self.rebounds.begin(parts["gaps"], parts.before["pending"], parts["pending"])
-        copy(builder, parts.before["impulses"], blocks.impulses, 3 * layout.contacts)
         blocks.begin()
+        self.candidates.begin(blocks)
         with builder.repeat(until=_none_joins, at_most=_ROUNDS, blocks=fields(joining=blocks.joining.at(0))):
             self.columns.climb(climb, blocks.flags["waiting"])
             blocks.join()

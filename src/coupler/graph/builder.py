@@ -166,6 +166,17 @@ class Builder:
             yield
         self._steps.append(Repeat(condition, at_most, tuple(inner), rare))
 
+    @contextmanager
+    def recorded(self) -> Iterator[list[Step]]:
+        """Hands out the steps that are written inside, once they are, for `replay`."""
+        with self._block() as inner:
+            yield inner
+        self._steps += inner
+
+    def replay(self, steps: Sequence[Step]) -> None:
+        """Writes recorded steps once more: nothing is traced again."""
+        self._steps += steps
+
     def call(self, program: Program, /, **bindings: Buffer) -> None:
         """Runs another program in place, its inputs and outputs bound by name to buffers of this one."""
         for name, buffer in bindings.items():

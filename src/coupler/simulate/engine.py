@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coupler.compiled import on_bodies, remembered
-from coupler.contact.candidates import Candidates, given_row
+from coupler.contact.candidates import Candidates
 from coupler.contact.formulations import touches
 from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.restitution import Restitution
@@ -62,8 +62,7 @@ class Engine:
             integrator=options.integrator,
         )
         self.layout = Layout(robot, self.scene)
-        candidates = Candidates(robot, pairs)
-        self.contacts, self._searched = tuple(candidates.names), candidates.searched
+        self.contacts = tuple(Candidates(robot, pairs).names)
         self._check_size()
 
     def _check_size(self) -> None:
@@ -86,11 +85,11 @@ class Engine:
     @property
     def fast_step(self) -> Any:
         """(state, tau) → result of a step, or None where only `advance` can say: see `Executable.one`."""
-        return _no_fast_step if self._searched or "executable" not in self.__dict__ else self.executable.one
+        return self.executable.one if "executable" in self.__dict__ else _no_fast_step
 
     @cached_property
     def executable(self) -> Executable:
-        """(state, tau) → result of a step; with contacts as a third input, if some are searched for."""
+        """(state, tau) → result of a step."""
         return compile(contact_step_program(self.robot, self.scene), backend=self.robot.backend)
 
     @cached_property
@@ -147,12 +146,12 @@ class Engine:
         Raises:
             ModelError: for arguments of a wrong shape or that are not finite, and where a step is not possible.
         """
-        given = self._forces("tau", tau, state.shape[:-1], (self.robot.nv,)), *self._searched_contacts(state)
+        tau = self._forces("tau", tau, state.shape[:-1], (self.robot.nv,))
         if f_ext is None:
-            result = self.executable(state, *given)
+            result = self.executable(state, tau)
         else:
             loads = self._forces("f_ext", f_ext, state.shape[:-1], (len(self.robot.bodies), 6))
-            result = self.executable_with_loads(state, *given, on_bodies(self.robot, loads))
+            result = self.executable_with_loads(state, tau, on_bodies(self.robot, loads))
         if not np.isfinite(result).all():
             raise ModelError(self.why_not(state, result))
         return result
@@ -163,21 +162,10 @@ class Engine:
         Returns:
             Which states could not take the step; None if all did.
         """
-        self.executable(states, tau, *self._searched_contacts(states), out=result)
+        self.executable(states, tau, out=result)
         if all(np.isfinite(result[:, self.layout.places[name]]).all() for name in ("v", "residual")):
             return None
         return np.logical_not(np.isfinite(result).all(axis=1))
-
-    def _searched_contacts(self, states: np.ndarray) -> list[np.ndarray]:
-        """The further input with the contacts that are searched for state by state; no input, if there are none."""
-        if not self._searched:
-            return []
-        q = states[..., self.layout.places["q"]]
-        rows = [
-            np.concatenate([given_row(touch.contact) for touch in touches(self.robot, one, self._searched)])
-            for one in q.reshape(-1, self.robot.nq)
-        ]
-        return [np.array(rows).reshape(*q.shape[:-1], -1)]
 
     def _forces(self, name: str, given: Any, batch: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
         """Forces of one state, or of a batch, which may be the same for all."""

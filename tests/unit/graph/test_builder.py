@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coupler.graph import Builder, GraphError, Program, View, constants, fields, unroll
+from coupler.graph import Builder, GraphError, Program, View, compile, constants, fields, unroll
 from coupler.graph.window import Slot
 from samples import double_pendulum, gauss_seidel
 
@@ -334,3 +334,15 @@ def test_flags_must_be_written_before_they_are_read() -> None:
     b.loop(double, row=fields(x=x.at(0), y=y.at(0)), where=flags.at(0))
     with pytest.raises(GraphError, match="reads element 0 of buffer 'flags' before it is written"):
         b.build()
+
+
+def test_recorded_steps_are_written_once_more() -> None:
+    b = Builder("twice")
+    x, y = b.input("x", 1), b.output("y", 1)
+    b.loop(lambda here: setattr(here, "y", here.x), here=fields(x=x.at(0), y=y.at(0)))
+    with b.recorded() as steps:
+        b.loop(lambda here: setattr(here, "y", 2.0 * here.y), here=fields(y=y.at(0)))
+    b.replay(steps)
+    program = b.build()
+    assert len(program.steps) == 3
+    np.testing.assert_array_equal(compile(program, backend="interpreter")(np.array([3.0])), [12.0])

@@ -18,7 +18,7 @@ from coupler.graph.llvm.render import Renderer
 from coupler.graph.program import Program, Repeat
 from coupler.graph.window import Buffer
 
-__all__ = ["FINITE", "array_layout_is_known", "batch_entry", "fits_on_stack", "is_checked", "one_state_entry", "piece"]
+__all__ = ["FINITE", "array_layout_is_known", "batch_entry", "fits_on_stack", "one_state_entry", "piece"]
 
 REFUSED, FINITE, DONE = 0, 1, 2
 
@@ -29,7 +29,7 @@ _TYPE, _DATA, _DIMENSIONS, _SHAPE, _STRIDES, _DTYPE = (_HEADER + at for at in (-
 _LONG = 50_000  # operations
 _STACK = 64 * 1024  # bytes of memory that a program may take on the stack
 _PIECE = 20_000  # operations of which it is worth taking the next states: some microseconds
-_CHECKED = 1024  # so many numbers are seen to be finite before Python sees them
+_CHECKED = 32  # numbers that are seen to be finite at a time, before Python sees them
 
 
 def array_layout_is_known() -> bool:
@@ -73,7 +73,7 @@ def one_state_entry(renderer: Renderer) -> str:
     if release := _is_long(program):
         code.emit("%thread = call ptr @PyEval_SaveThread()")
     code.emit(_call_program(renderer, places))
-    wrong = _not_finite(renderer, places, code.emit)
+    wrong = _not_finite(renderer, places, code)
     if release:
         code.emit("call void @PyEval_RestoreThread(ptr %thread)")
     code.emit(f"%answer = select i1 {wrong}, i64 {DONE}, i64 {FINITE}")
@@ -107,11 +107,6 @@ def batch_entry(renderer: Renderer) -> str:
 def fits_on_stack(renderer: Renderer) -> bool:
     """Whether a single state needs so little memory that it may lie on the stack."""
     return sum(b.size for b in renderer.program.scratch) * renderer.dtype.itemsize <= _STACK
-
-
-def is_checked(program: Program) -> bool:
-    """Whether its numbers are few enough to be checked."""
-    return sum(buffer.size for buffer in (*program.inputs, *program.outputs)) <= _CHECKED
 
 
 def piece(program: Program, lanes: int) -> int:
@@ -218,7 +213,7 @@ def _states(renderer: Renderer) -> str:
         for i, buffer in enumerate(program.inputs):
             _copy(renderer, code, i, buffer.size, places[buffer], inwards=True)
         emit(_call_program(renderer, places))
-        here = _not_finite(renderer, places, emit)
+        here = _not_finite(renderer, places, code)
         emit(f"%before = load i1, ptr {wrong}")
         emit(f"%sofar = or i1 %before, {here}")
         emit(f"store i1 %sofar, ptr {wrong}")
@@ -231,25 +226,41 @@ def _states(renderer: Renderer) -> str:
     return function("i64 @states(ptr %context, ptr %arrays, i64 %count, ptr %next)", [*code.lines(), "ret i64 %answer"])
 
 
-def _not_finite(renderer: Renderer, places: dict[Buffer, str], emit: Callable[[str], None]) -> str:
-    """Whether some input or output is not finite; true, too, where there are so many that the code would get long."""
-    v, numbers = renderer.vector, [*renderer.program.inputs, *renderer.program.outputs]
-    if not is_checked(renderer.program):
-        return "true"
-    sums = [renderer.literal(0.0)] * 4  # so that they need not wait for each other
-    for i, buffer in enumerate(numbers):
-        for at in range(buffer.size):
-            x = f"%check{i}.{at}"
-            emit(f"{x}.p = getelementptr {v}, ptr {places[buffer]}, i64 {at}")
-            emit(f"{x} = load {v}, ptr {x}.p, align {renderer.align}")
-            emit(f"{x}.sum = fadd {v} {sums[0]}, {x}")  # not finite if one of them is not, and very seldom else
-            sums = [*sums[1:], f"{x}.sum"]
-    emit(f"%check.a = fadd {v} {sums[0]}, {sums[1]}")
-    emit(f"%check.b = fadd {v} {sums[2]}, {sums[3]}")
-    emit(f"%check.all = fadd {v} %check.a, %check.b")
+def _not_finite(renderer: Renderer, places: dict[Buffer, str], code: Blocks) -> str:
+    """Whether some input or output is not finite: their sum is not, and very seldom else."""
+    v, emit = renderer.vector, code.emit
+    total = code.allocate(v)
+    emit(f"store {v} {renderer.literal(0.0)}, ptr {total}")
+    for buffer in (*renderer.program.inputs, *renderer.program.outputs):
+        many = buffer.size - buffer.size % _CHECKED
+        if many:
+            with code.count("0", str(many), step=_CHECKED) as i:
+                _add_up(renderer, code, places[buffer], i, _CHECKED, total)
+        _add_up(renderer, code, places[buffer], str(many), buffer.size - many, total)
+    emit(f"%check.all = load {v}, ptr {total}")
     emit(f"%check.zero = fsub {v} %check.all, %check.all")
     emit(f"%check.nan = fcmp uno {v} %check.zero, {renderer.literal(0.0)}")
     return renderer.any_lane("%check.nan", "%check.any", emit)
+
+
+def _add_up(renderer: Renderer, code: Blocks, place: str, first: str, count: int, total: str) -> None:
+    """Adds so many numbers of a buffer, from the first on, to a total."""
+    v, emit = renderer.vector, code.emit
+    sums = [renderer.literal(0.0)] * 4  # so that they need not wait for each other
+    for k in range(count):
+        x = code.name("seen")
+        emit(f"{x}.at = add i64 {first}, {k}")
+        emit(f"{x}.p = getelementptr {v}, ptr {place}, i64 {x}.at")
+        emit(f"{x} = load {v}, ptr {x}.p, align {renderer.align}")
+        emit(f"{x}.sum = fadd {v} {sums[0]}, {x}")
+        sums = [*sums[1:], f"{x}.sum"]
+    x = code.name("summed")
+    emit(f"{x}.a = fadd {v} {sums[0]}, {sums[1]}")
+    emit(f"{x}.b = fadd {v} {sums[2]}, {sums[3]}")
+    emit(f"{x}.c = fadd {v} {x}.a, {x}.b")
+    emit(f"{x}.before = load {v}, ptr {total}")
+    emit(f"{x} = fadd {v} {x}.before, {x}.c")
+    emit(f"store {v} {x}, ptr {total}")
 
 
 def _copy(renderer: Renderer, code: Blocks, number: int, size: int, place: str, inwards: bool) -> None:

@@ -16,7 +16,6 @@ from coupler.graph.llvm.entry import (
     array_layout_is_known,
     batch_entry,
     fits_on_stack,
-    is_checked,
     one_state_entry,
     piece,
 )
@@ -116,7 +115,7 @@ class Native(Executable):
             shared, bind = fits_on_stack(renderer), partial(_builtin, code.address, self.dtype)
             size = 0 if shared else sum(b.size for b in self.program.scratch) * self.dtype.itemsize
             self._one = _Entry(code, renderer.tables, size, bind, shared)
-            if len(self._output_sizes) == 1 and is_checked(self.program):
+            if len(self._output_sizes) == 1:
                 self.one = _short_way(self._one, len(self.program.inputs), self._output_sizes[0], self.dtype)
         return self._one
 

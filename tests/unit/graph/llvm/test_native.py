@@ -232,14 +232,14 @@ def test_the_short_way_for_one_state() -> None:
     np.testing.assert_array_equal(one(x), [9.5, 19.0])  # it keeps the code alive
 
 
-@pytest.mark.parametrize("size", [1, 3, 8, 19, 512, 513])
+@pytest.mark.parametrize("size", [1, 3, 8, 19, 32, 63, 513])
 def test_the_short_way_is_for_results_that_are_known_to_be_finite(size: int) -> None:
     b = Builder("copy")
     x, y = b.input("x", size), b.output("y", size)
     b.loop(lambda here: setattr(here, "y", here.x + 1.0), here=fields(x=x.at(0, size), y=y.at(0, size)))
     native, values = Native(b.build()), np.arange(size, dtype=float)
     native(values)
-    assert (native.one(values) is None) == (size > 512)  # there are too many to look at
+    assert native.one(values) is not None
     for i in range(size):
         values[i], kept = np.nan, values[i]
         assert native.one(values) is None

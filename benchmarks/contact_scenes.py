@@ -1,0 +1,172 @@
+"""Scenes of bodies that touch each other, side by side with MuJoCo: a gripper with a box, stacks of boxes, a pile.
+
+    COUPLER_THREADS=2 python benchmarks/contact_scenes.py
+
+Both simulate the same scene, written by coupler as MJCF, in steps of 1 ms, from rest, until it has settled; then steps
+are timed, calls interleaved in one process, and the best of many counts. MuJoCo runs with its defaults but for round
+friction cones, as ours are; its contacts are soft and may be left to creep, ours are hard: see the residuals, the
+overlaps, and how fast each scene still moves.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import coupler
+from coupler.model import Box, Capsule, Cylinder, Free, Geometry, ModelWarning, Plane, Prismatic, Robot, Sphere
+from coupler.spatial import Transform
+
+try:
+    mujoco: Any = import_module("mujoco")
+    Rollout: Any = import_module("mujoco.rollout").Rollout
+except ImportError as error:
+    print(f"skipped: this compares with MuJoCo, and there is no module {error.name}; pip install 'mujoco>=4'")
+    sys.exit()
+
+STEP, FRICTION = 1e-3, 0.6
+SETTLE = 1000  # steps
+STATES, STEPS = 256, 20  # of a batch
+THREADS = int(os.environ.get("COUPLER_THREADS", len(os.sched_getaffinity(0))))
+SIDE = 0.1  # m
+GRIP = 20.0  # N
+
+
+def free_body(b: coupler.RobotBuilder, name: str, shape: Geometry, mass: float = 1.0) -> None:
+    b.body(name, mass=mass, inertia=(mass * SIDE**2 / 6.0,) * 3)
+    b.joint(f"{name}_floats", Free(), "ground", name)
+    b.shape(name, shape, friction=FRICTION, name=name)
+
+
+def stack(boxes: int) -> tuple[Robot, np.ndarray, np.ndarray]:
+    """Boxes on each other, each a little aside; with positions and forces."""
+    b = coupler.RobotBuilder(f"stack_of_{boxes}")
+    for i in range(boxes):
+        free_body(b, f"box{i}", Box((SIDE,) * 3))
+    b.shape("ground", Plane(), friction=FRICTION, name="floor")
+    robot = b.build()
+    places = {f"box{i}_floats": [0.005 * (i % 2), 0.003 * i, SIDE * (i + 0.5), 1, 0, 0, 0] for i in range(boxes)}
+    return robot, robot.pack_q(places), np.zeros(robot.nv)
+
+
+def gripper() -> tuple[Robot, np.ndarray, np.ndarray]:
+    """Two fingers on rails that hold a box above the ground."""
+    b = coupler.RobotBuilder("gripper")
+    for name in ("left", "right"):
+        b.body(name, mass=0.2, inertia=(1e-4,) * 3)
+        rail = Transform.translation(np.array([0.0, 0.0, 0.5]))
+        b.joint(f"{name}_slides", Prismatic(axis=(1.0, 0.0, 0.0)), "ground", name, at=rail)
+        b.shape(name, Box((0.02, 0.06, 0.08)), friction=FRICTION, name=name)
+    free_body(b, "box", Box((SIDE,) * 3), mass=0.5)
+    b.shape("ground", Plane(), friction=FRICTION, name="floor")
+    robot = b.build()
+    apart = 0.5 * SIDE + 0.01
+    q = robot.pack_q({"left_slides": -apart, "right_slides": apart, "box_floats": [0, 0, 0.5, 1, 0, 0, 0]})
+    tau = robot.pack_v({"left_slides": GRIP, "right_slides": -GRIP, "box_floats": np.zeros(6)})
+    return robot, q, tau
+
+
+def pile(bodies: int) -> tuple[Robot, np.ndarray, np.ndarray]:
+    """Boxes, balls, capsules and cylinders that fall onto a heap."""
+    b, rng = coupler.RobotBuilder(f"pile_of_{bodies}"), np.random.default_rng(0)
+    kinds = [Box((SIDE, SIDE, 0.8 * SIDE)), Sphere(0.5 * SIDE), Capsule(0.3 * SIDE, SIDE), Cylinder(0.4 * SIDE, SIDE)]
+    places = {}
+    for i in range(bodies):
+        free_body(b, f"body{i}", kinds[i % len(kinds)])
+        turn = rng.normal(size=4)
+        at = [*(0.1 * rng.normal(size=2)), 0.1 + 0.12 * i]
+        places[f"body{i}_floats"] = [*at, *(turn / np.linalg.norm(turn))]
+    b.shape("ground", Plane(), friction=FRICTION, name="floor")
+    robot = b.build()
+    return robot, robot.pack_q(places), np.zeros(robot.nv)
+
+
+def in_mujoco(robot: Robot) -> Any:
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        model = mujoco.MjModel.from_xml_path(str(robot.save(Path(folder) / "scene.xml")))
+    model.opt.timestep, model.opt.cone = STEP, mujoco.mjtCone.mjCONE_ELLIPTIC
+    return model
+
+
+def best(calls: dict[str, Callable[[], object]], repeats: int, rounds: int = 20) -> dict[str, float]:
+    """The best time of each call, in turns, s."""
+    found = dict.fromkeys(calls, float("inf"))
+    for _ in range(rounds):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            for _ in range(repeats):
+                call()
+            found[name] = min(found[name], (time.perf_counter() - start) / repeats)
+    return found
+
+
+def row(robot: Robot, q: np.ndarray, tau: np.ndarray) -> None:
+    """Prints one scene."""
+    start = time.perf_counter()
+    ours = coupler.Simulation(robot, STEP, q=q)
+    ours.step(tau)
+    first = time.perf_counter() - start
+    model = in_mujoco(robot)
+    data = mujoco.MjData(model)
+    positions = robot.joint_positions(q)
+    for j in range(model.njnt):
+        value, at = np.atleast_1d(positions[model.joint(j).name]), model.jnt_qposadr[j]
+        data.qpos[at : at + value.size] = value
+        if value.size == 1:
+            data.qfrc_applied[model.jnt_dofadr[j]] = tau[robot.v_slice(model.joint(j).name)][0]
+    worst = 0.0
+    for _ in range(SETTLE):
+        ours.step(tau)
+        mujoco.mj_step(model, data)
+        worst = max(worst, ours.status.residual)
+    calls = {"ours": lambda: ours.step(tau), "mujoco": lambda: mujoco.mj_step(model, data)}
+    found = best(calls, 50)
+    q0, v0 = np.repeat(ours.q[None], STATES, axis=0), np.repeat(ours.v[None], STATES, axis=0)
+    controls = np.tile(tau, (STEPS, 1))
+    state = np.zeros(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
+    mujoco.mj_getState(model, data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+    datas, states = [mujoco.MjData(model) for _ in range(THREADS)], np.tile(state, (STATES, 1))
+    with Rollout(nthread=THREADS) as pool:
+        several: dict[str, Callable[[], object]] = {
+            "ours": lambda: coupler.rollout(robot, q0, v0, controls, STEP),
+            "mujoco": lambda: pool.rollout(model, datas, states, nstep=STEPS),
+        }
+        batch = {name: t / (STATES * STEPS) for name, t in best(several, 1, rounds=4).items()}
+    overlaps = max(-ours.gaps.min(initial=0.0), 0.0), max(-data.contact.dist.min(initial=0.0), 0.0)
+    print(
+        f"{robot.name:14s} {found['ours'] * 1e6:8.1f} {found['mujoco'] * 1e6:8.1f} µs "
+        f"{found['mujoco'] / found['ours']:5.2f} ×   batch {batch['ours'] * 1e6:7.2f} {batch['mujoco'] * 1e6:7.2f} µs "
+        f"{batch['mujoco'] / batch['ours']:5.2f} ×   first step {first:4.1f} s\n"
+        f"{'':14s} contacts {ours.status.contacts} and {data.ncon}; residual now {ours.status.residual:.0e}, worst "
+        f"{worst:.0e} m/s; overlap {overlaps[0]:.0e} and {overlaps[1]:.0e} m; largest velocity "
+        f"{np.abs(ours.v).max():.0e} and {np.abs(data.qvel).max():.0e}"
+    )
+
+
+def main(names: list[str]) -> None:
+    scenes: dict[str, Callable[[], tuple[Robot, np.ndarray, np.ndarray]]] = {
+        "gripper": gripper,
+        "stack5": lambda: stack(5),
+        "stack10": lambda: stack(10),
+        "pile": lambda: pile(20),
+    }
+    print(
+        f"Scenes in steps of {STEP * 1e3:g} ms: ours, MuJoCo {mujoco.__version__}, ratio; {THREADS} threads in batches"
+    )
+    for name, scene in scenes.items():
+        if not names or name in names:
+            row(*scene())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

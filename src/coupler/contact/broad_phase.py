@@ -1,0 +1,207 @@
+"""Which pairs of shapes may touch within a step, state by state: the contacts of others are not looked for.
+
+Balls around two shapes that stay apart, however the shapes turn, keep their contacts open. So a pair is measured where
+its balls could meet with the velocities before impulses; and, once impulses are known, where they could meet with those
+after them. Of a plane or a height field, all below its highest point counts in place of a ball. Pairs that are left out
+have the distance of their balls as a gap: the true one is larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.convex import cores
+from coupler.contact.forms import HeightField
+from coupler.graph import Builder, View, Window, constants, fields
+from coupler.model.shapes import Geometry, Plane
+from coupler.spatial import Transform, cross
+
+__all__ = ["Alike", "BroadPhase", "End"]
+
+Array = Any  # nodes of a trace
+
+_CARE = 2.0  # times the velocities of a step: what integrators make of the forces within it
+_MANY = 3  # contacts of a pair with a closed form from which on they cost more than to ask whether it is near
+
+
+@dataclass(frozen=True, eq=False)
+class End:
+    """A shape of a pair.
+
+    Attributes:
+        form: its geometry.
+        link: the link that carries it.
+        at: the transform from there to where its contacts are measured from: its frame, or a frame at its centre.
+        centre: 3, of the ball around it, in the link's frame.
+    """
+
+    form: Geometry
+    link: int
+    at: Transform
+    centre: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Alike:
+    """Pairs of shapes that one trace serves.
+
+    Attributes:
+        numbers: of these pairs.
+        ends: of each the two shapes.
+        contacts: how many candidates each has.
+        searched: whether their contacts are searched for.
+    """
+
+    numbers: Sequence[int]
+    ends: Sequence[tuple[End, End]]
+    contacts: int
+    searched: bool
+
+    @property
+    def moving(self) -> dict[str, bool]:
+        """Of both shapes, whether their links move."""
+        return {name: bool(end.link) for name, end in zip(("one", "other"), self.ends[0], strict=True)}
+
+    def side(self, name: str) -> list[End]:
+        """All that are the one of their pairs, or the other."""
+        return [ends[name == "other"] for ends in self.ends]
+
+    @property
+    def on_ground(self) -> bool:
+        """Whether the second shape has no ball around it."""
+        return isinstance(self.ends[0][1].form, Plane | HeightField)
+
+    @property
+    def may_be_left_out(self) -> bool:
+        """Whether there is a bound on how near they are, and to ask for it costs less than their contacts."""
+        return (self.contacts >= _MANY or self.searched) and not (self.moving["other"] and self.on_ground)
+
+
+class BroadPhase:
+    """Flags of pairs in a program, 1 or 0.
+
+    Attributes:
+        fresh: whether the contacts of a pair are to be measured now.
+        far: whether they have not been measured so far.
+        bounds: gaps that are not larger than those of any contact of a pair, m.
+    """
+
+    def __init__(self, builder: Builder, pairs: int, step: float) -> None:
+        """Args: the program, how many pairs there are, and the length of a step, s."""
+        self._builder, self._step = builder, step
+        names = ("fresh", "far", "bounds")
+        self.fresh, self.far, self.bounds = (builder.scratch(f"pair_{name}", pairs) for name in names)
+        self._any_fresh = builder.scratch("any_pair_fresh", 1)
+
+    def begin(self, alike: Alike, motion: Window) -> None:
+        """Writes the steps that make pairs fresh which may meet, and the others far.
+
+        Args:
+            alike: the pairs.
+            motion: pose `one_E`, `one_r` and velocities `one_u` without impulses, `one_start` before it, of the links
+                that carry the first shapes, and of `other` likewise; of links that move.
+        """
+
+        def begin(here: View) -> None:
+            here.bound = _distance(here, alike)
+            here.fresh = np.where(_meet(here, alike, ["u"]) | _meet(here, alike, ["start"]), 1.0, 0.0)
+            here.far = 1.0 - here.fresh
+
+        self._builder.loop(begin, here=self._window(alike) | motion)
+
+    def look_again(self, groups: Sequence[tuple[Alike, Window]], measure: Callable[[], None]) -> None:
+        """Writes the steps that measure far pairs which may meet with velocities after impulses.
+
+        Args:
+            groups: as for `begin`, with changes `one_du` of velocities in place of velocities before the step.
+            measure: writes the steps that measure fresh pairs.
+        """
+        found = fields(any_fresh=self._any_fresh.at(0))
+        self._builder.loop(_none_fresh, here=found)
+        for alike, motion in groups:
+
+            def look_again(here: View, alike: Alike = alike) -> None:
+                here.fresh = np.where(_meet(here, alike, ["u", "du"]), 1.0, 0.0)
+                here.far = 1.0 - here.fresh
+                here.any_fresh = np.maximum(here.any_fresh, here.fresh)
+
+            rows = alike.numbers
+            self._builder.loop(_not_fresh, here=fields(fresh=self.fresh.at(rows)))
+            window = self._window(alike) | motion | fields(any_fresh=self._any_fresh.at([0] * len(rows)))
+            self._builder.loop(look_again, here=window, where=self.far.at(rows))
+        with self._builder.repeat(until=_no_more, at_most=1, rare=True, here=found):
+            measure()
+            self._builder.loop(_none_fresh, here=found)
+
+    def _window(self, alike: Alike) -> Window:
+        rows = alike.numbers
+        own: dict[str, Any] = {name: getattr(self, name).at(rows) for name in ("fresh", "far")}
+        own |= {"bound": self.bounds.at(rows), "horizon": constants(np.full(len(rows), _CARE * self._step))}
+        for name in ("one",) if alike.on_ground else ("one", "other"):
+            own[f"{name}_c"] = constants([end.centre for end in alike.side(name)])
+            own[f"{name}_radius"] = constants([cores.radius(end.form) for end in alike.side(name)])
+        if alike.on_ground:
+            grounds = zip(*(_ground(end) for end in alike.side("other")), strict=True)
+            own |= {name: constants(values) for name, values in zip(("up", "level", "steep"), grounds, strict=True)}
+        return fields(**own)
+
+
+def _ground(end: End) -> tuple[np.ndarray, float, float]:
+    """The normal of ground, how far out its highest point is, and how much of a height is distance at the least."""
+    up, level, steep = end.at.E[2], 0.0, 1.0
+    if isinstance(end.form, HeightField):
+        cell = end.form.size / (np.array(end.form.heights.shape) - 1.0)
+        slopes = [np.abs(np.diff(end.form.heights, axis=i)).max() / cell[i] for i in (0, 1)]
+        level, steep = float(end.form.heights.max()), 1.0 / float(np.hypot(1.0, np.hypot(*slopes)))
+    return up, float(up @ end.at.r) + level, steep
+
+
+def _distance(here: View, alike: Alike) -> Any:
+    """How far the ball of the first shape is from that of the second, or from the ground."""
+    one = _position(here, "one", alike.moving["one"])
+    if alike.on_ground:
+        height = here.up @ one - here.level
+        return np.minimum(height, here.steep * height) - here.one_radius
+    away = one - _position(here, "other", alike.moving["other"])
+    return np.sqrt(away @ away) - here.one_radius - here.other_radius
+
+
+def _meet(here: View, alike: Alike, velocities: Sequence[str]) -> Any:
+    """Whether balls may meet within the step with the sum of these velocities.
+
+    Points of contact are as far from a centre as its ball reaches, and half the gap further.
+    """
+    shift, turn = np.zeros(3), 0.0
+    for name, moves, sign in zip(alike.moving, alike.moving.values(), (1.0, -1.0), strict=True):
+        if not moves:
+            continue
+        motion = reduce(add, (getattr(here, f"{name}_{x}") for x in velocities))
+        spin, E = motion[:3], getattr(here, f"{name}_E")
+        shift = shift + sign * (E.T @ (motion[3:] + cross(spin, getattr(here, f"{name}_c"))))
+        reach = getattr(here, f"{name}_radius") + 0.5 * np.maximum(here.bound, 0.0)
+        turn = turn + np.sqrt(spin @ spin) * reach
+    return here.bound < here.horizon * (np.sqrt(shift @ shift) + turn)
+
+
+def _position(here: View, name: str, moves: bool) -> Array:
+    """The centre of a shape in the world."""
+    c = getattr(here, f"{name}_c")
+    return getattr(here, f"{name}_r") + getattr(here, f"{name}_E").T @ c if moves else c
+
+
+def _none_fresh(here: View) -> None:
+    here.any_fresh = np.array(0.0)
+
+
+def _not_fresh(here: View) -> None:
+    here.fresh = np.array(0.0)
+
+
+def _no_more(here: View) -> Any:
+    return here.any_fresh <= 0.0

@@ -1,0 +1,306 @@
+"""The search for contacts of convex shapes as steps of a program: what contacts.py does on floats, for lanes.
+
+A kernel looks at one shape of a pair, or at no form at all, so that kinds of shapes add to each other and do not
+multiply. Hulls are looked through row by row: some vertices at a time for the point furthest along a direction, and
+face by face for the one that looks along it most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.broad_phase import End
+from coupler.contact.convex import ascent, cores, kernels
+from coupler.contact.convex.contacts import (
+    Scales,
+    count,
+    face_direction,
+    manifold,
+    relative_pose,
+    sides_to_try,
+    starts,
+)
+from coupler.contact.convex.patches import (
+    faces_of,
+    facing,
+    has_patches,
+    raised,
+    sides,
+)
+from coupler.contact.forms import Hull
+from coupler.contact.geometry import contact_of
+from coupler.contact.tables import form, numbers, pose, with_numbers
+from coupler.graph import Builder, Field, Slot, View, Window, constants, fields
+from coupler.model.shapes import Box, Geometry
+from coupler.spatial import Transform
+
+__all__ = ["Search"]
+
+Array = Any  # nodes of a trace
+Rows = Sequence[int]
+Forms = tuple[Geometry, Geometry]
+
+_FAR = 1e30  # further than any point along any direction, and more than any cosine
+_STARTS = {True: 16, False: 7}  # directions that are tried first: of two boxes, and of any other two
+
+
+class Search:
+    """Pairs of convex shapes in a program, and the search for their contacts."""
+
+    def __init__(self, builder: Builder, ends: Sequence[tuple[End, End]], flags: Slot) -> None:
+        """Args: a program, the shapes of each pair, and of each pair a flag whether it is searched."""
+        self._builder, self._ends, self._where = builder, ends, flags
+        self._forms: list[Forms] = [(one.form, other.form) for one, other in ends]
+        self._most = most = max(_corners(own) for both in self._forms for own in both)
+        first = max(_STARTS[_boxes(both)] for both in self._forms)
+        layout = dict(ascent.FIELDS) | {"E": (3, 3), "r": 3}
+        layout |= {"axes": (2, 3), "sign": (), "most": 4, "corner": (4, 2)}
+        for side in (0, 1):
+            layout |= {f"starts{side}": (first, 3), f"extents{side}": first, f"toward{side}": 3}
+            layout |= {f"reach{side}": (), f"tip{side}": 3}
+            layout |= {f"facing{side}": (), f"outward{side}": 3, f"face{side}": (most, 3), f"flat{side}": (most, 2)}
+        self._records = builder.records("search", len(ends), **layout)
+        self._scales = [Scales(*both) for both in self._forms]
+        self._going = builder.scratch("searches_going", 1)
+
+    def run(self, links: Callable[[Rows], Window], found: Callable[[Rows], Window]) -> None:
+        """Writes the steps from poses to contacts.
+
+        Args:
+            links: of some pairs, in which the same shapes move, poses E and r of links by `one_E` and so on.
+            found: of some pairs with equally many contacts, where `gaps0`, `points0`, `frames0` and so on go.
+        """
+        self._builder.loop(kernels.no_search, here=self._window(self._all))
+        for rows in self._alike(lambda i: (_boxes(self._forms[i]), *(bool(end.link) for end in self._ends[i]))):
+            self._begin(rows, links(rows))
+        self._aim()
+        going = fields(going=self._going.at(0))
+        self._builder.loop(kernels.go, here=going)
+        with self._builder.repeat(until=kernels.none_goes, at_most=ascent.MOST, here=going):
+            self._builder.loop(kernels.stop, here=going)
+            self._improve()
+        self._face_each_other()
+        self._overlay([i for i in self._all if self._flat(i)])
+        for rows in self._alike(lambda i: (self._flat(i), count(*self._forms[i]))):
+            self._end(rows, found(rows))
+
+    # What is shared by all kinds of shapes.
+
+    def _begin(self, rows: Rows, links: Window) -> None:
+        """Poses, and directions to try first."""
+        moving = [bool(end.link) for end in self._ends[rows[0]]]
+        boxes, at = _boxes(self._forms[rows[0]]), {}
+        for side, name in enumerate(("one", "other")):
+            own = [self._ends[i][side].at for i in rows]
+            at |= {f"{name}_at_E": constants([X.E + 0.0 for X in own]), f"{name}_at_r": constants([X.r for X in own])}
+
+        def begin(here: View) -> None:
+            X = [
+                Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ pose(here, name, moves)
+                for name, moves in zip(("one", "other"), moving, strict=True)
+            ]
+            here.E, here.r = X[1].E, X[1].r
+            ascent.begin(here, *relative_pose(*X))
+            found = starts(boxes, here.R, here.n)
+            for side in (0, 1):
+                own = [kernels.seen(here, side, d) for d in found]
+                own += [np.zeros(3)] * (len(here.extents0) - len(own))
+                setattr(here, f"starts{side}", np.stack([np.stack(list(d)) for d in own]))
+                setattr(here, f"extents{side}", np.full(len(own), -_FAR))
+
+        self._builder.loop(begin, here=self._window(rows) | links | fields(**at), where=self._flags(rows))
+
+    def _aim(self) -> None:
+        """The direction to start from."""
+        for rows in self._alike(lambda i: _boxes(self._forms[i])):
+            many = _STARTS[_boxes(self._forms[rows[0]])]
+            for side in (0, 1):
+                self._look_at(
+                    rows, side, partial(kernels.extents, many=many), partial(kernels.extents_of_hull, many=many)
+                )
+
+            def aim(here: View, many: int = many) -> None:
+                extents = here.extents0[:many] + here.extents1[:many]
+                ascent.aim(here, [here.starts1[i] for i in range(many)], extents)
+
+            self._builder.loop(aim, here=self._window(rows), where=self._flags(rows))
+        for side in (0, 1):
+            tried = [i for i, both in enumerate(self._forms) if side in sides_to_try(*both)]
+            for rows in self._alike(lambda i, side=side: self._key(i, 1 - side), tried):
+                self._try_faces(rows, side)
+        self._builder.loop(kernels.point, here=self._window(self._all), where=self._where)
+
+    def _improve(self) -> None:
+        """One step of each search that goes on."""
+        searching = self._records[:].fields["searching"]
+        assert isinstance(searching, Slot)
+        for side in (0, 1):
+            self._look_at(self._all, side, kernels.tip, kernels.tip_of_hull, searching)
+        window = self._window(self._all) | fields(going=self._going.at([0] * len(self._all)))
+        self._builder.loop(kernels.improve, here=window, where=searching)
+
+    def _flat(self, i: int) -> bool:
+        """Whether both shapes of a pair have patches."""
+        both = self._forms[i]
+        return count(*both) > 1 and all(not isinstance(own, Hull) or len(faces_of(own)[0]) for own in both)
+
+    def _overlay(self, rows: Rows) -> None:
+        """Corners of what the patches of pairs share, side by side."""
+        if not rows:
+            return
+        self._builder.loop(kernels.overlay, here=self._window(rows), where=self._flags(rows))
+        window, many = self._window(rows), self._most
+        for own, other in ((0, 1), (1, 0)):
+            side: Any = window.fields[f"flat{own}"]
+            repeated = np.repeat(np.arange(len(rows)), many)
+            first = np.tile(np.arange(many), len(rows))
+            points = {
+                name: replace(side, bases=side.bases[repeated] + 2 * at, field=Field.of(2))
+                for name, at in (("start", first), ("end", (first + 1) % many))
+            }
+            seen = {name: _rows_of(window.fields[name], repeated) for name in ("sign", "most", "corner", "smaller")}
+            seen["window"] = _rows_of(window.fields[f"flat{other}"], repeated)
+            self._builder.loop(
+                kernels.cut_side, here=fields(**points, **seen), where=_rows_of(self._where, np.array(rows)[repeated])
+            )
+
+    def _end(self, rows: Rows, found: Window) -> None:
+        """The contacts of pairs, with corners or without."""
+        flat, many = self._flat(rows[0]), count(*self._forms[rows[0]])
+
+        def end(here: View) -> None:
+            corners = 4 * [(here.gap > _FAR, here.gap, np.zeros(3))] if many > 1 else []
+            if flat:
+                one, other = kernels.patches(here)
+                own = (one, other, here.normal, here.axes)
+                corners = [raised(*own, here.most[k], here.corner[k]) for k in range(4)]
+            places = manifold((here.margin0, here.margin1), Transform(here.E, here.r), here, here, corners)
+            for k, contact in enumerate(contact_of(*place) for place in places):
+                setattr(here, f"gaps{k}", np.array(contact.gap))
+                setattr(here, f"points{k}", contact.point)
+                setattr(here, f"frames{k}", contact.frame)
+
+        lengths = {f"margin{side}": constants([cores.margin(self._forms[i][side]) for i in rows]) for side in (0, 1)}
+        self._builder.loop(end, here=self._window(rows) | fields(**lengths) | found, where=self._flags(rows))
+
+    # What depends on the kind of one shape.
+
+    def _look_at(
+        self,
+        rows: Rows,
+        side: int,
+        look: Callable[[View, Geometry, int], None],
+        look_at_hull: Callable[[View, int], None],
+        where: Slot | None = None,
+    ) -> None:
+        """Writes loops over one shape of pairs, by kinds; of pairs with a flag, or with their own."""
+        flags = where or self._where
+        for alike in self._alike(lambda i: self._key(i, side), rows):
+            sample = self._forms[alike[0]][side]
+            if isinstance(sample, Hull):
+                self._through(alike, side, cores.chunks, look_at_hull, flags)
+                continue
+
+            def looking(here: View, sample: Geometry = sample) -> None:
+                look(here, with_numbers(sample, here.numbers), side)
+
+            table = fields(numbers=constants([numbers(self._forms[i][side]) for i in alike]))
+            self._builder.loop(looking, here=self._window(alike) | table, where=_rows_of(flags, alike))
+
+    def _try_faces(self, rows: Rows, side: int) -> None:
+        """Normals of hulls' faces as directions to start from."""
+        sample = self._forms[rows[0]][1 - side]
+        table = fields(numbers=constants([numbers(self._forms[i][1 - side]) for i in rows]))
+
+        def try_face(here: View, side: int) -> None:
+            other, normal = with_numbers(sample, here.numbers), here.table[0]
+            d = face_direction(here.R, side, normal)
+            reach = normal @ here.table[1] + cores.extent(other, np.stack(list(kernels.seen(here, 1 - side, d))))
+            ascent.aim(here, [d], [reach])
+
+        self._through(rows, side, kernels.normals_and_corners, try_face, self._where, table)
+
+    def _face_each_other(self) -> None:
+        """The sides that look at the other shape."""
+        for side in (0, 1):
+            for rows in self._alike(lambda i, side=side: (self._key(i, side), count(*self._forms[i]) > 1)):
+                both = self._forms[rows[0]]
+                sample, flags = both[side], self._flags(rows)
+                if count(*both) == 1 or (isinstance(sample, Hull) and not len(faces_of(sample)[0])):
+                    continue
+                if isinstance(sample, Hull):
+                    self._builder.loop(kernels.facing_none(side), here=self._window(rows), where=flags)
+                    self._through(rows, side, kernels.normals_and_corners, kernels.face_of_hull, self._where)
+                    continue
+
+                def face(here: View, sample: Geometry = sample, side: int = side) -> None:
+                    d = np.stack(list(kernels.seen(here, side, here.normal)))
+                    patch = facing(with_numbers(sample, here.numbers), d)
+                    setattr(here, f"face{side}", kernels.padded(patch.points, len(getattr(here, f"face{side}"))))
+                    setattr(here, f"outward{side}", patch.normal)
+
+                table = fields(numbers=constants([numbers(self._forms[i][side]) for i in rows]))
+                self._builder.loop(face, here=self._window(rows) | table, where=flags)
+
+    def _through(
+        self,
+        rows: Rows,
+        side: int,
+        table: Callable[[Any], np.ndarray],
+        look: Callable[[View, int], None],
+        flags: Slot,
+        more: Window | None = None,
+    ) -> None:
+        """Writes a loop over all rows of the tables of one side's hulls."""
+        tables = [table(self._forms[i][side]) for i in rows]
+        own = np.repeat(np.arange(len(rows)), [len(values) for values in tables])
+
+        def looking(here: View) -> None:
+            look(here, side)
+
+        window = self._window(rows) if more is None else self._window(rows) | more
+        window = Window({name: _rows_of(slot, own) for name, slot in window.fields.items()})
+        window |= fields(table=constants(np.concatenate(tables)))
+        self._builder.loop(looking, here=window, where=_rows_of(flags, np.array(rows)[own]))
+
+    # Rows.
+
+    def _key(self, i: int, side: int) -> Hashable:
+        own = self._forms[i][side]
+        return (Hull, _corners(own)) if isinstance(own, Hull) else form(own)
+
+    @property
+    def _all(self) -> range:
+        return range(len(self._ends))
+
+    def _alike(self, key: Callable[[int], Hashable], rows: Rows | None = None) -> list[list[int]]:
+        found: dict[Hashable, list[int]] = {}
+        for i in self._all if rows is None else rows:
+            found.setdefault(key(i), []).append(i)
+        return list(found.values())
+
+    def _window(self, rows: Rows) -> Window:
+        scales = [self._scales[i] for i in rows]
+        lengths = {length: constants([getattr(own, length) for own in scales]) for length in vars(scales[0])}
+        return self._records[list(rows)] | fields(**lengths)
+
+    def _flags(self, rows: Rows) -> Slot:
+        return _rows_of(self._where, rows)
+
+
+def _boxes(both: Forms) -> bool:
+    return all(isinstance(own, Box) for own in both)
+
+
+def _corners(own: Geometry) -> int:
+    return sides(own) if has_patches(own) else 3
+
+
+def _rows_of(slot: Any, rows: Any) -> Any:
+    rows = np.array(rows)
+    return replace(slot, bases=slot.bases[rows]) if isinstance(slot, Slot) else constants(slot.values[rows])
