@@ -1,4 +1,4 @@
-"""Contacts that rebound, as steps of a program: what restitution.py says of one, for all of them around the sweeps."""
+"""Contacts that rebound in place, as steps of a program: restitution.py's law for all of them, around the sweeps."""
 
 from __future__ import annotations
 

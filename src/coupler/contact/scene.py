@@ -9,9 +9,18 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.pairs import Pair
-from coupler.model import Robot
+from coupler.model import ModelError, Robot
 
-__all__ = ["ContactScene", "Entry", "Layout", "friction_impulses", "limited_joints", "rebounding", "rubbing_joints"]
+__all__ = [
+    "ContactScene",
+    "Entry",
+    "Layout",
+    "friction_impulses",
+    "limited_joints",
+    "rebounding",
+    "rubbing_joints",
+    "travelling",
+]
 
 Entry = tuple[int, int]  # a link, and an entry of its joint's velocity
 
@@ -60,17 +69,30 @@ def _entries(robot: Robot, holds: Callable[[Any, int], bool]) -> list[Entry]:
 
 
 def rebounding(pairs: Sequence[Pair]) -> list[int]:
-    """The numbers of the contacts that can rebound."""
+    """The numbers of the contacts that rebound in place, in two steps."""
     laws = [pair.restitution for pair in pairs for _ in range(pair.count)]
-    return [i for i, law in enumerate(laws) if law is not None]
+    return [i for i, law in enumerate(laws) if law is not None and law.in_place]
+
+
+def travelling(pairs: Sequence[Pair]) -> bool:
+    """Whether there are impacts that close gaps, rebound, and travel.
+
+    Raises:
+        ModelError: if others rebound in place.
+    """
+    laws = [pair.restitution for pair in pairs if pair.restitution is not None]
+    travel = any(law.elastic and not law.in_place for law in laws)
+    if travel and any(law.in_place for law in laws):
+        raise ModelError("restitution: either all contacts that rebound do so in place, or none")
+    return travel
 
 
 class Layout:
     """The rows of a robot's contact problem in a scene, and where vectors have what.
 
     A state has q, v, the impulses of the step before, from which a step starts, and what that step left of contacts
-    which rebound. What a step leads to starts with the next state; then come gap, point and frame of each contact, as
-    they were before the step, the residual and the number of sweeps.
+    which rebound in place. What a step leads to starts with the next state; then come gap, point and frame of each
+    contact, as they were before the step, the residual and the number of sweeps.
 
     Attributes:
         limited: entries of joints with limits.

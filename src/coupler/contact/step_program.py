@@ -7,7 +7,7 @@ What stepping.py does in NumPy, without the mass matrix and in one go:
 3. these forces climb to the ground (columns.py), which gives A = J H⁻¹ Jᵀ as a product [001, eq. 62; 003, eq. 27];
 4. sweeps over the blocks of the contact problem (blocks.py, relaxation.py);
 5. velocities v⁺ = u + H⁻¹ Jᵀ λ, outwards from what impulses do to each cluster by itself;
-6. positions q ⊕ h v⁺ (advance.py).
+6. positions q ⊕ h v⁺ (advance.py), and velocities after impacts that rebound (impact.py).
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from coupler.contact.candidates import Candidates
 from coupler.contact.columns import ColumnBody, ColumnCluster, Columns, Passage, Start
 from coupler.contact.damping import damped
 from coupler.contact.floating import frame_rotation_bias
+from coupler.contact.impact import Impacts
 from coupler.contact.joint_blocks import JointBlocks
 from coupler.contact.kernels import copy
 from coupler.contact.rebound import Rebounds
 from coupler.contact.refinement import Refinement
 from coupler.contact.relaxation import Relaxation
-from coupler.contact.scene import ContactScene, Layout, friction_impulses
+from coupler.contact.scene import ContactScene, Layout, friction_impulses, travelling
 from coupler.graph import Buffer, Program, View, constants, fields
 from coupler.linear import Cholesky
 from coupler.model import Robot
@@ -85,11 +86,15 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     _move_freely(sweep, located, stopped)
     told = {name: parts[name].at(0) for name in ("residual", "sweeps", "iterations")}
     sweep.builder.loop(_no_contact, problem=fields(**told))
+    impulses = None
     if stopped:
         bounds = friction_impulses(robot, layout.joints, h)
         blocks = Blocks(sweep.builder, columns, candidates.friction, bounds)
-        _Impulses(sweep, scene, layout, candidates, blocks, columns, parts).write(given, _applying(located))
+        impulses = _Impulses(sweep, scene, layout, candidates, blocks, columns, parts)
+        impulses.write(given, _applying(located))
     advance(sweep, h, sweep.vectors["q"], v_next, parts["q"])
+    if impulses is not None and impulses.impacts:
+        impulses.impacts.end(sweep.vectors["q"], parts["q"])
     parts.tell()
     return sweep.build()
 
@@ -116,6 +121,8 @@ class _Impulses:
         self.relaxation, self.joints = Relaxation(blocks), JointBlocks(sweep, layout, blocks)
         self.refinement = Refinement(blocks, columns, self.relaxation)
         self.rebounds = Rebounds(sweep.builder, scene, blocks) if parts.pending.size else None
+        told = {name: parts[name] for name in ("gaps", "v", "residual", "sweeps", "iterations")}
+        self.impacts = Impacts(sweep, scene, blocks, told) if travelling(scene.pairs) else None
 
     def write(self, given: Buffer | None, apply_impulses: Callable[[Node], None]) -> None:
         """Writes them.
@@ -126,11 +133,13 @@ class _Impulses:
         """
         layout, parts, builder, blocks = self.layout, self.parts, self.sweep.builder, self.blocks
         told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": blocks.b}
-        told |= self.rebounds.told if self.rebounds else {}
+        told |= self.rebounds.told if self.rebounds else self.impacts.told if self.impacts else {}
         self.candidates.measure(self.sweep, self.columns, self.scene, given, told)
         self.joints.measure(parts.start)
         if self.rebounds:
             self.rebounds.begin(parts["gaps"], parts.pending, parts["pending"])
+        if self.impacts:
+            self.impacts.begin()
         copy(builder, parts.start, blocks.impulses, 3 * layout.contacts)
         blocks.begin()
         with builder.repeat(until=_none_joins, at_most=_ROUNDS, blocks=fields(joining=blocks.joining.at(0))):
@@ -143,6 +152,8 @@ class _Impulses:
             self.sweep.outward(apply_impulses)
             self.candidates.look(self.sweep, self.columns, blocks, parts["residual"], self.scene.tolerance)
             self.joints.look(parts["residual"], self.scene.tolerance)
+            if self.impacts:
+                self.impacts.write(self.relaxation, self.refinement, lambda: self.sweep.outward(apply_impulses))
         if self.rebounds:
             self.rebounds.add_given()
         copy(builder, blocks.impulses, parts["impulses"], 3 * layout.contacts)

@@ -8,9 +8,9 @@ matrices (formulations.py) and solves it by another method: `bisection` and `lem
 with the accelerations a without contact and the impulses λ of the step's contact problem [002, §2.3]. A floating body
 moves along a straight line of the world within a step and its momentum is what impulses make of it, to the last digits,
 although its velocity is kept along its own axes. Gaps count at position level [002, eq. 4a]: what would close within
-the step is stopped where it closes. What has got beyond can count otherwise (`gap_seen`). Contacts of pairs with a
-restitution rebound. Joints stop at their limits, and dry friction slows them down. Loops stay closed, because q moves
-along the robot's own coordinates.
+the step is stopped where it closes. What has got beyond can count otherwise (`gap_seen`). Where contacts rebound,
+velocities jump at the end of the step. Joints stop at their limits, and dry friction slows them down. Loops stay
+closed, because q moves along the robot's own coordinates.
 """
 
 from __future__ import annotations
@@ -35,16 +35,19 @@ from coupler.contact.formulations import (
     unimpeded,
     with_closures,
 )
+from coupler.contact.impact_rounds import ImpactRounds
 from coupler.contact.laws import PENETRATION, gap_seen
 from coupler.contact.pairs import Pair
 from coupler.contact.problem import ContactProblem, Solution
-from coupler.contact.restitution import ReboundTerms, Restitution, pending_rebound, rebound_terms
+from coupler.contact.restitution import EULER_LAG, ReboundTerms, Restitution, pending_rebound, rebound_terms
+from coupler.contact.scene import rebounding, travelling
 from coupler.contact.solvers import solve
 from coupler.inertia import mass_matrix_solve
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
+from coupler.rotation import matrix_from_quaternion
 
-__all__ = ["PENETRATION", "Impulses", "Stepped", "contact_impulses", "contact_step", "gap_seen"]
+__all__ = ["PENETRATION", "Impulses", "Stepped", "after_impacts", "contact_impulses", "contact_step", "gap_seen"]
 
 Formulation = Callable[..., tuple[ContactProblem, list[Touch]]]
 
@@ -59,14 +62,24 @@ class Impulses:
             those of joints (see `JointRows`).
         free: (nv,), velocities after it without contact, seen along the axes before it.
         solution: impulses of all rows (N s, N m s), with residual and iterations.
-        pending: (contacts, 3), what the next step must know of contacts that rebound; None if none can.
+        pending: (contacts, 3), what the next step must know of contacts that rebound in place; None if none can.
+        jump: (rows,), impulses of impacts at the end of the step, N s: what velocities have more than those that
+            positions move with; None if there are none.
     """
 
     touches: list[Touch]
     rows: np.ndarray
     free: np.ndarray
     solution: Solution
-    pending: np.ndarray | None
+    pending: np.ndarray | None = None
+    jump: np.ndarray | None = None
+
+    @property
+    def total(self) -> Solution:
+        """The solution, with the impulses of impacts."""
+        return (
+            self.solution if self.jump is None else replace(self.solution, impulses=self.solution.impulses + self.jump)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +88,8 @@ class Stepped:
 
     Attributes:
         q, v: the state after it.
-        touches, solution, pending: as in `Impulses`.
+        touches, pending: as in `Impulses`.
+        solution: impulses of all rows, those of impacts included.
     """
 
     q: np.ndarray
@@ -98,9 +112,25 @@ def contact_step(robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Seq
         robot, q, v, tau, step, pairs, options: as in `contact_impulses`.
     """
     contact = contact_impulses(robot, q, v, tau, step, pairs, **options)
+    q = np.asarray(q, dtype=float)
     v_next = contact.free + mass_matrix_solve(damped(robot, step), q, contact.rows.T @ contact.solution.impulses)
-    after = _integrated(robot, np.asarray(q, dtype=float), v_next, step)
-    return Stepped(*after, contact.touches, contact.solution, contact.pending)
+    q_next, v_next = _integrated(robot, q, v_next, step)
+    v_next = after_impacts(robot, contact, q, q_next, v_next, step)
+    return Stepped(q_next, v_next, contact.touches, contact.total, contact.pending)
+
+
+def after_impacts(
+    robot: Robot, contact: Impulses, q: np.ndarray, q_next: np.ndarray, v_next: np.ndarray, step: float
+) -> np.ndarray:
+    """Velocities after the impacts at the end of a step from q to q_next, along the axes there."""
+    if contact.jump is None:
+        return v_next
+    jump = mass_matrix_solve(damped(robot, step), q, contact.rows.T @ contact.jump)
+    for joint in floating(robot):
+        turn, own = robot.q_slice(joint).start + 3, robot.v_slice(joint)
+        before, after = (matrix_from_quaternion(x[turn : turn + 4]) for x in (q, q_next))
+        jump[own][3:] = after.T @ (before @ jump[own][3:])
+    return v_next + jump
 
 
 def contact_impulses(
@@ -130,7 +160,7 @@ def contact_impulses(
         pairs: what may touch, from `pairs_of`.
         penetration: how overlaps count; see `gap_seen`. What is beyond a joint's limit counts as it is.
         limits: whether joints stop at their limits. Dry friction of joints counts always.
-        pending: what the step before left of contacts that rebound; None at the start.
+        pending: what the step before left of contacts that rebound in place; None at the start.
         formulation: how the contact problem is set up.
         method: how it is solved, and `options` of that solver; see `solve`.
         start: impulses of all rows to start from, such as those of the step before.
@@ -149,8 +179,14 @@ def contact_impulses(
         closures = gap_seen(closures * step, penetration) / step
     if ahead or (seen != gaps).any():
         problem = replace(problem, b=with_closures(velocities, found, seen / step, closures))
-    if not any(touch.pair.restitution for touch in found):
-        return Impulses(found, rows, free, solve(problem, method, start=start, **options), None)
+    if not rebounding(pairs):
+        solution = solve(problem, method, start=start, **options)
+        if not travelling(pairs):
+            return Impulses(found, rows, free, solution)
+        problem, lag = replace(problem, b=velocities), 0.0 if ahead else EULER_LAG
+        rounds = ImpactRounds(problem, solution, found, rows @ np.asarray(v, dtype=float), seen / step, lag)
+        total = rounds.total(lambda part: solve(part, method, **options))
+        return Impulses(found, rows, free, solution, jump=None if total is None else total - solution.impulses)
     rebounds = _Rebounds(found, pending, seen / step, velocities, rows @ np.asarray(v, dtype=float))
     solution = solve(rebounds.applied(problem), method, start=start, **options)
     total = replace(solution, impulses=solution.impulses + rebounds.offset)

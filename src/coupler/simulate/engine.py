@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
@@ -14,14 +13,13 @@ import numpy as np
 from coupler.compiled import on_bodies, remembered
 from coupler.contact.candidates import Candidates, given_row
 from coupler.contact.formulations import touches
-from coupler.contact.pairs import Pair, pairs_of
-from coupler.contact.restitution import Restitution
+from coupler.contact.pairs import Pair, known_names, pairs_of
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.step_program import contact_step_program
 from coupler.graph import Executable, compile
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
-from coupler.model.wording import counted, in_state, listed
+from coupler.model.wording import counted, in_state
 from coupler.simulate.options import SimulationOptions
 
 __all__ = ["Engine", "engine_of"]
@@ -48,9 +46,7 @@ class Engine:
 
     def __init__(self, robot: Robot, options: SimulationOptions) -> None:
         self.robot, self.step = robot, options.step
-        restitution = options.restitution
-        assert restitution is None or isinstance(restitution, Restitution)  # options have seen to it
-        pairs = _chosen(pairs_of(robot, options.friction, restitution), options.contacts)
+        pairs = _chosen(pairs_of(robot, options.friction, options.laws), options.contacts)
         self.scene = ContactScene(
             pairs=tuple(pairs),
             step=options.step,
@@ -215,13 +211,7 @@ def _no_fast_step(state: np.ndarray, tau: Any) -> None:
 def _chosen(pairs: Sequence[Pair], patterns: Iterable[str]) -> list[Pair]:
     """The pairs whose name, or the name of one of whose shapes, matches one of the patterns."""
     patterns = tuple(patterns)
-    names = [(pair.one.name, pair.other.name, pair.name) for pair in pairs]
     for pattern in patterns:
-        if pattern != "*" and not any(fnmatchcase(name, pattern) for both in names for name in both):
-            known = listed(dict.fromkeys(name for *both, _ in names for name in both))
-            raise ModelError(f"contacts: nothing that may touch is called {pattern!r}; there are {known or 'none'}")
-    return [
-        pair
-        for pair, both in zip(pairs, names, strict=True)
-        if any(fnmatchcase(name, pattern) for pattern in patterns for name in both)
-    ]
+        if pattern != "*" and not any(pair.matches(pattern) for pair in pairs):
+            raise ModelError(f"contacts: nothing that may touch is called {pattern!r}; there are {known_names(pairs)}")
+    return [pair for pair in pairs if any(pair.matches(pattern) for pattern in patterns)]

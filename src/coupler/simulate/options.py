@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from coupler.contact.pairs import FRICTION
+from coupler.contact.pairs import FRICTION, Rebounding
 from coupler.contact.restitution import Restitution
 from coupler.contact.stepping import gap_seen
 from coupler.model import ModelError
 from coupler.model.numbers import numbers
 
-__all__ = ["SimulationOptions", "positive_integer"]
+__all__ = ["Rebound", "SimulationOptions", "positive_integer"]
+
+Rebound = Restitution | float | Mapping[str, Restitution | float] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +28,8 @@ class SimulationOptions:
         contacts: names of shapes, contact points or pairs that may touch, or patterns such as "*foot*" and
             "*foot* on floor".
         friction: the coefficient of pairs of which neither shape has one.
-        restitution: how contacts rebound; None if they do not. A number is the coefficient of the normal velocity.
+        restitution: how contacts rebound; None if they do not. A number is the coefficient of the normal velocity. By
+            patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits a pair.
         penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`.
         limits: whether joints stop at their limits.
         tolerance: how exactly contacts keep their laws, m/s.
@@ -36,7 +39,7 @@ class SimulationOptions:
     step: float = 1e-3
     contacts: str | Iterable[str] = "*"
     friction: float = FRICTION
-    restitution: Restitution | float | None = None
+    restitution: Rebound = None
     penetration: str | float = "position"
     limits: bool = True
     tolerance: float = 1e-9
@@ -51,18 +54,16 @@ class SimulationOptions:
         step = float(numbers("step", self.step, ()))
         if step <= 0.0:
             raise ModelError(f"step must be above zero, got {step:g} s")
-        contacts, restitution, penetration = self.contacts, self.restitution, self.penetration
+        contacts, penetration = self.contacts, self.penetration
         names = (contacts,) if isinstance(contacts, str) or not isinstance(contacts, Iterable) else tuple(contacts)
         if not all(isinstance(name, str) for name in names):
             raise ModelError(f"contacts must be a name or a list of names, got {contacts!r}")
-        if restitution is not None and not isinstance(restitution, Restitution):
-            restitution = Restitution(restitution)
         gap_seen(0.0, penetration)  # which refuses what it does not know
         values = {
             "step": step,
             "contacts": names,
             "friction": float(numbers("friction", self.friction, (), least=0.0)),
-            "restitution": restitution,
+            "restitution": _one_form(self.restitution),
             "penetration": penetration if isinstance(penetration, str) else float(penetration),
             "limits": bool(self.limits),
             "tolerance": float(numbers("tolerance", self.tolerance, (), least=0.0)),
@@ -70,6 +71,19 @@ class SimulationOptions:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def laws(self) -> Rebounding:
+        """How contacts rebound, as `pairs_of` takes it."""
+        given: Any = self.restitution
+        return given if given is None or isinstance(given, Restitution) else dict(given)
+
+
+def _one_form(restitution: Any) -> Any:
+    """Of numbers laws, and of what goes by patterns pairs, which can be compared and hashed."""
+    if isinstance(restitution, Mapping | tuple):
+        return tuple((str(pattern), _one_form(law)) for pattern, law in dict(restitution).items())
+    return restitution if restitution is None or isinstance(restitution, Restitution) else Restitution(restitution)
 
 
 def positive_integer(what: str, value: Any) -> int:

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from coupler.compiled import thread_count
-from coupler.contact.restitution import Restitution
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import in_state
 from coupler.simulate.engine import Engine, engine_of
-from coupler.simulate.options import SimulationOptions, positive_integer
+from coupler.simulate.options import Rebound, SimulationOptions, positive_integer
 from coupler.simulate.status import Unsolved
 from coupler.threads import for_each
 
@@ -60,7 +59,7 @@ def rollout(
     forces: bool = False,
     contacts: str | Iterable[str] = SimulationOptions.contacts,
     friction: float = SimulationOptions.friction,
-    restitution: Restitution | float | None = SimulationOptions.restitution,
+    restitution: Rebound = SimulationOptions.restitution,
     penetration: str | float = SimulationOptions.penetration,
     limits: bool = SimulationOptions.limits,
     tolerance: float = SimulationOptions.tolerance,

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.restitution import Restitution
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.simulate.engine import engine_of
 from coupler.simulate.log import Log, LogWriter
-from coupler.simulate.options import SimulationOptions, positive_integer
+from coupler.simulate.options import Rebound, SimulationOptions, positive_integer
 from coupler.simulate.progress import Progress
 from coupler.simulate.rows import Rows
 from coupler.simulate.states import SimulationError, SimulationState
@@ -55,7 +54,7 @@ class Simulation:
         v: Any = None,
         contacts: str | Iterable[str] = SimulationOptions.contacts,
         friction: float = SimulationOptions.friction,
-        restitution: Restitution | float | None = SimulationOptions.restitution,
+        restitution: Rebound = SimulationOptions.restitution,
         penetration: str | float = SimulationOptions.penetration,
         limits: bool = SimulationOptions.limits,
         tolerance: float = SimulationOptions.tolerance,
@@ -72,7 +71,7 @@ class Simulation:
                 "*foot* on floor"; all by default.
             friction: the coefficient of pairs of which neither shape has one.
             restitution: how contacts rebound; not at all, if not given. A number is the coefficient of the normal
-                velocity.
+                velocity. By patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits.
             penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`.
             limits: whether joints stop at their limits.
             tolerance: how exactly contacts keep their laws, m/s.
