@@ -13,7 +13,7 @@ import numpy as np
 from coupler.contact.blocks import Blocks, shared, wait
 from coupler.contact.columns import Columns, Start
 from coupler.contact.geometry import Contact, contacts, forces_on, has_closed_form
-from coupler.contact.laws import gap_seen
+from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
 from coupler.contact.scene import ContactScene
 from coupler.graph import Buffer, View, Window, constants, fields
@@ -219,8 +219,8 @@ def _measuring(pair: Pair, moving: dict[str, bool], scene: ContactScene, told: S
                 if moves:
                     P[name] = sign * forces_on(links[name], contact)
                     setattr(here, f"{name}_P{k}", P[name])
-            free, approach = (sum(P[name].T @ getattr(here, f"{name}_{x}") for name in P) for x in "uv")
-            closure = gap_seen(contact.gap, scene.penetration) * here.pace
+            free, approach = (reduce(add, (P[name].T @ getattr(here, f"{name}_{x}") for name in P)) for x in "uv")
+            closure = let_out(gap_seen(contact.gap, scene.penetration) * here.pace, free[0], scene.recovery)
             found = {"b": free + np.stack([closure, 0.0, 0.0]), "free": free, "approach": approach}
             found |= {"gaps": np.array(contact.gap), "points": contact.point, "frames": contact.frame}
             for name in told:

@@ -9,7 +9,7 @@ import numpy as np
 
 from coupler.contact.blocks import Blocks, wait
 from coupler.contact.laws import joint_parts, limit_velocities
-from coupler.contact.scene import Layout
+from coupler.contact.scene import Layout, recovery_speeds
 from coupler.graph import Buffer, Slot, View, Window, constants, fields
 from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
 
@@ -23,6 +23,7 @@ class JointRow(Record):
 
     own, impulse = provided(), provided()  # its velocity without impulses, and its impulse
     lower, upper = provided(), provided()  # limits of its position
+    recovery = provided()  # how fast it may come back from beyond them; not there, if that is not bounded
     low, high = provided(), provided()  # the velocities that take it there
     waiting, joining = provided(), provided()  # whether it breaks its law without an impulse, and whether any does
     residual, tolerance = provided(), provided()
@@ -40,9 +41,10 @@ class JointBlocks:
     other impulses for ever.
     """
 
-    def __init__(self, sweep: Sweep[Any, Any], layout: Layout, blocks: Blocks) -> None:
-        """Args: a program, its layout, and its problem."""
+    def __init__(self, sweep: Sweep[Any, Any], layout: Layout, blocks: Blocks, recovery: float) -> None:
+        """Args: a program, its layout, its problem, and how fast overlaps are parted (see `ContactScene`)."""
         self._sweep, self._layout, self._blocks = sweep, layout, blocks
+        self._recovery = recovery_speeds(sweep.robot, layout.joints, recovery) if recovery < np.inf else None
         self._first = 3 * layout.contacts
 
     def measure(self, start: Buffer) -> None:
@@ -56,7 +58,7 @@ class JointBlocks:
             windows.cluster["own"] = self._blocks.b.at([self._first + row for row in rows])
             windows.cluster |= self._sides(rows)
 
-        self._visit(_measure, range(len(self._layout.joints)), provide)
+        self._visit(_measuring(self._recovery is not None), range(len(self._layout.joints)), provide)
         for limited, rubbing, own in self._groups(range(len(self._layout.joints))):
             window = self._impulses(own) | self._told(start, limited, rubbing, own)
             self._sweep.builder.loop(_joining(limited, rubbing), here=window)
@@ -139,6 +141,8 @@ class JointBlocks:
             joints = [layout.joints[row] for row in rows]
             limits = [getattr(links[x[0]].kind, name)[x[1]] if x in layout.limited else far for x in joints]
             sides[name] = constants(np.clip(limits, -_FAR, _FAR))
+        if self._recovery is not None:
+            sides["recovery"] = constants(self._recovery[list(rows)])
         return sides
 
     def _told(self, impulses: Buffer, limited: bool, rubbing: bool, rows: Sequence[int]) -> Window:
@@ -158,12 +162,16 @@ def _velocity(cluster: Visit[Any, Any], i: int, j: int, v: Any) -> Any:
     return cluster.G[cluster.shape.starts[i] + j] @ v
 
 
-def _measure(cluster: Visit[Any, Any], i: int, j: int) -> None:
-    """The velocity of a joint without impulses, and those that take it to its limits."""
-    row, kind = JointRow(cluster.views.cluster), cluster.shape.kinds[i]
-    row.own = _velocity(cluster, i, j, cluster.memory.u)
-    q = cluster.q[i][j] if kind.nq == kind.nv else 0.0
-    row.low, row.high = limit_velocities(row.lower, row.upper, q, cluster.memory.step)
+def _measuring(bounded: bool) -> Callable[[Visit[Any, Any], int, int], None]:
+    def measure(cluster: Visit[Any, Any], i: int, j: int) -> None:
+        """The velocity of a joint without impulses, and those that take it to its limits."""
+        row, kind = JointRow(cluster.views.cluster), cluster.shape.kinds[i]
+        own = row.own = _velocity(cluster, i, j, cluster.memory.u)
+        q = cluster.q[i][j] if kind.nq == kind.nv else 0.0
+        recovery = row.recovery if bounded else None
+        row.low, row.high = limit_velocities(row.lower, row.upper, q, cluster.memory.step, own, recovery)
+
+    return measure
 
 
 def _look(cluster: Visit[Any, Any], i: int, j: int) -> None:

@@ -18,11 +18,15 @@ __all__ = [
     "friction_impulses",
     "limited_joints",
     "rebounding",
+    "recovery_speeds",
     "rubbing_joints",
     "travelling",
+    "turns",
 ]
 
 Entry = tuple[int, int]  # a link, and an entry of its joint's velocity
+
+_RECOVERY_ARM = 0.1  # m: a point so far from an axis comes back from beyond a limit as fast as what slides
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +41,8 @@ class ContactScene:
         limits: whether joints stop at their limits.
         external: whether there are forces on bodies from outside, as a further input.
         penetration: how overlaps count; see `gap_seen`.
+        recovery: how fast overlaps are parted at most, m/s (see `let_out`); angles beyond a limit ten times as fast,
+            rad/s.
     """
 
     pairs: tuple[Pair, ...]
@@ -46,6 +52,7 @@ class ContactScene:
     limits: bool = True
     external: bool = False
     penetration: str | float = "position"
+    recovery: float = np.inf
 
 
 def limited_joints(robot: Robot) -> list[Entry]:
@@ -56,6 +63,18 @@ def limited_joints(robot: Robot) -> list[Entry]:
 def rubbing_joints(robot: Robot) -> list[Entry]:
     """The entries of joints that have dry friction."""
     return _entries(robot, lambda kind, j: kind.friction[j] > 0.0)
+
+
+def recovery_speeds(robot: Robot, joints: Sequence[Entry], recovery: float) -> np.ndarray:
+    """How fast each entry of joints may come back from beyond a limit, m/s or rad/s: see `ContactScene`."""
+    return recovery * np.where([turns(robot, joint) for joint in joints], 1.0 / _RECOVERY_ARM, 1.0)
+
+
+def turns(robot: Robot, joint: Entry) -> bool:
+    """Whether an entry of a joint is an angle, and not a way."""
+    link, j = joint
+    kind = robot.tree.links[link].kind
+    return bool(np.any(np.asarray(kind.subspace(kind.neutral()))[:3, j]))
 
 
 def friction_impulses(robot: Robot, joints: Sequence[Entry], step: float) -> list[float]:

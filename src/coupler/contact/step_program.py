@@ -118,7 +118,7 @@ class _Impulses:
     ) -> None:
         self.sweep, self.scene, self.layout, self.parts = sweep, scene, layout, parts
         self.candidates, self.blocks, self.columns = candidates, blocks, columns
-        self.relaxation, self.joints = Relaxation(blocks), JointBlocks(sweep, layout, blocks)
+        self.relaxation, self.joints = Relaxation(blocks), JointBlocks(sweep, layout, blocks, scene.recovery)
         self.refinement = Refinement(blocks, columns, self.relaxation)
         self.rebounds = Rebounds(sweep.builder, scene, blocks) if parts.pending.size else None
         told = {name: parts[name] for name in ("gaps", "v", "residual", "sweeps", "iterations")}

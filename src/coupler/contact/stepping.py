@@ -36,7 +36,7 @@ from coupler.contact.formulations import (
     with_closures,
 )
 from coupler.contact.impact_rounds import ImpactRounds
-from coupler.contact.laws import PENETRATION, gap_seen
+from coupler.contact.laws import PENETRATION, gap_seen, let_out
 from coupler.contact.pairs import Pair
 from coupler.contact.problem import ContactProblem, Solution
 from coupler.contact.restitution import EULER_LAG, ReboundTerms, Restitution, pending_rebound, rebound_terms
@@ -142,6 +142,7 @@ def contact_impulses(
     pairs: Sequence[Pair],
     *,
     penetration: str | float = "position",
+    recovery: float = np.inf,
     limits: bool = True,
     pending: np.ndarray | None = None,
     formulation: Formulation = recursive_problem,
@@ -159,6 +160,7 @@ def contact_impulses(
         step: h, s.
         pairs: what may touch, from `pairs_of`.
         penetration: how overlaps count; see `gap_seen`. What is beyond a joint's limit counts as it is.
+        recovery: how fast overlaps are parted, and what is beyond a joint's limit comes back; see `ContactScene`.
         limits: whether joints stop at their limits. Dry friction of joints counts always.
         pending: what the step before left of contacts that rebound in place; None at the start.
         formulation: how the contact problem is set up.
@@ -173,21 +175,23 @@ def contact_impulses(
     rows = np.vstack([contact_rows(robot, q, found), joints.rows])
     _check_rows(robot, len(rows), problem, formulation)
     gaps = np.array([touch.contact.gap for touch in found])
-    seen, velocities, closures = gap_seen(gaps, penetration), rows @ free, joints.closures
+    velocities, closures = rows @ free, joints.closures
     if ahead:
         velocities = _ahead(robot, q, v, free, step, pairs, limits)
         closures = gap_seen(closures * step, penetration) / step
-    if ahead or (seen != gaps).any():
-        problem = replace(problem, b=with_closures(velocities, found, seen / step, closures))
+    seen = let_out(gap_seen(gaps, penetration) / step, velocities[first_rows(found)], recovery)
+    closures = let_out(closures, velocities[len(rows) - len(closures) :], recovery * joints.recovery)
+    if ahead or recovery < np.inf or (seen != gaps / step).any():
+        problem = replace(problem, b=with_closures(velocities, found, seen, closures))
     if not rebounding(pairs):
         solution = solve(problem, method, start=start, **options)
         if not travelling(pairs):
             return Impulses(found, rows, free, solution)
         problem, lag = replace(problem, b=velocities), 0.0 if ahead else EULER_LAG
-        rounds = ImpactRounds(problem, solution, found, rows @ np.asarray(v, dtype=float), seen / step, lag)
+        rounds = ImpactRounds(problem, solution, found, rows @ np.asarray(v, dtype=float), seen, lag)
         total = rounds.total(lambda part: solve(part, method, **options))
         return Impulses(found, rows, free, solution, jump=None if total is None else total - solution.impulses)
-    rebounds = _Rebounds(found, pending, seen / step, velocities, rows @ np.asarray(v, dtype=float))
+    rebounds = _Rebounds(found, pending, seen, velocities, rows @ np.asarray(v, dtype=float))
     solution = solve(rebounds.applied(problem), method, start=start, **options)
     total = replace(solution, impulses=solution.impulses + rebounds.offset)
     return Impulses(found, rows, free, total, rebounds.pending(problem, solution))

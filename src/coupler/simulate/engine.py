@@ -19,13 +19,13 @@ from coupler.contact.step_program import contact_step_program
 from coupler.graph import Executable, compile
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
-from coupler.model.wording import counted, in_state
+from coupler.model.wording import in_state
 from coupler.simulate.options import SimulationOptions
+from coupler.simulate.overlaps import joint_overlaps, warn_of_overlaps
 
 __all__ = ["Engine", "engine_of"]
 
 _MOST_CONTACTS = 2048  # candidates: each takes some 3 kB for each state that a thread works on
-_TOLD_OVERLAP = 1e-4  # m: a deeper one at the start is told; less is what the posing of a robot leaves
 
 
 def engine_of(robot: Robot, options: SimulationOptions) -> Engine:
@@ -54,6 +54,7 @@ class Engine:
             most=options.sweeps,
             limits=options.limits,
             penetration=options.penetration,
+            recovery=options.recovery,
         )
         self.layout = Layout(robot, self.scene)
         candidates = Candidates(robot, pairs)
@@ -114,17 +115,9 @@ class Engine:
         return state
 
     def warn_of_overlaps(self, q: np.ndarray) -> None:
-        """Warns of what overlaps in a configuration to start from, (nq,)."""
-        touching = zip(touches(self.robot, q, self.scene.pairs), self.contacts, strict=True)
-        overlaps = [(touch.contact.gap, name) for touch, name in touching if touch.contact.gap < -_TOLD_OVERLAP]
-        if overlaps:
-            gap, name = min(overlaps)
-            text = (
-                f"robot {self.robot.name!r} overlaps at the start in {counted(len(overlaps), 'contact')}, {name} by "
-                f"{-gap * 1e3:.3g} mm, and the first step parts them with {-gap / self.step:.3g} m/s; start elsewhere, "
-                'or let overlaps shrink slowly with penetration="limited"'
-            )
-            warnings.warn(text, ModelWarning, stacklevel=3)
+        """Warns of what overlaps in a configuration to start from, (nq,), and of joints beyond their limits."""
+        gaps = np.array([touch.contact.gap for touch in touches(self.robot, q, self.scene.pairs)])
+        warn_of_overlaps(self.robot, self.scene, gaps, self.contacts, joint_overlaps(self.robot, self.scene, q))
 
     def advance(self, state: np.ndarray, tau: Any, f_ext: Any = None) -> np.ndarray:
         """The result of a step, (..., layout.size): the next state first; see `Layout`.

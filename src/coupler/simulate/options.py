@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.laws import RECOVERY
 from coupler.contact.pairs import FRICTION, Rebounding
 from coupler.contact.restitution import Restitution
 from coupler.contact.stepping import gap_seen
@@ -31,6 +32,8 @@ class SimulationOptions:
         restitution: how contacts rebound; None if they do not. A number is the coefficient of the normal velocity. By
             patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits a pair.
         penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`.
+        recovery: what overlaps without moving is parted no faster, m/s; see `let_out`. Angles beyond a joint's limit
+            come back ten times as fast, rad/s. Infinite for no bound.
         limits: whether joints stop at their limits.
         tolerance: how exactly contacts keep their laws, m/s.
         sweeps: the most that the contact solver makes in a step.
@@ -41,6 +44,7 @@ class SimulationOptions:
     friction: float = FRICTION
     restitution: Rebound = None
     penetration: str | float = "position"
+    recovery: float = RECOVERY
     limits: bool = True
     tolerance: float = 1e-9
     sweeps: int = 10
@@ -65,6 +69,7 @@ class SimulationOptions:
             "friction": float(numbers("friction", self.friction, (), least=0.0)),
             "restitution": _one_form(self.restitution),
             "penetration": penetration if isinstance(penetration, str) else float(penetration),
+            "recovery": float(numbers("recovery", self.recovery, (), least=0.0, finite=False)),
             "limits": bool(self.limits),
             "tolerance": float(numbers("tolerance", self.tolerance, (), least=0.0)),
             "sweeps": positive_integer("sweeps", self.sweeps),

@@ -56,6 +56,7 @@ class Simulation:
         friction: float = SimulationOptions.friction,
         restitution: Rebound = SimulationOptions.restitution,
         penetration: str | float = SimulationOptions.penetration,
+        recovery: float = SimulationOptions.recovery,
         limits: bool = SimulationOptions.limits,
         tolerance: float = SimulationOptions.tolerance,
         sweeps: int = SimulationOptions.sweeps,
@@ -73,6 +74,8 @@ class Simulation:
             restitution: how contacts rebound; not at all, if not given. A number is the coefficient of the normal
                 velocity. By patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits.
             penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`.
+            recovery: what overlaps without moving, as a start may, is parted no faster, m/s; angles beyond a joint's
+                limit come back ten times as fast, rad/s. Infinite for no bound.
             limits: whether joints stop at their limits.
             tolerance: how exactly contacts keep their laws, m/s.
             sweeps: the most that the contact solver makes in a step.
@@ -88,6 +91,7 @@ class Simulation:
             friction=friction,
             restitution=restitution,
             penetration=penetration,
+            recovery=recovery,
             limits=limits,
             tolerance=tolerance,
             sweeps=sweeps,
