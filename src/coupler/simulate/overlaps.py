@@ -37,9 +37,7 @@ def warn_of_overlaps(
         more = f", and {counted(len(joints) - 1, 'other joint')} beyond" if len(joints) > 1 else ""
         told.append(f"starts with {joints[0]}{more}")
     if told:
-        text = (
-            f"robot {robot.name!r} {'; it '.join(told)}; start elsewhere, or see the options recovery and penetration"
-        )
+        text = f"robot {robot.name!r} {'; it '.join(told)}; start elsewhere, or see options recovery and penetration"
         warnings.warn(text, ModelWarning, stacklevel=4)
 
 
