@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -22,7 +22,7 @@ from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Shape, Sphere
 from coupler.passes import Schedule, Sweep
 from coupler.spatial import Transform
 
-__all__ = ["Candidates", "given_row"]
+__all__ = ["Candidates", "form", "given_row", "numbers", "pose", "with_numbers"]
 
 Array = Any  # nodes of a trace
 
@@ -97,7 +97,7 @@ class Candidates:
         """
         groups: dict[Hashable, list[int]] = {}
         for i, (pair, ends) in enumerate(zip(self.pairs, self._ends, strict=True)):
-            forms = _form(pair.one.geometry), _form(pair.other.geometry)
+            forms = form(pair.one.geometry), form(pair.other.geometry)
             shape = ("given", pair.count) if pair in self.searched else forms
             groups.setdefault((*shape, *(bool(end.link) for end in ends)), []).append(i)
         for alike in groups.values():
@@ -110,7 +110,13 @@ class Candidates:
             sweep.builder.loop(_measuring(self.pairs[alike[0]], moving, scene, [*told]), here=window)
 
     def look(
-        self, sweep: Sweep[Any, Any], columns: Columns, blocks: Blocks, residual: Buffer, tolerance: float
+        self,
+        sweep: Sweep[Any, Any],
+        columns: Columns,
+        blocks: Blocks,
+        residual: Buffer,
+        tolerance: float,
+        but: Collection[int] = (),
     ) -> None:
         """Writes the steps that make idle contacts wait which velocities after the step would close too far.
 
@@ -120,6 +126,7 @@ class Candidates:
             blocks: of contacts first.
             residual: how far impulses are from the laws, which this adds to.
             tolerance: by how much they may be, m/s.
+            but: contacts that are looked at elsewhere (see `Passing`).
         """
         schedule = Schedule(sweep.builder)
         common = shared(residual=residual, joining=blocks.joining)
@@ -135,7 +142,8 @@ class Candidates:
             return _look, {"own": own, "ends": ends, "where": blocks.flags["idle"].at(contacts)}
 
         for contact, start in enumerate(self.starts):
-            schedule.add(len(start.links), contact, loop)
+            if contact not in but:
+                schedule.add(len(start.links), contact, loop)
         schedule.run()
 
     def _given(self, alike: Sequence[int], given: Buffer) -> Window:
@@ -161,7 +169,7 @@ class Candidates:
         own: dict[str, Any] = {
             f"{name}_at_E": constants([end.at.E + 0.0 for end in ends]),
             f"{name}_at_r": constants([end.at.r + 0.0 for end in ends]),
-            f"{name}_numbers": constants([_numbers(shape.geometry) for shape in shapes]),
+            f"{name}_numbers": constants([numbers(shape.geometry) for shape in shapes]),
         }
         if moves:
             links = [end.link for end in ends]
@@ -183,20 +191,20 @@ def _names(pair: Pair) -> list[str]:
     return [pair.name] if pair.count == 1 else [f"{pair.name}, {k + 1}" for k in range(pair.count)]
 
 
-def _form(geometry: Geometry) -> Hashable:
+def form(geometry: Geometry) -> Hashable:
     """What the trace of a geometry's contacts depends on."""
     named = _NUMBERS.get(type(geometry), ())
     values = [np.asarray(value) for name, value in vars(geometry).items() if name not in named]
     return type(geometry), *((value.shape, value.tobytes()) for value in values)
 
 
-def _numbers(geometry: Geometry) -> np.ndarray:
+def numbers(geometry: Geometry) -> np.ndarray:
     """Of a form that is traced once for any numbers: these."""
     parts = [np.atleast_1d(getattr(geometry, name)) for name in _NUMBERS.get(type(geometry), ())]
     return np.concatenate([np.zeros(0), *parts])
 
 
-def _with_numbers(geometry: Geometry, values: Array) -> Geometry:
+def with_numbers(geometry: Geometry, values: Array) -> Geometry:
     """The same form with its numbers from a table; they were checked when it was made."""
     named = _NUMBERS.get(type(geometry))
     if not named:
@@ -211,7 +219,7 @@ def _with_numbers(geometry: Geometry, values: Array) -> Geometry:
 
 def _measuring(pair: Pair, moving: dict[str, bool], scene: ContactScene, told: Sequence[str]) -> Callable[[View], None]:
     def measuring(here: View) -> None:
-        links = {name: _pose(here, name, moves) for name, moves in moving.items()}
+        links = {name: pose(here, name, moves) for name, moves in moving.items()}
         X = [Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ links[name] for name in moving]
         for k, contact in enumerate(_found(here, pair, X)):
             P = {}
@@ -233,8 +241,8 @@ def _found(here: View, pair: Pair, X: Sequence[Transform]) -> list[Contact]:
     """The contacts of a pair, from its poses or as they are given."""
     if has_closed_form(pair.one.geometry, pair.other.geometry):
         forms = (
-            _with_numbers(pair.one.geometry, here.one_numbers),
-            _with_numbers(pair.other.geometry, here.other_numbers),
+            with_numbers(pair.one.geometry, here.one_numbers),
+            with_numbers(pair.other.geometry, here.other_numbers),
         )
         return contacts(*forms, *X)
     rows = [getattr(here, f"given{k}") for k in range(pair.count)]
@@ -246,5 +254,5 @@ def given_row(contact: Contact) -> np.ndarray:
     return np.concatenate([[contact.gap], contact.point, contact.frame.ravel()])
 
 
-def _pose(here: View, name: str, moves: bool) -> Transform:
+def pose(here: View, name: str, moves: bool) -> Transform:
     return Transform(getattr(here, f"{name}_E"), getattr(here, f"{name}_r")) if moves else Transform.identity()

@@ -29,6 +29,7 @@ from coupler.contact.floating import frame_rotation_bias
 from coupler.contact.impact import Impacts
 from coupler.contact.joint_blocks import JointBlocks
 from coupler.contact.kernels import copy
+from coupler.contact.passing_program import Passing
 from coupler.contact.rebound import Rebounds
 from coupler.contact.refinement import Refinement
 from coupler.contact.relaxation import Relaxation
@@ -123,6 +124,8 @@ class _Impulses:
         self.rebounds = Rebounds(sweep.builder, scene, blocks) if parts.pending.size else None
         told = {name: parts[name] for name in ("gaps", "v", "residual", "sweeps", "iterations")}
         self.impacts = Impacts(sweep, scene, blocks, told) if travelling(scene.pairs) else None
+        passing = Passing(sweep, scene, candidates, columns, blocks)
+        self.passing = passing if passing.contacts and not self.rebounds else None  # which turn where they are
 
     def write(self, given: Buffer | None, apply_impulses: Callable[[Node], None]) -> None:
         """Writes them.
@@ -142,6 +145,8 @@ class _Impulses:
             self.impacts.begin()
         copy(builder, parts.start, blocks.impulses, 3 * layout.contacts)
         blocks.begin()
+        if self.passing:
+            self.passing.begin(parts["gaps"])
         with builder.repeat(until=_none_joins, at_most=_ROUNDS, blocks=fields(joining=blocks.joining.at(0))):
             self.columns.climb(climb, blocks.flags["waiting"])
             blocks.join()
@@ -150,7 +155,10 @@ class _Impulses:
             if self.rebounds:
                 self.rebounds.end(parts["pending"])
             self.sweep.outward(apply_impulses)
-            self.candidates.look(self.sweep, self.columns, blocks, parts["residual"], self.scene.tolerance)
+            but, limits = self.passing.contacts if self.passing else (), (parts["residual"], self.scene.tolerance)
+            self.candidates.look(self.sweep, self.columns, blocks, *limits, but)
+            if self.passing:
+                self.passing.look(parts["residual"], told)
             self.joints.look(parts["residual"], self.scene.tolerance)
             if self.impacts:
                 self.impacts.write(self.relaxation, self.refinement, lambda: self.sweep.outward(apply_impulses))
