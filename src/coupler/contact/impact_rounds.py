@@ -47,7 +47,7 @@ class ImpactRounds:
         self._problem, self._contacts, self._approach, self._lag = problem, contacts, approach, lag
         self._laws = [touch.pair.restitution or _INELASTIC for touch in contacts]
         self._first, self._closures = first_rows(contacts), closures
-        mobile = problem.A.diagonal() * closed.impulses > closed.velocities
+        mobile = (closed.impulses > 0.0) & (problem.A.diagonal() * closed.impulses > closed.velocities)
         self._pressed = [k for k, i in enumerate(self._first) if mobile[i]]
         self._held = self._rows_of_joints(closed)
 

@@ -163,12 +163,10 @@ def _apart(one: Any, other: Any, X_one: Transform, X_other: Transform) -> tuple[
     A, B, away = X_one.E, X_other.E, X_one.r - X_other.r
     a, b = 0.5 * one.size, 0.5 * other.size
     C = A @ B.T
-    faces = [
-        *((A[i], a[i] + np.abs(C[i]) @ b) for i in range(3)),
-        *((B[j], b[j] + np.abs(C[:, j]) @ a) for j in range(3)),
-    ]
-    best, normal = None, faces[0][0]
-    for axis, reach in faces:
+    of_one = [(A[i], a[i] + np.abs(C[i]) @ b) for i in range(3)]
+    of_other = [(B[j], b[j] + np.abs(C[:, j]) @ a) for j in range(3)]
+    best, normal = None, A[0]
+    for axis, reach in (*of_one, *of_other):
         best, normal = _further(best, normal, axis, away, reach)
     for i in range(3):
         for j in range(3):

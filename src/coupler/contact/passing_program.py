@@ -21,7 +21,7 @@ from coupler.contact.geometry import Contact, forces_on, has_closed_form
 from coupler.contact.kernels import clear
 from coupler.contact.passing import MOST_ADVANCES, SLOP, Shift, advanced, can_pass, closing_speed, nearest, shifted
 from coupler.contact.scene import ContactScene
-from coupler.graph import Buffer, Slot, View, Window, constants, fields
+from coupler.graph import Buffer, View, Window, constants, fields
 from coupler.passes import Schedule, Sweep
 from coupler.spatial import Transform
 
@@ -170,7 +170,7 @@ class Passing:
             window |= fields(**{f"{name}{k}": slot for name, slot in self._ahead[rows].fields.items()})
         return window
 
-    def _motion(self, name: str, links: Sequence[int]) -> dict[str, Slot]:
+    def _motion(self, name: str, links: Sequence[int]) -> dict[str, Any]:
         memory = self._sweep.bodies(list(links)).fields if links[0] else {}
         return {f"{name}_{field}": memory[field] for field in ("E", "r", "u", "du", "v") if memory}
 

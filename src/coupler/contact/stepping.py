@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from coupler.contact.formulations import (
 from coupler.contact.impact_rounds import ImpactRounds
 from coupler.contact.laws import PENETRATION, gap_seen, let_out
 from coupler.contact.pairs import Pair
+from coupler.contact.passing_rounds import PassingRounds, may_pass
 from coupler.contact.problem import ContactProblem, Solution
 from coupler.contact.restitution import EULER_LAG, ReboundTerms, Restitution, pending_rebound, rebound_terms
 from coupler.contact.scene import rebounding, travelling
@@ -165,7 +167,8 @@ def contact_impulses(
         pending: what the step before left of contacts that rebound in place; None at the start.
         formulation: how the contact problem is set up.
         method: how it is solved, and `options` of that solver; see `solve`.
-        start: impulses of all rows to start from, such as those of the step before.
+        start: impulses of all rows to start from, such as those of the step before: its contacts act at once, others
+            if their shapes meet (see passing.py). For None, what touches does.
         ahead: whether velocities after the step are those of contacts where they then are, as accelerations of points
             give them [002, eq. 6, 10]: right for steps of higher order. Euler's method goes along the directions of the
             step's start. What is beyond a joint's limit then counts as overlaps do, for such steps leave more of it.
@@ -184,7 +187,14 @@ def contact_impulses(
     if ahead or recovery < np.inf or (seen != gaps / step).any():
         problem = replace(problem, b=with_closures(velocities, found, seen, closures))
     if not rebounding(pairs):
-        solution = solve(problem, method, start=start, **options)
+        if ahead or not any(may_pass(touch) for touch in found):
+            solution = solve(problem, method, start=start, **options)
+        else:
+            acting = PassingRounds(robot, np.asarray(q, dtype=float), free, step, found, rows, seen)
+            by_method, limit = partial(solve, method=method, **options), options.get("tolerance", 1e-10)
+            solution = acting.solve(problem, by_method, start, limit)
+            found, rows, seen, problem = acting.touches, acting.rows, acting.closures, acting.problem
+            velocities = rows @ free
         if not travelling(pairs):
             return Impulses(found, rows, free, solution)
         problem, lag = replace(problem, b=velocities), 0.0 if ahead else EULER_LAG
