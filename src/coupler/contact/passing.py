@@ -27,7 +27,7 @@ import numpy as np
 from coupler.contact.geometry import Contact, HeightField, Point, contacts, has_closed_form
 from coupler.contact.pairs import Pair
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Plane, Sphere
-from coupler.rotation import matrix_from_quaternion, quaternion_exp
+from coupler.rotation import matrix_from_quaternion, normalize_quaternion
 from coupler.spatial import Transform, cross
 
 __all__ = ["MOST_ADVANCES", "SLOP", "Shift", "advanced", "can_pass", "closing_speed", "nearest", "shifted"]
@@ -77,7 +77,10 @@ class Shift:
         """The transform from the world to the shape after a time: its middle goes straight, and it turns steadily."""
         if self.angular is None or self.linear is None:
             return self.X
-        turn = matrix_from_quaternion(quaternion_exp(t * (self.X.E @ self.angular)))
+        half = (
+            0.5 * t * (self.X.E @ self.angular)
+        )  # of a turn's vector: its tangent is taken for the sine, to (t ω)³ / 12
+        turn = matrix_from_quaternion(normalize_quaternion(np.concatenate([np.ones(1), half])))
         return Transform(turn.T @ self.X.E, self.X.r + t * self.linear)
 
     def velocity(self, t: Any, point: Array) -> Array:
