@@ -22,6 +22,8 @@ from coupler.contact.restitution import (
     EULER_LAG,
     RESTING_SPEED,
     Restitution,
+    energy_parts,
+    energy_scale,
     hits,
     impact_coefficients,
     impact_impulse,
@@ -37,7 +39,7 @@ __all__ = ["MOST_ROUNDS", "Impacts"]
 MOST_ROUNDS = 60  # of a step, the last one without restitution: 60 balls in a row hand an impact on
 _UNLIMITED = 1e10  # rad/s or m/s: stands for a limit that is not reached, so that all numbers stay finite
 _INELASTIC = Restitution(0.0)
-_STATE = ("hit", "approaching", "settling", "first", "rounds", "residual")
+_STATE = ("hit", "approaching", "settling", "first", "rounds", "residual", "scale")
 
 
 class Impacts:
@@ -56,7 +58,8 @@ class Impacts:
         self._robot, self._scene, self._blocks, self._laws, self._parts = sweep.robot, scene, blocks, laws, parts
         self.told = {name: builder.scratch(name, 3 * len(laws)) for name in ("free", "approach")}
         self._given = builder.scratch("given_by_impacts", 3 * len(laws))
-        self._contacts = builder.records("impact", len(laws), came=3, e=3)
+        self._contacts = builder.records("impact", len(laws), came=3, before=3, e=3, last=3)
+        self._energy = builder.scratch("impact_energy", 3)
         self._state = {name: builder.scratch(f"impact_{name}", 1) for name in _STATE}
         self._step, self._jump = (builder.scratch(f"v_{name}", sweep.robot.nv) for name in ("step", "jump"))
 
@@ -103,6 +106,7 @@ class Impacts:
         blocks.each(_leave_out, _without_impulse)
         self._builder.loop(_begin, state=self._scalars())
         self._look()
+        self._builder.loop(_decide, state=self._scalars())
 
     def _round(self, relaxation: Relaxation, refinement: Refinement) -> None:
         scene, parts, residual = self._scene, self._parts, self._state["residual"]
@@ -117,13 +121,25 @@ class Impacts:
         self._builder.loop(_note_worst, here=fields(own=residual.at(0), all=parts["residual"].at(0)))
         self._run(_taking, "active")
         self._look()
+        self._keep_energy()
+        self._builder.loop(_decide, state=self._scalars())
 
     def _look(self) -> None:
-        """Writes the steps to velocities with which contacts come to the next round, and to what that is."""
+        """Writes the steps to velocities with which contacts come to the next round, and to whether they hit."""
         self._blocks.sum_up()
         self._builder.loop(_look_anew, state=self._scalars())
         self._run(_look, "pressed")
-        self._builder.loop(_decide, state=self._scalars())
+
+    def _keep_energy(self) -> None:
+        """Writes the steps that cut a round short which would feed energy."""
+        builder, state, energy = self._builder, self._scalars(), fields(energy=self._energy.at(0, 3))
+        clear(builder, self._energy)
+        self._loop(_add_energy, lambda own: self._own(own) | fields(energy=self._energy.at([0] * len(own), 3)))
+        builder.loop(_scale, state=state | energy)
+        with builder.repeat(until=_feeds_nothing, at_most=1, state=state):
+            self._loop(_cut, self._own)
+            self._look()
+            builder.loop(_done, state=state)
 
     def _run(self, kernel: Callable[[Restitution], Kernel], flag: str) -> None:
         """Writes a loop over contacts that have a flag, with a kernel for each kind of law."""
@@ -183,6 +199,18 @@ def _decide(state: View) -> None:
     late = state.rounds >= MOST_ROUNDS - 1.0
     state.settling = np.where((state.hit <= 0.0) | late, 1.0, 0.0)
     state.first, state.rounds = np.where(state.rounds > 0.0, 0.0, 1.0), state.rounds + 1.0
+
+
+def _scale(state: View) -> None:
+    state.scale = energy_scale(state.energy)
+
+
+def _feeds_nothing(state: View) -> Any:
+    return state.scale >= 1.0
+
+
+def _done(state: View) -> None:
+    state.scale = np.array(1.0)
 
 
 def _at_rest(state: View) -> Any:
@@ -252,7 +280,7 @@ def _choosing(law: Restitution) -> OwnKernel:
         """Whether a contact takes part in a round, and by which law."""
         settling, w, change = own.settling > 0.0, own.came[0], own.free[0] - own.approach[0]
         own.active = np.where(takes_part(law.elastic, w, settling), 1.0, 0.0)
-        own.b, own.e = own.free, np.zeros(3)
+        own.b, own.e, own.last, own.before = own.free, np.zeros(3), np.zeros(3), own.came
         if law.elastic:
             closure, approach = own.gap * own.pace, own.approach[0]
             first = impact_coefficients(own.normal, own.tangential, w, approach, change, closure, EULER_LAG)
@@ -268,10 +296,24 @@ def _taking(law: Restitution) -> Kernel:
     def take(own: View, ways: list[View]) -> None:
         """What a round does is given to those that follow."""
         velocity = velocities(own, ways)
-        own.given = own.given + impact_impulse(law.form, own.friction, own.e, own.impulse, velocity, own.came)
-        own.impulse = 0.0 * own.impulse
+        own.last = impact_impulse(law.form, own.friction, own.e, own.impulse, velocity, own.came)
+        own.given, own.impulse = own.given + own.last, 0.0 * own.impulse
 
     return take
+
+
+def _add_energy(law: Restitution) -> OwnKernel:
+    def add_energy(own: View) -> None:
+        own.energy = own.energy + energy_parts(own.e[0], own.last, own.before, own.came)
+
+    return add_energy
+
+
+def _cut(law: Restitution) -> OwnKernel:
+    def cut(own: View) -> None:
+        own.given = own.given - (1.0 - own.scale) * own.last
+
+    return cut
 
 
 def _total(law: Restitution) -> OwnKernel:

@@ -12,6 +12,8 @@ from coupler.contact.problem import Block, ContactProblem, Solution, Unilateral
 from coupler.contact.restitution import (
     RESTING_SPEED,
     Restitution,
+    energy_parts,
+    energy_scale,
     hits,
     impact_coefficients,
     impact_impulse,
@@ -62,7 +64,8 @@ class ImpactRounds:
             if settles or not any(came[self._first[k]] < -RESTING_SPEED for k in self._pressed):
                 break
             settles = not hit or number == MOST_ROUNDS - 1
-            given = self._round(solve, given, came, number == 0, settles)
+            after, e = self._round(solve, given, came, number == 0, settles)
+            given = self._without_gain(given, came, after, e)
         return given
 
     def _round(
@@ -72,8 +75,8 @@ class ImpactRounds:
         came: np.ndarray,
         first: bool,
         settles: bool,
-    ) -> np.ndarray:
-        """All impulses after one more round; those of joints are solved for anew, and contacts add theirs."""
+    ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+        """All impulses after one more round, and e of contacts in it; impulses of joints are solved for anew."""
         blocks, starts = self._problem.blocks, self._problem.starts
         own = [k for k in self._pressed if takes_part(self._laws[k].elastic, came[self._first[k]], settles)]
         e = {k: self._coefficients(k, came, first) if not settles and self._hits(k, came) else np.zeros(3) for k in own}
@@ -95,7 +98,20 @@ class ImpactRounds:
                 left = solution.velocities[at : at + 3]
                 impulse[:3] = impact_impulse(law.form, friction, e[k], impulse[:3], left, came[start : start + 3])
             after[start : start + size] += impulse
-        return after
+        return after, e
+
+    def _without_gain(
+        self, given: np.ndarray, came: np.ndarray, after: np.ndarray, e: dict[int, np.ndarray]
+    ) -> np.ndarray:
+        """The impulses after a round, of which contacts do no more than what feeds no energy."""
+        w, parts = self._problem.A @ after + self._problem.b, np.zeros(3)
+        cones = {k: np.arange(self._first[k], self._first[k] + 3) for k in self._pressed}
+        for k, rows in cones.items():
+            parts += energy_parts(e[k][0] if k in e else 0.0, (after - given)[rows], came[rows], w[rows])
+        result, scale = after.copy(), float(energy_scale(parts))
+        for rows in cones.values():
+            result[rows] = given[rows] + scale * (after - given)[rows]
+        return result
 
     def _hits(self, k: int, came: np.ndarray) -> bool:
         law, i = self._laws[k], self._first[k]

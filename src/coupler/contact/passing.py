@@ -77,9 +77,7 @@ class Shift:
         """The transform from the world to the shape after a time: its middle goes straight, and it turns steadily."""
         if self.angular is None or self.linear is None:
             return self.X
-        half = (
-            0.5 * t * (self.X.E @ self.angular)
-        )  # of a turn's vector: its tangent is taken for the sine, to (t ω)³ / 12
+        half = 0.5 * t * (self.X.E @ self.angular)  # its length is the tangent of half the angle, to (t ω)³ / 24
         turn = matrix_from_quaternion(normalize_quaternion(np.concatenate([np.ones(1), half])))
         return Transform(turn.T @ self.X.E, self.X.r + t * self.linear)
 

@@ -22,7 +22,7 @@ or stop, up to h |w| too early, and such impacts do not travel.
 What an acceleration makes of a contact at rest within two steps is no impact, or resting contacts would jitter.
 
 With friction both laws can feed energy where e differs between normal and tangents and A couples them, as Kane found;
-not where it is the same, nor for balls.
+not where it is the same, nor for balls. Rounds that would are cut short (`energy_scale`); impacts in place are not.
 
 Functions here take floats or nodes of a trace: vectors of a contact have 3 entries, of the normal and two tangents.
 """
@@ -43,6 +43,8 @@ __all__ = [
     "RESTING_SPEED",
     "ReboundTerms",
     "Restitution",
+    "energy_parts",
+    "energy_scale",
     "hits",
     "impact_coefficients",
     "impact_impulse",
@@ -54,6 +56,7 @@ __all__ = [
 Array = Any  # an ndarray of floats, or of nodes
 
 _FORMS = ("velocity", "impulse")
+_ROUNDING = 1e-6  # of an energy: what solvers leave to a round that keeps it
 EULER_LAG = 0.5  # steps by which velocities of semi-implicit Euler are behind positions, to which they lead
 _RESTING_STEPS = 2.0  # velocities that an acceleration makes within so many steps do not rebound
 RESTING_SPEED = 1e-6  # m/s; nor do smaller ones: solvers leave such velocities to contacts at rest
@@ -160,6 +163,32 @@ def impact_impulse(form: str, friction: Any, e: Array, impulse: Array, velocity:
         return impulse
     along = np.where(e[0] > 0.0, np.maximum(e[1], np.minimum(e[0], _sliding(velocity, came))), 0.0)
     return impulse + inside_cone(friction, np.stack([e[0], along, along]) * impulse)
+
+
+def energy_parts(e: Any, impulse: Array, came: Array, after: Array) -> Array:
+    """3: of a contact in a round λ·w⁻, λ·(w − w⁻), and what λ_n may feed, J: see `energy_scale`.
+
+    Args:
+        e: of its normal, above 1 where the gap is closed faster than the round begins; see `impact_coefficients`.
+        impulse: 3, λ of the round, N s.
+        came, after: 3 each, velocities before and after it, m/s.
+    """
+    allowed = impulse[0] * np.maximum(e - 1.0, 0.0) * np.maximum(-came[0], 0.0)
+    return np.stack([impulse @ came, impulse @ (after - came), allowed])
+
+
+def energy_scale(parts: Array) -> Any:
+    """The part of a round's impulses that feeds no more energy than it may, 0 to 1.
+
+    With a part σ of the impulses, energy changes by σ a + σ² b/2, which must be c/2 at most.
+
+    Args:
+        parts: 3, a, b and c: the sums of `energy_parts` over all contacts.
+    """
+    a, b, allowed = parts
+    grows = 2.0 * a + b > allowed + _ROUNDING * b
+    root = np.sqrt(np.maximum(a * a + b * allowed, 0.0))
+    return np.where(grows, np.maximum(root - a, 0.0) / np.where(grows, b, 1.0), 1.0)
 
 
 # Impacts in place, of two steps
