@@ -31,7 +31,7 @@ OwnKernel = Callable[[View], None]  # of a block's own numbers alone
 Numbers = Sequence[float] | Buffer  # one for each block of a kind: known, or given to the program
 More = Callable[[Sequence[int]], Window]  # further fields of some blocks
 
-_FLAGS = ("active", "idle", "waiting", "slides", "newton", "interior", "path", "gauge", "starting")
+_FLAGS = ("active", "idle", "waiting", "pressed", "slides", "newton", "interior", "path", "gauge", "starting")
 _REACH = 1.0  # m/s: a contact that opens faster does not start from the impulse of the step before
 _CONTACT = {"A": symmetric(3), "inverse": symmetric(3), "normal_step": (), "tangent_step": (), "mobility": (), "new": 3}
 _CONTACT |= {"p": 3, "Q": (3, 3), "w": 3, "dw": 3, "pushed": 3}
@@ -83,9 +83,10 @@ class Blocks:
         impulses: λ, of all rows.
         b: of all rows.
         flags: of each block 1 or 0: `active`, whether it takes part; `idle`, whether it may join; `waiting`, whether it
-            is about to; `slides`, for `Relaxation`; and the rest, for `Refinement`.
+            is about to; `pressed`, for `Impacts`; `slides`, for `Relaxation`; and the rest, for `Refinement`.
         joining: 1, whether any block is waiting.
         given: impulses of contacts that act besides λ, and that no law asks about; None if there are none.
+        given_where: the flag of the contacts that have such impulses.
     """
 
     def __init__(self, builder: Builder, columns: Ways, friction: Numbers, bounds: Numbers) -> None:
@@ -96,6 +97,7 @@ class Blocks:
         self.flags = {name: builder.scratch(name, self.contacts + self.joints) for name in _FLAGS}
         self.joining = builder.scratch("joining", 1)
         self.given: Buffer | None = None
+        self.given_where = "active"
         self._contacts = builder.records("contact", self.contacts, **_CONTACT)
         self._joints = builder.records("stop", self.joints, **_JOINT)
 
@@ -215,7 +217,8 @@ class Blocks:
         clear(self.builder, vector or self._columns.x)
         self.run(kernel, kernel, vector=vector)
         if vector is None and (given := self.given) is not None:
-            self.run(_push_given, None, more=lambda own: fields(given=given.at([3 * i for i in own], 3)))
+            more = lambda own: fields(given=given.at([3 * i for i in own], 3))  # noqa: E731
+            self.run(_push_given, None, self.given_where, more)
 
     def measure(self) -> None:
         """Writes the steps from x to `w` of blocks."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import Any
@@ -16,7 +16,7 @@ from coupler.contact.convex.contacts import centred
 from coupler.contact.convex.program import Search
 from coupler.contact.geometry import Contact, forces_on, has_closed_form
 from coupler.contact.halves import Halves
-from coupler.contact.laws import gap_seen
+from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.tables import SIDES, finding_kernel, form, forms, numbers, pose, shape_of, width_of
@@ -212,7 +212,13 @@ class Candidates:
             blocks.builder.loop(kernel, contact=idle, where=flags.at(pairs))
 
     def look(
-        self, sweep: Sweep[Any, Any], columns: Columns, blocks: Blocks, residual: Vector, tolerance: float
+        self,
+        sweep: Sweep[Any, Any],
+        columns: Columns,
+        blocks: Blocks,
+        residual: Vector,
+        tolerance: float,
+        but: Collection[int] = (),
     ) -> None:
         """Writes the steps that make idle contacts wait which velocities after the step would close too far.
 
@@ -222,6 +228,7 @@ class Candidates:
             blocks: of contacts first.
             residual: how far impulses are from the laws, which this adds to.
             tolerance: by how much they may be, m/s.
+            but: contacts that are looked at elsewhere (see `Passing`).
         """
         if self._far_groups:
             again = [(alike, self._motion(sweep, alike, ("E", "r", "u", "du"))) for alike in self._far_groups]
@@ -240,7 +247,8 @@ class Candidates:
             return _look, {"own": own, "ends": ends, "where": blocks.flags["idle"].at(contacts)}
 
         for contact, start in enumerate(self.starts):
-            schedule.add(len(start.links), contact, loop)
+            if contact not in but:
+                schedule.add(len(start.links), contact, loop)
         schedule.run()
 
     def _measure_fresh(self, builder: Builder, blocks: Blocks) -> None:
@@ -311,6 +319,7 @@ def _measuring(moving: Mapping[str, bool], scene: ContactScene, told: Sequence[s
             for name in P:  # with the same velocities for one more step, would it touch?
                 near = np.where(closure + 2.0 * free[0] < 0.0, 1.0, getattr(here, f"{name}_near"))
                 setattr(here, f"{name}_near", near)
+        closure = let_out(closure, free[0], scene.recovery)
         found = {"b": free + np.stack([closure, 0.0, 0.0]), "free": free, "approach": approach}
         for name in found:
             if name in told:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.floating import centre_of, straight_motion
+from coupler.contact.floating import centre_of, straight_motion, turned_velocity
 from coupler.contact.halves import Halves
 from coupler.contact.kernels import assign, copy
 from coupler.contact.scene import Layout
-from coupler.graph import Part, Vector, View, Window, constants, fields
+from coupler.graph import Buffer, Part, Vector, View, Window, constants, fields
 from coupler.linear import solve
 from coupler.model.embedding.scene import by_kind
 from coupler.model.joint import Joint
@@ -80,7 +80,7 @@ class Drift:
         for kind, links in by_kind(tree, self._layout.moving_links):
             joint = self._joint(self._before["q"], q, start, kind, links)
             joint |= fields(part=self._halves.first(self._trees(links)))
-            builder.loop((_flying if kind.floats else _moving)(kind, False), joint=joint)
+            builder.loop((_flying if kind.floats else _moving)(kind), joint=joint)
         if self._closing is not None:
             for kind, links in by_kind(tree, self._layout.loop_links):
                 joint = self._closing.ends(links, kind) | self._steps(len(links))
@@ -98,17 +98,29 @@ class Drift:
             copy(self._sweep.builder, self._before["v"], start, start.size)
         self._sweep.vectors |= {"q": self._before["q"], "start": start}
 
-    def end(self) -> None:
-        """Writes the steps to where the step ends, and to velocities there."""
-        sweep, switched = self._sweep, self._halves.switch
+    def end(self, jump: Buffer | None) -> None:
+        """Writes the steps to where the step ends, and to velocities there.
+
+        Args:
+            jump: by what velocities change once positions have moved, where impacts rebound.
+        """
+        sweep, switched, v_next = self._sweep, self._halves.switch, self._sweep.vectors["v_next"]
         if self._closing is not None:
             self._visit_loops(_spread)
             self._closing.close(self._after["q"])
-            self._visit_loops(_fit)
         for kind, links in by_kind(sweep.robot.tree, self._layout.moving_links):
-            joint = self._joint(sweep.vectors["q"], self._after["q"], sweep.vectors["v_next"], kind, links)
+            joint = self._joint(sweep.vectors["q"], self._after["q"], v_next, kind, links)
             joint |= fields(part=self._halves.last(self._trees(links))) | self._origin(links, kind)
-            sweep.builder.loop((_flying if kind.floats else _moving)(kind, switched), joint=joint)
+            if switched:
+                joint |= fields(start=sweep.vectors["start"].at(self._v_place(links), kind.nv))
+            if jump is not None and kind.floats:
+                joint |= fields(jump=jump.at(self._v_place(links), kind.nv))
+            sweep.builder.loop((_flying if kind.floats else _moving)(kind, switched, jump is not None), joint=joint)
+        if jump is not None:
+            rows = range(jump.size)
+            sweep.builder.loop(_jump, row=fields(v=v_next.at(rows), jump=jump.at(rows)))
+        if self._closing is not None:
+            self._visit_loops(_fit)
 
     def _visit_loops(self, function: Callable[[Visit[Any, Any], bool], None]) -> None:
         def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
@@ -129,8 +141,7 @@ class Drift:
 
     def _joint(self, q: Vector, q_next: Vector, v: Vector, kind: Joint, links: Sequence[int]) -> Window:
         """Joints that no loop holds: q and v, which becomes that along turned axes, and where they get to."""
-        embedding, tree = self._sweep.robot.embedding, self._sweep.robot.tree
-        at, along = self._q_place(links), embedding.v_place[tree.v_start[list(links)]]
+        at, along = self._q_place(links), self._v_place(links)
         joint = fields(q=q.at(at, kind.nq), v=v.at(along, kind.nv), after=q_next.at(at, kind.nq))
         return joint | self._steps(len(links)) | (fields(centre=self._centres(links)) if kind.floats else fields())
 
@@ -138,8 +149,8 @@ class Drift:
         """Where joints were before the step, and whether they go from there after all."""
         if not self._halves.switch:
             return fields()
-        before = self._before["q"].at(self._q_place(links), kind.nq)
-        return fields(before=before, acted=self._halves.acted(self._trees(links)))
+        before, trees = self._before["q"].at(self._q_place(links), kind.nq), self._trees(links)
+        return fields(before=before, acted=self._halves.acted(trees), first=self._halves.first(trees))
 
     def _steps(self, count: int) -> Window:
         return fields(step=constants(np.full(count, self._h)))
@@ -152,6 +163,9 @@ class Drift:
 
     def _trees(self, links: Sequence[int]) -> list[int]:
         return [self._layout.tree_of(link) for link in links]
+
+    def _v_place(self, links: Sequence[int]) -> np.ndarray:
+        return self._sweep.robot.embedding.v_place[self._sweep.robot.tree.v_start[list(links)]]
 
     def _q_place(self, links: Sequence[int]) -> np.ndarray:
         return self._sweep.robot.embedding.q_place[self._sweep.robot.tree.q_start[list(links)]]
@@ -189,23 +203,44 @@ class _Closing:
         builder.loop(assign, row=fields(source=source, target=target))
 
 
-def _moving(kind: Joint, switched: bool) -> Callable[[View], None]:
+def _moving(kind: Joint, switched: bool = False, jumping: bool = False) -> Callable[[View], None]:
     def moving(joint: View) -> None:
-        q = np.where(joint.acted > 0.0, joint.before, joint.q) if switched else joint.q
-        after = kind.integrate(q, joint.part * joint.step * joint.v)
+        q, v = joint.q, joint.v
+        if switched:
+            q, v = np.where(joint.acted > 0.0, joint.before, q), _on_the_way(joint, joint.start, v)
+        after = kind.integrate(q, joint.part * joint.step * v)
         joint.after = after if kind.nq == kind.nv else kind.normalize(after)
 
     return moving
 
 
-def _flying(kind: Joint, switched: bool) -> Callable[[View], None]:
+def _flying(kind: Joint, switched: bool = False, jumping: bool = False) -> Callable[[View], None]:
     def flying(joint: View) -> None:
-        q, axes = joint.q, None
-        if switched:
-            q, axes = np.where(joint.acted > 0.0, joint.before, joint.q), joint.q[3:]
-        joint.after, joint.v = straight_motion(q, joint.v, joint.part * joint.step, joint.centre, axes)
+        length, axes = joint.part * joint.step, joint.q[3:]
+        if not switched:
+            joint.after, v = straight_motion(joint.q, joint.v, length, joint.centre)
+        else:
+            q, v = np.where(joint.acted > 0.0, joint.before, joint.q), _on_the_way(joint, joint.start, joint.v)
+            joint.after, _ = straight_motion(q, v, length, joint.centre, axes)
+            v = turned_velocity(joint.v, axes, joint.after[3:], joint.centre)
+        if jumping:
+            joint.jump = turned_velocity(joint.jump, axes, joint.after[3:], joint.centre)
+        joint.v = v
 
     return flying
+
+
+def _on_the_way(tree: View, start: Any, v: Any) -> Any:
+    """Velocities with which a tree goes the rest of its way.
+
+    They are v after the step; and of one that has gone nothing so far, and that impulses do not act on after all, the
+    mean of those before and after: as exact for a parabola as to go by halves.
+    """
+    return np.where((tree.first <= 0.0) & (tree.acted <= 0.0), 0.5 * (start + v), v)
+
+
+def _jump(row: View) -> None:
+    row.v += row.jump
 
 
 def _lead(joint: View) -> None:
@@ -215,7 +250,10 @@ def _lead(joint: View) -> None:
 
 def _spread(cluster: Visit[Any, Any], switched: bool) -> None:
     """The same for all joints of a cluster afterwards, by what the kick and impulses have made of their velocities."""
-    w = cluster.G @ cluster.memory.v_next
+    y = cluster.memory.v_next
+    if switched:
+        y = _on_the_way(cluster.views.joints[0], cluster.memory.start, y)
+    w = cluster.G @ y
     for body, q, view in zip(cluster.bodies, cluster.q, cluster.views.joints, strict=True):
         view.position = np.where(view.acted > 0.0, view.before, q) if switched else q
         view.shift = view.part * view.step * w[body.entries]

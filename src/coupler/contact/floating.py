@@ -14,7 +14,7 @@ from coupler.model.tree import Link
 from coupler.rotation import matrix_from_quaternion
 from coupler.spatial import cross
 
-__all__ = ["centre_of", "frame_rotation_bias", "straight_motion"]
+__all__ = ["centre_of", "frame_rotation_bias", "straight_motion", "turned_velocity"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -32,6 +32,19 @@ def frame_rotation_bias(v: Array, centre: Array) -> Array:
     centre of mass stays as it is.
     """
     return np.concatenate([np.zeros(3), cross(v[:3], v[3:] + cross(v[:3], centre))])
+
+
+def turned_velocity(v: Array, before: Array, after: Array, centre: Array) -> Array:
+    """6: a velocity (ω, v) of a floating body along its axes after a turn; its centre of mass moves as it did.
+
+    Args:
+        v: 6, along its axes before.
+        before, after: 4, its orientations.
+        centre: 3, its centre of mass in its own frame, m.
+    """
+    turn = matrix_from_quaternion(after).T @ matrix_from_quaternion(before)
+    omega = turn @ v[:3]
+    return np.concatenate([omega, turn @ (v[3:] + cross(v[:3], centre)) - cross(omega, centre)])
 
 
 def straight_motion(q: Array, v: Array, step: Any, centre: Array, axes: Array | None = None) -> tuple[Array, Array]:

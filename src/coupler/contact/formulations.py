@@ -27,7 +27,7 @@ from coupler.contact.geometry import Contact, contacts, forces_on
 from coupler.contact.laws import limit_velocities
 from coupler.contact.pairs import Pair
 from coupler.contact.problem import Block, Bounded, Cone, ContactProblem, Unilateral
-from coupler.contact.scene import friction_impulses, limited_joints, rubbing_joints
+from coupler.contact.scene import friction_impulses, limited_joints, recovery_speeds, rubbing_joints
 from coupler.dynamics import bias_force, forward_dynamics, inverse_osim
 from coupler.inertia import mass_matrix, mass_matrix_solve
 from coupler.kinematics import frame_jacobian, frame_pose
@@ -90,11 +90,13 @@ class JointRows:
         rows: J, (rows, nv).
         closures: (rows,), the ways to limits over the step, rad/s or m/s; zero for dry friction.
         blocks: the laws.
+        recovery: (rows,), how fast each comes back from beyond a limit, by how fast what slides does.
     """
 
     rows: np.ndarray
     closures: np.ndarray = field(default_factory=lambda: np.zeros(0))
     blocks: Sequence[Block] = ()
+    recovery: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
 def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True) -> JointRows:
@@ -104,15 +106,16 @@ def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True) -> JointR
         return JointRows(np.zeros((0, robot.nv)))
     tree, G = robot.tree, robot.explicit_constraint(q)[0]
     p = robot.embedding.positions(np.asarray(q, dtype=float))
-    found: list[tuple[np.ndarray, float, Block]] = []
-    for link, j in limited:
+    found: list[tuple[np.ndarray, float, Block, float]] = []
+    for (link, j), fast in zip(limited, recovery_speeds(robot, limited, 1.0), strict=True):
         kind, row = tree.links[link].kind, G[tree.v_start[link] + j]
         low, high = limit_velocities(kind.lower[j], kind.upper[j], p[tree.q_start[link] + j], step)
-        found += [(sign * row, -sign * w, Unilateral()) for sign, w in ((1.0, low), (-1.0, high)) if np.isfinite(w)]
+        sides = [(sign, w) for sign, w in ((1.0, low), (-1.0, high)) if np.isfinite(w)]
+        found += [(sign * row, -sign * w, Unilateral(), float(fast)) for sign, w in sides]
     for (link, j), bound in zip(rubbing, friction_impulses(robot, rubbing, step), strict=True):
-        found.append((G[tree.v_start[link] + j], 0.0, Bounded(-bound, bound)))
-    rows, closures, blocks = zip(*found, strict=True)
-    return JointRows(np.array(rows), np.array(closures), blocks)
+        found.append((G[tree.v_start[link] + j], 0.0, Bounded(-bound, bound), 1.0))
+    rows, closures, blocks, recovery = zip(*found, strict=True)
+    return JointRows(np.array(rows), np.array(closures), blocks, np.array(recovery))
 
 
 def touches(robot: Robot, q: Any, pairs: Sequence[Pair]) -> list[Touch]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from coupler.contact.blocks import Blocks, wait
 from coupler.contact.laws import joint_parts, limit_velocities
-from coupler.contact.scene import Layout
+from coupler.contact.scene import ContactScene, Layout, recovery_speeds
 from coupler.graph import Slot, Vector, View, Window, constants, fields
 from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
 
@@ -23,6 +23,7 @@ class JointRow(Record):
 
     own, impulse = provided(), provided()  # its velocity without impulses, and its impulse
     lower, upper = provided(), provided()  # limits of its position
+    recovery = provided()  # how fast it may come back from beyond them; not there, if that is not bounded
     low, high = provided(), provided()  # the velocities that take it there
     waiting, joining = provided(), provided()  # whether it breaks its law without an impulse, and whether any does
     residual, tolerance = provided(), provided()
@@ -40,9 +41,11 @@ class JointBlocks:
     other impulses for ever.
     """
 
-    def __init__(self, sweep: Sweep[Any, Any], layout: Layout, blocks: Blocks, midpoint: bool) -> None:
-        """Args: a program, its layout, its problem, and whether it follows the midpoint rule."""
-        self._sweep, self._layout, self._blocks, self._midpoint = sweep, layout, blocks, midpoint
+    def __init__(self, sweep: Sweep[Any, Any], layout: Layout, blocks: Blocks, scene: ContactScene) -> None:
+        """Args: a program, its layout, its problem, and what it takes into account."""
+        self._sweep, self._layout, self._blocks = sweep, layout, blocks
+        self._midpoint, recovery = scene.integrator == "midpoint", scene.recovery
+        self._recovery = recovery_speeds(sweep.robot, layout.joints, recovery) if recovery < np.inf else None
         self._first = 3 * layout.contacts
 
     def measure(self, start: Vector) -> None:
@@ -56,7 +59,8 @@ class JointBlocks:
             windows.cluster["own"] = self._blocks.b.at([self._first + row for row in rows])
             windows.cluster |= self._sides(rows)
 
-        self._visit(_measure_from_middle if self._midpoint else _measure, range(len(self._layout.joints)), provide)
+        measure = _measuring(self._midpoint, self._recovery is not None)
+        self._visit(measure, range(len(self._layout.joints)), provide)
         for limited, rubbing, own in self._groups(range(len(self._layout.joints))):
             window = self._impulses(own) | self._told(start, limited, rubbing, own)
             self._sweep.builder.loop(_joining(limited, rubbing), here=window)
@@ -139,6 +143,8 @@ class JointBlocks:
             joints = [layout.joints[row] for row in rows]
             limits = [getattr(links[x[0]].kind, name)[x[1]] if x in layout.limited else far for x in joints]
             sides[name] = constants(np.clip(limits, -_FAR, _FAR))
+        if self._recovery is not None:
+            sides["recovery"] = constants(self._recovery[list(rows)])
         return sides
 
     def _told(self, impulses: Vector, limited: bool, rubbing: bool, rows: Sequence[int]) -> Window:
@@ -158,19 +164,18 @@ def _velocity(cluster: Visit[Any, Any], i: int, j: int, v: Any) -> Any:
     return cluster.G[cluster.shape.starts[i] + j] @ v
 
 
-def _measure(cluster: Visit[Any, Any], i: int, j: int) -> None:
-    """The velocity of a joint without impulses, and those that take it to its limits."""
-    row, kind = JointRow(cluster.views.cluster), cluster.shape.kinds[i]
-    row.own = _velocity(cluster, i, j, cluster.memory.u)
-    q = cluster.q[i][j] if kind.nq == kind.nv else 0.0
-    row.low, row.high = limit_velocities(row.lower, row.upper, q, cluster.memory.step)
+def _measuring(midpoint: bool, bounded: bool) -> Callable[[Visit[Any, Any], int, int], None]:
+    def measure(cluster: Visit[Any, Any], i: int, j: int) -> None:
+        """The velocity of a joint without impulses, and those that take it from the step's start to its limits."""
+        row, kind, memory = JointRow(cluster.views.cluster), cluster.shape.kinds[i], cluster.memory
+        own = row.own = _velocity(cluster, i, j, memory.u)
+        q = cluster.q[i][j] if kind.nq == kind.nv else 0.0
+        if midpoint:
+            q = q - memory.step * memory.gone * _velocity(cluster, i, j, memory.start)
+        recovery = row.recovery if bounded else None
+        row.low, row.high = limit_velocities(row.lower, row.upper, q, memory.step, own, recovery)
 
-
-def _measure_from_middle(cluster: Visit[Any, Any], i: int, j: int) -> None:
-    """The same for a step that has gone a part of its way: limits count from where it started."""
-    _measure(cluster, i, j)
-    row, gone = JointRow(cluster.views.cluster), cluster.memory.gone * _velocity(cluster, i, j, cluster.memory.start)
-    row.low, row.high = row.low + gone, row.high + gone
+    return measure
 
 
 def _look(cluster: Visit[Any, Any], i: int, j: int) -> None:

@@ -22,6 +22,7 @@ from coupler.model.wording import listed
 
 __all__ = [
     "PENETRATION",
+    "RECOVERY",
     "SOFTENING",
     "TINY",
     "cone_error",
@@ -34,6 +35,7 @@ __all__ = [
     "joint_regime",
     "joint_update",
     "larger_eigenvalue",
+    "let_out",
     "limit_velocities",
     "nearest_in_cone",
     "nearest_in_disc",
@@ -45,6 +47,8 @@ __all__ = [
 Array = Any  # an ndarray of floats, or of nodes
 
 PENETRATION = {"position": -inf, "velocity": 0.0, "limited": -1e-5}  # the deepest gap that counts, m [002, §4.1]
+
+RECOVERY = 0.1  # m/s: what starts overlapped is let out so fast, and then rises by no more than v²/2g = 0.5 mm
 
 SOFTENING = 1e-6  # of a block's mobility, added to it: directions that no impulse moves get no impulse
 TINY = 1e-60  # added to divisors that may be zero (1/kg, or squares of impulses): far below all that matters
@@ -77,9 +81,33 @@ def _deepest(penetration: str | float) -> float:
     return deepest
 
 
-def limit_velocities(lower: Any, upper: Any, q: Any, step: Any) -> tuple[Any, Any]:
-    """The velocities that take a joint from q to its lower and upper limit within a step, rad/s or m/s."""
-    return (lower - q) / step, (upper - q) / step
+def let_out(closure: Any, w: Any, recovery: Any) -> Any:
+    """A gap over the step, as it counts: what overlaps is parted with a bounded speed, m/s.
+
+    What comes with a speed may be parted with that more. So overlaps that a motion makes within a step are undone in
+    the next: along a surface of curvature κ at a speed s they are κ s² h² / 2 deep, and come with κ s² h.
+
+    Args:
+        closure: g/h, below zero for an overlap, m/s.
+        w: the velocity of the gap after the step without impulses, m/s.
+        recovery: the bound, a number, or one for each gap; infinite for none.
+    """
+    return closure if np.all(recovery == inf) else np.maximum(closure, np.minimum(w, 0.0) - recovery)
+
+
+def limit_velocities(lower: Any, upper: Any, q: Any, step: Any, w: Any = 0.0, recovery: Any = None) -> tuple[Any, Any]:
+    """The velocities that take a joint from q to its lower and upper limit within a step, rad/s or m/s.
+
+    Args:
+        lower, upper: the limits.
+        q, step: where it is, and h.
+        w: its velocity after the step without impulses.
+        recovery: what is beyond a limit is let out no faster; see `let_out`. None for no bound.
+    """
+    low, high = (lower - q) / step, (upper - q) / step
+    if recovery is None:
+        return low, high
+    return np.minimum(low, recovery - np.minimum(w, 0.0)), np.maximum(high, -recovery - np.maximum(w, 0.0))
 
 
 # Projections

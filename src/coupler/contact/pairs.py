@@ -7,17 +7,23 @@ group is among those that the other meets. Contact points touch what is on the g
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from itertools import combinations
+from typing import Any
 
 from coupler.contact.geometry import Point, count
 from coupler.contact.meshes import with_hulls
 from coupler.contact.restitution import Restitution
 from coupler.model import ModelError, Robot, Shape
 from coupler.model.numbers import numbers
+from coupler.model.wording import listed
 from coupler.spatial import Transform
 
-__all__ = ["FRICTION", "Pair", "pairs_of"]
+__all__ = ["FRICTION", "Pair", "Rebounding", "known_names", "pairs_of"]
+
+Rebounding = Restitution | Mapping[str, Restitution] | None  # of all contacts, or by patterns of names
 
 FRICTION = 1.0  # of a pair of which neither shape says it, as in MuJoCo
 
@@ -46,11 +52,15 @@ class Pair:
         """Both of its shapes; those without a name by their bodies."""
         return f"{self.one.name or self.one.body} on {self.other.name or self.other.body}"
 
+    def matches(self, pattern: str) -> bool:
+        """Whether a pattern such as "*foot*" fits the pair's name, or that of one of its shapes."""
+        return any(fnmatchcase(name, pattern) for name in (self.one.name, self.other.name, self.name))
+
 
 def pairs_of(
     robot: Robot,
     friction: float = FRICTION,
-    restitution: Restitution | None = None,
+    restitution: Rebounding = None,
     torsion: float | None = None,
 ) -> list[Pair]:
     """The pairs of shapes of a robot that may touch, in the order of its shapes, contact points last.
@@ -58,11 +68,11 @@ def pairs_of(
     Args:
         robot: the robot.
         friction: the coefficient of pairs of which neither shape says it.
-        restitution: how all contacts rebound; None if they do not.
+        restitution: how all contacts rebound; None if they do not. Or how some do, by patterns such as "*ball*" and
+            "*ball* on floor", of which the first counts that fits a pair.
         torsion: how all contacts resist spin, m; None if they do not.
     """
-    if not (restitution is None or isinstance(restitution, Restitution)):
-        raise ModelError(f"restitution must be given as Restitution(normal, ...), got {restitution!r}")
+    by_pattern = _by_pattern(restitution)
     friction = float(numbers("friction", friction, (), least=0.0))
     if torsion is not None:
         torsion = float(numbers("torsion", torsion, (), least=0.0))
@@ -75,9 +85,33 @@ def pairs_of(
             at = Shape(name, body.name, Point(), Transform.translation(point))
             found += [(at, shape) for shape in ground if apart(body.name, shape.body)]
     ordered = [(b, a) if apart.link(a.body) == 0 else (a, b) for a, b in found]
-    return [
-        Pair(a, b, _friction(a, b, friction), count(a.geometry, b.geometry), restitution, torsion) for a, b in ordered
-    ]
+    pairs = [Pair(a, b, _friction(a, b, friction), count(a.geometry, b.geometry), torsion=torsion) for a, b in ordered]
+    return _with_restitution(pairs, by_pattern)
+
+
+def _by_pattern(restitution: Any) -> dict[str, Restitution]:
+    laws = {} if restitution is None else {"*": restitution}
+    if isinstance(restitution, Mapping):
+        laws = dict(restitution)
+    for law in laws.values():
+        if not isinstance(law, Restitution):
+            raise ModelError(f"restitution must be given as Restitution(normal, ...), got {law!r}")
+    return laws
+
+
+def _with_restitution(pairs: list[Pair], laws: Mapping[str, Restitution]) -> list[Pair]:
+    for pattern in laws:
+        if pattern != "*" and not any(pair.matches(pattern) for pair in pairs):
+            raise ModelError(
+                f"restitution: nothing that may touch is called {pattern!r}; there are {known_names(pairs)}"
+            )
+    found = [next((law for pattern, law in laws.items() if pair.matches(pattern)), None) for pair in pairs]
+    return [replace(pair, restitution=law) for pair, law in zip(pairs, found, strict=True)]
+
+
+def known_names(pairs: Sequence[Pair]) -> str:
+    """What patterns of names can fit, in words."""
+    return listed(dict.fromkeys(name for pair in pairs for name in (pair.one.name, pair.other.name))) or "none"
 
 
 class _Apart:

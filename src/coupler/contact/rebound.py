@@ -1,4 +1,4 @@
-"""Contacts that rebound, as steps of a program: what restitution.py says of one, for all of them around the sweeps."""
+"""Contacts that rebound in place, as steps of a program: restitution.py's law for all of them, around the sweeps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from coupler.contact.blocks import Blocks, Kernel, velocities
 from coupler.contact.kernels import clear
-from coupler.contact.laws import gap_seen
+from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.restitution import Restitution, pending_rebound, rebound_terms
 from coupler.contact.scene import ContactScene, rebounding
 from coupler.graph import Builder, Vector, View, Window, constants, fields
@@ -53,7 +53,7 @@ class Rebounds:
                 offset=self._offset.at([3 * k for k in own], 3),
                 closing=self._closing.at(at),
             )
-            self._builder.loop(_beginning(law, self._scene.penetration), here=window)
+            self._builder.loop(_beginning(law, self._scene), here=window)
 
     def end(self, pending: Vector) -> None:
         """Writes what is left to the next step."""
@@ -89,9 +89,9 @@ class Rebounds:
         return fields(**{name: buffer.at([3 * k for k in contacts], 3) for name, buffer in self.told.items()})
 
 
-def _beginning(law: Restitution, penetration: str | float) -> Callable[[View], None]:
+def _beginning(law: Restitution, scene: ContactScene) -> Callable[[View], None]:
     def beginning(here: View) -> None:
-        closure = gap_seen(here.gap, penetration) * here.pace
+        closure = let_out(gap_seen(here.gap, scene.penetration) * here.pace, here.free[0], scene.recovery)
         terms = rebound_terms(law, here.friction, here.pending, closure, here.free, here.approach)
         here.b, here.offset, here.closing = terms.b, terms.offset, np.where(terms.closing, 1.0, 0.0)
 

@@ -1,21 +1,28 @@
-"""Contacts that rebound, in two steps. [002, §2.1]
+"""Contacts that rebound. [002, §2.1]
 
-In the step in which a contact closes, the inelastic law stops it. In the next one it rebounds, by a modified law:
+The first phase of an impact is the inelastic law as printed: the contact is stopped where its gap is closed [002, eq.
+2a], and positions move with that. Then, at the end of the same step, velocities jump, by a modified law:
 
     velocity (Newton)    w + e w⁻ takes the place of w, with the velocities w⁻ with which it came;
-    impulse (Poisson)    λ = e Λ + λ', with the impulses Λ that stopped it, and λ' under the ordinary law;
+    impulse (Poisson)    λ = (1 + e) Λ, with the impulses Λ that stop it;
 
-where e is one number for the normal and one for the tangents: a shift of b, or impulses given in advance. If a contact
-that is stopped still slides, friction is given in advance as well, for as long as it slides.
+where e is one number for the normal and one for the tangents. Impacts travel: a contact that the rebound of another
+closes is hit after it, by what that one left. So there are rounds. In each one those contacts take part that approach,
+w⁻ is what the round before left, and contacts without restitution hold if they do not open. Without friction, energy
+cannot grow in a round: it changes by ½ Σ λ (w + w⁻) = ½ Σ (1 − e) λ w⁻ ≤ 0. A last round, without e and with all
+contacts, ends what is too slow to rebound.
 
-The gap counts in neither step. If the first closed it, a part of the approach would be left to the second, another one
-for each place of the impact within its step, and Λ would lack it. So a contact turns where it is when it would close,
-and a ball that falls under gravity and rebounds with e = 1 reaches the same height for ever.
+A contact comes as fast as it is where its gap is closed, s² = w² − 2 a g, with its velocity w and acceleration a, not
+as fast as it is before or after the step: so a ball that falls and rebounds with e = 1 reaches its height again.
+
+With `in_place`, the gap counts in neither phase, and the second one comes in the next step: a contact turns where it is
+when it would close. That was our reading of [002, §2.1] before, and keeps heights to the last digit; but contacts turn,
+or stop, up to h |w| too early, and such impacts do not travel.
 
 What an acceleration makes of a contact at rest within two steps is no impact, or resting contacts would jitter.
 
 With friction both laws can feed energy where e differs between normal and tangents and A couples them, as Kane found;
-not where it is the same, nor for balls.
+not where it is the same, nor for balls. Rounds that would are cut short (`energy_scale`); impacts in place are not.
 
 Functions here take floats or nodes of a trace: vectors of a contact have 3 entries, of the normal and two tangents.
 """
@@ -31,13 +38,28 @@ from coupler.contact.laws import inside_cone
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 
-__all__ = ["ReboundTerms", "Restitution", "pending_rebound", "rebound_terms"]
+__all__ = [
+    "LAG",
+    "RESTING_SPEED",
+    "ReboundTerms",
+    "Restitution",
+    "energy_parts",
+    "energy_scale",
+    "hits",
+    "impact_coefficients",
+    "impact_impulse",
+    "pending_rebound",
+    "rebound_terms",
+    "takes_part",
+]
 
 Array = Any  # an ndarray of floats, or of nodes
 
 _FORMS = ("velocity", "impulse")
+_ROUNDING = 1e-6  # of an energy: what solvers leave to a round that keeps it
+LAG = {"euler": 0.5, "midpoint": 0.0}  # steps by which velocities are behind positions: Euler's lead to them
 _RESTING_STEPS = 2.0  # velocities that an acceleration makes within so many steps do not rebound
-_RESTING_SPEED = 1e-6  # m/s; nor do smaller ones: solvers leave such velocities to contacts at rest
+RESTING_SPEED = 1e-6  # m/s; nor do smaller ones: solvers leave such velocities to contacts at rest
 
 
 @dataclass(frozen=True)
@@ -49,12 +71,14 @@ class Restitution:
         tangential: e of the tangents: 0 (a contact that sticks has lost its slip) to 1 (it slips back as fast).
         form: of "velocity" (Newton) or of "impulse" (Poisson).
         threshold: m/s; slower contacts do not rebound. For None, what an acceleration makes within two steps.
+        in_place: whether a contact turns where it is when it would close, and not where its gap is closed.
     """
 
     normal: float
     tangential: float = 0.0
     form: str = "velocity"
     threshold: float | None = None
+    in_place: bool = False
 
     def __post_init__(self) -> None:
         for name in ("normal", "tangential"):
@@ -67,6 +91,107 @@ class Restitution:
         if self.threshold is not None:
             least = float(numbers("restitution: threshold", self.threshold, (), least=0.0))
             object.__setattr__(self, "threshold", least)
+        object.__setattr__(self, "in_place", bool(self.in_place))
+
+    @property
+    def elastic(self) -> bool:
+        """Whether anything rebounds."""
+        return self.normal > 0.0 or self.tangential > 0.0
+
+
+# Impacts that close gaps, and travel
+
+
+def hits(least: Any, w: Any, change: Any) -> Any:
+    """Whether a contact comes fast enough to rebound.
+
+    Args:
+        least: m/s, the slowest that does; negative for what an acceleration makes within two steps.
+        w: its velocity along the normal, after the step without its impact, m/s.
+        change: what of that accelerations have made within the step, m/s.
+    """
+    made = np.abs(change)
+    return -w - made > np.maximum(np.where(least < 0.0, _RESTING_STEPS * made, least), RESTING_SPEED)
+
+
+def takes_part(elastic: bool, w: Any, settling: Any) -> Any:
+    """Whether a contact takes part in a round of impacts.
+
+    Args:
+        elastic: whether it can rebound. If not, it holds what does not open.
+        w: its velocity along the normal before the round, m/s.
+        settling: whether the round is the last one, of all contacts.
+    """
+    return settling | (w < (-RESTING_SPEED if elastic else RESTING_SPEED))
+
+
+def impact_coefficients(
+    normal: Any, tangential: Any, w: Any, approach: Any, change: Any, closure: Any, lag: float
+) -> Array:
+    """3: e of normal and tangents for the first impact of a contact in a step, which its velocities w⁻ are taken by.
+
+    Where w after the step without impulses stands for w⁻, that of the normal must be e s / |w⁻|, s² = w² − 2 a g.
+
+    Args:
+        normal, tangential: e.
+        w: its velocity along the normal, after the step without its impact, below zero, m/s.
+        approach: that before the step.
+        change: what of the difference accelerations have made, h a, m/s.
+        closure: g/h, its gap over the step, m/s.
+        lag: steps by which velocities are behind positions.
+    """
+    late = lag * change
+    came = approach + late
+    speed = np.sqrt(np.maximum(came * came - 2.0 * change * np.maximum(closure, 0.0), 0.0))
+    closes = w < -RESTING_SPEED
+    e = np.maximum(normal * speed - late, 0.0) / np.where(closes, -w, 1.0)
+    return np.stack([np.where(closes & (normal > 0.0), e, normal), tangential, tangential])
+
+
+def impact_impulse(form: str, friction: Any, e: Array, impulse: Array, velocity: Array, came: Array) -> Array:
+    """3: all that a round does at a contact, N s.
+
+    Args:
+        form: of the law.
+        friction: µ.
+        e: 3, of normal and tangents; zeros if it does not rebound.
+        impulse: 3, what was solved for, N s: under Newton's law, or under the inelastic one with Poisson's.
+        velocity: 3, what that leaves, m/s.
+        came: 3, w⁻, m/s.
+    """
+    if form == "velocity":
+        return impulse
+    along = np.where(e[0] > 0.0, np.maximum(e[1], np.minimum(e[0], _sliding(velocity, came))), 0.0)
+    return impulse + inside_cone(friction, np.stack([e[0], along, along]) * impulse)
+
+
+def energy_parts(e: Any, impulse: Array, came: Array, after: Array) -> Array:
+    """3: of a contact in a round λ·w⁻, λ·(w − w⁻), and what λ_n may feed, J: see `energy_scale`.
+
+    Args:
+        e: of its normal, above 1 where the gap is closed faster than the round begins; see `impact_coefficients`.
+        impulse: 3, λ of the round, N s.
+        came, after: 3 each, velocities before and after it, m/s.
+    """
+    allowed = impulse[0] * np.maximum(e - 1.0, 0.0) * np.maximum(-came[0], 0.0)
+    return np.stack([impulse @ came, impulse @ (after - came), allowed])
+
+
+def energy_scale(parts: Array) -> Any:
+    """The part of a round's impulses that feeds no more energy than it may, 0 to 1.
+
+    With a part σ of the impulses, energy changes by σ a + σ² b/2, which must be c/2 at most.
+
+    Args:
+        parts: 3, a, b and c: the sums of `energy_parts` over all contacts.
+    """
+    a, b, allowed = parts
+    grows = 2.0 * a + b > allowed + _ROUNDING * b
+    root = np.sqrt(np.maximum(a * a + b * allowed, 0.0))
+    return np.where(grows, np.maximum(root - a, 0.0) / np.where(grows, b, 1.0), 1.0)
+
+
+# Impacts in place, of two steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +224,7 @@ def rebound_terms(
     """
     rebounds = pending[0] != 0.0
     least = _RESTING_STEPS * np.abs(free[0] - approach[0]) if law.threshold is None else law.threshold
-    closing = (approach[0] < -np.maximum(least, _RESTING_SPEED)) & (free[0] + closure < 0.0) & np.logical_not(rebounds)
+    closing = (approach[0] < -np.maximum(least, RESTING_SPEED)) & (free[0] + closure < 0.0) & np.logical_not(rebounds)
     counted = np.where(rebounds | closing, 0.0, closure)
     given = pending * np.array([law.normal, 1.0, 1.0])
     b = free + np.stack([counted, 0.0 * counted, 0.0 * counted])
@@ -133,5 +258,5 @@ def _sliding(velocity: Array, free: Array) -> Any:
     """The part of the tangential impulses that would end the slip which they left: slip that is left over slip lost."""
     left, lost = velocity[1:], free[1:] - velocity[1:]
     left2, lost2 = left @ left, lost @ lost
-    slides = (left2 > _RESTING_SPEED**2) & (lost2 > _RESTING_SPEED**2)
+    slides = (left2 > RESTING_SPEED**2) & (lost2 > RESTING_SPEED**2)
     return np.where(slides, np.sqrt(np.where(slides, left2, 1.0) / np.where(slides, lost2, 1.0)), 0.0)

@@ -9,13 +9,26 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.pairs import Pair
-from coupler.model import Robot
+from coupler.model import ModelError, Robot
 
-__all__ = ["ContactScene", "Entry", "Layout", "friction_impulses", "limited_joints", "rebounding", "rubbing_joints"]
+__all__ = [
+    "ContactScene",
+    "Entry",
+    "Layout",
+    "friction_impulses",
+    "limited_joints",
+    "rebounding",
+    "recovery_speeds",
+    "rubbing_joints",
+    "travelling",
+    "turns",
+]
 
 _FAST = 1e-3  # rad or m in a step: farther than this a body may get through a thin one unseen
 
 Entry = tuple[int, int]  # a link, and an entry of its joint's velocity
+
+_RECOVERY_ARM = 0.1  # m: a point so far from an axis comes back from beyond a limit as fast as what slides
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +44,8 @@ class ContactScene:
         external: whether there are forces on bodies from outside, as a further input.
         penetration: how overlaps count; see `gap_seen`.
         integrator: "euler" or "midpoint": how a step moves on while nothing touches.
+        recovery: how fast overlaps are parted at most, m/s (see `let_out`); angles beyond a limit ten times as fast,
+            rad/s.
     """
 
     pairs: tuple[Pair, ...]
@@ -41,6 +56,7 @@ class ContactScene:
     external: bool = False
     penetration: str | float = "position"
     integrator: str = "euler"
+    recovery: float = np.inf
 
 
 def limited_joints(robot: Robot) -> list[Entry]:
@@ -51,6 +67,18 @@ def limited_joints(robot: Robot) -> list[Entry]:
 def rubbing_joints(robot: Robot) -> list[Entry]:
     """The entries of joints that have dry friction."""
     return _entries(robot, lambda kind, j: kind.friction[j] > 0.0)
+
+
+def recovery_speeds(robot: Robot, joints: Sequence[Entry], recovery: float) -> np.ndarray:
+    """How fast each entry of joints may come back from beyond a limit, m/s or rad/s: see `ContactScene`."""
+    return recovery * np.where([turns(robot, joint) for joint in joints], 1.0 / _RECOVERY_ARM, 1.0)
+
+
+def turns(robot: Robot, joint: Entry) -> bool:
+    """Whether an entry of a joint is an angle, and not a way."""
+    link, j = joint
+    kind = robot.tree.links[link].kind
+    return bool(np.any(np.asarray(kind.subspace(kind.neutral()))[:3, j]))
 
 
 def friction_impulses(robot: Robot, joints: Sequence[Entry], step: float) -> list[float]:
@@ -64,19 +92,32 @@ def _entries(robot: Robot, holds: Callable[[Any, int], bool]) -> list[Entry]:
 
 
 def rebounding(pairs: Sequence[Pair]) -> list[int]:
-    """The numbers of the contacts that can rebound."""
+    """The numbers of the contacts that rebound in place, in two steps."""
     laws = [pair.restitution for pair in pairs for _ in range(pair.count)]
-    return [i for i, law in enumerate(laws) if law is not None]
+    return [i for i, law in enumerate(laws) if law is not None and law.in_place]
+
+
+def travelling(pairs: Sequence[Pair]) -> bool:
+    """Whether there are impacts that close gaps, rebound, and travel.
+
+    Raises:
+        ModelError: if others rebound in place.
+    """
+    laws = [pair.restitution for pair in pairs if pair.restitution is not None]
+    travel = any(law.elastic and not law.in_place for law in laws)
+    if travel and any(law.in_place for law in laws):
+        raise ModelError("restitution: either all contacts that rebound do so in place, or none")
+    return travel
 
 
 class Layout:
     """The rows of a robot's contact problem in a scene, and where vectors have what.
 
     A state has q, v, the velocities w of all joints in loops without a solution, of which v may be unable to tell them
-    all, the impulses of the step before, from which a step starts, what that step left of contacts which rebound, and
-    for each tree of bodies, by the midpoint rule, whether it is near a contact. What a step leads to starts with the
-    next state; then come gap, point and frame of each contact, as they were where the step took forces, the residual,
-    and the numbers of sweeps, further iterations, and rounds of its kick.
+    all, the impulses of the step before, from which a step starts, what that step left of contacts which rebound in
+    place, and for each tree of bodies, by the midpoint rule, whether it is near a contact. What a step leads to starts
+    with the next state; then come gap, point and frame of each contact, as they were where the step took forces, the
+    residual, and the numbers of sweeps, further iterations, and rounds of its kick.
 
     Attributes:
         limited: entries of joints with limits.

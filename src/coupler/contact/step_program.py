@@ -8,7 +8,7 @@ What stepping.py does in NumPy, without the mass matrix and in one go:
 4. these forces climb to the ground (columns.py), which gives A = J H⁻¹ Jᵀ as a product [001, eq. 62; 003, eq. 27];
 5. the contact problem is solved (blocks.py, relaxation.py, refinement);
 6. velocities v⁺ = u + H⁻¹ Jᵀ λ, outwards from what impulses do to each cluster by itself;
-7. positions after the step.
+7. velocities after impacts that rebound (impact.py), and positions after the step.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ from coupler.contact.columns import Columns, Passage, Start
 from coupler.contact.damping import damped
 from coupler.contact.drift import Drift
 from coupler.contact.halves import Halves
+from coupler.contact.impact import Impacts
 from coupler.contact.joint_blocks import JointBlocks
 from coupler.contact.kernels import copy
 from coupler.contact.kick import Kick, Node, StepBody, StepCluster
+from coupler.contact.passing_program import Passing
 from coupler.contact.rebound import Rebounds
 from coupler.contact.refinement import Refinement
 from coupler.contact.relaxation import Relaxation
-from coupler.contact.scene import ContactScene, Layout, friction_impulses
+from coupler.contact.scene import ContactScene, Layout, friction_impulses, travelling
 from coupler.graph import Part, Program, View, constants, fields
 from coupler.model import Robot
 from coupler.passes import ClusterWindows, Shape, Sweep
@@ -80,13 +82,15 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     kick.write(scene.external, h)
     told = {name: parts[name].at(0) for name in ("residual", "sweeps", "iterations")}
     sweep.builder.loop(_no_contact, problem=fields(**told))
+    jump = None
     if stopped:
         bounds = friction_impulses(robot, layout.joints, h)
         blocks = Blocks(sweep.builder, columns, candidates.friction, bounds)
         impulses = _Impulses(sweep, scene, layout, candidates, blocks, columns, parts, halves)
         impulses.write(_applying(kick.located))
         halves.end(parts["impulses"])
-    drift.end()
+        jump = impulses.impacts.jump if impulses.impacts else None
+    drift.end(jump)
     parts.tell()
     return sweep.build()
 
@@ -113,23 +117,31 @@ class _Impulses:
         self.candidates, self.blocks, self.columns, self.halves = candidates, blocks, columns, halves
         self.relaxation, self.joints = (
             Relaxation(blocks),
-            JointBlocks(sweep, layout, blocks, scene.integrator == "midpoint"),
+            JointBlocks(sweep, layout, blocks, scene),
         )
         self.refinement = Refinement(blocks, columns, self.relaxation)
         self.rebounds = Rebounds(sweep.builder, scene, blocks) if parts.before["pending"].size else None
+        told = {name: parts[name] for name in ("gaps", "v", "residual", "sweeps", "iterations")}
+        self.impacts = Impacts(sweep, scene, blocks, told) if travelling(scene.pairs) else None
+        passing = Passing(sweep, scene, candidates, columns, blocks, layout, halves)
+        self.passing = passing if passing.contacts and not self.rebounds else None  # which turn where they are
 
     def write(self, apply_impulses: Callable[[Node], None]) -> None:
         """Writes them, given the pass from x to velocities."""
         layout, parts, builder, blocks = self.layout, self.parts, self.sweep.builder, self.blocks
         told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": blocks.b}
-        told |= self.rebounds.told if self.rebounds else {}
+        told |= self.rebounds.told if self.rebounds else self.impacts.told if self.impacts else {}
         copy(builder, parts.before["impulses"], blocks.impulses, 3 * layout.contacts)
         self.candidates.measure(self.sweep, self.columns, self.scene, self.layout, self.halves, told, blocks.impulses)
         self.joints.measure(parts.before["impulses"])
         if self.rebounds:
             self.rebounds.begin(parts["gaps"], parts.before["pending"], parts["pending"])
+        if self.impacts:
+            self.impacts.begin()
         blocks.begin()
         self.candidates.begin(blocks)
+        if self.passing:
+            self.passing.begin(parts["gaps"])
         with builder.repeat(until=_none_joins, at_most=_ROUNDS, blocks=fields(joining=blocks.joining.at(0))):
             self.columns.climb(climb, blocks.flags["waiting"])
             blocks.join()
@@ -138,8 +150,13 @@ class _Impulses:
             if self.rebounds:
                 self.rebounds.end(parts["pending"])
             self.sweep.outward(apply_impulses)
-            self.candidates.look(self.sweep, self.columns, blocks, parts["residual"], self.scene.tolerance)
+            but, limits = self.passing.contacts if self.passing else (), (parts["residual"], self.scene.tolerance)
+            self.candidates.look(self.sweep, self.columns, blocks, *limits, but)
+            if self.passing:
+                self.passing.look(parts["residual"], told)
             self.joints.look(parts["residual"], self.scene.tolerance)
+            if self.impacts:
+                self.impacts.write(self.relaxation, self.refinement, lambda: self.sweep.outward(apply_impulses))
         if self.rebounds:
             self.rebounds.add_given()
         copy(builder, blocks.impulses, parts["impulses"], 3 * layout.contacts)

@@ -8,21 +8,22 @@ matrices (formulations.py) and solves it by another method: `bisection` and `lem
 with the accelerations a without contact and the impulses λ of the step's contact problem [002, §2.3]. A floating body
 moves along a straight line of the world within a step and its momentum is what impulses make of it, to the last digits,
 although its velocity is kept along its own axes. Gaps count at position level [002, eq. 4a]: what would close within
-the step is stopped where it closes. What has got beyond can count otherwise (`gap_seen`). Contacts of pairs with a
-restitution rebound. Joints stop at their limits, and dry friction slows them down. Loops stay closed, because q moves
-along the robot's own coordinates.
+the step is stopped where it closes. What has got beyond can count otherwise (`gap_seen`). Where contacts rebound,
+velocities jump at the end of the step. Joints stop at their limits, and dry friction slows them down. Loops stay
+closed, because q moves along the robot's own coordinates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from coupler.contact.damping import damped
-from coupler.contact.floating import straight_motion
+from coupler.contact.floating import straight_motion, turned_velocity
 from coupler.contact.formulations import (
     Touch,
     basis_biases,
@@ -36,16 +37,19 @@ from coupler.contact.formulations import (
     unimpeded,
     with_closures,
 )
-from coupler.contact.laws import PENETRATION, gap_seen
+from coupler.contact.impact_rounds import ImpactRounds
+from coupler.contact.laws import PENETRATION, gap_seen, let_out
 from coupler.contact.pairs import Pair
+from coupler.contact.passing_rounds import PassingRounds, may_pass
 from coupler.contact.problem import ContactProblem, Solution
-from coupler.contact.restitution import ReboundTerms, Restitution, pending_rebound, rebound_terms
+from coupler.contact.restitution import LAG, ReboundTerms, Restitution, pending_rebound, rebound_terms
+from coupler.contact.scene import rebounding, travelling
 from coupler.contact.solvers import solve
 from coupler.inertia import mass_matrix_solve
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 
-__all__ = ["PENETRATION", "Impulses", "Stepped", "contact_impulses", "contact_step", "gap_seen"]
+__all__ = ["PENETRATION", "Impulses", "Stepped", "after_impacts", "contact_impulses", "contact_step", "gap_seen"]
 
 Formulation = Callable[..., tuple[ContactProblem, list[Touch]]]
 
@@ -60,14 +64,24 @@ class Impulses:
             those of joints (see `JointRows`).
         free: (nv,), velocities after it without contact, seen along the axes before it.
         solution: impulses of all rows (N s, N m s), with residual and iterations.
-        pending: (contacts, 3), what the next step must know of contacts that rebound; None if none can.
+        pending: (contacts, 3), what the next step must know of contacts that rebound in place; None if none can.
+        jump: (rows,), impulses of impacts at the end of the step, N s: what velocities have more than those that
+            positions move with; None if there are none.
     """
 
     touches: list[Touch]
     rows: np.ndarray
     free: np.ndarray
     solution: Solution
-    pending: np.ndarray | None
+    pending: np.ndarray | None = None
+    jump: np.ndarray | None = None
+
+    @property
+    def total(self) -> Solution:
+        """The solution, with the impulses of impacts."""
+        return (
+            self.solution if self.jump is None else replace(self.solution, impulses=self.solution.impulses + self.jump)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +90,8 @@ class Stepped:
 
     Attributes:
         q, v: the state after it.
-        touches, solution, pending: as in `Impulses`.
+        touches, pending: as in `Impulses`.
+        solution: impulses of all rows, those of impacts included.
     """
 
     q: np.ndarray
@@ -99,9 +114,26 @@ def contact_step(robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Seq
         robot, q, v, tau, step, pairs, options: as in `contact_impulses`.
     """
     contact = contact_impulses(robot, q, v, tau, step, pairs, **options)
+    q = np.asarray(q, dtype=float)
     v_next = contact.free + mass_matrix_solve(damped(robot, step), q, contact.rows.T @ contact.solution.impulses)
-    after = _integrated(robot, np.asarray(q, dtype=float), v_next, step)
-    return Stepped(*after, contact.touches, contact.solution, contact.pending)
+    q_next, v_next = _integrated(robot, q, v_next, step)
+    v_next = after_impacts(robot, contact, q, q_next, v_next, step)
+    return Stepped(q_next, v_next, contact.touches, contact.total, contact.pending)
+
+
+def after_impacts(
+    robot: Robot, contact: Impulses, q: np.ndarray, q_next: np.ndarray, v_next: np.ndarray, step: float
+) -> np.ndarray:
+    """Velocities after the impacts at the end of a step from q to q_next, along the axes there."""
+    if contact.jump is None:
+        return v_next
+    jump = mass_matrix_solve(damped(robot, step), q, contact.rows.T @ contact.jump)
+    jump = _fitted(robot, q, q_next, jump)
+    for joint in floating(robot):
+        turn, own = robot.q_slice(joint).start + 3, robot.v_slice(joint)
+        before, after = (x[turn : turn + 4] for x in (q, q_next))
+        jump[own] = turned_velocity(jump[own], before, after, floating_centre(robot, joint))
+    return v_next + jump
 
 
 def contact_impulses(
@@ -113,6 +145,7 @@ def contact_impulses(
     pairs: Sequence[Pair],
     *,
     penetration: str | float = "position",
+    recovery: float = np.inf,
     limits: bool = True,
     pending: np.ndarray | None = None,
     formulation: Formulation = recursive_problem,
@@ -130,11 +163,13 @@ def contact_impulses(
         step: h, s.
         pairs: what may touch, from `pairs_of`.
         penetration: how overlaps count; see `gap_seen`. What is beyond a joint's limit counts as it is.
+        recovery: how fast overlaps are parted, and what is beyond a joint's limit comes back; see `ContactScene`.
         limits: whether joints stop at their limits. Dry friction of joints counts always.
-        pending: what the step before left of contacts that rebound; None at the start.
+        pending: what the step before left of contacts that rebound in place; None at the start.
         formulation: how the contact problem is set up.
         method: how it is solved, and `options` of that solver; see `solve`.
-        start: impulses of all rows to start from, such as those of the step before.
+        start: impulses of all rows to start from, such as those of the step before: its contacts act at once, others
+            if their shapes meet (see passing.py). For None, what touches does.
         ahead: whether velocities after the step are those of contacts where they then are, as accelerations of points
             give them [002, eq. 6, 10]: right for steps of higher order. Euler's method goes along the directions of the
             step's start. What is beyond a joint's limit then counts as overlaps do, for such steps leave more of it.
@@ -144,15 +179,30 @@ def contact_impulses(
     rows = np.vstack([contact_rows(robot, q, found), joints.rows])
     _check_rows(robot, len(rows), problem, formulation)
     gaps = np.array([touch.contact.gap for touch in found])
-    seen, velocities, closures = gap_seen(gaps, penetration), rows @ free, joints.closures
+    velocities, closures = rows @ free, joints.closures
     if ahead:
         velocities = _ahead(robot, q, v, free, step, pairs, limits)
         closures = gap_seen(closures * step, penetration) / step
-    if ahead or (seen != gaps).any():
-        problem = replace(problem, b=with_closures(velocities, found, seen / step, closures))
-    if not any(touch.pair.restitution for touch in found):
-        return Impulses(found, rows, free, solve(problem, method, start=start, **options), None)
-    rebounds = _Rebounds(found, pending, seen / step, velocities, rows @ np.asarray(v, dtype=float))
+    seen = let_out(gap_seen(gaps, penetration) / step, velocities[first_rows(found)], recovery)
+    closures = let_out(closures, velocities[len(rows) - len(closures) :], recovery * joints.recovery)
+    if ahead or recovery < np.inf or (seen != gaps / step).any():
+        problem = replace(problem, b=with_closures(velocities, found, seen, closures))
+    if not rebounding(pairs):
+        if ahead or not any(may_pass(touch) for touch in found):
+            solution = solve(problem, method, start=start, **options)
+        else:
+            acting = PassingRounds(robot, np.asarray(q, dtype=float), free, step, found, rows, seen)
+            by_method, limit = partial(solve, method=method, **options), options.get("tolerance", 1e-10)
+            solution = acting.solve(problem, by_method, start, limit)
+            found, rows, seen, problem = acting.touches, acting.rows, acting.closures, acting.problem
+            velocities = rows @ free
+        if not travelling(pairs):
+            return Impulses(found, rows, free, solution)
+        problem, lag = replace(problem, b=velocities), 0.0 if ahead else LAG["euler"]
+        rounds = ImpactRounds(problem, solution, found, rows @ np.asarray(v, dtype=float), seen, lag)
+        total = rounds.total(lambda part: solve(part, method, **options))
+        return Impulses(found, rows, free, solution, jump=None if total is None else total - solution.impulses)
+    rebounds = _Rebounds(found, pending, seen, velocities, rows @ np.asarray(v, dtype=float))
     solution = solve(rebounds.applied(problem), method, start=start, **options)
     total = replace(solution, impulses=solution.impulses + rebounds.offset)
     return Impulses(found, rows, free, total, rebounds.pending(problem, solution))
@@ -223,26 +273,36 @@ class _Rebounds:
 
 def _integrated(robot: Robot, q: np.ndarray, v: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
     """q and v after a step with velocities v, which are seen along the axes before it; floating bodies go straight."""
-    q_next, v_next = _with_loops(robot, q, v, step)
+    q_next = _with_loops(robot, q, v, step)
+    v_next = _fitted(robot, q, q_next, v)
     for joint in floating(robot):
         place, own = robot.q_slice(joint), robot.v_slice(joint)
         q_next[place], v_next[own] = straight_motion(q[place], v[own], step, floating_centre(robot, joint))
     return q_next, v_next
 
 
-def _with_loops(robot: Robot, q: np.ndarray, v: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
-    """q and v after a step. Loops without a solution close where all their joints' velocities lead; see drift.py."""
+def _with_loops(robot: Robot, q: np.ndarray, v: np.ndarray, step: float) -> np.ndarray:
+    """q after a step. Loops without a solution close where all their joints' velocities lead; see drift.py."""
     embedding, states = robot.embedding, robot.states
-    loops = [i for i, solved in enumerate(embedding.explicit) if not solved]
-    if not loops:
-        return robot.integrate(q, v, step), v.copy()
+    if all(embedding.explicit):
+        return robot.integrate(q, v, step)
     p = embedding.positions(q)
     w = embedding.velocities(p, v)
-    q_next = states.closed(p, step * w, np.ones(len(w)))[embedding.q_index]
+    return states.closed(p, step * w, np.ones(len(w)))[embedding.q_index]
+
+
+def _fitted(robot: Robot, q: np.ndarray, q_next: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Velocities at q as they fit loops without a solution at q_next: as fast along what these allow at q."""
+    embedding = robot.embedding
+    loops = [i for i, solved in enumerate(embedding.explicit) if not solved]
+    if not loops:
+        return v.copy()
+    p = embedding.positions(q)
+    w = embedding.velocities(p, v)
     _, K, _ = embedding.closure.at(p)
     _, K_next, _ = embedding.closure.at(embedding.positions(q_next))
     for i in loops:
         columns, entries = embedding.closure.loops[i].columns, embedding.closure.places[i][1][embedding.choices[i].rows]
         before, after = K[entries], K_next[entries]
         w[columns] -= before.T @ np.linalg.solve(after @ before.T, after @ w[columns])
-    return q_next, w[embedding.v_index]
+    return w[embedding.v_index]

@@ -21,7 +21,7 @@ import numpy as np
 
 from coupler.contact.formulations import Touch, first_rows, joint_rows, touches
 from coupler.contact.pairs import Pair
-from coupler.contact.stepping import Impulses, Stepped, contact_impulses
+from coupler.contact.stepping import Impulses, Stepped, after_impacts, contact_impulses
 from coupler.model import Robot
 from coupler.simulate.integrators import rk4
 
@@ -59,8 +59,9 @@ def rk4_contact_step(
         return contact_forces(robot, touches(robot, q, pairs), forces, moments)
 
     f_ext = on_bodies if forces.any() or moments.any() else None
-    after = rk4(robot, q, v, on_joints if of_joints.any() else tau, step, f_ext=f_ext)
-    return Stepped(*after, contact.touches, contact.solution, contact.pending)
+    q_next, v_next = rk4(robot, q, v, on_joints if of_joints.any() else tau, step, f_ext=f_ext)
+    v_next = after_impacts(robot, contact, np.asarray(q, dtype=float), q_next, v_next, step)
+    return Stepped(q_next, v_next, contact.touches, contact.total, contact.pending)
 
 
 def _forces(contact: Impulses, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
@@ -14,21 +13,20 @@ import numpy as np
 from coupler.compiled import on_bodies, remembered
 from coupler.contact.candidates import Candidates
 from coupler.contact.formulations import touches
-from coupler.contact.pairs import Pair, pairs_of
-from coupler.contact.restitution import Restitution
+from coupler.contact.pairs import Pair, known_names, pairs_of
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.step_program import contact_step_program
 from coupler.graph import Executable, compile
 from coupler.kinematics import kinetic_energy
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
-from coupler.model.wording import counted, in_state, listed
+from coupler.model.wording import in_state
 from coupler.simulate.options import SimulationOptions
+from coupler.simulate.overlaps import joint_overlaps, warn_of_overlaps
 
 __all__ = ["Engine", "engine_of"]
 
 _MOST_CONTACTS = 2048  # candidates: each takes some 3 kB for each state that a thread works on
-_TOLD_OVERLAP = 1e-4  # m: a deeper one at the start is told; less is what the posing of a robot leaves
 
 
 def engine_of(robot: Robot, options: SimulationOptions) -> Engine:
@@ -49,9 +47,7 @@ class Engine:
 
     def __init__(self, robot: Robot, options: SimulationOptions) -> None:
         self.robot, self.step = robot, options.step
-        restitution = options.restitution
-        assert restitution is None or isinstance(restitution, Restitution)  # options have seen to it
-        pairs = _chosen(pairs_of(robot, options.friction, restitution), options.contacts)
+        pairs = _chosen(pairs_of(robot, options.friction, options.laws), options.contacts)
         self.scene = ContactScene(
             pairs=tuple(pairs),
             step=options.step,
@@ -60,6 +56,7 @@ class Engine:
             limits=options.limits,
             penetration=options.penetration,
             integrator=options.integrator,
+            recovery=options.recovery,
         )
         self.layout = Layout(robot, self.scene)
         self.contacts = tuple(Candidates(robot, pairs).names)
@@ -123,17 +120,9 @@ class Engine:
         return kinetic_energy(self.robot, q, v, w if self.layout.loop_links else None)
 
     def warn_of_overlaps(self, q: np.ndarray) -> None:
-        """Warns of what overlaps in a configuration to start from, (nq,)."""
-        touching = zip(touches(self.robot, q, self.scene.pairs), self.contacts, strict=True)
-        overlaps = [(touch.contact.gap, name) for touch, name in touching if touch.contact.gap < -_TOLD_OVERLAP]
-        if overlaps:
-            gap, name = min(overlaps)
-            text = (
-                f"robot {self.robot.name!r} overlaps at the start in {counted(len(overlaps), 'contact')}, {name} by "
-                f"{-gap * 1e3:.3g} mm, and the first step parts them with {-gap / self.step:.3g} m/s; start elsewhere, "
-                'or let overlaps shrink slowly with penetration="limited"'
-            )
-            warnings.warn(text, ModelWarning, stacklevel=3)
+        """Warns of what overlaps in a configuration to start from, (nq,), and of joints beyond their limits."""
+        gaps = np.array([touch.contact.gap for touch in touches(self.robot, q, self.scene.pairs)])
+        warn_of_overlaps(self.robot, self.scene, gaps, self.contacts, joint_overlaps(self.robot, self.scene, q))
 
     def advance(self, state: np.ndarray, tau: Any, f_ext: Any = None) -> np.ndarray:
         """The result of a step, (..., layout.size): the next state first; see `Layout`.
@@ -211,13 +200,7 @@ def _no_fast_step(state: np.ndarray, tau: Any) -> None:
 def _chosen(pairs: Sequence[Pair], patterns: Iterable[str]) -> list[Pair]:
     """The pairs whose name, or the name of one of whose shapes, matches one of the patterns."""
     patterns = tuple(patterns)
-    names = [(pair.one.name, pair.other.name, pair.name) for pair in pairs]
     for pattern in patterns:
-        if pattern != "*" and not any(fnmatchcase(name, pattern) for both in names for name in both):
-            known = listed(dict.fromkeys(name for *both, _ in names for name in both))
-            raise ModelError(f"contacts: nothing that may touch is called {pattern!r}; there are {known or 'none'}")
-    return [
-        pair
-        for pair, both in zip(pairs, names, strict=True)
-        if any(fnmatchcase(name, pattern) for pattern in patterns for name in both)
-    ]
+        if pattern != "*" and not any(pair.matches(pattern) for pair in pairs):
+            raise ModelError(f"contacts: nothing that may touch is called {pattern!r}; there are {known_names(pairs)}")
+    return [pair for pair in pairs if any(pair.matches(pattern) for pattern in patterns)]

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from coupler.contact.pairs import FRICTION
+from coupler.contact.laws import RECOVERY
+from coupler.contact.pairs import FRICTION, Rebounding
 from coupler.contact.restitution import Restitution
 from coupler.contact.stepping import gap_seen
 from coupler.model import ModelError
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 
-__all__ = ["INTEGRATORS", "SimulationOptions", "positive_integer"]
+__all__ = ["INTEGRATORS", "Rebound", "SimulationOptions", "positive_integer"]
+
+INTEGRATORS = ("midpoint", "euler")
+
+Rebound = Restitution | float | Mapping[str, Restitution | float] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +33,11 @@ class SimulationOptions:
             "*foot* on floor".
         integrator: "midpoint", of second order while nothing touches, which keeps energy; or "euler", of first order.
         friction: the coefficient of pairs of which neither shape has one.
-        restitution: how contacts rebound; None if they do not. A number is the coefficient of the normal velocity.
+        restitution: how contacts rebound; None if they do not. A number is the coefficient of the normal velocity. By
+            patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits a pair.
         penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`.
+        recovery: what overlaps without moving is parted no faster, m/s; see `let_out`. Angles beyond a joint's limit
+            come back ten times as fast, rad/s. Infinite for no bound.
         limits: whether joints stop at their limits.
         tolerance: how exactly contacts keep their laws, m/s.
         sweeps: the most that the contact solver makes in a step.
@@ -39,8 +47,9 @@ class SimulationOptions:
     contacts: str | Iterable[str] = "*"
     integrator: str = "midpoint"
     friction: float = FRICTION
-    restitution: Restitution | float | None = None
+    restitution: Rebound = None
     penetration: str | float = "position"
+    recovery: float = RECOVERY
     limits: bool = True
     tolerance: float = 1e-9
     sweeps: int = 10
@@ -54,20 +63,19 @@ class SimulationOptions:
         step = float(numbers("step", self.step, ()))
         if step <= 0.0:
             raise ModelError(f"step must be above zero, got {step:g} s")
-        contacts, restitution, penetration = self.contacts, self.restitution, self.penetration
+        contacts, penetration = self.contacts, self.penetration
         names = (contacts,) if isinstance(contacts, str) or not isinstance(contacts, Iterable) else tuple(contacts)
         if not all(isinstance(name, str) for name in names):
             raise ModelError(f"contacts must be a name or a list of names, got {contacts!r}")
-        if restitution is not None and not isinstance(restitution, Restitution):
-            restitution = Restitution(restitution)
         gap_seen(0.0, penetration)  # which refuses what it does not know
         values = {
             "step": step,
             "contacts": names,
             "integrator": _known_integrator(self.integrator),
             "friction": float(numbers("friction", self.friction, (), least=0.0)),
-            "restitution": restitution,
+            "restitution": _one_form(self.restitution),
             "penetration": penetration if isinstance(penetration, str) else float(penetration),
+            "recovery": float(numbers("recovery", self.recovery, (), least=0.0, finite=False)),
             "limits": bool(self.limits),
             "tolerance": float(numbers("tolerance", self.tolerance, (), least=0.0)),
             "sweeps": positive_integer("sweeps", self.sweeps),
@@ -75,8 +83,18 @@ class SimulationOptions:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    @property
+    def laws(self) -> Rebounding:
+        """How contacts rebound, as `pairs_of` takes it."""
+        given: Any = self.restitution
+        return given if given is None or isinstance(given, Restitution) else dict(given)
 
-INTEGRATORS = ("midpoint", "euler")
+
+def _one_form(restitution: Any) -> Any:
+    """Of numbers laws, and of what goes by patterns pairs, which can be compared and hashed."""
+    if isinstance(restitution, Mapping | tuple):
+        return tuple((str(pattern), _one_form(law)) for pattern, law in dict(restitution).items())
+    return restitution if restitution is None or isinstance(restitution, Restitution) else Restitution(restitution)
 
 
 def _known_integrator(name: Any) -> str:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from coupler.compiled import thread_count
-from coupler.contact.restitution import Restitution
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import in_state
 from coupler.simulate.engine import Engine, engine_of
-from coupler.simulate.options import SimulationOptions, positive_integer
+from coupler.simulate.options import Rebound, SimulationOptions, positive_integer
+from coupler.simulate.overlaps import warn_of_overlaps
 from coupler.simulate.status import Unsolved
 from coupler.threads import for_each
 
@@ -61,8 +61,9 @@ def rollout(
     contacts: str | Iterable[str] = SimulationOptions.contacts,
     integrator: str = SimulationOptions.integrator,
     friction: float = SimulationOptions.friction,
-    restitution: Restitution | float | None = SimulationOptions.restitution,
+    restitution: Rebound = SimulationOptions.restitution,
     penetration: str | float = SimulationOptions.penetration,
+    recovery: float = SimulationOptions.recovery,
     limits: bool = SimulationOptions.limits,
     tolerance: float = SimulationOptions.tolerance,
     sweeps: int = SimulationOptions.sweeps,
@@ -77,7 +78,8 @@ def rollout(
         step: the length of a step, h, s.
         hold: for how many steps each control is held.
         forces: whether contact forces are returned.
-        contacts, integrator, friction, restitution, penetration, limits, tolerance, sweeps: as for `Simulation`.
+        contacts, integrator, friction, restitution, penetration, recovery, limits, tolerance, sweeps: as for
+            `Simulation`.
 
     Raises:
         ModelError: for arguments of wrong shape or that are not finite, and where no state can go on.
@@ -91,6 +93,7 @@ def rollout(
         friction=friction,
         restitution=restitution,
         penetration=penetration,
+        recovery=recovery,
         limits=limits,
         tolerance=tolerance,
         sweeps=sweeps,
@@ -121,16 +124,18 @@ def _in_chunks(engine: Engine, state: np.ndarray, controls: np.ndarray, hold: in
     controls = np.broadcast_to(controls, (*batch, *controls.shape[-2:])).reshape(states, count, engine.robot.nv)
 
     stops, reasons = np.full(states, np.inf), dict[int, str]()
+    gaps = np.full((-(-states // _CHUNK), engine.layout.contacts), np.inf)  # the least to start with, of each chunk
 
     def simulate_chunk(first: int) -> None:
         own = slice(first, min(first + _CHUNK, states))
         parts = {name: array[:, own] for name, array in recorded.items()}
-        chunk = _Chunk(engine, state[own], stops[own])
+        chunk = _Chunk(engine, state[own], stops[own], gaps[first // _CHUNK])
         chunk.simulate(controls[own], hold, parts)
         reasons.update({first + i: reason for i, reason in chunk.reasons.items()})
 
     engine.executable  # noqa: B018  (compiled once, not by each thread)
     for_each(simulate_chunk, range(0, states, _CHUNK), thread_count())
+    warn_of_overlaps(engine.robot, engine.scene, gaps.min(axis=0), engine.contacts)
     _tell_stops(batch, stops, reasons)
     times = engine.step * hold * np.arange(count + 1)
     unsolved = Unsolved()
@@ -164,9 +169,16 @@ class _Chunk:
         reasons: why states could not go on, by their number.
     """
 
-    def __init__(self, engine: Engine, states: np.ndarray, stops: np.ndarray) -> None:
-        """Args: the engine, (n, layout.state) the states to start from, and (n,) where to note when they stop."""
-        self._engine, self._start, self._states, self._stops = engine, states, states, stops
+    def __init__(self, engine: Engine, states: np.ndarray, stops: np.ndarray, gaps: np.ndarray) -> None:
+        """Starts from some states.
+
+        Args:
+            engine: takes the steps.
+            states: (n, layout.state), to start from.
+            stops: (n,), where to note when they stop.
+            gaps: (contacts,), where to note the least that they start with.
+        """
+        self._engine, self._start, self._states, self._stops, self._gaps = engine, states, states, stops, gaps
         self._results = [np.empty((len(states), engine.layout.size)) for _ in range(2)]  # of a step and the one before
         self.reasons: dict[int, str] = {}
 
@@ -180,6 +192,8 @@ class _Chunk:
             residual[:] = 0.0
             for i in range(hold):
                 self._step(controls[:, t], (t * hold + i) * engine.step)
+                if not t and not i:
+                    self._gaps[:] = self._results[0][:, places["gaps"]].min(axis=0)
                 np.maximum(residual, self._results[0][:, places["residual"]], out=residual)
             for name in ("q", "v"):
                 recorded[name][t + 1] = self._results[0][:, places[name]]

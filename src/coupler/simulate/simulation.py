@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.restitution import Restitution
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 from coupler.simulate.engine import engine_of
 from coupler.simulate.log import Log, LogWriter
-from coupler.simulate.options import SimulationOptions, positive_integer
+from coupler.simulate.options import Rebound, SimulationOptions, positive_integer
 from coupler.simulate.progress import Progress
 from coupler.simulate.rows import Rows
 from coupler.simulate.states import SimulationError, SimulationState
@@ -58,8 +57,9 @@ class Simulation:
         contacts: str | Iterable[str] = SimulationOptions.contacts,
         integrator: str = SimulationOptions.integrator,
         friction: float = SimulationOptions.friction,
-        restitution: Restitution | float | None = SimulationOptions.restitution,
+        restitution: Rebound = SimulationOptions.restitution,
         penetration: str | float = SimulationOptions.penetration,
+        recovery: float = SimulationOptions.recovery,
         limits: bool = SimulationOptions.limits,
         tolerance: float = SimulationOptions.tolerance,
         sweeps: int = SimulationOptions.sweeps,
@@ -77,8 +77,10 @@ class Simulation:
                 order; see docs/simulation.md.
             friction: the coefficient of pairs of which neither shape has one.
             restitution: how contacts rebound; not at all, if not given. A number is the coefficient of the normal
-                velocity.
+                velocity. By patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits.
             penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`.
+            recovery: what overlaps without moving, as a start may, is parted no faster, m/s; angles beyond a joint's
+                limit come back ten times as fast, rad/s. Infinite for no bound.
             limits: whether joints stop at their limits.
             tolerance: how exactly contacts keep their laws, m/s.
             sweeps: the most that the contact solver makes in a step.
@@ -95,6 +97,7 @@ class Simulation:
             friction=friction,
             restitution=restitution,
             penetration=penetration,
+            recovery=recovery,
             limits=limits,
             tolerance=tolerance,
             sweeps=sweeps,

@@ -160,6 +160,7 @@ def test_mistakes_in_a_step_are_told() -> None:
     robot = ball()
     with pytest.raises(ModelError, match=r"restitution must be given as Restitution\(normal, ...\), got 0.5"):
         pairs_of(robot, restitution=0.5)  # type: ignore[arg-type]
-    q, pairs = robot.pack_q({"free": [0, 0, 0.1, 1, 0, 0, 0]}), pairs_of(robot, restitution=Restitution(0.5))
+    q = robot.pack_q({"free": [0, 0, 0.1, 1, 0, 0, 0]})
+    pairs = pairs_of(robot, restitution=Restitution(0.5, in_place=True))
     with pytest.raises(ModelError, match="pending must be 1 × 3"):
         contact_step(robot, q, np.zeros(6), np.zeros(6), 1e-3, pairs, pending=np.zeros(4))

@@ -138,21 +138,22 @@ def test_a_rod_that_slides_down_keeps_its_energy_and_its_place() -> None:
 
 
 def test_contacts_rebound_as_with_eulers_method() -> None:
-    """A ball without gravity, at the ground: stopped in one step, thrown back in the next."""
+    """A ball without gravity, at the ground: thrown back in a step; in place, it is stopped first."""
     b = RobotBuilder("ball", (0.0, 0.0, 0.0))
     b.body("ball", 1.0, inertia=(0.004,) * 3)
     b.joint("free", Free(), "ground", "ball")
     b.shape("ball", Sphere(0.1))
     b.shape("ground", Plane())
     robot = b.build()
-    pairs = pairs_of(robot, restitution=Restitution(0.7))
-    q, v, pending = robot.pack_q({"free": [0, 0, 0.1, 1, 0, 0, 0]}), np.array([0, 0, 0, 0, 0, -2.0]), None
-    speeds = []
-    for _ in range(3):
-        done = rk4_contact_step(robot, q, v, np.zeros(6), 1e-3, pairs, pending=pending)
-        q, v, pending = done.q, done.v, done.pending
-        speeds.append(v[5])
-    assert speeds == pytest.approx([0.0, 1.4, 1.4], abs=1e-12)
+    for in_place, expected in ((False, [1.4, 1.4, 1.4]), (True, [0.0, 1.4, 1.4])):
+        pairs = pairs_of(robot, restitution=Restitution(0.7, in_place=in_place))
+        q, v, pending = robot.pack_q({"free": [0, 0, 0.1, 1, 0, 0, 0]}), np.array([0, 0, 0, 0, 0, -2.0]), None
+        speeds = []
+        for _ in range(3):
+            done = rk4_contact_step(robot, q, v, np.zeros(6), 1e-3, pairs, pending=pending)
+            q, v, pending = done.q, done.v, done.pending
+            speeds.append(v[5])
+        assert speeds == pytest.approx(expected, abs=1e-12)
 
 
 # Limits and dry friction of joints

@@ -1,0 +1,306 @@
+"""Impacts that rebound, as steps of a program: the rounds of restitution.py, behind the problem of a step.
+
+That problem has closed the gaps, and positions move with what it gives. Here velocities start anew, from those without
+impulses, and rounds of impacts change them, at the contacts and limits that have pressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.blocks import Blocks, Kernel, More, OwnKernel, shared, velocities
+from coupler.contact.kernels import clear, copy
+from coupler.contact.refinement import Refinement
+from coupler.contact.relaxation import Relaxation
+from coupler.contact.restitution import (
+    LAG,
+    RESTING_SPEED,
+    Restitution,
+    energy_parts,
+    energy_scale,
+    hits,
+    impact_coefficients,
+    impact_impulse,
+    takes_part,
+)
+from coupler.contact.scene import ContactScene
+from coupler.graph import Vector, View, Window, constants, fields
+from coupler.passes import Schedule, Sweep
+
+__all__ = ["MOST_ROUNDS", "Impacts"]
+
+MOST_ROUNDS = 60  # of a step, the last one without restitution: 60 balls in a row hand an impact on
+_UNLIMITED = 1e10  # rad/s or m/s: stands for a limit that is not reached, so that all numbers stay finite
+_INELASTIC = Restitution(0.0)
+_STATE = ("hit", "approaching", "settling", "first", "rounds", "residual", "scale")
+
+
+class Impacts:
+    """The impacts of a program.
+
+    Attributes:
+        told: buffers for the velocities of all contacts: `free` after a step without impulses, `approach` before it.
+        jump: by what impacts change velocities once positions have moved.
+    """
+
+    def __init__(
+        self, sweep: Sweep[Any, Any], scene: ContactScene, blocks: Blocks, parts: Mapping[str, Vector]
+    ) -> None:
+        """Args: a program, what it takes into account, its problem, and parts of what a step leads to: see `Layout`."""
+        laws = [(pair.restitution or _INELASTIC) for pair in scene.pairs for _ in range(pair.count)]
+        builder = self._builder = sweep.builder
+        self._robot, self._scene, self._blocks, self._laws, self._parts = sweep.robot, scene, blocks, laws, parts
+        self.told = {name: builder.scratch(name, 3 * len(laws)) for name in ("free", "approach")}
+        self._given = builder.scratch("given_by_impacts", 3 * len(laws))
+        self._contacts = builder.records("impact", len(laws), came=3, before=3, e=3, last=3)
+        self._energy = builder.scratch("impact_energy", 3)
+        self._state = {name: builder.scratch(f"impact_{name}", 1) for name in _STATE}
+        self._step, self.jump = (builder.scratch(f"v_{name}", sweep.robot.nv) for name in ("step", "jump"))
+
+    def begin(self) -> None:
+        """Writes that nothing has jumped."""
+        for buffer in (self.jump, self._given, self._blocks.flags["pressed"], self._state["hit"]):
+            clear(self._builder, buffer)
+
+    def write(self, relaxation: Relaxation, refinement: Refinement, apply_impulses: Callable[[], None]) -> None:
+        """Writes the rounds, from impulses that have closed gaps to those that make velocities.
+
+        Velocities stay those that positions move with; `jump` is what is to be added to them then.
+
+        Args:
+            relaxation, refinement: solve the problem.
+            apply_impulses: writes the pass from x to velocities.
+        """
+        builder, state, rows = self._builder, self._scalars(), range(self._robot.nv)
+        self._run(_press, "active")
+        with builder.repeat(until=_nothing_hits, at_most=1, rare=True, state=state):
+            copy(builder, self._parts["v"], self._step, self._robot.nv)
+            self._begin()
+            with builder.repeat(until=_at_rest, at_most=MOST_ROUNDS, state=state):
+                self._round(relaxation, refinement)
+            self._loop(_total, self._own)
+            apply_impulses()
+            window = {"v": self._parts["v"], "step": self._step, "jump": self.jump}
+            builder.loop(_part, here=fields(**{name: buffer.at(rows) for name, buffer in window.items()}))
+
+    def _begin(self) -> None:
+        """Velocities without impulses, and limits for the time after the step."""
+        blocks = self._blocks
+        blocks.given, blocks.given_where = self._given, "pressed"
+        blocks.run(None, _hold_at_limits)
+        blocks.each(_leave_out, _without_impulse)
+        self._builder.loop(_begin, state=self._scalars())
+        self._look()
+        self._builder.loop(_decide, state=self._scalars())
+
+    def _round(self, relaxation: Relaxation, refinement: Refinement) -> None:
+        scene, parts, residual = self._scene, self._parts, self._state["residual"]
+
+        def more(contacts: Sequence[int]) -> Window:
+            pace = constants(np.full(len(contacts), 1.0 / scene.step))
+            lag = constants(np.full(len(contacts), LAG[scene.integrator]))
+            return self._own(contacts) | fields(gap=parts["gaps"].at(contacts), pace=pace, lag=lag)
+
+        self._loop(_choosing, more)
+        relaxation.solve(scene.tolerance, scene.most, residual, parts["sweeps"])
+        refinement.solve(scene.tolerance, residual, parts["iterations"])
+        self._builder.loop(_note_worst, here=fields(own=residual.at(0), all=parts["residual"].at(0)))
+        self._run(_taking, "active")
+        self._look()
+        self._keep_energy()
+        self._builder.loop(_decide, state=self._scalars())
+
+    def _look(self) -> None:
+        """Writes the steps to velocities with which contacts come to the next round, and to whether they hit."""
+        self._blocks.sum_up()
+        self._builder.loop(_look_anew, state=self._scalars())
+        self._run(_look, "pressed")
+
+    def _keep_energy(self) -> None:
+        """Writes the steps that cut a round short which would feed energy."""
+        builder, state, energy = self._builder, self._scalars(), fields(energy=self._energy.at(0, 3))
+        clear(builder, self._energy)
+        self._loop(_add_energy, lambda own: self._own(own) | fields(energy=self._energy.at([0] * len(own), 3)))
+        builder.loop(_scale, state=state | energy)
+        with builder.repeat(until=_feeds_nothing, at_most=1, state=state):
+            self._loop(_cut, self._own)
+            self._look()
+            builder.loop(_done, state=state)
+
+    def _run(self, kernel: Callable[[Restitution], Kernel], flag: str) -> None:
+        """Writes a loop over contacts that have a flag, with a kernel for each kind of law."""
+        schedule = Schedule(self._builder)
+        for law, contacts in self._kinds():
+            own = kernel(law)
+            for contact in contacts:
+                self._blocks.visit(schedule, own, contact, flag, self._own)
+        schedule.run()
+
+    def _loop(self, kernel: Callable[[Restitution], OwnKernel], more: More) -> None:
+        """The same over contacts that have pressed, with kernels that do not look at ways."""
+        for law, contacts in self._kinds():
+            where = self._blocks.flags["pressed"].at(contacts)
+            self._builder.loop(kernel(law), own=self._blocks.of(contacts) | more(contacts), where=where)
+
+    def _kinds(self) -> list[tuple[Restitution, list[int]]]:
+        """Laws that differ in more than numbers, with their contacts."""
+        found: dict[tuple[str, bool], list[int]] = {}
+        for contact, law in enumerate(self._laws):
+            found.setdefault((law.form, law.elastic), []).append(contact)
+        return [(self._laws[contacts[0]], contacts) for contacts in found.values()]
+
+    def _own(self, contacts: Sequence[int]) -> Window:
+        """What impacts know of contacts."""
+        laws, at = [self._laws[k] for k in contacts], [3 * k for k in contacts]
+        least = [-1.0 if law.threshold is None else law.threshold for law in laws]
+        known = {name: buffer.at(at, 3) for name, buffer in self.told.items()} | {"given": self._given.at(at, 3)}
+        numbers = {"normal": [law.normal for law in laws], "tangential": [law.tangential for law in laws]}
+        numbers["least"] = least
+        window = fields(**known, **{name: constants(np.array(values)) for name, values in numbers.items()})
+        state = shared(**self._state, joining=self._blocks.joining)
+        return window | self._contacts[contacts] | state(contacts)
+
+    def _scalars(self) -> Window:
+        return fields(**{name: buffer.at(0) for name, buffer in self._state.items()})
+
+
+# Kernels of a problem
+
+
+def _nothing_hits(state: View) -> Any:
+    return state.hit <= 0.0
+
+
+def _begin(state: View) -> None:
+    state.first, state.rounds, state.settling = np.array(1.0), np.array(0.0), np.array(0.0)
+
+
+def _look_anew(state: View) -> None:
+    state.hit = state.approaching = np.array(0.0)
+
+
+def _decide(state: View) -> None:
+    """A round that settles is the last one: it comes when nothing rebounds any more, or in the end."""
+    state.approaching = np.where(state.settling > 0.0, 0.0, state.approaching)
+    late = state.rounds >= MOST_ROUNDS - 1.0
+    state.settling = np.where((state.hit <= 0.0) | late, 1.0, 0.0)
+    state.first, state.rounds = np.where(state.rounds > 0.0, 0.0, 1.0), state.rounds + 1.0
+
+
+def _scale(state: View) -> None:
+    state.scale = energy_scale(state.energy)
+
+
+def _feeds_nothing(state: View) -> Any:
+    return state.scale >= 1.0
+
+
+def _done(state: View) -> None:
+    state.scale = np.array(1.0)
+
+
+def _at_rest(state: View) -> Any:
+    return state.approaching <= 0.0
+
+
+def _note_worst(here: View) -> None:
+    here.all = np.maximum(here.all, here.own)
+
+
+def _part(here: View) -> None:
+    here.jump, here.v = here.v - here.step, here.step
+
+
+# Kernels of blocks
+
+
+def _hold_at_limits(own: View, ways: list[View]) -> None:
+    """A joint that a step takes to a limit must not go beyond; other limits are far away."""
+    w = velocities(own, ways)[0]
+    own.low = np.where(w > own.low + RESTING_SPEED, -_UNLIMITED, 0.0)
+    own.high = np.where(w < own.high - RESTING_SPEED, _UNLIMITED, 0.0)
+
+
+def _leave_out(own: View) -> None:
+    """Of contacts, those take part that have pressed."""
+    own.impulse, own.active = 0.0 * own.impulse, own.pressed
+
+
+def _without_impulse(own: View) -> None:
+    own.impulse = 0.0 * own.impulse
+
+
+def _press(law: Restitution) -> Kernel:
+    def press(own: View, ways: list[View]) -> None:
+        """Whether a contact has pressed (of λ_n ⊥ w_n, to rounding, it is w_n that is zero), and comes as an impact."""
+        pressed = own.A[0, 0] * own.impulse[0] > velocities(own, ways)[0]
+        own.pressed = np.where(pressed, 1.0, 0.0)
+        if law.elastic:
+            hit = pressed & (own.joining <= 0.0) & hits(own.least, own.free[0], own.free[0] - own.approach[0])
+            own.hit = np.maximum(own.hit, np.where(hit, 1.0, 0.0))
+
+    return press
+
+
+def _look(law: Restitution) -> Kernel:
+    def look(own: View, ways: list[View]) -> None:
+        own.came = reduce(add, (way.z.T @ way.x for way in ways), own.free)
+        own.approaching = np.maximum(own.approaching, np.where(own.came[0] < -RESTING_SPEED, 1.0, 0.0))
+        if law.elastic:
+            hit = hits(own.least, own.came[0], own.free[0] - own.approach[0])
+            own.hit = np.maximum(own.hit, np.where(hit, 1.0, 0.0))
+
+    return look
+
+
+def _choosing(law: Restitution) -> OwnKernel:
+    def choose(own: View) -> None:
+        """Whether a contact takes part in a round, and by which law."""
+        settling, w, change = own.settling > 0.0, own.came[0], own.free[0] - own.approach[0]
+        own.active = np.where(takes_part(law.elastic, w, settling), 1.0, 0.0)
+        own.b, own.e, own.last, own.before = own.free, np.zeros(3), np.zeros(3), own.came
+        if law.elastic:
+            closure, approach = own.gap * own.pace, own.approach[0]
+            first = impact_coefficients(own.normal, own.tangential, w, approach, change, closure, own.lag)
+            e = np.where(own.first > 0.0, first, np.stack([own.normal, own.tangential, own.tangential]))
+            own.e = np.where(np.logical_not(settling) & hits(own.least, w, change), e, 0.0)
+            if law.form == "velocity":
+                own.b = own.free + own.e * own.came
+
+    return choose
+
+
+def _taking(law: Restitution) -> Kernel:
+    def take(own: View, ways: list[View]) -> None:
+        """What a round does is given to those that follow."""
+        velocity = velocities(own, ways)
+        own.last = impact_impulse(law.form, own.friction, own.e, own.impulse, velocity, own.came)
+        own.given, own.impulse = own.given + own.last, 0.0 * own.impulse
+
+    return take
+
+
+def _add_energy(law: Restitution) -> OwnKernel:
+    def add_energy(own: View) -> None:
+        own.energy = own.energy + energy_parts(own.e[0], own.last, own.before, own.came)
+
+    return add_energy
+
+
+def _cut(law: Restitution) -> OwnKernel:
+    def cut(own: View) -> None:
+        own.given = own.given - (1.0 - own.scale) * own.last
+
+    return cut
+
+
+def _total(law: Restitution) -> OwnKernel:
+    def total(own: View) -> None:
+        own.impulse = own.given
+
+    return total

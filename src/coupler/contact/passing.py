@@ -1,0 +1,190 @@
+"""Whether two shapes meet within a step, or pass each other.
+
+A contact's law is linear: the gap g along the normal n of the step's start must not be closed, g/h + n·w ≥ 0 [002, eq.
+4a]. That is a half-space, and what it forbids is more than what the bodies fill: a ball that passes beside a box would
+be stopped by a wall that is not there. So before a contact acts whose gap is open, the shapes are moved along the step:
+conservative advancement. They are apart by g(t), along n(t); that closes no faster than c = −n·w + Σ |ω| r, with the
+relative velocity w of their middles and how far r they reach from there. So up to t + g/c they do not meet. Where this
+leads beyond the end of the step, they pass; where g vanishes, they meet at t; and what is not decided after some steps
+counts as met, for no contact may be missed.
+
+Then the law is that of the place where they meet, with its normal: their motion up to t is a part of the gap,
+g(0) = g(t) − t n·w. So a ball that meets an edge is deflected by it, and not stopped by the face beside.
+
+Shapes that come no deeper than `SLOP` pass. So what slides over flush boxes does not trip over their seams, on which it
+lies to rounding.
+
+Functions here take floats or nodes of a trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.geometry import Contact, HeightField, Point, contacts, has_closed_form
+from coupler.contact.pairs import Pair
+from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Plane, Sphere
+from coupler.rotation import matrix_from_quaternion, normalize_quaternion
+from coupler.spatial import Transform, cross
+
+__all__ = ["MOST_ADVANCES", "SLOP", "Shift", "advanced", "can_pass", "closing_speed", "nearest", "shifted"]
+
+Array = Any  # an ndarray of floats, or of nodes
+
+SLOP = 1e-6  # m: shapes that come no deeper within a step pass each other; if they stay, the next step parts them
+MOST_ADVANCES = 24  # what is not decided then acts: bodies that graze each other nearly, which needs ever shorter ways
+_PARALLEL = 1e-8  # the square of the sine of an angle between edges, below which they give no direction of their own
+
+
+def can_pass(pair: Pair) -> bool:
+    """Whether the shapes of a pair may pass each other, and a program can tell: not a plane, which is a half-space."""
+    one, other = pair.one.geometry, pair.other.geometry
+    if any(isinstance(form, Plane | HeightField) for form in (one, other)):
+        return False
+    return _boxes(one, other) or has_closed_form(one, other)
+
+
+def _boxes(one: Geometry, other: Geometry) -> bool:
+    return isinstance(one, Box) and isinstance(other, Box)
+
+
+@dataclass(frozen=True, eq=False)
+class Shift:
+    """How a shape moves within a step.
+
+    Attributes:
+        form: the shape.
+        X: the transform from the world to it, before the step.
+        angular: 3, its angular velocity in the world, rad/s; None if it does not move.
+        linear: 3, the velocity of its middle, m/s.
+    """
+
+    form: Geometry
+    X: Transform
+    angular: Array | None = None
+    linear: Array | None = None
+
+    @classmethod
+    def on_link(cls, form: Geometry, at: Transform, link: Transform, v: Array) -> Shift:
+        """Of a shape at a place of a link, from the link's pose and its velocity along its own axes."""
+        along = v[3:] + cross(v[:3], at.r)
+        return cls(form, at @ link, link.E.T @ v[:3], link.E.T @ along)
+
+    def after(self, t: Any) -> Transform:
+        """The transform from the world to the shape after a time: its middle goes straight, and it turns steadily."""
+        if self.angular is None or self.linear is None:
+            return self.X
+        half = 0.5 * t * (self.X.E @ self.angular)  # its length is the tangent of half the angle, to (t ω)³ / 24
+        turn = matrix_from_quaternion(normalize_quaternion(np.concatenate([np.ones(1), half])))
+        return Transform(turn.T @ self.X.E, self.X.r + t * self.linear)
+
+    def velocity(self, t: Any, point: Array) -> Array:
+        """3, how fast the shape moves at a point of the world after a time."""
+        if self.angular is None or self.linear is None:
+            return np.zeros(3)
+        return self.linear + cross(self.angular, point - self.X.r - t * self.linear)
+
+    @property
+    def turning(self) -> Any:
+        """How fast its surface moves at most by turning, m/s."""
+        return 0.0 if self.angular is None else np.sqrt(self.angular @ self.angular) * _reach(self.form)
+
+
+def _reach(form: Any) -> Any:
+    """How far from its middle turning moves a shape's surface, m."""
+    match form:
+        case Capsule():
+            return 0.5 * form.length
+        case Box():
+            return 0.5 * np.sqrt(form.size @ form.size)
+        case Cylinder():
+            return np.sqrt(form.radius * form.radius + 0.25 * form.length * form.length)
+        case Ellipsoid():
+            return np.max(form.radii)
+    assert isinstance(form, Point | Sphere)
+    return 0.0
+
+
+def shifted(one: Shift, other: Shift, t: Any) -> list[Contact]:
+    """The contacts of two shapes after a time; none of boxes, which are searched for."""
+    if _boxes(one.form, other.form):
+        return []
+    return contacts(one.form, other.form, one.after(t), other.after(t))
+
+
+def nearest(one: Shift, other: Shift, t: Any, found: list[Contact]) -> tuple[Any, Array]:
+    """How far two shapes are apart after a time at least, m, and along which normal, from the second to the first.
+
+    Args:
+        one, other: the shapes.
+        t: s.
+        found: their contacts then; see `shifted`.
+    """
+    if not found:
+        return _apart(one.form, other.form, one.after(t), other.after(t))
+    gap, normal = found[0].gap, found[0].frame[0]
+    for contact in found[1:]:
+        nearer = contact.gap < gap
+        gap, normal = np.where(nearer, contact.gap, gap), np.where(nearer, contact.frame[0], normal)
+    return gap, normal
+
+
+def closing_speed(one: Shift, other: Shift, normal: Array) -> Any:
+    """How fast two shapes that are apart along a normal can come nearer at most, m/s."""
+    speed = one.turning + other.turning
+    if one.linear is not None:
+        speed = speed - normal @ one.linear
+    return speed if other.linear is None else speed + normal @ other.linear
+
+
+def advanced(t: Any, gap: Any, closing: Any, step: Any) -> tuple[Any, Any, Any]:
+    """One step of conservative advancement.
+
+    Args:
+        t: up to which time the shapes do not meet, s.
+        gap: how far they are apart then, m.
+        closing: how fast that can close at most, m/s.
+        step: h, s.
+
+    Returns:
+        A later such time, whether the shapes pass each other, and whether they meet at t.
+    """
+    left = gap + SLOP
+    meets = left <= 0.5 * SLOP
+    passes = np.logical_not(meets) & (closing * (step - t) <= left)
+    goes_on = np.logical_not(meets | passes)
+    return np.where(goes_on, t + left / np.where(goes_on, closing, 1.0), t), passes, meets
+
+
+def _apart(one: Any, other: Any, X_one: Transform, X_other: Transform) -> tuple[Any, Array]:
+    """The same for two boxes, by their separating axes: faces of both, and edges of one across edges of the other."""
+    A, B, away = X_one.E, X_other.E, X_one.r - X_other.r
+    a, b = 0.5 * one.size, 0.5 * other.size
+    C = A @ B.T
+    of_one = [(A[i], a[i] + np.abs(C[i]) @ b) for i in range(3)]
+    of_other = [(B[j], b[j] + np.abs(C[:, j]) @ a) for j in range(3)]
+    best, normal = None, A[0]
+    for axis, reach in (*of_one, *of_other):
+        best, normal = _further(best, normal, axis, away, reach)
+    for i in range(3):
+        for j in range(3):
+            axis = np.stack(list(cross(A[i], B[j])))
+            square = axis @ axis
+            crossed = square > _PARALLEL
+            axis = axis / np.sqrt(np.where(crossed, square, 1.0))
+            reach = np.abs(A @ axis) @ a + np.abs(B @ axis) @ b
+            best, normal = _further(best, normal, axis, away, reach, crossed)
+    return best, normal
+
+
+def _further(best: Any, normal: Array, axis: Array, away: Array, reach: Any, valid: Any = True) -> tuple[Any, Array]:
+    along = axis @ away
+    apart = np.abs(along) - reach
+    axis = axis * np.copysign(1.0, along)
+    if best is None:
+        return apart, axis
+    further = valid & (apart > best)
+    return np.where(further, apart, best), np.where(further, axis, normal)

@@ -1,0 +1,315 @@
+"""Which contacts act in a step, as steps of a program: passing.py for all pairs whose shapes may pass each other.
+
+Contacts that have pressed in the step before act at once. Others wait until velocities are known with those, and act if
+they would break their laws and if their shapes do meet on the way. Of those that do, what touches already goes first:
+a box that slides on another one is held by that, before it is asked whether it meets the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.blocks import Blocks, shared
+from coupler.contact.candidates import Candidates
+from coupler.contact.columns import Columns
+from coupler.contact.geometry import Contact, forces_on, has_closed_form
+from coupler.contact.halves import Halves
+from coupler.contact.kernels import clear
+from coupler.contact.passing import MOST_ADVANCES, SLOP, Shift, advanced, can_pass, closing_speed, nearest, shifted
+from coupler.contact.scene import ContactScene, Layout
+from coupler.contact.tables import form, numbers, pose, with_numbers
+from coupler.graph import Vector, View, Window, constants, fields
+from coupler.passes import Schedule, Sweep
+from coupler.spatial import Transform
+
+__all__ = ["Passing"]
+
+_SIDES = {"one": 1.0, "other": -1.0}  # of a pair, and the signs of impulses on them
+_STATE = ("doubts", "undecided", "touches")
+
+
+class Passing:
+    """The contacts of a program whose shapes may pass each other.
+
+    Attributes:
+        contacts: their numbers.
+    """
+
+    def __init__(
+        self,
+        sweep: Sweep[Any, Any],
+        scene: ContactScene,
+        candidates: Candidates,
+        columns: Columns,
+        blocks: Blocks,
+        layout: Layout,
+        halves: Halves,
+    ) -> None:
+        """Args: a program, what it takes into account, its candidates, their columns, its problem, and its trees."""
+        self._layout, self._halves = layout, halves
+        self._builder, self._sweep, self._scene = sweep.builder, sweep, scene
+        self._candidates, self._columns, self._blocks = candidates, columns, blocks
+        self._pairs = [i for i, pair in enumerate(candidates.pairs) if can_pass(pair)]
+        self._first = np.cumsum([0, *(pair.count for pair in candidates.pairs)])
+        self.contacts = [k for i in self._pairs for k in self._of(i)]
+        self._place = {k: n for n, k in enumerate(self.contacts)}
+        self._pair_of = {k: n for n, i in enumerate(self._pairs) for k in self._of(i)}
+        if self._pairs:
+            builder, pairs, contacts = sweep.builder, len(self._pairs), len(self.contacts)
+            self._state = {name: builder.scratch(f"passing_{name}", 1) for name in _STATE}
+            self._moving = builder.scratch("passing_moving", pairs)  # flags of pairs: undecided
+            self._meets, self._time = (builder.scratch(f"passing_{name}", pairs) for name in ("meets", "time"))
+            self._near = builder.scratch("passing_near", contacts)
+            self._ahead = builder.records("ahead", contacts, gap=(), point=3, frame=(3, 3))
+
+    def _of(self, pair: int) -> range:
+        return range(int(self._first[pair]), int(self._first[pair + 1]))
+
+    def begin(self, gaps: Vector) -> None:
+        """Writes the steps by which those contacts wait alone that have pressed before; the problem has begun."""
+        window = self._blocks.of(self.contacts)
+        window |= fields(near=self._near.at(range(len(self.contacts))), gap=gaps.at(self.contacts))
+        self._builder.loop(_begin, own=window)
+
+    def look(self, residual: Vector, told: Mapping[str, Vector]) -> None:
+        """Writes the steps by which contacts wait that break their laws and whose shapes meet.
+
+        Args:
+            residual: how far impulses are from the laws, which this adds to.
+            told: of contacts, as for `Candidates.measure`; of those that act, as they are where their shapes meet.
+        """
+        builder, state = self._builder, fields(**{name: buffer.at(0) for name, buffer in self._state.items()})
+        builder.loop(_no_doubts, state=state)
+        self._run(_doubt, "idle", residual)
+        with builder.repeat(until=_doubtless, at_most=1, rare=True, state=state):
+            for buffer in (self._moving, self._meets, self._time, self._ahead.buffer):
+                clear(builder, buffer)
+            self._loop(_ask)
+            with builder.repeat(until=_decided, at_most=MOST_ADVANCES, state=state):
+                builder.loop(_no_one_left, state=state)
+                for alike in self._alike():
+                    flags = self._moving.at([self._pairs.index(i) for i in alike])
+                    window = self._shapes(alike) | self._decisions(alike)
+                    builder.loop(self._advancing(alike), here=window, where=flags)
+            self._loop(_decide)
+            for alike in self._alike():
+                if has_closed_form(*self._forms(alike[0])):
+                    self._move_laws(alike, told)
+            self._run(_doubt, "waiting", residual)
+            self._loop(_note_touching)
+            self._run(_let_wait, "waiting", residual)
+
+    def _run(self, kernel: Callable[[View, list[View]], None], flag: str, residual: Vector) -> None:
+        """Writes a loop over contacts that have a flag, with what their links do."""
+        schedule, starts = Schedule(self._builder), self._candidates.starts
+
+        def loop(contacts: list[int]) -> tuple[Callable[..., None], dict[str, Any]]:
+            links = [list(own) for own in zip(*(starts[contact].links for contact in contacts), strict=True)]
+            du = [self._sweep.bodies(own).fields["du"] for own in links]
+            P = [self._columns.at_link(contacts, own) for own in links]
+            ends = [fields(P=a, du=b) for a, b in zip(P, du, strict=True)]
+            own = self._known(contacts) | shared(residual=residual, joining=self._blocks.joining)(contacts)
+            return kernel, {"own": own, "ends": ends, "where": self._blocks.flags[flag].at(contacts)}
+
+        for contact in self.contacts:
+            schedule.add(len(starts[contact].links), contact, loop)
+        schedule.run()
+
+    def _loop(self, kernel: Callable[[View], None]) -> None:
+        """Writes a loop over all contacts that wait."""
+        where = self._blocks.flags["waiting"].at(self.contacts)
+        self._builder.loop(kernel, own=self._known(self.contacts), where=where)
+
+    def _known(self, contacts: Sequence[int]) -> Window:
+        pairs = [self._pair_of[k] for k in contacts]
+        own = {"moving": self._moving.at(pairs), "meets": self._meets.at(pairs), "time": self._time.at(pairs)}
+        own["near"] = self._near.at([self._place[k] for k in contacts])
+        tolerance = constants(np.full(len(contacts), self._scene.tolerance))
+        return self._blocks.of(contacts) | fields(**own, tolerance=tolerance) | shared(**self._state)(contacts)
+
+    # Pairs
+
+    def _forms(self, pair: int) -> tuple[Any, Any]:
+        return self._candidates.pairs[pair].one.geometry, self._candidates.pairs[pair].other.geometry
+
+    def _links(self, pair: int) -> dict[str, tuple[int, Transform]]:
+        """For each side the link that carries its shape, and the transform from there."""
+        place, found = self._sweep.robot.tree.place, self._candidates.pairs[pair]
+        shapes = {"one": found.one, "other": found.other}
+        return {name: (place[shape.body][0], shape.at @ place[shape.body][1]) for name, shape in shapes.items()}
+
+    def _alike(self) -> list[list[int]]:
+        """Pairs, those together that one trace serves."""
+        groups: dict[Hashable, list[int]] = {}
+        for i in self._pairs:
+            moving = (bool(link) for link, _ in self._links(i).values())
+            groups.setdefault((*(form(own) for own in self._forms(i)), *moving), []).append(i)
+        return list(groups.values())
+
+    def _shapes(self, alike: Sequence[int]) -> Window:
+        """Where shapes of pairs are, how they move, and for how long they have done so."""
+        time = self._time.at([self._pairs.index(i) for i in alike])
+        window = fields(time=time, step=constants(np.full(len(alike), self._scene.step)))
+        for side, name in enumerate(_SIDES):
+            ends = [self._links(i)[name] for i in alike]
+            table = {
+                f"{name}_at_E": constants([place.E + 0.0 for _, place in ends]),
+                f"{name}_at_r": constants([place.r + 0.0 for _, place in ends]),
+                f"{name}_numbers": constants([numbers(self._forms(i)[side]) for i in alike]),
+            }
+            window |= fields(**table, **self._motion(name, [link for link, _ in ends]))
+        return window
+
+    def _decisions(self, alike: Sequence[int]) -> Window:
+        """Whether shapes meet, and their contacts on the way."""
+        at = [self._pairs.index(i) for i in alike]
+        undecided = self._state["undecided"].at([0] * len(alike))
+        window = fields(moving=self._moving.at(at), meets=self._meets.at(at), undecided=undecided)
+        for k in range(self._candidates.pairs[alike[0]].count):
+            rows = [self._place[self._of(i)[k]] for i in alike]
+            window |= fields(**{f"{name}{k}": slot for name, slot in self._ahead[rows].fields.items()})
+        return window
+
+    def _motion(self, name: str, links: Sequence[int]) -> dict[str, Any]:
+        if not links[0]:
+            return {}
+        memory = self._sweep.bodies(list(links)).fields
+        gone = self._halves.first([self._layout.tree_of(link) for link in links])
+        return {f"{name}_gone": gone} | {f"{name}_{field}": memory[field] for field in ("E", "r", "u", "du", "start")}
+
+    def _advancing(self, alike: Sequence[int]) -> Callable[[View], None]:
+        pair, ends = self._candidates.pairs[alike[0]], self._links(alike[0])
+        moving = {name: bool(link) for name, (link, _) in ends.items()}
+        forms = {"one": pair.one.geometry, "other": pair.other.geometry}
+
+        def advance(here: View) -> None:
+            """One step of conservative advancement; what is found on the way is kept."""
+            one, other = (_shift(here, name, forms[name], moving[name]) for name in _SIDES)
+            found = shifted(one, other, here.time)
+            gap, normal = nearest(one, other, here.time, found)
+            time, passes, meets = advanced(here.time, gap, closing_speed(one, other, normal), here.step)
+            here.time, here.meets = time, np.where(passes, 0.0, 1.0)
+            here.moving = np.where(passes | meets, 0.0, 1.0)
+            here.undecided = np.maximum(here.undecided, here.moving)
+            for k, contact in enumerate(found):
+                for name in ("gap", "point", "frame"):
+                    setattr(here, f"{name}{k}", np.array(getattr(contact, name)))
+
+        return advance
+
+    def _move_laws(self, alike: Sequence[int], told: Mapping[str, Vector]) -> None:
+        """Writes the steps by which contacts that wait, and were open, have the laws of where their shapes meet."""
+        pair, ends = self._candidates.pairs[alike[0]], self._links(alike[0])
+        moving = {name: bool(link) for name, (link, _) in ends.items()}
+        for k in range(pair.count):
+            contacts = [self._of(i)[k] for i in alike]
+            rows = [self._place[contact] for contact in contacts]
+            window = self._shapes(alike) | self._ahead[rows] | fields(near=self._near.at(rows))
+            for name, moves in moving.items():
+                if moves:
+                    links = [self._links(i)[name][0] for i in alike]
+                    window |= fields(**{f"{name}_P": self._columns.at_link(contacts, links)})
+            for name, buffer in told.items():
+                shape = {"gaps": (), "frames": (3, 3)}.get(name, (3,))
+                at = [c * int(np.prod(shape, dtype=int)) for c in contacts]
+                window |= fields(**{f"told_{name}": buffer.at(at, shape)})
+            where = self._blocks.flags["waiting"].at(contacts)
+            self._builder.loop(_moving_law(moving, [*told]), here=window, where=where)
+
+
+def _shift(here: View, name: str, geometry: Any, moves: bool) -> Shift:
+    own = with_numbers(geometry, getattr(here, f"{name}_numbers"))
+    at = Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r"))
+    if not moves:
+        return Shift(own, at)
+    v = getattr(here, f"{name}_u") + getattr(here, f"{name}_du")
+    return Shift.on_link(own, at, pose(here, name, True), v)
+
+
+def _moving_law(moving: Mapping[str, bool], told: Sequence[str]) -> Callable[[View], None]:
+    def move_law(here: View) -> None:
+        """The law where shapes meet: b_n with the gap g − t n·w, on the way to which they move as they do."""
+        open_before = here.near <= 0.0
+        P, ahead = {}, 0.0
+        for name, moves in moving.items():
+            if moves:
+                link, v = pose(here, name, True), getattr(here, f"{name}_u") + getattr(here, f"{name}_du")
+                at = Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r"))
+                back = Shift.on_link(None, at, link, v).velocity(here.time, here.point)  # type: ignore[arg-type]
+                contact = Contact(here.gap, here.point - here.time * back, here.frame)
+                P[name] = _SIDES[name] * forces_on(link, contact)
+                ahead = ahead + P[name][:, 0] @ v
+        free, approach = (reduce(add, (P[name].T @ getattr(here, f"{name}_{x}") for name in P)) for x in ("u", "start"))
+        gap = here.gap - here.time * ahead
+        closure = gap / here.step
+        for name, own in P.items():  # gaps count from where the step started
+            closure = closure - getattr(here, f"{name}_gone") * (own[:, 0] @ getattr(here, f"{name}_start"))
+        found = {"b": free + np.stack([closure, 0.0, 0.0]), "free": free, "approach": approach}
+        found |= {"gaps": np.array(gap), "points": here.point, "frames": here.frame}
+        for name in told:
+            setattr(here, f"told_{name}", np.where(open_before, found[name], getattr(here, f"told_{name}")))
+        for name, own in P.items():
+            setattr(here, f"{name}_P", np.where(open_before, own, getattr(here, f"{name}_P")))
+
+    return move_law
+
+
+# Kernels of contacts
+
+
+def _begin(own: View) -> None:
+    own.near = np.where(own.gap <= SLOP, 1.0, 0.0)
+    own.waiting = np.where(own.impulse[0] > 0.0, 1.0, 0.0)
+
+
+def _velocity(own: View, ends: list[View]) -> Any:
+    """w_n = b_n + P_nᵀ Δu."""
+    return reduce(add, (end.P[:, 0] @ end.du for end in ends), own.b[0])
+
+
+def _doubt(own: View, ends: list[View]) -> None:
+    own.waiting = np.where(_velocity(own, ends) < -own.tolerance, 1.0, 0.0)
+    own.doubts = np.maximum(own.doubts, own.waiting)
+
+
+def _ask(own: View) -> None:
+    own.moving = own.meets = own.undecided = np.array(1.0)
+
+
+def _decide(own: View) -> None:
+    own.waiting = np.where(own.meets > 0.0, 1.0, 0.0)
+
+
+def _note_touching(own: View) -> None:
+    own.touches = np.maximum(own.touches, own.near)
+
+
+def _let_wait(own: View, ends: list[View]) -> None:
+    later = (own.touches > 0.0) & (own.near <= 0.0)
+    own.waiting = np.where(later, 0.0, 1.0)
+    own.joining = np.maximum(own.joining, own.waiting)
+    own.residual = np.maximum(own.residual, -_velocity(own, ends))
+
+
+# Kernels of a state
+
+
+def _no_doubts(state: View) -> None:
+    state.doubts = state.touches = np.array(0.0)
+
+
+def _doubtless(state: View) -> Any:
+    return state.doubts <= 0.0
+
+
+def _no_one_left(state: View) -> None:
+    state.undecided = np.array(0.0)
+
+
+def _decided(state: View) -> Any:
+    return state.undecided <= 0.0

@@ -1,0 +1,145 @@
+"""Which contacts act in a step, in NumPy and on whole matrices: the reference for passing_program.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.damping import damped
+from coupler.contact.formulations import Touch, first_rows
+from coupler.contact.geometry import Contact, forces_on
+from coupler.contact.passing import MOST_ADVANCES, SLOP, Shift, advanced, can_pass, closing_speed, nearest, shifted
+from coupler.contact.problem import ContactProblem, Solution, Status
+from coupler.inertia import mass_matrix_solve
+from coupler.kinematics import frame_jacobian, frame_pose
+from coupler.model import Robot, Shape
+from coupler.spatial import Transform
+
+__all__ = ["PassingRounds", "may_pass"]
+
+_ROUNDS = 30
+Solve = Callable[..., Solution]
+
+
+def may_pass(touch: Touch) -> bool:
+    """Whether the shapes of a contact may pass each other; not those that resist spin, which has no such law."""
+    return touch.pair.torsion is None and can_pass(touch.pair)
+
+
+class PassingRounds:
+    """The contact problem of a step in which some shapes may pass each other, and its solution.
+
+    Attributes:
+        touches: the candidate contacts; those that act as they are where their shapes meet.
+        rows: (rows, nv), J of all rows, with theirs.
+        closures: (contacts,), gaps over the step, m/s, with theirs.
+        problem: the problem, with theirs.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        q: np.ndarray,
+        free: np.ndarray,
+        step: float,
+        touches: Sequence[Touch],
+        rows: np.ndarray,
+        closures: np.ndarray,
+    ) -> None:
+        """Args: the robot and its configuration, velocities after a step without contact, h, and see above."""
+        self._robot, self._q, self._free, self._step = robot, q, free, step
+        self.touches, self.rows, self.closures = list(touches), rows.copy(), closures.copy()
+        self._first = first_rows(touches)
+        self._doubtful = [k for k, touch in enumerate(touches) if may_pass(touch)]
+        self._near = [touch.contact.gap <= SLOP for touch in touches]
+
+    def solve(self, problem: ContactProblem, solve: Solve, start: np.ndarray | None, tolerance: float) -> Solution:
+        """Impulses of all rows.
+
+        Args:
+            problem: of all contacts, as they are before the step.
+            solve: solves a part of it.
+            start: impulses of the step before; None takes all that touches as pressed in it.
+            tolerance: by how much contacts may break their laws, m/s.
+        """
+        H, joints = damped(self._robot, self._step), problem.b - self.rows @ self._free
+        pressed = self._near if start is None else [start[i] > 0.0 for i in self._first]
+        active = [k for k in range(len(problem.blocks)) if k not in self._doubtful or pressed[k]]
+        solution = _solved(problem, active, solve, start)
+        self.problem = problem
+        for _ in range(_ROUNDS):
+            v = self._free + mass_matrix_solve(H, self._q, self.rows.T @ solution.impulses)
+            waiting = self._waiting(solution.velocities, active, tolerance)
+            waiting = [k for k in waiting if self._meets(k, v)]
+            if moved := [k for k in waiting if not self._near[k]]:
+                b = self.rows @ self._free + joints
+                for k in moved:
+                    b[self._first[k]] = self.rows[self._first[k]] @ self._free + self.closures[k]
+                joints = b - self.rows @ self._free
+                answer = mass_matrix_solve(H, self._q, self.rows)
+                problem = self.problem = ContactProblem(self.rows @ answer.T, b, problem.blocks)
+                w = problem.A @ solution.impulses + b
+                waiting = [k for k in waiting if w[self._first[k]] < -tolerance]
+            if not waiting:
+                break
+            touching = [k for k in waiting if self._near[k]]
+            active = sorted({*active, *(touching or waiting)})
+            solution = _solved(problem, active, solve, start)
+        return solution
+
+    def _waiting(self, w: np.ndarray, active: Sequence[int], tolerance: float) -> list[int]:
+        return [k for k in self._doubtful if k not in active and w[self._first[k]] < -tolerance]
+
+    def _meets(self, k: int, v: np.ndarray) -> bool:
+        """Whether the shapes of a contact meet within the step; if it was open, it is then that of where they do."""
+        pair = self.touches[k].pair
+        one, other = (self._shift(shape, v) for shape in (pair.one, pair.other))
+        t, meets, found = 0.0, True, list[Contact]()
+        for _ in range(MOST_ADVANCES):
+            found = shifted(one, other, t)
+            gap, normal = nearest(one, other, t, found)
+            later, passes, meets = advanced(t, gap, closing_speed(one, other, normal), self._step)
+            if passes or meets:
+                break
+            t, meets = float(later), True
+        if meets and found and not self._near[k]:
+            number = [i for i, touch in enumerate(self.touches) if touch.pair is pair].index(k)
+            self._move(k, found[number], t, v, (one, other))
+        return bool(meets)
+
+    def _move(self, k: int, contact: Contact, t: float, v: np.ndarray, shifts: tuple[Shift, Shift]) -> None:
+        pair, own = self.touches[k].pair, np.zeros((3, self._robot.nv))
+        for shape, shift, sign in zip((pair.one, pair.other), shifts, (1.0, -1.0), strict=True):
+            if shift.linear is not None:
+                at = replace(contact, point=contact.point - t * shift.velocity(t, contact.point))
+                own += sign * forces_on(self._pose(shape), at).T @ frame_jacobian(self._robot, self._q, shape.body)
+        i, gap = self._first[k], float(contact.gap - t * own[0] @ v)
+        self.rows[i : i + 3], self.closures[k] = own, gap / self._step
+        self.touches[k] = Touch(pair, replace(contact, gap=gap))
+
+    def _pose(self, shape: Shape) -> Transform:
+        T = frame_pose(self._robot, self._q, shape.body)
+        return Transform(T[:3, :3].T, T[:3, 3])
+
+    def _shift(self, shape: Shape, v: np.ndarray) -> Shift:
+        if not self._robot.tree.place[shape.body][0]:
+            return Shift(shape.geometry, shape.at @ self._pose(shape))
+        own: Any = frame_jacobian(self._robot, self._q, shape.body) @ v
+        return Shift.on_link(shape.geometry, shape.at, self._pose(shape), own)
+
+
+def _solved(problem: ContactProblem, active: Sequence[int], solve: Solve, start: np.ndarray | None) -> Solution:
+    """The solution of a problem of which some blocks take no part."""
+    impulses, starts = np.zeros(len(problem.b)), problem.starts
+    if len(active) == len(problem.blocks):
+        return solve(problem, start=start)
+    if not active:
+        return Solution(impulses, problem.b.copy(), 0.0, 0, Status.SOLVED)
+    rows = np.concatenate([np.arange(starts[k], starts[k + 1]) for k in active])
+    part = ContactProblem(problem.A[np.ix_(rows, rows)], problem.b[rows], [problem.blocks[k] for k in active])
+    solution = solve(part, start=None if start is None else start[rows])
+    impulses[rows] = solution.impulses
+    return replace(solution, impulses=impulses, velocities=problem.A @ impulses + problem.b)

@@ -1,0 +1,127 @@
+"""Starts that overlap, or are beyond a joint's limit: let out gently, and told once."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coupler
+from coupler import Simulation
+from coupler.contact.pairs import pairs_of
+from coupler.contact.stepping import contact_step
+from coupler.model import Free, ModelError, ModelWarning, Plane, Prismatic, Revolute, Robot, RobotBuilder, Sphere
+
+G, DEPTH = 9.81, 3.45e-3
+
+
+@cache
+def ball() -> Robot:
+    """2 kg, of radius 0.1 m, and a floor."""
+    b = RobotBuilder("ball")
+    b.body("ball", 2.0, inertia=(0.008,) * 3)
+    b.joint("free", Free(), "ground", "ball")
+    b.shape("ball", Sphere(0.1), friction=0.5, name="ball")
+    b.shape("ground", Plane(), name="floor")
+    return b.build()
+
+
+@cache
+def slider() -> Robot:
+    """A block that slides along x, and an arm that turns about x, with limits from -1 to 0.2, without gravity."""
+    b = RobotBuilder("slider", (0.0, 0.0, 0.0))
+    b.body("block", 2.0, inertia=(0.1,) * 3)
+    b.joint("slide", Prismatic(axis=(1, 0, 0), lower=-1.0, upper=0.2), "ground", "block")
+    b.body("arm", 2.0, inertia=(0.1,) * 3)
+    b.joint("hinge", Revolute(axis=(1, 0, 0), lower=-1.0, upper=0.2), "block", "arm")
+    return b.build()
+
+
+def low(depth: float = DEPTH) -> np.ndarray:
+    return ball().pack_q({"free": [0, 0, 0.1 - depth, 1, 0, 0, 0]})
+
+
+@pytest.mark.parametrize("step", [1e-3, 5e-3])
+def test_a_ball_in_the_floor_is_let_out_gently_and_comes_to_rest(step: float) -> None:
+    """With 0.1 m/s, and what weight makes within a step; it rises no higher than that throws it."""
+    with pytest.warns(ModelWarning, match=r"ball on floor by 3.45 mm, which is let out with 0.1 m/s"):
+        simulation = Simulation(ball(), step, q=low())
+    fastest = top = 0.0
+    for _ in range(round(0.4 / step)):
+        simulation.step()
+        fastest, top = max(fastest, simulation.v[5]), max(top, simulation.q[2] - 0.1)
+    assert fastest == pytest.approx(0.1 + G * step, abs=1e-9)
+    assert top < (0.1 + G * step) ** 2 / (2.0 * G)
+    assert abs(simulation.q[2] - 0.1) < 1e-14
+    assert np.abs(simulation.v).max() < 1e-12
+
+
+def test_joints_beyond_their_limits_come_back_gently() -> None:
+    told = r"joint 'slide' 0.3 m beyond its limit, from where it comes back with 0.1 m/s, and 1 other joint beyond"
+    with pytest.warns(ModelWarning, match=told):
+        simulation = Simulation(slider(), 1e-3, q=np.array([0.5, 0.4]))
+    simulation.step()
+    np.testing.assert_allclose(simulation.v, [-0.1, -1.0], atol=1e-12)
+    for _ in range(3200):
+        simulation.step()
+    assert simulation.q[0] <= 0.2 + 1e-12 and simulation.q[1] <= 0.2
+
+
+@pytest.mark.parametrize(
+    ("options", "told", "speed"),
+    [
+        ({"recovery": 0.02}, "let out with 0.02 m/s", 0.02 + 1e-3 * G),
+        ({"recovery": float("inf")}, "which the first step parts with 3.45 m/s", 3.45),
+        ({"penetration": "limited"}, "which steps part with 0.01 m/s", 0.01),
+        ({"penetration": "velocity"}, "which is kept from growing", 0.0),
+    ],
+)
+def test_what_is_told_is_what_happens(options: dict[str, Any], told: str, speed: float) -> None:
+    with pytest.warns(ModelWarning, match=told):
+        simulation = Simulation(ball(), 1e-3, q=low(), **options)
+    simulation.step()
+    assert simulation.v[5] == pytest.approx(speed, abs=1e-9)
+
+
+def test_a_batch_is_told_once() -> None:
+    q = np.stack([low(0.0), low(), low(1e-3)])
+    with pytest.warns(ModelWarning, match="overlaps at the start in 1 contact, ball on floor by 3.45 mm") as told:
+        found = coupler.rollout(ball(), q, np.zeros(6), np.zeros((5, 6)))
+    assert len(told) == 1
+    assert found.v[..., 5].max() < 0.12
+
+
+def test_what_a_motion_makes_is_undone_at_once() -> None:
+    """A ball that comes from inside the floor at 2 m/s may leave it at 2.1 m/s: 1 mm within a step."""
+    with pytest.warns(ModelWarning):
+        simulation = Simulation(ball(), 1e-3, q=low(1e-3), v=np.array([0, 0, 0, 0, 0, -2.0]))
+    simulation.step()
+    assert abs(simulation.q[2] - 0.1) < 1e-14
+
+
+def test_numpy_lets_out_the_same() -> None:
+    robot, q, v = slider(), np.array([0.5, 0.4]), np.array([0.3, -0.2])
+    with pytest.warns(ModelWarning):
+        simulation = Simulation(robot, 1e-3, q=q, v=v, recovery=0.05)
+    for _ in range(20):
+        done = contact_step(robot, q, v, np.zeros(2), 1e-3, [], recovery=0.05)
+        q, v = done.q, done.v
+        simulation.step()
+        np.testing.assert_allclose(simulation.v, v, atol=1e-10)
+    done = contact_step(ball(), low(), np.zeros(6), np.zeros(6), 1e-3, pairs_of(ball()), recovery=0.05)
+    assert done.v[5] == pytest.approx(0.05 + 1e-3 * G, abs=1e-9)
+
+
+def test_starts_that_touch_are_not_told() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Simulation(ball(), q=low(1e-6))
+        Simulation(slider(), q=np.array([0.2, -1.0]))
+
+
+def test_a_bound_must_be_a_speed() -> None:
+    with pytest.raises(ModelError, match="recovery"):
+        Simulation(ball(), q=low(0.0), recovery=-1.0)
