@@ -171,9 +171,15 @@ class Engine:
         try:
             q = own[self.layout.places["q"]]
             self.robot.check_closed(q)
-            self.robot.states.check_freedoms(self.robot.embedding.positions(q))
         except ModelError as error:
             return f"{error}{in_state(where)}"
+        loop = self.robot.states.extra_freedoms(self.robot.embedding.positions(q))
+        if loop:
+            return (
+                f"robot {self.robot.name!r}: a step of {self.step:g} s is not possible{in_state(where)}: {loop} is "
+                "near a pose at which it has more freedoms than elsewhere, and mechanics does not decide on which way "
+                "it goes on; limits of joints would keep it from there"
+            )
         fast = float(np.abs(own[self.layout.places["v"]]).max(initial=0.0))
         return (
             f"robot {self.robot.name!r}: a step of {self.step:g} s is not possible{in_state(where)}: a loop cannot "

@@ -29,6 +29,7 @@ _LARGEST = 48  # rows of a cluster that Newton's program solves for; larger ones
 _DRAWS = 8  # how many configurations are drawn at once
 _TRIES, _STRICT = 16, 12  # how often that is done for loops that have none yet, and in how many of these limits count
 _READABLE = 7.0  # a quaternion is taken, and normalized, if its length is within this of 1 as a logarithm: 1000 times
+_NEARLY_SINGULAR = 0.2  # of its usual quality: where a loop's rates are less independent, a motion may end
 _SHORT, _STEPS = 0.2, 40  # the length of a step, rad or m, that stays on a branch, and how many are made
 
 
@@ -169,16 +170,19 @@ class States:
         better = listed(dict.fromkeys(names[j] for j in others))
         raise ModelError(f"{what}: {chosen} does not determine the others; choose {better} as independent instead")
 
-    def check_freedoms(self, p: np.ndarray) -> None:
-        """Refuses positions p, of one state, at which a loop without a solution has more freedoms than elsewhere."""
+    def extra_freedoms(self, p: np.ndarray) -> str:
+        """Which loop without a solution has more freedoms at positions p, of one state, than elsewhere, or nearly so.
+
+        Nothing, if none has.
+        """
+        found: dict[str, float] = {}
         for i, loop in self._implicit.items():
-            K = self.closure.at(p)[1][self.closure.places[i][1][self.embedding.choices[i].rows]]
-            sigma = np.linalg.svd(K, compute_uv=False)
-            if sigma[-1] <= SINGULAR * sigma[0]:
-                raise ModelError(
-                    f"{described(loop, self.tree)} has more freedoms there than elsewhere: mechanics does not decide "
-                    "on which way it goes on"
-                )
+            entries = self.closure.places[i][1][self.embedding.choices[i].rows]
+            here, usual = (self.closure.at(x)[1][entries] for x in (p, self.neutral))
+            quality, normal = (sigma[-1] / sigma[0] for sigma in (_singular_values(here), _singular_values(usual)))
+            if quality < _NEARLY_SINGULAR * normal:
+                found[described(loop, self.tree)] = quality
+        return min(found, key=lambda name: found[name]) if found else ""
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Closed positions away from singularities and, wherever such are found, within limits."""
@@ -271,6 +275,10 @@ class States:
                 raise ModelError(
                     f"joint {joint!r} is given a position that its coupling contradicts, by {apart:.3g}; leave it out"
                 )
+
+
+def _singular_values(K: np.ndarray) -> np.ndarray:
+    return np.linalg.svd(np.nan_to_num(K), compute_uv=False) + TINY
 
 
 def shaped(joint: str, value: Any, size: int) -> np.ndarray:
