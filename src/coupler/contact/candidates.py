@@ -122,11 +122,16 @@ class Candidates:
                 fresh = self._broad_phase.fresh.at(alike.numbers) if alike.may_be_left_out else None
                 kernel = finding_kernel(self.pairs[alike.numbers[0]], alike.moving)
                 sweep.builder.loop(kernel, here=window, where=fresh)
-        kinds: dict[Hashable, list[Alike]] = {}
+        kinds: dict[tuple[bool, bool, bool, bool], list[tuple[int, int]]] = {}
         for alike in groups:
-            kinds.setdefault((*alike.moving.values(), alike.may_be_left_out), []).append(alike)
-        for kind in kinds.values():
-            self._measure_contacts(sweep, columns, scene, told, kind)
+            one, other = alike.moving.values()
+            for i in alike.numbers:
+                within = len({self._layout.tree_of(end.link) for end in self._ends[i] if end.link}) == 1
+                own = kinds.setdefault((one, other, alike.may_be_left_out, within), [])
+                own += [(i, int(self._first[i]) + k) for k in range(alike.contacts)]
+        for (one, other, left_out, within), rows in kinds.items():
+            moving = {"one": one, "other": other}
+            self._measure_contacts(sweep, columns, scene, told, rows, moving, left_out, within)
 
     def _measure_contacts(
         self,
@@ -134,15 +139,25 @@ class Candidates:
         columns: Columns,
         scene: ContactScene,
         told: Mapping[str, Vector],
-        groups: Sequence[Alike],
+        rows: Sequence[tuple[int, int]],
+        moving: Mapping[str, bool],
+        left_out: bool,
+        within: bool,
     ) -> None:
-        """Writes a loop over all contacts of pairs, of which the same shapes move, that have been found."""
-        rows = [(i, int(self._first[i]) + k) for alike in groups for i in alike.numbers for k in range(alike.contacts)]
+        """Writes a loop over contacts that have been found.
+
+        Args:
+            sweep, columns, scene, told: as for `measure`.
+            rows: the numbers of pairs, and of their contacts.
+            moving: which of their shapes move.
+            left_out: whether these pairs may be left out.
+            within: whether their shapes are of one tree of bodies.
+        """
         pairs, contacts = (list(own) for own in zip(*rows, strict=True))
         own: dict[str, Any] = {}
         own |= {name: told[name].at(width_of(name) * np.array(contacts), shape_of(name)) for name in told}
         own["pace"] = constants(np.full(len(rows), 1.0 / scene.step))
-        for side, (name, moves) in enumerate(groups[0].moving.items()):
+        for side, (name, moves) in enumerate(moving.items()):
             if moves:
                 links = [self._ends[i][side].link for i in pairs]
                 memory = sweep.bodies(links).fields
@@ -150,12 +165,10 @@ class Candidates:
                 own[f"{name}_P"] = columns.at_link(contacts, links)
                 if scene.integrator == "midpoint":
                     trees = [self._layout.tree_of(link) for link in links]
-                    own[f"{name}_gone"], own[f"{name}_near"] = (
-                        self._halves.first(trees),
-                        self._halves.near_next.at(trees),
-                    )
-        fresh = self._broad_phase.fresh.at(pairs) if groups[0].may_be_left_out else None
-        sweep.builder.loop(_measuring(groups[0].moving, scene, [*told]), here=fields(**own), where=fresh)
+                    own[f"{name}_gone"] = self._halves.first(trees)
+                    own["near" if within else f"{name}_near"] = self._halves.near_next.at(trees)
+        fresh = self._broad_phase.fresh.at(pairs) if left_out else None
+        sweep.builder.loop(_measuring(moving, scene, [*told], within), here=fields(**own), where=fresh)
 
     def _leave_out(self, builder: Builder, scene: ContactScene, alike: Alike, told: Mapping[str, Vector]) -> None:
         """Writes what is known of the contacts of far pairs: their gaps are not small."""
@@ -303,7 +316,9 @@ def _names(pair: Pair) -> list[str]:
     return [pair.name] if pair.count == 1 else [f"{pair.name}, {k + 1}" for k in range(pair.count)]
 
 
-def _measuring(moving: Mapping[str, bool], scene: ContactScene, told: Sequence[str]) -> Callable[[View], None]:
+def _measuring(
+    moving: Mapping[str, bool], scene: ContactScene, told: Sequence[str], within: bool
+) -> Callable[[View], None]:
     def measuring(here: View) -> None:
         """What a contact brings into the problem."""
         contact, P = Contact(here.gaps, here.points, here.frames), {}
@@ -316,9 +331,9 @@ def _measuring(moving: Mapping[str, bool], scene: ContactScene, told: Sequence[s
         if scene.integrator == "midpoint":
             for name in P:  # gaps count from where the step started
                 closure = closure - getattr(here, f"{name}_gone") * (P[name][:, 0] @ getattr(here, f"{name}_start"))
-            for name in P:  # with the same velocities for one more step, would it touch?
-                near = np.where(closure + 2.0 * free[0] < 0.0, 1.0, getattr(here, f"{name}_near"))
-                setattr(here, f"{name}_near", near)
+            soon = closure + 2.0 * free[0] < 0.0  # with the same velocities for one more step, it would touch
+            for name in ["near"] if within else [f"{name}_near" for name in P]:
+                setattr(here, name, np.where(soon, 1.0, getattr(here, name)))
         closure = let_out(closure, free[0], scene.recovery)
         found = {"b": free + np.stack([closure, 0.0, 0.0]), "free": free, "approach": approach}
         for name in found:

@@ -24,8 +24,6 @@ __all__ = [
     "turns",
 ]
 
-_FAST = 1e-3  # rad or m in a step: farther than this a body may get through a thin one unseen
-
 Entry = tuple[int, int]  # a link, and an entry of its joint's velocity
 
 _RECOVERY_ARM = 0.1  # m: a point so far from an axis comes back from beyond a limit as fast as what slides
@@ -124,7 +122,6 @@ class Layout:
         rubbing: entries of joints with dry friction.
         joints: both, each once, those with friction first.
         deferred: how many of them, the last ones, have limits alone: they count once they are reached.
-        step: the step's length, h, s.
         contacts: how many candidates there are.
         trees: how many trees of bodies the ground carries.
         loop_links: links in loops without a solution; w_place has the place of each one's velocity in w.
@@ -143,7 +140,6 @@ class Layout:
         self.deferred = len(self.joints) - len(self.rubbing)
         self.contacts = n = sum(pair.count for pair in scene.pairs)
         self.rows = 3 * n + len(self.limited) + len(self.rubbing)
-        self.step = scene.step
         self._describe_trees(robot, scene)
         midpoint = scene.integrator == "midpoint"
         sizes = {"q": robot.nq, "v": robot.nv, "w": len(robot.embedding.unsolved_entries)}
@@ -195,8 +191,7 @@ class Layout:
             p = embedding.positions(q)
             robot.states.check_regular(p)
             state[..., self.places["w"]] = embedding.velocities(p, v)[..., embedding.unsolved_entries]
-        # Whether something is near will be known after the first step; until then what is fast takes no risk.
-        state[..., self.places["near"]] = np.abs(v).max(axis=-1, initial=0.0, keepdims=True) * self.step > _FAST
+        state[..., self.places["near"]] = 1.0  # which is known after the first step only: until then nothing is risked
         return state
 
     def tree_of(self, link: int) -> int:
