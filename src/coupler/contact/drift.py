@@ -31,8 +31,8 @@ class LoopJoint(Record):
     """What a cluster sees of one of its joints that a loop holds."""
 
     w_next, q_next = provided(), provided()  # its velocity and position after the step
-    base, part, step = provided(), provided(), provided()  # where it goes from, with what part of the step's length
-    position, shift = provided(), provided()  # the same for Newton's method: where from, and how far
+    part, step = provided(), provided()  # what part of the step it goes on, and the step's length, s
+    position, shift = provided(), provided()  # where Newton's method starts from, and how far it goes first
 
 
 class Drift:
@@ -72,9 +72,7 @@ class Drift:
     def begin(self) -> None:
         """Writes the steps from where the step starts to where forces are taken, and to velocities there."""
         sweep, builder, tree = self._sweep, self._sweep.builder, self._sweep.robot.tree
-        q, start = (
-            builder.scratch(name, size) for name, size in (("middle", sweep.robot.nq), ("start", sweep.robot.nv))
-        )
+        q, start = builder.scratch("middle", sweep.robot.nq), builder.scratch("start", sweep.robot.nv)
         sweep.vectors |= {"q": q, "start": start}
         copy(builder, self._before["v"], start, start.size)
         for kind, links in by_kind(tree, self._layout.moving_links):
@@ -123,10 +121,13 @@ class Drift:
             self._visit_loops(_fit)
 
     def _visit_loops(self, function: Callable[[Visit[Any, Any], bool], None]) -> None:
+        closing = self._closing
+        assert closing is not None
+
         def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
             for i, kind in enumerate(shape.kinds):
                 links = [self._sweep.instances[k].links[i] for k in clusters]
-                own = self._closing.ends(links, kind) | self._steps(len(links)) | self._origin(links, kind)  # type: ignore[union-attr]
+                own = closing.ends(links, kind) | self._steps(len(links)) | self._origin(links, kind)
                 own |= fields(
                     w_next=self._loop_velocities(self._after, links, kind),
                     q_next=self._after["q"].at(self._q_place(links), kind.nq),

@@ -201,8 +201,8 @@ class Kick:
         v, weight, speeds = 0.5 * (memory.start + u), 1.0, np.abs(u)
         if self._touching:
             near, first, second = memory.near > 0.0, memory.rounds < 1.5, memory.rounds < 2.5
-            at_rest = np.where(second, u, memory.at_rest)  # in the second round, after which u is that of the first
-            taken = np.where(second, memory.at_rest, u)
+            # The first round gives u, which is kept in place of u° until the second, of a robot at rest, gives that.
+            at_rest, taken = np.where(second, u, memory.at_rest), np.where(second, memory.at_rest, u)
             v = np.where(near, np.where(first, 0.0, memory.start + 0.5 * (taken - at_rest)), v)
             memory.at_rest = np.where(near, at_rest, memory.start)
             weight = np.where(near, np.where(second, 0.0, 1.0 / _TOUCHING), 1.0)
