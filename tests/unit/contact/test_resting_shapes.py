@@ -11,6 +11,7 @@ import coupler
 from coupler.contact.geometry import Hull, contacts
 from coupler.model import Box, Capsule, Cylinder, Free, Geometry, Plane
 from coupler.spatial import Transform
+from effort import every
 from transforms import random_transform
 
 UPRIGHT, LYING = [1.0, 0.0, 0.0, 0.0], [np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0]
@@ -30,8 +31,7 @@ UPPER: dict[str, tuple[Geometry, float, list[float]]] = {  # form, height of its
 }
 
 
-@pytest.mark.parametrize("lower", LOWER)
-@pytest.mark.parametrize("upper", UPPER)
+@pytest.mark.parametrize(("lower", "upper"), every(4, product(LOWER, UPPER)))
 def test_what_lies_on_something_stays(lower: str, upper: str) -> None:
     form, height, turn = UPPER[upper]
     b = coupler.RobotBuilder("two")
