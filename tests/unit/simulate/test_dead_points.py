@@ -238,6 +238,7 @@ def test_states_of_a_batch_pass_dead_points_like_one() -> None:
         np.testing.assert_array_equal(simulation.q, after)
 
 
+@pytest.mark.long
 def test_a_plate_on_six_legs_falls_alike() -> None:
     ends, start = [], stewart("legs").joint_positions(stewart("legs").neutral())
     for independent in ("legs", "plate"):

@@ -16,6 +16,7 @@ from coupler.contact.stepping import contact_step
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Free, Geometry, Robot, RobotBuilder, Sphere
 from coupler.rotation import matrix_from_quaternion
 from coupler.spatial import Transform
+from effort import sweep
 
 G, RADIUS = 9.81, 0.1
 
@@ -184,7 +185,7 @@ def clutter() -> Robot:
     return b.build()
 
 
-@pytest.mark.parametrize("restitution", [None, 0.7])
+@pytest.mark.parametrize("restitution", sweep([None, 0.7], [0.7]))
 def test_meetings_are_what_numpy_makes_of_them_and_lanes_agree(restitution: float | None) -> None:
     robot, rng, h = clutter(), np.random.default_rng(7), 5e-3
     law = None if restitution is None else Restitution(restitution)
