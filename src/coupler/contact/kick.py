@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.articulated import articulated, propagated, response
+from coupler.algorithms import efpa
+from coupler.algorithms.articulated import propagated, response
 from coupler.algorithms.factorization import acceleration
 from coupler.contact.columns import ColumnBody, ColumnCluster
 from coupler.contact.floating import frame_rotation_bias
 from coupler.graph import Vector, View, fields
-from coupler.linear import Cholesky
-from coupler.passes import Body, Coordinate, Sweep, Visit, add_loads, afterwards, collected, entry, provided, symmetric
+from coupler.passes import Body, Coordinate, Sweep, Visit, add_loads, afterwards, collected, entry, provided
 
 __all__ = ["TOLERANCE", "Kick", "Node", "StepBody", "StepCluster"]
 
@@ -35,7 +35,7 @@ _CONTRACTION = 4.0  # h |v̄| times this: how much smaller the second round's ch
 _SLOWEST = 0.9  # the largest ratio of two rounds' changes from which an end is extrapolated
 
 
-class StepBody(ColumnBody):
+class StepBody(efpa.ArticulatedBody, ColumnBody):
     """What a body remembers.
 
     Its pose; its velocity before the step, v̄ of a round, u after it without impulses, and what these change; its
@@ -44,15 +44,13 @@ class StepBody(ColumnBody):
 
     E, r = entry((3, 3)), entry(3)
     start, v, u, du, bias = entry(6), entry(6), entry(6), entry(6), entry(6)
-    IA, f = collected(symmetric(6)), collected(6)
+    f = collected(6)
     a = afterwards(6)
 
 
-class StepCluster(ColumnCluster):
+class StepCluster(efpa.ArticulatedCluster, ColumnCluster):
     """What a cluster remembers: factors of H, and velocities along its basis."""
 
-    Dinv = entry(lambda shape: symmetric(shape.freedoms))
-    Y = entry(lambda shape: None if shape.on_ground else (shape.freedoms, 6 * len(shape.grounded)))
     y0 = entry(lambda shape: shape.freedoms)
     tau, start, v, u, v_next = Coordinate(), Coordinate(), Coordinate(), Coordinate(), Coordinate()
     at_rest = Coordinate()  # u°, near contacts; before it is known, the u of the first round
@@ -89,7 +87,8 @@ class Kick:
         self._sweep, self._midpoint = sweep, midpoint
         self._damped = any(link.kind.damping.any() for link in sweep.robot.tree.links)
         self._touching = touching and midpoint
-        sweep.vector("at_rest")
+        if self._touching:
+            sweep.vector("at_rest")
         self._progress = sweep.builder.scratch("kick", 6)
         self._rounds = rounds
         self.located = {
@@ -153,12 +152,7 @@ class Kick:
 
     def _factorise_and_answer(self, cluster: Node) -> None:
         """Factors of H: D⁻¹, and Y = D⁻¹ Uᵀ X [001, eq. 49, 55, 56]; and what they answer in the first round."""
-        cluster.report_gap()
-        I = articulated(cluster)  # noqa: E741
-        D = Cholesky(I.D)
-        cluster.memory.Dinv = D.solve(np.eye(len(I.D)))
-        if not cluster.grounded:
-            cluster.memory.Y = I.pass_on_inertia(D)
+        efpa.inward(cluster)
         self._answer(cluster)
 
     def _answer(self, cluster: Node) -> None:

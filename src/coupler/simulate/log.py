@@ -8,7 +8,7 @@ is, the longer the next writing waits, so that all writings together cost a few 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from time import monotonic
@@ -217,8 +217,9 @@ class LogWriter:
         for k, (name, shape) in enumerate(self._columns.items()):
             chunks = [chunk[k] for chunk in self._full] + [column[: self._used] for column in self._chunk[k : k + 1]]
             rows[name] = np.concatenate([_room(name, 0, shape), *chunks])
-        kinetic, rows["potential"] = _energies(self._robot, rows["q"], rows["v"])
-        rows["kinetic"] = np.where(np.isnan(rows["kinetic"]), kinetic, rows["kinetic"])
+        unknown = np.isnan(rows["kinetic"])
+        rows["kinetic"][unknown] = _energies(kinetic_energy, self._robot, rows["q"][unknown], rows["v"][unknown])
+        rows["potential"] = _energies(potential_energy, self._robot, rows["q"])
         about = {"robot": self._robot.name, "joints": tuple(self._robot.independent_joints), "note": self.note}
         return Log(**rows, **about, step=self._step, contacts=self._contacts)
 
@@ -300,15 +301,15 @@ def _read_only(name: str, value: Any, shape: tuple[int, ...], of: str = "") -> n
     return array
 
 
-def _energies(robot: Robot, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Kinetic and potential energies of states, 2 × T; NaN where a state is not finite or has none."""
-    found = np.full((2, len(q)), np.nan)
-    finite = np.flatnonzero(np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1))
+def _energies(energy: Callable[..., np.ndarray], robot: Robot, *state: np.ndarray) -> np.ndarray:
+    """(T,), the energies of states, given by q or by q and v; NaN where a state is not finite or has none."""
+    found = np.full(len(state[0]), np.nan)
+    finite = np.flatnonzero(np.all([np.isfinite(part).all(axis=1) for part in state], axis=0))
     waiting = [finite] if finite.size else []
     while waiting:
         rows = waiting.pop()
         try:
-            found[:, rows] = kinetic_energy(robot, q[rows], v[rows]), potential_energy(robot, q[rows])
+            found[rows] = energy(robot, *(part[rows] for part in state))
         except ModelError:  # of a state that no robot can have: the others are sought out
             waiting += np.array_split(rows, 2) if len(rows) > 1 else []
     return found

@@ -214,8 +214,9 @@ def test_a_state_at_a_dead_point_may_be_at_rest_but_v_cannot_say_how_it_moves() 
     q = robot.close(robot.pack_q({"A": A, "B": 0.0, "D": D}))
     simulation = Simulation(robot, q=q)
     before = energy(simulation)
-    simulation.run(0.5)
+    log = simulation.run(0.5)
     assert energy(simulation) == pytest.approx(before, abs=1e-4)
+    np.testing.assert_allclose(log.kinetic + log.potential, before, rtol=0, atol=1e-3)  # at the dead point, too
     assert np.abs(robot.joint_positions(simulation.q)["A"] - A) > 0.1
     with pytest.raises(ModelError, match=r"is singular: 'D' does not determine the others; choose '[AB]' as"):
         Simulation(robot, q=q, v=[1.0])
