@@ -29,10 +29,10 @@ class Scene:
     masses: list[np.ndarray] = field(default_factory=list)  # 6 × 6
     places: list[np.ndarray] = field(default_factory=list)
     velocities: list[np.ndarray] = field(default_factory=list)  # linear, then angular
-    rows: list[dict[int, np.ndarray]] = field(default_factory=list)  # of contacts, by body
+    rows: list[list[dict[int, np.ndarray]]] = field(default_factory=list)  # of each contact, by body
     others: list[dict[int, np.ndarray]] = field(default_factory=list)  # further rows
     gaps: list[float] = field(default_factory=list)  # of contacts, over the step, m/s
-    friction: list[float] = field(default_factory=list)
+    cones: list[Cone] = field(default_factory=list)  # of contacts
     blocks: list[Block] = field(default_factory=list)  # of further rows
 
     def body(self, mass: float, inertia: np.ndarray, place: object, velocity: object = 0.0, spin: object = 0.0) -> int:
@@ -45,14 +45,20 @@ class Scene:
         self.velocities.append(np.concatenate([falling, np.broadcast_to(np.asarray(spin, float), 3)]))
         return len(self.masses) - 1
 
-    def contact(self, a: int, b: int, point: object, normal: np.ndarray, friction: float, gap: float = 0.0) -> None:
+    def contact(
+        self, a: int, b: int, point: object, normal: np.ndarray, friction: float | Cone, gap: float = 0.0
+    ) -> None:
         """Adds a contact at a point; the normal points from body a to body b."""
         other = np.eye(3)[np.abs(normal).argmin()]
         x = np.cross(other, normal) / np.linalg.norm(np.cross(other, normal))
-        for axis in (normal, x, np.cross(normal, x)):
-            self.rows.append(self._along(a, b, np.array(point, float), axis))
+        axes, cone = (normal, x, np.cross(normal, x)), friction if isinstance(friction, Cone) else Cone(friction)
+        rows = [self._along(a, b, np.array(point, float), axis) for axis in axes]
+        rows += [
+            {k: s * np.concatenate([np.zeros(3), axis]) for k, s in ((a, -1.0), (b, 1.0)) if k >= 0} for axis in axes
+        ]
+        self.rows.append(rows[: cone.size])
         self.gaps.append(gap / STEP)
-        self.friction.append(friction)
+        self.cones.append(cone)
 
     def hold(self, b: int, block: Block, *, along: np.ndarray | None = None, about: np.ndarray | None = None) -> None:
         """Adds a row: the velocity of a body's centre along an axis, or its angular velocity about one."""
@@ -75,7 +81,7 @@ class Problem:
     Attributes:
         Z, Y: (rows, 6 · bodies).
         b: (rows,), m/s.
-        friction: of each contact.
+        cones: of each contact.
         blocks: further rows.
         seen: the bodies of each contact and each further row.
     """
@@ -83,17 +89,22 @@ class Problem:
     Z: np.ndarray
     Y: np.ndarray
     b: np.ndarray
-    friction: tuple[float, ...]
+    cones: tuple[Cone, ...]
     blocks: tuple[Block, ...]
     seen: tuple[tuple[int, ...], ...]
 
     def as_matrix(self) -> ContactProblem:
         A = self.Z @ self.Y.T
-        return ContactProblem(0.5 * (A + A.T), self.b, [*(Cone(mu) for mu in self.friction), *self.blocks])
+        return ContactProblem(0.5 * (A + A.T), self.b, [*self.cones, *self.blocks])
+
+    @property
+    def friction(self) -> list[float]:
+        """The coefficients of all contacts."""
+        return [x for cone in self.cones for x in cone.coefficients]
 
 
 def made(scene: Scene) -> Problem:
-    rows, bodies = [*scene.rows, *scene.others], len(scene.masses)
+    rows, bodies = [*(row for own in scene.rows for row in own), *scene.others], len(scene.masses)
     Z = np.zeros((len(rows), 6 * bodies))
     for i, row in enumerate(rows):
         for k, part in row.items():
@@ -103,9 +114,9 @@ def made(scene: Scene) -> Problem:
         own = slice(6 * k, 6 * k + 6)
         Y[:, own] = np.linalg.solve(D, Z[:, own].T).T
     b = Z @ np.concatenate(scene.velocities)
-    b[: 3 * len(scene.gaps) : 3] += scene.gaps
-    seen = [tuple(sorted(row)) for row in [*scene.rows[::3], *scene.others]]
-    return Problem(Z, Y, b, tuple(scene.friction), tuple(scene.blocks), tuple(seen))
+    b[np.cumsum([0, *(cone.size for cone in scene.cones)])[:-1]] += scene.gaps
+    seen = [tuple(sorted(row)) for row in [*(own[0] for own in scene.rows), *scene.others]]
+    return Problem(Z, Y, b, tuple(scene.cones), tuple(scene.blocks), tuple(seen))
 
 
 def box_inertia(mass: float, size: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -128,6 +139,43 @@ def ratio(count: int, boxes: bool, rng: Random) -> Scene:
         scene.body(mass, box_inertia(mass, (0.2, 0.2, 0.2)), (0, 0, 0.1 + 0.2 * k), falls * 0.1 * rng.normal(size=3))
         for x, y in corners(0.1, 0.1) if boxes else [(0.0, 0.0)]:
             scene.contact(k - 1, k, (x, y, 0.2 * k), UP, mu)
+    return scene
+
+
+def turning(mu: float, size: float, rng: Random) -> Cone:
+    """A contact that resists turning, by what fits a body of a size."""
+    return Cone(mu, *(size * 10.0 ** rng.uniform(-3, 0, 2)))
+
+
+def marbles(rng: Random) -> Scene:
+    """Balls of unequal sizes that roll, spin and slide on the ground and along each other."""
+    scene, at = Scene(), 0.0
+    for k in range(4):
+        radius = rng.uniform(0.02, 0.2)
+        at += radius
+        mass, rolls = 4000.0 * radius**3, rng.random() < 0.5
+        velocity, spin = rng.normal(size=3) * (1, 1, 0.1), 3.0 * rng.normal(size=3)
+        if rolls:
+            spin[:2] = np.array([-velocity[1], velocity[0]]) / radius
+        scene.body(mass, np.full(3, 0.4 * mass * radius**2), (at, 0, radius), velocity, spin)
+        scene.contact(-1, k, (at, 0, 0), UP, turning(rng.uniform(0, 1), radius, rng))
+        if k:
+            apart = scene.places[k] - scene.places[k - 1]
+            apart /= np.linalg.norm(apart)
+            touching = scene.places[k] - radius * apart
+            scene.contact(k - 1, k, touching, apart, turning(rng.uniform(0, 1), radius, rng), 1e-5)
+        at += radius
+    return scene
+
+
+def turning_plate(points: int, rng: Random) -> Scene:
+    """A plate that lands on points which resist turning, some about the normal alone."""
+    scene = plate(points, rng)
+    for i, cone in enumerate(scene.cones):
+        arms = turning(cone.friction, 0.5, rng)
+        scene.cones[i] = arms if i % 2 else Cone(arms.friction, arms.torsion)
+    turned = [[{0: np.concatenate([np.zeros(3), axis])} for axis in (UP, *np.eye(3)[:2])] for _ in scene.cones]
+    scene.rows = [[*rows, *more][: cone.size] for rows, more, cone in zip(scene.rows, turned, scene.cones, strict=True)]
     return scene
 
 
@@ -266,6 +314,9 @@ FAMILIES: dict[str, Callable[[Random], Scene]] = {
     "many bodies": partial(scatter, 16, 24, 0.3),
     "small arch": partial(arch, 3),
     "large arch": partial(arch, 9),
+    "marbles": marbles,
+    "turning plate on 4 points": partial(turning_plate, 4),
+    "turning plate on 12 points": partial(turning_plate, 12),
 }
 
 

@@ -12,6 +12,7 @@ from coupler.inertia import (
 )
 from coupler.io import load
 from coupler.kinematics import (
+    body_poses,
     centre_of_mass,
     frame_acceleration,
     frame_jacobian,
@@ -34,6 +35,7 @@ __all__ = [
     "Simulation",
     "SimulationError",
     "bias_force",
+    "body_poses",
     "centre_of_mass",
     "forward_dynamics",
     "frame_acceleration",

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from coupler.algorithms.kinematics import (
+    body_poses_program,
     centre_of_mass_program,
     frame_acceleration_program,
     frame_jacobian_program,
@@ -28,6 +29,7 @@ from coupler.model.wording import listed
 from coupler.spatial import Transform
 
 __all__ = [
+    "body_poses",
     "centre_of_mass",
     "frame_acceleration",
     "frame_jacobian",
@@ -47,6 +49,12 @@ def frame_pose(robot: Robot, q: Any, frame: str) -> np.ndarray:
     """The pose of a frame, (..., 4, 4): a homogeneous matrix from the frame's coordinates to the world's."""
     T = run(robot, _frame_pose_program, q, options=(frame,))
     return T.reshape(*T.shape[:-1], 4, 4)
+
+
+def body_poses(robot: Robot, q: Any) -> np.ndarray:
+    """The poses of all bodies, (..., bodies, 4, 4), in the order of `robot.body_names`; see `frame_pose`."""
+    T = run(robot, body_poses_program, q)
+    return T.reshape(*T.shape[:-1], len(robot.bodies), 4, 4)
 
 
 def frame_velocity(robot: Robot, q: Any, v: Any, frame: str, axes: Axes = "frame") -> np.ndarray:

@@ -24,7 +24,8 @@ def test_problems_are_solved(family: str) -> None:
     """To 1e-8 m/s, or that part of the largest velocity without impulses, as judged by NumPy on A itself."""
     count, first = samples(16, 5500), make(family, 0)
     bodies = first.Z.shape[1] // 6
-    program = cascade_program(len(first.friction), len(first.blocks), 6 * bodies, 1e-9, seen=first.seen)
+    discs = [len(cone.coefficients) for cone in first.cones]
+    program = cascade_program(discs, len(first.blocks), 6 * bodies, 1e-9, seen=first.seen)
     solver, missed = compile(program), []
     for start in range(0, count, BATCH):
         problems = [make(family, seed) for seed in range(start, min(start + BATCH, count))]

@@ -17,6 +17,7 @@ from coupler.passes import (
     ClusterRecord,
     ClusterWindows,
     Coordinate,
+    Place,
     Record,
     Shape,
     Sweep,
@@ -28,6 +29,7 @@ from coupler.passes import (
 from coupler.spatial import Transform, cross, cross_motion
 
 __all__ = [
+    "body_poses_program",
     "centre_of_mass_program",
     "frame_acceleration_program",
     "frame_jacobian_program",
@@ -88,6 +90,28 @@ def frame_pose_program(robot: Robot, link: int, place: Transform) -> Any:
     return sweep.build()
 
 
+def body_poses_program(robot: Robot) -> Any:
+    """The program q → T of all bodies in their order, homogeneous matrices from their coordinates to the world's."""
+    sweep = Sweep(robot, "body_poses", body=PoseBody, cluster=ClusterRecord, everybody=True, oriented=_links(robot))
+    sweep.input("q", robot.nq)
+    sweep.outward(locate)
+    told, schedule = sweep.result("T", 16 * len(robot.bodies)), sweep.schedule()
+    for i, body in enumerate(robot.bodies):
+        link, place = robot.tree.place[body]
+        pose: list[Any] = [sweep.place(link, name) for name in ("E", "r")] if link else [np.eye(3), np.zeros(3)]
+        schedule.call(_body_pose, place.E + 0.0, place.r + 0.0, *pose, out=Place.of(told, 16 * i, (4, 4)))
+    schedule.run()
+    return sweep.build()
+
+
+def _links(robot: Robot) -> range:
+    return range(1, len(robot.tree.links))
+
+
+def _body_pose(E_place: Any, r_place: Any, E: Any, r: Any) -> Any:
+    return homogeneous(Frame(Transform(E_place, r_place), Transform(E, r), False))
+
+
 def frame_velocity_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
     """The program (q, v) → the velocity of a frame: angular, and of its origin."""
     sweep = FrameSweep(robot, "frame_velocity", link, place, along_world, MovingFrameBody)
@@ -109,7 +133,7 @@ def frame_acceleration_program(robot: Robot, link: int, place: Transform, along_
     return sweep.build()
 
 
-def locate(cluster: Visit[FrameBody, Any]) -> None:
+def locate(cluster: Visit[Any, Any]) -> None:
     """Poses."""
     cluster.report_gap(moving=False)
     for body in cluster.bodies:

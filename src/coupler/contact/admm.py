@@ -101,19 +101,19 @@ class _Cones:
         """The nearest admissible impulses."""
         y = np.clip(x, *self._bounds)
         for cones in self._cones:
-            y[cones.rows] = nearest_in_cone(cones.friction, x[cones.rows], cones.torsion)
+            y[cones.rows] = nearest_in_cone(cones.friction, x[cones.rows])
         return y
 
     def correction(self, w: np.ndarray) -> np.ndarray:
         """De Saxcé's s(w), on the normals."""
         s = np.zeros_like(w)
         for cones in self._cones:
-            s[cones.rows[0]] = de_saxce_shift(cones.friction, w[cones.rows], cones.torsion)
+            s[cones.rows[0]] = de_saxce_shift(cones.friction, w[cones.rows])
         return s
 
 
 def _scaled(cones: Cones, d: np.ndarray) -> Cones:
-    """Tangents are scaled as their normals are, spins are not."""
-    if cones.torsion is None:
-        return cones
-    return replace(cones, torsion=cones.torsion * d[cones.rows[0]] / d[cones.rows[3]])
+    """Tangents are scaled as their normals are, what turns is not."""
+    n, _, *turning = cones.by_disc(d)
+    mu, *others = cones.friction
+    return replace(cones, friction=(mu, *(own * n / scale for own, scale in zip(others, turning, strict=True))))

@@ -59,9 +59,11 @@ def solve(
 
 
 def _contact(A: np.ndarray, steps: np.ndarray, cone: Cone) -> Update:
-    """The update of a cone: its exact solution, or a projected step where A's block is singular and gives none."""
-    cases = [_OneContact(A, cone.friction)] if cone.torsion is None else _spin_cases(A, cone.friction, cone.torsion)
+    """The update of a cone: its exact solution; or a projected step where A's block is singular, or the cone rolls."""
     fallback = projected_step(A, steps, cone)
+    if cone.rolling is not None:
+        return fallback
+    cases = [_OneContact(A, cone.friction)] if cone.torsion is None else _spin_cases(A, cone.friction, cone.torsion)
 
     def update(lam: np.ndarray, w: np.ndarray) -> np.ndarray:
         b = w - A @ lam

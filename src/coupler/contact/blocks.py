@@ -21,21 +21,31 @@ from coupler.contact import laws
 from coupler.contact.columns import Node
 from coupler.contact.cone_update import ConeBlock
 from coupler.contact.kernels import clear
+from coupler.contact.rows import BlockRecords, ContactRows, Layout
 from coupler.graph import Buffer, Builder, Constants, Slot, Vector, View, Window, constants, fields, symmetric
 from coupler.passes import Schedule
 
-__all__ = ["Blocks", "Kernel", "More", "OwnKernel", "Ways", "push", "shared", "velocities", "wait"]
+__all__ = ["Blocks", "Kernel", "More", "OwnKernel", "Ways", "mobilities", "push", "shared", "velocities", "wait"]
 
 Kernel = Callable[[View, list[View]], None]  # of a block's own numbers, and of the clusters on its way
 OwnKernel = Callable[[View], None]  # of a block's own numbers alone
-Numbers = Sequence[float] | Buffer  # one for each block of a kind: known, or given to the program
+Numbers = Sequence[float] | Buffer  # of all blocks of a kind: known, or given to the program
 More = Callable[[Sequence[int]], Window]  # further fields of some blocks
 
 _FLAGS = ("active", "idle", "waiting", "pressed", "slides", "newton", "interior", "path", "gauge", "starting")
 _REACH = 1.0  # m/s: a contact that opens faster does not start from the impulse of the step before
-_CONTACT = {"A": symmetric(3), "inverse": symmetric(3), "normal_step": (), "tangent_step": (), "mobility": (), "new": 3}
-_CONTACT |= {"p": 3, "Q": (3, 3), "w": 3, "dw": 3, "pushed": 3}
-_JOINT = {"a": (), "low": (), "high": (), "p": 1, "Q": (1, 1), "w": 1, "dw": 1, "pushed": 1}
+_JOINT: Layout = {"a": (), "low": (), "high": (), "p": 1, "Q": (1, 1), "w": 1, "dw": 1, "pushed": 1}
+
+
+def _contact(rows: int, discs: int) -> Layout:
+    own: Layout = {
+        "A": symmetric(rows),
+        "inverse": symmetric(3),
+        "normal_step": (),
+        "disc_steps": discs,
+        "mobility": discs,
+    }
+    return own | dict.fromkeys(("new", "p", "w", "dw", "pushed"), rows) | {"Q": (rows, rows)}
 
 
 class Ways(Protocol):
@@ -69,17 +79,17 @@ class Ways(Protocol):
 
 
 class Blocks:
-    """The blocks of a problem, in buffers of a program: first contacts, three rows each, then joints, one row each.
+    """The blocks of a problem, in buffers of a program: first contacts, three rows or more each, then joints, one each.
 
     Kernels of blocks have two parameters. `own` has a block's `impulse` λ and `b`, its flags, and whatever else its
-    kind knows: contacts `friction` and the fields of `ConeBlock`; joints `a`, their mobility, `low` and `high`, the
-    velocities that take them to their limits within the step, and `bound`, the largest impulse of their friction.
+    kind knows: contacts `friction`, a number for each disc, as `mobility` and its inverse `disc_steps` have, and more;
+    joints `a`, their mobility, `low` and `high`, the velocities that take them to their limits within the step, and
+    `bound`, the largest impulse of their friction.
     `ways` has z, y and x of each cluster on the block's way.
 
     Attributes:
         contacts, joints: how many there are.
-        friction: µ of each contact.
-        bounds: the largest impulse of each joint's friction, N s or N m s.
+        rows: the rows of contacts; those of joints follow.
         impulses: λ, of all rows.
         b: of all rows.
         flags: of each block 1 or 0: `active`, whether it takes part; `idle`, whether it may join; `waiting`, whether it
@@ -89,36 +99,54 @@ class Blocks:
         given_where: the flag of the contacts that have such impulses.
     """
 
-    def __init__(self, builder: Builder, columns: Ways, friction: Numbers, bounds: Numbers) -> None:
-        """Args: a program, the ways of all blocks, µ of contacts, and the largest impulses of joints' friction."""
-        self.builder, self._columns, self.friction, self.bounds = builder, columns, friction, bounds
-        self.contacts, self.joints = (x.size if isinstance(x, Buffer) else len(x) for x in (friction, bounds))
-        self.impulses, self.b = (builder.scratch(name, self.rows) for name in ("impulses", "b"))
+    def __init__(self, builder: Builder, columns: Ways, rows: ContactRows, friction: Numbers, bounds: Numbers) -> None:
+        """Begins.
+
+        Args:
+            builder: writes the program.
+            columns: the ways of all blocks.
+            rows: of contacts.
+            friction: the coefficients of all contacts.
+            bounds: the largest impulse of each joint's friction, N s or N m s.
+        """
+        self.builder, self._columns, self.rows, self._friction, self._bounds = builder, columns, rows, friction, bounds
+        self.contacts, self.joints = len(rows), bounds.size if isinstance(bounds, Buffer) else len(bounds)
+        self.impulses, self.b = (builder.scratch(name, rows.total + self.joints) for name in ("impulses", "b"))
         self.flags = {name: builder.scratch(name, self.contacts + self.joints) for name in _FLAGS}
         self.joining = builder.scratch("joining", 1)
         self.given: Buffer | None = None
         self.given_where = "active"
-        self._contacts = builder.records("contact", self.contacts, **_CONTACT)
-        self._joints = builder.records("stop", self.joints, **_JOINT)
-
-    @property
-    def rows(self) -> int:
-        return 3 * self.contacts + self.joints
+        self._records = BlockRecords(builder, "block", rows, self.joints, _contact, _JOINT)
 
     @property
     def all(self) -> range:
         return range(self.contacts + self.joints)
 
+    def width(self, block: int) -> int:
+        """How many rows a block has: kernels tell kinds of blocks by it."""
+        return int(self.rows.widths[block]) if block < self.contacts else 1
+
+    def place(self, blocks: Sequence[int], buffer: Vector) -> Slot:
+        """Where blocks of one kind have their rows in a vector like λ."""
+        contacts, rows = blocks[0] < self.contacts, np.array(blocks)
+        first = self.rows.first[rows] if contacts else rows - self.contacts + self.rows.total
+        return buffer.at(first, self.width(blocks[0]))
+
+    def _kinds(self) -> list[list[int]]:
+        """Blocks, those of one kind together."""
+        joints = [*self.all[self.contacts :]]
+        return [*self.rows.alike(), *([joints] if joints else [])]
+
     def of(self, blocks: Sequence[int]) -> Window:
         """What is known of blocks of one kind: see above."""
-        contacts, rows = blocks[0] < self.contacts, np.array(blocks)
-        first, width = (3 * rows, 3) if contacts else (rows + 2 * self.contacts, 1)
-        own = {"impulse": self.impulses.at(first, width), "b": self.b.at(first, width)}
-        own |= {name: flags.at(rows) for name, flags in self.flags.items()}
-        if contacts:
-            return fields(**own, friction=_of(self.friction, rows)) | self._contacts[rows]
-        rows = rows - self.contacts
-        return fields(**own, bound=_of(self.bounds, rows)) | self._joints[rows]
+        own = {"impulse": self.place(blocks, self.impulses), "b": self.place(blocks, self.b)}
+        own |= {name: flags.at(blocks) for name, flags in self.flags.items()}
+        if blocks[0] < self.contacts:
+            first, discs = self.rows.coefficients[list(blocks)], int(self.rows.discs[blocks[0]])
+            known = fields(**own, friction=_of(self._friction, first, discs))
+        else:
+            known = fields(**own, bound=_of(self._bounds, np.array(blocks) - self.contacts, None))
+        return known | self._records.of(blocks)
 
     def visit(
         self,
@@ -144,7 +172,7 @@ class Blocks:
             windows = {"own": self.of(blocks) | more(blocks), "ways": self._columns.ways(blocks, vector)}
             return kernel, windows | {"where": self.flags[where].at(blocks)}
 
-        schedule.add((kernel, block < self.contacts, self._columns.shape_of_way(block)), block, loop)
+        schedule.add((kernel, self.width(block), self._columns.shape_of_way(block)), block, loop)
 
     def run(
         self,
@@ -168,22 +196,20 @@ class Blocks:
         Impulses are those to start from.
         """
         self.builder.loop(_none_joins, blocks=fields(joining=self.joining.at(0)))
-        contacts, joints = self.all[: self.contacts], self.all[self.contacts :]
         joining = shared(joining=self.joining)
-        if contacts:
-            own = self.of(contacts) | joining(contacts)
-            if self.given is None:
+        for blocks in self._kinds():
+            own = self.of(blocks) | joining(blocks)
+            if blocks[0] >= self.contacts:
+                self.builder.loop(_begin_joint, own=own)
+            elif self.given is None:
                 self.builder.loop(_begin_contact, own=own)
             else:
-                self.builder.loop(_begin_given, own=own | fields(given=self.given.at([3 * i for i in contacts], 3)))
-        if joints:
-            self.builder.loop(_begin_joint, own=self.of(joints) | joining(joints))
+                self.builder.loop(_begin_given, own=own | fields(given=self.place(blocks, self.given)))
 
     def begin_all(self) -> None:
         """Writes the steps that make all blocks wait, with impulses to start from."""
-        for blocks in (self.all[: self.contacts], self.all[self.contacts :]):
-            if blocks:
-                self.builder.loop(_begin_at_once, own=self.of(blocks))
+        for blocks in self._kinds():
+            self.builder.loop(_begin_at_once, own=self.of(blocks))
 
     def join(self) -> None:
         """Writes the steps that describe waiting blocks, whose columns are there, and make them active; and to x."""
@@ -200,13 +226,13 @@ class Blocks:
         where: str = "active",
         more: More = lambda _: fields(),
     ) -> None:
-        """Writes a loop over all contacts and one over all joints, of kernels that do not look at ways.
+        """Writes loops over all contacts and one over all joints, of kernels that do not look at ways.
 
-        There is one trace of each, while kernels that do look have one for every shape of a way.
+        There is one trace for each kind, while kernels that do look have one for every shape of a way.
         """
-        for kernel, blocks in ((contact, self.all[: self.contacts]), (joint, self.all[self.contacts :])):
-            if blocks:
-                self.builder.loop(kernel, own=self.of(blocks) | more(blocks), where=self.flags[where].at(blocks))
+        for blocks in self._kinds():
+            kernel = contact if blocks[0] < self.contacts else joint
+            self.builder.loop(kernel, own=self.of(blocks) | more(blocks), where=self.flags[where].at(blocks))
 
     def sum_up(self, name: str = "impulse", vector: Buffer | None = None) -> None:
         """Writes the steps to x, or to a vector like it, from impulses or from another field of blocks.
@@ -217,8 +243,7 @@ class Blocks:
         clear(self.builder, vector or self._columns.x)
         self.run(kernel, kernel, vector=vector)
         if vector is None and (given := self.given) is not None:
-            more = lambda own: fields(given=given.at([3 * i for i in own], 3))  # noqa: E731
-            self.run(_push_given, None, self.given_where, more)
+            self.run(_push_given, None, self.given_where, lambda own: fields(given=self.place(own, given)))
 
     def measure(self) -> None:
         """Writes the steps from x to `w` of blocks."""
@@ -229,8 +254,11 @@ class Blocks:
         self.run(_measure_change, _measure_change, vector=vector)
 
 
-def _of(numbers: Numbers, rows: np.ndarray) -> Slot | Constants:
-    return numbers.at(rows) if isinstance(numbers, Buffer) else constants(np.array(numbers, float)[rows])
+def _of(numbers: Numbers, first: np.ndarray, count: int | None) -> Slot | Constants:
+    """A number of each block, or so many from a first one on."""
+    if isinstance(numbers, Buffer):
+        return numbers.at(first, () if count is None else count)
+    return constants(np.array(numbers, float)[first if count is None else first[:, None] + np.arange(count)])
 
 
 def shared(**buffers: Vector) -> More:
@@ -241,6 +269,11 @@ def shared(**buffers: Vector) -> More:
 def velocities(own: View, ways: list[View]) -> Any:
     """w = Z x + b of a block."""
     return reduce(add, (way.z.T @ way.x for way in ways), own.b)
+
+
+def mobilities(own: View) -> list[Any]:
+    """Of a contact's normal and of each of its discs."""
+    return [own.A[0, 0], *own.mobility]
 
 
 def push(ways: list[View], change: Any) -> None:
@@ -315,10 +348,10 @@ def _push_given(own: View, ways: list[View]) -> None:
 
 def _describe_contact(own: View, ways: list[View]) -> None:
     A = reduce(add, (way.z.T @ way.y for way in ways))
-    A = np.array([[A[min(i, j), max(i, j)] for j in range(3)] for i in range(3)])
-    block = ConeBlock.of(A)
-    own.A, own.inverse, own.mobility = A, block.inverse, np.array(laws.tangential_mobility(A))
-    own.normal_step, own.tangent_step = np.array(block.normal_step), np.array(block.tangent_step)
+    A = np.array([[A[min(i, j), max(i, j)] for j in range(len(A))] for i in range(len(A))])
+    block, mobility = ConeBlock.of(A[:3, :3]), laws.mobilities(A, own.friction)
+    own.A, own.inverse, own.mobility = A, block.inverse, np.array(mobility)
+    own.normal_step, own.disc_steps = np.array(block.normal_step), np.array([1.0 / m for m in mobility])
     own.impulse = laws.inside_cone(own.friction, own.impulse)
 
 

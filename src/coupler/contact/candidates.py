@@ -19,9 +19,9 @@ from coupler.contact.halves import Halves
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
 from coupler.contact.scene import ContactScene, Layout
-from coupler.contact.tables import SIDES, finding_kernel, form, forms, numbers, pose, shape_of, width_of
+from coupler.contact.tables import SIDES, Told, finding_kernel, first_of, form, forms, numbers, pose
 from coupler.graph import Buffer, Builder, Vector, View, Window, constants, fields
-from coupler.model import ModelError, Robot
+from coupler.model import Robot
 from coupler.model.shapes import Shape
 from coupler.passes import Schedule, Sweep
 
@@ -38,28 +38,25 @@ class Candidates:
     Attributes:
         pairs: what may touch.
         names: of each contact: both shapes, and a number where they touch in several places.
-        friction: of each contact.
+        friction: the coefficients of each contact, one for each disc.
         links: those that may touch.
         starts: where the columns of each contact start; see `Columns`.
     """
 
     def __init__(self, robot: Robot, pairs: Sequence[Pair]) -> None:
         self.robot, self.pairs = robot, tuple(pairs)
-        for pair in self.pairs:
-            if pair.torsion is not None:
-                both = f"{pair.one.name!r} and {pair.other.name!r}"
-                raise ModelError(f"{both}: a compiled step takes no torsion; leave it out, or step with contact_step")
         self._searched = {i for i, pair in enumerate(pairs) if not has_closed_form(*forms(pair))}
         self._ends = [
             (self._end(pair.one, i in self._searched), self._end(pair.other, i in self._searched))
             for i, pair in enumerate(pairs)
         ]
         self._first = np.cumsum([0, *(pair.count for pair in pairs)])
-        self.friction = [pair.friction for pair in pairs for _ in range(pair.count)]
+        self.friction = [x for pair in pairs for _ in range(pair.count) for x in pair.cone.coefficients]
         self.names = [name for pair in pairs for name in _names(pair)]
         moving = [tuple(end.link for end in ends if end.link) for ends in self._ends]
         self.links = {link for links in moving for link in links}
-        self.starts = [Start(3, links) for pair, links in zip(pairs, moving, strict=True) for _ in range(pair.count)]
+        starts = [Start(pair.cone.size, links) for pair, links in zip(pairs, moving, strict=True)]
+        self.starts = [start for pair, start in zip(pairs, starts, strict=True) for _ in range(pair.count)]
 
     def _end(self, shape: Shape, about_centre: bool) -> End:
         link, place = self.robot.tree.place[shape.body]
@@ -74,8 +71,7 @@ class Candidates:
         scene: ContactScene,
         layout: Layout,
         halves: Halves,
-        told: Mapping[str, Vector],
-        start: Vector,
+        told: Told,
     ) -> None:
         """Writes the steps from poses and velocities of links to contacts.
 
@@ -85,17 +81,15 @@ class Candidates:
             scene: what counts.
             layout: of the state, which knows trees of bodies.
             halves: what part of the step they have gone; they are told which come near a contact.
-            told: `b` gets velocities along normal and tangents, with the gap's at position level [002, eq. 4a];
-                `gaps`, `points` and `frames` what their names say; `free` and `approach`, if they are there, velocities
-                without the gap's, after the step and before it.
-            start: impulses to start from; those of pairs that are left out are made zero.
+            told: what is told of contacts; gaps count at position level [002, eq. 4a]. Impulses to start from of pairs
+                that are left out are made zero.
         """
         self._layout, self._halves = layout, halves
         self._broad_phase = broad = BroadPhase(sweep.builder, len(self.pairs), scene.step)
         self._groups = self._alike()
         for alike in self._far_groups:
             broad.begin(alike, self._motion(sweep, alike, ("E", "r", "u", "start")))
-            self._leave_out(sweep.builder, scene, alike, {**told, "start": start})
+            self._leave_out(sweep.builder, scene, alike, told)
         self._measure(sweep, columns, scene, told, [alike for alike in self._groups if not alike.may_be_left_out])
         with sweep.builder.recorded() as self._measuring_steps:
             self._measure(sweep, columns, scene, told, self._far_groups)
@@ -109,7 +103,7 @@ class Candidates:
         sweep: Sweep[Any, Any],
         columns: Columns,
         scene: ContactScene,
-        told: Mapping[str, Vector],
+        told: Told,
         groups: Sequence[Alike],
     ) -> None:
         """Writes the steps that measure pairs; those that may be left out if they are fresh."""
@@ -122,23 +116,24 @@ class Candidates:
                 fresh = self._broad_phase.fresh.at(alike.numbers) if alike.may_be_left_out else None
                 kernel = finding_kernel(self.pairs[alike.numbers[0]], alike.moving)
                 sweep.builder.loop(kernel, here=window, where=fresh)
-        kinds: dict[tuple[bool, bool, bool, bool], list[tuple[int, int]]] = {}
+        kinds: dict[tuple[bool, bool, bool, bool, int], list[tuple[int, int]]] = {}
         for alike in groups:
             one, other = alike.moving.values()
             for i in alike.numbers:
                 within = len({self._layout.tree_of(end.link) for end in self._ends[i] if end.link}) == 1
-                own = kinds.setdefault((one, other, alike.may_be_left_out, within), [])
+                rows = self.pairs[i].cone.size
+                own = kinds.setdefault((one, other, alike.may_be_left_out, within, rows), [])
                 own += [(i, int(self._first[i]) + k) for k in range(alike.contacts)]
-        for (one, other, left_out, within), rows in kinds.items():
+        for (one, other, left_out, within, _), contacts in kinds.items():
             moving = {"one": one, "other": other}
-            self._measure_contacts(sweep, columns, scene, told, rows, moving, left_out, within)
+            self._measure_contacts(sweep, columns, scene, told, contacts, moving, left_out, within)
 
     def _measure_contacts(
         self,
         sweep: Sweep[Any, Any],
         columns: Columns,
         scene: ContactScene,
-        told: Mapping[str, Vector],
+        told: Told,
         rows: Sequence[tuple[int, int]],
         moving: Mapping[str, bool],
         left_out: bool,
@@ -148,14 +143,14 @@ class Candidates:
 
         Args:
             sweep, columns, scene, told: as for `measure`.
-            rows: the numbers of pairs, and of their contacts.
+            rows: the numbers of pairs, and of their contacts, which have as many rows.
             moving: which of their shapes move.
             left_out: whether these pairs may be left out.
             within: whether their shapes are of one tree of bodies.
         """
         pairs, contacts = (list(own) for own in zip(*rows, strict=True))
         own: dict[str, Any] = {}
-        own |= {name: told[name].at(width_of(name) * np.array(contacts), shape_of(name)) for name in told}
+        own |= {name: told.at(name, contacts) for name in told.names if name != "start"}
         own["pace"] = constants(np.full(len(rows), 1.0 / scene.step))
         for side, (name, moves) in enumerate(moving.items()):
             if moves:
@@ -168,16 +163,22 @@ class Candidates:
                     own[f"{name}_gone"] = self._halves.first(trees)
                     own["near" if within else f"{name}_near"] = self._halves.near_next.at(trees)
         fresh = self._broad_phase.fresh.at(pairs) if left_out else None
-        sweep.builder.loop(_measuring(moving, scene, [*told], within), here=fields(**own), where=fresh)
+        sweep.builder.loop(
+            _measuring(moving, scene, self.starts[contacts[0]].width, told.names, within),
+            here=fields(**own),
+            where=fresh,
+        )
 
-    def _leave_out(self, builder: Builder, scene: ContactScene, alike: Alike, told: Mapping[str, Vector]) -> None:
+    def _leave_out(self, builder: Builder, scene: ContactScene, alike: Alike, told: Told) -> None:
         """Writes what is known of the contacts of far pairs: their gaps are not small."""
+
+        rows = self.pairs[alike.numbers[0]].cone.size
 
         def leave_out(here: View) -> None:
             bound, nothing = np.array(here.bound), np.zeros(3)
-            found = {"b": np.stack([bound * here.pace, 0.0, 0.0]), "free": nothing, "approach": nothing}
-            found |= {"gaps": bound, "points": nothing, "frames": np.eye(3)[[2, 0, 1]], "start": nothing}
-            for name in told:
+            found = {"b": first_of(rows, bound * here.pace), "free": nothing, "approach": nothing}
+            found |= {"gaps": bound, "points": nothing, "frames": np.eye(3)[[2, 0, 1]], "start": np.zeros(rows)}
+            for name in told.names:
                 for k in range(alike.contacts):
                     setattr(here, f"{name}{k}", found[name])
 
@@ -185,7 +186,7 @@ class Candidates:
             pace=constants(np.full(len(alike.numbers), 1.0 / scene.step)),
             bound=self._broad_phase.bounds.at(alike.numbers),
         )
-        window |= self._places(alike, told, [*told])
+        window |= self._places(alike, told, told.names)
         builder.loop(leave_out, here=window, where=self._broad_phase.far.at(alike.numbers))
 
     def _alike(self) -> list[Alike]:
@@ -193,13 +194,13 @@ class Candidates:
         groups: dict[Hashable, list[int]] = {}
         for i, (pair, ends) in enumerate(zip(self.pairs, self._ends, strict=True)):
             kinds = (type(own) if i in self._searched else form(own) for own in forms(pair))
-            groups.setdefault((*kinds, *(bool(end.link) for end in ends)), []).append(i)
+            groups.setdefault((*kinds, *(bool(end.link) for end in ends), pair.cone.size), []).append(i)
         return [
             Alike(rows, [self._ends[i] for i in rows], self.pairs[rows[0]].count, rows[0] in self._searched)
             for rows in groups.values()
         ]
 
-    def _search(self, sweep: Sweep[Any, Any], pairs: Sequence[int], told: Mapping[str, Vector]) -> None:
+    def _search(self, sweep: Sweep[Any, Any], pairs: Sequence[int], told: Told) -> None:
         """Writes the search for contacts of pairs without a closed form."""
 
         def alike(rows: Sequence[int]) -> Alike:
@@ -261,18 +262,18 @@ class Candidates:
 
         for contact, start in enumerate(self.starts):
             if contact not in but:
-                schedule.add(len(start.links), contact, loop)
+                schedule.add((len(start.links), start.width), contact, loop)
         schedule.run()
 
     def _measure_fresh(self, builder: Builder, blocks: Blocks) -> None:
         builder.replay(self._measuring_steps)
         self._mark(blocks, self._broad_phase.fresh, _let_in)
 
-    def _places(self, alike: Alike, told: Mapping[str, Vector], names: Sequence[str]) -> Window:
+    def _places(self, alike: Alike, told: Told, names: Sequence[str]) -> Window:
         found = {}
         for name in names:
             for k in range(alike.contacts):
-                found[f"{name}{k}"] = told[name].at(width_of(name) * (self._first[alike.numbers] + k), shape_of(name))
+                found[f"{name}{k}"] = told.at(name, self._first[alike.numbers] + k)
         return fields(**found)
 
     def _motion(self, sweep: Sweep[Any, Any], alike: Alike, names: Sequence[str]) -> Window:
@@ -317,14 +318,14 @@ def _names(pair: Pair) -> list[str]:
 
 
 def _measuring(
-    moving: Mapping[str, bool], scene: ContactScene, told: Sequence[str], within: bool
+    moving: Mapping[str, bool], scene: ContactScene, rows: int, told: Sequence[str], within: bool
 ) -> Callable[[View], None]:
     def measuring(here: View) -> None:
         """What a contact brings into the problem."""
         contact, P = Contact(here.gaps, here.points, here.frames), {}
         for (name, moves), sign in zip(moving.items(), (1.0, -1.0), strict=True):
             if moves:
-                P[name] = sign * forces_on(pose(here, name, moves), contact)
+                P[name] = sign * forces_on(pose(here, name, moves), contact, rows)
                 setattr(here, f"{name}_P", P[name])
         free, approach = (reduce(add, (P[name].T @ getattr(here, f"{name}_{x}") for name in P)) for x in ("u", "start"))
         closure = gap_seen(contact.gap, scene.penetration) * here.pace
@@ -335,7 +336,7 @@ def _measuring(
             for name in ["near"] if within else [f"{name}_near" for name in P]:
                 setattr(here, name, np.where(soon, 1.0, getattr(here, name)))
         closure = let_out(closure, free[0], scene.recovery)
-        found = {"b": free + np.stack([closure, 0.0, 0.0]), "free": free, "approach": approach}
+        found = {"b": free + first_of(rows, closure), "free": free[:3], "approach": approach[:3]}
         for name in found:
             if name in told:
                 setattr(here, name, found[name])

@@ -1,6 +1,6 @@
 """The solver of the compiled step, sweeps and what follows them, for contact problems that are given by A and b.
 
-It takes any problem without torsion, with A as a product Z Yᵀ. Programs depend on how many contacts, other rows and
+It takes any problem, with A as a product Z Yᵀ. Programs depend on how many contacts of which kind, other rows and
 columns of Z there are, not on their numbers, and solve many problems at once.
 """
 
@@ -20,8 +20,8 @@ from coupler.contact.problem import Bilateral, Block, Bounded, Cone, ContactProb
 from coupler.contact.refinement import Refinement
 from coupler.contact.relaxation import Relaxation
 from coupler.contact.residuals import reached, residual
+from coupler.contact.rows import ContactRows
 from coupler.graph import Buffer, Builder, Executable, Field, Program, Window, compile, fields
-from coupler.model.errors import ModelError
 
 __all__ = ["cascade_program", "row_limits", "solve"]
 
@@ -35,23 +35,22 @@ def solve(
     """Solves a problem by sweeps, then by Newton's method, an interior point and paths.
 
     Args:
-        problem: Without torsion.
+        problem: The contact problem.
         start: Impulses to start from, N s; zeros for None.
         tolerance: The residual to reach, m/s.
         most: The number of sweeps.
     """
-    contacts = [rows for rows, block in zip(problem.rows, problem.blocks, strict=True) if isinstance(block, Cone)]
-    order = [i for rows in contacts for i in range(rows.start, rows.stop)]
-    order += sorted({*range(len(problem.b))} - {*order})
-    if any(block.torsion is not None for block in problem.blocks if isinstance(block, Cone)):
-        raise ModelError("contact problem: cascade takes no torsion; take another method")
-    friction = np.array([block.friction for block in problem.blocks if isinstance(block, Cone)])
+    cones = [(rows, x) for rows, x in zip(problem.rows, problem.blocks, strict=True) if isinstance(x, Cone)]
+    order = [i for rows, _ in cones for i in range(rows.start, rows.stop)]
+    others = sorted({*range(len(problem.b))} - {*order})
+    friction = np.array([x for _, cone in cones for x in cone.coefficients])
     limits, advance = row_limits(problem.blocks)
-    given = np.zeros(len(order))
-    given[order[3 * len(contacts) :]] = advance
+    given = np.zeros(len(problem.b))
+    given[others] = advance
+    order += others
     lam, b = problem.start(start) - given, problem.b + problem.A @ given
     Z = _factor(problem)[order].ravel()
-    size = len(contacts), len(limits), len(order)
+    size = tuple(len(cone.coefficients) for _, cone in cones), len(limits), len(order)
     impulses, counts = _compiled(*size, tolerance, most)(Z, Z, b[order], friction, limits.ravel(), lam[order])
     lam = given.copy()
     lam[order] += impulses
@@ -96,12 +95,12 @@ def _factor(problem: ContactProblem) -> np.ndarray:
 
 
 @cache
-def _compiled(contacts: int, others: int, columns: int, tolerance: float, most: int) -> Executable:
-    return compile(cascade_program(contacts, others, columns, tolerance, most))
+def _compiled(discs: tuple[int, ...], others: int, columns: int, tolerance: float, most: int) -> Executable:
+    return compile(cascade_program(discs, others, columns, tolerance, most))
 
 
 def cascade_program(
-    contacts: int,
+    discs: Sequence[int],
     others: int,
     columns: int,
     tolerance: float,
@@ -110,27 +109,29 @@ def cascade_program(
 ) -> Program:
     """The program (Z, Y, velocities, friction, limits, start) → (solution, counts) of problems of one size.
 
-    Rows of contacts, three each, come first; Z and Y have so many columns. `velocities` is b, and `solution` is λ.
-    `limits` has three numbers for each other row: the least and the largest velocity, and the largest impulse of its
-    friction. `counts` are sweeps and iterations.
+    Rows of contacts come first; Z and Y have so many columns. `velocities` is b, and `solution` is λ. `friction` has a
+    coefficient for each disc of each contact (see laws.py). `limits` has three numbers for each other row: the least
+    and the largest velocity, and the largest impulse of its friction. `counts` are sweeps and iterations.
 
     Args:
-        contacts, others: how many contacts and other rows there are.
+        discs: of each contact, how many discs it has: 1; with torsion 2; with rolling friction 3.
+        others: how many other rows there are.
         columns: of Z and Y.
         tolerance: the residual to reach, m/s; times the largest entry of b, if that is above 1 m/s.
         most: the number of sweeps.
         seen: of each contact and other row, which nodes of 6 columns each it sees: in all others, Z and Y are zero.
     """
-    n, b = 3 * contacts + others, Builder("cascade")
+    rows_of, b = ContactRows(discs), Builder("cascade")
+    n, contacts = rows_of.total + others, len(rows_of)
     factors = b.input("Z", n * columns), b.input("Y", n * columns)
-    velocities, friction = b.input("velocities", n), b.input("friction", contacts)
+    velocities, friction = b.input("velocities", n), b.input("friction", sum(discs))
     limits, start = b.input("limits", 3 * others), b.input("start", n)
     solution, counts = b.output("solution", n), b.output("counts", 2)
     bounds, residual_, sweeps, iterations = (
         b.scratch(name, size) for name, size in (("bounds", others), ("residual", 1), ("sweeps", 1), ("iterations", 1))
     )
-    ways = _Product(b, *factors, contacts, columns, seen)
-    blocks = Blocks(b, ways, friction, bounds)
+    ways = _Product(b, *factors, rows_of, columns, seen)
+    blocks = Blocks(b, ways, rows_of, friction, bounds)
     copy(b, velocities, blocks.b, n)
     copy(b, start, blocks.impulses, n)
     if others:
@@ -160,11 +161,11 @@ class _Product:
         builder: Builder,
         Z: Buffer,
         Y: Buffer,
-        contacts: int,
+        rows: ContactRows,
         columns: int,
         seen: Sequence[Sequence[int]] | None,
     ) -> None:
-        self._Z, self._Y, self._contacts, self._columns, self._seen = Z, Y, contacts, columns, seen
+        self._Z, self._Y, self._rows, self._columns, self._seen = Z, Y, rows, columns, seen
         self.x = builder.scratch("x", columns)
         self.nodes = [Node(start, min(start + _NODE, columns)) for start in range(0, columns, _NODE)]
 
@@ -182,8 +183,9 @@ class _Product:
         return ways
 
     def way(self, groups: Sequence[int], clusters: Sequence[int]) -> Window:
-        m, width, size = self._columns, 3 if groups[0] < self._contacts else 1, self.nodes[clusters[0]].size
-        first = np.array([3 * i if i < self._contacts else i + 2 * self._contacts for i in groups])
+        m, rows, size, contacts = self._columns, self._rows, self.nodes[clusters[0]].size, groups[0] < len(self._rows)
+        width = int(rows.widths[groups[0]]) if contacts else 1
+        first = rows.first[list(groups)] if contacts else np.array(groups) - len(rows) + rows.total
         starts = first * m + np.array([self.nodes[k].start for k in clusters])
         columns = Field((size, width), tuple(j + i * m for j in range(size) for i in range(width)))
         return fields(z=self._Z.at(starts, columns), y=self._Y.at(starts, columns))

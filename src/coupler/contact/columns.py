@@ -127,7 +127,7 @@ class Columns:
         schedule.run()
 
     def shape_of_way(self, group: int) -> tuple[int, ...]:
-        """The freedoms of each cluster on a group's way: groups with the same look alike to kernels."""
+        """The freedoms of each cluster on a group's way: groups of one width with the same look alike to kernels."""
         return tuple(self._freedoms(k) for k in self._ways[group])
 
     def ways(self, groups: Sequence[int], vector: Buffer | None = None) -> list[Window]:

@@ -1,7 +1,7 @@
 """The contact problem of a robot and a step, set up in several ways that give the same problem. [002, §3]
 
-With the rows J of all candidate contacts, each a normal and two tangents at the contact's point, with torsion a spin
-about the normal too, then of limits and dry friction of joints,
+With the rows J of all candidate contacts, each a normal and two tangents at the contact's point, and turning about them
+where that is resisted, then of limits and dry friction of joints,
 
     A = J H⁻¹ Jᵀ,    b = J (v + h (a + ω × v)) + [g/h, 0, 0, ...],
 
@@ -30,7 +30,7 @@ from coupler.contact.problem import Block, Bounded, Cone, ContactProblem, Unilat
 from coupler.contact.scene import friction_impulses, limited_joints, recovery_speeds, rubbing_joints
 from coupler.dynamics import bias_force, forward_dynamics, inverse_osim
 from coupler.inertia import mass_matrix, mass_matrix_solve
-from coupler.kinematics import frame_jacobian, frame_pose
+from coupler.kinematics import body_poses, frame_jacobian
 from coupler.model import Robot
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform
@@ -74,7 +74,7 @@ class Touch:
     @property
     def cone(self) -> Cone:
         """Its law."""
-        return Cone(self.pair.friction, self.pair.torsion)
+        return self.pair.cone
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +256,7 @@ def with_closures(w: np.ndarray, found: Sequence[Touch], gaps: np.ndarray, limit
 
 
 def first_rows(found: Sequence[Touch]) -> np.ndarray:
-    """(contacts,), the rows of the contacts' normals; two tangents follow each, and with torsion a spin."""
+    """(contacts,), the rows of the contacts' normals; those of friction follow each."""
     return np.cumsum([0, *(touch.cone.size for touch in found)])[:-1]
 
 
@@ -266,17 +266,15 @@ def _bodies(pairs: Sequence[Pair]) -> list[str]:
 
 def _poses(robot: Robot, q: Any, pairs: Sequence[Pair]) -> dict[str, Transform]:
     """From the world to each body that may touch."""
-    found = {}
-    for body in _bodies(pairs):
-        T = frame_pose(robot, q, body)
-        found[body] = Transform(T[:3, :3].T, T[:3, 3])
-    return found
+    poses = dict(zip(robot.bodies, body_poses(robot, q), strict=True))
+    own = {body: poses.get(body, np.eye(4)) for body in _bodies(pairs)}  # the ground is none of the bodies
+    return {body: Transform(T[:3, :3].T, T[:3, 3]) for body, T in own.items()}
 
 
 def contact_rows(robot: Robot, q: Any, found: Sequence[Touch]) -> np.ndarray:
     """J: how fast the first shape's point moves against the second's, along normal and tangents, by unit of v.
 
-    A contact with torsion has a fourth row: how fast the first shape turns against the second about the normal.
+    Further rows of contacts that resist turning: how fast the first shape turns against the second about these axes.
     """
     P, bodies = rows_by_body(robot, q, found)
     return P @ body_jacobians(robot, q, bodies)
@@ -291,9 +289,8 @@ def rows_by_body(robot: Robot, q: Any, found: Sequence[Touch]) -> tuple[np.ndarr
         for body, sign in ((touch.pair.one.body, 1.0), (touch.pair.other.body, -1.0)):
             if body in bodies:
                 k, X = 6 * bodies.index(body), poses[body]
-                P[i : i + 3, k : k + 6] += sign * forces_on(X, touch.contact).T
-                if touch.pair.torsion is not None:
-                    P[i + 3, k : k + 3] += sign * X.E @ touch.contact.frame[0]
+                rows = touch.cone.size
+                P[i : i + rows, k : k + 6] += sign * forces_on(X, touch.contact, rows).T
     return P, bodies
 
 

@@ -23,8 +23,8 @@ def solve(
     """Solves a contact problem by projected Gauss-Seidel: for each row or pair of tangents, λ ← P(λ − ω r w).
 
     P is the nearest admissible impulse, r the inverse mobility (see `residual`): first the normal's, then the
-    tangents' on the disc of radius µ λ_n, then the spin's. Sweeps are slow for stacks, redundant contacts and mass
-    ratios, and with much friction they may not converge at all (status LIMIT).
+    tangents' on the disc of radius µ λ_n, then those of what turns. Sweeps are slow for stacks, redundant contacts and
+    mass ratios, and with much friction they may not converge at all (status LIMIT).
 
     Args:
         problem: The contact problem.
@@ -42,4 +42,5 @@ def solve(
 
 def projected_step(A: np.ndarray, steps: np.ndarray, cone: Cone) -> Update:
     """The update of a cone: a projected step."""
-    return lambda lam, w: laws.projected_step(A, steps, cone.friction, lam, w, cone.torsion)
+    by_disc = [steps[0], *(steps[own.start] for _, own in laws.discs(cone.coefficients))]
+    return lambda lam, w: laws.projected_step(A, by_disc, cone.coefficients, lam, w)

@@ -109,19 +109,24 @@ def contact_of(gap: Any, point: Array, normal: Array) -> Contact:
     return Contact(gap, point, np.stack([normal, *tangents(normal)]))
 
 
-def forces_on(X: Transform, contact: Contact) -> Array:
-    """6 × 3: the spatial forces on a body, in its own frame, by unit of impulse along normal and tangents.
+def forces_on(X: Transform, contact: Contact, rows: int = 3) -> Array:
+    """6 × rows: the spatial forces on a body, in its own frame, by unit of impulse along normal and tangents.
 
     Their transpose gives the velocity of the body's point at the contact, along normal and tangents, by its motion.
 
     Args:
         X: the transform from the world to the body.
         contact: where it is touched.
+        rows: 3; or 4, with a moment about the normal; or 6, with moments about the tangents, too.
     """
     along = X.E @ contact.frame.T
     arm = X.E @ (contact.point - X.r)
     turns = np.array([cross(arm, along[:, i]) for i in range(3)]).T
-    return np.concatenate([turns, along])
+    forces = np.concatenate([turns, along])
+    if rows == 3:
+        return forces
+    moments = np.concatenate([along[:, : rows - 3], np.zeros((3, rows - 3))])
+    return np.concatenate([forces, moments], axis=1)
 
 
 def has_closed_form(one: Geometry, other: Geometry) -> bool:

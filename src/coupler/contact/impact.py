@@ -56,8 +56,8 @@ class Impacts:
         builder = self._builder = sweep.builder
         self._robot, self._scene, self._blocks, self._laws, self._parts = sweep.robot, scene, blocks, laws, parts
         self.told = {name: builder.scratch(name, 3 * len(laws)) for name in ("free", "approach")}
-        self._given = builder.scratch("given_by_impacts", 3 * len(laws))
-        self._contacts = builder.records("impact", len(laws), came=3, before=3, e=3, last=3)
+        self._given, self._last = (builder.scratch(f"impact_{name}", blocks.rows.total) for name in ("given", "last"))
+        self._contacts = builder.records("impact", len(laws), came=3, before=3, e=3)
         self._energy = builder.scratch("impact_energy", 3)
         self._state = {name: builder.scratch(f"impact_{name}", 1) for name in _STATE}
         self._step, self.jump = (builder.scratch(f"v_{name}", sweep.robot.nv) for name in ("step", "jump"))
@@ -148,17 +148,18 @@ class Impacts:
             self._builder.loop(kernel(law), own=self._blocks.of(contacts) | more(contacts), where=where)
 
     def _kinds(self) -> list[tuple[Restitution, list[int]]]:
-        """Laws that differ in more than numbers, with their contacts."""
-        found: dict[tuple[str, bool], list[int]] = {}
+        """Laws that differ in more than numbers, with their contacts, which have as many rows."""
+        found: dict[tuple[str, bool, int], list[int]] = {}
         for contact, law in enumerate(self._laws):
-            found.setdefault((law.form, law.elastic), []).append(contact)
+            found.setdefault((law.form, law.elastic, self._blocks.width(contact)), []).append(contact)
         return [(self._laws[contacts[0]], contacts) for contacts in found.values()]
 
     def _own(self, contacts: Sequence[int]) -> Window:
         """What impacts know of contacts."""
         laws, at = [self._laws[k] for k in contacts], [3 * k for k in contacts]
         least = [-1.0 if law.threshold is None else law.threshold for law in laws]
-        known = {name: buffer.at(at, 3) for name, buffer in self.told.items()} | {"given": self._given.at(at, 3)}
+        known = {name: buffer.at(at, 3) for name, buffer in self.told.items()}
+        known |= {"given": self._blocks.place(contacts, self._given), "last": self._blocks.place(contacts, self._last)}
         numbers = {"normal": [law.normal for law in laws], "tangential": [law.tangential for law in laws]}
         numbers["least"] = least
         window = fields(**known, **{name: constants(np.array(values)) for name, values in numbers.items()})
@@ -249,7 +250,7 @@ def _press(law: Restitution) -> Kernel:
 
 def _look(law: Restitution) -> Kernel:
     def look(own: View, ways: list[View]) -> None:
-        own.came = reduce(add, (way.z.T @ way.x for way in ways), own.free)
+        own.came = reduce(add, (way.z[:, :3].T @ way.x for way in ways), own.free)
         own.approaching = np.maximum(own.approaching, np.where(own.came[0] < -RESTING_SPEED, 1.0, 0.0))
         if law.elastic:
             hit = hits(own.least, own.came[0], own.free[0] - own.approach[0])
@@ -263,14 +264,16 @@ def _choosing(law: Restitution) -> OwnKernel:
         """Whether a contact takes part in a round, and by which law."""
         settling, w, change = own.settling > 0.0, own.came[0], own.free[0] - own.approach[0]
         own.active = np.where(takes_part(law.elastic, w, settling), 1.0, 0.0)
-        own.b, own.e, own.last, own.before = own.free, np.zeros(3), np.zeros(3), own.came
+        own.e, own.last, own.before = np.zeros(3), 0.0 * own.last, own.came
+        target = own.free
         if law.elastic:
             closure, approach = own.gap * own.pace, own.approach[0]
             first = impact_coefficients(own.normal, own.tangential, w, approach, change, closure, own.lag)
             e = np.where(own.first > 0.0, first, np.stack([own.normal, own.tangential, own.tangential]))
             own.e = np.where(np.logical_not(settling) & hits(own.least, w, change), e, 0.0)
             if law.form == "velocity":
-                own.b = own.free + own.e * own.came
+                target = own.free + own.e * own.came
+        own.b = np.concatenate([target, own.b[3:]])  # what turns has no gap, and does not rebound
 
     return choose
 
@@ -278,8 +281,9 @@ def _choosing(law: Restitution) -> OwnKernel:
 def _taking(law: Restitution) -> Kernel:
     def take(own: View, ways: list[View]) -> None:
         """What a round does is given to those that follow."""
-        velocity = velocities(own, ways)
-        own.last = impact_impulse(law.form, own.friction, own.e, own.impulse, velocity, own.came)
+        velocity = velocities(own, ways)[:3]
+        straight = impact_impulse(law.form, own.friction[0], own.e, own.impulse[:3], velocity, own.came)
+        own.last = np.concatenate([straight, own.impulse[3:]])
         own.given, own.impulse = own.given + own.last, 0.0 * own.impulse
 
     return take
@@ -287,7 +291,7 @@ def _taking(law: Restitution) -> Kernel:
 
 def _add_energy(law: Restitution) -> OwnKernel:
     def add_energy(own: View) -> None:
-        own.energy = own.energy + energy_parts(own.e[0], own.last, own.before, own.came)
+        own.energy = own.energy + energy_parts(own.e[0], own.last[:3], own.before, own.came)
 
     return add_energy
 

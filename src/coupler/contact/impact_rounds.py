@@ -105,9 +105,10 @@ class ImpactRounds:
     ) -> np.ndarray:
         """The impulses after a round, of which contacts do no more than what feeds no energy."""
         w, parts = self._problem.A @ after + self._problem.b, np.zeros(3)
-        cones = {k: np.arange(self._first[k], self._first[k] + 3) for k in self._pressed}
+        cones = {k: np.arange(*self._problem.starts[k : k + 2]) for k in self._pressed}
         for k, rows in cones.items():
-            parts += energy_parts(e[k][0] if k in e else 0.0, (after - given)[rows], came[rows], w[rows])
+            n, t = rows[:3], e[k][0] if k in e else 0.0
+            parts += energy_parts(t, (after - given)[n], came[n], w[n])
         result, scale = after.copy(), float(energy_scale(parts))
         for rows in cones.values():
             result[rows] = given[rows] + scale * (after - given)[rows]

@@ -46,7 +46,7 @@ class JointBlocks:
         self._sweep, self._layout, self._blocks = sweep, layout, blocks
         self._midpoint, recovery = scene.integrator == "midpoint", scene.recovery
         self._recovery = recovery_speeds(sweep.robot, layout.joints, recovery) if recovery < np.inf else None
-        self._first = 3 * layout.contacts
+        self._first = layout.contact_rows.total
 
     def measure(self, start: Vector) -> None:
         """Writes the steps to velocities of joints after a step without impulses, and to those that reach limits.

@@ -1,9 +1,11 @@
 """The laws of contacts and joints, each written once: on floats, on arrays of many contacts, or on nodes of a trace.
 
-Impulses λ and velocities w of a contact come components first: the normal n, two tangents t and, with torsion, the spin
-s about the normal. Friction is Coulomb's with a round cone: 0 ≤ w_n ⊥ λ_n ≥ 0, and λ_t dissipates most among
-|λ_t| ≤ µ λ_n; [002, eq. 1, 2] have a polygon in place of the circle. With torsion, λ_s dissipates most among
-|λ_s| ≤ τ λ_n.
+Impulses λ and velocities w of a contact come components first: the normal n; two tangents t; where it resists turning,
+the spin s about the normal; and where it resists rolling, the turning r about the two tangents. Friction is Coulomb's
+with a round cone: 0 ≤ w_n ⊥ λ_n ≥ 0, and λ_t dissipates most among |λ_t| ≤ µ λ_n; [002, eq. 1, 2] have a polygon in
+place of the circle. Likewise λ_s dissipates most among |λ_s| ≤ τ λ_n, and λ_r among |λ_r| ≤ ρ λ_n. Each of the three
+is a *disc*, of two, one and two rows, and none takes anything from the bounds of the others. The coefficients µ, τ and
+ρ of a contact, as many as it has discs, are its `friction`.
 
 The law of a block can be written λ = P(λ − r w), where P gives the nearest admissible impulses and r > 0 is the inverse
 of a mobility. Projections, residuals and projected steps say just that, and all solvers share them.
@@ -11,7 +13,10 @@ of a mobility. Projections, residuals and projected steps say just that, and all
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from math import inf
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -25,9 +30,11 @@ __all__ = [
     "RECOVERY",
     "SOFTENING",
     "TINY",
+    "Friction",
     "cone_error",
     "cone_residual",
     "de_saxce_shift",
+    "discs",
     "gap_seen",
     "inside_cone",
     "interval_error",
@@ -37,14 +44,18 @@ __all__ = [
     "larger_eigenvalue",
     "let_out",
     "limit_velocities",
+    "mobilities",
     "nearest_in_cone",
     "nearest_in_disc",
     "projected_step",
+    "row_count",
     "tangential_mobility",
+    "turning_step",
     "unprojected_step",
 ]
 
 Array = Any  # an ndarray of floats, or of nodes
+Friction = Sequence[Any] | np.ndarray  # the coefficient of each disc: numbers, arrays of many contacts, or nodes
 
 PENETRATION = {"position": -inf, "velocity": 0.0, "limited": -1e-5}  # the deepest gap that counts, m [002, §4.1]
 
@@ -52,6 +63,18 @@ RECOVERY = 0.1  # m/s: what starts overlapped is let out so fast, and then rises
 
 SOFTENING = 1e-6  # of a block's mobility, added to it: directions that no impulse moves get no impulse
 TINY = 1e-60  # added to divisors that may be zero (1/kg, or squares of impulses): far below all that matters
+
+_DISCS = slice(1, 3), slice(3, 4), slice(4, 6)  # the rows of tangents, spin and rolling
+
+
+def discs(friction: Friction) -> list[tuple[Any, slice]]:
+    """The coefficient and the rows of each disc of a contact."""
+    return list(zip(friction, _DISCS, strict=False))
+
+
+def row_count(friction: Friction) -> int:
+    """How many rows a contact has: 3, 4 or 6."""
+    return _DISCS[len(friction) - 1].stop
 
 
 # Gaps and limits
@@ -113,40 +136,57 @@ def limit_velocities(lower: Any, upper: Any, q: Any, step: Any, w: Any = 0.0, re
 # Projections
 
 
-def nearest_in_disc(radius: Any, x: Any, y: Any) -> tuple[Any, Any]:
-    """The point nearest to (x, y) of the disc with a radius ≥ 0 about the origin."""
-    length = np.hypot(x, y)
+def nearest_in_disc(radius: Any, x: Sequence[Any]) -> list[Any]:
+    """The point nearest to x, of one component or two, in the disc with a radius ≥ 0 about the origin."""
+    if len(x) == 1:
+        return [np.clip(x[0], -radius, radius)]
+    length = np.hypot(*x)
     outside = length > radius
     scale = np.where(outside, radius / np.where(outside, length, 1.0), 1.0)
-    return scale * x, scale * y
+    return [scale * own for own in x]
 
 
-def inside_cone(friction: Any, lam: Array, torsion: Any = None) -> Array:
+def inside_cone(friction: Friction, lam: Array) -> Array:
     """Impulses brought into a contact's cone: λ_n ≥ 0, and less friction; arguments as for `cone_error`."""
     normal = np.maximum(lam[0], 0.0)
-    rows = [normal, *nearest_in_disc(friction * normal, lam[1], lam[2])]
-    return np.array(rows if torsion is None else [*rows, np.clip(lam[3], -torsion * normal, torsion * normal)])
+    rows = [nearest_in_disc(size * normal, lam[own]) for size, own in discs(friction)]
+    return np.array([normal, *(x for own in rows for x in own)])
 
 
-def nearest_in_cone(friction: Any, lam: Array, torsion: Any = None) -> Array:
+def nearest_in_cone(friction: Friction, lam: Array) -> Array:
     """The nearest impulses in a contact's cone, by Euclid's distance; arguments as for `cone_error`.
 
-    They have |λ_t| = min(T, µ n) and |λ_s| = min(S, τ n), with T and S those of the arguments, where n is the root of
-    n − λ_n − µ max(T − µ n, 0) − τ max(S − τ n, 0): the least of four rising lines, hence the largest of their roots.
+    Those of a disc of coefficient µ have the length min(T, µ n), with T that of the argument's, where n is the root of
+    n − λ_n − Σ µ max(T − µ n, 0): the least of some rising lines, one for each choice of discs that are at their
+    bounds, hence the largest of their roots.
     """
-    n, along = lam[0], lam[0] + friction * np.hypot(lam[1], lam[2])
-    normal = np.maximum(n, along / (1.0 + friction**2))
-    if torsion is not None:
-        spin = torsion * np.abs(lam[3])
-        normal = np.maximum(normal, (n + spin) / (1.0 + torsion**2))
-        normal = np.maximum(normal, (along + spin) / (1.0 + friction**2 + torsion**2))
-    return inside_cone(friction, np.array([normal, *lam[1:]]), torsion)
+    lines = [(lam[0], 1.0)]
+    for size, own in discs(friction):
+        pull = size * _length(lam[own])
+        lines += [(value + pull, slope + size**2) for value, slope in lines]
+    normal = reduce(np.maximum, [value / slope for value, slope in lines])
+    return inside_cone(friction, np.array([normal, *lam[1:]]))
 
 
-def de_saxce_shift(friction: Any, w: Array, torsion: Any = None) -> Any:
-    """De Saxcé's s(w) = µ |w_t| + τ |w_s|, m/s: added to w_n, it makes a contact's law that of a convex problem."""
-    shift = friction * np.hypot(w[1], w[2])
-    return shift if torsion is None else shift + torsion * np.abs(w[3])
+def _length(x: Sequence[Any]) -> Any:
+    return np.abs(x[0]) if len(x) == 1 else np.hypot(*x)
+
+
+def de_saxce_shift(friction: Friction, w: Array) -> Any:
+    """De Saxcé's s(w) = Σ µ |w_t|, m/s, over discs: added to w_n, it makes a contact's law that of a convex problem."""
+    return reduce(add, [size * _length(w[own]) for size, own in discs(friction)])
+
+
+def mobilities(A: Array, friction: Friction) -> list[Any]:
+    """How easily each disc of a contact with the block A is moved, 1/kg, or of what turns 1/(kg m²)."""
+    turning = [_turning_mobility(A, own) for _, own in discs(friction)[1:]]
+    return [tangential_mobility(A), *turning]
+
+
+def _turning_mobility(A: Array, own: slice) -> Any:
+    i, j = own.start, own.stop - 1
+    own_mobility = A[i, i] if i == j else larger_eigenvalue(A[i, i], A[i, j], A[j, j])
+    return own_mobility + SOFTENING * A[0, 0] + TINY  # with an arm of a metre: not zero where nothing can turn
 
 
 def tangential_mobility(A: Array) -> Any:
@@ -170,47 +210,53 @@ def interval_error(mobility: Any, lower: Any, upper: Any, lam: Any, w: Any) -> A
     return np.clip(w, mobility * (lam - upper), mobility * (lam - lower))
 
 
-def cone_error(friction: Any, mobility: Array, lam: Array, w: Array, torsion: Any = None) -> Array:
+def cone_error(friction: Friction, mobility: Sequence[Any], lam: Array, w: Array) -> Array:
     """How far a contact is from its law, row by row; friction is judged by the bounds that λ_n, as it is, gives it.
 
     Args:
-        friction: µ.
-        mobility: 3 or 4, 1/r of each row, 1/kg (of the spin: 1/(kg m²)); the two tangents have the same.
-        lam, w: 3 or 4 each, impulses, N s (N m s), and velocities, m/s (rad/s).
-        torsion: τ, m; None for contacts without a row of spin.
+        friction: its coefficients: µ; with torsion τ, m; with rolling ρ, m.
+        mobility: 1/r of the normal and of each disc, 1/kg (of what turns: 1/(kg m²)).
+        lam, w: 3, 4 or 6 each, impulses, N s (N m s), and velocities, m/s (rad/s).
     """
-    normal, m = np.maximum(lam[0], 0.0), mobility[1]
-    x, y = nearest_in_disc(m * friction * normal, m * lam[1] - w[1], m * lam[2] - w[2])
-    rows = [np.minimum(mobility[0] * lam[0], w[0]), m * lam[1] - x, m * lam[2] - y]
-    if torsion is not None:
-        rows.append(interval_error(mobility[3], -torsion * normal, torsion * normal, lam[3], w[3]))
+    normal = np.maximum(lam[0], 0.0)
+    rows = [np.minimum(mobility[0] * lam[0], w[0])]
+    for (size, own), m in zip(discs(friction), mobility[1:], strict=True):
+        wanted = [m * x for x in lam[own]]
+        target = [x - y for x, y in zip(wanted, w[own], strict=True)]
+        rows += [x - y for x, y in zip(wanted, nearest_in_disc(m * size * normal, target), strict=True)]
     return np.array(rows)
 
 
-def cone_residual(A: Array, friction: Any, lam: Array, w: Array) -> Any:
-    """How far a contact with the block A, 3 × 3, is from its law, m/s: of normal and tangents the larger."""
-    m = tangential_mobility(A)
-    n, x, y = cone_error(friction, [A[0, 0], m, m], lam, w)
-    return np.maximum(np.abs(n), np.hypot(x, y))
+def cone_residual(friction: Friction, mobility: Sequence[Any], lam: Array, w: Array) -> Any:
+    """How far a contact is from its law, m/s (rad/s): of normal and discs the most. Arguments as for `cone_error`."""
+    error = cone_error(friction, mobility, lam, w)
+    return reduce(np.maximum, [np.abs(error[0]), *(_length(error[own]) for _, own in discs(friction))])
 
 
 # Steps
 
 
-def projected_step(A: Array, steps: Array, friction: Any, lam: Array, w: Array, torsion: Any = None) -> Array:
-    """λ ← P(λ − r w) of a contact: normal, tangents, spin, each with the velocities that those before it leave.
+def projected_step(A: Array, steps: Sequence[Any], friction: Friction, lam: Array, w: Array) -> Array:
+    """λ ← P(λ − r w) of a contact: normal, tangents, spin, rolling, each with the velocities that those before leave.
 
     Args:
-        A: its block, 3 × 3 or 4 × 4.
-        steps: r of each row, kg; the two tangents have the same.
-        friction, lam, w, torsion: as for `cone_error`.
+        A: its block, 3 × 3, 4 × 4 or 6 × 6.
+        steps: r of the normal and of each disc, kg (kg m²).
+        friction, lam, w: as for `cone_error`.
     """
     n, x, y = unprojected_step(A, steps[0], steps[1], lam, w)
-    x, y = nearest_in_disc(friction * n, x, y)
-    if torsion is None:
-        return np.array([n, x, y])
-    spin = w[3] + A[3][0] * (n - lam[0]) + A[3][1] * (x - lam[1]) + A[3][2] * (y - lam[2])
-    return np.array([n, x, y, np.clip(lam[3] - steps[3] * spin, -torsion * n, torsion * n)])
+    new = [n, *nearest_in_disc(friction[0] * n, [x, y])]
+    return turning_step(A, steps[2:], friction, lam, w, new)
+
+
+def turning_step(A: Array, steps: Sequence[Any], friction: Friction, lam: Array, w: Array, new: Sequence[Any]) -> Array:
+    """The last half of `projected_step`: spin and rolling, with new impulses of normal and tangents."""
+    new = list(new)
+    for (size, own), step in zip(discs(friction)[1:], steps, strict=True):
+        left = [w[i] + sum(A[i][j] * (new[j] - lam[j]) for j in range(len(new))) for i in range(own.start, own.stop)]
+        target = [x - step * y for x, y in zip(lam[own], left, strict=True)]
+        new += nearest_in_disc(size * new[0], target)
+    return np.array(new)
 
 
 def unprojected_step(A: Array, normal_step: Any, tangent_step: Any, lam: Array, w: Array) -> tuple[Any, Any, Any]:

@@ -18,6 +18,7 @@ import contextlib
 
 import numpy as np
 
+from coupler.contact.laws import discs
 from coupler.contact.problem import Bilateral, Bounded, Cone, ContactProblem, Solution, Status, Unilateral
 from coupler.contact.residuals import reached, residual
 from coupler.model.errors import ModelError
@@ -103,12 +104,13 @@ def _polyhedral(problem: ContactProblem, directions: int) -> tuple[np.ndarray, .
     for i, block in zip(problem.starts, problem.blocks, strict=False):
         normal = len(columns)
         match block:
-            case Cone(friction, torsion):
+            case Cone():
                 columns.append((i, np.ones(1)))
-                for row, bound, D in ((i + 1, friction, circle), (i + 3, torsion, np.array([[1.0], [-1.0]]))):
+                for bound, own in discs(block.coefficients):
+                    D = circle if own.stop - own.start == 2 else np.array([[1.0], [-1.0]])
                     if bound:
                         slacks.append((list(range(len(columns), len(columns) + len(D))), normal, bound, 0.0))
-                        columns += [(row, direction) for direction in D]
+                        columns += [(i + own.start, direction) for direction in D]
             case Unilateral():
                 columns.append((i, np.ones(1)))
             case Bounded(lower, upper) if np.isfinite(lower) or np.isfinite(upper):

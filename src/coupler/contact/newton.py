@@ -43,16 +43,12 @@ def _natural(problem: ContactProblem, impulses: np.ndarray) -> tuple[np.ndarray,
     lower, upper = problem.bounds
     J = one - np.where(((lower <= target) & (target <= upper))[:, None], rates, 0.0)
     for cones in problem.cones:
-        torsion = np.zeros_like(cones.friction) if cones.torsion is None else cones.torsion
-        for mu, tau, (n, x, y, *spin) in zip(cones.friction, torsion, cones.rows.T, strict=True):
-            t, pressed = [x, y], max(impulses[n], 0.0)
-            length, radius = float(np.hypot(*target[t])), mu * pressed
-            if length > radius:
-                u = target[t] / length
-                J[t] = one[t] - (radius / length) * (np.eye(2) - np.outer(u, u)) @ rates[t]
-                J[t, n] -= mu * u * (pressed > 0.0)
-            for s in spin:
-                if abs(target[s]) > tau * pressed:
-                    J[s] = one[s]
-                    J[s, n] -= np.sign(target[s]) * tau * (pressed > 0.0)
+        for sizes, rows in cones.discs:
+            for size, t, n in zip(sizes, rows.T, cones.rows[0], strict=True):
+                pressed = max(impulses[n], 0.0)
+                length, radius = float(np.linalg.norm(target[t])), size * pressed
+                if length > radius:
+                    u = target[t] / length
+                    J[t] = one[t] - (radius / length) * (np.eye(len(t)) - np.outer(u, u)) @ rates[t]
+                    J[t, n] -= size * u * (pressed > 0.0)
     return r * natural_map(problem, impulses), J

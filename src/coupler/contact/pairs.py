@@ -15,15 +15,17 @@ from typing import Any
 
 from coupler.contact.geometry import Point, count
 from coupler.contact.meshes import with_hulls
+from coupler.contact.problem import Cone
 from coupler.contact.restitution import Restitution
 from coupler.model import ModelError, Robot, Shape
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 from coupler.spatial import Transform
 
-__all__ = ["FRICTION", "Pair", "Rebounding", "known_names", "pairs_of"]
+__all__ = ["FRICTION", "Pair", "Rebounding", "Turning", "known_names", "pairs_of"]
 
 Rebounding = Restitution | Mapping[str, Restitution] | None  # of all contacts, or by patterns of names
+Turning = float | Mapping[str, float] | None  # m, likewise
 
 FRICTION = 1.0  # of a pair of which neither shape says it, as in MuJoCo
 
@@ -38,6 +40,7 @@ class Pair:
         count: how many candidate contacts they have.
         restitution: how their contacts rebound; None if they do not.
         torsion: of friction against spin about the normal, the largest moment over the normal force, m; None for none.
+        rolling: the same against turning about the tangents.
     """
 
     one: Shape
@@ -46,6 +49,12 @@ class Pair:
     count: int
     restitution: Restitution | None = None
     torsion: float | None = None
+    rolling: float | None = None
+
+    @property
+    def cone(self) -> Cone:
+        """The law of its contacts."""
+        return Cone(self.friction, self.torsion, self.rolling)
 
     @property
     def name(self) -> str:
@@ -61,7 +70,8 @@ def pairs_of(
     robot: Robot,
     friction: float = FRICTION,
     restitution: Rebounding = None,
-    torsion: float | None = None,
+    torsion: Turning = None,
+    rolling: Turning = None,
 ) -> list[Pair]:
     """The pairs of shapes of a robot that may touch, in the order of its shapes, contact points last.
 
@@ -70,12 +80,11 @@ def pairs_of(
         friction: the coefficient of pairs of which neither shape says it.
         restitution: how all contacts rebound; None if they do not. Or how some do, by patterns such as "*ball*" and
             "*ball* on floor", of which the first counts that fits a pair.
-        torsion: how all contacts resist spin, m; None if they do not.
+        torsion: how all contacts resist spin about their normals: the largest moment over the normal force, m; None if
+            they do not. Or how some do, by patterns.
+        rolling: the same about their tangents: how they resist rolling.
     """
-    by_pattern = _by_pattern(restitution)
     friction = float(numbers("friction", friction, (), least=0.0))
-    if torsion is not None:
-        torsion = float(numbers("torsion", torsion, (), least=0.0))
     apart = _Apart(robot)
     shapes = [shape for shape in with_hulls(robot).shapes if shape.touches]
     found = [(a, b) for a, b in combinations(shapes, 2) if apart(a.body, b.body) and _meet(a, b)]
@@ -85,28 +94,38 @@ def pairs_of(
             at = Shape(name, body.name, Point(), Transform.translation(point))
             found += [(at, shape) for shape in ground if apart(body.name, shape.body)]
     ordered = [(b, a) if apart.link(a.body) == 0 else (a, b) for a, b in found]
-    pairs = [Pair(a, b, _friction(a, b, friction), count(a.geometry, b.geometry), torsion=torsion) for a, b in ordered]
-    return _with_restitution(pairs, by_pattern)
+    pairs = [Pair(a, b, _friction(a, b, friction), count(a.geometry, b.geometry)) for a, b in ordered]
+    pairs = _with(pairs, "restitution", _laws(restitution))
+    pairs = _with(pairs, "torsion", _arms("torsion", torsion))
+    return _with(pairs, "rolling", _arms("rolling", rolling))
 
 
-def _by_pattern(restitution: Any) -> dict[str, Restitution]:
-    laws = {} if restitution is None else {"*": restitution}
-    if isinstance(restitution, Mapping):
-        laws = dict(restitution)
+def _laws(restitution: Any) -> dict[str, Restitution]:
+    laws = _by_pattern(restitution)
     for law in laws.values():
         if not isinstance(law, Restitution):
             raise ModelError(f"restitution must be given as Restitution(normal, ...), got {law!r}")
     return laws
 
 
-def _with_restitution(pairs: list[Pair], laws: Mapping[str, Restitution]) -> list[Pair]:
-    for pattern in laws:
+def _arms(name: str, given: Any) -> dict[str, float]:
+    return {pattern: float(numbers(name, arm, (), least=0.0)) for pattern, arm in _by_pattern(given).items()}
+
+
+def _by_pattern(given: Any) -> dict[str, Any]:
+    """What holds for all pairs, or for some, by patterns of names."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    return {} if given is None else {"*": given}
+
+
+def _with(pairs: list[Pair], name: str, by_pattern: Mapping[str, Any]) -> list[Pair]:
+    """Pairs with an attribute of the first pattern that fits them."""
+    for pattern in by_pattern:
         if pattern != "*" and not any(pair.matches(pattern) for pair in pairs):
-            raise ModelError(
-                f"restitution: nothing that may touch is called {pattern!r}; there are {known_names(pairs)}"
-            )
-    found = [next((law for pattern, law in laws.items() if pair.matches(pattern)), None) for pair in pairs]
-    return [replace(pair, restitution=law) for pair, law in zip(pairs, found, strict=True)]
+            raise ModelError(f"{name}: nothing that may touch is called {pattern!r}; there are {known_names(pairs)}")
+    found = [next((value for pattern, value in by_pattern.items() if pair.matches(pattern)), None) for pair in pairs]
+    return [replace(pair, **{name: value}) for pair, value in zip(pairs, found, strict=True)]
 
 
 def known_names(pairs: Sequence[Pair]) -> str:

@@ -22,7 +22,7 @@ from coupler.contact.halves import Halves
 from coupler.contact.kernels import clear
 from coupler.contact.passing import MOST_ADVANCES, SLOP, Shift, advanced, can_pass, closing_speed, nearest, shifted
 from coupler.contact.scene import ContactScene, Layout
-from coupler.contact.tables import form, numbers, pose, with_numbers
+from coupler.contact.tables import Told, first_of, form, numbers, pose, with_numbers
 from coupler.graph import Vector, View, Window, constants, fields
 from coupler.passes import Schedule, Sweep
 from coupler.spatial import Transform
@@ -76,7 +76,7 @@ class Passing:
         window |= fields(near=self._near.at(range(len(self.contacts))), gap=gaps.at(self.contacts))
         self._builder.loop(_begin, own=window)
 
-    def look(self, residual: Vector, told: Mapping[str, Vector]) -> None:
+    def look(self, residual: Vector, told: Told) -> None:
         """Writes the steps by which contacts wait that break their laws and whose shapes meet.
 
         Args:
@@ -117,7 +117,7 @@ class Passing:
             return kernel, {"own": own, "ends": ends, "where": self._blocks.flags[flag].at(contacts)}
 
         for contact in self.contacts:
-            schedule.add(len(starts[contact].links), contact, loop)
+            schedule.add((len(starts[contact].links), starts[contact].width), contact, loop)
         schedule.run()
 
     def _loop(self, kernel: Callable[[View], None]) -> None:
@@ -148,7 +148,8 @@ class Passing:
         groups: dict[Hashable, list[int]] = {}
         for i in self._pairs:
             moving = (bool(link) for link, _ in self._links(i).values())
-            groups.setdefault((*(form(own) for own in self._forms(i)), *moving), []).append(i)
+            rows = self._candidates.pairs[i].cone.size
+            groups.setdefault((*(form(own) for own in self._forms(i)), *moving, rows), []).append(i)
         return list(groups.values())
 
     def _shapes(self, alike: Sequence[int]) -> Window:
@@ -202,7 +203,7 @@ class Passing:
 
         return advance
 
-    def _move_laws(self, alike: Sequence[int], told: Mapping[str, Vector]) -> None:
+    def _move_laws(self, alike: Sequence[int], told: Told) -> None:
         """Writes the steps by which contacts that wait, and were open, have the laws of where their shapes meet."""
         pair, ends = self._candidates.pairs[alike[0]], self._links(alike[0])
         moving = {name: bool(link) for name, (link, _) in ends.items()}
@@ -214,12 +215,10 @@ class Passing:
                 if moves:
                     links = [self._links(i)[name][0] for i in alike]
                     window |= fields(**{f"{name}_P": self._columns.at_link(contacts, links)})
-            for name, buffer in told.items():
-                shape = {"gaps": (), "frames": (3, 3)}.get(name, (3,))
-                at = [c * int(np.prod(shape, dtype=int)) for c in contacts]
-                window |= fields(**{f"told_{name}": buffer.at(at, shape)})
+            names = [name for name in told.names if name != "start"]
+            window |= fields(**{f"told_{name}": told.at(name, contacts) for name in names})
             where = self._blocks.flags["waiting"].at(contacts)
-            self._builder.loop(_moving_law(moving, [*told]), here=window, where=where)
+            self._builder.loop(_moving_law(moving, pair.cone.size, names), here=window, where=where)
 
 
 def _shift(here: View, name: str, geometry: Any, moves: bool) -> Shift:
@@ -231,7 +230,7 @@ def _shift(here: View, name: str, geometry: Any, moves: bool) -> Shift:
     return Shift.on_link(own, at, pose(here, name, True), v)
 
 
-def _moving_law(moving: Mapping[str, bool], told: Sequence[str]) -> Callable[[View], None]:
+def _moving_law(moving: Mapping[str, bool], rows: int, told: Sequence[str]) -> Callable[[View], None]:
     def move_law(here: View) -> None:
         """The law where shapes meet: b_n with the gap g − t n·w, on the way to which they move as they do."""
         open_before = here.near <= 0.0
@@ -242,14 +241,14 @@ def _moving_law(moving: Mapping[str, bool], told: Sequence[str]) -> Callable[[Vi
                 at = Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r"))
                 back = Shift.on_link(None, at, link, v).velocity(here.time, here.point)  # type: ignore[arg-type]
                 contact = Contact(here.gap, here.point - here.time * back, here.frame)
-                P[name] = _SIDES[name] * forces_on(link, contact)
+                P[name] = _SIDES[name] * forces_on(link, contact, rows)
                 ahead = ahead + P[name][:, 0] @ v
         free, approach = (reduce(add, (P[name].T @ getattr(here, f"{name}_{x}") for name in P)) for x in ("u", "start"))
         gap = here.gap - here.time * ahead
         closure = gap / here.step
         for name, own in P.items():  # gaps count from where the step started
             closure = closure - getattr(here, f"{name}_gone") * (own[:, 0] @ getattr(here, f"{name}_start"))
-        found = {"b": free + np.stack([closure, 0.0, 0.0]), "free": free, "approach": approach}
+        found = {"b": free + first_of(rows, closure), "free": free[:3], "approach": approach[:3]}
         found |= {"gaps": np.array(gap), "points": here.point, "frames": here.frame}
         for name in told:
             setattr(here, f"told_{name}", np.where(open_before, found[name], getattr(here, f"told_{name}")))

@@ -25,8 +25,8 @@ Solve = Callable[..., Solution]
 
 
 def may_pass(touch: Touch) -> bool:
-    """Whether the shapes of a contact may pass each other; not those that resist spin, which has no such law."""
-    return touch.pair.torsion is None and can_pass(touch.pair)
+    """Whether the shapes of a contact may pass each other."""
+    return can_pass(touch.pair)
 
 
 class PassingRounds:
@@ -111,13 +111,16 @@ class PassingRounds:
         return bool(meets)
 
     def _move(self, k: int, contact: Contact, t: float, v: np.ndarray, shifts: tuple[Shift, Shift]) -> None:
-        pair, own = self.touches[k].pair, np.zeros((3, self._robot.nv))
+        pair = self.touches[k].pair
+        rows = pair.cone.size
+        own = np.zeros((rows, self._robot.nv))
         for shape, shift, sign in zip((pair.one, pair.other), shifts, (1.0, -1.0), strict=True):
             if shift.linear is not None:
                 at = replace(contact, point=contact.point - t * shift.velocity(t, contact.point))
-                own += sign * forces_on(self._pose(shape), at).T @ frame_jacobian(self._robot, self._q, shape.body)
+                J = frame_jacobian(self._robot, self._q, shape.body)
+                own += sign * forces_on(self._pose(shape), at, rows).T @ J
         i, gap = self._first[k], float(contact.gap - t * own[0] @ v)
-        self.rows[i : i + 3], self.closures[k] = own, gap / self._step
+        self.rows[i : i + rows], self.closures[k] = own, gap / self._step
         self.touches[k] = Touch(pair, replace(contact, gap=gap))
 
     def _pose(self, shape: Shape) -> Transform:

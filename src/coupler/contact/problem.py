@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.laws import larger_eigenvalue
+from coupler.contact.laws import discs, larger_eigenvalue, row_count
 from coupler.model.errors import ModelError
 
 __all__ = ["Bilateral", "Block", "Bounded", "Cone", "Cones", "ContactProblem", "Solution", "Status", "Unilateral"]
@@ -34,19 +34,28 @@ _ZERO_VELOCITY = 1e-12  # of b: what counts as no velocity in a proof
 
 @dataclass(frozen=True)
 class Cone:
-    """A contact with Coulomb friction: rows of the normal n, two tangents t and, with torsion, the spin s about n.
+    """A contact with Coulomb friction: rows of the normal n, two tangents t, and of how it turns.
 
     0 ≤ w_n ⊥ λ_n ≥ 0, and λ_t dissipates most among |λ_t| ≤ µ λ_n: it opposes w_t and is at its bound if w_t ≠ 0.
-    The spin has a bound of its own, |λ_s| ≤ torsion · λ_n, which λ_s reaches, against w_s, if w_s ≠ 0; it takes
-    nothing from the bound of λ_t. `friction` is µ; `torsion` is in metres.
+    With torsion, a row of the spin s about n has a bound of its own, |λ_s| ≤ torsion · λ_n, which λ_s reaches, against
+    w_s, if w_s ≠ 0. With rolling friction, so do two rows of the turning r about the tangents, |λ_r| ≤ rolling · λ_n;
+    then there is a row of the spin, too. `friction` is µ; `torsion` and `rolling` are in metres.
     """
 
     friction: float
     torsion: float | None = None
+    rolling: float | None = None
+
+    @property
+    def coefficients(self) -> tuple[float, ...]:
+        """Of each disc of friction; see laws.py."""
+        if self.rolling is not None:
+            return self.friction, self.torsion or 0.0, self.rolling
+        return (self.friction,) if self.torsion is None else (self.friction, self.torsion)
 
     @property
     def size(self) -> int:
-        return 3 if self.torsion is None else 4
+        return row_count(self.coefficients)
 
 
 @dataclass(frozen=True)
@@ -83,21 +92,29 @@ class Cones:
     """Cones of a problem with the same rows, as arrays that the functions of laws.py take.
 
     Attributes:
-        rows: (3, m), the rows of m normals, first and second tangents; or (4, m), with those of spins.
-        friction: (m,), µ.
-        torsion: (m,), m; None for cones without spin.
+        rows: (3, m), the rows of m normals, first and second tangents; (4, m), with those of spins; or (6, m), with
+            those of rolling.
+        friction: (m,) of each disc, the coefficients.
     """
 
     rows: np.ndarray
-    friction: np.ndarray
-    torsion: np.ndarray | None
+    friction: tuple[np.ndarray, ...]
 
     @classmethod
     def of(cls, starts: Sequence[int], cones: Sequence[Cone]) -> Cones:
         """Args: the first row of each cone, and the cones."""
-        torsion = None if cones[0].torsion is None else np.array([cone.torsion for cone in cones], float)
+        friction = zip(*(cone.coefficients for cone in cones), strict=True)
         rows = np.array(starts) + np.arange(cones[0].size)[:, None]
-        return cls(rows, np.array([cone.friction for cone in cones], float), torsion)
+        return cls(rows, tuple(np.array(own, float) for own in friction))
+
+    @property
+    def discs(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Of each disc the coefficients, (m,), and the rows, (1 or 2, m)."""
+        return [(size, self.rows[own]) for size, own in discs(self.friction)]
+
+    def by_disc(self, values: np.ndarray) -> list[np.ndarray]:
+        """Of values by rows of the problem, those of the normals and of each disc, whose rows are alike."""
+        return [values[self.rows[0]], *(values[rows[0]] for _, rows in self.discs)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,14 +194,14 @@ class ContactProblem:
 
     @cached_property
     def cones(self) -> list[Cones]:
-        """The cones without torsion, and those with it, so far as there are any."""
+        """The cones, those with the same rows together."""
         cones = [(i, x) for i, x in zip(self.starts, self.blocks, strict=False) if isinstance(x, Cone)]
-        alike = [[(i, x) for i, x in cones if x.size == size] for size in (3, 4)]
+        alike = [[(i, x) for i, x in cones if x.size == size] for size in sorted({x.size for _, x in cones})]
         return [Cones.of(*zip(*own, strict=True)) for own in alike if own]
 
     @cached_property
     def frictional(self) -> np.ndarray:
-        """Whether each row is a tangent or a spin, (n,) of bool."""
+        """Whether each row is one of friction, (n,) of bool."""
         which = np.zeros(len(self.b), bool)
         for cones in self.cones:
             which[cones.rows[1:]] = True
@@ -209,14 +226,13 @@ class ContactProblem:
 
     @cached_property
     def mobilities(self) -> np.ndarray:
-        """The mobility of each row, 1/kg: A_ii, of both tangents A_tt's larger eigenvalue.
+        """The mobility of each row, 1/kg: A_ii, of both rows of a disc the larger eigenvalue of their block.
 
         A row that no impulse can move has the mean of the others' mobilities.
         """
         mobility = self.A.diagonal().copy()
-        for cones in self.cones:
-            x, y = cones.rows[1:3]
-            mobility[cones.rows[1:3]] = larger_eigenvalue(mobility[x], self.A[x, y], mobility[y])
+        for x, y in (rows for cones in self.cones for _, rows in cones.discs if len(rows) == 2):
+            mobility[[x, y]] = larger_eigenvalue(mobility[x], self.A[x, y], mobility[y])
         fixed = mobility <= _IMMOBILE * mobility.max(initial=0.0)
         mobility[fixed] = mobility[~fixed].mean() if not fixed.all() else 1.0
         return mobility
@@ -277,8 +293,8 @@ def _array(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 def _check_block(k: int, block: object) -> None:
     match block:
-        case Cone(friction, torsion):
-            for name, value in (("friction", friction), ("torsion", 0.0 if torsion is None else torsion)):
+        case Cone(friction, torsion, rolling):
+            for name, value in (("friction", friction), ("torsion", torsion or 0.0), ("rolling", rolling or 0.0)):
                 if not 0.0 <= value < inf:
                     raise ModelError(f"contact problem: block {k} (Cone): {name} {value} must be finite, 0 or more")
         case Bounded(lower, upper):

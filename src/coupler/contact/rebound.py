@@ -29,7 +29,7 @@ class Rebounds:
         self._builder, self._blocks, self._scene = builder, blocks, scene
         self._contacts, self._laws = rebounding(scene.pairs), laws
         self.told = {name: builder.scratch(name, 3 * len(laws)) for name in ("free", "approach")}
-        self._offset = blocks.given = builder.scratch("offset", 3 * len(laws))
+        self._offset = blocks.given = builder.scratch("offset", blocks.rows.total)
         self._closing = builder.scratch("closing", len(self._contacts))
 
     def begin(self, gaps: Vector, pending: Vector, left: Vector) -> None:
@@ -49,8 +49,8 @@ class Rebounds:
                 pending=pending.at([3 * i for i in at], 3),
                 friction=constants([self._laws[k][1] for k in own]),
                 pace=constants(np.full(len(own), 1.0 / self._scene.step)),
-                b=self._blocks.b.at([3 * k for k in own], 3),
-                offset=self._offset.at([3 * k for k in own], 3),
+                b=self._blocks.b.at(self._blocks.rows.first[own], 3),
+                offset=self._offset.at(self._blocks.rows.first[own], 3),
                 closing=self._closing.at(at),
             )
             self._builder.loop(_beginning(law, self._scene), here=window)
@@ -100,8 +100,8 @@ def _beginning(law: Restitution, scene: ContactScene) -> Callable[[View], None]:
 
 def _ending(law: Restitution) -> Kernel:
     def ending(own: View, ways: list[View]) -> None:
-        closing, w, mobility = own.closing > 0.0, velocities(own, ways), own.A[0, 0]
-        own.pending = pending_rebound(law, closing, mobility, own.impulse, w, own.free, own.approach)
+        closing, w, mobility = own.closing > 0.0, velocities(own, ways)[:3], own.A[0, 0]
+        own.pending = pending_rebound(law, closing, mobility, own.impulse[:3], w, own.free, own.approach)
 
     return ending
 

@@ -6,13 +6,15 @@ law's next impulses (see laws.py), and so on until no block changes by more than
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from coupler.contact import laws
-from coupler.contact.blocks import Blocks, push, shared, velocities
+from coupler.contact.blocks import Blocks, mobilities, push, shared, velocities
 from coupler.contact.cone_update import ConeBlock, cone_at_rest, cone_sliding
+from coupler.contact.turning_update import turning_update
 from coupler.graph import Vector, View, constants, fields
 from coupler.passes import Schedule
 
@@ -58,8 +60,11 @@ class Relaxation:
         schedule = Schedule(blocks.builder)
         for block in blocks.all:
             if block < blocks.contacts:
-                blocks.visit(schedule, _rest, block)
-                blocks.visit(schedule, _slide, block, "slides")
+                if blocks.width(block) == 3:
+                    blocks.visit(schedule, _rest, block)
+                    blocks.visit(schedule, _slide, block, "slides")
+                else:
+                    blocks.visit(schedule, _turn, block)
                 blocks.visit(schedule, _take_over, block, more=change)
             else:
                 blocks.visit(schedule, _brake, block, more=change)
@@ -90,29 +95,36 @@ def _no_residual(problem: View) -> None:
 
 def _rest(own: View, ways: list[View]) -> None:
     w = velocities(own, ways)
-    own.new, slides = cone_at_rest(_block(own), own.friction, own.impulse, w)
+    own.new, slides = cone_at_rest(_block(own), own.friction[0], own.impulse, w)
     own.slides = np.where(slides, 1.0, 0.0)
 
 
 def _slide(own: View, ways: list[View]) -> None:
-    own.new = cone_sliding(_block(own), own.friction, own.impulse, velocities(own, ways))
+    own.new = cone_sliding(_block(own), own.friction[0], own.impulse, velocities(own, ways))
+
+
+def _turn(own: View, ways: list[View]) -> None:
+    w, mobility = velocities(own, ways), mobilities(own)
+    own.new = turning_update(_block(own), own.A, mobility, own.friction, own.impulse, w)
 
 
 def _take_over(own: View, ways: list[View]) -> None:
     change = own.new - own.impulse
-    n, x, y = np.abs(change)
-    own.change = np.maximum(own.change, np.maximum(own.A[0, 0] * n, own.mobility * np.maximum(x, y)))
+    size, m = np.abs(change), mobilities(own)
+    own.change = np.maximum(own.change, m[0] * size[0])
+    for (_, rows), mobility in zip(laws.discs(own.friction), m[1:], strict=True):
+        own.change = np.maximum(own.change, mobility * reduce(np.maximum, size[rows]))
     push(ways, change)
     own.impulse, own.slides = own.new, np.array(0.0)
 
 
 def _judge_contact(own: View, ways: list[View]) -> None:
-    error = laws.cone_residual(own.A, own.friction, own.impulse, velocities(own, ways))
+    error = laws.cone_residual(own.friction, mobilities(own), own.impulse, velocities(own, ways))
     own.residual = np.maximum(own.residual, error)
 
 
 def _block(own: View) -> ConeBlock:
-    return ConeBlock(own.A, own.inverse, own.normal_step, own.tangent_step)
+    return ConeBlock(own.A[:3, :3], own.inverse, own.normal_step, own.disc_steps[0])
 
 
 # Joints

@@ -17,7 +17,7 @@ _LARGEST_ROUNDING = 1e-6  # of b: impulses that make more rounding than this are
 
 @dataclass(frozen=True)
 class Residual:
-    """The largest errors over all rows, as velocities (m/s; rad/s of spin rows)."""
+    """The largest errors over all rows, as velocities (m/s; rad/s of rows that turn)."""
 
     cone: float  # how far λ is outside its bounds
     complementarity: float  # of normals, limits, bounds and bilateral rows
@@ -32,8 +32,8 @@ def residual(problem: ContactProblem, impulses: np.ndarray) -> Residual:
     """The natural map's residual of a contact problem: zero if and only if λ solves it.
 
     It is |λ − P(λ − r w)| / r, a velocity for each row (see laws.py), with r = `problem.steps`, the inverse mobilities.
-    For a normal that is |min(λ_n / r, w_n)|, where λ_n / r is the velocity that λ_n alone makes. Tangents count by the
-    length of their pair. The violation of cones and bounds is |λ − P(λ)| / r.
+    For a normal that is |min(λ_n / r, w_n)|, where λ_n / r is the velocity that λ_n alone makes. The two rows of a disc
+    count by their length. The violation of cones and bounds is |λ − P(λ)| / r.
     """
     outside = problem.mobilities * (impulses - _admissible(problem, impulses))
     natural = natural_map(problem, impulses)
@@ -50,7 +50,7 @@ def natural_map(problem: ContactProblem, impulses: np.ndarray) -> np.ndarray:
     errors = interval_error(m, *problem.bounds, impulses, w)
     for cones in problem.cones:
         own = cones.rows
-        errors[own] = cone_error(cones.friction, m[own], impulses[own], w[own], cones.torsion)
+        errors[own] = cone_error(cones.friction, cones.by_disc(m), impulses[own], w[own])
     return errors
 
 
@@ -67,11 +67,11 @@ def _admissible(problem: ContactProblem, impulses: np.ndarray) -> np.ndarray:
     """Impulses brought into their bounds, and friction into those that the normals give it."""
     nearest = np.clip(impulses, *problem.bounds)
     for cones in problem.cones:
-        nearest[cones.rows] = inside_cone(cones.friction, impulses[cones.rows], cones.torsion)
+        nearest[cones.rows] = inside_cone(cones.friction, impulses[cones.rows])
     return nearest
 
 
 def _largest(problem: ContactProblem, errors: np.ndarray) -> float:
-    """The largest error of all rows, tangents by pairs."""
-    pairs = [np.hypot(*errors[cones.rows[1:3]]) for cones in problem.cones]
+    """The largest error of all rows, those of a disc together."""
+    pairs = [np.hypot(*errors[rows]) for cones in problem.cones for _, rows in cones.discs if len(rows) == 2]
     return float(max(part.max(initial=0.0) for part in (np.abs(errors), *pairs)))

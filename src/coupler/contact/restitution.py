@@ -162,7 +162,7 @@ def impact_impulse(form: str, friction: Any, e: Array, impulse: Array, velocity:
     if form == "velocity":
         return impulse
     along = np.where(e[0] > 0.0, np.maximum(e[1], np.minimum(e[0], _sliding(velocity, came))), 0.0)
-    return impulse + inside_cone(friction, np.stack([e[0], along, along]) * impulse)
+    return impulse + inside_cone([friction], np.stack([e[0], along, along]) * impulse)
 
 
 def energy_parts(e: Any, impulse: Array, came: Array, after: Array) -> Array:
@@ -230,7 +230,7 @@ def rebound_terms(
     b = free + np.stack([counted, 0.0 * counted, 0.0 * counted])
     if law.form == "velocity":
         return ReboundTerms(b + given, 0.0 * given, closing)
-    return ReboundTerms(b, inside_cone(friction, given), closing)
+    return ReboundTerms(b, inside_cone([friction], given), closing)
 
 
 def pending_rebound(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.pairs import Pair
+from coupler.contact.rows import ContactRows
 from coupler.model import ModelError, Robot
 
 __all__ = [
@@ -127,7 +128,8 @@ class Layout:
         loop_links: links in loops without a solution; w_place has the place of each one's velocity in w.
         moving_links: links with positions of their own in q, which no such loop holds.
         stopping_rows: rows of impulses that stop bodies, of contacts and limits, each with a tree that it acts on.
-        rows: of the contact problem: three for each contact, then one for each entry of limited, and of rubbing.
+        contact_rows: the rows of contacts.
+        rows: of the contact problem: those of contacts, then one for each entry of limited, and of rubbing.
         places: by name, where things are in what a step leads to.
         state: the size of a state, and parts_of_state the names of its parts.
         size: the size of all that a step leads to.
@@ -138,8 +140,10 @@ class Layout:
         self.rubbing = rubbing_joints(robot)
         self.joints = list(dict.fromkeys([*self.rubbing, *self.limited]))
         self.deferred = len(self.joints) - len(self.rubbing)
-        self.contacts = n = sum(pair.count for pair in scene.pairs)
-        self.rows = 3 * n + len(self.limited) + len(self.rubbing)
+        discs = [len(pair.cone.coefficients) for pair in scene.pairs for _ in range(pair.count)]
+        self.contact_rows, self.contacts = ContactRows(discs), len(discs)
+        self.rows = self.contact_rows.total + len(self.limited) + len(self.rubbing)
+        n = self.contacts
         self._describe_trees(robot, scene)
         midpoint = scene.integrator == "midpoint"
         sizes = {"q": robot.nq, "v": robot.nv, "w": len(robot.embedding.unsolved_entries)}
@@ -169,8 +173,9 @@ class Layout:
         links = [{tree.place[shape.body][0] for shape in (pair.one, pair.other)} for pair in scene.pairs]
         of_contacts = [own for pair, own in zip(scene.pairs, links, strict=True) for _ in range(pair.count)]
         for i, own in enumerate(of_contacts):
-            self.stopping_rows += [(3 * i, t) for t in sorted({self.tree_of(link) for link in own if link})]
-        limits = enumerate(self.limited, 3 * self.contacts)
+            row, trees = int(self.contact_rows.first[i]), sorted({self.tree_of(link) for link in own if link})
+            self.stopping_rows += [(row, tree) for tree in trees]
+        limits = enumerate(self.limited, self.contact_rows.total)
         self.stopping_rows += [(row, self.tree_of(link)) for row, (link, _) in limits]
 
     def start(self, robot: Robot, q: np.ndarray, v: np.ndarray) -> np.ndarray:

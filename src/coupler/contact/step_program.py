@@ -36,6 +36,7 @@ from coupler.contact.rebound import Rebounds
 from coupler.contact.refinement import Refinement
 from coupler.contact.relaxation import Relaxation
 from coupler.contact.scene import ContactScene, Layout, friction_impulses, travelling
+from coupler.contact.tables import Told
 from coupler.graph import Part, Program, View, constants, fields
 from coupler.model import Robot
 from coupler.passes import ClusterWindows, Shape, Sweep
@@ -85,7 +86,7 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     jump = None
     if stopped:
         bounds = friction_impulses(robot, layout.joints, h)
-        blocks = Blocks(sweep.builder, columns, candidates.friction, bounds)
+        blocks = Blocks(sweep.builder, columns, layout.contact_rows, candidates.friction, bounds)
         impulses = _Impulses(sweep, scene, layout, candidates, blocks, columns, parts, halves)
         impulses.write(_applying(kick.located))
         halves.end(parts["impulses"])
@@ -129,10 +130,12 @@ class _Impulses:
     def write(self, apply_impulses: Callable[[Node], None]) -> None:
         """Writes them, given the pass from x to velocities."""
         layout, parts, builder, blocks = self.layout, self.parts, self.sweep.builder, self.blocks
-        told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": blocks.b}
-        told |= self.rebounds.told if self.rebounds else self.impacts.told if self.impacts else {}
-        copy(builder, parts.before["impulses"], blocks.impulses, 3 * layout.contacts)
-        self.candidates.measure(self.sweep, self.columns, self.scene, self.layout, self.halves, told, blocks.impulses)
+        vectors = {name: parts[name] for name in ("gaps", "points", "frames")}
+        vectors |= {"b": blocks.b, "start": blocks.impulses}
+        vectors |= self.rebounds.told if self.rebounds else self.impacts.told if self.impacts else {}
+        told = Told(layout.contact_rows, vectors)
+        copy(builder, parts.before["impulses"], blocks.impulses, layout.contact_rows.total)
+        self.candidates.measure(self.sweep, self.columns, self.scene, self.layout, self.halves, told)
         self.joints.measure(parts.before["impulses"])
         if self.rebounds:
             self.rebounds.begin(parts["gaps"], parts.before["pending"], parts["pending"])
@@ -159,7 +162,7 @@ class _Impulses:
                 self.impacts.write(self.relaxation, self.refinement, lambda: self.sweep.outward(apply_impulses))
         if self.rebounds:
             self.rebounds.add_given()
-        copy(builder, blocks.impulses, parts["impulses"], 3 * layout.contacts)
+        copy(builder, blocks.impulses, parts["impulses"], layout.contact_rows.total)
         self.joints.end(parts["impulses"])
 
 

@@ -60,8 +60,8 @@ class Impulses:
 
     Attributes:
         touches: the candidate contacts before it.
-        rows: J, (rows, nv): three for each contact (normal and two tangents), or four with torsion (and spin); then
-            those of joints (see `JointRows`).
+        rows: J, (rows, nv): three for each contact (normal and two tangents), or with torsion four, and with rolling
+            friction six (spin, and turning about the tangents); then those of joints (see `JointRows`).
         free: (nv,), velocities after it without contact, seen along the axes before it.
         solution: impulses of all rows (N s, N m s), with residual and iterations.
         pending: (contacts, 3), what the next step must know of contacts that rebound in place; None if none can.

@@ -5,28 +5,29 @@ So kernels are shared by shapes of a kind, whatever their sizes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from coupler.contact.geometry import contacts
 from coupler.contact.pairs import Pair
-from coupler.graph import View
+from coupler.contact.rows import ContactRows
+from coupler.graph import Slot, Vector, View
 from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Sphere
 from coupler.spatial import Transform
 
 __all__ = [
     "SIDES",
     "Forms",
+    "Told",
     "finding_kernel",
+    "first_of",
     "form",
     "forms",
     "locating",
     "numbers",
     "pose",
-    "shape_of",
-    "width_of",
     "with_numbers",
 ]
 
@@ -112,11 +113,28 @@ def finding_kernel(pair: Pair, moving: Mapping[str, bool]) -> Callable[[View], N
     return finding
 
 
-def shape_of(name: str) -> tuple[int, ...]:
-    """The shape of what is told of a contact."""
-    return {"gaps": (), "frames": (3, 3)}.get(name, (3,))
+def first_of(rows: int, value: Any) -> Any:
+    """A vector with a value for the normal, and zeros for all other rows of a contact."""
+    return np.stack([value, *[0.0] * (rows - 1)])
 
 
-def width_of(name: str) -> int:
-    """How many numbers are told of a contact."""
-    return int(np.prod(shape_of(name), dtype=int))
+class Told:
+    """What a program tells of contacts, in vectors.
+
+    Attributes:
+        names: of what is told: `gaps`, `points` and `frames`; `b`, velocities without impulses with the gap's, and
+            `start`, impulses to start from, both of all rows; `free` and `approach`, velocities of normal and tangents
+            after a step without impulses, and before it.
+    """
+
+    def __init__(self, rows: ContactRows, vectors: Mapping[str, Vector]) -> None:
+        """Args: the rows of all contacts, and by name, where things are told."""
+        self._rows, self._vectors, self.names = rows, vectors, tuple(vectors)
+
+    def at(self, name: str, contacts: Sequence[int] | np.ndarray) -> Slot:
+        """Where something is told of contacts, which have as many rows."""
+        own, vector = np.array(contacts), self._vectors[name]
+        if name in ("b", "start"):
+            return vector.at(self._rows.first[own], int(self._rows.widths[own[0]]))
+        shape = {"gaps": (), "frames": (3, 3)}.get(name, (3,))
+        return vector.at(int(np.prod(shape, dtype=int)) * own, shape)

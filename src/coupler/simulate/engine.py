@@ -47,7 +47,7 @@ class Engine:
 
     def __init__(self, robot: Robot, options: SimulationOptions) -> None:
         self.robot, self.step = robot, options.step
-        pairs = _chosen(pairs_of(robot, options.friction, options.laws), options.contacts)
+        pairs = _chosen(pairs_of(robot, **options.laws), options.contacts)
         self.scene = ContactScene(
             pairs=tuple(pairs),
             step=options.step,
@@ -190,9 +190,19 @@ class Engine:
     def forces(self, result: np.ndarray) -> np.ndarray:
         """(..., contacts, 3): contact forces in a step on the first body of each pair, along the world's axes, N."""
         n, places = self.layout.contacts, self.layout.places
-        impulses = result[..., places["impulses"]][..., : 3 * n].reshape(*result.shape[:-1], n, 3)
+        impulses = result[..., places["impulses"]][..., self.layout.contact_rows.first[:, None] + np.arange(3)]
         frames = result[..., places["frames"]].reshape(*result.shape[:-1], n, 3, 3)
         return np.einsum("...ni,...nij->...nj", impulses, frames) / self.step
+
+    def moments(self, result: np.ndarray) -> np.ndarray:
+        """(..., contacts, 3): their moments about the points of contact, by torsion and rolling friction, N m."""
+        n, places, rows = self.layout.contacts, self.layout.places, self.layout.contact_rows
+        impulses = result[..., places["impulses"]]
+        moments = np.zeros((*result.shape[:-1], n, 3))
+        for contact, (first, width) in enumerate(zip(rows.first, rows.widths, strict=True)):
+            moments[..., contact, : width - 3] = impulses[..., first + 3 : first + width]
+        frames = result[..., places["frames"]].reshape(*result.shape[:-1], n, 3, 3)
+        return np.einsum("...ni,...nij->...nj", moments, frames) / self.step
 
     def points(self, result: np.ndarray) -> np.ndarray:
         """(..., contacts, 3): where contacts were before a step, in the world, m."""

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.laws import RECOVERY
-from coupler.contact.pairs import FRICTION, Rebounding
+from coupler.contact.pairs import FRICTION, Turning
 from coupler.contact.restitution import Restitution
 from coupler.contact.stepping import gap_seen
 from coupler.model import ModelError
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 
-__all__ = ["INTEGRATORS", "Rebound", "SimulationOptions", "positive_integer"]
+__all__ = ["INTEGRATORS", "Rebound", "SimulationOptions", "Turning", "positive_integer"]
 
 INTEGRATORS = ("midpoint", "euler")
 
@@ -35,6 +35,9 @@ class SimulationOptions:
         friction: the coefficient of pairs of which neither shape has one.
         restitution: how contacts rebound; None if they do not. A number is the coefficient of the normal velocity. By
             patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits a pair.
+        torsion: how contacts resist spin about their normals, the largest moment over the normal force, m; None if they
+            do not. Or by patterns, like restitution.
+        rolling: the same about their tangents: how they resist rolling.
         penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`.
         recovery: what overlaps without moving is parted no faster, m/s; see `let_out`. Angles beyond a joint's limit
             come back ten times as fast, rad/s. Infinite for no bound.
@@ -48,6 +51,8 @@ class SimulationOptions:
     integrator: str = "midpoint"
     friction: float = FRICTION
     restitution: Rebound = None
+    torsion: Turning = None
+    rolling: Turning = None
     penetration: str | float = "position"
     recovery: float = RECOVERY
     limits: bool = True
@@ -74,6 +79,8 @@ class SimulationOptions:
             "integrator": _known_integrator(self.integrator),
             "friction": float(numbers("friction", self.friction, (), least=0.0)),
             "restitution": _one_form(self.restitution),
+            "torsion": _arm("torsion", self.torsion),
+            "rolling": _arm("rolling", self.rolling),
             "penetration": penetration if isinstance(penetration, str) else float(penetration),
             "recovery": float(numbers("recovery", self.recovery, (), least=0.0, finite=False)),
             "limits": bool(self.limits),
@@ -84,10 +91,11 @@ class SimulationOptions:
             object.__setattr__(self, name, value)
 
     @property
-    def laws(self) -> Rebounding:
-        """How contacts rebound, as `pairs_of` takes it."""
-        given: Any = self.restitution
-        return given if given is None or isinstance(given, Restitution) else dict(given)
+    def laws(self) -> dict[str, Any]:
+        """The laws of contacts, as `pairs_of` takes them."""
+        given: dict[str, Any] = {name: getattr(self, name) for name in ("restitution", "torsion", "rolling")}
+        by_pattern = {name: dict(law) if isinstance(law, tuple) else law for name, law in given.items()}
+        return {"friction": self.friction, **by_pattern}
 
 
 def _one_form(restitution: Any) -> Any:
@@ -95,6 +103,13 @@ def _one_form(restitution: Any) -> Any:
     if isinstance(restitution, Mapping | tuple):
         return tuple((str(pattern), _one_form(law)) for pattern, law in dict(restitution).items())
     return restitution if restitution is None or isinstance(restitution, Restitution) else Restitution(restitution)
+
+
+def _arm(name: str, given: Any) -> Any:
+    """A length, checked; of what goes by patterns pairs."""
+    if isinstance(given, Mapping | tuple):
+        return tuple((str(pattern), _arm(name, arm)) for pattern, arm in dict(given).items())
+    return None if given is None else float(numbers(name, given, (), least=0.0))
 
 
 def _known_integrator(name: Any) -> str:

@@ -14,7 +14,7 @@ from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import in_state
 from coupler.simulate.engine import Engine, engine_of
-from coupler.simulate.options import Rebound, SimulationOptions, positive_integer
+from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
 from coupler.simulate.overlaps import warn_of_overlaps
 from coupler.simulate.status import Unsolved
 from coupler.threads import for_each
@@ -62,6 +62,8 @@ def rollout(
     integrator: str = SimulationOptions.integrator,
     friction: float = SimulationOptions.friction,
     restitution: Rebound = SimulationOptions.restitution,
+    torsion: Turning = SimulationOptions.torsion,
+    rolling: Turning = SimulationOptions.rolling,
     penetration: str | float = SimulationOptions.penetration,
     recovery: float = SimulationOptions.recovery,
     limits: bool = SimulationOptions.limits,
@@ -78,8 +80,8 @@ def rollout(
         step: the length of a step, h, s.
         hold: for how many steps each control is held.
         forces: whether contact forces are returned.
-        contacts, integrator, friction, restitution, penetration, recovery, limits, tolerance, sweeps: as for
-            `Simulation`.
+        contacts, integrator, friction, restitution, torsion, rolling, penetration, recovery, limits, tolerance, sweeps:
+            as for `Simulation`.
 
     Raises:
         ModelError: for arguments of wrong shape or that are not finite, and where no state can go on.
@@ -92,6 +94,8 @@ def rollout(
         integrator=integrator,
         friction=friction,
         restitution=restitution,
+        torsion=torsion,
+        rolling=rolling,
         penetration=penetration,
         recovery=recovery,
         limits=limits,

@@ -14,7 +14,7 @@ from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 from coupler.simulate.engine import engine_of
 from coupler.simulate.log import Log, LogWriter
-from coupler.simulate.options import Rebound, SimulationOptions, positive_integer
+from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
 from coupler.simulate.progress import Progress
 from coupler.simulate.rows import Rows
 from coupler.simulate.states import SimulationError, SimulationState
@@ -58,6 +58,8 @@ class Simulation:
         integrator: str = SimulationOptions.integrator,
         friction: float = SimulationOptions.friction,
         restitution: Rebound = SimulationOptions.restitution,
+        torsion: Turning = SimulationOptions.torsion,
+        rolling: Turning = SimulationOptions.rolling,
         penetration: str | float = SimulationOptions.penetration,
         recovery: float = SimulationOptions.recovery,
         limits: bool = SimulationOptions.limits,
@@ -78,6 +80,9 @@ class Simulation:
             friction: the coefficient of pairs of which neither shape has one.
             restitution: how contacts rebound; not at all, if not given. A number is the coefficient of the normal
                 velocity. By patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits.
+            torsion: how contacts resist spin about their normals: the largest moment over the normal force, m; not at
+                all, if not given. Or by patterns, like restitution.
+            rolling: the same about their tangents: how they resist rolling.
             penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`.
             recovery: what overlaps without moving, as a start may, is parted no faster, m/s; angles beyond a joint's
                 limit come back ten times as fast, rad/s. Infinite for no bound.
@@ -96,6 +101,8 @@ class Simulation:
             integrator=integrator,
             friction=friction,
             restitution=restitution,
+            torsion=torsion,
+            rolling=rolling,
             penetration=penetration,
             recovery=recovery,
             limits=limits,
@@ -180,6 +187,13 @@ class Simulation:
         return self._engine.forces(self._last_result)
 
     @property
+    def contact_moments(self) -> np.ndarray:
+        """(contacts, 3), by torsion and rolling friction, on the same bodies about the points of contact, N m."""
+        if self._last_result is None:
+            return np.zeros((len(self.contacts), 3))
+        return self._engine.moments(self._last_result)
+
+    @property
     def residual(self) -> float:
         """By how much the last step missed the laws of contact, m/s."""
         return float(self._last("residual", np.zeros(1))[0])
@@ -190,7 +204,8 @@ class Simulation:
         residual, sweeps, iterations = (
             float(self._last(name, np.zeros(1))[0]) for name in ("residual", "sweeps", "iterations")
         )
-        normals = self._last("impulses", np.zeros(0))[: 3 * len(self.contacts) : 3]
+        layout = self._engine.layout
+        normals = self._last("impulses", np.zeros(layout.rows))[layout.contact_rows.first]
         rounds = int(self._last("rounds", np.zeros(1))[0])
         fast = max(1.0, float(np.abs(self._state[self._engine.layout.places["v"]]).max(initial=0.0)))
         solved = residual <= self.options.tolerance * fast

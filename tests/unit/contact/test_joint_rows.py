@@ -80,6 +80,10 @@ def on_a_floor(robot: Robot, q: np.ndarray) -> Robot:
     return replace(level, shapes=(replace(floor, at=Transform.translation((0, 0, lowest))), *balls))
 
 
+def raised(floor: Shape, height: float) -> Shape:
+    return replace(floor, at=Transform.translation((0, 0, height)) @ floor.at)
+
+
 def compiled_step(robot: Robot, scene: ContactScene, q: Any, v: Any, tau: Any) -> tuple[np.ndarray, np.ndarray]:
     """v and the impulses after a compiled step."""
     layout = Layout(robot, scene)
@@ -360,7 +364,27 @@ def test_torsion_must_be_a_length() -> None:
         pairs_of(ball(), torsion=-0.1)
 
 
-def test_the_compiled_step_refuses_torsion() -> None:
-    robot = ball()
-    with pytest.raises(ModelError, match="'ball' and 'floor': a compiled step takes no torsion"):
-        contact_step_program(robot, ContactScene(tuple(pairs_of(robot, torsion=0.01)), H))
+@pytest.mark.parametrize("name", every(2, ("spherical loop afloat", "tree", "floating tree")))
+def test_a_compiled_step_with_contacts_of_three_four_and_six_rows_is_that_of_numpy(name: str) -> None:
+    """All balls are in the floor, which lets them not go deeper; in lanes as one by one."""
+    q, _ = sample(name).robot.random_state(0)
+    robot = on_a_floor(sample(name).robot, q)
+    pairs = pairs_of(robot, torsion=0.02, rolling=0.03)
+    highest = max(touch.contact.gap for touch in touches(robot, q, pairs))
+    pairs = [replace(pair, other=raised(pair.other, highest)) for pair in pairs]
+    pairs[0] = replace(pairs[0], torsion=None, rolling=None)
+    pairs[1] = replace(pairs[1], rolling=None)
+    scene = ContactScene(tuple(pairs), H, penetration="velocity")
+    layout, step, rng = Layout(robot, scene), compile(contact_step_program(robot, scene)), np.random.default_rng(1)
+    assert [*layout.contact_rows.widths] == [3, 4, 6]
+    forces = rng.normal(size=(12, robot.nv))
+    states = np.array([layout.start(robot, q, rng.normal(size=robot.nv)) for _ in forces])
+    results = np.array([step(state, tau) for state, tau in zip(states, forces, strict=True)])
+    for state, tau, result in zip(states, forces, results, strict=True):
+        before = state[layout.places["q"]], state[layout.places["v"]]
+        options = {"method": "admm", "tolerance": 1e-12, "penetration": "velocity"}
+        expected = contact_step(robot, *before, tau, H, pairs, **options)
+        np.testing.assert_allclose(result[layout.places["v"]], expected.v, rtol=0, atol=1e-8)
+    moments = results[:, layout.places["impulses"]][:, [6, *range(10, 13)]]
+    assert (np.abs(moments).max(axis=0) > 0.0).all()
+    np.testing.assert_array_equal(step(states, forces), results)

@@ -13,6 +13,7 @@ from coupler.contact.laws import (
     inside_cone,
     joint_parts,
     joint_update,
+    mobilities,
     nearest_in_cone,
     projected_step,
 )
@@ -49,9 +50,11 @@ def test_residuals_are_those_of_problems() -> None:
     rng = np.random.default_rng(1)
     for _ in range(50):
         A, b, friction = block(rng)
-        lam = inside_cone(friction, rng.normal(size=3))
+        lam = inside_cone([friction], rng.normal(size=3))
         expected = residual(ContactProblem(A, b, [Cone(friction)]), lam).total
-        assert cone_residual(A, friction, lam, A @ lam + b) == pytest.approx(expected, rel=1e-5, abs=1e-12)
+        mobility = [A[0, 0], *mobilities(A, [friction])]
+        found = cone_residual([friction], mobility, lam, A @ lam + b)
+        assert found == pytest.approx(expected, rel=1e-5, abs=1e-12)
 
 
 def test_a_contact_without_friction_is_solved_at_once() -> None:
@@ -79,9 +82,11 @@ def test_a_contact_of_one_freedom_gets_impulses_in_proportion() -> None:
 
 
 def test_the_cone_takes_back_what_is_outside() -> None:
-    assert inside_cone(0.5, np.array([2.0, 3.0, 4.0])) == pytest.approx([2.0, 0.6, 0.8])
-    assert inside_cone(0.5, np.array([2.0, 0.1, 0.2])) == pytest.approx([2.0, 0.1, 0.2])
-    assert inside_cone(0.5, np.array([-1.0, 0.1, 0.2])) == pytest.approx([0.0, 0.0, 0.0])
+    assert inside_cone([0.5], np.array([2.0, 3.0, 4.0])) == pytest.approx([2.0, 0.6, 0.8])
+    assert inside_cone([0.5], np.array([2.0, 0.1, 0.2])) == pytest.approx([2.0, 0.1, 0.2])
+    assert inside_cone([0.5], np.array([-1.0, 0.1, 0.2])) == pytest.approx([0.0, 0.0, 0.0])
+    turning = inside_cone([0.5, 0.1, 0.2], np.array([2.0, 3.0, 4.0, -1.0, 0.3, 0.4]))
+    assert turning == pytest.approx([2.0, 0.6, 0.8, -0.2, 0.24, 0.32])
 
 
 def test_compiled_updates_are_those_of_floats() -> None:
@@ -96,42 +101,44 @@ def test_compiled_updates_are_those_of_floats() -> None:
     update, rng = compile(b.build()), np.random.default_rng(5)
     for _ in range(100):
         A, free, friction = block(rng)
-        lam = inside_cone(friction, rng.normal(size=3))
+        lam = inside_cone([friction], rng.normal(size=3))
         w = A @ lam + free
         found = update(np.concatenate([A.ravel(), [friction], lam, w]))
         np.testing.assert_allclose(found, cone_update(ConeBlock.of(A), friction, lam, w), rtol=1e-9, atol=1e-11)
 
 
-def laws_with_torsion(x: np.ndarray) -> np.ndarray:
-    """Of contacts with A = 1, from µ, τ, λ and w, components first: projections, residuals, and a projected step."""
-    mu, tau, lam, w = x[0], x[1], x[2:6], x[6:]
-    ones = [1.0] * 4
-    rows = inside_cone(mu, lam, tau), nearest_in_cone(mu, lam, tau), cone_error(mu, ones, lam, w, tau)
-    return np.concatenate([*rows, projected_step(np.eye(4), ones, mu, lam, w, tau)])
+def laws_of(x: np.ndarray, discs: int) -> np.ndarray:
+    """Of contacts with A = 1, from friction, λ, w, components first: projections, residuals, and a projected step."""
+    friction, (lam, w) = x[:discs], np.split(x[discs:], 2)
+    ones = [1.0] * (1 + discs)
+    rows = inside_cone(friction, lam), nearest_in_cone(friction, lam), cone_error(friction, ones, lam, w)
+    return np.concatenate([*rows, projected_step(np.eye(len(lam)), ones, friction, lam, w)])
 
 
-def test_laws_of_many_contacts_and_compiled_ones_are_those_of_one() -> None:
-    b = Builder("laws")
-    given, out = b.input("given", 10), b.output("out", 16)
+@pytest.mark.parametrize(("discs", "rows"), [(1, 3), (2, 4), (3, 6)])
+def test_laws_of_many_contacts_and_compiled_ones_are_those_of_one(discs: int, rows: int) -> None:
+    b, size = Builder("laws"), discs + 2 * rows
+    given, out = b.input("given", size), b.output("out", 4 * rows)
 
     def kernel(here: View) -> None:
-        here.y = laws_with_torsion(here.x)
+        here.y = laws_of(here.x, discs)
 
-    b.loop(kernel, here=fields(x=given.at(0, 10), y=out.at(0, 16)))
-    x = np.random.default_rng(7).normal(size=(10, 200))
-    x[:2] = np.abs(x[:2])
-    one_by_one = np.array([laws_with_torsion(own) for own in x.T])
-    np.testing.assert_allclose(laws_with_torsion(x).T, one_by_one, rtol=1e-14, atol=1e-14)
+    b.loop(kernel, here=fields(x=given.at(0, size), y=out.at(0, 4 * rows)))
+    x = np.random.default_rng(7).normal(size=(size, 200))
+    x[:discs] = np.abs(x[:discs])
+    one_by_one = np.array([laws_of(own, discs) for own in x.T])
+    np.testing.assert_allclose(laws_of(x, discs).T, one_by_one, rtol=1e-14, atol=1e-14)
     np.testing.assert_allclose(compile(b.build())(x.T.copy()), one_by_one, rtol=1e-13, atol=1e-13)
 
 
-def test_no_other_impulses_of_a_cone_are_nearer() -> None:
+@pytest.mark.parametrize(("discs", "rows"), [(1, 3), (2, 4), (3, 6)])
+def test_no_other_impulses_of_a_cone_are_nearer(discs: int, rows: int) -> None:
     rng = np.random.default_rng(8)
     for _ in range(50):
-        (mu, tau), lam = np.abs(rng.normal(size=2)), rng.normal(size=4)
-        nearest = nearest_in_cone(mu, lam, tau)
-        np.testing.assert_allclose(inside_cone(mu, nearest, tau), nearest, rtol=0, atol=1e-12)
-        others = inside_cone(mu, nearest[:, None] + 0.1 * rng.normal(size=(4, 1000)), tau)
+        friction, lam = np.abs(rng.normal(size=discs)), rng.normal(size=rows)
+        nearest = nearest_in_cone(friction, lam)
+        np.testing.assert_allclose(inside_cone(friction, nearest), nearest, rtol=0, atol=1e-12)
+        others = inside_cone(friction, nearest[:, None] + 0.1 * rng.normal(size=(rows, 1000)))
         assert np.linalg.norm(others - lam[:, None], axis=0).min() >= np.linalg.norm(nearest - lam) - 1e-12
 
 

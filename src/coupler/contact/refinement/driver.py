@@ -8,6 +8,7 @@ method from where it is now and then; it may start twice. Where that is spent, p
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from coupler.contact.blocks import Blocks, OwnKernel, Ways, shared
 from coupler.contact.refinement import interior, newton, path
 from coupler.contact.refinement.elimination import Elimination
 from coupler.contact.relaxation import Relaxation
+from coupler.contact.rows import BlockRecords, Layout
 from coupler.graph import Vector, View, Window, constants, fields
 
 __all__ = ["Refinement"]
@@ -39,8 +41,13 @@ _STATE = (
     *("speed", "scale", "normals", "from_sweeps"),  # how large velocities and impulses are; how many normals
     *("better", "accepted"),  # 1 if this iteration's impulses are the best so far, and if they are gone on from
 )
-_CONTACT = {"point": 3, "best": 3, "swept": 3, "origin": 3, "ahead": 3} | interior.CONTACT | path.CONTACT
-_JOINT = _CONTACT | interior.JOINT | path.JOINT | {"point": 1, "best": 1, "swept": 1, "origin": 1}
+_POINTS = ("point", "best", "swept", "origin")
+_JOINT: Layout = dict.fromkeys(_POINTS, 1) | {"ahead": 3} | interior.JOINT | path.JOINT
+
+
+def _contact(rows: int, discs: int) -> Layout:
+    points: Layout = dict.fromkeys((*_POINTS, "ahead"), rows)
+    return points | interior.contact_layout(rows, discs) | path.contact_layout(rows)
 
 
 class Refinement:
@@ -52,8 +59,7 @@ class Refinement:
         self._system = Elimination(blocks, ways)
         names = (*_STATE, *interior.STATE, *path.STATE)
         self._state = {name: builder.scratch(f"refinement_{name}", 1) for name in names}
-        self._contacts = builder.records("refined_contact", blocks.contacts, **_CONTACT)
-        self._joints = builder.records("refined_joint", blocks.joints, **_JOINT)
+        self._records = BlockRecords(builder, "refined", blocks.rows, blocks.joints, _contact, _JOINT)
 
     def solve(self, tolerance: float, residual: Vector, iterations: Vector) -> None:
         """Writes the steps from impulses that sweeps have left, with that residual, to better ones.
@@ -125,9 +131,7 @@ class Refinement:
 
     def _more(self, blocks: Sequence[int]) -> Window:
         """Further fields of blocks of one kind."""
-        first = blocks[0] < self._blocks.contacts
-        records = self._contacts if first else self._joints
-        return records[[i if first else i - self._blocks.contacts for i in blocks]] | shared(**self._state)(blocks)
+        return self._records.of(blocks) | shared(**self._state)(blocks)
 
     def _run(self, contact: OwnKernel, joint: OwnKernel, where: str = "active") -> None:
         self._blocks.each(contact, joint, where, self._more)
@@ -255,8 +259,8 @@ def _follow_rule(own: View) -> None:
 
 def _keep(own: View) -> None:
     own.point = own.best = own.swept = own.impulse
-    own.inner, own.s, own.phi = np.zeros(3), np.ones(3), np.array(1.0)
-    own.track = own.base = own.c = np.zeros(3)
+    own.inner, own.s, own.phi = 0.0 * own.inner, np.ones(len(own.s)), np.ones(np.shape(own.phi))
+    own.track = own.base = own.c = np.zeros(len(own.c))
 
 
 def _take(own: View) -> None:
@@ -280,11 +284,10 @@ def _push_origin(own: View) -> None:
 
 
 def _scale_contact(own: View) -> None:
-    n, t = interior.root_masses(own)
-    normal, sliding = np.abs(own.b[0]), np.maximum(np.abs(own.b[1]), np.abs(own.b[2]))
-    own.speed = np.maximum(own.speed, np.maximum(n * normal, t * sliding))
-    own.limit = np.maximum(own.limit, np.maximum(normal, sliding))
-    own.scale = np.maximum(own.scale, own.impulse[0] / n)
+    root, fast = interior.by_rows(own, interior.root_masses(own)), np.abs(own.b)
+    own.speed = reduce(np.maximum, root * fast, own.speed)
+    own.limit = reduce(np.maximum, fast, own.limit)
+    own.scale = np.maximum(own.scale, own.impulse[0] / root[0])
     own.normals = own.normals + 1.0
 
 

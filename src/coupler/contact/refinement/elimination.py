@@ -98,7 +98,7 @@ class Elimination:
             return _couple, windows | {"entry": entry, "where": self._blocks.flags["active"].at(blocks)}
 
         sizes = tuple(size for _, size in one), tuple(size for _, size in other)
-        schedule.add((_couple, block < self._blocks.contacts, sizes, width), (block, a, b), loop)
+        schedule.add((_couple, self._blocks.width(block), sizes, width), (block, a, b), loop)
 
 
 def _elimination_order(nodes: list[int], coupled: set[tuple[int, int]]) -> tuple[list[int], set[tuple[int, int]]]:

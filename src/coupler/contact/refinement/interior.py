@@ -12,12 +12,15 @@ and corrects, for what of κ the prediction could not take away, with the second
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from coupler.contact import laws
-from coupler.contact.refinement.newton import SOFT, answer
+from coupler.contact.answers import SOFT, answer
+from coupler.contact.blocks import mobilities
+from coupler.contact.rows import Layout
 from coupler.graph import View
 
 Array = Any  # an ndarray of floats, or of nodes
@@ -30,9 +33,15 @@ _FAR_LIMIT = 1e4  # times the largest velocity: a joint's limit beyond that play
 
 
 STATE = ("kappa", "products", "count", "sigma", "length", "centring")
-CONTACT = {"inner": 3, "s": 3, "phi": (), "d_inner": 3, "d_s": 3, "d_phi": (), "gap": 3, "e0": ()}
 # Of joints, what has three entries is of friction, and of the lower and upper limit.
-JOINT = CONTACT | {"near": 3, "part_p": 3, "part_Q": 3}
+JOINT: Layout = dict.fromkeys(("inner", "s", "d_inner", "d_s", "gap", "near", "part_p", "part_Q"), 3)
+JOINT |= {"phi": (), "d_phi": (), "e0": ()}
+
+
+def contact_layout(rows: int, discs: int) -> Layout:
+    """The fields of a contact."""
+    own: Layout = dict.fromkeys(("inner", "s", "d_inner", "d_s", "gap"), rows)
+    return own | {"phi": discs, "d_phi": discs, "e0": discs}
 
 
 # States
@@ -59,9 +68,20 @@ def stay_inside(state: View) -> None:
 # Contacts
 
 
-def root_masses(own: View) -> tuple[Any, Any]:
-    """√r of the normal and of the tangents: with them as units all contacts look alike."""
-    return np.sqrt(own.normal_step), np.sqrt(own.tangent_step)
+def root_masses(own: View) -> list[Any]:
+    """√r of the normal and of each disc: with them as units all contacts look alike."""
+    return [np.sqrt(own.normal_step), *np.sqrt(own.disc_steps)]
+
+
+def by_rows(own: View, values: list[Any]) -> Array:
+    """Of values of the normal and of each disc, those of each row."""
+    several = [[value] * (rows.stop - rows.start) for value, (_, _, rows) in zip(values[1:], _discs(own), strict=True)]
+    return np.stack([values[0], *(value for alike in several for value in alike)])
+
+
+def _discs(own: View) -> list[tuple[int, Any, slice]]:
+    """The number, the coefficient and the rows of each disc."""
+    return [(k, size, rows) for k, (size, rows) in enumerate(laws.discs(own.friction))]
 
 
 def root_mass(own: View) -> Any:
@@ -70,57 +90,69 @@ def root_mass(own: View) -> Any:
 
 
 def start_contact(own: View) -> None:
-    n, t = root_masses(own)
-    least = np.minimum(n, t)
-    own.inner, own.s = (np.stack([x, 0.0, 0.0]) for x in (least * own.scale, own.speed / least))
-    own.phi = own.speed / least
+    n, *others = root_masses(own)
+    least = np.minimum(n, others[0])
+    nothing = [0.0] * (len(own.inner) - 1)
+    own.inner, own.s = (np.stack([x, *nothing]) for x in (least * own.scale, own.speed / least))
+    own.phi = np.stack([own.speed / least] * len(others))
 
 
 def multiply_contact(own: View) -> None:
-    own.products = own.products + own.inner @ own.s + own.inner[0] * own.phi
-    own.count = own.count + 2.0
+    own.products = own.products + own.inner @ own.s
+    for k in range(len(own.phi)):
+        own.products = own.products + own.inner[0] * own.phi[k]
+    own.count = own.count + (1.0 + len(own.phi))
 
 
 def predict_contact(own: View) -> None:
-    _interior_contact(own, own.w, 0.0, 0.0, np.zeros(2))
+    _interior_contact(own, 0.0, [(0.0, np.zeros(rows.stop - rows.start)) for _, _, rows in _discs(own)])
 
 
 def correct_contact(own: View) -> None:
-    dn, dt, dsn, dst = own.d_inner[0], own.d_inner[1:], own.d_s[0], own.d_s[1:]
-    keep = 1.0 - own.centring  # a step that only centres has no second order
-    second = own.friction**2 * dn * dst + own.d_phi * dt
-    terms = keep * (dn * dsn), keep * (dn * own.d_phi + dt @ dst), keep * second
-    _interior_contact(own, own.w, *terms)
+    dn, keep = own.d_inner[0], 1.0 - own.centring  # a step that only centres has no second order
+    second = []
+    for k, size, rows in _discs(own):
+        dt, ds, dphi = own.d_inner[rows], own.d_s[rows], own.d_phi[k]
+        second.append((keep * (dn * dphi + dt @ ds), keep * (size**2 * dn * ds + dphi * dt)))
+    _interior_contact(own, keep * (dn * own.d_s[0]), second)
 
 
-def _interior_contact(own: View, w: Any, second_n: Any, second_0: Any, second: Any) -> None:
-    n, t, target = own.inner[0], own.inner[1:], own.sigma * own.kappa
-    own.gap = gap = w - own.s
-    e = -(own.friction**2 * n * own.s[1:] + own.phi * t) - second
-    e0 = target - (n * own.phi + t @ own.s[1:]) - second_0
+def _interior_contact(own: View, second_n: Any, second: list[tuple[Any, Any]]) -> None:
+    """p and Q, from the second order of the normal's equation, and of each disc's two."""
+    n, target = own.inner[0], own.sigma * own.kappa
+    own.gap = gap = own.w - own.s
     normal = _normal(n, own.s[0], gap[0], target - n * own.s[0] - second_n)
-    answer(own, *normal, *_disc(own.friction, n, own.phi, t, own.s[1:], gap[1:], e0, e))
-    own.e0 = e0
+    discs, missing = [], []
+    for (k, size, rows), (second_0, second_t) in zip(_discs(own), second, strict=True):
+        t, s, phi = own.inner[rows], own.s[rows], own.phi[k]
+        e = -(size**2 * n * s + phi * t) - second_t
+        e0 = target - (n * phi + t @ s) - second_0
+        discs.append(_disc(size, n, phi, t, s, gap[rows], e0, e))
+        missing.append(e0)
+    own.p, own.Q = answer(*normal, discs)
+    own.e0 = np.stack(missing)
 
 
 def direct_contact(own: View) -> None:
     change = own.dw
     own.d_inner, own.d_s = own.p - own.Q @ change, change + own.gap
-    n, t, dn, dt = own.inner[0], own.inner[1:], own.d_inner[0], own.d_inner[1:]
-    own.d_phi = (own.e0 - own.phi * dn - t @ own.d_s[1:] - own.s[1:] @ dt) / n
-    mu = own.friction
-    for step in (
-        _longest_positive(n, dn),
-        _longest_positive(own.s[0], own.d_s[0]),
-        _longest_in_cone(mu * n, mu * dn, t, dt),
-        _longest_in_cone(own.phi, own.d_phi, mu * own.s[1:], mu * own.d_s[1:]),
-    ):
+    n, dn = own.inner[0], own.d_inner[0]
+    steps, changes = [_longest_positive(n, dn), _longest_positive(own.s[0], own.d_s[0])], []
+    for k, size, rows in _discs(own):
+        t, s, dt, ds = own.inner[rows], own.s[rows], own.d_inner[rows], own.d_s[rows]
+        changes.append((own.e0[k] - own.phi[k] * dn - t @ ds - s @ dt) / n)
+        steps.append(_longest_in_cone(size * n, size * dn, t, dt))
+        steps.append(_longest_in_cone(own.phi[k], changes[k], size * s, size * ds))
+    own.d_phi = np.stack(changes)
+    for step in steps:
         own.length = np.minimum(own.length, step)
 
 
 def foresee_contact(own: View) -> None:
     inner, s, phi = (x + own.length * dx for x, dx in _inside(own))
-    own.products = own.products + inner @ s + inner[0] * phi
+    own.products = own.products + inner @ s
+    for k in range(len(phi)):
+        own.products = own.products + inner[0] * phi[k]
 
 
 def _inside(own: View) -> list[tuple[Any, Any]]:
@@ -214,14 +246,14 @@ def advance_joint(own: View) -> None:
 
 
 def hold_contact(own: View) -> None:
-    mobilities = np.stack([own.A[0, 0] + laws.TINY, own.mobility, own.mobility])
-    stiff = 1.0 / (_HELD * mobilities)
-    own.p, own.Q = -stiff * own.b, stiff[:, None] * np.eye(3)
+    normal, *others = mobilities(own)
+    stiff = 1.0 / (_HELD * by_rows(own, [normal + laws.TINY, *others]))
+    own.p, own.Q = -stiff * own.b, stiff[:, None] * np.eye(len(stiff))
 
 
 def gauge_contact(own: View) -> None:
-    held, (n, t) = np.abs(own.p - own.Q @ own.dw), root_masses(own)
-    own.scale = np.maximum(own.scale, np.maximum(held[0] / n, np.maximum(held[1], held[2]) / t))
+    held = np.abs(own.p - own.Q @ own.dw) / by_rows(own, root_masses(own))
+    own.scale = reduce(np.maximum, held, own.scale)
     own.impulse = own.best
 
 

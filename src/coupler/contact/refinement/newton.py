@@ -6,31 +6,19 @@ iterations make impulses exact to rounding.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from coupler.contact import laws
+from coupler.contact.answers import SOFT, sharp_answer
+from coupler.contact.blocks import mobilities
 from coupler.graph import View
 
-__all__ = ["SOFT", "answer", "linearise_contact", "linearise_joint", "step_contact", "step_joint"]
-
-Array = Any  # an ndarray of floats, or of nodes
-
-SOFT = 1e-9  # of a row's mobility, added to A's diagonal in derivatives alone: contacts may be redundant
+__all__ = ["linearise_contact", "linearise_joint", "step_contact", "step_joint"]
 
 
 def linearise_contact(own: View) -> None:
-    lam, w = own.point, own.w
-    p, q = _normal(own.A[0, 0] + laws.TINY, lam[0], w[0])
-    answer(own, p, q, *_disc(own.mobility, own.friction, np.maximum(lam[0], 0.0), lam[1:], w[1:]))
-
-
-def answer(own: View, pn: Any, qn: Any, pt: Any, rate: Any, Qt: Any) -> None:
-    """p and Q of a contact, from those of its normal, and of its tangents with their rate by the normal impulse."""
-    own.p = np.concatenate([np.array([pn]), pt + pn * rate])
-    below = np.concatenate([(qn * rate)[:, None], Qt], axis=1)
-    own.Q = np.concatenate([np.array([[qn, 0.0, 0.0]]), below])
+    normal, *others = mobilities(own)
+    own.p, own.Q = sharp_answer([normal + laws.TINY, *others], own.friction, own.point, own.w)
 
 
 def linearise_joint(own: View) -> None:
@@ -46,23 +34,3 @@ def step_contact(own: View) -> None:
 
 def step_joint(own: View) -> None:
     own.impulse = own.point + own.p - own.Q @ own.dw
-
-
-def _normal(m: Any, lam: Any, w: Any) -> tuple[Any, Any]:
-    """p and Q of a normal with mobility m."""
-    stiff = 1.0 / (SOFT * m)
-    pressed = m * lam > w
-    return np.where(pressed, -w * stiff, -lam), np.where(pressed, stiff, 0.0)
-
-
-def _disc(m: Any, size: Any, nu: Any, t: Array, w: Array) -> tuple[Array, Array, Array]:
-    """p (2), its rate by ν (2), and Q (2 × 2) of a disc of two rows with mobility m."""
-    z = t - w / m
-    length, radius = np.sqrt(z @ z), size * nu
-    sticks = length <= radius
-    k = np.where(sticks, 1.0, radius / (length + laws.TINY))
-    u = np.where(sticks, 0.0, 1.0) * z / (length + laws.TINY)
-    across = 1.0 / (1.0 - k * (1.0 - SOFT))  # what changes across u answer with, more softly
-    f = t - k * z
-    along = (u @ f) * u
-    return -(along + across * (f - along)), size * u, (across * k / m) * (np.eye(2) - u[:, None] * u)

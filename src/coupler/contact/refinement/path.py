@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from coupler.contact import laws
-from coupler.contact.refinement.interior import ENDLESS, near_parts, root_mass, root_masses, together
-from coupler.contact.refinement.newton import SOFT, answer
+from coupler.contact.answers import SOFT, answer
+from coupler.contact.refinement.interior import ENDLESS, by_rows, near_parts, root_mass, root_masses, together
+from coupler.contact.rows import Layout
 from coupler.graph import View
 
 Array = Any  # an ndarray of floats, or of nodes
@@ -35,8 +36,13 @@ STATE = (
     *("ss", "st", "tt"),  # squares and product of correction and tangent
     *("retreat", "rebase", "slide", "hop", "reach", "tries"),  # what is decided
 )
-CONTACT = {"track": 3, "base": 3, "c": 3, "move": 3, "tangent": 3, "rate": 3}
-JOINT = CONTACT | {"part_rate": 3}
+_FIELDS = ("track", "base", "c", "move", "tangent", "rate")
+JOINT: Layout = dict.fromkeys((*_FIELDS, "part_rate"), 3)
+
+
+def contact_layout(rows: int) -> Layout:
+    """The fields of a contact."""
+    return dict.fromkeys(_FIELDS, rows)
 
 
 # States
@@ -106,8 +112,7 @@ def measure_tangent(own: View) -> None:
 
 
 def _units(own: View) -> Array:
-    n, t = root_masses(own)
-    return np.stack([n, t, t])
+    return by_rows(own, root_masses(own))
 
 
 def place_contact(own: View) -> None:
@@ -115,8 +120,11 @@ def place_contact(own: View) -> None:
     d = _units(own)
     z = own.origin / d - d * own.w
     n = _smooth(own.theta, z[0])[0]
-    k = _shrinkage(own.theta, own.friction * d[0] / d[1] * n, z[1:])[0]
-    own.track = own.base = np.concatenate([np.array([n]), k * z[1:]])
+    parts = [np.array([n])]
+    for size, rows in laws.discs(own.friction):
+        k = _shrinkage(own.theta, size * d[0] / d[rows.start] * n, z[rows])[0]
+        parts.append(k * z[rows])
+    own.track = own.base = np.concatenate(parts)
     own.c = own.track - z
 
 
@@ -136,13 +144,16 @@ def push_contact(own: View) -> None:
 def linearise_contact(own: View) -> None:
     d = _units(own)
     w = d * own.w + own.tau * own.c
-    theta, size = own.tau * own.theta, own.friction * d[0] / d[1]
+    theta = own.tau * own.theta
     P, p, q, rate = _normal(theta, own.theta, own.c[0], own.track[0], w[0])
-    pt, g, Qt, rate_t = _disc(theta, own.theta, size, P, own.c[1:], own.track[1:], w[1:])
-    pt = pt + (own.track[0] - P) * g
-    answer(own, p, q, pt, g, Qt)
-    own.rate = np.concatenate([np.array([rate]), rate_t + rate * g])
-    own.p, own.Q, own.rate = d * own.p, d[:, None] * own.Q * d, d * own.rate
+    discs, rates = [], [np.array([rate])]
+    for coefficient, rows in laws.discs(own.friction):
+        size = coefficient * d[0] / d[rows.start]
+        pt, g, Qt, rate_t = _disc(theta, own.theta, size, P, own.c[rows], own.track[rows], w[rows])
+        discs.append((pt + (own.track[0] - P) * g, g, Qt))
+        rates.append(rate_t + rate * g)
+    p, Q = answer(p, q, discs)
+    own.p, own.Q, own.rate = d * p, d[:, None] * Q * d, d * np.concatenate(rates)
 
 
 def move_contact(own: View) -> None:

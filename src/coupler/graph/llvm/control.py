@@ -19,6 +19,7 @@ __all__ = ["Blocks", "Steps", "as_type", "function"]
 
 _MANY_STORES = 3  # of a kernel, that are worth a branch around masks
 _SHORT_WITH_FLAGS = 12  # the same where turns are left out by flags: each of them branches, and compilers get slow
+_SHORT_IF_RARE = 2  # the same where it hardly ever runs: there, what counts is how soon it is compiled
 _SHORT = 64  # turns of a loop that are spelled out: to look up where a turn's numbers are costs some of its time
 
 
@@ -94,7 +95,7 @@ class Steps(Blocks):
         for step in steps:
             if isinstance(step, Repeat):
                 self._repeat(step, mask)
-            elif len(step.order) <= (_SHORT_WITH_FLAGS if any(case.where for case in step.cases) else _SHORT):
+            elif len(step.order) <= self._short(step):
                 self._spelled_out(step, mask)
             elif len(step.cases) == 1:
                 rows, tables = self._table(len(step.order)), self._tables_of(step.cases[0])
@@ -102,6 +103,12 @@ class Steps(Blocks):
                     self._call(step.cases[0], tables, row, mask)
             else:
                 self._interleaved(step, mask)
+
+    def _short(self, loop: Loop) -> int:
+        """How many turns a loop may have to be spelled out."""
+        if self._rare:
+            return _SHORT_IF_RARE
+        return _SHORT_WITH_FLAGS if any(case.where for case in loop.cases) else _SHORT
 
     def _spelled_out(self, loop: Loop, mask: str | None) -> None:
         constants = [self._constants_of(case) for case in loop.cases]
@@ -206,10 +213,9 @@ class Steps(Blocks):
             return self._call_row(x, case, bases, constants, row, mask_of_row)
 
     def _call_row(self, x: str, case: Case, bases: str, constants: str, row: str, mask: str | None) -> str:
+        self.emit(f"{x}.r = getelementptr [{len(case.buffers)} x i64], ptr {bases}, i64 {row}")
         for i in range(len(case.buffers)):
-            self.emit(f"{x}.r{i} = mul i64 {row}, {len(case.buffers)}")
-            self.emit(f"{x}.n{i} = add i64 {x}.r{i}, {i}")
-            self.emit(f"{x}.q{i} = getelementptr i64, ptr {bases}, i64 {x}.n{i}")
+            self.emit(f"{x}.q{i} = getelementptr i64, ptr {x}.r, i64 {i}")
             self.emit(f"{x}.b{i} = load i64, ptr {x}.q{i}")
         self.emit(f"{x}.c = mul i64 {row}, {case.constants.shape[1]}")
         return self._call_with(x, case, [f"{x}.b{i}" for i in range(len(case.buffers))], constants, f"{x}.c", mask)
