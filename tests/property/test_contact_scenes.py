@@ -236,7 +236,7 @@ def _judge_polygons(problem: ContactProblem, lam: np.ndarray, w: np.ndarray, sla
     corners = np.stack([np.cos(angles), np.sin(angles)])
     sides = np.stack([np.cos(angles + np.pi / DIRECTIONS), np.sin(angles + np.pi / DIRECTIONS)])
     (cones,) = problem.cones
-    radius = cones.friction * lam[cones.rows[0]]
+    radius = cones.friction[0] * lam[cones.rows[0]]
     t, slip = lam[cones.rows[1:3]].T, w[cones.rows[1:3]].T
     assert ((t @ sides).max(axis=1) <= np.cos(np.pi / DIRECTIONS) * radius + slack).all()
     most = radius * (-slip @ corners).max(axis=1, initial=0.0)

@@ -13,8 +13,8 @@ from math import inf, isinf
 import numpy as np
 
 from coupler.contact import bisection
-from coupler.contact.blocks import Blocks
 from coupler.contact.columns import Node
+from coupler.contact.interaction import InteractingBlocks
 from coupler.contact.kernels import assign, clear, copy
 from coupler.contact.problem import Bilateral, Block, Bounded, Cone, ContactProblem, Solution, Status, Unilateral
 from coupler.contact.refinement import Refinement
@@ -131,7 +131,7 @@ def cascade_program(
         b.scratch(name, size) for name, size in (("bounds", others), ("residual", 1), ("sweeps", 1), ("iterations", 1))
     )
     ways = _Product(b, *factors, rows_of, columns, seen)
-    blocks = Blocks(b, ways, rows_of, friction, bounds)
+    blocks = InteractingBlocks(b, ways, rows_of, friction, bounds)
     copy(b, velocities, blocks.b, n)
     copy(b, start, blocks.impulses, n)
     if others:
@@ -154,7 +154,7 @@ def cascade_program(
 
 
 class _Product:
-    """Blocks that see each other through Z Yᵀ: see `Ways`. Nodes are clusters, too."""
+    """Blocks that see each other through Z Yᵀ: see `Ways`."""
 
     def __init__(
         self,
@@ -169,26 +169,15 @@ class _Product:
         self.x = builder.scratch("x", columns)
         self.nodes = [Node(start, min(start + _NODE, columns)) for start in range(0, columns, _NODE)]
 
-    def _nodes(self, group: int) -> Sequence[int]:
-        return range(len(self.nodes)) if self._seen is None else self._seen[group]
+    def parts_of_way(self, group: int) -> dict[int, int]:
+        nodes = range(len(self.nodes)) if self._seen is None else self._seen[group]
+        return {k: self.nodes[k].size for k in nodes}
 
-    def shape_of_way(self, group: int) -> tuple[int, ...]:
-        return tuple(self.nodes[k].size for k in self._nodes(group))
-
-    def ways(self, groups: Sequence[int], vector: Buffer | None = None) -> list[Window]:
-        ways, x = [], vector or self.x
-        for nodes in zip(*(self._nodes(group) for group in groups), strict=True):
-            part = x.at([self.nodes[k].start for k in nodes], self.nodes[nodes[0]].size)
-            ways.append(self.way(groups, nodes) | fields(x=part))
-        return ways
-
-    def way(self, groups: Sequence[int], clusters: Sequence[int]) -> Window:
-        m, rows, size, contacts = self._columns, self._rows, self.nodes[clusters[0]].size, groups[0] < len(self._rows)
+    def way(self, groups: Sequence[int], nodes: Sequence[int], vector: Buffer | None = None) -> Window:
+        m, rows, size, contacts = self._columns, self._rows, self.nodes[nodes[0]].size, groups[0] < len(self._rows)
         width = int(rows.widths[groups[0]]) if contacts else 1
         first = rows.first[list(groups)] if contacts else np.array(groups) - len(rows) + rows.total
-        starts = first * m + np.array([self.nodes[k].start for k in clusters])
+        parts = np.array([self.nodes[k].start for k in nodes])
         columns = Field((size, width), tuple(j + i * m for j in range(size) for i in range(width)))
-        return fields(z=self._Z.at(starts, columns), y=self._Y.at(starts, columns))
-
-    def parts_of_way(self, group: int) -> dict[int, list[tuple[int, int]]]:
-        return {k: [(k, self.nodes[k].size)] for k in self._nodes(group)}
+        z, y = (factor.at(first * m + parts, columns) for factor in (self._Z, self._Y))
+        return fields(z=z, y=y, x=(vector or self.x).at(parts, size))

@@ -8,12 +8,12 @@ a contact between two of them does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from coupler.graph import Buffer, Slot, Window, fields
-from coupler.passes import ClusterRecord, ClusterWindows, Record, Shape, Sweep, Visit, provided
+from coupler.passes import ClusterRecord, ClusterWindows, Record, Shape, Store, Sweep, Visit, provided
 
 __all__ = ["ColumnBody", "ColumnCluster", "Columns", "Node", "Passage", "Start"]
 
@@ -73,7 +73,8 @@ class Node:
 class Columns:
     """The ways of groups of columns to the ground.
 
-    Each cluster on a way has z and y in its memory, and each body on which columns are felt P.
+    Each cluster on a way has z and y in its memory, and each body on which columns are felt P. Those of the clusters of
+    a node lie one below the other, so that blocks see whole nodes.
 
     Attributes:
         sweep: the program.
@@ -85,15 +86,17 @@ class Columns:
     def __init__(self, sweep: Sweep[Any, Any], starts: Sequence[Start]) -> None:
         self.sweep, self.starts = sweep, starts
         self._ways = [self._way(start) for start in starts]
+        self.nodes, self._place, self._node_of = self._numbered()
+        self.x = sweep.builder.scratch("answers", self.nodes[-1].stop)
+        self._parts = [self._parts_of(way) for way in self._ways]
         self._P, self._z, self._y = (sweep.store(f"column_{name}") for name in "Pzy")
         for group, (start, way) in enumerate(zip(starts, self._ways, strict=True)):
             for k, passage in way.items():
                 for i in passage.active:
                     self._P.add((group, k, i), (6, start.width))
+            for node, size in self._parts[group].items():
                 for store in (self._z, self._y):
-                    store.add((group, k), (self._freedoms(k), start.width))
-        self.nodes, self._place, self._node_of = self._numbered()
-        self.x = sweep.builder.scratch("answers", self.nodes[-1].stop)
+                    store.add((group, node), (size, start.width))
 
     def at_link(self, groups: Sequence[int], links: Sequence[int]) -> Slot:
         """Where each group's forces on a link are, that it starts on."""
@@ -126,29 +129,24 @@ class Columns:
                 )
         schedule.run()
 
-    def shape_of_way(self, group: int) -> tuple[int, ...]:
-        """The freedoms of each cluster on a group's way: groups of one width with the same look alike to kernels."""
-        return tuple(self._freedoms(k) for k in self._ways[group])
+    def parts_of_way(self, group: int) -> dict[int, int]:
+        """The nodes on a group's way, and how many freedoms of each, the first ones, are on it."""
+        return self._parts[group]
 
-    def ways(self, groups: Sequence[int], vector: Buffer | None = None) -> list[Window]:
-        """For each cluster on the ways of groups that look alike: their z and y, and its part of x, or of a vector."""
-        several = zip(*(self._ways[group] for group in groups), strict=True)
-        return [self.way(groups, clusters) | fields(x=self.answers(clusters, vector)) for clusters in several]
+    def way(self, groups: Sequence[int], nodes: Sequence[int], vector: Buffer | None = None) -> Window:
+        """z, y and the part of x, or of a vector, of groups in a node each, all of the same shape."""
+        steps = list(zip(groups, nodes, strict=True))
+        x = (vector or self.x).at([self.nodes[node].start for node in nodes], self._parts[groups[0]][nodes[0]])
+        return fields(z=self._z.at(steps), y=self._y.at(steps), x=x)
 
-    def way(self, groups: Sequence[int], clusters: Sequence[int]) -> Window:
-        """z and y of groups in a cluster each, all of the same shape."""
-        steps = list(zip(groups, clusters, strict=True))
-        return fields(z=self._z.at(steps), y=self._y.at(steps))
+    def answers(self, clusters: Sequence[int]) -> Slot:
+        """The parts of x of clusters with the same freedoms."""
+        return self.x.at([self._place[k] for k in clusters], self._freedoms(clusters[0]))
 
-    def answers(self, clusters: Sequence[int], vector: Buffer | None = None) -> Slot:
-        """The parts of x, or of a vector like it, of clusters with the same freedoms."""
-        return (vector or self.x).at([self._place[k] for k in clusters], self._freedoms(clusters[0]))
-
-    def parts_of_way(self, group: int) -> dict[int, list[tuple[int, int]]]:
-        """By node, the clusters of it on a group's way and their freedoms; those are the first ones of the node."""
-        parts: dict[int, list[tuple[int, int]]] = {}
-        for k in sorted(self._ways[group]):
-            parts.setdefault(self._node_of[k], []).append((k, self._freedoms(k)))
+    def _parts_of(self, way: Iterable[int]) -> dict[int, int]:
+        parts: dict[int, int] = {}
+        for k in sorted(way, reverse=True):
+            parts[self._node_of[k]] = parts.get(self._node_of[k], 0) + self._freedoms(k)
         return parts
 
     def _numbered(self) -> tuple[list[Node], dict[int, int], dict[int, int]]:
@@ -201,11 +199,19 @@ class Columns:
             way[k] = Passage(active, tuple(begins), entry[1] if entry is not None and entry[0] == k else None)
         return way
 
+    def _of_cluster(self, store: Store, steps: Sequence[tuple[int, int]]) -> Slot:
+        """The rows of clusters within those of their nodes."""
+        width, starts = self.starts[steps[0][0]].width, []
+        for group, k in steps:
+            node = self._node_of[k]
+            starts.append(store.starts[group, node] + width * (self._place[k] - self.nodes[node].start))
+        return store.buffer.at(starts, (self._freedoms(steps[0][1]), width))
+
     def _provide(self, windows: ClusterWindows, steps: Sequence[tuple[int, int]]) -> None:
         group, k = steps[0]
         for i in self._ways[group][k].active:
             windows.bodies[i]["P"] = self._P.at([(group, k, i) for group, k in steps])
-        windows.cluster |= {"z": self._z.at(steps), "y": self._y.at(steps)}
+        windows.cluster |= {"z": self._of_cluster(self._z, steps), "y": self._of_cluster(self._y, steps)}
         for j, output in enumerate(self.sweep.instances[k].outputs):
             if output:
                 outputs = [self.sweep.instances[k].outputs[j] for _, k in steps]

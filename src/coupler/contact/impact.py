@@ -7,13 +7,12 @@ impulses, and rounds of impacts change them, at the contacts and limits that hav
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
 
-from coupler.contact.blocks import Blocks, Kernel, More, OwnKernel, shared, velocities
+from coupler.contact.blocks import More, OwnKernel, shared
+from coupler.contact.interaction import InteractingBlocks
 from coupler.contact.kernels import clear, copy
 from coupler.contact.refinement import Refinement
 from coupler.contact.relaxation import Relaxation
@@ -30,7 +29,7 @@ from coupler.contact.restitution import (
 )
 from coupler.contact.scene import ContactScene
 from coupler.graph import Vector, View, Window, constants, fields
-from coupler.passes import Schedule, Sweep
+from coupler.passes import Sweep
 
 __all__ = ["MOST_ROUNDS", "Impacts"]
 
@@ -49,7 +48,7 @@ class Impacts:
     """
 
     def __init__(
-        self, sweep: Sweep[Any, Any], scene: ContactScene, blocks: Blocks, parts: Mapping[str, Vector]
+        self, sweep: Sweep[Any, Any], scene: ContactScene, blocks: InteractingBlocks, parts: Mapping[str, Vector]
     ) -> None:
         """Args: a program, what it takes into account, its problem, and parts of what a step leads to: see `Layout`."""
         laws = [(pair.restitution or _INELASTIC) for pair in scene.pairs for _ in range(pair.count)]
@@ -77,7 +76,7 @@ class Impacts:
             apply_impulses: writes the pass from x to velocities.
         """
         builder, state, rows = self._builder, self._scalars(), range(self._robot.nv)
-        self._run(_press, "active")
+        self._loop(_press, self._own, "active")
         with builder.repeat(until=_nothing_hits, at_most=1, rare=True, state=state):
             copy(builder, self._parts["v"], self._step, self._robot.nv)
             self._begin()
@@ -92,8 +91,7 @@ class Impacts:
         """Velocities without impulses, and limits for the time after the step."""
         blocks = self._blocks
         blocks.given, blocks.given_where = self._given, "pressed"
-        blocks.run(None, _hold_at_limits)
-        blocks.each(_leave_out, _without_impulse)
+        blocks.each(_leave_out, _hold_at_limits)
         self._builder.loop(_begin, state=self._scalars())
         self._look()
         self._builder.loop(_decide, state=self._scalars())
@@ -110,7 +108,7 @@ class Impacts:
         relaxation.solve(scene.tolerance, scene.most, residual, parts["sweeps"])
         refinement.solve(scene.tolerance, residual, parts["iterations"])
         self._builder.loop(_note_worst, here=fields(own=residual.at(0), all=parts["residual"].at(0)))
-        self._run(_taking, "active")
+        self._loop(_taking, self._own, "active")
         self._look()
         self._keep_energy()
         self._builder.loop(_decide, state=self._scalars())
@@ -118,8 +116,9 @@ class Impacts:
     def _look(self) -> None:
         """Writes the steps to velocities with which contacts come to the next round, and to whether they hit."""
         self._blocks.sum_up()
+        self._blocks.measure_change(where="pressed")
         self._builder.loop(_look_anew, state=self._scalars())
-        self._run(_look, "pressed")
+        self._loop(_look, self._own)
 
     def _keep_energy(self) -> None:
         """Writes the steps that cut a round short which would feed energy."""
@@ -132,19 +131,10 @@ class Impacts:
             self._look()
             builder.loop(_done, state=state)
 
-    def _run(self, kernel: Callable[[Restitution], Kernel], flag: str) -> None:
+    def _loop(self, kernel: Callable[[Restitution], OwnKernel], more: More, flag: str = "pressed") -> None:
         """Writes a loop over contacts that have a flag, with a kernel for each kind of law."""
-        schedule = Schedule(self._builder)
         for law, contacts in self._kinds():
-            own = kernel(law)
-            for contact in contacts:
-                self._blocks.visit(schedule, own, contact, flag, self._own)
-        schedule.run()
-
-    def _loop(self, kernel: Callable[[Restitution], OwnKernel], more: More) -> None:
-        """The same over contacts that have pressed, with kernels that do not look at ways."""
-        for law, contacts in self._kinds():
-            where = self._blocks.flags["pressed"].at(contacts)
+            where = self._blocks.flags[flag].at(contacts)
             self._builder.loop(kernel(law), own=self._blocks.of(contacts) | more(contacts), where=where)
 
     def _kinds(self) -> list[tuple[Restitution, list[int]]]:
@@ -220,9 +210,9 @@ def _part(here: View) -> None:
 # Kernels of blocks
 
 
-def _hold_at_limits(own: View, ways: list[View]) -> None:
+def _hold_at_limits(own: View) -> None:
     """A joint that a step takes to a limit must not go beyond; other limits are far away."""
-    w = velocities(own, ways)[0]
+    w, own.impulse = own.w[0], 0.0 * own.impulse
     own.low = np.where(w > own.low + RESTING_SPEED, -_UNLIMITED, 0.0)
     own.high = np.where(w < own.high - RESTING_SPEED, _UNLIMITED, 0.0)
 
@@ -232,14 +222,10 @@ def _leave_out(own: View) -> None:
     own.impulse, own.active = 0.0 * own.impulse, own.pressed
 
 
-def _without_impulse(own: View) -> None:
-    own.impulse = 0.0 * own.impulse
-
-
-def _press(law: Restitution) -> Kernel:
-    def press(own: View, ways: list[View]) -> None:
+def _press(law: Restitution) -> OwnKernel:
+    def press(own: View) -> None:
         """Whether a contact has pressed (of λ_n ⊥ w_n, to rounding, it is w_n that is zero), and comes as an impact."""
-        pressed = own.A[0, 0] * own.impulse[0] > velocities(own, ways)[0]
+        pressed = own.A[0, 0] * own.impulse[0] > own.w[0]
         own.pressed = np.where(pressed, 1.0, 0.0)
         if law.elastic:
             hit = pressed & (own.joining <= 0.0) & hits(own.least, own.free[0], own.free[0] - own.approach[0])
@@ -248,9 +234,9 @@ def _press(law: Restitution) -> Kernel:
     return press
 
 
-def _look(law: Restitution) -> Kernel:
-    def look(own: View, ways: list[View]) -> None:
-        own.came = reduce(add, (way.z[:, :3].T @ way.x for way in ways), own.free)
+def _look(law: Restitution) -> OwnKernel:
+    def look(own: View) -> None:
+        own.came = own.free + own.dw[:3]
         own.approaching = np.maximum(own.approaching, np.where(own.came[0] < -RESTING_SPEED, 1.0, 0.0))
         if law.elastic:
             hit = hits(own.least, own.came[0], own.free[0] - own.approach[0])
@@ -278,11 +264,10 @@ def _choosing(law: Restitution) -> OwnKernel:
     return choose
 
 
-def _taking(law: Restitution) -> Kernel:
-    def take(own: View, ways: list[View]) -> None:
+def _taking(law: Restitution) -> OwnKernel:
+    def take(own: View) -> None:
         """What a round does is given to those that follow."""
-        velocity = velocities(own, ways)[:3]
-        straight = impact_impulse(law.form, own.friction[0], own.e, own.impulse[:3], velocity, own.came)
+        straight = impact_impulse(law.form, own.friction[0], own.e, own.impulse[:3], own.w[:3], own.came)
         own.last = np.concatenate([straight, own.impulse[3:]])
         own.given, own.impulse = own.given + own.last, 0.0 * own.impulse
 

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from coupler.contact.blocks import Blocks, Kernel, velocities
+from coupler.contact.blocks import Blocks, OwnKernel
 from coupler.contact.kernels import clear
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.restitution import Restitution, pending_rebound, rebound_terms
 from coupler.contact.scene import ContactScene, rebounding
 from coupler.graph import Builder, Vector, View, Window, constants, fields
-from coupler.passes import Schedule
 
 __all__ = ["Rebounds"]
 
@@ -64,12 +63,11 @@ class Rebounds:
             rest = fields(closing=self._closing.at(own), pending=pending.at([3 * i for i in own], 3))
             return self._seen(contacts) | rest
 
-        schedule = Schedule(self._builder)
         for law, at in self._groups():
-            ending = _ending(law)
-            for i in at:
-                self._blocks.visit(schedule, ending, self._contacts[i], more=more)
-        schedule.run()
+            own = [self._contacts[i] for i in at]
+            for contacts in self._blocks.alike(own):
+                window, where = self._blocks.of(contacts) | more(contacts), self._blocks.flags["active"].at(contacts)
+                self._builder.loop(_ending(law), own=window, where=where)
 
     def add_given(self) -> None:
         """Writes all impulses together."""
@@ -98,10 +96,10 @@ def _beginning(law: Restitution, scene: ContactScene) -> Callable[[View], None]:
     return beginning
 
 
-def _ending(law: Restitution) -> Kernel:
-    def ending(own: View, ways: list[View]) -> None:
-        closing, w, mobility = own.closing > 0.0, velocities(own, ways)[:3], own.A[0, 0]
-        own.pending = pending_rebound(law, closing, mobility, own.impulse[:3], w, own.free, own.approach)
+def _ending(law: Restitution) -> OwnKernel:
+    def ending(own: View) -> None:
+        solved = own.A[0, 0], own.impulse[:3], own.w[:3]
+        own.pending = pending_rebound(law, own.closing > 0.0, *solved, own.free, own.approach)
 
     return ending
 

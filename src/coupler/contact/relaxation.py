@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from coupler.contact import laws
-from coupler.contact.blocks import Blocks, mobilities, push, shared, velocities
+from coupler.contact.blocks import mobilities, shared
 from coupler.contact.cone_update import ConeBlock, cone_at_rest, cone_sliding
+from coupler.contact.interaction import InteractingBlocks, push, velocities
 from coupler.contact.turning_update import turning_update
 from coupler.graph import Vector, View, constants, fields
 from coupler.passes import Schedule
@@ -26,7 +27,7 @@ _FAR = 1e30  # a change that is above all tolerances
 class Relaxation:
     """The sweeps over the active blocks of a problem."""
 
-    def __init__(self, blocks: Blocks) -> None:
+    def __init__(self, blocks: InteractingBlocks) -> None:
         self._blocks, self._change = blocks, blocks.builder.scratch("change", 1)
 
     def solve(self, tolerance: float, most: int, residual: Vector, sweeps: Vector) -> None:
@@ -49,7 +50,8 @@ class Relaxation:
     def judge(self, residual: Vector) -> None:
         """Writes the steps to how far impulses are from the laws."""
         self._blocks.builder.loop(_no_residual, problem=fields(residual=residual.at(0)))
-        self._blocks.run(_judge_contact, _judge_joint, more=shared(residual=residual))
+        self._blocks.measure()
+        self._blocks.each(_judge_contact, _judge_joint, more=shared(residual=residual))
 
     def _sweep(self) -> None:
         """All blocks, one after the other; each is taken over before the next is looked at.
@@ -59,6 +61,7 @@ class Relaxation:
         blocks, change = self._blocks, shared(change=self._change)
         schedule = Schedule(blocks.builder)
         for block in blocks.all:
+            blocks.look_along(schedule, block)
             if block < blocks.contacts:
                 if blocks.width(block) == 3:
                     blocks.visit(schedule, _rest, block)
@@ -68,6 +71,7 @@ class Relaxation:
                 blocks.visit(schedule, _take_over, block, more=change)
             else:
                 blocks.visit(schedule, _brake, block, more=change)
+            blocks.push_along(schedule, block)
         schedule.run()
 
 
@@ -114,12 +118,12 @@ def _take_over(own: View, ways: list[View]) -> None:
     own.change = np.maximum(own.change, m[0] * size[0])
     for (_, rows), mobility in zip(laws.discs(own.friction), m[1:], strict=True):
         own.change = np.maximum(own.change, mobility * reduce(np.maximum, size[rows]))
-    push(ways, change)
+    push(own, ways, change)
     own.impulse, own.slides = own.new, np.array(0.0)
 
 
-def _judge_contact(own: View, ways: list[View]) -> None:
-    error = laws.cone_residual(own.friction, mobilities(own), own.impulse, velocities(own, ways))
+def _judge_contact(own: View) -> None:
+    error = laws.cone_residual(own.friction, mobilities(own), own.impulse, own.w)
     own.residual = np.maximum(own.residual, error)
 
 
@@ -133,12 +137,12 @@ def _block(own: View) -> ConeBlock:
 def _brake(own: View, ways: list[View]) -> None:
     new, change = _braked(own, velocities(own, ways))
     own.change = np.maximum(own.change, change)
-    push(ways, np.array([new]) - own.impulse)
+    push(own, ways, np.array([new]) - own.impulse)
     own.impulse = np.array([new])
 
 
-def _judge_joint(own: View, ways: list[View]) -> None:
-    own.residual = np.maximum(own.residual, _braked(own, velocities(own, ways))[1])
+def _judge_joint(own: View) -> None:
+    own.residual = np.maximum(own.residual, _braked(own, own.w)[1])
 
 
 def _braked(own: View, w: Any) -> tuple[Any, Any]:

@@ -21,13 +21,13 @@ import numpy as np
 from coupler.algorithms import aba
 from coupler.algorithms.articulated import propagated, response
 from coupler.algorithms.factorization import acceleration
-from coupler.contact.blocks import Blocks
 from coupler.contact.candidates import Candidates
 from coupler.contact.columns import Columns, Passage, Start
 from coupler.contact.damping import damped
 from coupler.contact.drift import Drift
 from coupler.contact.halves import Halves
 from coupler.contact.impact import Impacts
+from coupler.contact.interaction import InteractingBlocks
 from coupler.contact.joint_blocks import JointBlocks
 from coupler.contact.kernels import copy
 from coupler.contact.kick import Kick, Node, StepBody, StepCluster
@@ -86,7 +86,7 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     jump = None
     if stopped:
         bounds = friction_impulses(robot, layout.joints, h)
-        blocks = Blocks(sweep.builder, columns, layout.contact_rows, candidates.friction, bounds)
+        blocks = InteractingBlocks(sweep.builder, columns, layout.contact_rows, candidates.friction, bounds)
         impulses = _Impulses(sweep, scene, layout, candidates, blocks, columns, parts, halves)
         impulses.write(_applying(kick.located))
         halves.end(parts["impulses"])
@@ -109,7 +109,7 @@ class _Impulses:
         scene: ContactScene,
         layout: Layout,
         candidates: Candidates,
-        blocks: Blocks,
+        blocks: InteractingBlocks,
         columns: Columns,
         parts: _Parts,
         halves: Halves,

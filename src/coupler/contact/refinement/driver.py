@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from coupler.contact import laws
-from coupler.contact.blocks import Blocks, OwnKernel, Ways, shared
+from coupler.contact.blocks import OwnKernel, shared
+from coupler.contact.interaction import InteractingBlocks, Ways
 from coupler.contact.refinement import interior, newton, path
 from coupler.contact.refinement.elimination import Elimination
 from coupler.contact.relaxation import Relaxation
@@ -53,7 +54,7 @@ def _contact(rows: int, discs: int) -> Layout:
 class Refinement:
     """The rules that follow the sweeps over the active blocks of a problem."""
 
-    def __init__(self, blocks: Blocks, ways: Ways, relaxation: Relaxation) -> None:
+    def __init__(self, blocks: InteractingBlocks, ways: Ways, relaxation: Relaxation) -> None:
         builder = blocks.builder
         self._blocks, self._relaxation, self._builder = blocks, relaxation, builder
         self._system = Elimination(blocks, ways)

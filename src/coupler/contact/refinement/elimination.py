@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.blocks import Blocks, Ways
+from coupler.contact.interaction import InteractingBlocks, Ways
 from coupler.contact.kernels import clear
 from coupler.graph import Field, View, fields
 from coupler.passes import Place, Schedule, Store
@@ -31,7 +31,7 @@ class Elimination:
         sign: 1, the sign of the matrix's determinant.
     """
 
-    def __init__(self, blocks: Blocks, columns: Ways) -> None:
+    def __init__(self, blocks: InteractingBlocks, columns: Ways) -> None:
         self._blocks, self._columns, self._builder = blocks, columns, blocks.builder
         self.right, self.sign = self._builder.scratch("right", columns.x.size), self._builder.scratch("sign", 1)
         self._parts = [columns.parts_of_way(block) for block in blocks.all]
@@ -80,25 +80,18 @@ class Elimination:
 
     def _couple(self, schedule: Schedule, block: int, a: int, b: int) -> None:
         """Adds what a block makes of the entry (a, b): y Q zᵀ."""
-        one, other = self._parts[block][a], self._parts[block][b]
+        shape = self._parts[block][a], self._parts[block][b]
         own, width = self._S.place((a, b)), self._sizes[b]
-        shape = sum(size for _, size in one), sum(size for _, size in other)
         part = Field(shape, tuple(i * width + j for i in range(shape[0]) for j in range(shape[1])))
 
         def loop(rows: list[tuple[int, int, int]]) -> tuple[Callable[..., None], dict[str, Any]]:
-            blocks = [row[0] for row in rows]
+            blocks, ones, others = (list(column) for column in zip(*rows, strict=True))
             starts = [self._S.starts[row[1:]] for row in rows]
+            windows = {"own": self._blocks.of(blocks), "entry": fields(S=own.buffer.at(starts, part))}
+            windows |= {"one": self._columns.way(blocks, ones), "other": self._columns.way(blocks, others)}
+            return _couple, windows | {"where": self._blocks.flags["active"].at(blocks)}
 
-            def ways(side: int) -> list[Any]:
-                clusters = zip(*([k for k, _ in self._parts[row[0]][row[side]]] for row in rows), strict=True)
-                return [self._columns.way(blocks, own) for own in clusters]
-
-            windows = {"own": self._blocks.of(blocks), "ones": ways(1), "others": ways(2)}
-            entry = fields(S=own.buffer.at(starts, part))
-            return _couple, windows | {"entry": entry, "where": self._blocks.flags["active"].at(blocks)}
-
-        sizes = tuple(size for _, size in one), tuple(size for _, size in other)
-        schedule.add((_couple, self._blocks.width(block), sizes, width), (block, a, b), loop)
+        schedule.add((_couple, self._blocks.width(block), shape, width), (block, a, b), loop)
 
 
 def _elimination_order(nodes: list[int], coupled: set[tuple[int, int]]) -> tuple[list[int], set[tuple[int, int]]]:
@@ -123,9 +116,8 @@ def _positive(matrix: View) -> None:
     matrix.sign = np.array(1.0)
 
 
-def _couple(own: View, ones: list[View], others: list[View], entry: View) -> None:
-    y, z = (np.concatenate([getattr(way, name) for way in ways]) for name, ways in (("y", ones), ("z", others)))
-    entry.S = entry.S + y @ (own.Q @ z.T)
+def _couple(own: View, one: View, other: View, entry: View) -> None:
+    entry.S = entry.S + one.y @ (own.Q @ other.z.T)
 
 
 def _add_one(S: Any) -> Any:
