@@ -1,15 +1,46 @@
-"""Files that are whole whenever one looks: written under another name first, then put in their place by one rename."""
+"""Files on disk: written whole or not at all, and read only if they are files, and not larger than expected.
+
+A file is written under another name first, then put in its place by one rename.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["temporary_beside", "whole_file"]
+__all__ = ["read_file", "temporary_beside", "whole_file"]
+
+_WHAT = {stat.S_IFDIR: "folder", stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket"}
+_READ_FLAGS = getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for its other end
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """The content of a file that may be a stranger's.
+
+    Args:
+        path: the file.
+        most: how many bytes it may have.
+
+    Raises:
+        OSError: for what cannot be read, is no file but a pipe, device or folder, or is larger; `strerror` says which.
+    """
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _READ_FLAGS)) as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                raise OSError(errno.EINVAL, f"it is a {_WHAT.get(stat.S_IFMT(mode), 'device')}, not a file")
+            data = file.read(most + 1)
+    except ValueError as error:  # a path with a zero in it
+        raise OSError(errno.EINVAL, str(error)) from None
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most / (1 << 20):g} MiB, the most that is read")
+    return data
 
 
 def temporary_beside(path: Path, suffix: str = ".tmp") -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Any
 from coupler.io.reading import Closures, Options
 from coupler.io.xml import Element, parse_file
 from coupler.model import ModelError, ModelWarning, Robot, RobotBuilder
+from coupler.model.wording import clipped
 
 __all__ = ["Options", "load"]
 
@@ -24,8 +26,11 @@ def load(
     gravity: Any = None,
     lock_idle: bool = False,
     arguments: Mapping[str, str] | None = None,
+    xacro: bool = False,
 ) -> Robot:
     """The robot that a file describes: URDF, URDF+, xacro or MJCF.
+
+    The file may be a stranger's: see docs/threat_model.md for what loading it can do, and what not.
 
     One `ModelWarning` lists what the file describes but coupler does not model, and what is suspicious about it;
     `robot.warnings` keeps it.
@@ -41,13 +46,15 @@ def load(
         gravity: 3, m/s²; by default that of the file, or 9.81 downwards along z if it has none.
         lock_idle: whether to lock idle freedoms, such as the spin of a rod between two ball joints.
         arguments: arguments of a xacro file, by name.
+        xacro: whether to expand xacro's macros. They are programs of the file's author: ask for it only if you trust
+            the author. They run in a process of their own, which may read the file's folder and `packages`.
 
     Raises:
         ModelError: for a file that cannot be loaded; it names file, line and element, and says what to do.
     """
     file = _file(path)
     folders = {name: Path(folder) for name, folder in _named("packages", packages, str | Path).items()}
-    options = Options(closures, floating, folders, gravity, lock_idle, _named("arguments", arguments, str))
+    options = Options(closures, floating, folders, gravity, lock_idle, _named("arguments", arguments, str), xacro)
     builder, elements = _read(file, options)
     robot = _build(builder, file, elements, lock_idle)
     if robot.warnings:
@@ -58,14 +65,14 @@ def load(
 def _file(path: Any) -> Path:
     if not isinstance(path, str | Path):
         raise ModelError(f"a robot is loaded from the path of a file, got {path!r}")
-    file = Path(path)
-    if file.is_dir():
-        raise ModelError(f"{file}: it is a folder; name the robot's file in it")
-    if not file.exists():
+    file, name = Path(path), clipped(path, 1000, quote=False)
+    if os.path.isdir(file):
+        raise ModelError(f"{name}: it is a folder; name the robot's file in it")
+    if not os.path.exists(file):  # which, unlike the method of Path, takes names that are too long to be
         from coupler.robots import names
 
         hint = f"; for the bundled robot, use coupler.robots.load({str(path)!r})" if str(path) in names() else ""
-        raise ModelError(f"{file}: there is no such file{hint}")
+        raise ModelError(f"{name}: there is no such file{hint}")
     return file
 
 
@@ -81,12 +88,12 @@ def _named(what: str, given: Any, kind: Any) -> dict[str, Any]:
 
 def _read(file: Path, options: Options) -> tuple[RobotBuilder, dict[str, Element]]:
     """The robot, ready to be built, and the elements of its parts by name."""
-    if file.suffix == ".xacro":
+    if file.suffix == ".xacro" or options.xacro:
         from coupler.io.urdf.xacro import expand
 
         root = expand(file, options)
     elif options.arguments:
-        raise ModelError(f"{file}: arguments are for xacro files")
+        raise ModelError(f"{file}: arguments are for xacro files; pass xacro=True if it is one")
     else:
         root = parse_file(file)
     if root.tag == "mujoco":

@@ -25,6 +25,7 @@ class Options:
     gravity: Any = None
     lock_idle: bool = False
     arguments: Mapping[str, str] = field(default_factory=dict)
+    xacro: bool = False
 
 
 def add_body(b: RobotBuilder, name: str, mass: float, centre: Any, inertia: Any, *, ideal: bool = False) -> bool:

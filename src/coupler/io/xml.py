@@ -1,7 +1,7 @@
 """XML as robot files use it: elements that know their file and line, and which parts of them have been read.
 
 Files are untrusted. Entities are refused, so that a small file cannot expand into a huge one or read another file;
-nothing is ever fetched.
+nothing is ever fetched. What is larger, or nested more deeply, than `limits` says is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from xml.parsers import expat
 
 import numpy as np
 
+from coupler.files import read_file
+from coupler.io.limits import BYTES, DEPTH, ELEMENTS
 from coupler.model import ModelError
+from coupler.model.wording import clipped
 
 __all__ = ["LARGEST", "Element", "parse", "parse_file"]
 
@@ -52,8 +55,8 @@ class Element:
 
     def __str__(self) -> str:
         """File, line, tag and name, for messages."""
-        name = f" name={self.attributes['name']!r}" if "name" in self.attributes else ""
-        return f"{self.file}, line {self.line}{self.expanded}, <{self.tag}{name}>"
+        name = f" name={clipped(self.attributes['name'])}" if "name" in self.attributes else ""
+        return f"{self.file}, line {self.line}{self.expanded}, <{clipped(self.tag, quote=False)}{name}>"
 
     def error(self, message: str) -> ModelError:
         """An error that names this element."""
@@ -127,7 +130,7 @@ class Element:
         """An attribute that is true or false."""
         value = self.get(name, str(default)).lower()
         if value not in _FLAGS:
-            raise self.error(f"its {name} must be true or false, got {value!r}")
+            raise self.error(f"its {name} must be true or false, got {clipped(value)}")
         return _FLAGS[value]
 
     def word(self) -> str:
@@ -146,10 +149,11 @@ class Element:
         except ValueError:
             numbers = np.empty(0)
         if len(numbers) != len(parts) or count not in (None, len(numbers)) or not len(numbers):
-            raise self.error(f"{what} must be {wanted}, got {text!r}")
+            raise self.error(f"{what} must be {wanted}, got {clipped(text)}")
         if np.isnan(numbers).any() or (finite and (np.abs(numbers) > LARGEST).any()):
             bounds = "finite" if not np.isfinite(numbers).all() else f"below {LARGEST:g}"
-            raise self.error(f"{what} must be {wanted} that {'are' if count != 1 else 'is'} {bounds}, got {text!r}")
+            are = "are" if count != 1 else "is"
+            raise self.error(f"{what} must be {wanted} that {are} {bounds}, got {clipped(text)}")
         return numbers
 
     # Unread parts
@@ -186,12 +190,14 @@ def parse_file(path: Path) -> Element:
     """The root element of a file.
 
     Raises:
-        ModelError: for a file that cannot be read or is not XML, and for one that declares entities.
+        ModelError: for a file that cannot be read or is not XML, for one that declares entities, and for one beyond
+            the limits.
     """
     try:
-        return parse(path.read_bytes(), path)
+        data = read_file(path, BYTES)
     except OSError as error:
-        raise ModelError(f"{path}: it cannot be read: {error.strerror or error}") from None
+        raise ModelError(f"{clipped(path, 1000, quote=False)}: it cannot be read: {error.strerror or error}") from None
+    return parse(data, path)
 
 
 def parse(data: bytes, path: Path, expanded: str = "") -> Element:
@@ -199,8 +205,16 @@ def parse(data: bytes, path: Path, expanded: str = "") -> Element:
     reader = expat.ParserCreate()
     open_elements: list[tuple[Element, list[str]]] = []
     roots: list[Element] = []
+    count = 0
 
     def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        count += 1
+        if count > ELEMENTS or len(open_elements) >= DEPTH:
+            limit = f"{DEPTH} elements within each other" if count <= ELEMENTS else f"{ELEMENTS} elements"
+            raise ModelError(
+                f"{path}, line {reader.CurrentLineNumber}: it has more than {limit}, the most that are read"
+            )
         element = Element(tag, attributes, path, reader.CurrentLineNumber, expanded=expanded)
         (open_elements[-1][0].children if open_elements else roots).append(element)
         open_elements.append((element, []))

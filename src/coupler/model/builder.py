@@ -56,6 +56,7 @@ class RobotBuilder:
         self._shapes: list[Shape] = []
         self._keyframes: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         self._warnings: list[str] = []
+        self._remarks: list[str] = []
         # What names are taken by: places that can be asked for, what binds bodies, and springs.
         self._places: dict[str, str] = {GROUND: "the ground"}
         self._bonds: dict[str, str] = {}
@@ -126,6 +127,10 @@ class RobotBuilder:
     def warn(self, text: str) -> None:
         """Something that users of the robot should know, such as what of its file is left out."""
         self._warnings.append(text)
+
+    def remark(self, text: str) -> None:
+        """Something that is worth knowing about the robot, and no reason to worry."""
+        self._remarks.append(text)
 
     def joint(
         self,
@@ -282,8 +287,13 @@ class RobotBuilder:
             lock_idle=lock_idle,
         )
         keyframes, lost = self._keyframes_of(robot)
-        warnings = (*self._warnings, *robot.warnings, *lost)
-        return replace(robot, shapes=tuple(self._shapes), keyframes=MappingProxyType(keyframes), warnings=warnings)
+        return replace(
+            robot,
+            shapes=tuple(self._shapes),
+            keyframes=MappingProxyType(keyframes),
+            remarks=(*self._remarks, *robot.remarks),
+            warnings=(*self._warnings, *robot.warnings, *lost),
+        )
 
     def _keyframes_of(self, robot: Robot) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], list[str]]:
         """The named states, and warnings of those that cannot be: a closed loop nearby is taken, and may be missing."""

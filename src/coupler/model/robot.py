@@ -49,7 +49,7 @@ class Robot:
         loops: joints that close loops.
         couplings: relations between joint positions.
         elements: springs and dampers between points.
-        remarks: what is worth knowing about its loops: rows that follow from others.
+        remarks: what is worth knowing: rows of loops that follow from others, where meshes were found.
         warnings: what is suspicious: a singular zero position, a keyframe that cannot be, parts of a file that are not
             modelled.
         idle: motions of single bodies in loops that leave all others at rest.

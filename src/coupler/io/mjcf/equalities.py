@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import EQUALITIES, Names
 from coupler.io.mjcf.tree import FREE, pose
@@ -47,7 +48,7 @@ class Equalities:
             the two.
     """
 
-    def __init__(self, model: Any, files: Files, names: Names, off: bool, floating: bool) -> None:
+    def __init__(self, model: Compiled, files: Files, names: Names, off: bool, floating: bool) -> None:
         self._model, self._files, self._names, self._floating = model, files, names, floating
         self.left_out: list[str] = []
         self._equalities = [] if off else [i for i in range(model.neq) if model.eq_active0[i]]
@@ -64,7 +65,7 @@ class Equalities:
         self._hang()
 
     def _where(self, i: int) -> Any:
-        return self._files.where(EQUALITIES[self._model.eq_type[i]], self._model.equality(i).name)
+        return self._files.where(EQUALITIES[self._model.eq_type[i]], self._model.names["equality"][i])
 
     # Joints that are held at a position
 

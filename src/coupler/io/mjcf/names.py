@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from coupler.io.mjcf.compilation import Compiled
 from coupler.model.tree import GROUND
 
 __all__ = ["EQUALITIES", "Names", "fresh"]
@@ -31,12 +30,12 @@ class Names:
         renamed: new names of the parts that could not keep the name in the file.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Compiled) -> None:
         self.taken_frames, self.taken_joints, self.renamed = {GROUND}, set[str](), dict[str, str]()
-        bodies = [model.body(i).name for i in range(1, model.nbody)]
-        sites = [model.site(i).name for i in range(model.nsite)]
-        joints = [model.jnt(i).name for i in range(model.njnt)]
-        equalities = [model.equality(i).name for i in range(model.neq)]
+        bodies = [model.names["body"][i] for i in range(1, model.nbody)]
+        sites = [model.names["site"][i] for i in range(model.nsite)]
+        joints = [model.names["jnt"][i] for i in range(model.njnt)]
+        equalities = [model.names["equality"][i] for i in range(model.neq)]
         bodies, sites = self._kept("body", bodies, self.taken_frames), self._kept("site", sites, self.taken_frames)
         joints, equalities = (
             self._kept("joint", joints, self.taken_joints),

@@ -42,6 +42,7 @@ class Description:
     gravity: Any = (0.0, 0.0, -9.81)
     left_out: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     def new_name(self, name: str) -> str:
         """A name for a joint, loop or coupling that the file does not name; underscores make it unique."""
@@ -149,6 +150,8 @@ class Description:
                 b.keyframe(name, positions, velocities)
         for warning in self.warnings:
             b.warn(warning)
+        for remark in self.remarks:
+            b.remark(remark)
         if self.left_out:
             kinds = [f"{n} × {what}" for what, n in self.left_out.items()]
             more = f" and {counted(len(kinds) - _LISTED, 'more kind')}" if len(kinds) > _LISTED else ""

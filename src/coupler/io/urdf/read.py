@@ -21,7 +21,7 @@ from coupler.io.urdf.origins import origin
 from coupler.io.urdf.parts import NO_LIMIT, JointPart, LinkPart
 from coupler.io.urdf.shapes import materials_of, shapes_of
 from coupler.io.xml import Element
-from coupler.model.wording import counted, listed
+from coupler.model.wording import clipped, counted, listed
 
 __all__ = ["read_urdf"]
 
@@ -66,6 +66,8 @@ def read_urdf(root: Element, options: Options) -> Description:
         _keyframe(element, d)
     d.left_out += root.unread()
     d.warnings += _meshes(resolve)
+    if resolve.above is not None:
+        d.remarks.append(f"meshes are taken from the package that the file belongs to, {resolve.above}")
     return d
 
 
@@ -214,11 +216,14 @@ def _meshes(resolve: Resolver) -> list[str]:
     warnings = []
     if resolve.absent:
         names = listed(dict.fromkeys(re.sub(r".*/", "", name) for name in resolve.absent), 3)
-        warnings.append(f"{counted(len(resolve.absent), 'mesh', 'meshes')} not found: {names}")
+        hint = (
+            f"; name the folder of {listed(sorted(resolve.unknown), 3)} in packages={{...}}" if resolve.unknown else ""
+        )
+        warnings.append(f"{counted(len(resolve.absent), 'mesh', 'meshes')} not found: {names}{hint}")
     if resolve.outside:
-        names = listed(dict.fromkeys(resolve.outside), 3)
+        where = clipped(next(iter(resolve.outside.values())), 1000, quote=False)
         warnings.append(
-            f"{counted(len(resolve.outside), 'mesh', 'meshes')} outside the file's folder left out: {names}; name "
-            "their folder in packages={...}"
+            f"{counted(len(resolve.outside), 'mesh', 'meshes')} outside the file's folder left out: "
+            f"{listed(resolve.outside, 3)} (it leads to {where}); name their folder in packages={{...}}"
         )
     return warnings

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -722,13 +720,18 @@ def test_mistakes_are_told_with_their_line(write: Any, inside: str, rest: str, m
         read(write(f'<body name="arm">{inside}{joint}</body>', rest))
 
 
-def test_a_missing_mujoco_is_told(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(ModelError, match=r"pip install 'coupler\[mjcf\]'"):
-        read(write(body("arm")))
-
-
-def test_an_old_mujoco_is_told(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "mujoco", SimpleNamespace(__version__="3.3.0"))
-    with pytest.raises(ModelError, match=r"needs MuJoCo 4 or newer, not 3\.3\.0"):
+@pytest.mark.parametrize(
+    ("module", "told"),
+    [
+        ("raise ModuleNotFoundError('mujoco')", r"needs MuJoCo: pip install 'coupler\[mjcf\]'"),
+        ("__version__ = '3.3.0'", r"needs MuJoCo 4 or newer, not 3\.3\.0: pip install -U 'coupler\[mjcf\]'"),
+    ],
+)
+def test_a_missing_or_old_mujoco_is_told(
+    module: str, told: str, write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "mujoco.py").write_text(module)
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    with pytest.raises(ModelError, match=told):
         read(write(body("arm")))

@@ -242,7 +242,7 @@ def test_a_named_file_must_be_there_and_describe_loops(robot: Load, tmp_path: Pa
 
 def test_a_file_that_is_no_text_is_no_yaml(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
-    for content in (b"\xff\xfe\xff", b"a: \x00", b"[" * 5000):
+    for content in (b"\xff\xfe\xff", b"a: \x00", b"[" * 40):
         path.write_bytes(content)
         with pytest.raises(ModelError, match=r"x\.yaml.*: it is not YAML"):
             parse_yaml(path)
