@@ -32,7 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "dynamics": {"model", "algorithms", "compiled", "kinematics"},
     "forces": {"model", "algorithms", "compiled", "dynamics"},
     "contact": {
-        *("spatial", "rotation", "linear", "graph", "model", "passes", "algorithms", "compiled"),
+        *("files", "spatial", "rotation", "linear", "graph", "model", "passes", "algorithms", "compiled"),
         *("kinematics", "dynamics", "inertia"),
     },
     "simulate": {

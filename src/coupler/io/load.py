@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from coupler.io.limits import JOINED
 from coupler.io.reading import Closures, Options
 from coupler.io.xml import Element, parse_file
 from coupler.model import ModelError, ModelWarning, Robot, RobotBuilder
@@ -58,7 +59,8 @@ def load(
     builder, elements = _read(file, options)
     robot = _build(builder, file, elements, lock_idle)
     if robot.warnings:
-        warnings.warn(f"{file}: " + "; ".join(robot.warnings), ModelWarning, stacklevel=2)
+        told = "; ".join(clipped(text, 2000, quote=False) for text in robot.warnings)
+        warnings.warn(f"{file}: {told}", ModelWarning, stacklevel=2)
     return robot
 
 
@@ -125,9 +127,9 @@ def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str,
 def _build(builder: RobotBuilder, file: Path, elements: dict[str, Element], lock_idle: bool) -> Robot:
     """Builds the robot; an error names the line of the first part that its message names."""
     try:
-        return builder.build(lock_idle=lock_idle)
+        return builder.build(lock_idle=lock_idle, largest=JOINED)
     except ModelError as error:
         for quoted in re.findall(r"'([^']*)'", str(error)):
             if quoted in elements:
                 raise elements[quoted].error(str(error)) from None
-        raise ModelError(f"{file}: {error}") from None
+        raise ModelError(f"{file}: {clipped(error, 2000, quote=False)}") from None

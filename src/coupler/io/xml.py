@@ -16,13 +16,14 @@ from xml.parsers import expat
 import numpy as np
 
 from coupler.files import read_file
-from coupler.io.limits import BYTES, DEPTH, ELEMENTS
+from coupler.io.limits import ATTRIBUTES, BYTES, DEPTH, ELEMENTS, NUMBER_TEXT
 from coupler.model import ModelError
 from coupler.model.wording import clipped
 
 __all__ = ["LARGEST", "Element", "parse", "parse_file"]
 
 LARGEST = 1e30  # in any unit: more than any robot has, and small enough that squares do not overflow
+_LONGEST = 2000  # characters of a message
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -60,7 +61,7 @@ class Element:
 
     def error(self, message: str) -> ModelError:
         """An error that names this element."""
-        return ModelError(f"{self}: {message}")
+        return ModelError(f"{self}: {clipped(message, _LONGEST, quote=False)}")
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
@@ -142,7 +143,7 @@ class Element:
         return self._numbers(self.word(), "what it holds", count, finite=True)
 
     def _numbers(self, text: str, what: str, count: int | None, *, finite: bool) -> np.ndarray:
-        parts = text.replace(",", " ").split()
+        parts = text.replace(",", " ").split() if len(text) <= NUMBER_TEXT else []
         wanted = "numbers" if count is None else "a number" if count == 1 else f"{count} numbers"
         try:
             numbers = np.array([float(part) for part in parts if "_" not in part])
@@ -180,8 +181,10 @@ class Element:
         pending: list[Element] = [self]
         while pending:
             element = pending.pop()
-            unread.update(f"{name}= of <{element.tag}>" for name in element.attributes if name not in element._read)
-            unread.update(f"<{child.tag}>" for child in element.children if not child._seen)
+            tag = clipped(element.tag, quote=False)
+            names = (clipped(name, quote=False) for name in element.attributes if name not in element._read)
+            unread.update(f"{name}= of <{tag}>" for name in names)
+            unread.update(f"<{clipped(child.tag, quote=False)}>" for child in element.children if not child._seen)
             pending += [child for child in reversed(element.children) if child._seen]
         return unread
 
@@ -205,16 +208,16 @@ def parse(data: bytes, path: Path, expanded: str = "") -> Element:
     reader = expat.ParserCreate()
     open_elements: list[tuple[Element, list[str]]] = []
     roots: list[Element] = []
-    count = 0
+    count = named = 0
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal count
-        count += 1
-        if count > ELEMENTS or len(open_elements) >= DEPTH:
-            limit = f"{DEPTH} elements within each other" if count <= ELEMENTS else f"{ELEMENTS} elements"
-            raise ModelError(
-                f"{path}, line {reader.CurrentLineNumber}: it has more than {limit}, the most that are read"
-            )
+        nonlocal count, named
+        count, named, depth = count + 1, named + len(attributes), len(open_elements) + 1
+        if count > ELEMENTS or named > ATTRIBUTES or depth > DEPTH:
+            limit = f"{ELEMENTS} elements" if count > ELEMENTS else f"{ATTRIBUTES} attributes"
+            limit = limit if depth <= DEPTH else f"{DEPTH} elements within each other"
+            where = f"{path}, line {reader.CurrentLineNumber}"
+            raise ModelError(f"{where}: it has more than {limit}, the most that are read")
         element = Element(tag, attributes, path, reader.CurrentLineNumber, expanded=expanded)
         (open_elements[-1][0].children if open_elements else roots).append(element)
         open_elements.append((element, []))

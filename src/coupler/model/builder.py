@@ -265,11 +265,13 @@ class RobotBuilder:
         _take(self._elements, name, "a spring")
         self._springs[name] = spring
 
-    def build(self, *, lock_idle: bool = False) -> Robot:
+    def build(self, *, lock_idle: bool = False, largest: int | None = None) -> Robot:
         """The robot, checked as a whole.
 
         Args:
             lock_idle: whether idle freedoms, such as the spin of a rod between two balls, are locked.
+            largest: equations × joint velocities that the loops of one cluster may have, for descriptions that are
+                not trusted; any number if not given.
         """
         for shape in self._shapes:
             if shape.body not in self._bodies and shape.body != GROUND:
@@ -285,6 +287,7 @@ class RobotBuilder:
             tuple(self._couplings.values()),
             tuple(self._springs.values()),
             lock_idle=lock_idle,
+            largest=largest,
         )
         keyframes, lost = self._keyframes_of(robot)
         return replace(

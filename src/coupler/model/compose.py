@@ -10,7 +10,7 @@ import numpy as np
 from coupler.model.bodies import Body
 from coupler.model.clusters import ClusterTree, find_clusters
 from coupler.model.elements import PointElement
-from coupler.model.embedding.assembly import Assembly, assemble
+from coupler.model.embedding.assembly import Assembly, assemble, described
 from coupler.model.embedding.choice import Preference
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint, RelationConstraint
@@ -38,6 +38,7 @@ def compose(
     elements: Sequence[PointElement],
     *,
     lock_idle: bool = False,
+    largest: int | None = None,
     weigh: bool = True,
 ) -> Robot:
     """The robot that is made of these parts; see `RobotBuilder`. Whether masses suffice is asked if it is weighed.
@@ -51,7 +52,7 @@ def compose(
     warnings = _check_ends(tree, bodies, loops, elements)
     constraints: list[Constraint] = [LoopConstraint.of(loop, tree) for loop in loops]
     constraints += [RelationConstraint.of(coupling, tree) for coupling in couplings]
-    parts = _Parts(tree, {joint.name: joint for joint in joints}, {c.name: c for c in couplings})
+    parts = _Parts(tree, {joint.name: joint for joint in joints}, {c.name: c for c in couplings}, largest)
     clusters, states, idle, assembly = parts.embed(constraints)
     if idle and lock_idle:
         constraints += parts.locks(idle, states.neutral, {constraint.name for constraint in constraints})
@@ -95,8 +96,10 @@ def _check_ends(
 class _Parts:
     """What the embedding of a robot's constraints is made from."""
 
-    def __init__(self, tree: Tree, joints: Mapping[str, TreeJoint], couplings: Mapping[str, Coupling]) -> None:
-        self.tree, self.joints, self.couplings = tree, joints, couplings
+    def __init__(
+        self, tree: Tree, joints: Mapping[str, TreeJoint], couplings: Mapping[str, Coupling], largest: int | None
+    ) -> None:
+        self.tree, self.joints, self.couplings, self.largest = tree, joints, couplings, largest
 
     def locks(self, idle: Sequence[IdleFreedom], p: np.ndarray, taken: set[str]) -> list[RelationConstraint]:
         """Constraints that hold idle freedoms where they are."""
@@ -129,7 +132,14 @@ class _Parts:
         for constraint in constraints:
             bound.setdefault(clusters.cluster_of[constraint.links[0]], []).append(constraint)
         links = {number: clusters.clusters[number].bodies for number in sorted(bound)}
-        return [Loop(i, own, self.tree.velocities_of(own), tuple(bound[i])) for i, own in links.items()]
+        loops = [Loop(i, own, self.tree.velocities_of(own), tuple(bound[i])) for i, own in links.items()]
+        for loop in loops:
+            if self.largest is not None and loop.rows * len(loop.columns) > self.largest:
+                raise ModelError(
+                    f"{described(loop, self.tree)} has {loop.rows} equations for {len(loop.columns)} joint velocities "
+                    f"in one cluster; their product may be {self.largest} in a file"
+                )
+        return loops
 
     def _preferences(self, solved: Mapping[str, str]) -> np.ndarray:
         """For each entry of w how much it should be independent."""

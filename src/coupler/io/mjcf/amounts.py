@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from coupler.io.limits import ELEMENTS
+from coupler.io.limits import BODIES, ELEMENTS
 from coupler.io.xml import Element
 from coupler.model.wording import clipped
 
@@ -26,16 +26,17 @@ def check_amounts(root: Element, included: Mapping[Element, Element]) -> None:
     Raises:
         ModelError: naming the element that asks for too much.
     """
-    total, pending = 0.0, [(root, 1.0)]
+    total, bodies, pending = 0.0, 0.0, [(root, 1.0)]
     while pending:
         element, copies = pending.pop()
         if element.tag == "size":
             _check_sizes(element)
         if element.tag in _COPYING and element.has("count"):
             copies *= max(1.0, float(np.prod(np.abs(element.numbers("count", None)))))
-        total += copies
-        if total > ELEMENTS:
-            raise element.error(f"with it the model has more than {ELEMENTS} elements, copies among them; use fewer")
+        total, bodies = total + copies, bodies + copies * (element.tag == "body")
+        if total > ELEMENTS or bodies > BODIES:
+            limit = f"{ELEMENTS} elements" if total > ELEMENTS else f"{BODIES} bodies"
+            raise element.error(f"with it the model has more than {limit}, copies among them; use fewer")
         inside = [*element.children, *([included[element]] if element in included else [])]
         pending += [(child, copies) for child in inside]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.names import Names, fresh
+from coupler.io.mjcf.names import Names, Taken, fresh
 from coupler.io.mjcf.tree import pose
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, RobotBuilder, Sphere
 from coupler.model.wording import counted
@@ -23,7 +23,7 @@ _HIDDEN = 3  # MuJoCo's viewer hides this group and those above it
 def add_shapes(model: Compiled, files: Files, names: Names, builder: RobotBuilder, touch: bool) -> list[str]:
     """Adds the shapes of bodies; returns a description of those that are left out."""
     geom_names = [model.names["geom"][i] for i in range(model.ngeom)]
-    taken, lost = set(geom_names), 0
+    taken, lost = Taken(geom_names), 0
     for i, name in enumerate(geom_names):
         body, at = names.bodies[model.geom_bodyid[i]], pose(model.geom_pos[i], model.geom_quat[i])
         if model.geom_type[i] == _MESH:

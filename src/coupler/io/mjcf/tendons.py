@@ -6,7 +6,7 @@ import numpy as np
 
 from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.names import Names, fresh
+from coupler.io.mjcf.names import Names, Taken, fresh
 from coupler.io.mjcf.tree import Off
 from coupler.model import RobotBuilder
 from coupler.model.wording import counted
@@ -24,7 +24,7 @@ def add_tendons(
     Tendons in `sums` are sums of joint positions that an equality keeps; they are left out silently unless they pull.
     """
     names_given, other, partly = [model.names["tendon"][i] for i in range(model.ntendon)], 0, 0
-    taken = set(names_given)
+    taken = Taken(names_given)
     for i, name in enumerate(names_given):
         own = slice(model.tendon_adr[i], model.tendon_adr[i] + model.tendon_num[i])
         sites = model.wrap_objid[own]

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.limits import KEYFRAMES
 from coupler.io.mjcf.attributes import NO_LIMIT
 from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.names import Names, fresh
+from coupler.io.mjcf.names import Names, Taken, fresh
 from coupler.io.reading import add_body
 from coupler.io.urdf.origins import NOISE
 from coupler.model import (
@@ -216,8 +217,10 @@ class Tree:
 
 def add_keyframes(model: Compiled, tree: Tree, builder: RobotBuilder) -> list[str]:
     """Adds the keyframes; returns a description of what is left out of them."""
-    names = [model.names["key"][i] for i in range(model.nkey)]
-    taken, fixed = set(names), {*tree.locked, *tree.hung}
+    names = model.names["key"]
+    if len(names) > KEYFRAMES:
+        raise tree.files.root.error(f"it has {len(names)} keyframes; a file may have {KEYFRAMES}")
+    taken, fixed = Taken(names), {*tree.locked, *tree.hung}
     for i, name in enumerate(names):
         positions, velocities = dict[str, Any](), dict[str, Any]()
         for j in (j for j in range(model.njnt) if j not in fixed):

@@ -19,11 +19,12 @@ from coupler.model import (
     RobotBuilder,
 )
 from coupler.model.tree import GROUND
-from coupler.model.wording import counted, listed
+from coupler.model.wording import clipped, counted, listed
 from coupler.spatial import Transform
 
 __all__ = ["Description"]
 
+_COMPARED = 500  # characters: names that are longer together are not compared, which would take long
 _LISTED = 20  # at most this many kinds of things are listed in a warning
 
 
@@ -96,7 +97,9 @@ class Description:
         for joint in self.joints.values():
             for end, link in (("parent", joint.parent), ("child", joint.child)):
                 if link not in self.links:
-                    raise joint.element.error(f"its {end} {link!r} is not a link of this file{_hint(link, self.links)}")
+                    raise joint.element.error(
+                        f"its {end} {clipped(link)} is not a link of this file{_hint(link, self.links)}"
+                    )
             if joint.child in carried:
                 other = carried[joint.child]
                 raise joint.element.error(
@@ -260,5 +263,6 @@ def _hint(name: str, known: Any) -> str:
     """A hint at a similar name, or at all names."""
     from difflib import get_close_matches
 
-    similar = get_close_matches(name, list(known), 1)
+    near = [other for other in known if len(name) + len(other) < _COMPARED]
+    similar = get_close_matches(name, near, 1)
     return f"; did you mean {similar[0]!r}?" if similar else f"; there are {listed(known)}"

@@ -6,12 +6,12 @@ do not know them see a tree that moves in the same way. docs/files.md lists them
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from coupler.io.limits import BODIES, KEYFRAMES
 from coupler.io.reading import Options
 from coupler.io.urdf.constraints import read_constraints
 from coupler.io.urdf.description import Description
@@ -53,6 +53,8 @@ def read_urdf(root: Element, options: Options) -> Description:
         d.links[name].shapes = list(shapes_of(element, materials, resolve))
     if not d.links:
         raise root.error("there is no <link> in it")
+    if len(d.links) > BODIES:
+        raise root.error(f"it has {len(d.links)} links; a file may have {BODIES}")
     for element in root.all("joint"):
         name = _new(element, d.joints, "joint")
         d.joints[name] = _joint(element, name)
@@ -62,7 +64,10 @@ def read_urdf(root: Element, options: Options) -> Description:
     gravity = root.find("gravity")
     if gravity is not None:
         d.gravity = gravity.numbers("xyz", 3)
-    for element in root.all("keyframe"):
+    keyframes = root.all("keyframe")
+    if len(keyframes) > KEYFRAMES:
+        raise keyframes[KEYFRAMES].error(f"there are {len(keyframes)} keyframes; a file may have {KEYFRAMES}")
+    for element in keyframes:
         _keyframe(element, d)
     d.left_out += root.unread()
     d.warnings += _meshes(resolve)
@@ -215,7 +220,7 @@ def _meshes(resolve: Resolver) -> list[str]:
     """Warnings about meshes that are missing, or outside the allowed folders."""
     warnings = []
     if resolve.absent:
-        names = listed(dict.fromkeys(re.sub(r".*/", "", name) for name in resolve.absent), 3)
+        names = listed(dict.fromkeys(name.rsplit("/", 1)[-1] for name in resolve.absent), 3)
         hint = (
             f"; name the folder of {listed(sorted(resolve.unknown), 3)} in packages={{...}}" if resolve.unknown else ""
         )

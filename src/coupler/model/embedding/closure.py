@@ -21,6 +21,8 @@ __all__ = ["Closure", "stacked"]
 # much it falls after a step that closes more and grows after one that does not, the least growth, which brings back
 # damping that has vanished, and where a way is given up.
 _DAMPED, _LESS, _MORE, _LEAST, _STUCK = 1e-3, 0.1, 10.0, 1e-9, 1e6
+# What all rounds may cost for a state, in products of singular values: about 2 s. At least so many rounds are made.
+_WORK, _FEWEST = 500_000_000, 10
 
 
 class _Group(NamedTuple):
@@ -87,8 +89,10 @@ class Closure:
         Args:
             p: where to start.
             weight: for each entry of w, how willingly it moves; ones if not given.
-            rounds: how many steps are tried.
+            rounds: how many steps are tried; fewer if clusters are so large that they would take minutes.
         """
+        work = sum(group.entries.size * min(group.entries.shape[1:]) for group in self.groups)
+        rounds = min(rounds, max(_FEWEST, _WORK // max(1, work)))
         weight = np.ones(self.tree.nv) if weight is None else weight
         damping = np.full((*p.shape[:-1], len(self.loops)), _DAMPED)
         phi, K, _ = self.at(p)
