@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from coupler.io.limits import JOINED
+from coupler.io.precision import precision_of
 from coupler.io.reading import Closures, Options
 from coupler.io.xml import Element, parse_file
 from coupler.model import ModelError, ModelWarning, Robot, RobotBuilder
@@ -28,6 +29,7 @@ def load(
     lock_idle: bool = False,
     arguments: Mapping[str, str] | None = None,
     xacro: bool = False,
+    precision: float | None = None,
 ) -> Robot:
     """The robot that a file describes: URDF, URDF+, xacro or MJCF.
 
@@ -49,6 +51,9 @@ def load(
         arguments: arguments of a xacro file, by name.
         xacro: whether to expand xacro's macros. They are programs of the file's author: ask for it only if you trust
             the author. They run in a process of their own, which may read the file's folder and `packages`.
+        precision: by how much lengths (m), angles (rad) and directions are rounded; by default what the file's digits
+            say. Rows of loops that would follow from others, if the numbers were exact, are dropped, and a warning
+            tells. 0 takes every number as exact.
 
     Raises:
         ModelError: for a file that cannot be loaded; it names file, line and element, and says what to do.
@@ -56,8 +61,9 @@ def load(
     file = _file(path)
     folders = {name: Path(folder) for name, folder in _named("packages", packages, str | Path).items()}
     options = Options(closures, floating, folders, gravity, lock_idle, _named("arguments", arguments, str), xacro)
-    builder, elements = _read(file, options)
-    robot = _build(builder, file, elements, lock_idle)
+    root, builder, elements = _read(file, options)
+    precision = precision_of(root) if precision is None else precision
+    robot = _build(builder, file, elements, lock_idle, precision)
     if robot.warnings:
         told = "; ".join(clipped(text, 2000, quote=False) for text in robot.warnings)
         warnings.warn(f"{file}: {told}", ModelWarning, stacklevel=2)
@@ -88,8 +94,8 @@ def _named(what: str, given: Any, kind: Any) -> dict[str, Any]:
     return dict(given or {})
 
 
-def _read(file: Path, options: Options) -> tuple[RobotBuilder, dict[str, Element]]:
-    """The robot, ready to be built, and the elements of its parts by name."""
+def _read(file: Path, options: Options) -> tuple[Element, RobotBuilder, dict[str, Element]]:
+    """The root element, the robot, ready to be built, and the elements of its parts by name."""
     if file.suffix == ".xacro" or options.xacro:
         from coupler.io.urdf.xacro import expand
 
@@ -99,7 +105,7 @@ def _read(file: Path, options: Options) -> tuple[RobotBuilder, dict[str, Element
     else:
         root = parse_file(file)
     if root.tag == "mujoco":
-        return _read_mjcf(root, options)
+        return root, *_read_mjcf(root, options)
     if root.tag != "robot":
         raise root.error("a robot's file begins with <robot> (URDF) or <mujoco> (MJCF)")
     from coupler.io.urdf.closures import add_closures  # imported late, so that `import coupler` stays quick
@@ -107,7 +113,7 @@ def _read(file: Path, options: Options) -> tuple[RobotBuilder, dict[str, Element
 
     description = read_urdf(root, options)
     add_closures(description, options.closures)
-    return description.builder(options), dict(description.elements())
+    return root, description.builder(options), dict(description.elements())
 
 
 def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str, Element]]:
@@ -124,10 +130,10 @@ def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str,
     return builder, named
 
 
-def _build(builder: RobotBuilder, file: Path, elements: dict[str, Element], lock_idle: bool) -> Robot:
+def _build(builder: RobotBuilder, file: Path, elements: dict[str, Element], lock_idle: bool, precision: float) -> Robot:
     """Builds the robot; an error names the line of the first part that its message names."""
     try:
-        return builder.build(lock_idle=lock_idle, largest=JOINED)
+        return builder.build(lock_idle=lock_idle, largest=JOINED, precision=precision)
     except ModelError as error:
         for quoted in re.findall(r"'([^']*)'", str(error)):
             if quoted in elements:

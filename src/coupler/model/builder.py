@@ -265,13 +265,15 @@ class RobotBuilder:
         _take(self._elements, name, "a spring")
         self._springs[name] = spring
 
-    def build(self, *, lock_idle: bool = False, largest: int | None = None) -> Robot:
+    def build(self, *, lock_idle: bool = False, largest: int | None = None, precision: float = 0.0) -> Robot:
         """The robot, checked as a whole.
 
         Args:
             lock_idle: whether idle freedoms, such as the spin of a rod between two balls, are locked.
             largest: equations × joint velocities that the loops of one cluster may have, for descriptions that are
                 not trusted; any number if not given.
+            precision: m or rad, by how much lengths, angles and directions are rounded. Where they are, rows of loops
+                that nearly follow from others are dropped, and a warning tells.
         """
         for shape in self._shapes:
             if shape.body not in self._bodies and shape.body != GROUND:
@@ -288,6 +290,7 @@ class RobotBuilder:
             tuple(self._springs.values()),
             lock_idle=lock_idle,
             largest=largest,
+            precision=float(numbers("precision", precision, (), least=0.0)),
         )
         keyframes, lost = self._keyframes_of(robot)
         return replace(

@@ -19,6 +19,7 @@ from coupler.io.mjcf.attributes import figures, form, inertial, place
 from coupler.io.mjcf.inertias import at_zero, outwards, real_inertias
 from coupler.io.mjcf.joints import JOINTS, Step, is_axial, steps_of
 from coupler.io.mjcf.write_equalities import add_couplings, add_keyframes, add_loops, add_springs
+from coupler.io.precision import PRECISION
 from coupler.io.writing import Names, check_kinds, check_names, document, mesh_path, put
 from coupler.model import Mesh, ModelError, ModelWarning, Plane, Robot, Shape
 from coupler.model.tree import GROUND, TreeJoint
@@ -94,6 +95,8 @@ class _Writer:
         self.add_motors(motors)
         add_keyframes(robot, keys, self.steps)
         self.count_left_out()
+        if robot.precision:
+            put(put(root, "custom"), "numeric", name=PRECISION, data=robot.precision)
         for empty in [child for child in root if not len(child) and child.tag not in ("compiler", "option")]:
             root.remove(empty)
         return root

@@ -43,7 +43,7 @@ def read_urdf(root: Element, options: Options) -> Description:
     if root.tag != "robot":
         raise root.error("a URDF file begins with <robot>")
     for name in root.attributes:
-        if name in ("version", "xmlns") or name.startswith("xmlns:"):
+        if name in ("version", "xmlns", "precision") or name.startswith("xmlns:"):
             root.get(name)
     d = Description(root.get("name") or root.file.stem, root)
     materials, resolve = materials_of(root), Resolver(root.file, options.packages)
