@@ -30,6 +30,7 @@ def load(
     arguments: Mapping[str, str] | None = None,
     xacro: bool = False,
     precision: float | None = None,
+    massless: str = "refuse",
 ) -> Robot:
     """The robot that a file describes: URDF, URDF+, xacro or MJCF.
 
@@ -54,13 +55,19 @@ def load(
         precision: by how much lengths (m), angles (rad) and directions are rounded; by default what the file's digits
             say. Rows of loops that would follow from others, if the numbers were exact, are dropped, and a warning
             tells. 0 takes every number as exact.
+        massless: what to do with joints of a URDF behind which there is no mass, and which therefore nothing resists:
+            "refuse" the robot, or "lock" them.
 
     Raises:
         ModelError: for a file that cannot be loaded; it names file, line and element, and says what to do.
     """
     file = _file(path)
     folders = {name: Path(folder) for name, folder in _named("packages", packages, str | Path).items()}
-    options = Options(closures, floating, folders, gravity, lock_idle, _named("arguments", arguments, str), xacro)
+    options = Options(
+        closures, floating, folders, gravity, lock_idle, _named("arguments", arguments, str), xacro, massless
+    )
+    if massless not in ("refuse", "lock"):
+        raise ModelError(f"massless must be 'refuse' or 'lock', got {massless!r}")
     root, builder, elements = _read(file, options)
     precision = precision_of(root) if precision is None else precision
     robot = _build(builder, file, elements, lock_idle, precision)
@@ -109,10 +116,13 @@ def _read(file: Path, options: Options) -> tuple[Element, RobotBuilder, dict[str
     if root.tag != "robot":
         raise root.error("a robot's file begins with <robot> (URDF) or <mujoco> (MJCF)")
     from coupler.io.urdf.closures import add_closures  # imported late, so that `import coupler` stays quick
+    from coupler.io.urdf.lenient import lock_massless
     from coupler.io.urdf.read import read_urdf
 
     description = read_urdf(root, options)
     add_closures(description, options.closures)
+    if options.massless == "lock":
+        lock_massless(description)
     return root, description.builder(options), dict(description.elements())
 
 
@@ -135,6 +145,8 @@ def _build(builder: RobotBuilder, file: Path, elements: dict[str, Element], lock
     try:
         return builder.build(lock_idle=lock_idle, largest=JOINED, precision=precision)
     except ModelError as error:
+        if "nothing resists a motion" in str(error):
+            error = ModelError(f"{error}; or load it with massless='lock'")
         for quoted in re.findall(r"'([^']*)'", str(error)):
             if quoted in elements:
                 raise elements[quoted].error(str(error)) from None

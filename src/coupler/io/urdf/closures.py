@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,10 @@ import numpy as np
 
 from coupler.io.packages import real_path
 from coupler.io.reading import Closures
+from coupler.io.urdf.beside import files_beside, tell_unused
 from coupler.io.urdf.constraints import read_transmissions
 from coupler.io.urdf.description import Description
-from coupler.io.urdf.parts import LoopPart
+from coupler.io.urdf.parts import JointPart, LoopPart
 from coupler.io.xml import LARGEST, parse_file
 from coupler.io.yaml import line_of, parse_yaml
 from coupler.model import Fixed, Held, LoopKind, ModelError, Revolute, Spherical
@@ -53,7 +53,7 @@ def add_closures(d: Description, closures: Closures) -> None:
             f"closures must be a YAML file, a list of pairs of frames, or False for none, got {closures!r}"
         )
     elif closures is not False:
-        for path in _beside(d):
+        for path in files_beside(d):
             try:
                 content = parse_yaml(path)
             except ModelError as error:
@@ -61,25 +61,9 @@ def add_closures(d: Description, closures: Closures) -> None:
             if _describes_loops(content):
                 _add(d, path, content)
                 break
+        else:
+            tell_unused(d)
         _add_closing_frames(d)
-
-
-def _beside(d: Description) -> Iterator[Path]:
-    """The files beside a robot's file that may describe its loops; links that lead elsewhere are told, not followed."""
-    file = d.root.file
-    for name in (file.stem, "submechanisms"):
-        for suffix in (".yaml", ".yml"):
-            path = file.with_name(name + suffix)
-            if not os.path.lexists(path):
-                continue
-            real = real_path(path)
-            if not real.is_relative_to(real_path(file.parent)):
-                d.warnings.append(
-                    f"{path.name} beside the file is a link to {real}, outside its folder, and is not read; name it "
-                    "in closures=... if it describes the loops"
-                )
-            elif os.path.isfile(path):
-                yield path
 
 
 def _describes_loops(content: Any) -> bool:
@@ -107,8 +91,8 @@ def _add_pairs(d: Description, path: Path, content: dict[str, Any]) -> None:
         if not isinstance(pair, list) or len(pair) != 2:
             raise ModelError(f"{where}: a closed loop is a pair of frames, got {clipped(pair)}")
         _add_pair(d, where, "", [*pair, word])
-    for name in _list(path, content.get("name_mot") or [], "name_mot"):
-        _joint(d, path, name).actuated = True
+    for joint in _known(d, path, _list(path, content.get("name_mot") or [], "name_mot")):
+        joint.actuated = True
     names, kinds = (_list(path, content.get(key) or [], key) for key in ("joint_name", "joint_type"))
     if len(names) != len(kinds):
         where = f"{path}{line_of(names or kinds)}"
@@ -116,7 +100,8 @@ def _add_pairs(d: Description, path: Path, content: dict[str, Any]) -> None:
             f"{where}: joint_name has {counted(len(names), 'entry', 'entries')} and joint_type {len(kinds)}"
         )
     for name, kind in zip(names, kinds, strict=True):
-        _change_kind(d, path, name, kind)
+        for joint in _known(d, path, [name]):
+            _change_kind(joint, path, kind)
 
 
 def _add_pair(d: Description, where: str, name: str, given: Any) -> None:
@@ -134,9 +119,8 @@ def _add_pair(d: Description, where: str, name: str, given: Any) -> None:
     _append(d, LoopPart(name or f"{given[0]}-{given[1]}", kinds[word], first, second, place, place))
 
 
-def _change_kind(d: Description, path: Path, name: Any, kind: Any) -> None:
+def _change_kind(joint: JointPart, path: Path, kind: Any) -> None:
     """Changes a joint to a type that URDF lacks; its limits, which were those of one freedom, no longer apply."""
-    joint = _joint(d, path, name)
     for word in ("lower", "upper", "rest"):
         joint.properties.pop(word, None)
     universal = re.fullmatch(r"UJOINT_([XYZ])([XYZ])", str(kind))
@@ -144,9 +128,13 @@ def _change_kind(d: Description, path: Path, name: Any, kind: Any) -> None:
         joint.kind, joint.axes = "universal", [np.array(_AXES[letter]) for letter in universal.groups()]
     elif kind == "SPHERICAL":
         joint.kind = "spherical"
+    elif kind == "FIXED":
+        joint.kind, joint.properties = "fixed", {}
     else:
         where = f"{path}{line_of(kind)}"
-        raise ModelError(f"{where}: there is no joint type {clipped(kind)}; there are 'SPHERICAL' and 'UJOINT_XY'")
+        raise ModelError(
+            f"{where}: there is no joint type {clipped(kind)}; there are 'SPHERICAL', 'FIXED', 'UJOINT_XY'"
+        )
 
 
 def _add_closing_frames(d: Description) -> None:
@@ -177,10 +165,10 @@ class _Submechanism:
         self.d, self.path, self.part = d, path, part
 
     def add(self) -> None:
-        for name in self._names("jointnames_active"):
-            _joint(self.d, self.path, name).actuated = True
-        for name in self._names("jointnames_independent"):
-            _joint(self.d, self.path, name).independent = True
+        for joint in _known(self.d, self.path, self._names("jointnames_active")):
+            joint.actuated = True
+        for joint in _known(self.d, self.path, self._names("jointnames_independent")):
+            joint.independent = True
         for constraint in self._names("loop_constraints"):
             self._add_loop(constraint)
         if self.part.get("type") == "TRANSMISSION" and "file_path" in self.part:
@@ -253,7 +241,15 @@ def _list(path: Path, given: Any, key: str, where: str = "") -> list[Any]:
     return given
 
 
-def _joint(d: Description, path: Path, name: Any) -> Any:
+def _known(d: Description, path: Path, names: list[Any]) -> list[JointPart]:
+    """The joints of these names; those that the robot does not have are told, and left out."""
+    absent = [name for name in names if isinstance(name, str) and name not in d.joints]
+    if absent:
+        d.warnings.append(f"{path.name} names {listed(absent)}, which {d.root.file.name} has no joint of: left out")
+    return [_joint(d, path, name) for name in names if name not in absent]
+
+
+def _joint(d: Description, path: Path, name: Any) -> JointPart:
     if not isinstance(name, str) or name not in d.joints:
         where = f"{path}{line_of(name)}: {d.root.file.name}"
         raise ModelError(f"{where} has no joint {clipped(name)}; it has {listed(d.joints)}")
@@ -262,6 +258,7 @@ def _joint(d: Description, path: Path, name: Any) -> Any:
 
 def _link(d: Description, where: str, name: Any) -> str:
     """The link of a frame, which is named after a link, or after the joint that carries the link."""
+    name = d.renamed.get(name, name) if isinstance(name, str) else name
     if isinstance(name, str) and name in d.links:
         return str(name)
     if isinstance(name, str) and name in d.joints:

@@ -54,6 +54,7 @@ def _ends(element: Element, d: Description) -> list[tuple[str, Transform]]:
 
 def _end(element: Element, d: Description) -> tuple[str, Transform]:
     link = element.require("link")
+    link = d.renamed.get(link, link)
     if link not in d.links:
         raise element.error(f"there is no link {link!r}; there are {listed(d.links)}")
     return link, origin(element)

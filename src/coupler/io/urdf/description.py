@@ -44,6 +44,7 @@ class Description:
     left_out: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
 
     def new_name(self, name: str) -> str:
         """A name for a joint, loop or coupling that the file does not name; underscores make it unique."""
@@ -214,7 +215,10 @@ class Description:
         loose = [joint for joint in self.joints.values() if joint.parent == root and joint.kind == "floating"]
         if loose:
             raise loose[0].element.error("the robot floats by this joint already: leave out floating=True")
-        b.joint(self.new_name("floating_base"), Free(), GROUND, root)
+        name = self.new_name("floating_base")
+        if name != "floating_base":
+            b.warn(f"the robot floats by the joint {name!r}: the file has a joint 'floating_base' already")
+        b.joint(name, Free(), GROUND, root)
 
     def _describe_joint(self, b: RobotBuilder, joint: JointPart, seat: Transform | None) -> None:
         b.joint(

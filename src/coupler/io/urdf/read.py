@@ -16,6 +16,7 @@ from coupler.io.reading import Options
 from coupler.io.urdf.constraints import read_constraints
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.joints import axes_and_pitch
+from coupler.io.urdf.lenient import add_world, mend_inertias, rename_ground, warn_of_masses
 from coupler.io.urdf.meshes import Resolver
 from coupler.io.urdf.origins import origin
 from coupler.io.urdf.parts import NO_LIMIT, JointPart, LinkPart
@@ -59,7 +60,11 @@ def read_urdf(root: Element, options: Options) -> Description:
         name = _new(element, d.joints, "joint")
         d.joints[name] = _joint(element, name)
     _merge_chains(d)
+    add_world(d)
+    rename_ground(d, floating=options.floating)
     d.check_tree()  # what follows needs a tree
+    mend_inertias(d)
+    warn_of_masses(d)
     read_constraints(d)
     gravity = root.find("gravity")
     if gravity is not None:
