@@ -212,8 +212,13 @@ class Equalities:
         if self.locked:
             held = listed(names.joints[j] for j in sorted(self.locked))
             builder.warn(f"{counted(len(self.locked), 'joint')} made fixed, since equalities hold them: {held}")
-        for j, (carrier, _, _) in self.hung.items():
+        if len(self.hung) == 1:
+            ((j, (carrier, _, _)),) = self.hung.items()
             builder.warn(f"free joint {names.joints[j]!r} is made fixed, since a weld holds its body on {carrier!r}")
+        elif self.hung:
+            held = listed(names.joints[j] for j in self.hung)
+            builder.warn(f"{len(self.hung)} free joints are made fixed, since welds hold their bodies: {held}")
+        attached: list[str] = []
         self._dependent: set[str] = set()  # joints whose positions couplings give
         for i in self._equalities:
             with self._where(i).blamed():
@@ -230,10 +235,15 @@ class Equalities:
                 first, second = names.bodies[ends.first], names.bodies[ends.second]
                 name = names.equalities[i]
                 if self._link(ends.first) == self._link(ends.second):
-                    builder.warn(f"equality {name!r} is left out: {first!r} and {second!r} are rigidly attached")
+                    attached.append(f"{name} of {first} and {second}")
                 else:
                     kind = Fixed() if self._welds(i) else Spherical()
                     builder.loop(name, kind, first, second, ends.at, ends.meets)
+        if attached:
+            builder.warn(
+                f"{counted(len(attached), 'equality', 'equalities')} left out, since the bodies are rigidly attached "
+                f"already: {listed(attached)}"
+            )
 
 
 def _carries(carrier: list[int], body: int, other: int) -> bool:

@@ -6,6 +6,7 @@ robot is built from the numbers of the compiled model. Equalities are exact here
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,11 @@ from coupler.io.mjcf.tree import BALL, FREE, Off, Tree, add_keyframes, at_joints
 from coupler.io.reading import Options
 from coupler.io.xml import Element
 from coupler.model import RobotBuilder
-from coupler.model.wording import counted
+from coupler.model.wording import clipped, counted
 
 __all__ = ["read_mjcf"]
+
+_LISTED = 8  # names that are changed, at most
 
 
 def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]:
@@ -53,8 +56,14 @@ def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]
     left_out += add_tendons(model, files, names, builder, off, equalities.summed)
     left_out += add_keyframes(model, tree, builder)
     left_out += _forces(model) + _contacts(model)
-    for what, name in names.renamed.items():
+    if len(names.renamed) == 1:
+        ((what, name),) = names.renamed.items()
         builder.warn(f"{what} is renamed {name!r}, since the name is taken")
+    elif names.renamed:
+        first = islice(names.renamed.items(), _LISTED)
+        told = ", ".join(f"{clipped(what, quote=False)} to {clipped(name)}" for what, name in first)
+        more = f" and {len(names.renamed) - _LISTED} more" if len(names.renamed) > _LISTED else ""
+        builder.warn(f"{len(names.renamed)} names are taken, and so changed: {told}{more}")
     return builder, left_out
 
 
