@@ -157,15 +157,15 @@ def _scaled(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
 
 def _kept(K: np.ndarray, precision: float) -> np.ndarray | None:
     """The rows that are as many as singular values above the gap, or None where there is no gap."""
-    sigma = np.linalg.svd(K, compute_uv=False)
-    ranks = []
-    for values in sigma:
+    found: list[tuple[int, float, int]] = []  # for samples with a gap: the rank, the value above the gap, the number
+    for number, values in enumerate(np.linalg.svd(K, compute_uv=False)):
         strict = int((values > RANK * values[0]).sum())
         rank = int((values > _MANY * precision).sum())
-        if rank < strict and (not rank or values[rank - 1] < _GAP * values[rank]):
-            return None
-        ranks.append(rank)
-    rank, best = max(ranks), int(np.argmax([values[max(ranks) - 1] if max(ranks) else 0.0 for values in sigma]))
+        if rank and (rank >= strict or values[rank - 1] >= _GAP * values[rank]):
+            found.append((rank, float(values[rank - 1]), number))
+    if not found:
+        return None
+    rank, _, best = max(found)
     return np.sort(pivots(K[best].T, rank))
 
 
@@ -193,10 +193,11 @@ def _tried(
     for i in kept:
         missed = np.abs(phi[:, closure.places[i][0]])
         closed = missed[:, kept[i]].max(axis=-1, initial=0.0) < CLOSED
-        if closed.sum() < 2 or (missed[closed] / _sizes(closure, i, K)).max() > _MISSES * precision:
+        follow = closed & ((missed / _sizes(closure, i, K)).max(axis=-1) <= _MISSES * precision)
+        if follow.sum() < 2 or (closed & ~follow).any():
             wrong.add(i)
         else:
-            misses = max(misses, float(missed[closed].max()))
+            misses = max(misses, float(missed[follow].max()))
     return Rounded(constraints, dropped, misses), wrong
 
 
