@@ -1,15 +1,58 @@
-"""Files that are whole whenever one looks: written under another name first, then put in their place by one rename."""
+"""Files on disk: written whole or not at all, and read only if they are files, and not larger than expected.
+
+A file is written under another name first, then put in its place by one rename.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["temporary_beside", "whole_file"]
+__all__ = ["open_file", "read_file", "temporary_beside", "whole_file"]
+
+_WHAT = {stat.S_IFDIR: "folder", stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket"}
+_READ_FLAGS = getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for its other end
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file to read that may be a stranger's.
+
+    Raises:
+        OSError: for what cannot be read, or is no file but a pipe, device or folder; `strerror` says which.
+    """
+    try:
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _READ_FLAGS))  # noqa: SIM115
+    except ValueError as error:  # a path with a zero in it
+        raise OSError(errno.EINVAL, str(error)) from None
+    with file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, f"it is a {_WHAT.get(stat.S_IFMT(mode), 'device')}, not a file")
+        yield file
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """The content of a file that may be a stranger's.
+
+    Args:
+        path: the file.
+        most: how many bytes it may have.
+
+    Raises:
+        OSError: as `open_file`, and for what is larger.
+    """
+    with open_file(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most / (1 << 20):g} MiB, the most that is read")
+    return data
 
 
 def temporary_beside(path: Path, suffix: str = ".tmp") -> Path:

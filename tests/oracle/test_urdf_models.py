@@ -110,7 +110,12 @@ def test_a_xacro_file_is_what_it_expands_to(tmp_path: Path) -> None:
     for path in (FOLDER / "closed_loop_2bt").glob("*.xacro"):
         shutil.copy(path, folder)
     with pytest.warns(ModelWarning, match="selfCollide"):
-        robot = load(folder / "closed_loop.urdf.xacro", arguments={"is_gravity": "true"})
+        robot = load(
+            folder / "closed_loop.urdf.xacro",
+            arguments={"is_gravity": "true"},
+            packages={"closed_loop": folder.parent},
+            xacro=True,
+        )
     expanded = loaded("closed_loop_2bt/closed_loop_expanded.urdf")
     batch = batch_of(expanded)
     assert robot.joint_names == expanded.joint_names

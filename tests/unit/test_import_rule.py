@@ -19,6 +19,7 @@ ALLOWED: dict[str, set[str]] = {
     "linear": set(),
     "files": set(),
     "threads": set(),
+    "children": set(),
     "graph": {"files", "threads"},
     "model": {"spatial", "rotation", "linear", "mechanisms", "graph"},
     "mechanisms": {"spatial", "rotation"},
@@ -31,7 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "dynamics": {"model", "algorithms", "compiled", "kinematics"},
     "forces": {"model", "algorithms", "compiled", "dynamics"},
     "contact": {
-        *("spatial", "rotation", "linear", "graph", "model", "passes", "algorithms", "compiled"),
+        *("files", "spatial", "rotation", "linear", "graph", "model", "passes", "algorithms", "compiled"),
         *("kinematics", "dynamics", "inertia"),
     },
     "simulate": {
@@ -39,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
         *("kinematics", "dynamics", "inertia", "contact"),
     },
     "view": {"spatial", "model", "kinematics", "simulate"},
-    "io": {"files", "spatial", "rotation", "model", "mechanisms", "robots"},
+    "io": {"files", "children", "spatial", "rotation", "model", "mechanisms", "robots"},
 }
 # `robot.save` and `robot.draw`: all that a room asks of one above it.
 UPWARDS = {("model/robot.py", "coupler.io.save"), ("model/robot.py", "coupler.view.robot_graph")}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import rmtree
 
 from coupler.cli.agreement import agreement
 from coupler.cli.loading import caught_warnings, load_file, load_robot
@@ -48,8 +49,10 @@ VERB = Verb("convert", "write a robot as URDF+ or MJCF", "coupler convert robot.
 
 @contextmanager
 def _restored_on_failure(path: Path) -> Iterator[None]:
-    """Leaves the file as it was if anything goes wrong."""
+    """Leaves the file, and the folder of its meshes, as they were if anything goes wrong."""
     before = path.read_bytes() if path.exists() else None
+    meshes = path.with_name(f"{path.stem}_meshes")
+    there = meshes.exists()
     try:
         yield
     except BaseException:
@@ -57,6 +60,8 @@ def _restored_on_failure(path: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
         else:
             path.write_bytes(before)
+        if not there:
+            rmtree(meshes, ignore_errors=True)
         raise
 
 

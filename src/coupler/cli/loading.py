@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from argparse import Namespace
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from coupler.model import ModelError, ModelWarning, Robot
-from coupler.model.wording import listed
+from coupler.model.wording import clipped, listed
 from coupler.robots import load as load_bundled
 from coupler.robots import names
 
@@ -30,7 +31,7 @@ def load_robot(given: Namespace) -> Robot:
         ModelError: for a file that does not exist, or does not describe a robot.
     """
     path = Path(given.file)
-    if not path.is_file():
+    if not os.path.exists(path) or os.path.isdir(path):
         return _bundled(given, path)
     return load_file(
         path,
@@ -39,6 +40,8 @@ def load_robot(given: Namespace) -> Robot:
         packages=dict(given.package),
         lock_idle=given.lock_idle,
         arguments=dict(given.argument),
+        xacro=given.trust,
+        precision=given.precision,
     )
 
 
@@ -69,20 +72,21 @@ def caught_warnings() -> Iterator[list[str]]:
 def _bundled(given: Namespace, path: Path) -> Robot:
     if given.file not in names():
         raise ModelError(_missing(given.file, path))
-    for option in ("closures", "floating", "package", "argument", "lock_idle"):
-        if getattr(given, option):
+    for option in ("closures", "floating", "package", "argument", "trust", "precision", "lock_idle"):
+        if getattr(given, option) not in (None, False, []):
             raise ModelError(f"{given.file!r} is a bundled robot: --{option.replace('_', '-')} is for files only")
     return load_bundled(given.file)
 
 
 def _missing(name: str, path: Path) -> str:
     """The message for a robot that does not exist, with similar names of files in the folder and of bundled robots."""
-    if path.is_dir():
+    if os.path.isdir(path):
         inside = [str(file) for file in sorted(path.iterdir()) if file.suffix in _SUFFIXES]
         return f"{name} is a folder" + (f"; name a file in it: {listed(inside)}" if inside else " without robot files")
     folder = path.parent
-    files = [file.name for file in folder.iterdir() if file.suffix in _SUFFIXES] if folder.is_dir() else []
+    files = [file.name for file in folder.iterdir() if file.suffix in _SUFFIXES] if os.path.isdir(folder) else []
     similar = [str(folder / file) for file in get_close_matches(path.name, files, n=3)]
     similar += get_close_matches(path.name.lower(), names(), n=3)
     hint = f" Did you mean {' or '.join(map(repr, similar))}?" if similar else ""
-    return f"there is no file {name!r}, and no bundled robot of this name.{hint} Bundled robots: {', '.join(names())}"
+    bundled = ", ".join(names())
+    return f"there is no file {clipped(name)}, and no bundled robot of this name.{hint} Bundled robots: {bundled}"

@@ -59,6 +59,12 @@ def add_file(parser: ArgumentParser, name: str = "FILE") -> None:
     group.add_argument("--package", metavar="NAME=FOLDER", **pair, help="the folder of package://NAME; may be repeated")
     group.add_argument("--argument", metavar="NAME=VALUE", **pair, help="an argument of a xacro file; may be repeated")
     group.add_argument(
+        "--trust", action="store_true", help="expand xacro's macros, which are programs of the file's author"
+    )
+    group.add_argument(
+        "--precision", type=float, metavar="P", help="by how much its numbers are rounded, m or rad; 0 for exact ones"
+    )
+    group.add_argument(
         "--lock-idle", action="store_true", help="lock idle freedoms, such as the spin of a rod between two ball joints"
     )
 

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from coupler.files import read_file
 from coupler.model.errors import ModelError
 
 __all__ = ["mesh_vertices"]
 
+_LARGEST = 512 << 20  # bytes: ten million triangles
 _HEAD = 84  # bytes before the triangles of a binary STL: a comment, and how many there are
 _TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("more", "<u2")])
 
@@ -26,9 +28,10 @@ def mesh_vertices(path: Path) -> np.ndarray:
     """
     path = Path(path)
     try:
-        data = path.read_bytes()
-    except (OSError, ValueError) as error:
-        why = "there is no such file" if isinstance(error, FileNotFoundError) else f"it cannot be read ({error})"
+        data = read_file(path, _LARGEST)
+    except OSError as error:
+        told = error.strerror or error
+        why = "there is no such file" if isinstance(error, FileNotFoundError) else f"it cannot be read ({told})"
         raise ModelError(f"mesh {path}: {why}; name the folder of its package, or give a simpler shape") from None
     kind = path.suffix.lower()
     read = {".stl": _stl, ".obj": _obj}.get(kind)
@@ -83,5 +86,9 @@ def _by_coal(path: Path, data: bytes) -> np.ndarray:
         message = re.search(r"message: (.*)", str(error), re.DOTALL)
         why = " ".join((message[1] if message else str(error)).split())
         raise ModelError(f"mesh {path}: coal cannot read it ({why}); export it as STL or OBJ") from None
-    unit = re.search(rb'<unit\b[^>]*\bmeter="([^"]*)"', data) if path.suffix.lower() == ".dae" else None
-    return np.array(found, dtype=float) * (float(unit[1]) if unit else 1.0)  # which coal does not look at
+    unit = re.search(rb'<unit\b[^<>]{0,500}\bmeter="([^"<>]{0,50})"', data) if path.suffix.lower() == ".dae" else None
+    try:
+        scale = float(unit[1]) if unit else 1.0  # which coal does not look at
+    except ValueError:
+        raise ModelError(f"mesh {path}: its unit must be a number of metres, got {unit[1]!r}") from None  # type: ignore[index]
+    return np.array(found, dtype=float) * scale

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from coupler.io.limits import JOINED
+from coupler.io.precision import precision_of
 from coupler.io.reading import Closures, Options
 from coupler.io.xml import Element, parse_file
 from coupler.model import ModelError, ModelWarning, Robot, RobotBuilder
+from coupler.model.wording import clipped
 
 __all__ = ["Options", "load"]
 
@@ -24,8 +28,13 @@ def load(
     gravity: Any = None,
     lock_idle: bool = False,
     arguments: Mapping[str, str] | None = None,
+    xacro: bool = False,
+    precision: float | None = None,
+    massless: str = "refuse",
 ) -> Robot:
     """The robot that a file describes: URDF, URDF+, xacro or MJCF.
+
+    The file may be a stranger's: see docs/threat_model.md for what loading it can do, and what not.
 
     One `ModelWarning` lists what the file describes but coupler does not model, and what is suspicious about it;
     `robot.warnings` keeps it.
@@ -41,31 +50,44 @@ def load(
         gravity: 3, m/s²; by default that of the file, or 9.81 downwards along z if it has none.
         lock_idle: whether to lock idle freedoms, such as the spin of a rod between two ball joints.
         arguments: arguments of a xacro file, by name.
+        xacro: whether to expand xacro's macros. They are programs of the file's author: ask for it only if you trust
+            the author. They run in a process of their own, which may read the file's folder and `packages`.
+        precision: by how much lengths (m), angles (rad) and directions are rounded; by default what the file's digits
+            say. Rows of loops that would follow from others, if the numbers were exact, are dropped, and a warning
+            tells. 0 takes every number as exact.
+        massless: what to do with joints of a URDF behind which there is no mass, and which therefore nothing resists:
+            "refuse" the robot, or "lock" them.
 
     Raises:
         ModelError: for a file that cannot be loaded; it names file, line and element, and says what to do.
     """
     file = _file(path)
     folders = {name: Path(folder) for name, folder in _named("packages", packages, str | Path).items()}
-    options = Options(closures, floating, folders, gravity, lock_idle, _named("arguments", arguments, str))
-    builder, elements = _read(file, options)
-    robot = _build(builder, file, elements, lock_idle)
+    options = Options(
+        closures, floating, folders, gravity, lock_idle, _named("arguments", arguments, str), xacro, massless
+    )
+    if massless not in ("refuse", "lock"):
+        raise ModelError(f"massless must be 'refuse' or 'lock', got {massless!r}")
+    root, builder, elements = _read(file, options)
+    precision = precision_of(root) if precision is None else precision
+    robot = _build(builder, file, elements, lock_idle, precision)
     if robot.warnings:
-        warnings.warn(f"{file}: " + "; ".join(robot.warnings), ModelWarning, stacklevel=2)
+        told = "; ".join(clipped(text, 2000, quote=False) for text in robot.warnings)
+        warnings.warn(f"{file}: {told}", ModelWarning, stacklevel=2)
     return robot
 
 
 def _file(path: Any) -> Path:
     if not isinstance(path, str | Path):
         raise ModelError(f"a robot is loaded from the path of a file, got {path!r}")
-    file = Path(path)
-    if file.is_dir():
-        raise ModelError(f"{file}: it is a folder; name the robot's file in it")
-    if not file.exists():
+    file, name = Path(path), clipped(path, 1000, quote=False)
+    if os.path.isdir(file):
+        raise ModelError(f"{name}: it is a folder; name the robot's file in it")
+    if not os.path.exists(file):  # which, unlike the method of Path, takes names that are too long to be
         from coupler.robots import names
 
         hint = f"; for the bundled robot, use coupler.robots.load({str(path)!r})" if str(path) in names() else ""
-        raise ModelError(f"{file}: there is no such file{hint}")
+        raise ModelError(f"{name}: there is no such file{hint}")
     return file
 
 
@@ -79,26 +101,29 @@ def _named(what: str, given: Any, kind: Any) -> dict[str, Any]:
     return dict(given or {})
 
 
-def _read(file: Path, options: Options) -> tuple[RobotBuilder, dict[str, Element]]:
-    """The robot, ready to be built, and the elements of its parts by name."""
-    if file.suffix == ".xacro":
+def _read(file: Path, options: Options) -> tuple[Element, RobotBuilder, dict[str, Element]]:
+    """The root element, the robot, ready to be built, and the elements of its parts by name."""
+    if file.suffix == ".xacro" or options.xacro:
         from coupler.io.urdf.xacro import expand
 
         root = expand(file, options)
     elif options.arguments:
-        raise ModelError(f"{file}: arguments are for xacro files")
+        raise ModelError(f"{file}: arguments are for xacro files; pass xacro=True if it is one")
     else:
         root = parse_file(file)
     if root.tag == "mujoco":
-        return _read_mjcf(root, options)
+        return root, *_read_mjcf(root, options)
     if root.tag != "robot":
         raise root.error("a robot's file begins with <robot> (URDF) or <mujoco> (MJCF)")
     from coupler.io.urdf.closures import add_closures  # imported late, so that `import coupler` stays quick
+    from coupler.io.urdf.lenient import lock_massless
     from coupler.io.urdf.read import read_urdf
 
     description = read_urdf(root, options)
     add_closures(description, options.closures)
-    return description.builder(options), dict(description.elements())
+    if options.massless == "lock":
+        lock_massless(description)
+    return root, description.builder(options), dict(description.elements())
 
 
 def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str, Element]]:
@@ -115,12 +140,14 @@ def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str,
     return builder, named
 
 
-def _build(builder: RobotBuilder, file: Path, elements: dict[str, Element], lock_idle: bool) -> Robot:
+def _build(builder: RobotBuilder, file: Path, elements: dict[str, Element], lock_idle: bool, precision: float) -> Robot:
     """Builds the robot; an error names the line of the first part that its message names."""
     try:
-        return builder.build(lock_idle=lock_idle)
+        return builder.build(lock_idle=lock_idle, largest=JOINED, precision=precision)
     except ModelError as error:
+        if "nothing resists a motion" in str(error):
+            error = ModelError(f"{error}; or load it with massless='lock'")
         for quoted in re.findall(r"'([^']*)'", str(error)):
             if quoted in elements:
                 raise elements[quoted].error(str(error)) from None
-        raise ModelError(f"{file}: {error}") from None
+        raise ModelError(f"{file}: {clipped(error, 2000, quote=False)}") from None

@@ -25,6 +25,8 @@ class Options:
     gravity: Any = None
     lock_idle: bool = False
     arguments: Mapping[str, str] = field(default_factory=dict)
+    xacro: bool = False
+    massless: str = "refuse"
 
 
 def add_body(b: RobotBuilder, name: str, mass: float, centre: Any, inertia: Any, *, ideal: bool = False) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 from coupler.files import whole_file
 from coupler.io.mjcf.write import mjcf_text
+from coupler.io.saved_meshes import SavedMeshes
 from coupler.io.urdf.write import urdf_text
-from coupler.model import ModelError, Robot
+from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.wording import listed
 
 __all__ = ["save"]
@@ -18,6 +21,9 @@ _WRITERS: dict[str, Callable[[Robot, Path], str]] = {".urdf": urdf_text, ".xml":
 
 def save(robot: Robot, path: str | Path) -> Path:
     """Writes a robot to a file, as URDF+ or MJCF. An existing file is replaced.
+
+    Meshes from outside the file's folder are copied into a folder NAME_meshes beside it, so that the file can be read
+    again. Those that are not there are left out, and a `ModelWarning` tells.
 
     Args:
         robot: the robot to save.
@@ -36,14 +42,18 @@ def save(robot: Robot, path: str | Path) -> Path:
         raise ModelError(
             f"{path}: a robot is saved to {listed(_WRITERS)}, for URDF and MJCF, not to {path.suffix or path.name!r}"
         )
-    if path.is_dir():
+    if os.path.isdir(path):
         raise ModelError(f"{path}: it is a folder; name a file in it")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise ModelError(f"{path}: there is no folder {path.parent}; make it first")
-    text = writer(robot, path.parent)
+    meshes = SavedMeshes(robot, path)
     try:
-        with whole_file(path) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise ModelError(f"{path}: it cannot be written: {error.strerror or error}") from None
+        with meshes.copied(), whole_file(path) as file:
+            file.write(writer(meshes.robot, path.parent).encode())
+    except ModelError:
+        raise
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: it cannot be written: {getattr(error, 'strerror', None) or error}") from None
+    for told in meshes.warnings:
+        warnings.warn(f"robot {robot.name!r}: {told}", ModelWarning, stacklevel=3)
     return path

@@ -1,7 +1,7 @@
 """XML as robot files use it: elements that know their file and line, and which parts of them have been read.
 
 Files are untrusted. Entities are refused, so that a small file cannot expand into a huge one or read another file;
-nothing is ever fetched.
+nothing is ever fetched. What is larger, or nested more deeply, than `limits` says is refused.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ from xml.parsers import expat
 
 import numpy as np
 
+from coupler.files import read_file
+from coupler.io.limits import ATTRIBUTES, BYTES, DEPTH, ELEMENTS, NUMBER_TEXT
 from coupler.model import ModelError
+from coupler.model.wording import clipped
 
 __all__ = ["LARGEST", "Element", "parse", "parse_file"]
 
 LARGEST = 1e30  # in any unit: more than any robot has, and small enough that squares do not overflow
+_LONGEST = 2000  # characters of a message
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -52,12 +56,12 @@ class Element:
 
     def __str__(self) -> str:
         """File, line, tag and name, for messages."""
-        name = f" name={self.attributes['name']!r}" if "name" in self.attributes else ""
-        return f"{self.file}, line {self.line}{self.expanded}, <{self.tag}{name}>"
+        name = f" name={clipped(self.attributes['name'])}" if "name" in self.attributes else ""
+        return f"{self.file}, line {self.line}{self.expanded}, <{clipped(self.tag, quote=False)}{name}>"
 
     def error(self, message: str) -> ModelError:
         """An error that names this element."""
-        return ModelError(f"{self}: {message}")
+        return ModelError(f"{self}: {clipped(message, _LONGEST, quote=False)}")
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
@@ -127,7 +131,7 @@ class Element:
         """An attribute that is true or false."""
         value = self.get(name, str(default)).lower()
         if value not in _FLAGS:
-            raise self.error(f"its {name} must be true or false, got {value!r}")
+            raise self.error(f"its {name} must be true or false, got {clipped(value)}")
         return _FLAGS[value]
 
     def word(self) -> str:
@@ -139,17 +143,18 @@ class Element:
         return self._numbers(self.word(), "what it holds", count, finite=True)
 
     def _numbers(self, text: str, what: str, count: int | None, *, finite: bool) -> np.ndarray:
-        parts = text.replace(",", " ").split()
+        parts = text.replace(",", " ").split() if len(text) <= NUMBER_TEXT else []
         wanted = "numbers" if count is None else "a number" if count == 1 else f"{count} numbers"
         try:
             numbers = np.array([float(part) for part in parts if "_" not in part])
         except ValueError:
             numbers = np.empty(0)
         if len(numbers) != len(parts) or count not in (None, len(numbers)) or not len(numbers):
-            raise self.error(f"{what} must be {wanted}, got {text!r}")
+            raise self.error(f"{what} must be {wanted}, got {clipped(text)}")
         if np.isnan(numbers).any() or (finite and (np.abs(numbers) > LARGEST).any()):
             bounds = "finite" if not np.isfinite(numbers).all() else f"below {LARGEST:g}"
-            raise self.error(f"{what} must be {wanted} that {'are' if count != 1 else 'is'} {bounds}, got {text!r}")
+            are = "are" if count != 1 else "is"
+            raise self.error(f"{what} must be {wanted} that {are} {bounds}, got {clipped(text)}")
         return numbers
 
     # Unread parts
@@ -176,8 +181,10 @@ class Element:
         pending: list[Element] = [self]
         while pending:
             element = pending.pop()
-            unread.update(f"{name}= of <{element.tag}>" for name in element.attributes if name not in element._read)
-            unread.update(f"<{child.tag}>" for child in element.children if not child._seen)
+            tag = clipped(element.tag, quote=False)
+            names = (clipped(name, quote=False) for name in element.attributes if name not in element._read)
+            unread.update(f"{name}= of <{tag}>" for name in names)
+            unread.update(f"<{clipped(child.tag, quote=False)}>" for child in element.children if not child._seen)
             pending += [child for child in reversed(element.children) if child._seen]
         return unread
 
@@ -186,12 +193,14 @@ def parse_file(path: Path) -> Element:
     """The root element of a file.
 
     Raises:
-        ModelError: for a file that cannot be read or is not XML, and for one that declares entities.
+        ModelError: for a file that cannot be read or is not XML, for one that declares entities, and for one beyond
+            the limits.
     """
     try:
-        return parse(path.read_bytes(), path)
+        data = read_file(path, BYTES)
     except OSError as error:
-        raise ModelError(f"{path}: it cannot be read: {error.strerror or error}") from None
+        raise ModelError(f"{clipped(path, 1000, quote=False)}: it cannot be read: {error.strerror or error}") from None
+    return parse(data, path)
 
 
 def parse(data: bytes, path: Path, expanded: str = "") -> Element:
@@ -199,8 +208,16 @@ def parse(data: bytes, path: Path, expanded: str = "") -> Element:
     reader = expat.ParserCreate()
     open_elements: list[tuple[Element, list[str]]] = []
     roots: list[Element] = []
+    count = named = 0
 
     def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count, named
+        count, named, depth = count + 1, named + len(attributes), len(open_elements) + 1
+        if count > ELEMENTS or named > ATTRIBUTES or depth > DEPTH:
+            limit = f"{ELEMENTS} elements" if count > ELEMENTS else f"{ATTRIBUTES} attributes"
+            limit = limit if depth <= DEPTH else f"{DEPTH} elements within each other"
+            where = f"{path}, line {reader.CurrentLineNumber}"
+            raise ModelError(f"{where}: it has more than {limit}, the most that are read")
         element = Element(tag, attributes, path, reader.CurrentLineNumber, expanded=expanded)
         (open_elements[-1][0].children if open_elements else roots).append(element)
         open_elements.append((element, []))

@@ -56,6 +56,7 @@ class RobotBuilder:
         self._shapes: list[Shape] = []
         self._keyframes: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         self._warnings: list[str] = []
+        self._remarks: list[str] = []
         # What names are taken by: places that can be asked for, what binds bodies, and springs.
         self._places: dict[str, str] = {GROUND: "the ground"}
         self._bonds: dict[str, str] = {}
@@ -126,6 +127,10 @@ class RobotBuilder:
     def warn(self, text: str) -> None:
         """Something that users of the robot should know, such as what of its file is left out."""
         self._warnings.append(text)
+
+    def remark(self, text: str) -> None:
+        """Something that is worth knowing about the robot, and no reason to worry."""
+        self._remarks.append(text)
 
     def joint(
         self,
@@ -260,11 +265,15 @@ class RobotBuilder:
         _take(self._elements, name, "a spring")
         self._springs[name] = spring
 
-    def build(self, *, lock_idle: bool = False) -> Robot:
+    def build(self, *, lock_idle: bool = False, largest: int | None = None, precision: float = 0.0) -> Robot:
         """The robot, checked as a whole.
 
         Args:
             lock_idle: whether idle freedoms, such as the spin of a rod between two balls, are locked.
+            largest: equations × joint velocities that the loops of one cluster may have, for descriptions that are
+                not trusted; any number if not given.
+            precision: m or rad, by how much lengths, angles and directions are rounded. Where they are, rows of loops
+                that nearly follow from others are dropped, and a warning tells.
         """
         for shape in self._shapes:
             if shape.body not in self._bodies and shape.body != GROUND:
@@ -280,10 +289,17 @@ class RobotBuilder:
             tuple(self._couplings.values()),
             tuple(self._springs.values()),
             lock_idle=lock_idle,
+            largest=largest,
+            precision=float(numbers("precision", precision, (), least=0.0)),
         )
         keyframes, lost = self._keyframes_of(robot)
-        warnings = (*self._warnings, *robot.warnings, *lost)
-        return replace(robot, shapes=tuple(self._shapes), keyframes=MappingProxyType(keyframes), warnings=warnings)
+        return replace(
+            robot,
+            shapes=tuple(self._shapes),
+            keyframes=MappingProxyType(keyframes),
+            remarks=(*self._remarks, *robot.remarks),
+            warnings=(*self._warnings, *robot.warnings, *lost),
+        )
 
     def _keyframes_of(self, robot: Robot) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], list[str]]:
         """The named states, and warnings of those that cannot be: a closed loop nearby is taken, and may be missing."""

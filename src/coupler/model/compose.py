@@ -10,12 +10,13 @@ import numpy as np
 from coupler.model.bodies import Body
 from coupler.model.clusters import ClusterTree, find_clusters
 from coupler.model.elements import PointElement
-from coupler.model.embedding.assembly import Assembly, assemble
+from coupler.model.embedding.assembly import Assembly, assemble, described
 from coupler.model.embedding.choice import Preference
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint, RelationConstraint
 from coupler.model.embedding.coordinates import Embedding
 from coupler.model.embedding.idle import IdleFreedom, find_idle
+from coupler.model.embedding.rounding import is_suspicious, loosened
 from coupler.model.embedding.solutions import Solutions
 from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
@@ -38,6 +39,8 @@ def compose(
     elements: Sequence[PointElement],
     *,
     lock_idle: bool = False,
+    largest: int | None = None,
+    precision: float = 0.0,
     weigh: bool = True,
 ) -> Robot:
     """The robot that is made of these parts; see `RobotBuilder`. Whether masses suffice is asked if it is weighed.
@@ -51,12 +54,12 @@ def compose(
     warnings = _check_ends(tree, bodies, loops, elements)
     constraints: list[Constraint] = [LoopConstraint.of(loop, tree) for loop in loops]
     constraints += [RelationConstraint.of(coupling, tree) for coupling in couplings]
-    parts = _Parts(tree, {joint.name: joint for joint in joints}, {c.name: c for c in couplings})
-    clusters, states, idle, assembly = parts.embed(constraints)
+    parts = _Parts(tree, {joint.name: joint for joint in joints}, {c.name: c for c in couplings}, largest)
+    constraints, (clusters, states, idle, assembly), told = parts.embed_rounded(constraints, precision)
     if idle and lock_idle:
         constraints += parts.locks(idle, states.neutral, {constraint.name for constraint in constraints})
         clusters, states, idle, assembly = parts.embed(constraints)
-    warnings += assembly.warnings
+    warnings += [*told, *assembly.warnings]
     if weigh:
         warnings += check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
     return Robot(
@@ -73,6 +76,7 @@ def compose(
         tree=tree,
         cluster_tree=clusters,
         states=states,
+        precision=precision if told else 0.0,
     )
 
 
@@ -95,8 +99,10 @@ def _check_ends(
 class _Parts:
     """What the embedding of a robot's constraints is made from."""
 
-    def __init__(self, tree: Tree, joints: Mapping[str, TreeJoint], couplings: Mapping[str, Coupling]) -> None:
-        self.tree, self.joints, self.couplings = tree, joints, couplings
+    def __init__(
+        self, tree: Tree, joints: Mapping[str, TreeJoint], couplings: Mapping[str, Coupling], largest: int | None
+    ) -> None:
+        self.tree, self.joints, self.couplings, self.largest = tree, joints, couplings, largest
 
     def locks(self, idle: Sequence[IdleFreedom], p: np.ndarray, taken: set[str]) -> list[RelationConstraint]:
         """Constraints that hold idle freedoms where they are."""
@@ -109,6 +115,37 @@ class _Parts:
             position, direction = p[self.tree.positions(freedom.joint)], np.array(freedom.direction)
             locks.append(RelationConstraint.lock(name, self.tree, freedom.joint, position, direction))
         return locks
+
+    def embed_rounded(
+        self, constraints: list[Constraint], precision: float
+    ) -> tuple[list[Constraint], tuple[ClusterTree, States, list[IdleFreedom], Assembly], list[str]]:
+        """As `embed`, without rows that nearly follow from others where numbers are rounded by so much; and warnings.
+
+        What is exact stays as it is.
+        """
+        if not constraints or not precision:
+            return constraints, self.embed(constraints), []
+        failed: ModelError | None = None
+        try:
+            found = self.embed(constraints)
+            sure = not is_suspicious(found[1].closure, np.stack([found[3].neutral, found[3].elsewhere]), precision)
+            if sure:
+                return constraints, found, []
+        except ModelError as error:
+            found, failed = None, error
+        closure = self._closure(constraints)
+        is_solved = [own is not None for own in Solutions(closure, self.couplings).of_loop]
+        rounded = loosened(closure, is_solved, precision, self._closure)
+        if rounded is not None:
+            return rounded.constraints, self.embed(rounded.constraints), [rounded.told()]
+        if found is None:
+            assert failed is not None
+            raise failed
+        return constraints, found, []
+
+    def _closure(self, constraints: Sequence[Constraint]) -> Closure:
+        clusters = find_clusters(self.tree.parent, [constraint.links for constraint in constraints])
+        return Closure(self.tree, self._loops(clusters, constraints))
 
     def embed(self, constraints: Sequence[Constraint]) -> tuple[ClusterTree, States, list[IdleFreedom], Assembly]:
         """Clusters, coordinates with a closed neutral configuration, idle freedoms, and how it was assembled."""
@@ -129,7 +166,14 @@ class _Parts:
         for constraint in constraints:
             bound.setdefault(clusters.cluster_of[constraint.links[0]], []).append(constraint)
         links = {number: clusters.clusters[number].bodies for number in sorted(bound)}
-        return [Loop(i, own, self.tree.velocities_of(own), tuple(bound[i])) for i, own in links.items()]
+        loops = [Loop(i, own, self.tree.velocities_of(own), tuple(bound[i])) for i, own in links.items()]
+        for loop in loops:
+            if self.largest is not None and loop.rows * len(loop.columns) > self.largest:
+                raise ModelError(
+                    f"{described(loop, self.tree)} has {loop.rows} equations for {len(loop.columns)} joint velocities "
+                    f"in one cluster; their product may be {self.largest} in a file"
+                )
+        return loops
 
     def _preferences(self, solved: Mapping[str, str]) -> np.ndarray:
         """For each entry of w how much it should be independent."""

@@ -49,7 +49,7 @@ class Robot:
         loops: joints that close loops.
         couplings: relations between joint positions.
         elements: springs and dampers between points.
-        remarks: what is worth knowing about its loops: rows that follow from others.
+        remarks: what is worth knowing: rows of loops that follow from others, where meshes were found.
         warnings: what is suspicious: a singular zero position, a keyframe that cannot be, parts of a file that are not
             modelled.
         idle: motions of single bodies in loops that leave all others at rest.
@@ -58,6 +58,7 @@ class Robot:
         states: its configurations and how they are closed.
         shapes: what its bodies look like and touch with.
         keyframes: states (q, v) that have a name.
+        precision: by how much its numbers are rounded, m or rad, if rows of its loops were dropped for that; else 0.
         backend: what runs its programs; see `with_backend`.
     """
 
@@ -76,6 +77,7 @@ class Robot:
     states: States
     shapes: tuple[Shape, ...] = ()
     keyframes: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    precision: float = 0.0
     backend: Backend = "llvm"
 
     # Names and places
@@ -331,7 +333,9 @@ class Robot:
         if not closure.loops:
             return {}
         phi = np.abs(closure.at(p)[0])
-        return {constraint.name: phi[..., rows].max(axis=-1) for constraint, rows in closure.constraints()}
+        errors = {constraint.name: phi[..., rows].max(axis=-1) for constraint, rows in closure.constraints()}
+        parts = (*self.loops, *self.couplings)  # of which some may follow from others
+        return {part.name: np.zeros(p.shape[:-1]) for part in parts if part.name not in errors} | errors
 
     # Variants and pictures
 

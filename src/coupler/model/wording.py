@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["counted", "in_state", "listed"]
+__all__ = ["clipped", "counted", "in_state", "listed"]
+
+_LONGEST = 100  # characters of a name or a value in a message
+
+
+def clipped(value: object, most: int = _LONGEST, *, quote: bool = True) -> str:
+    """A name or value for a message, quoted; of a very long one, the beginning."""
+    text = repr(value) if quote and not isinstance(value, str) else str(value)
+    rest = f"... ({len(text) - most} more characters)" if len(text) > most else ""
+    return (repr(text[:most]) if quote and isinstance(value, str) else text[:most]) + rest
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:
     """Quoted names, separated by commas; of more than `most`, the rest is counted."""
-    quoted = [repr(name) for name in names]
+    quoted = [clipped(name) for name in names]
     more = len(quoted) - most
     return ", ".join(quoted[:most]) + (f" and {more} more" if more > 0 else "")
 

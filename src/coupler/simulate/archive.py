@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
-from zipfile import BadZipFile
 
 import numpy as np
 
-from coupler.files import temporary_beside, whole_file
+from coupler.files import open_file, temporary_beside, whole_file
 from coupler.model import ModelError
+from coupler.model.wording import clipped
 
 __all__ = ["check_target", "load_arrays", "save_arrays"]
 
@@ -54,7 +54,8 @@ def load_arrays(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
         ModelError: for a file that is not there, is no npz file, or lacks an array, naming it.
     """
     try:
-        with path.open("rb") as file, _archive(path, file) as archive:
+        with open_file(path) as file, _archive(path, file) as archive:
+            _check_sizes(path, archive, os.fstat(file.fileno()).st_size)
             return {name: _array(path, archive, name) for name in names}
     except FileNotFoundError:
         raise ModelError(f"{path}: there is no such file") from None
@@ -65,11 +66,18 @@ def load_arrays(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
 def _archive(path: Path, file: BinaryIO) -> np.lib.npyio.NpzFile:
     try:
         archive = np.load(file, allow_pickle=False)
-    except (ValueError, EOFError, BadZipFile):
+    except Exception:  # what is no archive raises errors of many kinds
         archive = None
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise ModelError(f"{path}: it is not an npz file, or only part of one")
     return archive
+
+
+def _check_sizes(path: Path, archive: np.lib.npyio.NpzFile, size: int) -> None:
+    """Refuses what unpacks into more than the file itself: arrays are not compressed here."""
+    members = archive.zip.infolist() if archive.zip is not None else []
+    if sum(member.file_size for member in members) > size:
+        raise ModelError(f"{path}: its arrays are compressed, as none are that were written here")
 
 
 def _array(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> np.ndarray:
@@ -77,8 +85,10 @@ def _array(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> np.ndarray:
         raise ModelError(f"{path}: there is no array {name!r} in it")
     try:
         return archive[name]
-    except (ValueError, EOFError, BadZipFile) as error:
-        raise ModelError(f"{path}: its array {name!r} cannot be read: {error}") from None
+    except OSError:
+        raise
+    except Exception as error:  # a damaged archive or header raises errors of many kinds
+        raise ModelError(f"{path}: its array {name!r} cannot be read: {clipped(error, 1000, quote=False)}") from None
 
 
 def _unwritten(path: Path, error: Exception) -> ModelError:

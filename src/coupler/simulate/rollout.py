@@ -124,7 +124,7 @@ def _in_chunks(engine: Engine, state: np.ndarray, controls: np.ndarray, hold: in
     if with_forces:
         sizes["forces"] = engine.layout.contacts, 3
     recorded = {name: np.empty((count + 1, states, *size)) for name, size in sizes.items()}  # time first: fast to fill
-    state = np.ascontiguousarray(state).reshape(states, -1)
+    state = np.ascontiguousarray(state).reshape(states, state.shape[-1])
     controls = np.broadcast_to(controls, (*batch, *controls.shape[-2:])).reshape(states, count, engine.robot.nv)
 
     stops, reasons = np.full(states, np.inf), dict[int, str]()
@@ -139,7 +139,7 @@ def _in_chunks(engine: Engine, state: np.ndarray, controls: np.ndarray, hold: in
 
     engine.executable  # noqa: B018  (compiled once, not by each thread)
     for_each(simulate_chunk, range(0, states, _CHUNK), thread_count())
-    warn_of_overlaps(engine.robot, engine.scene, gaps.min(axis=0), engine.contacts)
+    warn_of_overlaps(engine.robot, engine.scene, gaps.min(axis=0, initial=np.inf), engine.contacts)
     _tell_stops(batch, stops, reasons)
     times = engine.step * hold * np.arange(count + 1)
     unsolved = Unsolved()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coupler.io.limits import DEPTH
 from coupler.io.load import load
 from coupler.io.xml import Element, parse, parse_file
 from coupler.model import ModelError
@@ -220,10 +221,22 @@ def test_the_five_entities_of_xml_are_read() -> None:
 
 
 def test_deep_files_are_walked() -> None:
-    depth = 20_000
+    depth = DEPTH
     root = element("<a>" * depth + "</a>" * depth)
     assert sum(1 for _ in root.walk()) == depth - 1
     assert root.unread() == {"<a>": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("<a>" * 1_000_000, "500 elements within each other"),
+        ("<r>" + "<a/>" * 1_000_000 + "</r>", "100000 elements"),
+    ],
+)
+def test_what_is_nested_too_deeply_or_has_too_much_in_it_is_refused(text: str, limit: str) -> None:
+    with pytest.raises(ModelError, match=rf"line 1: it has more than {limit}, the most that are read"):
+        element(text)
 
 
 def test_a_file_that_vanished_cannot_be_read(tmp_path: Path) -> None:

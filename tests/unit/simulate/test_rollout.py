@@ -53,6 +53,14 @@ def test_leading_dimensions_are_broadcast() -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(many)).q, many.q)
 
 
+def test_a_batch_of_none_is_none() -> None:
+    robot = coupler.robots.load("four_bar")
+    found = rollout(robot, np.zeros((0, 3, robot.nq)), np.zeros((0, 3, robot.nv)), np.zeros((5, robot.nv)), forces=True)
+    assert found.q.shape == (0, 3, 6, robot.nq) and found.v.shape == (0, 3, 6, robot.nv)
+    assert found.residuals.shape == (0, 3, 5) and found.stops.shape == (0, 3)
+    assert found.forces is not None and found.forces.shape == (0, 3, 5, 0, 3)
+
+
 def test_wrong_controls_are_told() -> None:
     robot, q = standing()
     v = np.zeros((4, robot.nv))

@@ -80,7 +80,7 @@ def _composed(
     loops = [loop for loop in robot.loops if not {loop.predecessor, loop.successor} & rotors]
     couplings = [coupling for coupling in robot.couplings if not set(coupling.joints) & rotor_joints]
     elements = [spring for spring in robot.elements if not {spring.first, spring.second} & rotors]
-    return compose(name, robot.gravity, bodies, joints, loops, couplings, elements)
+    return compose(name, robot.gravity, bodies, joints, loops, couplings, elements, precision=robot.precision)
 
 
 def _armatures(robot: Robot, rotor_joints: set[str]) -> dict[str, np.ndarray]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import EQUALITIES, Names
 from coupler.io.mjcf.tree import FREE, pose
@@ -47,7 +48,7 @@ class Equalities:
             the two.
     """
 
-    def __init__(self, model: Any, files: Files, names: Names, off: bool, floating: bool) -> None:
+    def __init__(self, model: Compiled, files: Files, names: Names, off: bool, floating: bool) -> None:
         self._model, self._files, self._names, self._floating = model, files, names, floating
         self.left_out: list[str] = []
         self._equalities = [] if off else [i for i in range(model.neq) if model.eq_active0[i]]
@@ -64,7 +65,7 @@ class Equalities:
         self._hang()
 
     def _where(self, i: int) -> Any:
-        return self._files.where(EQUALITIES[self._model.eq_type[i]], self._model.equality(i).name)
+        return self._files.where(EQUALITIES[self._model.eq_type[i]], self._model.names["equality"][i])
 
     # Joints that are held at a position
 
@@ -211,8 +212,13 @@ class Equalities:
         if self.locked:
             held = listed(names.joints[j] for j in sorted(self.locked))
             builder.warn(f"{counted(len(self.locked), 'joint')} made fixed, since equalities hold them: {held}")
-        for j, (carrier, _, _) in self.hung.items():
+        if len(self.hung) == 1:
+            ((j, (carrier, _, _)),) = self.hung.items()
             builder.warn(f"free joint {names.joints[j]!r} is made fixed, since a weld holds its body on {carrier!r}")
+        elif self.hung:
+            held = listed(names.joints[j] for j in self.hung)
+            builder.warn(f"{len(self.hung)} free joints are made fixed, since welds hold their bodies: {held}")
+        attached: list[str] = []
         self._dependent: set[str] = set()  # joints whose positions couplings give
         for i in self._equalities:
             with self._where(i).blamed():
@@ -229,10 +235,15 @@ class Equalities:
                 first, second = names.bodies[ends.first], names.bodies[ends.second]
                 name = names.equalities[i]
                 if self._link(ends.first) == self._link(ends.second):
-                    builder.warn(f"equality {name!r} is left out: {first!r} and {second!r} are rigidly attached")
+                    attached.append(f"{name} of {first} and {second}")
                 else:
                     kind = Fixed() if self._welds(i) else Spherical()
                     builder.loop(name, kind, first, second, ends.at, ends.meets)
+        if attached:
+            builder.warn(
+                f"{counted(len(attached), 'equality', 'equalities')} left out, since the bodies are rigidly attached "
+                f"already: {listed(attached)}"
+            )
 
 
 def _carries(carrier: list[int], body: int, other: int) -> bool:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+from coupler.io.mjcf.amounts import check_amounts
+from coupler.io.packages import real_path
 from coupler.io.xml import Element, parse_file
-from coupler.model import ModelError
 
 __all__ = ["Files"]
 
@@ -34,13 +36,16 @@ class Files:
             packages: folders by name, in which files may also be.
 
         Raises:
-            ModelError: for a file outside the allowed folders, one that cannot be read, and a circular inclusion.
+            ModelError: for a file outside the allowed folders, one that cannot be read, a circular inclusion, and a
+                model beyond the limits.
         """
         self.root, self.elements = root, list[Element]()
-        self._allowed = [_real(root.file.parent), *(_real(Path(folder)) for folder in packages.values())]
+        self._allowed = [real_path(root.file.parent), *(real_path(Path(folder)) for folder in packages.values())]
         self._folders: list[Path] = []
         self._strip = False
+        self._included: dict[Element, Element] = {}
         self._follow(root, ())
+        check_amounts(root, self._included)
         self._named: dict[tuple[str, str], Element] = {}
         for element in self.elements:
             self._named.setdefault((element.tag, element.attributes.get("name", "")), element)
@@ -57,13 +62,15 @@ class Files:
             return self.root
         return on_line[0] if on_line else candidates[0] if name and len(candidates) == 1 else self.root
 
-    def locate(self, file: str, folder: str) -> Path | None:
-        """The path of a mesh, given its file and folder as MuJoCo has them; None if there is no such file."""
-        names = (file, PurePosixPath(_plain(file)).name) if self._strip else (file,)
-        for path in (own / _plain(folder) / _plain(name) for own in self._folders for name in names):
-            if os.path.isfile(path):
-                return _real(path)
-        return None
+    @property
+    def places(self) -> dict[str, Any]:
+        """Where meshes may be, as `compiling.locate` wants it."""
+        return {"places": [str(folder.absolute()) for folder in self._folders], "strip": self._strip}
+
+    @property
+    def allowed(self) -> list[Path]:
+        """The folders that may be read: those of the main file, which may be a link, and of the user's packages."""
+        return [*self._allowed, real_path(self.root.file).parent]
 
     def undefined(self) -> Element | None:
         """The first element with a NaN."""
@@ -72,7 +79,7 @@ class Files:
 
     def _follow(self, root: Element, above: tuple[Path, ...]) -> None:
         """Adds the elements of a model: those that it includes, in place, and those of models that it attaches."""
-        folder, own = root.file.parent, _real(root.file)
+        folder, own = root.file.parent, real_path(root.file)
         self._folders.append(folder)
         elements = list(self._expanded(root, folder, {own}))
         self.elements += elements
@@ -103,7 +110,7 @@ class Files:
                 raise element.error(f"the model includes more than {_MOST_INCLUDES} files")
             seen.add(path)
             with element.blamed():
-                included = parse_file(path)
+                included = self._included[element] = parse_file(path)
             yield from self._expanded(included, folder, seen)
 
     def _directories(self, elements: list[Element]) -> dict[str, str]:
@@ -129,7 +136,7 @@ class Files:
         return self._allow(element, path)
 
     def _allow(self, element: Element, path: Path) -> Path:
-        real = _real(path)
+        real = real_path(path)
         if not any(real.is_relative_to(folder) for folder in self._allowed):
             raise element.error(
                 f"it leads to {real}, outside the model's folder {self._allowed[0]}: move the file there, or name "
@@ -140,11 +147,3 @@ class Files:
 
 def _plain(text: str) -> str:
     return text.replace("\\", "/")
-
-
-def _real(path: Path) -> Path:
-    """The path without symbolic links and dots."""
-    try:
-        return Path(os.path.realpath(path))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: it is not a path: {error}") from None

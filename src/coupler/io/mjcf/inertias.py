@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coupler.io.mjcf.joints import steps_of
-from coupler.model import Joint, ModelError, Robot
+from coupler.model import Joint, Robot
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.spatial import Transform
 
@@ -37,11 +37,12 @@ class Inertia:
     about_centre: np.ndarray
 
 
-def real_inertias(robot: Robot) -> dict[str, Inertia]:
+def real_inertias(robot: Robot, changed: list[str] | None = None) -> dict[str, Inertia]:
     """The inertias to write, by body; bodies that may be massless in MuJoCo are left out.
 
-    Raises:
-        ModelError: for a body whose inertia MuJoCo would reject.
+    Args:
+        robot: the robot to write.
+        changed: gets descriptions of inertias that MuJoCo would reject, and what is written instead.
     """
     order = outwards(robot)
     inertias = {name: body.inertia for name, body in robot.bodies.items()}
@@ -49,7 +50,12 @@ def real_inertias(robot: Robot) -> dict[str, Inertia]:
         name = joint.child
         if not inertias[name].any():
             continue
-        inertias[name], borrowed = _real(name, inertias[name], joint.kind, _joint_to_child(joint))
+        wanted = inertias[name]
+        inertias[name], borrowed = _real(wanted, joint.kind, _joint_to_child(joint))
+        if not _is_real(inertias[name]):
+            inertias[name] = _nearest_real(wanted)
+            if changed is not None:
+                changed.append(f"{name!r} ({_told(robot.bodies[name].inertia)}; saved as {_told(inertias[name])})")
         if joint.parent != GROUND:
             E = at_zero(joint).E
             inertias[joint.parent] = inertias[joint.parent] - E.T @ borrowed @ E
@@ -97,8 +103,19 @@ def _heavy(robot: Robot, order: list[TreeJoint], inertias: dict[str, np.ndarray]
     return heavy
 
 
-def _real(name: str, I: np.ndarray, kind: Joint, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-    """An inertia that a real body can have, and which part of it is borrowed from the body that carries it."""
+def _told(I: np.ndarray) -> str:  # noqa: E741
+    return ", ".join(f"{moment:.6g}" for moment in np.linalg.eigvalsh(I))
+
+
+def _nearest_real(I: np.ndarray) -> np.ndarray:  # noqa: E741
+    """The inertia whose second moments Σ are those of I, but for negative ones, which are nothing."""
+    size, axes = np.linalg.eigh(0.5 * np.trace(I) * np.eye(3) - I)
+    moments = axes * np.maximum(size, _ROUNDED * np.abs(I).max()) @ axes.T
+    return np.trace(moments) * np.eye(3) - moments
+
+
+def _real(I: np.ndarray, kind: Joint, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
+    """An inertia that a real body can have, if there is one, and what it borrows from the body that carries it."""
     scale, none = np.abs(I).max(), np.zeros((3, 3))
     if _is_real(I):
         return I, none
@@ -114,13 +131,7 @@ def _real(name: str, I: np.ndarray, kind: Joint, turn: np.ndarray) -> tuple[np.n
         size, axes = np.linalg.eigh(moments)
         more = axes * np.where(size < 0.0, _ROUNDED * scale - size, 0.0) @ axes.T
         borrowed = np.trace(more) * np.eye(3) - more
-    if not _is_real(I + borrowed):
-        moments_text = ", ".join(f"{moment:.6g}" for moment in np.linalg.eigvalsh(I))
-        raise ModelError(
-            f"body {name!r}: MuJoCo accepts no inertia with the principal moments {moments_text} kg m², the largest "
-            "of which exceeds the sum of the other two; save the robot as .urdf"
-        )
-    return I + borrowed, borrowed
+    return (I + borrowed, borrowed) if _is_real(I + borrowed) else (I, none)
 
 
 def _needed(moments: np.ndarray, a: np.ndarray, scale: float) -> float:

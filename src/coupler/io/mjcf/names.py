@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from itertools import count
 
+from coupler.io.mjcf.compilation import Compiled
 from coupler.model.tree import GROUND
 
-__all__ = ["EQUALITIES", "Names", "fresh"]
+__all__ = ["EQUALITIES", "Names", "Taken", "fresh"]
 
 EQUALITIES = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstrain", "distance")  # MuJoCo's types
 
 
-def fresh(name: str, taken: set[str]) -> str:
+class Taken(set[str]):
+    """Names that are taken, and for each how far numbers behind it have come, so that thousands are soon found."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        super().__init__(names)
+        self.numbers: dict[str, int] = {}
+
+
+def fresh(name: str, taken: Taken) -> str:
     """A name that is not taken: the given one, with a number behind it if necessary. From then on it is taken."""
-    unique, count = name, 1
+    unique, count = name, taken.numbers.get(name, 1)
     while unique in taken:
         count += 1
         unique = f"{name}_{count}"
+    taken.numbers[name] = count
     taken.add(unique)
     return unique
 
@@ -31,12 +42,12 @@ class Names:
         renamed: new names of the parts that could not keep the name in the file.
     """
 
-    def __init__(self, model: Any) -> None:
-        self.taken_frames, self.taken_joints, self.renamed = {GROUND}, set[str](), dict[str, str]()
-        bodies = [model.body(i).name for i in range(1, model.nbody)]
-        sites = [model.site(i).name for i in range(model.nsite)]
-        joints = [model.jnt(i).name for i in range(model.njnt)]
-        equalities = [model.equality(i).name for i in range(model.neq)]
+    def __init__(self, model: Compiled) -> None:
+        self.taken_frames, self.taken_joints, self.renamed = Taken({GROUND}), Taken(), dict[str, str]()
+        bodies = [model.names["body"][i] for i in range(1, model.nbody)]
+        sites = [model.names["site"][i] for i in range(model.nsite)]
+        joints = [model.names["jnt"][i] for i in range(model.njnt)]
+        equalities = [model.names["equality"][i] for i in range(model.neq)]
         bodies, sites = self._kept("body", bodies, self.taken_frames), self._kept("site", sites, self.taken_frames)
         joints, equalities = (
             self._kept("joint", joints, self.taken_joints),
@@ -49,10 +60,11 @@ class Names:
         on = [self.bodies[i] for i in model.jnt_bodyid]
         self.joints = [n or fresh(f"{on[i]}_joint", self.taken_joints) for i, n in enumerate(joints)]
         kinds = [EQUALITIES[kind].replace("joint", "coupling") for kind in model.eq_type]
-        counts = [kinds[: i + 1].count(kind) for i, kind in enumerate(kinds)]
-        self.equalities = [n or fresh(f"{kinds[i]}_{counts[i]}", self.taken_joints) for i, n in enumerate(equalities)]
+        seen = {kind: count(1) for kind in kinds}
+        numbered = [f"{kind}_{next(seen[kind])}" for kind in kinds]
+        self.equalities = [n or fresh(numbered[i], self.taken_joints) for i, n in enumerate(equalities)]
 
-    def _kept(self, what: str, names: list[str], taken: set[str]) -> list[str]:
+    def _kept(self, what: str, names: list[str], taken: Taken) -> list[str]:
         """Names of the file; one that is taken gets a suffix."""
         kept = []
         for name in names:

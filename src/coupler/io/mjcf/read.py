@@ -6,11 +6,12 @@ robot is built from the numbers of the compiled model. Equalities are exact here
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from coupler.io.mjcf.compilation import compile_model, import_mujoco
+from coupler.io.mjcf.compilation import Compiled, compile_model
 from coupler.io.mjcf.equalities import Equalities
 from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import Names
@@ -20,9 +21,11 @@ from coupler.io.mjcf.tree import BALL, FREE, Off, Tree, add_keyframes, at_joints
 from coupler.io.reading import Options
 from coupler.io.xml import Element
 from coupler.model import RobotBuilder
-from coupler.model.wording import counted
+from coupler.model.wording import clipped, counted
 
 __all__ = ["read_mjcf"]
+
+_LISTED = 8  # names that are changed, at most
 
 
 def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]:
@@ -37,11 +40,11 @@ def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]
         ModelError: for a file that cannot be read; it names file, line and element.
     """
     files = Files(root, options.packages)
-    model, spec, left_out, warnings = compile_model(files)
-    off = _switched_off(model)
-    gravity = model.opt.gravity.copy() * (not off("GRAVITY")) if options.gravity is None else options.gravity
+    model = compile_model(files)
+    off, left_out = _switched_off(model), list(model.left_out)
+    gravity = model.gravity * (not off("GRAVITY")) if options.gravity is None else options.gravity
     builder = RobotBuilder(root.get("model") or root.file.stem, gravity)
-    for text in warnings:
+    for text in model.warnings:
         builder.warn(f"MuJoCo warns: {text}")
     names = Names(model)
     equalities = Equalities(model, files, names, off("EQUALITY"), options.floating)
@@ -49,25 +52,25 @@ def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]
     tree.add(options.floating)
     equalities.add(builder)
     left_out += equalities.left_out
-    left_out += add_shapes(model, spec, files, names, builder, not off("CONTACT"))
+    left_out += add_shapes(model, files, names, builder, not off("CONTACT"))
     left_out += add_tendons(model, files, names, builder, off, equalities.summed)
     left_out += add_keyframes(model, tree, builder)
     left_out += _forces(model) + _contacts(model)
-    for what, name in names.renamed.items():
+    if len(names.renamed) == 1:
+        ((what, name),) = names.renamed.items()
         builder.warn(f"{what} is renamed {name!r}, since the name is taken")
+    elif names.renamed:
+        first = islice(names.renamed.items(), _LISTED)
+        told = ", ".join(f"{clipped(what, quote=False)} to {clipped(name)}" for what, name in first)
+        more = f" and {len(names.renamed) - _LISTED} more" if len(names.renamed) > _LISTED else ""
+        builder.warn(f"{len(names.renamed)} names are taken, and so changed: {told}{more}")
     return builder, left_out
 
 
-def _switched_off(model: Any) -> Off:
+def _switched_off(model: Compiled) -> Off:
     """Whether a part of MuJoCo's model is switched off by a flag."""
-    bits, flags = import_mujoco().mjtDisableBit, model.opt.disableflags
-    constraints = "EQUALITY", "LIMIT", "FRICTIONLOSS", "CONTACT"
-
-    def off(name: str) -> bool:
-        flag, all_constraints = (int(getattr(bits, f"mjDSBL_{bit}")) for bit in (name, "CONSTRAINT"))
-        return bool(flags & flag or (flags & all_constraints and name in constraints))
-
-    return off
+    constraints = {"EQUALITY", "LIMIT", "FRICTIONLOSS", "CONTACT"} if "CONSTRAINT" in model.disabled else set[str]()
+    return (model.disabled | constraints).__contains__
 
 
 def _counts(*findings: tuple[Any, str, str]) -> list[str]:
@@ -76,7 +79,7 @@ def _counts(*findings: tuple[Any, str, str]) -> list[str]:
     return [counted(count, one, many) for count, one, many in counts if count]
 
 
-def _forces(model: Any) -> list[str]:
+def _forces(model: Compiled) -> list[str]:
     """What acts on bodies in MuJoCo, but is not modelled here."""
     free, ball = model.jnt_type == FREE, model.jnt_type == BALL
     of_free = free[model.dof_jntid]
@@ -85,8 +88,7 @@ def _forces(model: Any) -> list[str]:
     direct = at_joints(model)
     simple = direct & ~np.isin(model.actuator_trnid[:, 0], np.flatnonzero(free | ball))
     motors = (model.actuator_armature != 0.0) | (model.actuator_damping != 0.0)
-    fluid = model.opt.density or model.opt.viscosity
-    return ["the fluid around the bodies"] * bool(fluid) + _counts(
+    return ["the fluid around the bodies"] * model.fluid + _counts(
         (ball & (model.jnt_limited != 0), "limit of a ball joint", "limits of ball joints"),
         (free & (model.jnt_stiffness != 0.0), "stiffness of a free joint", "stiffnesses of free joints"),
         (
@@ -113,7 +115,7 @@ def _forces(model: Any) -> list[str]:
     )
 
 
-def _plain(model: Any) -> np.ndarray:
+def _plain(model: Compiled) -> np.ndarray:
     """Which actuators are simply a force at a joint, without gear, feedback or limits."""
     types = model.actuator_dyntype, model.actuator_gaintype, model.actuator_biastype
     unit = (model.actuator_gainprm[:, 0] == 1.0) & (gears(model) == np.eye(6)[0]).all(axis=1)
@@ -122,7 +124,7 @@ def _plain(model: Any) -> np.ndarray:
     return unit & ~np.any(types, axis=0) & ~limited & (model.actuator_forcelimited == 0)
 
 
-def _joints(model: Any, *of_dofs: np.ndarray) -> np.ndarray:
+def _joints(model: Compiled, *of_dofs: np.ndarray) -> np.ndarray:
     """The joints that have a non-zero entry for one of their freedoms, counted from 1."""
     return np.unique(model.dof_jntid[np.any([_rows(values) for values in of_dofs], axis=0)]) + 1
 
@@ -132,7 +134,7 @@ def _rows(values: np.ndarray) -> np.ndarray:
     return np.any(values, axis=tuple(range(1, values.ndim)))
 
 
-def _contacts(model: Any) -> list[str]:
+def _contacts(model: Compiled) -> list[str]:
     """What changes contacts in MuJoCo, but is not modelled here."""
     return _counts(
         (np.ones(model.npair), "contact pair", "contact pairs"),

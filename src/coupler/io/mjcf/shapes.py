@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.names import Names, fresh
+from coupler.io.mjcf.names import Names, Taken, fresh
 from coupler.io.mjcf.tree import pose
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, RobotBuilder, Sphere
 from coupler.model.wording import counted
@@ -21,14 +20,14 @@ _GREY = (0.5, 0.5, 0.5, 1.0)  # MuJoCo's colour of geoms that have none
 _HIDDEN = 3  # MuJoCo's viewer hides this group and those above it
 
 
-def add_shapes(model: Any, spec: Any, files: Files, names: Names, builder: RobotBuilder, touch: bool) -> list[str]:
+def add_shapes(model: Compiled, files: Files, names: Names, builder: RobotBuilder, touch: bool) -> list[str]:
     """Adds the shapes of bodies; returns a description of those that are left out."""
-    geom_names = [model.geom(i).name for i in range(model.ngeom)]
-    taken, lost = set(geom_names), 0
+    geom_names = [model.names["geom"][i] for i in range(model.ngeom)]
+    taken, lost = Taken(geom_names), 0
     for i, name in enumerate(geom_names):
         body, at = names.bodies[model.geom_bodyid[i]], pose(model.geom_pos[i], model.geom_quat[i])
         if model.geom_type[i] == _MESH:
-            form, at = _mesh(model, spec, files, i)
+            form, at = _mesh(model, i)
         else:
             form = _form(int(model.geom_type[i]), model.geom_size[i])
         if form is None:
@@ -63,22 +62,20 @@ def _form(kind: int, size: np.ndarray) -> Geometry | None:
     return Box(2 * size) if kind == _BOX else None
 
 
-def _mesh(model: Any, spec: Any, files: Files, i: int) -> tuple[Geometry | None, Transform]:
+def _mesh(model: Compiled, i: int) -> tuple[Geometry | None, Transform]:
     """A mesh and the frame of its file: MuJoCo moves meshes to their centres and principal axes."""
     number = model.geom_dataid[i]
     turn = quaternion_product(model.geom_quat[i], quaternion_conjugate(model.mesh_quat[number]))
     at = pose(model.geom_pos[i] - matrix_from_quaternion(turn) @ model.mesh_pos[number], turn)
-    mesh = spec.mesh(model.mesh(number).name)
-    path = files.locate(mesh.file, mesh.compiler.meshdir) if mesh.file else None
-    scale, origin = np.array(mesh.scale), np.array(mesh.refpos)
-    reference = pose(origin, normalize_quaternion(np.array(mesh.refquat)))
+    path, scale, origin = model.mesh_paths[number], model.mesh_scale[number], model.mesh_refpos[number]
+    reference = pose(origin, normalize_quaternion(model.mesh_refquat[number]))
     turned, stretched = not np.array_equal(reference.E, np.eye(3)), np.ptp(scale) != 0.0
     if path is None or (turned and stretched):  # MuJoCo rotates before it scales
         return None, at
     return Mesh(path, scale), Transform(reference.E.T, -scale * (reference.E @ origin)) @ at
 
 
-def _colour(model: Any, i: int) -> np.ndarray | None:
+def _colour(model: Compiled, i: int) -> np.ndarray | None:
     """The colour of a geom or of its material; None if neither has one."""
     own, material = model.geom_rgba[i], model.geom_matid[i]
     if not np.allclose(own, _GREY):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.names import Names, fresh
+from coupler.io.mjcf.names import Names, Taken, fresh
 from coupler.io.mjcf.tree import Off
 from coupler.model import RobotBuilder
 from coupler.model.wording import counted
@@ -18,14 +17,14 @@ _WRAP_SITE = 3  # MuJoCo's type of a site that a tendon runs over
 
 
 def add_tendons(
-    model: Any, files: Files, names: Names, builder: RobotBuilder, off: Off, sums: frozenset[int]
+    model: Compiled, files: Files, names: Names, builder: RobotBuilder, off: Off, sums: frozenset[int]
 ) -> list[str]:
     """Adds the tendons that are springs between two points; returns a description of those that are left out.
 
     Tendons in `sums` are sums of joint positions that an equality keeps; they are left out silently unless they pull.
     """
-    names_given, other, partly = [model.tendon(i).name for i in range(model.ntendon)], 0, 0
-    taken = set(names_given)
+    names_given, other, partly = [model.names["tendon"][i] for i in range(model.ntendon)], 0, 0
+    taken = Taken(names_given)
     for i, name in enumerate(names_given):
         own = slice(model.tendon_adr[i], model.tendon_adr[i] + model.tendon_num[i])
         sites = model.wrap_objid[own]

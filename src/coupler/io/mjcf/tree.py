@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.limits import KEYFRAMES
 from coupler.io.mjcf.attributes import NO_LIMIT
+from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.names import Names, fresh
+from coupler.io.mjcf.names import Names, Taken, fresh
 from coupler.io.reading import add_body
 from coupler.io.urdf.origins import NOISE
 from coupler.model import (
@@ -46,7 +48,7 @@ def _clean(values: np.ndarray) -> np.ndarray:
     return np.where(np.abs(values) < NOISE, 0.0, values)
 
 
-def at_joints(model: Any) -> np.ndarray:
+def at_joints(model: Compiled) -> np.ndarray:
     """Which actuators drive a joint directly."""
     kind, second = model.actuator_trntype, model.actuator_trnid[:, 1]
     return (kind <= 1) | (
@@ -54,7 +56,7 @@ def at_joints(model: Any) -> np.ndarray:
     )  # in the frame of the child or the parent, or a ball joint as a whole
 
 
-def gears(model: Any) -> np.ndarray:
+def gears(model: Compiled) -> np.ndarray:
     """The gear of each actuator, 6 numbers; an actuator with several outputs has the same for each."""
     return model.actuator_gear[model.actuator_outadr]
 
@@ -73,7 +75,7 @@ class Tree:
         off: which parts of the model its flags switch off.
     """
 
-    model: Any
+    model: Compiled
     files: Files
     names: Names
     builder: RobotBuilder
@@ -88,7 +90,7 @@ class Tree:
         if floating:
             self._check_floating()
         for i in range(1, self.model.nbody):
-            with self.files.where("body", self.model.body(i).name).blamed():
+            with self.files.where("body", self.model.names["body"][i]).blamed():
                 self._carry(i, floating)
         self._frames()
 
@@ -101,7 +103,7 @@ class Tree:
             inertia = X.E.T * model.body_inertia[i] @ X.E
             inertia = np.where(np.abs(inertia) < NOISE * np.abs(inertia).max(), 0.0, (inertia + inertia.T) / 2)
             numbers = float(model.body_mass[i]), X.r, inertia
-            with self.files.where("body", model.body(i).name).blamed():
+            with self.files.where("body", model.names["body"][i]).blamed():
                 ideal += [] if add_body(self.builder, self.names.bodies[i], *numbers) else [self.names.bodies[i]]
         if ideal:
             self.builder.warn(f"{counted(len(ideal), 'inertia')} that no real body has: {listed(ideal)}")
@@ -130,7 +132,7 @@ class Tree:
             )
         first = model.body_jntadr[roots[0]]
         if first >= 0 and model.jnt_type[first] != FREE:
-            raise self.files.where("body", model.body(roots[0]).name).error(
+            raise self.files.where("body", model.names["body"][roots[0]]).error(
                 f"floating=True needs a root body without joints, but {names.bodies[roots[0]]!r} has "
                 f"{names.joints[first]!r}"
             )
@@ -213,10 +215,12 @@ class Tree:
             self.builder.frame(name, body, pose(model.site_pos[i], model.site_quat[i]))
 
 
-def add_keyframes(model: Any, tree: Tree, builder: RobotBuilder) -> list[str]:
+def add_keyframes(model: Compiled, tree: Tree, builder: RobotBuilder) -> list[str]:
     """Adds the keyframes; returns a description of what is left out of them."""
-    names = [model.key(i).name for i in range(model.nkey)]
-    taken, fixed = set(names), {*tree.locked, *tree.hung}
+    names = model.names["key"]
+    if len(names) > KEYFRAMES:
+        raise tree.files.root.error(f"it has {len(names)} keyframes; a file may have {KEYFRAMES}")
+    taken, fixed = Taken(names), {*tree.locked, *tree.hung}
     for i, name in enumerate(names):
         positions, velocities = dict[str, Any](), dict[str, Any]()
         for j in (j for j in range(model.njnt) if j not in fixed):

@@ -19,6 +19,7 @@ from coupler.io.mjcf.attributes import figures, form, inertial, place
 from coupler.io.mjcf.inertias import at_zero, outwards, real_inertias
 from coupler.io.mjcf.joints import JOINTS, Step, is_axial, steps_of
 from coupler.io.mjcf.write_equalities import add_couplings, add_keyframes, add_loops, add_springs
+from coupler.io.precision import PRECISION
 from coupler.io.writing import Names, check_kinds, check_names, document, mesh_path, put
 from coupler.model import Mesh, ModelError, ModelWarning, Plane, Robot, Shape
 from coupler.model.tree import GROUND, TreeJoint
@@ -41,17 +42,24 @@ def mjcf_text(robot: Robot, folder: Path) -> str:
         folder: the folder of the file; paths of meshes are relative to it.
 
     Raises:
-        ModelError: for a coupling, loop, joint or body that MJCF cannot express or MuJoCo rejects.
+        ModelError: for a coupling, loop or joint that MJCF cannot express or MuJoCo rejects.
     """
     check_names(robot)
     check_kinds("MJCF", robot, JOINTS)
-    if "world" in robot.bodies:
-        raise ModelError("body 'world': MuJoCo reserves this name for the ground; rename the body, or save as .urdf")
     writer = _Writer(robot, folder)
     root = writer.mujoco()
+    told = []
     if writer.left_out:
-        left_out = ", ".join(counted(count, *words) for words, count in writer.left_out.items())
-        warnings.warn(f"robot {robot.name!r}: not in MJCF: {left_out}", ModelWarning, stacklevel=4)
+        told.append("not in MJCF: " + ", ".join(counted(count, *words) for words, count in writer.left_out.items()))
+    if writer.changed:
+        told.append(
+            "MuJoCo accepts no principal moments of which the largest exceeds the sum of the other two, as those of "
+            f"{'; '.join(writer.changed)}, kg m²; .urdf keeps them"
+        )
+    for name, other in writer.body_names.items():
+        told.append(f"body {name!r} is {other!r} in MJCF, which reserves its name")
+    if told:
+        warnings.warn(f"robot {robot.name!r}: {'; '.join(told)}", ModelWarning, stacklevel=4)
     return document(root)
 
 
@@ -63,11 +71,14 @@ class _Writer:
         steps: the joints of MJCF in MuJoCo's order: the joint that each belongs to, the step, and its name.
         position: for each joint the name of MJCF's joint that has its first position.
         left_out: counts of what is not written, by a phrase for one and a phrase for several.
+        changed: descriptions of inertias that MuJoCo rejects, and of what is written instead.
+        body_names: names that bodies have in MuJoCo, where they are others.
     """
 
     def __init__(self, robot: Robot, folder: Path) -> None:
         self.robot, self.folder = robot, folder
-        self.inertias, self.relations = real_inertias(robot), relations_of(robot)
+        self.changed: list[str] = []
+        self.inertias, self.relations = real_inertias(robot, self.changed), relations_of(robot)
         self.joint_names = Names(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
         self.frame_names = Names([GROUND, "world", *robot.bodies, *robot.frame_names])
         self.shape_names = Names(shape.name for shape in robot.shapes)
@@ -75,6 +86,8 @@ class _Writer:
         self.steps: list[tuple[TreeJoint, Step, str]] = []
         self.position: dict[str, str] = {}
         self.left_out: dict[tuple[str, str], int] = {}
+        reserved = [name for name in ("world",) if name in robot.bodies]
+        self.body_names = {name: self.frame_names.new(f"{name}_body") for name in reserved}
 
     def mujoco(self) -> ET.Element:
         robot = self.robot
@@ -94,6 +107,8 @@ class _Writer:
         self.add_motors(motors)
         add_keyframes(robot, keys, self.steps)
         self.count_left_out()
+        if robot.precision:
+            put(put(root, "custom"), "numeric", name=PRECISION, data=robot.precision)
         for empty in [child for child in root if not len(child) and child.tag not in ("compiler", "option")]:
             root.remove(empty)
         return root
@@ -149,9 +164,9 @@ class _Writer:
         if ends is not None and (last.kind.floats or (last.kind.nq != last.kind.nv and turned)):
             carrier = put(parent, "body", name=self.frame_names.new(f"{last.child}_carrier"), **place(ends @ pose))
             self.add_joints(carrier, chain, ends.inverse())
-            body = put(carrier, "body", name=last.child, **place(ends.inverse()))
+            body = put(carrier, "body", name=self.body_names.get(last.child, last.child), **place(ends.inverse()))
         else:
-            body = put(parent, "body", name=last.child, **place(pose))
+            body = put(parent, "body", name=self.body_names.get(last.child, last.child), **place(pose))
             self.add_joints(body, chain, Transform.identity())
         self.element[last.child] = body
         if last.child in self.inertias:

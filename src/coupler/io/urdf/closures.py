@@ -9,21 +9,23 @@ connected by ball joints.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from coupler.io.packages import real_path
 from coupler.io.reading import Closures
+from coupler.io.urdf.beside import files_beside, tell_unused
 from coupler.io.urdf.constraints import read_transmissions
 from coupler.io.urdf.description import Description
-from coupler.io.urdf.parts import LoopPart
+from coupler.io.urdf.parts import JointPart, LoopPart
 from coupler.io.xml import LARGEST, parse_file
 from coupler.io.yaml import line_of, parse_yaml
 from coupler.model import Fixed, Held, LoopKind, ModelError, Revolute, Spherical
-from coupler.model.wording import counted, listed
+from coupler.model.wording import clipped, counted, listed
 from coupler.spatial import Transform
 
 __all__ = ["add_closures"]
@@ -51,7 +53,7 @@ def add_closures(d: Description, closures: Closures) -> None:
             f"closures must be a YAML file, a list of pairs of frames, or False for none, got {closures!r}"
         )
     elif closures is not False:
-        for path in _beside(d.root.file):
+        for path in files_beside(d):
             try:
                 content = parse_yaml(path)
             except ModelError as error:
@@ -59,16 +61,9 @@ def add_closures(d: Description, closures: Closures) -> None:
             if _describes_loops(content):
                 _add(d, path, content)
                 break
+        else:
+            tell_unused(d)
         _add_closing_frames(d)
-
-
-def _beside(file: Path) -> Iterator[Path]:
-    """The files beside a robot's file that may describe its loops."""
-    for name in (file.stem, "submechanisms"):
-        for suffix in (".yaml", ".yml"):
-            path = file.with_name(name + suffix)
-            if path.is_file():
-                yield path
 
 
 def _describes_loops(content: Any) -> bool:
@@ -94,10 +89,10 @@ def _add_pairs(d: Description, path: Path, content: dict[str, Any]) -> None:
     for pair, word in zip(pairs, words, strict=True):
         where = f"{path}{line_of(pair)}"
         if not isinstance(pair, list) or len(pair) != 2:
-            raise ModelError(f"{where}: a closed loop is a pair of frames, got {pair!r}")
+            raise ModelError(f"{where}: a closed loop is a pair of frames, got {clipped(pair)}")
         _add_pair(d, where, "", [*pair, word])
-    for name in _list(path, content.get("name_mot") or [], "name_mot"):
-        _joint(d, path, name).actuated = True
+    for joint in _known(d, path, _list(path, content.get("name_mot") or [], "name_mot")):
+        joint.actuated = True
     names, kinds = (_list(path, content.get(key) or [], key) for key in ("joint_name", "joint_type"))
     if len(names) != len(kinds):
         where = f"{path}{line_of(names or kinds)}"
@@ -105,27 +100,27 @@ def _add_pairs(d: Description, path: Path, content: dict[str, Any]) -> None:
             f"{where}: joint_name has {counted(len(names), 'entry', 'entries')} and joint_type {len(kinds)}"
         )
     for name, kind in zip(names, kinds, strict=True):
-        _change_kind(d, path, name, kind)
+        for joint in _known(d, path, [name]):
+            _change_kind(joint, path, kind)
 
 
 def _add_pair(d: Description, where: str, name: str, given: Any) -> None:
     """A loop between two frames; an optional third string says how they are held, by default as by a ball joint."""
     words = given if isinstance(given, list | tuple) else []
     if len(words) not in (2, 3) or not all(isinstance(word, str) for word in words):
-        raise ModelError(f"{where}: a closure is two frames and how they are held ('3d' or '6d'), got {given!r}")
+        raise ModelError(f"{where}: a closure is two frames and how they are held ('3d' or '6d'), got {clipped(given)}")
     first, second = (_link(d, where, frame) for frame in given[:2])
     word = str(given[2]).lower() if len(given) == 3 else "3d"
     kinds: dict[str, LoopKind] = {"3d": Spherical(), "6d": Fixed(), "ball": Spherical(), "spherical": Spherical()}
     kinds |= {"weld": Fixed(), "fixed": Fixed(), "revolute": Revolute()}
     if word not in kinds:
-        raise ModelError(f"{where}: there is no closure of type {given[2]!r}; there are {listed(kinds)}")
+        raise ModelError(f"{where}: there is no closure of type {clipped(given[2])}; there are {listed(kinds)}")
     place = Transform.identity()
     _append(d, LoopPart(name or f"{given[0]}-{given[1]}", kinds[word], first, second, place, place))
 
 
-def _change_kind(d: Description, path: Path, name: Any, kind: Any) -> None:
+def _change_kind(joint: JointPart, path: Path, kind: Any) -> None:
     """Changes a joint to a type that URDF lacks; its limits, which were those of one freedom, no longer apply."""
-    joint = _joint(d, path, name)
     for word in ("lower", "upper", "rest"):
         joint.properties.pop(word, None)
     universal = re.fullmatch(r"UJOINT_([XYZ])([XYZ])", str(kind))
@@ -133,9 +128,13 @@ def _change_kind(d: Description, path: Path, name: Any, kind: Any) -> None:
         joint.kind, joint.axes = "universal", [np.array(_AXES[letter]) for letter in universal.groups()]
     elif kind == "SPHERICAL":
         joint.kind = "spherical"
+    elif kind == "FIXED":
+        joint.kind, joint.properties = "fixed", {}
     else:
         where = f"{path}{line_of(kind)}"
-        raise ModelError(f"{where}: there is no joint type {kind!r}; there are 'SPHERICAL' and 'UJOINT_XY'")
+        raise ModelError(
+            f"{where}: there is no joint type {clipped(kind)}; there are 'SPHERICAL', 'FIXED', 'UJOINT_XY'"
+        )
 
 
 def _add_closing_frames(d: Description) -> None:
@@ -162,14 +161,14 @@ class _Submechanism:
 
     def __init__(self, d: Description, path: Path, part: Any) -> None:
         if not isinstance(part, dict):
-            raise ModelError(f"{path}{line_of(part)}: a submechanism must be a mapping, got {part!r}")
+            raise ModelError(f"{path}{line_of(part)}: a submechanism must be a mapping, got {clipped(part)}")
         self.d, self.path, self.part = d, path, part
 
     def add(self) -> None:
-        for name in self._names("jointnames_active"):
-            _joint(self.d, self.path, name).actuated = True
-        for name in self._names("jointnames_independent"):
-            _joint(self.d, self.path, name).independent = True
+        for joint in _known(self.d, self.path, self._names("jointnames_active")):
+            joint.actuated = True
+        for joint in _known(self.d, self.path, self._names("jointnames_independent")):
+            joint.independent = True
         for constraint in self._names("loop_constraints"):
             self._add_loop(constraint)
         if self.part.get("type") == "TRANSMISSION" and "file_path" in self.part:
@@ -206,18 +205,19 @@ class _Submechanism:
         axis = given.get("axis") if isinstance(given, dict) else None
         numbers = axis if isinstance(axis, list) else []
         if len(numbers) != 6 or not all(type(x) in (int, float) and abs(x) <= LARGEST for x in numbers):
-            raise ModelError(f"{self.path}{line_of(given)}: a constraint axis is six numbers, got {axis!r}")
+            raise ModelError(f"{self.path}{line_of(given)}: a constraint axis is six numbers, got {clipped(axis)}")
         return numbers
 
     def _add_transmission(self, name: Any) -> None:
         """Couplings from the submechanism's own URDF."""
         path = self.path.parent / str(name)
         try:
-            found = path.resolve().is_relative_to(self.path.parent.resolve()) and path.is_file()
-        except (OSError, ValueError):  # not a valid file name
-            found = False
-        if not found:
-            self.d.warnings.append(f"the transmission that {str(name)!r} describes is left out: there is no such file")
+            inside = real_path(path).is_relative_to(real_path(self.path.parent))
+        except ModelError:  # not a valid file name
+            inside = True
+        if not inside or not os.path.isfile(path):
+            why = "there is no such file" if inside else "it is outside the folder"
+            self.d.warnings.append(f"the transmission that {clipped(name)} describes is left out: {why}")
             return
         read_transmissions(parse_file(path), self.d)
 
@@ -237,23 +237,33 @@ def _kind_of(axes: list[list[float]]) -> LoopKind:
 
 def _list(path: Path, given: Any, key: str, where: str = "") -> list[Any]:
     if not isinstance(given, list):
-        raise ModelError(f"{where or f'{path}{line_of(given)}'}: {key} must be a list, got {given!r}")
+        raise ModelError(f"{where or f'{path}{line_of(given)}'}: {key} must be a list, got {clipped(given)}")
     return given
 
 
-def _joint(d: Description, path: Path, name: Any) -> Any:
+def _known(d: Description, path: Path, names: list[Any]) -> list[JointPart]:
+    """The joints of these names; those that the robot does not have are told, and left out."""
+    absent = [name for name in names if isinstance(name, str) and name not in d.joints]
+    if absent:
+        d.warnings.append(f"{path.name} names {listed(absent)}, which {d.root.file.name} has no joint of: left out")
+    return [_joint(d, path, name) for name in names if name not in absent]
+
+
+def _joint(d: Description, path: Path, name: Any) -> JointPart:
     if not isinstance(name, str) or name not in d.joints:
-        raise ModelError(f"{path}{line_of(name)}: {d.root.file.name} has no joint {name!r}; it has {listed(d.joints)}")
+        where = f"{path}{line_of(name)}: {d.root.file.name}"
+        raise ModelError(f"{where} has no joint {clipped(name)}; it has {listed(d.joints)}")
     return d.joints[str(name)]
 
 
 def _link(d: Description, where: str, name: Any) -> str:
     """The link of a frame, which is named after a link, or after the joint that carries the link."""
+    name = d.renamed.get(name, name) if isinstance(name, str) else name
     if isinstance(name, str) and name in d.links:
         return str(name)
     if isinstance(name, str) and name in d.joints:
         return d.joints[str(name)].child
-    raise ModelError(f"{where}: {d.root.file.name} has no frame {name!r}; it has {listed(d.links)}")
+    raise ModelError(f"{where}: {d.root.file.name} has no frame {clipped(name)}; it has {listed(d.links)}")
 
 
 def _append(d: Description, loop: LoopPart) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.limits import COUPLED
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.joints import axes_and_pitch, joint_kind
 from coupler.io.urdf.origins import origin
@@ -53,6 +54,7 @@ def _ends(element: Element, d: Description) -> list[tuple[str, Transform]]:
 
 def _end(element: Element, d: Description) -> tuple[str, Transform]:
     link = element.require("link")
+    link = d.renamed.get(link, link)
     if link not in d.links:
         raise element.error(f"there is no link {link!r}; there are {listed(d.links)}")
     return link, origin(element)
@@ -97,6 +99,7 @@ def _by_ratio(element: Element, name: str, d: Description, first: str, second: s
             f"it must relate two joints or more, at least one of them not marked as independent; between {first!r} "
             f"and {second!r} there are {listed(row) or 'none'}"
         )
+    _check_amount(element, len(row))
     dependent = order[0]
     free = [joint for joint in row if joint != dependent]
     G = np.vstack([np.eye(len(free)), [-row[joint] / row[dependent] for joint in free]])
@@ -119,9 +122,10 @@ def _dependence(element: Element, name: str, d: Description) -> CouplingPart:
     if any(term.has("polynomial") for term in terms):
         if len(terms) != 1 or len(free) != 1:
             raise element.error("a polynomial gives one joint from one other; write a separate coupling for it")
-        return CouplingPart(
-            name, [*free, *names], polynomial(list(terms[0].numbers("polynomial", None))), free, element
-        )
+        coefficients = terms[0].numbers("polynomial", None)
+        _check_amount(element, len(coefficients))
+        return CouplingPart(name, [*free, *names], polynomial(list(coefficients)), free, element)
+    _check_amount(element, len(names) + len(free))
     G, offset = np.zeros((len(names), len(free))), np.zeros(len(names))
     for i, own in enumerate(dependents):
         offset[i] = own.number("offset", 0.0)
@@ -130,6 +134,11 @@ def _dependence(element: Element, name: str, d: Description) -> CouplingPart:
             offset[i] += on.number("offset", 0.0)
     function = linear(np.vstack([np.eye(len(free)), G]), [*np.zeros(len(free)), *offset])
     return CouplingPart(name, [*free, *names], function, free, element)
+
+
+def _check_amount(element: Element, count: int) -> None:
+    if count > COUPLED:
+        raise element.error(f"it relates {count} joints or powers of one; a coupling in a file may relate {COUPLED}")
 
 
 def _mimic(joint: JointPart, mimic: Element, d: Description) -> CouplingPart:

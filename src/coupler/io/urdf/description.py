@@ -19,11 +19,12 @@ from coupler.model import (
     RobotBuilder,
 )
 from coupler.model.tree import GROUND
-from coupler.model.wording import counted, listed
+from coupler.model.wording import clipped, counted, listed
 from coupler.spatial import Transform
 
 __all__ = ["Description"]
 
+_COMPARED = 500  # characters: names that are longer together are not compared, which would take long
 _LISTED = 20  # at most this many kinds of things are listed in a warning
 
 
@@ -42,6 +43,8 @@ class Description:
     gravity: Any = (0.0, 0.0, -9.81)
     left_out: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
 
     def new_name(self, name: str) -> str:
         """A name for a joint, loop or coupling that the file does not name; underscores make it unique."""
@@ -95,7 +98,9 @@ class Description:
         for joint in self.joints.values():
             for end, link in (("parent", joint.parent), ("child", joint.child)):
                 if link not in self.links:
-                    raise joint.element.error(f"its {end} {link!r} is not a link of this file{_hint(link, self.links)}")
+                    raise joint.element.error(
+                        f"its {end} {clipped(link)} is not a link of this file{_hint(link, self.links)}"
+                    )
             if joint.child in carried:
                 other = carried[joint.child]
                 raise joint.element.error(
@@ -149,6 +154,8 @@ class Description:
                 b.keyframe(name, positions, velocities)
         for warning in self.warnings:
             b.warn(warning)
+        for remark in self.remarks:
+            b.remark(remark)
         if self.left_out:
             kinds = [f"{n} × {what}" for what, n in self.left_out.items()]
             more = f" and {counted(len(kinds) - _LISTED, 'more kind')}" if len(kinds) > _LISTED else ""
@@ -208,7 +215,10 @@ class Description:
         loose = [joint for joint in self.joints.values() if joint.parent == root and joint.kind == "floating"]
         if loose:
             raise loose[0].element.error("the robot floats by this joint already: leave out floating=True")
-        b.joint(self.new_name("floating_base"), Free(), GROUND, root)
+        name = self.new_name("floating_base")
+        if name != "floating_base":
+            b.warn(f"the robot floats by the joint {name!r}: the file has a joint 'floating_base' already")
+        b.joint(name, Free(), GROUND, root)
 
     def _describe_joint(self, b: RobotBuilder, joint: JointPart, seat: Transform | None) -> None:
         b.joint(
@@ -257,5 +267,6 @@ def _hint(name: str, known: Any) -> str:
     """A hint at a similar name, or at all names."""
     from difflib import get_close_matches
 
-    similar = get_close_matches(name, list(known), 1)
+    near = [other for other in known if len(name) + len(other) < _COMPARED]
+    similar = get_close_matches(name, near, 1)
     return f"; did you mean {similar[0]!r}?" if similar else f"; there are {listed(known)}"

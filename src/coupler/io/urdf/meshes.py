@@ -2,63 +2,61 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from coupler.io.packages import Packages, real_path
+from coupler.model import ModelError
+
 __all__ = ["Resolver"]
+
+_PACKAGE = re.compile(r"(?:package|model)://([^/]*)/*(.*)", re.DOTALL)
 
 
 class Resolver:
     """Finds meshes, without opening them.
 
     Paths are relative to the folder of the robot's file. `package://NAME/...` is relative to a folder that the user
-    named, or to the nearest one above the file that has this name or contains a package.xml.
+    named, to that of the package that the file belongs to if it has this name, and else to the file's folder.
+
+    Attributes:
+        absent: names of files that do not exist.
+        unknown: names of packages that they are said to be in, and that nobody has named.
+        outside: names of files that are outside the allowed folders, and where they are.
+        above: the folder of the package that the file belongs to, if meshes are there and not beside the file.
     """
 
     def __init__(self, file: Path, packages: Mapping[str, Path]) -> None:
-        self.folder, self.packages = file.resolve().parent, {name: path.resolve() for name, path in packages.items()}
-        self.absent: list[str] = []  # names of files that do not exist
-        self.outside: list[str] = []  # names of files outside the allowed folders
+        self._packages, self._named = Packages(file, packages), [real_path(folder) for folder in packages.values()]
+        self.absent: list[str] = []
+        self.unknown: set[str] = set()
+        self.outside: dict[str, Path] = {}
+        self.above: Path | None = None
 
     def __call__(self, name: str) -> Path | None:
-        """The path of a file; None if it is outside the robot's folder and the named packages."""
-        path, allowed = self._path(name.replace("\\", "/"))
+        """The path of a file; None if it is outside the robot's folder and the packages."""
         try:
-            path = path.resolve()
-        except (OSError, ValueError):  # not a valid file name
+            path = real_path(self._path(name.replace("\\", "/")))
+        except ModelError:  # not a valid file name
             self.absent.append(name)
             return None
-        if not any(path.is_relative_to(folder) for folder in allowed):
-            self.outside.append(name)
+        if not self._packages.allows(path):
+            self.outside[name] = path
             return None
-        if not _is_file(path):
+        if not os.path.isfile(path):
             self.absent.append(name)
+            package = _PACKAGE.match(name)
+            self.unknown |= {package[1]} - {"", *self._packages.named} if package else set()
+        elif not any(path.is_relative_to(folder) for folder in (self._packages.folder, *self._named)):
+            self.above = self._packages.own
         return path
 
-    def _path(self, name: str) -> tuple[Path, list[Path]]:
-        """The path of a file, and the folders in which it may be."""
-        allowed = [self.folder, *self.packages.values()]
-        package = re.match(r"(?:package|model)://([^/]*)/*(.*)", name)
+    def _path(self, name: str) -> Path:
+        folder = self._packages.folder
+        package = _PACKAGE.match(name)
         if package is None:
-            return self.folder / name.removeprefix("file://"), [*allowed, *self._package_folders()]
-        if package[1] in self.packages:
-            return self.packages[package[1]] / package[2], allowed
-        for above in (self.folder, *self.folder.parents):
-            if package[1] and above.name == package[1]:
-                return above / package[2], [above]
-        for above in self._package_folders():
-            return above / package[2], [above]
-        return self.folder / package[2], allowed
-
-    def _package_folders(self) -> list[Path]:
-        """The folder of the package that the file belongs to, if there is one."""
-        folders = [above for above in (self.folder, *self.folder.parents) if (above / "package.xml").is_file()]
-        return folders[:1]
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # not a valid file name
-        return False
+            return folder / name.removeprefix("file://")
+        own = None if package[1] else self._packages.own  # some exporters leave out the name
+        return self._packages.named.get(package[1], own or folder) / package[2]

@@ -6,22 +6,23 @@ do not know them see a tree that moves in the same way. docs/files.md lists them
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from coupler.io.limits import BODIES, KEYFRAMES
 from coupler.io.reading import Options
 from coupler.io.urdf.constraints import read_constraints
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.joints import axes_and_pitch
+from coupler.io.urdf.lenient import add_world, mend_inertias, rename_ground, warn_of_masses
 from coupler.io.urdf.meshes import Resolver
 from coupler.io.urdf.origins import origin
 from coupler.io.urdf.parts import NO_LIMIT, JointPart, LinkPart
 from coupler.io.urdf.shapes import materials_of, shapes_of
 from coupler.io.xml import Element
-from coupler.model.wording import counted, listed
+from coupler.model.wording import clipped, counted, listed
 
 __all__ = ["read_urdf"]
 
@@ -43,7 +44,7 @@ def read_urdf(root: Element, options: Options) -> Description:
     if root.tag != "robot":
         raise root.error("a URDF file begins with <robot>")
     for name in root.attributes:
-        if name in ("version", "xmlns") or name.startswith("xmlns:"):
+        if name in ("version", "xmlns", "precision") or name.startswith("xmlns:"):
             root.get(name)
     d = Description(root.get("name") or root.file.stem, root)
     materials, resolve = materials_of(root), Resolver(root.file, options.packages)
@@ -53,19 +54,30 @@ def read_urdf(root: Element, options: Options) -> Description:
         d.links[name].shapes = list(shapes_of(element, materials, resolve))
     if not d.links:
         raise root.error("there is no <link> in it")
+    if len(d.links) > BODIES:
+        raise root.error(f"it has {len(d.links)} links; a file may have {BODIES}")
     for element in root.all("joint"):
         name = _new(element, d.joints, "joint")
         d.joints[name] = _joint(element, name)
     _merge_chains(d)
+    add_world(d)
+    rename_ground(d, floating=options.floating)
     d.check_tree()  # what follows needs a tree
+    mend_inertias(d)
+    warn_of_masses(d)
     read_constraints(d)
     gravity = root.find("gravity")
     if gravity is not None:
         d.gravity = gravity.numbers("xyz", 3)
-    for element in root.all("keyframe"):
+    keyframes = root.all("keyframe")
+    if len(keyframes) > KEYFRAMES:
+        raise keyframes[KEYFRAMES].error(f"there are {len(keyframes)} keyframes; a file may have {KEYFRAMES}")
+    for element in keyframes:
         _keyframe(element, d)
     d.left_out += root.unread()
     d.warnings += _meshes(resolve)
+    if resolve.above is not None:
+        d.remarks.append(f"meshes are taken from the package that the file belongs to, {resolve.above}")
     return d
 
 
@@ -213,12 +225,15 @@ def _meshes(resolve: Resolver) -> list[str]:
     """Warnings about meshes that are missing, or outside the allowed folders."""
     warnings = []
     if resolve.absent:
-        names = listed(dict.fromkeys(re.sub(r".*/", "", name) for name in resolve.absent), 3)
-        warnings.append(f"{counted(len(resolve.absent), 'mesh', 'meshes')} not found: {names}")
+        names = listed(dict.fromkeys(name.rsplit("/", 1)[-1] for name in resolve.absent), 3)
+        hint = (
+            f"; name the folder of {listed(sorted(resolve.unknown), 3)} in packages={{...}}" if resolve.unknown else ""
+        )
+        warnings.append(f"{counted(len(resolve.absent), 'mesh', 'meshes')} not found: {names}{hint}")
     if resolve.outside:
-        names = listed(dict.fromkeys(resolve.outside), 3)
+        where = clipped(next(iter(resolve.outside.values())), 1000, quote=False)
         warnings.append(
-            f"{counted(len(resolve.outside), 'mesh', 'meshes')} outside the file's folder left out: {names}; name "
-            "their folder in packages={...}"
+            f"{counted(len(resolve.outside), 'mesh', 'meshes')} outside the file's folder left out: "
+            f"{listed(resolve.outside, 3)} (it leads to {where}); name their folder in packages={{...}}"
         )
     return warnings

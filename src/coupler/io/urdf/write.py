@@ -85,6 +85,8 @@ class _Writer:
     def robot(self) -> ET.Element:
         robot = self.source
         root = ET.Element("robot", name=robot.name)
+        if robot.precision:
+            root.set("precision", text(robot.precision))
         if not np.array_equal(robot.gravity, _GRAVITY):
             put(root, "gravity", xyz=robot.gravity)
         shapes: dict[str, list[Shape]] = {}

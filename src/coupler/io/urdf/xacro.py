@@ -1,70 +1,62 @@
-"""Expanding xacro into URDF, with xacrodoc."""
+"""Expanding xacro into URDF, with xacrodoc, if the user asks for it.
+
+Macros are programs: what stands in `${...}` is Python, and there are ways out of any fence that is built in Python. So
+they are expanded only on request, and then in a process that may read the file's folder and named packages, and do
+nothing else: see `coupler.children`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
-from typing import Any
 
+from coupler.children import Child, ChildError
+from coupler.io.limits import MEMORY, SECONDS
+from coupler.io.packages import Packages, real_path
 from coupler.io.reading import Options
 from coupler.io.xml import Element, parse, parse_file
 from coupler.model import ModelError
+from coupler.model.wording import clipped
 
 __all__ = ["expand"]
 
-_LOCK = Lock()  # xacro has global state
+_child = Child(Path(__file__).with_name("expansion.py"), SECONDS, MEMORY)
 
 
 def expand(path: Path, options: Options) -> Element:
     """The root element of the URDF that a xacro file expands to.
 
-    `$(find NAME)` is a folder that the user named, or one above the file that has this name. Macros are programs:
-    expand only those that you would run.
+    `$(find NAME)` is a folder that the user named, or the package that the file belongs to.
 
     Raises:
-        ModelError: for a file that cannot be expanded, and where xacrodoc is not installed.
+        ModelError: if the user has not asked for it, for a file that cannot be expanded or reaches for what is not
+            its own, and where xacrodoc is not installed.
     """
-    parse_file(path)  # refuses entities before anything else reads it
-    try:
-        import xacro
-        from xacrodoc import XacroDoc, packages
-    except ImportError:
+    if not options.xacro:
         raise ModelError(
-            f"{path}: to read xacro, install xacrodoc: pip install 'coupler[xacro]'; or expand the file yourself"
-        ) from None
-    packages_above: dict[str, Any] = {above.name: above for above in reversed(path.resolve().parents) if above.name}
-    given = {name: folder.resolve() for name, folder in options.packages.items()}
-    absolute = path.resolve()
-    with _LOCK, _without_entities(xacro):
-        xacro.init_stacks(str(absolute))  # included files are relative to it
-        packages.update_package_cache(packages_above | given)
-        try:
-            document = XacroDoc.from_file(absolute, subargs=dict(options.arguments), resolve_packages=False)
-            text = document.to_urdf_string()
-        except ModelError:
-            raise
-        except Exception as error:  # macros may raise anything
-            raise ModelError(f"{path}: xacro cannot expand it: {error}") from None
-        finally:
-            packages.reset()
-            xacro.init_stacks(None)
+            f"{path}: it is written with xacro's macros, which are programs: expanding them runs what its author "
+            "wrote. If you trust the author, pass xacro=True (on the command line --trust); or expand the file "
+            "yourself, and load the URDF"
+        )
+    parse_file(path)  # refuses entities, and what is too large, before anything else reads it
+    file, packages = real_path(path), Packages(path, options.packages)
+    named = {name: str(folder) for name, folder in packages.named.items()}
+    request = {"file": str(file), "packages": named, "arguments": dict(options.arguments)}
+    try:
+        answer, _ = _child.ask(request, packages.allowed)
+        text = str(answer["urdf"])
+    except ChildError as error:
+        raise _refused(path, error) from None
     return parse(text.encode(), path, " of what it expands to")
 
 
-@contextmanager
-def _without_entities(xacro: Any) -> Iterator[None]:
-    """A context in which xacro also refuses entities in the files that it includes."""
-    original = xacro.parse
-
-    def checked(text: Any, filename: Any = None) -> Any:
-        if filename and Path(filename).is_file():
-            parse_file(Path(filename))
-        return original(text, filename)
-
-    xacro.parse = checked
-    try:
-        yield
-    finally:
-        xacro.parse = original
+def _refused(path: Path, error: ChildError) -> ModelError:
+    if error.kind == "ModuleNotFoundError":
+        return ModelError(
+            f"{path}: to read xacro, install xacrodoc: pip install 'coupler[xacro]'; or expand the file yourself"
+        )
+    if error.kind == "PermissionError":
+        return ModelError(
+            f"{path}: its macros were stopped: {error}. Includes are read from the file's folder and from "
+            "packages={'name': folder} only"
+        )
+    return ModelError(f"{path}: xacro cannot expand it: {clipped(error, 1000, quote=False)}")

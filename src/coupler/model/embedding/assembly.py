@@ -143,7 +143,12 @@ class _Samples:
         what = described(self.closure.loops[i], self.closure.tree)
         warnings = []
         if not self.regular[0, i]:
-            warnings.append(f"{what} is singular where its joints start; neutral is elsewhere")
+            away = self.away[neutral, self.closure.loops[i].columns]
+            joint = self.closure.tree.joint_of(int(self.closure.loops[i].columns[np.argmax(away)]))
+            warnings.append(
+                f"{what} is singular where its joints start; neutral is elsewhere, joint {joint!r} by {away.max():.2g} "
+                "(m or rad)"
+            )
         if self.outside[neutral, self.positions(i)].any():
             warnings.append(f"{what} was found closed only beyond the limits of its joints")
         return warnings

@@ -21,6 +21,8 @@ __all__ = ["Closure", "stacked"]
 # much it falls after a step that closes more and grows after one that does not, the least growth, which brings back
 # damping that has vanished, and where a way is given up.
 _DAMPED, _LESS, _MORE, _LEAST, _STUCK = 1e-3, 0.1, 10.0, 1e-9, 1e6
+# What all rounds may cost for a state, in products of singular values: about 2 s. At least so many rounds are made.
+_WORK, _FEWEST = 500_000_000, 10
 
 
 class _Group(NamedTuple):
@@ -78,7 +80,9 @@ class Closure:
             result[..., group.loops] = np.abs(phi[..., group.rows]).max(axis=-1)
         return np.where(np.isnan(result), np.inf, result)
 
-    def assemble(self, p: np.ndarray, weight: np.ndarray | None = None, rounds: int = 200) -> np.ndarray:
+    def assemble(
+        self, p: np.ndarray, weight: np.ndarray | None = None, rounds: int = 200, rank: float = RANK
+    ) -> np.ndarray:
         """Closed configurations near p, of shape (..., Σ nq), or the nearest to closed that are found.
 
         This is the method of Levenberg and Marquardt with all rows of φ, redundant ones too. It is slower than Newton's
@@ -87,8 +91,11 @@ class Closure:
         Args:
             p: where to start.
             weight: for each entry of w, how willingly it moves; ones if not given.
-            rounds: how many steps are tried.
+            rounds: how many steps are tried; fewer if clusters are so large that they would take minutes.
+            rank: singular values below this part of the largest are left out.
         """
+        work = sum(group.entries.size * min(group.entries.shape[1:]) for group in self.groups)
+        rounds = min(rounds, max(_FEWEST, _WORK // max(1, work)))
         weight = np.ones(self.tree.nv) if weight is None else weight
         damping = np.full((*p.shape[:-1], len(self.loops)), _DAMPED)
         phi, K, _ = self.at(p)
@@ -96,14 +103,16 @@ class Closure:
             gap = self.gaps(phi)
             if not ((gap > CLOSED_BY_NEWTON) & (damping < _STUCK)).any():
                 break
-            tried = self.motion.integrate(p, self._damped_steps(phi, K, damping, weight))
+            tried = self.motion.integrate(p, self._damped_steps(phi, K, damping, weight, rank))
             better = self.gaps(self.at(tried)[0]) < gap
             damping = np.where(better, _LESS * damping, _MORE * damping + _LEAST)
             p = self._merged(better, tried, p)
             phi, K, _ = self.at(p)
         return p
 
-    def _damped_steps(self, phi: np.ndarray, K: np.ndarray, damping: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def _damped_steps(
+        self, phi: np.ndarray, K: np.ndarray, damping: np.ndarray, weight: np.ndarray, rank: float
+    ) -> np.ndarray:
         """−W½ (K W½)⁺ φ of each cluster, with singular values damped and those that are zero left out.
 
         None where φ or K is not a number.
@@ -116,7 +125,7 @@ class Closure:
             A, residual = np.where(real[..., None, None], A, 0.0), np.where(real[..., None], residual, 0.0)
             U, sigma, Vt = np.linalg.svd(A, full_matrices=False)
             largest = sigma.max(axis=-1, keepdims=True, initial=TINY)
-            used = sigma > RANK * largest
+            used = sigma > rank * largest
             mu = damping[..., group.loops, None] * largest**2
             scaled = np.where(used, sigma, 0.0) / np.where(used, sigma**2 + mu, 1.0)
             along = np.einsum("...ji,...j->...i", U, residual)

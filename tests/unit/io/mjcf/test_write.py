@@ -215,15 +215,17 @@ def test_a_body_without_mass_is_let_be_where_something_heavy_is_welded_to_it() -
     assert list(real_inertias(b.build())) == ["hand"]
 
 
-def test_an_inertia_that_cannot_be_lent_is_refused() -> None:
-    with pytest.raises(ModelError, match=r"'right_wrist_r_rotor': MuJoCo accepts no inertia .* save .* as \.urdf"):
+def test_an_inertia_that_cannot_be_lent_is_changed_and_told() -> None:
+    with pytest.warns(
+        ModelWarning, match=r"MuJoCo accepts no principal moments .*'right_wrist_r_rotor' \(.*\.urdf keeps"
+    ):
         mjcf_text(robots.load("jvrc1"), HERE)
     b = RobotBuilder("loose")
     b.body("link", 1.0, inertia=(0.1, 0.1, 1), ideal=True)
     b.joint("joint", Free(), "ground", "link")
     robot = b.build()
-    with pytest.raises(ModelError, match="body 'link': MuJoCo accepts no inertia"):
-        mjcf_text(robot, HERE)
+    with pytest.warns(ModelWarning, match=r"as those of 'link' \(0\.1, 0\.1, 1; saved as 0\.5, 0\.5, 1\), kg m²"):
+        assert 'diaginertia="0.5' in mjcf_text(robot, HERE)
 
 
 def test_an_inertia_is_mended_where_digits_are_all_that_it_lacks() -> None:
@@ -327,11 +329,14 @@ def test_a_spring_that_pulls_at_any_length_is_refused(stiffness: float) -> None:
         mjcf_text(b.build(), HERE)
 
 
-def test_a_body_named_world_and_a_tower_of_bodies_are_refused() -> None:
+def test_a_body_named_world_is_renamed_and_told() -> None:
     b = RobotBuilder("robot")
     b.body("world", **LINK)
     b.joint("joint", Revolute(), "ground", "world")
-    with pytest.raises(ModelError, match="body 'world': MuJoCo reserves this name"):
-        mjcf_text(b.build(), HERE)
+    with pytest.warns(ModelWarning, match="body 'world' is 'world_body' in MJCF, which reserves its name"):
+        assert '<body name="world_body"' in mjcf_text(b.build(), HERE)
+
+
+def test_a_tower_of_bodies_is_refused() -> None:
     with pytest.raises(ModelError, match=r"hangs on 481 others in a row; MuJoCo reads 480"):
         mjcf_text(robots.load("geared_chain", links=500), HERE)

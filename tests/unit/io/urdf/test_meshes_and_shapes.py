@@ -235,8 +235,8 @@ def test_a_mesh_is_scaled(scale: str, factors: tuple[float, ...], read: Read, tm
         ("meshes\\x.stl", "arms/urdf/meshes/x.stl", {}),
         ("./meshes/../x.stl", "arms/urdf/x.stl", {}),
         ("file://x.stl", "arms/urdf/x.stl", {}),
-        ("package://arms/meshes/x.stl", "arms/meshes/x.stl", {}),
-        ("model://arms/meshes/x.stl", "arms/meshes/x.stl", {}),
+        ("package://arms/meshes/x.stl", "arms/meshes/x.stl", {"arms": "arms"}),
+        ("model://arms/meshes/x.stl", "arms/meshes/x.stl", {"arms": "arms"}),
         ("package://urdf/x.stl", "arms/urdf/x.stl", {}),
         ("package://arms/x.stl", "else/x.stl", {"arms": "else"}),
         ("package://others/meshes/x.stl", "else/meshes/x.stl", {"others": "else"}),
@@ -256,16 +256,41 @@ def test_a_mesh_is_looked_for_where_it_is_meant(
 
 
 @pytest.mark.parametrize(
-    "name", ["package://arms_description/meshes/x.stl", "../meshes/x.stl", "package:///meshes/x.stl"]
+    "name",
+    [
+        "package://arms_description/meshes/x.stl",
+        "package://arms/meshes/x.stl",
+        "../meshes/x.stl",
+        "package:///meshes/x.stl",
+    ],
 )
 def test_a_package_is_also_the_nearest_folder_with_a_description(name: str, read: Read, tmp_path: Path) -> None:
     file = tmp_path / "arms" / "meshes" / "x.stl"
     file.parent.mkdir()
     file.write_bytes(b"")
     for folder in (tmp_path, tmp_path / "arms"):
-        (folder / "package.xml").write_text("<package/>")
-    geometry = only(read(mesh(name))).geometry
+        (folder / "package.xml").write_text("<package><name>arms_description</name></package>")
+    found = read(mesh(name))
+    geometry = only(found).geometry
     assert isinstance(geometry, Mesh) and geometry.path == file
+    assert found.warnings == () and str(tmp_path / "arms") in " ".join(found.remarks)
+
+
+def test_a_folder_above_is_no_package_just_because_of_its_name(read: Read, tmp_path: Path) -> None:
+    """Whoever writes a file could otherwise name any folder of the user's."""
+    (tmp_path / "arms" / "x.stl").write_bytes(b"")
+    (tmp_path / "package.xml").write_text("<package><name>all</name></package>")  # and not of every package's name
+    with pytest.warns(ModelWarning, match=r"1 mesh not found: 'x.stl'; name the folder of 'arms' in packages"):
+        found = read(mesh("package://arms/x.stl"))
+    assert only(found).geometry.path == tmp_path / "arms" / "urdf" / "x.stl"  # type: ignore[attr-defined]
+
+
+def test_a_description_of_a_package_that_is_no_file_of_its_kind_names_no_package(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "arms" / "x.stl").write_bytes(b"")
+    (tmp_path / "arms" / "package.xml").write_bytes(b"<<<")
+    assert read(mesh("package://arms/x.stl")).warnings == ()
+    with pytest.warns(ModelWarning, match=r"not found"):
+        read(mesh("package://arm_description/x.stl"))
 
 
 def test_a_missing_mesh_is_told_and_its_shape_kept(read: Read, tmp_path: Path) -> None:
@@ -310,7 +335,7 @@ def test_a_resolver_keeps_what_it_did_not_find(tmp_path: Path) -> None:
     resolve = Resolver(tmp_path / "arm.urdf", {})
     assert resolve("x.stl") == tmp_path / "x.stl"
     assert resolve("/etc/hostname") is None
-    assert (resolve.absent, resolve.outside) == (["x.stl"], ["/etc/hostname"])
+    assert (resolve.absent, resolve.outside) == (["x.stl"], {"/etc/hostname": Path("/etc/hostname")})
 
 
 # Places

@@ -1,0 +1,24 @@
+"""What a robot's file may be at the most. More is refused, so that loading ends in seconds whoever wrote the file.
+
+Each limit is far above what robots need, and none holds for what is built in Python: see docs/threat_model.md.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ATTRIBUTES", "BODIES", "BYTES", "COUPLED", "DEPTH", "ELEMENTS", "JOINED", "KEYFRAMES", "MEMORY"]
+__all__ += ["NUMBER_TEXT", "SECONDS", "YAML_BYTES", "YAML_DEPTH", "YAML_NODES"]
+
+BYTES = 16 << 20  # of a file in XML
+ELEMENTS = 100_000  # in a file, and in a model in MJCF after its copies are made
+ATTRIBUTES = 400_000  # in a file
+NUMBER_TEXT = 100_000  # characters of an attribute that holds numbers
+DEPTH = 500  # elements within each other; MuJoCo allows as many
+YAML_BYTES = 256 << 10  # of a closure file
+YAML_NODES = 5_000  # values in it
+YAML_DEPTH = 50  # values within each other
+BODIES = 5_000  # of a robot
+KEYFRAMES = 1_000  # of a robot
+COUPLED = 200  # joints that one coupling relates, and coefficients of its polynomial
+JOINED = 100_000  # equations × joints that loops join into one cluster
+SECONDS = 20  # for expanding macros, or for MuJoCo
+MEMORY = 4 << 30  # bytes for either

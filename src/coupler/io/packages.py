@@ -1,0 +1,67 @@
+"""Where a robot's file may lead: its own folder, the packages that the user names, and the package that it belongs to.
+
+A file belongs to the package whose folder is the nearest above it with a package.xml, by the name that is given there
+or by the folder's own. Every other folder, whatever it is called, is outside. Links are followed before anything is
+judged.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from coupler.io.xml import parse_file
+from coupler.model import ModelError
+
+__all__ = ["Packages", "real_path"]
+
+
+class Packages:
+    """The folders that a robot's file may lead to.
+
+    Attributes:
+        folder: that of the file.
+        named: folders of packages by name: those that the user names, and the one that the file belongs to.
+        own: the folder of the package that the file belongs to, or None.
+    """
+
+    def __init__(self, file: Path, named: Mapping[str, Path]) -> None:
+        self.folder = real_path(file).parent
+        self.own = next((above for above in _upwards(self.folder) if os.path.isfile(above / "package.xml")), None)
+        names = [] if self.own is None else _names(self.own)
+        self.named = {name: self.own for name in names if self.own} | {n: real_path(path) for n, path in named.items()}
+
+    @property
+    def allowed(self) -> list[Path]:
+        """All of the folders."""
+        return list(dict.fromkeys([self.folder, *self.named.values()]))
+
+    def allows(self, path: Path) -> bool:
+        """Whether a path without links is in one of the folders."""
+        return any(path.is_relative_to(folder) for folder in self.allowed)
+
+
+def real_path(path: Path) -> Path:
+    """A path without symbolic links and dots.
+
+    Raises:
+        ModelError: for what cannot be a path.
+    """
+    try:
+        return Path(os.path.realpath(path))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: it is not a path: {error}") from None
+
+
+def _upwards(folder: Path) -> list[Path]:
+    return [folder, *folder.parents]
+
+
+def _names(folder: Path) -> list[str]:
+    """The names of the package in a folder."""
+    try:
+        inside = parse_file(folder / "package.xml").find("name")
+    except ModelError:  # whatever it is, it says no name
+        inside = None
+    return list(dict.fromkeys(name for name in (folder.name, inside.word() if inside else "") if name))

@@ -1,0 +1,74 @@
+"""How precisely a file gives lengths, angles and directions: by its digits, and by what it makes of right angles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from coupler.io.limits import NUMBER_TEXT
+from coupler.io.xml import Element
+
+__all__ = ["PRECISION", "precision_of"]
+
+PRECISION = "coupler_precision"  # the name under which MJCF keeps it
+
+_LENGTHS = ("xyz", "pos", "anchor", "fromto")  # attributes in m
+_DIRECTIONS = ("rpy", "quat", "euler", "axisangle", "xyaxes", "zaxis", "axis")  # in rad, or of unit vectors
+_ANGLES = ("rpy",)  # surely in rad
+_EXACT = 12  # digits behind the point: with so many, nothing is rounded that matters
+_WORST = 5e-4  # m or rad: few digits may also be exact, so that less precision is assumed of no file
+_RIGHT = 2e-3  # rad: what is so near to a right angle is meant to be one
+_NUMBER = re.compile(r"[-+]?\d*\.(\d*)(?:[eE]([-+]?\d+))?")
+
+
+def precision_of(root: Element) -> float:
+    """By how much the numbers of a file are rounded, m or rad, as the file says, or as its digits do.
+
+    Raises:
+        ModelError: for a file that says so with something else than a number.
+    """
+    kept = [element for element in root.walk() if element.tag == "numeric" and element.get("name") == PRECISION]
+    told = root.number("precision", 0.0) if root.has("precision") else kept[0].number("data", 0.0) if kept else None
+    return _by_digits(root.walk()) if told is None else min(abs(told), _WORST)
+
+
+def _by_digits(elements: Iterable[Element]) -> float:
+    """Half a unit in the last place that the elements of a file have.
+
+    Of lengths and of directions the most digits count that any of them has: others may be exact with fewer. An angle
+    that is a right one but for its digits tells more: 1.57075 is rounded by 5e-5. None where all numbers are exact.
+    """
+    digits, right = {"lengths": 0, "directions": 0}, 0.0
+    for element in elements:
+        for name, text in element.attributes.items():
+            kind = "lengths" if name in _LENGTHS and element.tag != "axis" else "directions"
+            if name not in (*_LENGTHS, *_DIRECTIONS) or len(text) > NUMBER_TEXT:
+                continue
+            for word in text.split():
+                digits[kind] = max(digits[kind], _digits(word))
+                if name in _ANGLES:
+                    right = max(right, _off_right(word))
+    rounded = [0.5 * 10.0**-count for count in digits.values() if 0 < count < _EXACT]
+    return max([min(_WORST, value) for value in rounded] + [right], default=0.0)
+
+
+def _digits(word: str) -> int:
+    """Digits behind the point."""
+    number = _NUMBER.fullmatch(word)
+    if number is None or len(number[2] or "") > 4:
+        return 0
+    return len(number[1].rstrip("0") if set(number[1]) == {"0"} else number[1]) - int(number[2] or 0)
+
+
+def _off_right(word: str) -> float:
+    """How far an angle is from a multiple of a right one, if it is meant to be one; zero if it is one, or another."""
+    try:
+        angle = float(word)
+    except ValueError:
+        return 0.0
+    if not abs(angle) < 100.0:
+        return 0.0
+    away = abs(angle - np.round(angle / (np.pi / 2)) * (np.pi / 2))
+    return float(away) if 1e-12 < away < _RIGHT and abs(angle) > _RIGHT else 0.0

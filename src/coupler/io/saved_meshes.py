@@ -1,0 +1,86 @@
+"""Meshes of a robot that is saved: what its file can refer to, wherever it and they lie.
+
+A file is read with what is in its folder. A mesh that is there stays where it is; one from elsewhere is copied into a
+folder beside the file, NAME_meshes; and one that is not there at all cannot come along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from coupler.files import read_file, whole_file
+from coupler.io.packages import real_path
+from coupler.io.writing import Names
+from coupler.model import Mesh, Robot, Shape
+from coupler.model.wording import counted, listed
+
+__all__ = ["SavedMeshes"]
+
+_LARGEST = 512 << 20  # bytes of a mesh
+
+
+class SavedMeshes:
+    """The meshes of a robot that goes to a file.
+
+    Attributes:
+        robot: the same robot, with meshes where they will be, and without those that cannot be copied.
+        copies: what is to be copied, from where to where.
+        warnings: what is left out.
+    """
+
+    def __init__(self, robot: Robot, file: Path) -> None:
+        self._file, self._names = file, Names()
+        self.copies: dict[Path, Path] = {}
+        lost: list[str] = []
+        shapes: list[Shape] = []
+        for shape in robot.shapes:
+            geometry = shape.geometry
+            if isinstance(geometry, Mesh):
+                path = self._place(Path(geometry.path))
+                if path is None:
+                    lost.append(Path(geometry.path).name)
+                    continue
+                shape = shape if path == Path(geometry.path) else replace(shape, geometry=replace(geometry, path=path))
+            shapes.append(shape)
+        self.robot = replace(robot, shapes=tuple(shapes)) if lost or self.copies else robot
+        names = listed(dict.fromkeys(lost), 3)
+        self.warnings = [f"{counted(len(lost), 'mesh', 'meshes')} not found, and left out: {names}"] if lost else []
+
+    def _place(self, path: Path) -> Path | None:
+        """Where a mesh will be: where it is, if that is in the file's folder; or nowhere."""
+        real = real_path(path)
+        if real.is_relative_to(real_path(self._file.parent)):
+            return path
+        if not real.is_file():
+            return None
+        if real not in self.copies:
+            name = self._names.new(real.stem)
+            self.copies[real] = self._file.parent / f"{self._file.stem}_meshes" / f"{name}{real.suffix}"
+        return self.copies[real]
+
+    @contextmanager
+    def copied(self) -> Iterator[None]:
+        """A context in which meshes are copied already; if anything goes wrong in it, the copies go again.
+
+        Raises:
+            OSError: for what cannot be copied.
+        """
+        made: list[Path] = []
+        try:
+            for source, target in self.copies.items():
+                if not target.parent.exists():
+                    target.parent.mkdir()
+                    made.append(target.parent)
+                made += [] if target.exists() else [target]
+                data = read_file(source, _LARGEST)
+                with whole_file(target) as file:
+                    file.write(data)
+            yield
+        except BaseException:
+            for path in reversed(made):
+                with suppress(OSError):
+                    path.rmdir() if path.is_dir() else path.unlink()
+            raise

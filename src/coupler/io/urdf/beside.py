@@ -1,0 +1,56 @@
+"""The files beside a URDF that may describe its loops."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from coupler.files import read_file
+from coupler.io.limits import YAML_BYTES
+from coupler.io.packages import real_path
+from coupler.io.urdf.description import Description
+from coupler.model import ModelError
+from coupler.model.wording import listed
+
+__all__ = ["files_beside", "tell_unused"]
+
+_LOOKED_AT = 20  # files in a robot's folder
+
+
+def files_beside(d: Description) -> Iterator[Path]:
+    """The files beside a robot's file that may describe its loops; links that lead elsewhere are told, not followed."""
+    file = d.root.file
+    for name in (file.stem, "submechanisms"):
+        for suffix in (".yaml", ".yml"):
+            path = file.with_name(name + suffix)
+            if not os.path.lexists(path):
+                continue
+            real = real_path(path)
+            if not real.is_relative_to(real_path(file.parent)):
+                d.warnings.append(
+                    f"{path.name} beside the file is a link to {real}, outside its folder, and is not read; name it "
+                    "in closures=... if it describes the loops"
+                )
+            elif os.path.isfile(path):
+                yield path
+
+
+def tell_unused(d: Description) -> None:
+    """Tells of files in the folder that describe loops, under other names than those that are looked for."""
+    unused = []
+    with suppress(OSError, ModelError):
+        files = sorted(path for path in d.root.file.parent.iterdir() if path.suffix in (".yaml", ".yml"))
+        for path in files[:_LOOKED_AT]:
+            if not path.is_symlink() and os.path.isfile(path) and _mentions_loops(path):
+                unused.append(path.name)
+    if unused:
+        d.warnings.append(
+            f"{listed(unused)} in its folder describes loops and is not used; closures={unused[0]!r} does"
+        )
+
+
+def _mentions_loops(path: Path) -> bool:
+    return re.search(rb"^(closed_loop|submechanisms)\s*:", read_file(path, YAML_BYTES), re.MULTILINE) is not None

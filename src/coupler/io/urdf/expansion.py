@@ -1,0 +1,53 @@
+"""Expanding xacro into URDF, in a process of its own: a job for `coupler.children`; it imports nothing of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+__all__ = ["prepare", "run"]
+
+
+def prepare() -> None:
+    """Imports all that expanding may need, before the folders that it may read are restricted."""
+    import glob  # noqa: F401
+    import math  # noqa: F401
+
+    import xacro  # noqa: F401
+    import xacrodoc  # noqa: F401
+    import yaml  # noqa: F401
+
+
+def run(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The URDF that a file expands to.
+
+    Args:
+        request: the `file`, the folders of `packages` by name, and `arguments` by name.
+    """
+    import xacro
+    from xacrodoc import XacroDoc, packages
+
+    original = xacro.parse
+
+    def parse(text: Any, filename: Any = None) -> Any:
+        if filename:
+            _refuse_entities(Path(filename).read_bytes(), str(filename))
+        return original(text, filename)
+
+    xacro.parse = parse
+    xacro.init_stacks(request["file"])  # included files are relative to it
+    packages.update_package_cache(request["packages"])
+    document = XacroDoc.from_file(request["file"], subargs=request["arguments"], resolve_packages=False)
+    return {"urdf": document.to_urdf_string()}, {}
+
+
+def _refuse_entities(data: bytes, name: str) -> None:
+    """As in `coupler.io.xml`, in files that are included."""
+
+    def declared(entity: str, *_: object) -> None:
+        raise ValueError(f"{name} declares the entity {entity!r}; entities are refused: write out what they stand for")
+
+    reader = expat.ParserCreate()
+    reader.EntityDeclHandler = declared
+    reader.Parse(data, True)

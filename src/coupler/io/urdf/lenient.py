@@ -1,0 +1,103 @@
+"""What files get wrong without harm: mended before the robot is built, and told."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coupler.io.urdf.description import Description
+from coupler.io.urdf.parts import LinkPart
+from coupler.model.tree import GROUND
+from coupler.model.wording import counted, listed
+
+__all__ = ["add_world", "lock_massless", "mend_inertias", "rename_ground", "warn_of_masses"]
+
+_WORLD = "world"
+_NOTHING = 1e-15  # kg m²: a negative moment of so little is rounding
+_LITTLE = 1e-3  # and so is one of this part of what the link is welded to
+_HEAVY, _HEAVIER = 500.0, 200.0  # kg, and times the median: a body of more is one in another unit
+
+
+def add_world(d: Description) -> None:
+    """Adds the link `world` if joints hang on it and it is not declared, as in files for some simulators."""
+    joints = [joint for joint in d.joints.values() if joint.parent == _WORLD]
+    if joints and _WORLD not in d.links:
+        d.links = {_WORLD: LinkPart(joints[0].element)} | d.links
+        d.warnings.append(f"the link {_WORLD!r}, on which {listed(joint.name for joint in joints)} hangs, is added")
+
+
+def rename_ground(d: Description, *, floating: bool) -> None:
+    """Renames a link that is called as the ground is here, unless it is the root, and so the ground itself.
+
+    A root that has a mass and is to float is not the ground.
+    """
+    is_root = all(joint.child != GROUND for joint in d.joints.values())
+    if GROUND not in d.links or (is_root and not (floating and d.links[GROUND].mass)):
+        return
+    name = f"{GROUND}_link"
+    while name in d.links:
+        name += "_"
+    d.links = {name if link == GROUND else link: part for link, part in d.links.items()}
+    for joint in d.joints.values():
+        joint.parent, joint.child = (name if link == GROUND else link for link in (joint.parent, joint.child))
+    d.renamed[GROUND] = name
+    d.warnings.append(f"the link {GROUND!r} is renamed {name!r}, since {GROUND!r} is what does not move here")
+
+
+def mend_inertias(d: Description) -> None:
+    """Takes negative principal moments as zero, if they are rounding, or nothing beside what the link is welded to."""
+    group = {link: link for link in d.links}
+
+    def first(link: str) -> str:
+        while group[link] != link:
+            link = group[link]
+        return link
+
+    for joint in d.joints.values():
+        if joint.kind == "fixed":
+            group[first(joint.child)] = first(joint.parent)
+    largest: dict[str, float] = {}
+    for name, link in d.links.items():
+        largest[first(name)] = max(largest.get(first(name), 0.0), float(np.linalg.eigvalsh(link.inertia)[-1]))
+    mended = []
+    for name, link in d.links.items():
+        if not link.mass and np.abs(link.inertia).max() < _NOTHING:
+            link.inertia = np.zeros((3, 3))
+        moments, axes = np.linalg.eigh(link.inertia)
+        welded = largest[first(name)]  # the largest moment of all links that it is welded to
+        allowed = max(_NOTHING, _LITTLE * welded) if welded > moments[-1] else _NOTHING
+        if -allowed <= moments[0] < 0.0:
+            link.inertia = axes * np.maximum(moments, 0.0) @ axes.T
+            mended += [name] if moments[0] < -_NOTHING else []
+    if mended:
+        d.warnings.append(
+            f"negative principal moments of {listed(mended)}, beside what it is welded to, are taken as 0"
+        )
+
+
+def lock_massless(d: Description) -> None:
+    """Fixes joints that move nothing but links without mass, unless something else holds on to them."""
+    bound = {link for loop in d.loops for link in (loop.first, loop.second)}
+    bound |= {d.joints[joint].child for coupling in d.couplings for joint in coupling.joints if joint in d.joints}
+    bound |= {str(spring[end]) for _, spring in d.springs for end in ("first", "second")}
+    heavy = {name for name, link in d.links.items() if link.mass or link.inertia.any()} | bound
+    for name in list(heavy):
+        heavy |= {joint.parent for joint in d.path(name)}
+    locked = [joint for joint in d.joints.values() if joint.child not in heavy and joint.kind != "fixed"]
+    for joint in locked:
+        joint.kind, joint.properties, joint.start, joint.actuated = "fixed", {}, None, False
+    if locked:
+        names = listed(joint.name for joint in locked)
+        d.warnings.append(
+            f"{counted(len(locked), 'joint')} locked, with nothing behind but links without mass: {names}"
+        )
+
+
+def warn_of_masses(d: Description) -> None:
+    """Warns of bodies that weigh tonnes in a robot of kilograms."""
+    masses = {name: link.mass for name, link in d.links.items() if link.mass > 0.0}
+    usual = float(np.median(list(masses.values()))) if masses else 0.0
+    heavy = [name for name, mass in masses.items() if mass > max(_HEAVY, _HEAVIER * usual)]
+    if heavy:
+        d.warnings.append(
+            f"{listed(f'{name} ({masses[name]:g} kg)' for name in heavy)} beside bodies of {usual:g} kg: is it in kg?"
+        )
