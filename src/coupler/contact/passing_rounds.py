@@ -77,7 +77,9 @@ class PassingRounds:
             if moved := [k for k in waiting if not self._near[k]]:
                 b = self.rows @ self._free + joints
                 for k in moved:
-                    b[self._first[k]] = self.rows[self._first[k]] @ self._free + self.closures[k]
+                    own = slice(self._first[k], self._first[k] + 3)
+                    b[own] = self.rows[own] @ self._free
+                    b[self._first[k]] += self.closures[k]
                 joints = b - self.rows @ self._free
                 answer = mass_matrix_solve(H, self._q, self.rows)
                 problem = self.problem = ContactProblem(self.rows @ answer.T, b, problem.blocks)

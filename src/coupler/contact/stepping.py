@@ -22,18 +22,17 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.ahead import velocities_ahead
 from coupler.contact.damping import damped
 from coupler.contact.floating import straight_motion, turned_velocity
 from coupler.contact.formulations import (
     Touch,
-    basis_biases,
     contact_rows,
     first_rows,
     floating,
     floating_centre,
     joint_rows,
     recursive_problem,
-    touches,
     unimpeded,
     with_closures,
 )
@@ -181,21 +180,23 @@ def contact_impulses(
     gaps = np.array([touch.contact.gap for touch in found])
     velocities, closures = rows @ free, joints.closures
     if ahead:
-        velocities = _ahead(robot, q, v, free, step, pairs, limits)
+        velocities = velocities_ahead(robot, q, v, free, step, found, joint_rows(robot, q, step, limits, v))
         closures = gap_seen(closures * step, penetration) / step
     seen = let_out(gap_seen(gaps, penetration) / step, velocities[first_rows(found)], recovery)
     closures = let_out(closures, velocities[len(rows) - len(closures) :], recovery * joints.recovery)
     if ahead or recovery < np.inf or (seen != gaps / step).any():
         problem = replace(problem, b=with_closures(velocities, found, seen, closures))
     if not rebounding(pairs):
-        if ahead or not any(may_pass(touch) for touch in found):
+        if not any(may_pass(touch) for touch in found):
             solution = solve(problem, method, start=start, **options)
         else:
             acting = PassingRounds(robot, np.asarray(q, dtype=float), free, step, found, rows, seen)
             by_method, limit = partial(solve, method=method, **options), options.get("tolerance", 1e-10)
             solution = acting.solve(problem, by_method, start, limit)
+            moved = [one is not other for one, other in zip(found, acting.touches, strict=True)]
+            moved = np.concatenate([*(np.full(3, own) for own in moved), np.zeros(len(rows) - 3 * len(found), bool)])
             found, rows, seen, problem = acting.touches, acting.rows, acting.closures, acting.problem
-            velocities = rows @ free
+            velocities = np.where(moved, rows @ free, velocities)
         if not travelling(pairs):
             return Impulses(found, rows, free, solution)
         problem, lag = replace(problem, b=velocities), 0.0 if ahead else LAG["euler"]
@@ -220,15 +221,6 @@ def _check_rows(robot: Robot, rows: int, problem: ContactProblem, formulation: F
 def _cone_rows(values: np.ndarray, found: Sequence[Touch]) -> np.ndarray:
     """(contacts, 3): of values by rows, those of the contacts' normals and tangents."""
     return values[first_rows(found)[:, None] + np.arange(3)]
-
-
-def _ahead(
-    robot: Robot, q: Any, v: Any, free: np.ndarray, step: float, pairs: Sequence[Pair], limits: bool
-) -> np.ndarray:
-    """Velocities of all rows after a step without contact, and where it leads to: J v + h (J a + J̇ v)."""
-    there = robot.integrate(q, v, step)
-    rows = contact_rows(robot, there, touches(robot, there, pairs)), joint_rows(robot, there, step, limits).rows
-    return np.vstack(rows) @ (free - step * basis_biases(robot, q, v))
 
 
 class _Rebounds:

@@ -19,13 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.formulations import Touch, first_rows, joint_rows, touches
+from coupler.contact.ahead import Pressing
+from coupler.contact.damping import undamped
+from coupler.contact.formulations import first_rows, joint_rows, touches
 from coupler.contact.pairs import Pair
 from coupler.contact.stepping import Impulses, Stepped, after_impacts, contact_impulses
+from coupler.dynamics import bias_force
 from coupler.model import Robot
 from coupler.simulate.integrators import rk4
 
-__all__ = ["contact_forces", "rk4_contact_step"]
+__all__ = ["rk4_contact_step"]
 
 
 def rk4_contact_step(
@@ -47,20 +50,23 @@ def rk4_contact_step(
         penetration: how overlaps count, and what is beyond a joint's limit; see `gap_seen`.
         limits, options: as in `contact_impulses`.
     """
+    bare, q, v = undamped(robot), np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+    passive = bias_force(bare, q, v) - bias_force(robot, q, v)  # of springs and dampers, explicit like all other forces
     contact = contact_impulses(
-        *(robot, q, v, tau, step, pairs), penetration=penetration, limits=limits, ahead=True, **options
+        *(bare, q, v, tau + passive, step, pairs), penetration=penetration, limits=limits, ahead=True, **options
     )
     forces, moments, of_joints = _forces(contact, step)
+    pressing = Pressing(robot, q, v, step, touches(robot, q, pairs), forces, moments)
 
     def on_joints(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return tau + joint_rows(robot, q, step, limits).rows.T @ of_joints
 
     def on_bodies(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return contact_forces(robot, touches(robot, q, pairs), forces, moments)
+        return pressing.loads(q)
 
     f_ext = on_bodies if forces.any() or moments.any() else None
     q_next, v_next = rk4(robot, q, v, on_joints if of_joints.any() else tau, step, f_ext=f_ext)
-    v_next = after_impacts(robot, contact, np.asarray(q, dtype=float), q_next, v_next, step)
+    v_next = after_impacts(bare, contact, q, q_next, v_next, step)
     return Stepped(q_next, v_next, contact.touches, contact.total, contact.pending)
 
 
@@ -74,23 +80,3 @@ def _forces(contact: Impulses, step: float) -> tuple[np.ndarray, np.ndarray, np.
         if touch.pair.torsion is not None:
             moments[k] = rates[i + 3] * frame[0]
     return forces, moments, rates[sum(touch.cone.size for touch in touched) :]
-
-
-def contact_forces(robot: Robot, found: Sequence[Touch], forces: Any, moments: Any = None) -> np.ndarray:
-    """f_ext, (bodies, 6), of what acts at contacts on the first bodies of their pairs.
-
-    Args:
-        robot: the robot that touches.
-        found: its contacts.
-        forces: (contacts, 3), along the world's axes, N.
-        moments: (contacts, 3), about the world's axes, N m; None for none.
-    """
-    place = {name: i for i, name in enumerate(robot.body_names)}
-    total = np.zeros((len(place), 6))
-    moments = np.zeros((len(found), 3)) if moments is None else moments
-    for touch, force, moment in zip(found, forces, moments, strict=True):
-        spatial = np.concatenate([moment + np.cross(touch.contact.point, force), force])
-        for shape, sign in ((touch.pair.one, 1.0), (touch.pair.other, -1.0)):
-            if shape.body in place:
-                total[place[shape.body]] += sign * spatial
-    return total

@@ -18,7 +18,7 @@ from coupler.model.wording import listed
 
 __all__ = ["INTEGRATORS", "Rebound", "SimulationOptions", "positive_integer"]
 
-INTEGRATORS = ("midpoint", "euler")
+INTEGRATORS = ("midpoint", "euler", "rk4")
 
 Rebound = Restitution | float | Mapping[str, Restitution | float] | None
 

@@ -1,0 +1,409 @@
+"""Steps of Runge and Kutta with contact, as steps of a program. [002, §4.1]
+
+A step runs in the chart q = q₀ ⊕ u around its start (see simulate/chart.py), where u̇ = dexp⁻¹ v. Its first stage is
+what Euler's method finds: accelerations, with the impulses λ of the contact problem as forces λ/h. The others take
+accelerations where they get to, with the same forces: of contacts where these are then (carried.py), of limits and dry
+friction at their joints.
+
+Clusters of loops without a solution carry the velocities w of all their joints, as in drift.py, and u has an entry for
+each of them. A stage is projected onto the loops, to the nearest configuration that closes them and to N Nᵀ w there;
+so is the end. That is the method itself, applied to u and w under a vector field that depends on what they are
+projected to, and has the order of it. [Hairer, Lubich, Wanner, Geometric numerical integration, IV.4]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.algorithms.articulated import response
+from coupler.algorithms.factorization import acceleration
+from coupler.contact.closing import Closing
+from coupler.contact.drift import LoopJoint
+from coupler.contact.floating import centre_of, turned_velocity
+from coupler.contact.kernels import clear, in_parts
+from coupler.contact.kick import Kick, Node, StepBody, StepCluster, move, rotation_biases
+from coupler.contact.scene import Layout
+from coupler.contact.stage_contacts import StageContacts
+from coupler.graph import Buffer, Part, Vector, View, Window, constants, fields
+from coupler.model.embedding.scene import by_kind
+from coupler.model.joint import Joint
+from coupler.passes import ClusterWindows, Shape, Sweep, Visit, collect_loads
+
+__all__ = ["RK4", "Scheme", "Stages"]
+
+_VECTORS = ("u", "x", "moves", "u_rate", "x_rate", "u_sum", "x_sum", "jump")
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """An explicit method each of whose stages starts from the one before.
+
+    Attributes:
+        reaches: of each stage after the first, what part of the step it is ahead.
+        weights: of all stages.
+    """
+
+    reaches: tuple[float, ...]
+    weights: tuple[float, ...]
+
+
+RK4 = Scheme(reaches=(0.5, 0.5, 1.0), weights=(1 / 6, 1 / 3, 1 / 3, 1 / 6))
+
+
+class Stages:
+    """The stages of a step, from the accelerations at its start to its end.
+
+    Vectors have entries for the carried velocities: independent ones, then those of all joints in loops without a
+    solution. Their names: u and x, the chart's coordinates and the velocities of a stage; moves, its velocities once
+    they fit the loops; rates and weighted sums of rates; and what impacts add in the end.
+    """
+
+    def __init__(
+        self,
+        sweep: Sweep[StepBody, StepCluster],
+        layout: Layout,
+        h: float,
+        scheme: Scheme,
+        kick: Kick,
+        closing: Closing | None,
+        before: dict[str, Part],
+        after: dict[str, Part],
+    ) -> None:
+        """Begins.
+
+        Args:
+            sweep: the program.
+            layout: of its state.
+            h: the step's length, s.
+            scheme: the method.
+            kick: the passes to accelerations.
+            closing: closes loops without a solution; None if there are none.
+            before, after: q, v and w of the state before the step, and after it.
+        """
+        self._sweep, self._layout, self._h, self._scheme, self._kick = sweep, layout, h, scheme, kick
+        self._before, self._after, builder, robot = before, after, sweep.builder, sweep.robot
+        self._size = robot.nv + before["w"].size
+        self._own = {name: builder.scratch(f"stage_{name}", self._size) for name in _VECTORS}
+        self._q, self._count = builder.scratch("stage_q", robot.nq), builder.scratch("stage", 3)
+        self._pushes = builder.scratch("pushes", robot.tree.nv) if layout.joints else None
+        self._closing = closing
+
+    def provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+        """Adds what passes see of joints: their parts of vectors, and forces of limits and dry friction."""
+        tree = self._sweep.robot.tree
+        for i, kind in enumerate(shape.kinds):
+            links = [self._sweep.instances[k].links[i] for k in clusters]
+            if self._pushes is not None:
+                windows.joints[i]["push"] = self._pushes.at(tree.v_start[links], kind.nv)
+            if not shape.solved or shape.free[i]:
+                place = self._place(links, shape.free[i][0] if shape.solved else 0)
+                size = len(shape.free[i]) if shape.solved else kind.nv
+                windows.joints[i] |= {f"stage_{name}": own.at(place, size) for name, own in self._own.items()}
+
+    def write(
+        self, stopped: StageContacts | None, impulses: Vector | None, jump: Buffer | None, loads: Buffer | None
+    ) -> None:
+        """Writes all stages, and the end of the step.
+
+        Args:
+            stopped: contacts, whose forces are known; None if there are none.
+            impulses: of all contacts and joints; None if there are none.
+            jump: by what velocities change once positions have moved, where impacts rebound.
+            loads: forces on bodies from outside.
+        """
+        sweep, builder = self._sweep, self._sweep.builder
+        if self._pushes is not None:
+            assert impulses is not None
+            self._push(impulses)
+        if jump is not None:
+            sweep.vectors["jump"] = jump
+        builder.loop(_begin(self._scheme), progress=self._progress())
+        for name in ("x_rate", "jump") if self._closing else ():  # of v in loops, which w stands for
+            clear(builder, self._own[name])
+        sweep.outward(_first_rates(jump is not None))
+        rates = {name: self._own[name] for name in ("u_rate", "x_rate", "u_sum", "x_sum")}
+        self._elementwise(_start, x=self._carried(self._before), **rates)
+        stages = len(self._scheme.reaches)
+        with builder.repeat(until=_after(stages), at_most=stages, progress=self._progress()):
+            builder.loop(_next(self._scheme, self._h), progress=self._progress())
+            self._go_on(self._own["u_rate"], self._own["x_rate"], self._own["x"], self._q)
+            self._accelerate(stopped, loads)
+            self._each_joint(_chart_rate, ("u", "moves", "u_rate"))
+            self._elementwise(_add, **rates)
+        builder.loop(_end(self._h), progress=self._progress())
+        self._go_on(self._own["u_sum"], self._own["x_sum"], self._carried(self._after), self._after["q"])
+        self._finish(jump is not None)
+
+    def _accelerate(self, stopped: StageContacts | None, loads: Buffer | None) -> None:
+        """Writes the passes to velocities that fit the loops of a stage, and to accelerations there."""
+        sweep = self._sweep
+        q, sweep.vectors["q"] = sweep.vectors["q"], self._q
+        sweep.forget()
+        sweep.outward(_settling(self._pushes is not None))
+        if sweep.loaded:
+            collect_loads(sweep, loads)
+        if stopped:
+            stopped.press(sweep)
+        sweep.inward(self._kick.factorise_and_answer)
+        sweep.outward(_rates)
+        sweep.vectors["q"] = q
+
+    def _push(self, impulses: Vector) -> None:
+        """Writes the steps to forces of limits and dry friction, that act for the whole step at their joints."""
+        builder, tree, joints = self._sweep.builder, self._sweep.robot.tree, self._layout.joints
+        assert self._pushes is not None
+        clear(builder, self._pushes)
+        places = [int(tree.v_start[link]) + j for link, j in joints]
+        rows = [3 * self._layout.contacts + i for i in range(len(joints))]
+        pace = constants(np.full(len(joints), 1.0 / self._h))
+        builder.loop(_spread, row=fields(impulse=impulses.at(rows), force=self._pushes.at(places), pace=pace))
+
+    def _go_on(self, u_rate: Vector, x_rate: Vector, x: Vector, q: Vector) -> None:
+        """Writes the steps from rates to u and velocities, and to positions that close loops."""
+        parts = {"start": self._carried(self._before), "u_rate": u_rate, "x_rate": x_rate, "u": self._own["u"], "x": x}
+        self._elementwise(_go_on, **parts)
+        robot, builder = self._sweep.robot, self._sweep.builder
+        for kind, links in by_kind(robot.tree, self._layout.moving_links):
+            at = self._q_place(links)
+            joint = fields(q=self._before["q"].at(at, kind.nq), after=q.at(at, kind.nq))
+            builder.loop(_advancing(kind), joint=joint | fields(u=self._own["u"].at(self._place(links), kind.nv)))
+        if self._closing is None:
+            return
+        for kind, links in by_kind(robot.tree, self._layout.loop_links):
+            joint = self._closing.ends(links, kind)
+            joint |= fields(q=self._before["q"].at(self._q_place(links), kind.nq))
+            builder.loop(_lead, joint=joint | fields(u=self._own["u"].at(self._place(links), kind.nv)))
+        self._closing.close(q)
+
+    def _finish(self, jumping: bool) -> None:
+        """Writes the steps to velocities after the step: with what impacts add, and as they fit the loops there."""
+        sweep, robot, x = self._sweep, self._sweep.robot, self._carried(self._after)
+        if jumping:
+            for kind, links in by_kind(robot.tree, [link for link in self._layout.moving_links if self._floats(link)]):
+                at, own = self._q_place(links), self._own["jump"].at(self._place(links), kind.nv)
+                ends = fields(before=self._before["q"].at(at, kind.nq), after=self._after["q"].at(at, kind.nq))
+                centre = constants([centre_of(robot.tree.links[link]) + 0.0 for link in links])
+                sweep.builder.loop(_turn, joint=ends | fields(jump=own, centre=centre))
+            self._elementwise(_add_jump, x=x, jump=self._own["jump"])
+        if self._closing is None:
+            return
+
+        def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
+            for i, kind in enumerate(shape.kinds):
+                links = [sweep.instances[k].links[i] for k in clusters]
+                windows.joints[i] |= fields(
+                    w_next=self._after["w"].at([self._layout.w_place[link] for link in links], kind.nv),
+                    q_next=self._after["q"].at(self._q_place(links), kind.nq),
+                ).fields
+
+        schedule = sweep.schedule()
+        for k in sorted({sweep.number_in_cluster(link)[0] for link in self._layout.loop_links}):
+            sweep.visit(schedule, _fit, k, provide=provide)
+        schedule.run()
+
+    def _each_joint(self, kernel: Any, names: Sequence[str]) -> None:
+        """Writes a loop over all joints that are carried, with their parts of some vectors."""
+        tree, links = self._sweep.robot.tree, [*self._layout.moving_links, *self._layout.loop_links]
+        for kind, own in by_kind(tree, links):
+            joint = fields(**{name: self._own[name].at(self._place(own), kind.nv) for name in names})
+            self._sweep.builder.loop(kernel(kind), joint=joint)
+
+    def _elementwise(self, kernel: Any, **vectors: Vector) -> None:
+        for starts, size in in_parts(self._size):
+            row = fields(**{name: vector.at(starts, size) for name, vector in vectors.items()})
+            self._sweep.builder.loop(kernel, row=row | self._progress(len(starts)))
+
+    def _progress(self, rows: int = 1) -> Window:
+        """How far stages have come: how many are done, what part of the step the next one is ahead, the last weight."""
+        return fields(**{name: self._count.at([i] * rows) for i, name in enumerate(("done", "ahead", "weight"))})
+
+    def _carried(self, state: dict[str, Part]) -> Part:
+        """v and w of a state, which are side by side."""
+        return Part(state["v"].buffer, state["v"].start, self._size)
+
+    def _place(self, links: Sequence[int], first: int = 0) -> np.ndarray:
+        """Where joints have their velocities in carried vectors."""
+        robot, places = self._sweep.robot, self._layout.w_place
+        return np.array(
+            [
+                robot.nv + places[link] if link in places else robot.embedding.v_place[robot.tree.v_start[link] + first]
+                for link in links
+            ]
+        )
+
+    def _q_place(self, links: Sequence[int]) -> np.ndarray:
+        return self._sweep.robot.embedding.q_place[self._sweep.robot.tree.q_start[list(links)]]
+
+    def _floats(self, link: int) -> bool:
+        return self._sweep.robot.tree.links[link].kind.floats
+
+
+# Passes over clusters
+
+
+def _joints(cluster: Node) -> list[tuple[Any, int]]:
+    """Those joints of a cluster whose velocities are carried, and how many each has."""
+    views, shape = cluster.views.joints, cluster.shape
+    sizes = [kind.nv if cluster.tangent else len(free) for kind, free in zip(shape.kinds, shape.free, strict=True)]
+    return [(view, size) for view, size in zip(views, sizes, strict=True) if size]
+
+
+def _read(cluster: Node, name: str) -> Any:
+    """A cluster's part of a carried vector."""
+    return np.concatenate([getattr(joint, f"stage_{name}") for joint, _ in _joints(cluster)])
+
+
+def _store(cluster: Node, name: str, values: Any) -> None:
+    start = 0
+    for joint, size in _joints(cluster):
+        setattr(joint, f"stage_{name}", values[start : start + size])
+        start += size
+
+
+def _of_carried(cluster: Node, ydd: Any) -> Any:
+    """Accelerations of carried velocities."""
+    return cluster.G @ ydd + cluster.g if cluster.tangent else ydd
+
+
+def _first_rates(jumping: bool) -> Any:
+    def first_rates(cluster: Node) -> None:
+        """Accelerations at the start, from the velocities that Euler's method gives with impulses."""
+        memory = cluster.memory
+        ydd = (memory.v_next - memory.start) / memory.step - rotation_biases(cluster)
+        _store(cluster, "x_rate", _of_carried(cluster, ydd))
+        if jumping:
+            _store(cluster, "jump", cluster.G @ memory.jump if cluster.tangent else memory.jump)
+
+    return first_rates
+
+
+def _settling(pushed: bool) -> Any:
+    def settle(cluster: Node) -> None:
+        """Positions and velocities of a stage, and forces at joints."""
+        memory, x, shape, joints = cluster.memory, _read(cluster, "x"), cluster.shape, cluster.views.joints
+        memory.v = cluster.G.T @ x if cluster.tangent else x
+        tau = np.concatenate([joint.tau_given for joint, free in zip(joints, shape.free, strict=True) if free])
+        tau = cluster.G[shape.independent].T @ tau if cluster.tangent else tau
+        memory.tau = tau + cluster.G.T @ np.concatenate([joint.push for joint in joints]) if pushed else tau
+        cluster.remember_positions()
+        move(cluster)
+        for _, _, pair in cluster.pairs:
+            pair.IA = np.zeros((6, 6))
+        _store(cluster, "moves", cluster.G @ memory.v if cluster.tangent else x)
+
+    return settle
+
+
+def _rates(cluster: Node) -> None:
+    """Accelerations. [001, eq. 33, 52]"""
+    memory = cluster.memory
+    ydd = memory.y0
+    if not cluster.grounded:
+        ydd = ydd - response(cluster, memory.Y, [output.memory.a for output in cluster.outputs])
+    for body in cluster.carriers:
+        body.memory.a = acceleration(body, ydd)
+    _store(cluster, "x_rate", _of_carried(cluster, ydd))
+
+
+def _fit(cluster: Visit[Any, Any]) -> None:
+    """w = N Nᵀ w, with N where the step ends; v is a part of it."""
+    joints = [LoopJoint(view) for view in cluster.views.joints]
+    N = cluster.elsewhere([joint.q_next for joint in joints]).loops.null_space[0]
+    w = N @ (N.T @ np.concatenate([joint.w_next for joint in joints]))
+    for body, joint in zip(cluster.bodies, joints, strict=True):
+        joint.w_next = w[body.entries]
+    cluster.memory.v_next = w[cluster.shape.independent]
+
+
+# Kernels of joints
+
+
+def _advancing(kind: Joint) -> Any:
+    def advance(joint: View) -> None:
+        joint.after = kind.integrate(joint.q, joint.u)
+
+    return advance
+
+
+def _lead(joint: View) -> None:
+    joint.position, joint.shift = joint.q, joint.u
+
+
+def _chart_rate(kind: Joint) -> Any:
+    def chart_rate(joint: View) -> None:
+        joint.u_rate = kind.chart_rate(joint.u, joint.moves)
+
+    return chart_rate
+
+
+def _turn(joint: View) -> None:
+    """A jump of velocities along the axes after the step."""
+    joint.jump = turned_velocity(joint.jump, joint.before[3:], joint.after[3:], joint.centre)
+
+
+# Kernels of vectors
+
+
+def _start(row: View) -> None:
+    row.u_rate = row.x
+    row.u_sum, row.x_sum = row.weight * row.x, row.weight * row.x_rate
+
+
+def _go_on(row: View) -> None:
+    row.u, row.x = row.ahead * row.u_rate, row.start + row.ahead * row.x_rate
+
+
+def _add(row: View) -> None:
+    row.u_sum += row.weight * row.u_rate
+    row.x_sum += row.weight * row.x_rate
+
+
+def _add_jump(row: View) -> None:
+    row.x += row.jump
+
+
+def _spread(row: View) -> None:
+    row.force = row.pace * row.impulse
+
+
+# Kernels of progress
+
+
+def _chosen(values: Sequence[float], number: Any) -> Any:
+    """One of some values, by its number."""
+    found = np.array(values[0])
+    for i, value in enumerate(values[1:], 1):
+        found = np.where(number > i - 0.5, value, found)
+    return found
+
+
+def _begin(scheme: Scheme) -> Any:
+    def begin(progress: View) -> None:
+        progress.done, progress.ahead, progress.weight = np.array(0.0), np.array(0.0), np.array(scheme.weights[0])
+
+    return begin
+
+
+def _next(scheme: Scheme, h: float) -> Any:
+    def next_stage(progress: View) -> None:
+        reaches = [h * part for part in scheme.reaches]
+        progress.ahead = _chosen(reaches, progress.done)
+        progress.weight = _chosen(scheme.weights[1:], progress.done)
+        progress.done += 1.0
+
+    return next_stage
+
+
+def _after(stages: int) -> Any:
+    return lambda progress: progress.done > stages - 0.5
+
+
+def _end(h: float) -> Any:
+    def end(progress: View) -> None:
+        progress.ahead = np.array(h)
+
+    return end
