@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from coupler.contact.carried import Carrier, carried, followed, load, moved, on_carriers, reach, velocity_ahead
-from coupler.contact.formulations import JointRows, Touch, basis_biases, touches
+from coupler.contact.formulations import JointRows, Touch, basis_biases, first_rows, touches
 from coupler.contact.geometry import Contact, contacts, has_closed_form
+from coupler.contact.passing_rounds import solved_part
+from coupler.contact.problem import ContactProblem, Solution
+from coupler.contact.sliding import slides_on
 from coupler.kinematics import frame_acceleration, frame_pose, frame_velocity
 from coupler.model import Robot, Shape
 from coupler.spatial import Transform, cross
 
-__all__ = ["Pressing", "velocities_ahead"]
+__all__ = ["Pressing", "slid_on", "velocities_ahead"]
 
 
 def velocities_ahead(
@@ -40,6 +44,33 @@ def velocities_ahead(
             spins = [body.sign * moved(body.X, body.v, step).E.T @ body.v_after[:3] for body in carriers]
             rows.append(np.array([touch.contact.frame[0] @ sum(spins)]))
     return np.concatenate([*rows, joints.rows @ (v + step * a) + step * joints.biases])
+
+
+def slid_on(
+    problem: ContactProblem,
+    solution: Solution,
+    found: Sequence[Touch],
+    approach: np.ndarray,
+    active: Sequence[int],
+    solve: Callable[..., Solution],
+) -> Solution:
+    """The solution of a problem with friction of second order: see sliding.py.
+
+    Args:
+        problem, solution: as they are, with friction against velocities after the step.
+        found: the contacts.
+        approach: (rows,), velocities before the step.
+        active: the blocks that take part.
+        solve: solves a part of the problem.
+    """
+    b = problem.b.copy()
+    for i, touch in zip(first_rows(found), found, strict=True):
+        own = slice(i + 1, i + 3)
+        if touch.pair.friction and slides_on(approach[own], solution.velocities[own]):
+            b[own] += approach[own]
+    if (b == problem.b).all():
+        return solution
+    return solved_part(replace(problem, b=b), active, solve, solution.impulses)
 
 
 class Pressing:

@@ -11,6 +11,7 @@ from coupler.contact.blocks import Blocks, wait
 from coupler.contact.kick import rotation_biases
 from coupler.contact.laws import joint_parts, limit_velocities
 from coupler.contact.scene import ContactScene, Layout, recovery_speeds
+from coupler.contact.scheme import SCHEMES
 from coupler.graph import Slot, Vector, View, Window, constants, fields
 from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
 
@@ -170,7 +171,7 @@ def _measuring(scene: ContactScene, bounded: bool) -> Callable[[Visit[Any, Any],
         """The velocity of a joint without impulses, and those that take it from the step's start to its limits."""
         row, kind, memory = JointRow(cluster.views.cluster), cluster.shape.kinds[i], cluster.memory
         own = _velocity(cluster, i, j, memory.u)
-        if scene.integrator == "rk4":  # where the joint then is
+        if scene.integrator in SCHEMES:  # where the joint then is
             own = own + memory.step * (
                 cluster.g[cluster.shape.starts[i] + j] - _velocity(cluster, i, j, rotation_biases(cluster))
             )
@@ -179,7 +180,7 @@ def _measuring(scene: ContactScene, bounded: bool) -> Callable[[Visit[Any, Any],
         if scene.integrator == "midpoint":
             q = q - memory.step * memory.gone * _velocity(cluster, i, j, memory.start)
         recovery = row.recovery if bounded else None
-        seen = scene.penetration if scene.integrator == "rk4" else "position"
+        seen = scene.penetration if scene.integrator in SCHEMES else "position"
         row.low, row.high = limit_velocities(row.lower, row.upper, q, memory.step, own, recovery, seen)
 
     return measure

@@ -22,6 +22,7 @@ from coupler.algorithms.articulated import propagated, response
 from coupler.algorithms.factorization import acceleration
 from coupler.contact.columns import ColumnBody, ColumnCluster
 from coupler.contact.floating import frame_rotation_bias
+from coupler.contact.scheme import SCHEMES
 from coupler.graph import Buffer, Vector, View, fields
 from coupler.passes import Body, Coordinate, Sweep, Visit, add_loads, afterwards, collected, entry, provided
 
@@ -96,7 +97,7 @@ class Kick:
             touching: whether trees of bodies can be near contacts.
             rounds: gets their number.
         """
-        self._sweep, self._midpoint, self._ahead = sweep, integrator == "midpoint", integrator == "rk4"
+        self._sweep, self._midpoint, self._ahead = sweep, integrator == "midpoint", integrator in SCHEMES
         midpoint = self._midpoint
         self._damped = any(link.kind.damping.any() for link in sweep.robot.tree.links)
         self._touching = touching and midpoint

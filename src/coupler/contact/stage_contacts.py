@@ -38,7 +38,7 @@ class StageContacts:
         for pair in candidates.pairs:
             if pair.torsion is not None:
                 both = f"{pair.one.name!r} and {pair.other.name!r}"
-                raise ModelError(f'{both}: integrator="rk4" takes no torsion in a compiled step; take "midpoint"')
+                raise ModelError(f'{both}: a step of several stages takes no torsion; take integrator="midpoint"')
         self._candidates, self._builder, self._step = candidates, builder, step
         self._pair_of = [i for i, pair in enumerate(candidates.pairs) for _ in range(pair.count)]
         n = len(self._pair_of)

@@ -1,4 +1,4 @@
-"""Steps of Runge and Kutta with contact, as steps of a program. [002, §4.1]
+"""Steps of several stages with contact, as steps of a program: Runge and Kutta's, and the trapezoidal rule. [002, §4.1]
 
 A step runs in the chart q = q₀ ⊕ u around its start (see simulate/chart.py), where u̇ = dexp⁻¹ v. Its first stage is
 what Euler's method finds: accelerations, with the impulses λ of the contact problem as forces λ/h. The others take
@@ -14,7 +14,6 @@ projected to, and has the order of it. [Hairer, Lubich, Wanner, Geometric numeri
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,31 +26,16 @@ from coupler.contact.floating import centre_of, turned_velocity
 from coupler.contact.kernels import clear, in_parts
 from coupler.contact.kick import Kick, Node, StepBody, StepCluster, move, rotation_biases
 from coupler.contact.scene import Layout
+from coupler.contact.scheme import Progress, Scheme
 from coupler.contact.stage_contacts import StageContacts
-from coupler.graph import Buffer, Part, Vector, View, Window, constants, fields
+from coupler.graph import Buffer, Part, Vector, View, constants, fields
 from coupler.model.embedding.scene import by_kind
 from coupler.model.joint import Joint
 from coupler.passes import ClusterWindows, Shape, Sweep, Visit, collect_loads
 
-__all__ = ["RK4", "Scheme", "Stages"]
+__all__ = ["Stages"]
 
 _VECTORS = ("u", "x", "moves", "u_rate", "x_rate", "u_sum", "x_sum", "jump")
-
-
-@dataclass(frozen=True)
-class Scheme:
-    """An explicit method each of whose stages starts from the one before.
-
-    Attributes:
-        reaches: of each stage after the first, what part of the step it is ahead.
-        weights: of all stages.
-    """
-
-    reaches: tuple[float, ...]
-    weights: tuple[float, ...]
-
-
-RK4 = Scheme(reaches=(0.5, 0.5, 1.0), weights=(1 / 6, 1 / 3, 1 / 3, 1 / 6))
 
 
 class Stages:
@@ -84,11 +68,11 @@ class Stages:
             closing: closes loops without a solution; None if there are none.
             before, after: q, v and w of the state before the step, and after it.
         """
-        self._sweep, self._layout, self._h, self._scheme, self._kick = sweep, layout, h, scheme, kick
+        self._sweep, self._layout, self._h, self._kick = sweep, layout, h, kick
         self._before, self._after, builder, robot = before, after, sweep.builder, sweep.robot
         self._size = robot.nv + before["w"].size
         self._own = {name: builder.scratch(f"stage_{name}", self._size) for name in _VECTORS}
-        self._q, self._count = builder.scratch("stage_q", robot.nq), builder.scratch("stage", 3)
+        self._q, self._progress = builder.scratch("stage_q", robot.nq), Progress(builder, scheme, h)
         self._pushes = builder.scratch("pushes", robot.tree.nv) if layout.joints else None
         self._closing = closing
 
@@ -121,20 +105,18 @@ class Stages:
             self._push(impulses)
         if jump is not None:
             sweep.vectors["jump"] = jump
-        builder.loop(_begin(self._scheme), progress=self._progress())
+        self._progress.begin()
         for name in ("x_rate", "jump") if self._closing else ():  # of v in loops, which w stands for
             clear(builder, self._own[name])
         sweep.outward(_first_rates(jump is not None))
         rates = {name: self._own[name] for name in ("u_rate", "x_rate", "u_sum", "x_sum")}
         self._elementwise(_start, x=self._carried(self._before), **rates)
-        stages = len(self._scheme.reaches)
-        with builder.repeat(until=_after(stages), at_most=stages, progress=self._progress()):
-            builder.loop(_next(self._scheme, self._h), progress=self._progress())
+        with self._progress.each_stage():
             self._go_on(self._own["u_rate"], self._own["x_rate"], self._own["x"], self._q)
             self._accelerate(stopped, loads)
             self._each_joint(_chart_rate, ("u", "moves", "u_rate"))
             self._elementwise(_add, **rates)
-        builder.loop(_end(self._h), progress=self._progress())
+        self._progress.end()
         self._go_on(self._own["u_sum"], self._own["x_sum"], self._carried(self._after), self._after["q"])
         self._finish(jump is not None)
 
@@ -215,11 +197,7 @@ class Stages:
     def _elementwise(self, kernel: Any, **vectors: Vector) -> None:
         for starts, size in in_parts(self._size):
             row = fields(**{name: vector.at(starts, size) for name, vector in vectors.items()})
-            self._sweep.builder.loop(kernel, row=row | self._progress(len(starts)))
-
-    def _progress(self, rows: int = 1) -> Window:
-        """How far stages have come: how many are done, what part of the step the next one is ahead, the last weight."""
-        return fields(**{name: self._count.at([i] * rows) for i, name in enumerate(("done", "ahead", "weight"))})
+            self._sweep.builder.loop(kernel, row=row | self._progress.at(len(starts)))
 
     def _carried(self, state: dict[str, Part]) -> Part:
         """v and w of a state, which are side by side."""
@@ -368,42 +346,3 @@ def _add_jump(row: View) -> None:
 
 def _spread(row: View) -> None:
     row.force = row.pace * row.impulse
-
-
-# Kernels of progress
-
-
-def _chosen(values: Sequence[float], number: Any) -> Any:
-    """One of some values, by its number."""
-    found = np.array(values[0])
-    for i, value in enumerate(values[1:], 1):
-        found = np.where(number > i - 0.5, value, found)
-    return found
-
-
-def _begin(scheme: Scheme) -> Any:
-    def begin(progress: View) -> None:
-        progress.done, progress.ahead, progress.weight = np.array(0.0), np.array(0.0), np.array(scheme.weights[0])
-
-    return begin
-
-
-def _next(scheme: Scheme, h: float) -> Any:
-    def next_stage(progress: View) -> None:
-        reaches = [h * part for part in scheme.reaches]
-        progress.ahead = _chosen(reaches, progress.done)
-        progress.weight = _chosen(scheme.weights[1:], progress.done)
-        progress.done += 1.0
-
-    return next_stage
-
-
-def _after(stages: int) -> Any:
-    return lambda progress: progress.done > stages - 0.5
-
-
-def _end(h: float) -> Any:
-    def end(progress: View) -> None:
-        progress.ahead = np.array(h)
-
-    return end

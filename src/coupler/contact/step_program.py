@@ -36,22 +36,23 @@ from coupler.contact.rebound import Rebounds
 from coupler.contact.refinement import Refinement
 from coupler.contact.relaxation import Relaxation
 from coupler.contact.scene import ContactScene, Layout, friction_impulses, travelling
+from coupler.contact.scheme import SCHEMES
+from coupler.contact.sliding import Sliding
 from coupler.contact.stage_contacts import StageContacts
-from coupler.contact.stages import RK4, Stages
+from coupler.contact.stages import Stages
 from coupler.graph import Part, Program, View, constants, fields
 from coupler.model import Robot
 from coupler.passes import ClusterWindows, Shape, Sweep
 
 __all__ = ["contact_step_program"]
 
-_SCHEMES = {"rk4": RK4}  # methods of several stages
 _ROUNDS = 30  # how often candidates can join; each time those do that the others' impulses have moved into contact
 
 
 def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     """The program (state, tau) → after of a step, laid out as `Layout` tells; f_ext is a further input."""
     candidates, layout, h = Candidates(robot, scene.pairs), Layout(robot, scene), scene.step
-    midpoint, scheme = scene.integrator == "midpoint", _SCHEMES.get(scene.integrator)
+    midpoint, scheme = scene.integrator == "midpoint", SCHEMES.get(scene.integrator)
     robot = robot if scheme else damped(robot, h, midpoint)
     sweep = _sweep(robot, scene, candidates)
     parts = _Parts(sweep, layout)
@@ -136,9 +137,11 @@ class _Impulses:
         self.impacts = Impacts(sweep, scene, blocks, told) if travelling(scene.pairs) else None
         passing = Passing(sweep, scene, candidates, columns, blocks, layout, halves)
         self.passing = passing if passing.contacts and not self.rebounds else None  # which turn where they are
-        higher = scene.integrator in _SCHEMES and bool(candidates.pairs)
+        higher = scene.integrator in SCHEMES and bool(candidates.pairs)
+        rough = higher and any(candidates.friction) and not (self.rebounds or self.impacts)
+        self.sliding = Sliding(blocks) if rough else None
         self.stages = StageContacts(sweep.builder, candidates, scene.step) if higher else None
-        apart = scene.integrator in _SCHEMES and self.impacts
+        apart = scene.integrator in SCHEMES and self.impacts
         self.closing = sweep.builder.scratch("closing_impulses", blocks.impulses.size) if apart else blocks.impulses
 
     def write(self, apply_impulses: Callable[[Node], None]) -> None:
@@ -146,6 +149,7 @@ class _Impulses:
         layout, parts, builder, blocks = self.layout, self.parts, self.sweep.builder, self.blocks
         told = {name: parts[name] for name in ("gaps", "points", "frames")} | {"b": blocks.b}
         told |= self.rebounds.told if self.rebounds else self.impacts.told if self.impacts else {}
+        told |= {"approach": self.sliding.approach} if self.sliding else {}
         copy(builder, parts.before["impulses"], blocks.impulses, 3 * layout.contacts)
         known = (self.sweep, self.columns, self.scene, self.layout, self.halves)
         self.candidates.measure(*known, told, blocks.impulses, self.stages)
@@ -158,6 +162,9 @@ class _Impulses:
         self.candidates.begin(blocks)
         if self.passing:
             self.passing.begin(parts["gaps"])
+        if self.sliding:
+            self.sliding.begin()
+        self._keep_closing()
         with builder.repeat(until=_none_joins, at_most=_ROUNDS, blocks=fields(joining=blocks.joining.at(0))):
             self.columns.climb(climb, blocks.flags["waiting"])
             blocks.join()
@@ -171,9 +178,10 @@ class _Impulses:
             if self.passing:
                 self.passing.look(parts["residual"], told)
             self.joints.look(parts["residual"], self.scene.tolerance)
+            if self.sliding:
+                self.sliding.look()
             if self.impacts:
-                if self.closing is not blocks.impulses:
-                    copy(builder, blocks.impulses, self.closing, blocks.impulses.size)
+                self._keep_closing()
                 self.impacts.write(self.relaxation, self.refinement, lambda: self.sweep.outward(apply_impulses))
         if self.rebounds:
             self.rebounds.add_given()
@@ -181,6 +189,11 @@ class _Impulses:
             self.stages.spread(self.closing, parts["frames"])
         copy(builder, blocks.impulses, parts["impulses"], 3 * layout.contacts)
         self.joints.end(parts["impulses"])
+
+    def _keep_closing(self) -> None:
+        """Writes the steps that keep the impulses with which positions move, before impacts add to them."""
+        if self.closing is not self.blocks.impulses:
+            copy(self.sweep.builder, self.blocks.impulses, self.closing, self.closing.size)
 
 
 class _Parts:
@@ -210,7 +223,7 @@ class _Parts:
 
 def _sweep(robot: Robot, scene: ContactScene, candidates: Candidates) -> Sweep[StepBody, StepCluster]:
     """The passes' memory."""
-    higher = scene.integrator in _SCHEMES
+    higher = scene.integrator in SCHEMES
     return Sweep(
         robot,
         "contact_step",

@@ -37,7 +37,9 @@ class Control:
 def adaptive_steps(
     rates: Rates, q: np.ndarray, x: np.ndarray, control: Control, targets: Sequence[float]
 ) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
-    """Time, q, carried velocities (see chart.py) and the number of attempts that failed before, after each step; steps are cut to meet the targets.
+    """Time, q, carried velocities (see chart.py) and the number of attempts that failed before, after each step.
+
+    Steps are cut to meet the targets.
 
     Raises:
         ModelError: if steps become too small.

@@ -23,9 +23,11 @@ from coupler.contact.ahead import Pressing
 from coupler.contact.damping import undamped
 from coupler.contact.formulations import first_rows, joint_rows, touches
 from coupler.contact.pairs import Pair
-from coupler.contact.stepping import Impulses, Stepped, after_impacts, contact_impulses
+from coupler.contact.stepping import Impulses, Stepped, contact_impulses, turned_jump
 from coupler.dynamics import bias_force
+from coupler.inertia import mass_matrix_solve
 from coupler.model import Robot
+from coupler.simulate.chart import carried_velocities, fitted
 from coupler.simulate.integrators import rk4
 
 __all__ = ["rk4_contact_step"]
@@ -59,15 +61,28 @@ def rk4_contact_step(
     pressing = Pressing(robot, q, v, step, touches(robot, q, pairs), forces, moments)
 
     def on_joints(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        if t == 0.0:  # where the problem was solved
+            return tau + contact.rows.T @ contact.solution.impulses / step
         return tau + joint_rows(robot, q, step, limits).rows.T @ of_joints
 
     def on_bodies(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return pressing.loads(q)
+        return pressing.loads(q) if t > 0.0 else np.zeros((len(robot.bodies), 6))
 
     f_ext = on_bodies if forces.any() or moments.any() else None
-    q_next, v_next = rk4(robot, q, v, on_joints if of_joints.any() else tau, step, f_ext=f_ext)
-    v_next = after_impacts(bare, contact, q, q_next, v_next, step)
+    q_next, v_next = rk4(robot, q, v, on_joints, step, f_ext=f_ext)
+    v_next = _after_impacts(bare, contact, q, q_next, v_next)
     return Stepped(q_next, v_next, contact.touches, contact.total, contact.pending)
+
+
+def _after_impacts(
+    robot: Robot, contact: Impulses, q: np.ndarray, q_next: np.ndarray, v_next: np.ndarray
+) -> np.ndarray:
+    """Velocities after the impacts at the end of a step from q to q_next, as its loops allow them there."""
+    if contact.jump is None:
+        return v_next
+    jump = mass_matrix_solve(robot, q, contact.rows.T @ contact.jump)
+    x = carried_velocities(robot, q_next, v_next) + carried_velocities(robot, q, turned_jump(robot, jump, q, q_next))
+    return fitted(robot, q_next, x)[: robot.nv]
 
 
 def _forces(contact: Impulses, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

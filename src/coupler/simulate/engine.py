@@ -15,6 +15,7 @@ from coupler.contact.candidates import Candidates
 from coupler.contact.formulations import touches
 from coupler.contact.pairs import Pair, known_names, pairs_of
 from coupler.contact.scene import ContactScene, Layout
+from coupler.contact.scheme import SCHEMES
 from coupler.contact.step_program import contact_step_program
 from coupler.graph import Executable, compile
 from coupler.kinematics import kinetic_energy
@@ -23,6 +24,7 @@ from coupler.model.numbers import numbers
 from coupler.model.wording import in_state
 from coupler.simulate.options import SimulationOptions
 from coupler.simulate.overlaps import joint_overlaps, warn_of_overlaps
+from coupler.simulate.stiffness import check_stiffness
 
 __all__ = ["Engine", "engine_of"]
 
@@ -54,7 +56,7 @@ class Engine:
             tolerance=options.tolerance,
             most=options.sweeps,
             limits=options.limits,
-            penetration=options.penetration,
+            penetration="position" if options.penetration is None else options.penetration,
             integrator=options.integrator,
             recovery=options.recovery,
         )
@@ -112,6 +114,8 @@ class Engine:
             ) from None
         if not shape:  # states of a batch are checked by their first step
             robot.check_closed(q)
+        if self.scene.integrator in SCHEMES and 0 not in shape:
+            check_stiffness(robot, q.reshape(-1, robot.nq)[0], self.step, self.scene.integrator)
         return self.layout.start(robot, q, v)
 
     def kinetic_energy(self, states: np.ndarray) -> np.ndarray:

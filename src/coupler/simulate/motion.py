@@ -32,8 +32,8 @@ class Motion:
         times: T, s, from 0.
         q: (T, ..., nq), configurations.
         v: (T, ..., nv), velocities.
-        loop_velocities: (T, ..., n), those of all joints in loops without a solution, as `kinetic_energy` takes them: at a
-            dead point, v does not determine them.
+        loop_velocities: (T, ..., n), those of all joints in loops without a solution, as `kinetic_energy` takes them:
+            at a dead point, v does not determine them.
         steps: the number of steps taken.
         rejected: the number of steps tried and rejected as too long, with a tolerance.
     """

@@ -62,7 +62,7 @@ def rollout(
     integrator: str = SimulationOptions.integrator,
     friction: float = SimulationOptions.friction,
     restitution: Rebound = SimulationOptions.restitution,
-    penetration: str | float = SimulationOptions.penetration,
+    penetration: str | float | None = SimulationOptions.penetration,
     recovery: float = SimulationOptions.recovery,
     limits: bool = SimulationOptions.limits,
     tolerance: float = SimulationOptions.tolerance,

@@ -58,7 +58,7 @@ class Simulation:
         integrator: str = SimulationOptions.integrator,
         friction: float = SimulationOptions.friction,
         restitution: Rebound = SimulationOptions.restitution,
-        penetration: str | float = SimulationOptions.penetration,
+        penetration: str | float | None = SimulationOptions.penetration,
         recovery: float = SimulationOptions.recovery,
         limits: bool = SimulationOptions.limits,
         tolerance: float = SimulationOptions.tolerance,
@@ -73,12 +73,15 @@ class Simulation:
             q, v: (nq,) and (nv,), the state to start from; the neutral configuration at rest, if not given.
             contacts: names of shapes, contact points or pairs that may touch, or patterns such as "*foot*" and
                 "*foot* on floor"; all by default.
-            integrator: "midpoint", of second order while nothing touches, which keeps energy; or "euler", of first
-                order; see docs/simulation.md.
+            integrator: "midpoint", of second order while nothing touches, which keeps energy; "euler", of first order;
+                "rk4", of fourth order while nothing touches, third at contacts without friction, and second with it; or
+                "trapezoid", of second order in all of these: see docs/simulation.md.
             friction: the coefficient of pairs of which neither shape has one.
             restitution: how contacts rebound; not at all, if not given. A number is the coefficient of the normal
                 velocity. By patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits.
-            penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`.
+            penetration: how overlaps count: "position", as they are; "velocity", as touching, so that they do not grow;
+                "limited", up to 1e-5 m, so that they shrink slowly; or another such limit. If not given, "position",
+                and with "rk4" and "trapezoid", which leave more of them, "limited". [002, §4.1]
             recovery: what overlaps without moving, as a start may, is parted no faster, m/s; angles beyond a joint's
                 limit come back ten times as fast, rad/s. Infinite for no bound.
             limits: whether joints stop at their limits.
