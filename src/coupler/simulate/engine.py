@@ -18,7 +18,7 @@ from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.scheme import SCHEMES
 from coupler.contact.step_program import contact_step_program
 from coupler.graph import Executable, compile
-from coupler.kinematics import kinetic_energy
+from coupler.kinematics import energies, kinetic_energy
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import in_state
@@ -122,6 +122,11 @@ class Engine:
         """(...,): that of states, J, at dead points of loops, too."""
         q, v, w = (states[..., self.layout.places[name]] for name in ("q", "v", "w"))
         return kinetic_energy(self.robot, q, v, w if self.layout.loop_links else None)
+
+    def energies(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(...,) each: kinetic and potential energy of states, J; NaN where one is not possible."""
+        q, v, w = (states[..., self.layout.places[name]] for name in ("q", "v", "w"))
+        return energies(self.robot, q, v, w)
 
     def warn_of_overlaps(self, q: np.ndarray) -> None:
         """Warns of what overlaps in a configuration to start from, (nq,), and of joints beyond their limits."""

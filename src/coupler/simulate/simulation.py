@@ -11,7 +11,6 @@ import numpy as np
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
-from coupler.model.wording import listed
 from coupler.simulate.engine import engine_of
 from coupler.simulate.log import Log, LogWriter
 from coupler.simulate.options import Rebound, SimulationOptions, positive_integer
@@ -19,7 +18,7 @@ from coupler.simulate.progress import Progress
 from coupler.simulate.rows import Rows
 from coupler.simulate.states import SimulationError, SimulationState
 from coupler.simulate.status import StepStatus, Unsolved
-from coupler.simulate.watch import GAINS, EnergyWatch
+from coupler.simulate.watch import EnergyWatch, known_gain
 
 __all__ = ["Simulation"]
 
@@ -261,7 +260,7 @@ class Simulation:
             every: one step of so many is logged.
             progress: whether a line on stderr shows the progress; by default for long runs on a terminal.
             on_energy_gain: what to do where energy grows without work done on the robot, which a step that is too long
-                can make it do: "stop", "warn" or "ignore". It is looked at every ten steps, unless there is f_ext.
+                can make it do: "stop", "warn" or "ignore". It is looked at every ten steps.
 
         Returns:
             The log: a row for the state before each step (or some), with what acts in that step, and a last row for the
@@ -272,9 +271,7 @@ class Simulation:
         """
         steps = round(float(numbers("duration", duration, (), least=0.0)) / self.step_size)
         every = positive_integer("every", every)
-        if on_energy_gain not in GAINS:
-            raise ModelError(f"on_energy_gain: there is no {on_energy_gain!r}; there are {listed(GAINS)}")
-        unsolved, watch = Unsolved(), EnergyWatch(self._engine, on_energy_gain)
+        unsolved, watch = Unsolved(), EnergyWatch(self._engine, known_gain(on_energy_gain))
         with (
             LogWriter(log, self.robot, self.step_size, self.contacts) as writer,
             Progress(steps, self.step_size, progress) as shown,
@@ -313,9 +310,8 @@ class Simulation:
             unsolved.note(float(self._last_result[residual]), time)
             if k % every == 0:
                 rows.add(time, state, tau, self._last_result)
-            watch.on = watch.on and f_ext is None
             if watch.on:
-                watch.note(k + 1, self.time, state, self._state, tau)
+                watch.note(k + 1, self.time, state, self._state, tau, f_ext)
             shown.update(k + 1)
         rows.add(self.time, self._state, tau, self._last_result)
 

@@ -118,7 +118,7 @@ SCENES: dict[str, Callable[[], Scene]] = {
     "balls": passing_ball,
     "cam": cam,
 }
-STEPS = {"stack": 15, "wheels": 30, "arms": 60, "linkage": 60, "balls": 60, "cam": 40}
+STEPS = {"stack": 2, "wheels": 30, "arms": 60, "linkage": 60, "balls": 60, "cam": 40}
 
 
 @cache
