@@ -1,15 +1,15 @@
-"""A step with contact by the method of Runge and Kutta, of fourth order. [002, §4.1]
+"""A step with contact by the method of Runge and Kutta, in NumPy and for one state: the reference for stages.py.
 
-The contact problem is solved at the start of the step, as for Euler's method. Its impulses, spread over the step as
-forces F = λ/h that stay as they are, then act on the robot where contacts are in each stage. (If they stayed at the
-places of the step's start, those that slide would be pushed with a wrong lever, and energy err by first order.) Torsion
-is a moment that stays as it is. So do the forces of joints at their limits or with dry friction, which act on
-independent joints by what the loops are in each stage.
+The contact problem is solved at the start of the step, as for Euler's method [002, §4.1]. Its impulses, spread over the
+step as forces F = λ/h that keep their directions, then act on the robot where contacts are in each stage (see
+carried.py). Torsion is a moment that stays as it is. So do the forces of joints at their limits or with dry friction, which act on
+independent joints by what the loops are in each stage. Springs and dampers are explicit.
 
-That is of fourth order while nothing touches, and of third where contacts stay closed. The laws of contact are those of
-Euler's method, though: the force that stops a body or a joint takes the whole step, in which it moves on by h |v| / 2.
-If that counted at position level it would bounce, so overlaps and ways beyond limits count up to 1e-5 m (or rad) at
-most, unless another `penetration` is chosen. Friction is not sure to dissipate.
+That is of fourth order while nothing touches, and of third where contacts stay closed without friction. The laws of
+contact are those of Euler's method, though: the force that stops a body or a joint takes the whole step, in which it
+moves on by h |v| / 2. If that counted at position level it would bounce, so overlaps and ways beyond limits count up to
+1e-5 m (or rad) at most, unless another `penetration` is chosen. Friction is of second order (see sliding.py), and not
+sure to dissipate most.
 """
 
 from __future__ import annotations
