@@ -18,20 +18,18 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.articulated import response
-from coupler.algorithms.factorization import acceleration
 from coupler.contact.closing import Closing
-from coupler.contact.drift import LoopJoint
 from coupler.contact.floating import centre_of, turned_velocity
 from coupler.contact.kernels import clear, in_parts
-from coupler.contact.kick import Kick, Node, StepBody, StepCluster, move, rotation_biases
+from coupler.contact.kick import Kick, StepBody, StepCluster
 from coupler.contact.scene import Layout
 from coupler.contact.scheme import Progress, Scheme
 from coupler.contact.stage_contacts import StageContacts
+from coupler.contact.stage_passes import first_rates, fit, rates, settling
 from coupler.graph import Buffer, Part, Vector, View, constants, fields
 from coupler.model.embedding.scene import by_kind
 from coupler.model.joint import Joint
-from coupler.passes import ClusterWindows, Shape, Sweep, Visit, collect_loads
+from coupler.passes import ClusterWindows, Shape, Sweep, collect_loads
 
 __all__ = ["Stages"]
 
@@ -108,14 +106,14 @@ class Stages:
         self._progress.begin()
         for name in ("x_rate", "jump") if self._closing else ():  # of v in loops, which w stands for
             clear(builder, self._own[name])
-        sweep.outward(_first_rates(jump is not None))
-        rates = {name: self._own[name] for name in ("u_rate", "x_rate", "u_sum", "x_sum")}
-        self._elementwise(_start, x=self._carried(self._before), **rates)
+        sweep.outward(first_rates(jump is not None))
+        sums = {name: self._own[name] for name in ("u_rate", "x_rate", "u_sum", "x_sum")}
+        self._elementwise(_start, x=self._carried(self._before), **sums)
         with self._progress.each_stage():
             self._go_on(self._own["u_rate"], self._own["x_rate"], self._own["x"], self._q)
             self._accelerate(stopped, loads)
             self._each_joint(_chart_rate, ("u", "moves", "u_rate"))
-            self._elementwise(_add, **rates)
+            self._elementwise(_add, **sums)
         self._progress.end()
         self._go_on(self._own["u_sum"], self._own["x_sum"], self._carried(self._after), self._after["q"])
         self._finish(jump is not None)
@@ -125,13 +123,13 @@ class Stages:
         sweep = self._sweep
         q, sweep.vectors["q"] = sweep.vectors["q"], self._q
         sweep.forget()
-        sweep.outward(_settling(self._pushes is not None))
+        sweep.outward(settling(self._pushes is not None))
         if sweep.loaded:
             collect_loads(sweep, loads)
         if stopped:
             stopped.press(sweep)
         sweep.inward(self._kick.factorise_and_answer)
-        sweep.outward(_rates)
+        sweep.outward(rates)
         sweep.vectors["q"] = q
 
     def _push(self, impulses: Vector) -> None:
@@ -184,7 +182,7 @@ class Stages:
 
         schedule = sweep.schedule()
         for k in sorted({sweep.number_in_cluster(link)[0] for link in self._layout.loop_links}):
-            sweep.visit(schedule, _fit, k, provide=provide)
+            sweep.visit(schedule, fit, k, provide=provide)
         schedule.run()
 
     def _each_joint(self, kernel: Any, names: Sequence[str]) -> None:
@@ -218,83 +216,6 @@ class Stages:
 
     def _floats(self, link: int) -> bool:
         return self._sweep.robot.tree.links[link].kind.floats
-
-
-# Passes over clusters
-
-
-def _joints(cluster: Node) -> list[tuple[Any, int]]:
-    """Those joints of a cluster whose velocities are carried, and how many each has."""
-    views, shape = cluster.views.joints, cluster.shape
-    sizes = [kind.nv if cluster.tangent else len(free) for kind, free in zip(shape.kinds, shape.free, strict=True)]
-    return [(view, size) for view, size in zip(views, sizes, strict=True) if size]
-
-
-def _read(cluster: Node, name: str) -> Any:
-    """A cluster's part of a carried vector."""
-    return np.concatenate([getattr(joint, f"stage_{name}") for joint, _ in _joints(cluster)])
-
-
-def _store(cluster: Node, name: str, values: Any) -> None:
-    start = 0
-    for joint, size in _joints(cluster):
-        setattr(joint, f"stage_{name}", values[start : start + size])
-        start += size
-
-
-def _of_carried(cluster: Node, ydd: Any) -> Any:
-    """Accelerations of carried velocities."""
-    return cluster.G @ ydd + cluster.g if cluster.tangent else ydd
-
-
-def _first_rates(jumping: bool) -> Any:
-    def first_rates(cluster: Node) -> None:
-        """Accelerations at the start, from the velocities that Euler's method gives with impulses."""
-        memory = cluster.memory
-        ydd = (memory.v_next - memory.start) / memory.step - rotation_biases(cluster)
-        _store(cluster, "x_rate", _of_carried(cluster, ydd))
-        if jumping:
-            _store(cluster, "jump", cluster.G @ memory.jump if cluster.tangent else memory.jump)
-
-    return first_rates
-
-
-def _settling(pushed: bool) -> Any:
-    def settle(cluster: Node) -> None:
-        """Positions and velocities of a stage, and forces at joints."""
-        memory, x, shape, joints = cluster.memory, _read(cluster, "x"), cluster.shape, cluster.views.joints
-        memory.v = cluster.G.T @ x if cluster.tangent else x
-        tau = np.concatenate([joint.tau_given for joint, free in zip(joints, shape.free, strict=True) if free])
-        tau = cluster.G[shape.independent].T @ tau if cluster.tangent else tau
-        memory.tau = tau + cluster.G.T @ np.concatenate([joint.push for joint in joints]) if pushed else tau
-        cluster.remember_positions()
-        move(cluster)
-        for _, _, pair in cluster.pairs:
-            pair.IA = np.zeros((6, 6))
-        _store(cluster, "moves", cluster.G @ memory.v if cluster.tangent else x)
-
-    return settle
-
-
-def _rates(cluster: Node) -> None:
-    """Accelerations. [001, eq. 33, 52]"""
-    memory = cluster.memory
-    ydd = memory.y0
-    if not cluster.grounded:
-        ydd = ydd - response(cluster, memory.Y, [output.memory.a for output in cluster.outputs])
-    for body in cluster.carriers:
-        body.memory.a = acceleration(body, ydd)
-    _store(cluster, "x_rate", _of_carried(cluster, ydd))
-
-
-def _fit(cluster: Visit[Any, Any]) -> None:
-    """w = N Nᵀ w, with N where the step ends; v is a part of it."""
-    joints = [LoopJoint(view) for view in cluster.views.joints]
-    N = cluster.elsewhere([joint.q_next for joint in joints]).loops.null_space[0]
-    w = N @ (N.T @ np.concatenate([joint.w_next for joint in joints]))
-    for body, joint in zip(cluster.bodies, joints, strict=True):
-        joint.w_next = w[body.entries]
-    cluster.memory.v_next = w[cluster.shape.independent]
 
 
 # Kernels of joints

@@ -2,8 +2,8 @@
 
 The contact problem is solved at the start of the step, as for Euler's method [002, §4.1]. Its impulses, spread over the
 step as forces F = λ/h that keep their directions, then act on the robot where contacts are in each stage (see
-carried.py). Torsion is a moment that stays as it is. So do the forces of joints at their limits or with dry friction, which act on
-independent joints by what the loops are in each stage. Springs and dampers are explicit.
+carried.py). Torsion is a moment that stays as it is. So do the forces of joints at their limits or with dry friction,
+which act on independent joints by what the loops are in each stage. Springs and dampers are explicit.
 
 That is of fourth order while nothing touches, and of third where contacts stay closed without friction. The laws of
 contact are those of Euler's method, though: the force that stops a body or a joint takes the whole step, in which it

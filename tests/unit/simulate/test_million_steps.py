@@ -59,12 +59,14 @@ def ran(simulation: Simulation, steps: int) -> Seen:
         seen.poses.append(np.array(simulation.q))
         residual = robot.embedding.closure.at(robot.embedding.positions(np.array(simulation.q)))[0]
         seen.gap = max(seen.gap, float(np.abs(residual).max(initial=0.0)))
-        seen.depth = max(seen.depth, float(-simulation.gaps.min(initial=0.0)))
+        seen.depth = max(seen.depth, float(-simulation.gaps.min(initial=0.0)))  # before the last step
     return seen
 
 
 def _blocks(simulation: Simulation, steps: int) -> Iterator[None]:
+    """Takes all steps; yields before them and after each block."""
     block = max(steps // BLOCKS, 10)
+    yield
     for _ in range(steps // block):
         for _ in range(block):
             simulation.step()
