@@ -283,6 +283,7 @@ class Candidates:
         self._mark(blocks, self._broad_phase.fresh, _let_in)
 
     def places(self, alike: Alike, told: Mapping[str, Vector], names: Sequence[str]) -> Window:
+        """Where contacts of pairs are told of: of the first one of each pair `gaps0`, and so on."""
         found = {}
         for name in names:
             for k in range(alike.contacts):
