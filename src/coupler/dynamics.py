@@ -13,13 +13,13 @@ import numpy as np
 
 from coupler.algorithms.aba import forward_dynamics_program
 from coupler.algorithms.efpa import inverse_osim_program
-from coupler.algorithms.loop_dynamics import loop_dynamics_program
+from coupler.algorithms.loop_dynamics import loop_dynamics_program, loop_velocities_program
 from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.compiled import on_bodies, run, run_on_state
 from coupler.kinematics import frame_place
 from coupler.model import ModelError, Robot
 
-__all__ = ["bias_force", "forward_dynamics", "inverse_dynamics", "inverse_osim", "loop_dynamics"]
+__all__ = ["bias_force", "forward_dynamics", "inverse_dynamics", "inverse_osim", "loop_dynamics", "loop_velocities"]
 
 
 def forward_dynamics(robot: Robot, q: Any, v: Any, tau: Any, f_ext: Any = None) -> np.ndarray:
@@ -61,6 +61,11 @@ def loop_dynamics(
     if f_ext is None:
         return run(robot, loop_dynamics_program, q, v, w, tau)
     return run(robot, loop_dynamics_program, q, v, w, tau, on_bodies(robot, f_ext), options=(True,))
+
+
+def loop_velocities(robot: Robot, q: Any, v: Any, w: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Velocities v and w, as for `loop_dynamics`, as the loops allow them: w − K⁺ K w, and v a part of that."""
+    return run(robot, loop_velocities_program, q, v, w)
 
 
 def inverse_dynamics(robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None) -> np.ndarray:

@@ -23,6 +23,7 @@ from collections.abc import Callable
 import numpy as np
 
 from coupler.compiled import remembered, run, run_on_state
+from coupler.dynamics import loop_velocities
 from coupler.graph import Builder, Program, View, fields
 from coupler.model import Robot
 from coupler.model.embedding.scene import by_kind
@@ -80,17 +81,9 @@ def carried_velocities(robot: Robot, q: np.ndarray, v: np.ndarray) -> np.ndarray
 
 def fitted(robot: Robot, q: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Carried velocities as loops allow them at q: w − K⁺ K w, and v a part of that."""
-    embedding = robot.embedding
     if x.shape[-1] == robot.nv:
         return x
-    w = embedding.velocities(embedding.positions(q), x[..., : robot.nv], x[..., robot.nv :])
-    _, K, _ = embedding.closure.at(embedding.positions(q))
-    for i in np.flatnonzero(~np.array(embedding.explicit)):
-        columns, entries = embedding.closure.loops[i].columns, embedding.closure.places[i][1][embedding.choices[i].rows]
-        own = K[..., entries]
-        missed = np.einsum("...ij,...j->...i", own, w[..., columns])
-        w[..., columns] -= np.einsum("...ij,...j->...i", np.linalg.pinv(own), missed)
-    return np.concatenate([w[..., embedding.v_index], w[..., embedding.unsolved_entries]], axis=-1)
+    return np.concatenate(loop_velocities(robot, q, x[..., : robot.nv], x[..., robot.nv :]), axis=-1)
 
 
 class _Layout:

@@ -297,3 +297,21 @@ def test_methods_keep_their_order_through_dead_points(method: str) -> None:
         errors.append(max(abs(float(found[joint] - goal[joint])) for joint in "ABD"))
     order = np.log2(np.array(errors[:-1]) / errors[1:])
     assert (order > {"rk4": 3.7, "dormand_prince": 4.7}[method]).all()
+
+
+def test_states_of_a_batch_move_like_one_and_may_rest_at_a_dead_point() -> None:
+    robot = four_bar("D")
+    reach = 0.3 + 0.8
+    D = -(np.pi - np.arccos((0.9**2 + 0.7**2 - reach**2) / (2 * 0.9 * 0.7)))
+    A = -np.arccos((0.9**2 + reach**2 - 0.7**2) / (2 * 0.9 * reach))
+    dead, other = robot.close(robot.pack_q({"A": A, "B": 0.0, "D": D})), robot.pack_q({"A": 2.0})
+    both = integrate_motion(robot, np.stack([dead, other]), [[0.0], [1.0]], 0.3, 1e-3)
+    one = integrate_motion(robot, other, [1.0], 0.3, 1e-3)
+    np.testing.assert_array_equal(both.q[:, 1], one.q)
+    total = coupler.potential_energy(robot, both.q)
+    total += coupler.kinetic_energy(robot, both.q, both.v, both.loop_velocities)
+    assert np.ptp(total, axis=0).max() < 1e-8
+    with pytest.raises(ModelError, match=r"is singular in state 0: 'D' does not determine the others"):
+        integrate_motion(robot, np.stack([dead, other]), [[1.0], [1.0]], 0.3, 1e-3)
+    with pytest.raises(ModelError, match="tau must be finite; entry 0 is nan"):
+        integrate_motion(robot, other, [0.0], 0.1, 1e-3, tau=lambda t, q, v: np.full(1, np.nan))
