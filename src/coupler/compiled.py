@@ -16,7 +16,7 @@ from coupler.graph import compile
 from coupler.model import ModelError, Robot
 from coupler.model.wording import in_state
 
-__all__ = ["on_bodies", "remembered", "run", "run_on_state", "thread_count"]
+__all__ = ["attempted", "on_bodies", "remembered", "run", "run_on_state", "thread_count"]
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -54,6 +54,11 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
     if not single:
         robot.__dict__["_memory"][key] = compiled.executable.one  # from now on
     return result
+
+
+def attempted(robot: Robot, make: Callable[..., Any], *vectors: np.ndarray, options: tuple[Any, ...] = ()) -> Any:
+    """What `run` gives in float64, with NaN for states that have no result, about which it says nothing."""
+    return remembered(robot, (make, options, False), _Compiled, make, options, False).executable(*vectors)
 
 
 def run_on_state(robot: Robot, make: Callable[..., Any], q: Any, v: Any, x: Any) -> Any:

@@ -13,12 +13,13 @@ import numpy as np
 
 from coupler.algorithms.aba import forward_dynamics_program
 from coupler.algorithms.efpa import inverse_osim_program
+from coupler.algorithms.loop_dynamics import loop_dynamics_program, loop_velocities_program
 from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.compiled import on_bodies, run, run_on_state
 from coupler.kinematics import frame_place
 from coupler.model import ModelError, Robot
 
-__all__ = ["bias_force", "forward_dynamics", "inverse_dynamics", "inverse_osim"]
+__all__ = ["bias_force", "forward_dynamics", "inverse_dynamics", "inverse_osim", "loop_dynamics", "loop_velocities"]
 
 
 def forward_dynamics(robot: Robot, q: Any, v: Any, tau: Any, f_ext: Any = None) -> np.ndarray:
@@ -40,6 +41,31 @@ def forward_dynamics(robot: Robot, q: Any, v: Any, tau: Any, f_ext: Any = None) 
     if f_ext is None:
         return run_on_state(robot, forward_dynamics_program, q, v, tau)
     return run(robot, forward_dynamics_program, q, v, tau, on_bodies(robot, f_ext), options=(True,))
+
+
+def loop_dynamics(
+    robot: Robot, q: Any, v: Any, w: Any, tau: Any, f_ext: Any = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Accelerations that forces cause, at dead points of loops, too.
+
+    Args:
+        robot: the robot.
+        q, v, tau, f_ext: as in `forward_dynamics`; entries of v in loops without a solution do not count.
+        w: (..., n), velocities of all joints in such loops, in the order of `robot.embedding.unsolved_entries`; what of
+            them the loops do not allow is left out.
+
+    Returns:
+        (..., nv) and (..., n), accelerations of independent joints, and of all in such loops; then velocities v and w
+        as the loops allow them.
+    """
+    if f_ext is None:
+        return run(robot, loop_dynamics_program, q, v, w, tau)
+    return run(robot, loop_dynamics_program, q, v, w, tau, on_bodies(robot, f_ext), options=(True,))
+
+
+def loop_velocities(robot: Robot, q: Any, v: Any, w: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Velocities v and w, as for `loop_dynamics`, as the loops allow them: w − K⁺ K w, and v a part of that."""
+    return run(robot, loop_velocities_program, q, v, w)
 
 
 def inverse_dynamics(robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None) -> np.ndarray:

@@ -23,7 +23,7 @@ from coupler.algorithms.kinematics import (
     momentum_program,
     potential_energy_program,
 )
-from coupler.compiled import remembered, run
+from coupler.compiled import attempted, remembered, run
 from coupler.model import ModelError, Robot
 from coupler.model.wording import listed
 from coupler.spatial import Transform
@@ -31,6 +31,7 @@ from coupler.spatial import Transform
 __all__ = [
     "body_poses",
     "centre_of_mass",
+    "energies",
     "frame_acceleration",
     "frame_jacobian",
     "frame_jacobian_rate",
@@ -121,6 +122,14 @@ def kinetic_energy(robot: Robot, q: Any, v: Any, loop_velocities: Any = None) ->
 def potential_energy(robot: Robot, q: Any) -> np.ndarray:
     """The energy of all bodies in the field of gravity, and of springs at joints and between points; (...), J."""
     return run(robot, potential_energy_program, q)[..., 0]
+
+
+def energies(robot: Robot, q: np.ndarray, v: np.ndarray, loop_velocities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Kinetic and potential energy, (...) each, J, of states as for `kinetic_energy`; NaN where one is not possible."""
+    some = bool(loop_velocities.shape[-1])
+    vectors, options = (q, v, loop_velocities)[: 2 + some], (True,) if some else ()
+    kinetic = attempted(robot, kinetic_energy_program, *vectors, options=options)
+    return kinetic[..., 0], attempted(robot, potential_energy_program, q)[..., 0]
 
 
 def frame_place(robot: Robot, name: str) -> tuple[int, Transform]:

@@ -19,6 +19,7 @@ from coupler.contact.halves import Halves
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
 from coupler.contact.scene import ContactScene, Layout
+from coupler.contact.stage_contacts import StageContacts
 from coupler.contact.tables import SIDES, Told, finding_kernel, first_of, form, forms, numbers, pose
 from coupler.graph import Buffer, Builder, Vector, View, Window, constants, fields
 from coupler.model import Robot
@@ -41,20 +42,24 @@ class Candidates:
         friction: the coefficients of each contact, one for each disc.
         links: those that may touch.
         starts: where the columns of each contact start; see `Columns`.
+        ends: of each pair its two shapes.
+        first: of each pair its first contact.
+        groups: pairs, those together that one trace serves.
     """
 
     def __init__(self, robot: Robot, pairs: Sequence[Pair]) -> None:
         self.robot, self.pairs = robot, tuple(pairs)
         self._searched = {i for i, pair in enumerate(pairs) if not has_closed_form(*forms(pair))}
-        self._ends = [
+        self.ends = [
             (self._end(pair.one, i in self._searched), self._end(pair.other, i in self._searched))
             for i, pair in enumerate(pairs)
         ]
-        self._first = np.cumsum([0, *(pair.count for pair in pairs)])
+        self.first = np.cumsum([0, *(pair.count for pair in pairs)])
         self.friction = [x for pair in pairs for _ in range(pair.count) for x in pair.cone.coefficients]
         self.names = [name for pair in pairs for name in _names(pair)]
-        moving = [tuple(end.link for end in ends if end.link) for ends in self._ends]
+        moving = [tuple(end.link for end in ends if end.link) for ends in self.ends]
         self.links = {link for links in moving for link in links}
+        self.groups = self._alike()
         starts = [Start(pair.cone.size, links) for pair, links in zip(pairs, moving, strict=True)]
         self.starts = [start for pair, start in zip(pairs, starts, strict=True) for _ in range(pair.count)]
 
@@ -72,6 +77,7 @@ class Candidates:
         layout: Layout,
         halves: Halves,
         told: Told,
+        stages: StageContacts | None = None,
     ) -> None:
         """Writes the steps from poses and velocities of links to contacts.
 
@@ -83,20 +89,20 @@ class Candidates:
             halves: what part of the step they have gone; they are told which come near a contact.
             told: what is told of contacts; gaps count at position level [002, eq. 4a]. Impulses to start from of pairs
                 that are left out are made zero.
+            stages: of a step of higher order, which then tells velocities after it.
         """
-        self._layout, self._halves = layout, halves
+        self._layout, self._halves, self._stages = layout, halves, stages
         self._broad_phase = broad = BroadPhase(sweep.builder, len(self.pairs), scene.step)
-        self._groups = self._alike()
         for alike in self._far_groups:
-            broad.begin(alike, self._motion(sweep, alike, ("E", "r", "u", "start")))
+            broad.begin(alike, self.motion(sweep, alike, ("E", "r", "u", "start")))
             self._leave_out(sweep.builder, scene, alike, told)
-        self._measure(sweep, columns, scene, told, [alike for alike in self._groups if not alike.may_be_left_out])
+        self._measure(sweep, columns, scene, told, [alike for alike in self.groups if not alike.may_be_left_out])
         with sweep.builder.recorded() as self._measuring_steps:
             self._measure(sweep, columns, scene, told, self._far_groups)
 
     @property
     def _far_groups(self) -> list[Alike]:
-        return [alike for alike in self._groups if alike.may_be_left_out]
+        return [alike for alike in self.groups if alike.may_be_left_out]
 
     def _measure(
         self,
@@ -112,18 +118,22 @@ class Candidates:
             self._search(sweep, searched, told)
         for alike in groups:
             if not alike.searched:
-                window = self._poses(sweep, alike) | self._places(alike, told, _FOUND)
+                window = self.poses(sweep, alike) | self.places(alike, told, _FOUND)
                 fresh = self._broad_phase.fresh.at(alike.numbers) if alike.may_be_left_out else None
                 kernel = finding_kernel(self.pairs[alike.numbers[0]], alike.moving)
                 sweep.builder.loop(kernel, here=window, where=fresh)
+        if self._stages:
+            for alike in groups:
+                fresh = self._broad_phase.fresh.at(alike.numbers) if alike.may_be_left_out else None
+                self._stages.look_ahead(sweep, alike, told, fresh)
         kinds: dict[tuple[bool, bool, bool, bool, int], list[tuple[int, int]]] = {}
         for alike in groups:
             one, other = alike.moving.values()
             for i in alike.numbers:
-                within = len({self._layout.tree_of(end.link) for end in self._ends[i] if end.link}) == 1
+                within = len({self._layout.tree_of(end.link) for end in self.ends[i] if end.link}) == 1
                 rows = self.pairs[i].cone.size
                 own = kinds.setdefault((one, other, alike.may_be_left_out, within, rows), [])
-                own += [(i, int(self._first[i]) + k) for k in range(alike.contacts)]
+                own += [(i, int(self.first[i]) + k) for k in range(alike.contacts)]
         for (one, other, left_out, within, _), contacts in kinds.items():
             moving = {"one": one, "other": other}
             self._measure_contacts(sweep, columns, scene, told, contacts, moving, left_out, within)
@@ -152,9 +162,11 @@ class Candidates:
         own: dict[str, Any] = {}
         own |= {name: told.at(name, contacts) for name in told.names if name != "start"}
         own["pace"] = constants(np.full(len(rows), 1.0 / scene.step))
+        if self._stages:
+            own["ahead"] = self._stages.velocity.at(3 * np.array(contacts), 3)
         for side, (name, moves) in enumerate(moving.items()):
             if moves:
-                links = [self._ends[i][side].link for i in pairs]
+                links = [self.ends[i][side].link for i in pairs]
                 memory = sweep.bodies(links).fields
                 own |= {f"{name}_{field}": memory[field] for field in ("E", "r", "u", "start")}
                 own[f"{name}_P"] = columns.at_link(contacts, links)
@@ -164,7 +176,7 @@ class Candidates:
                     own["near" if within else f"{name}_near"] = self._halves.near_next.at(trees)
         fresh = self._broad_phase.fresh.at(pairs) if left_out else None
         sweep.builder.loop(
-            _measuring(moving, scene, self.starts[contacts[0]].width, told.names, within),
+            _measuring(moving, scene, self.starts[contacts[0]].width, told.names, within, self._stages is not None),
             here=fields(**own),
             where=fresh,
         )
@@ -186,17 +198,17 @@ class Candidates:
             pace=constants(np.full(len(alike.numbers), 1.0 / scene.step)),
             bound=self._broad_phase.bounds.at(alike.numbers),
         )
-        window |= self._places(alike, told, told.names)
+        window |= self.places(alike, told, told.names)
         builder.loop(leave_out, here=window, where=self._broad_phase.far.at(alike.numbers))
 
     def _alike(self) -> list[Alike]:
         """Pairs, those together that one trace serves."""
         groups: dict[Hashable, list[int]] = {}
-        for i, (pair, ends) in enumerate(zip(self.pairs, self._ends, strict=True)):
+        for i, (pair, ends) in enumerate(zip(self.pairs, self.ends, strict=True)):
             kinds = (type(own) if i in self._searched else form(own) for own in forms(pair))
             groups.setdefault((*kinds, *(bool(end.link) for end in ends), pair.cone.size), []).append(i)
         return [
-            Alike(rows, [self._ends[i] for i in rows], self.pairs[rows[0]].count, rows[0] in self._searched)
+            Alike(rows, [self.ends[i] for i in rows], self.pairs[rows[0]].count, rows[0] in self._searched)
             for rows in groups.values()
         ]
 
@@ -205,12 +217,12 @@ class Candidates:
 
         def alike(rows: Sequence[int]) -> Alike:
             own = [pairs[row] for row in rows]
-            return Alike(own, [self._ends[i] for i in own], self.pairs[own[0]].count, True)
+            return Alike(own, [self.ends[i] for i in own], self.pairs[own[0]].count, True)
 
-        search = Search(sweep.builder, [self._ends[i] for i in pairs], self._broad_phase.fresh.at(pairs))
+        search = Search(sweep.builder, [self.ends[i] for i in pairs], self._broad_phase.fresh.at(pairs))
         search.run(
-            lambda rows: self._motion(sweep, alike(rows), ("E", "r")),
-            lambda rows: self._places(alike(rows), told, _FOUND),
+            lambda rows: self.motion(sweep, alike(rows), ("E", "r")),
+            lambda rows: self.places(alike(rows), told, _FOUND),
         )
 
     def begin(self, blocks: Blocks) -> None:
@@ -221,7 +233,7 @@ class Candidates:
         """Writes a loop over all contacts of pairs that have a flag."""
         for alike in self._far_groups:
             pairs = np.repeat(alike.numbers, alike.contacts)
-            contacts = self._first[pairs] + np.tile(np.arange(alike.contacts), len(alike.numbers))
+            contacts = self.first[pairs] + np.tile(np.arange(alike.contacts), len(alike.numbers))
             idle = fields(idle=blocks.flags["idle"].at(contacts))
             blocks.builder.loop(kernel, contact=idle, where=flags.at(pairs))
 
@@ -245,7 +257,7 @@ class Candidates:
             but: contacts that are looked at elsewhere (see `Passing`).
         """
         if self._far_groups:
-            again = [(alike, self._motion(sweep, alike, ("E", "r", "u", "du"))) for alike in self._far_groups]
+            again = [(alike, self.motion(sweep, alike, ("E", "r", "u", "du"))) for alike in self._far_groups]
             self._broad_phase.look_again(again, lambda: self._measure_fresh(sweep.builder, blocks))
         schedule = Schedule(sweep.builder)
         common = shared(residual=residual, joining=blocks.joining)
@@ -269,14 +281,15 @@ class Candidates:
         builder.replay(self._measuring_steps)
         self._mark(blocks, self._broad_phase.fresh, _let_in)
 
-    def _places(self, alike: Alike, told: Told, names: Sequence[str]) -> Window:
+    def places(self, alike: Alike, told: Told, names: Sequence[str]) -> Window:
+        """Where contacts of pairs are told of: of the first one of each pair `gaps0`, and so on."""
         found = {}
         for name in names:
             for k in range(alike.contacts):
-                found[f"{name}{k}"] = told.at(name, self._first[alike.numbers] + k)
+                found[f"{name}{k}"] = told.at(name, self.first[alike.numbers] + k)
         return fields(**found)
 
-    def _motion(self, sweep: Sweep[Any, Any], alike: Alike, names: Sequence[str]) -> Window:
+    def motion(self, sweep: Sweep[Any, Any], alike: Alike, names: Sequence[str]) -> Window:
         """What is known of the links that carry shapes, of those that move."""
         own: dict[str, Any] = {}
         for side, moves in alike.moving.items():
@@ -285,7 +298,7 @@ class Candidates:
                 own |= {f"{side}_{name}": memory[name] for name in names}
         return fields(**own)
 
-    def _poses(self, sweep: Sweep[Any, Any], alike: Alike) -> Window:
+    def poses(self, sweep: Sweep[Any, Any], alike: Alike) -> Window:
         """Where shapes are, and their numbers."""
         own: dict[str, Any] = {}
         for name in SIDES:
@@ -295,7 +308,7 @@ class Candidates:
                 f"{name}_at_r": constants([end.at.r + 0.0 for end in ends]),
                 f"{name}_numbers": constants([numbers(end.form) for end in ends]),
             }
-        return fields(**own) | self._motion(sweep, alike, ("E", "r"))
+        return fields(**own) | self.motion(sweep, alike, ("E", "r"))
 
 
 def _keep_out(contact: View) -> None:
@@ -318,7 +331,7 @@ def _names(pair: Pair) -> list[str]:
 
 
 def _measuring(
-    moving: Mapping[str, bool], scene: ContactScene, rows: int, told: Sequence[str], within: bool
+    moving: Mapping[str, bool], scene: ContactScene, rows: int, told: Sequence[str], within: bool, ahead: bool
 ) -> Callable[[View], None]:
     def measuring(here: View) -> None:
         """What a contact brings into the problem."""
@@ -328,6 +341,8 @@ def _measuring(
                 P[name] = sign * forces_on(pose(here, name, moves), contact, rows)
                 setattr(here, f"{name}_P", P[name])
         free, approach = (reduce(add, (P[name].T @ getattr(here, f"{name}_{x}") for name in P)) for x in ("u", "start"))
+        if ahead:
+            free = here.ahead
         closure = gap_seen(contact.gap, scene.penetration) * here.pace
         if scene.integrator == "midpoint":
             for name in P:  # gaps count from where the step started

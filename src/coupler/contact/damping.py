@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from coupler.compiled import remembered
 from coupler.model import Robot
 from coupler.model.tree import Link
 
-__all__ = ["damped"]
+__all__ = ["damped", "undamped"]
 
 
 def damped(robot: Robot, step: float, midpoint: bool = False) -> Robot:
@@ -22,6 +24,17 @@ def damped(robot: Robot, step: float, midpoint: bool = False) -> Robot:
     if not any(link.kind.damping.any() or link.kind.stiffness.any() for link in robot.tree.links):
         return robot
     return remembered(robot, (damped, step, midpoint), _damped, step, midpoint)
+
+
+def undamped(robot: Robot) -> Robot:
+    """The robot without dampers and springs at its joints."""
+    return remembered(robot, undamped, _undamped)
+
+
+def _undamped(robot: Robot) -> Robot:
+    values = [(link, np.zeros(link.kind.nv)) for link in robot.tree.links]
+    links = [replace(link, kind=link.kind.with_values(damping=none, stiffness=none.copy())) for link, none in values]
+    return replace(robot, tree=replace(robot.tree, links=tuple(links)))
 
 
 def _damped(robot: Robot, step: float, midpoint: bool) -> Robot:

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.closing import Closing
 from coupler.contact.floating import centre_of, straight_motion, turned_velocity
 from coupler.contact.halves import Halves
-from coupler.contact.kernels import assign, copy
+from coupler.contact.kernels import copy
 from coupler.contact.scene import Layout
 from coupler.graph import Buffer, Part, Vector, View, Window, constants, fields
 from coupler.linear import solve
 from coupler.model.embedding.scene import by_kind
 from coupler.model.joint import Joint
-from coupler.model.tolerances import CLOSED
 from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
 
 __all__ = ["Drift"]
@@ -36,7 +36,11 @@ class LoopJoint(Record):
 
 
 class Drift:
-    """The positions of a robot within a step."""
+    """The positions of a robot within a step.
+
+    Attributes:
+        closing: closes loops without a solution; None if there are none.
+    """
 
     def __init__(
         self,
@@ -58,7 +62,7 @@ class Drift:
         """
         self._sweep, self._layout, self._h, self._halves = sweep, layout, h, halves
         self._before, self._after = before, after
-        self._closing = _Closing(sweep, layout) if layout.loop_links else None
+        self.closing = Closing(sweep, layout) if layout.loop_links else None
 
     def provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
         """Adds what passes see of joints: velocities in loops before the step, and centres of floating bodies."""
@@ -79,19 +83,19 @@ class Drift:
             joint = self._joint(self._before["q"], q, start, kind, links)
             joint |= fields(part=self._halves.first(self._trees(links)))
             builder.loop((_flying if kind.floats else _moving)(kind), joint=joint)
-        if self._closing is not None:
+        if self.closing is not None:
             for kind, links in by_kind(tree, self._layout.loop_links):
-                joint = self._closing.ends(links, kind) | self._steps(len(links))
+                joint = self.closing.ends(links, kind) | self._steps(len(links))
                 joint |= fields(q=self._before["q"].at(self._q_place(links), kind.nq))
                 joint |= fields(w=self._loop_velocities(self._before, links, kind))
                 joint |= fields(part=self._halves.first(self._trees(links)))
                 builder.loop(_lead, joint=joint)
-            self._closing.close(q)
+            self.closing.close(q)
 
     def stay(self) -> None:
         """Takes forces where the step starts."""
         start = self._before["v"]
-        if self._closing is not None:  # clusters of loops have velocities along their own bases
+        if self.closing is not None:  # clusters of loops have velocities along their own bases
             start = self._sweep.builder.scratch("start", start.size)
             copy(self._sweep.builder, self._before["v"], start, start.size)
         self._sweep.vectors |= {"q": self._before["q"], "start": start}
@@ -103,9 +107,9 @@ class Drift:
             jump: by what velocities change once positions have moved, where impacts rebound.
         """
         sweep, switched, v_next = self._sweep, self._halves.switch, self._sweep.vectors["v_next"]
-        if self._closing is not None:
+        if self.closing is not None:
             self._visit_loops(_spread)
-            self._closing.close(self._after["q"])
+            self.closing.close(self._after["q"])
         for kind, links in by_kind(sweep.robot.tree, self._layout.moving_links):
             joint = self._joint(sweep.vectors["q"], self._after["q"], v_next, kind, links)
             joint |= fields(part=self._halves.last(self._trees(links))) | self._origin(links, kind)
@@ -117,11 +121,11 @@ class Drift:
         if jump is not None:
             rows = range(jump.size)
             sweep.builder.loop(_jump, row=fields(v=v_next.at(rows), jump=jump.at(rows)))
-        if self._closing is not None:
+        if self.closing is not None:
             self._visit_loops(_fit)
 
     def _visit_loops(self, function: Callable[[Visit[Any, Any], bool], None]) -> None:
-        closing = self._closing
+        closing = self.closing
         assert closing is not None
 
         def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
@@ -170,38 +174,6 @@ class Drift:
 
     def _q_place(self, links: Sequence[int]) -> np.ndarray:
         return self._sweep.robot.embedding.q_place[self._sweep.robot.tree.q_start[list(links)]]
-
-
-class _Closing:
-    """Newton's method for all loops without a solution, from positions and steps of their joints."""
-
-    def __init__(self, sweep: Sweep[Any, Any], layout: Layout) -> None:
-        self._sweep, self._layout, robot = sweep, layout, sweep.robot
-        self._program = robot.states.closing_program()
-        builder, tree = sweep.builder, robot.tree
-        sizes = {"p": tree.nq, "step": tree.nv, "weight": tree.nv, "q": tree.nq}
-        sizes["phi"] = next(x.size for x in self._program.outputs if x.name == "phi")
-        self._vectors = {name: builder.scratch(f"closing_{name}", size) for name, size in sizes.items()}
-        known = {"p": robot.states.neutral, "step": np.zeros(tree.nv), "weight": np.ones(tree.nv)}
-        for name, values in known.items():  # joints that no loop holds stay where they are
-            builder.loop(_fill, entry=fields(x=self._vectors[name].at(range(len(values))), value=constants(values)))
-
-    def ends(self, links: Sequence[int], kind: Joint) -> Window:
-        """Where joints have their position and step."""
-        tree, links = self._sweep.robot.tree, list(links)
-        position = self._vectors["p"].at(tree.q_start[links], kind.nq)
-        return fields(position=position, shift=self._vectors["step"].at(tree.v_start[links], kind.nv))
-
-    def close(self, q: Vector) -> None:
-        """Writes the steps that close loops, to some of the positions in q; what stays open makes results invalid."""
-        builder, robot, phi = self._sweep.builder, self._sweep.robot, self._vectors["phi"]
-        builder.call(self._program, **self._vectors)
-        gap = self._sweep.gap
-        assert gap is not None
-        builder.loop(_note_open_loops, row=fields(phi=phi.at(range(phi.size)), gap=gap.at([0] * phi.size)))
-        places = [int(p) for link in self._layout.loop_links for p in robot.tree.positions(link)]
-        source, target = self._vectors["q"].at(places), q.at(robot.embedding.q_place[places])
-        builder.loop(assign, row=fields(source=source, target=target))
 
 
 def _moving(kind: Joint, switched: bool = False, jumping: bool = False) -> Callable[[View], None]:
@@ -269,12 +241,3 @@ def _fit(cluster: Visit[Any, Any], switched: bool) -> None:
     for body, joint in zip(cluster.bodies, joints, strict=True):
         joint.w_next = w[body.entries]
     cluster.memory.v_next = w[cluster.shape.independent]
-
-
-def _fill(entry: View) -> None:
-    entry.x = entry.value
-
-
-def _note_open_loops(row: View) -> None:
-    """A loop that does not close makes the configuration invalid."""
-    row.gap = np.maximum(row.gap, np.where(np.abs(row.phi) < CLOSED, 0.0, 1.0))

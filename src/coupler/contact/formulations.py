@@ -91,31 +91,34 @@ class JointRows:
         closures: (rows,), the ways to limits over the step, rad/s or m/s; zero for dry friction.
         blocks: the laws.
         recovery: (rows,), how fast each comes back from beyond a limit, by how fast what slides does.
+        biases: (rows,), J̇ v, rad/s² or m/s².
     """
 
     rows: np.ndarray
     closures: np.ndarray = field(default_factory=lambda: np.zeros(0))
     blocks: Sequence[Block] = ()
     recovery: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    biases: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
-def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True) -> JointRows:
-    """The rows of joints that have limits, unless these do not count, and of joints with dry friction."""
+def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True, v: Any = None) -> JointRows:
+    """The rows of joints that have limits, unless these do not count, and of joints with dry friction; v for biases."""
     limited, rubbing = limited_joints(robot) if limits else [], rubbing_joints(robot)
     if not (limited or rubbing):
         return JointRows(np.zeros((0, robot.nv)))
-    tree, G = robot.tree, robot.explicit_constraint(q)[0]
+    tree, (G, g) = robot.tree, robot.explicit_constraint(q, v)
     p = robot.embedding.positions(np.asarray(q, dtype=float))
-    found: list[tuple[np.ndarray, float, Block, float]] = []
+    found: list[tuple[np.ndarray, float, Block, float, float]] = []
     for (link, j), fast in zip(limited, recovery_speeds(robot, limited, 1.0), strict=True):
-        kind, row = tree.links[link].kind, G[tree.v_start[link] + j]
+        kind, entry = tree.links[link].kind, tree.v_start[link] + j
         low, high = limit_velocities(kind.lower[j], kind.upper[j], p[tree.q_start[link] + j], step)
         sides = [(sign, w) for sign, w in ((1.0, low), (-1.0, high)) if np.isfinite(w)]
-        found += [(sign * row, -sign * w, Unilateral(), float(fast)) for sign, w in sides]
+        found += [(sign * G[entry], -sign * w, Unilateral(), float(fast), float(sign * g[entry])) for sign, w in sides]
     for (link, j), bound in zip(rubbing, friction_impulses(robot, rubbing, step), strict=True):
-        found.append((G[tree.v_start[link] + j], 0.0, Bounded(-bound, bound), 1.0))
-    rows, closures, blocks, recovery = zip(*found, strict=True)
-    return JointRows(np.array(rows), np.array(closures), blocks, np.array(recovery))
+        entry = tree.v_start[link] + j
+        found.append((G[entry], 0.0, Bounded(-bound, bound), 1.0, float(g[entry])))
+    rows, closures, blocks, recovery, biases = zip(*found, strict=True)
+    return JointRows(np.array(rows), np.array(closures), blocks, np.array(recovery), np.array(biases))
 
 
 def touches(robot: Robot, q: Any, pairs: Sequence[Pair]) -> list[Touch]:

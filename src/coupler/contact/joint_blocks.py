@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.blocks import Blocks, wait
+from coupler.contact.kick import rotation_biases
 from coupler.contact.laws import joint_parts, limit_velocities
 from coupler.contact.scene import ContactScene, Layout, recovery_speeds
+from coupler.contact.scheme import SCHEMES
 from coupler.graph import Slot, Vector, View, Window, constants, fields
 from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
 
@@ -44,7 +46,7 @@ class JointBlocks:
     def __init__(self, sweep: Sweep[Any, Any], layout: Layout, blocks: Blocks, scene: ContactScene) -> None:
         """Args: a program, its layout, its problem, and what it takes into account."""
         self._sweep, self._layout, self._blocks = sweep, layout, blocks
-        self._midpoint, recovery = scene.integrator == "midpoint", scene.recovery
+        self._scene, recovery = scene, scene.recovery
         self._recovery = recovery_speeds(sweep.robot, layout.joints, recovery) if recovery < np.inf else None
         self._first = layout.contact_rows.total
 
@@ -59,7 +61,7 @@ class JointBlocks:
             windows.cluster["own"] = self._blocks.b.at([self._first + row for row in rows])
             windows.cluster |= self._sides(rows)
 
-        measure = _measuring(self._midpoint, self._recovery is not None)
+        measure = _measuring(self._scene, self._recovery is not None)
         self._visit(measure, range(len(self._layout.joints)), provide)
         for limited, rubbing, own in self._groups(range(len(self._layout.joints))):
             window = self._impulses(own) | self._told(start, limited, rubbing, own)
@@ -164,16 +166,22 @@ def _velocity(cluster: Visit[Any, Any], i: int, j: int, v: Any) -> Any:
     return cluster.G[cluster.shape.starts[i] + j] @ v
 
 
-def _measuring(midpoint: bool, bounded: bool) -> Callable[[Visit[Any, Any], int, int], None]:
+def _measuring(scene: ContactScene, bounded: bool) -> Callable[[Visit[Any, Any], int, int], None]:
     def measure(cluster: Visit[Any, Any], i: int, j: int) -> None:
         """The velocity of a joint without impulses, and those that take it from the step's start to its limits."""
         row, kind, memory = JointRow(cluster.views.cluster), cluster.shape.kinds[i], cluster.memory
-        own = row.own = _velocity(cluster, i, j, memory.u)
+        own = _velocity(cluster, i, j, memory.u)
+        if scene.integrator in SCHEMES:  # where the joint then is
+            own = own + memory.step * (
+                cluster.g[cluster.shape.starts[i] + j] - _velocity(cluster, i, j, rotation_biases(cluster))
+            )
+        row.own = own
         q = cluster.q[i][j] if kind.nq == kind.nv else 0.0
-        if midpoint:
+        if scene.integrator == "midpoint":
             q = q - memory.step * memory.gone * _velocity(cluster, i, j, memory.start)
         recovery = row.recovery if bounded else None
-        row.low, row.high = limit_velocities(row.lower, row.upper, q, memory.step, own, recovery)
+        seen = scene.penetration if scene.integrator in SCHEMES else "position"
+        row.low, row.high = limit_velocities(row.lower, row.upper, q, memory.step, own, recovery, seen)
 
     return measure
 

@@ -22,10 +22,11 @@ from coupler.algorithms.articulated import propagated, response
 from coupler.algorithms.factorization import acceleration
 from coupler.contact.columns import ColumnBody, ColumnCluster
 from coupler.contact.floating import frame_rotation_bias
-from coupler.graph import Vector, View, fields
+from coupler.contact.scheme import SCHEMES
+from coupler.graph import Buffer, Vector, View, fields
 from coupler.passes import Body, Coordinate, Sweep, Visit, add_loads, afterwards, collected, entry, provided
 
-__all__ = ["TOLERANCE", "Kick", "Node", "StepBody", "StepCluster"]
+__all__ = ["TOLERANCE", "Kick", "Node", "StageBody", "StepBody", "StepCluster", "move", "rotation_biases"]
 
 TOLERANCE = 1e-13  # of the largest velocity, or rad/s and m/s: what rounds may leave, so that a million steps lose 1e-7
 _TOUCHING = 1e5  # near contacts a step is of first order: there so many times as much may be left
@@ -48,6 +49,12 @@ class StepBody(efpa.ArticulatedBody, ColumnBody):
     a = afterwards(6)
 
 
+class StageBody(StepBody):
+    """That, and its velocity after a step without impulses along the axes that it then has."""
+
+    ahead = entry(6)
+
+
 class StepCluster(efpa.ArticulatedCluster, ColumnCluster):
     """What a cluster remembers: factors of H, and velocities along its basis."""
 
@@ -57,6 +64,7 @@ class StepCluster(efpa.ArticulatedCluster, ColumnCluster):
     step = provided()  # its length, s
     near, gone = provided(), provided()  # whether contacts are near, and what part of the step has been gone before
     change, fastest, fastest_near, rounds = provided(), provided(), provided(), provided()  # of all clusters
+    jump = Coordinate()  # what impacts add to v⁺ in the end
     dv = provided()  # what impulses do to its joints, if all that carries it stays
 
 
@@ -73,18 +81,24 @@ class Kick:
     """
 
     def __init__(
-        self, sweep: Sweep[StepBody, StepCluster], links: set[int], midpoint: bool, touching: bool, rounds: Vector
+        self,
+        sweep: Sweep[StepBody, StepCluster],
+        links: set[int],
+        integrator: str,
+        touching: bool,
+        rounds: Vector,
     ) -> None:
         """Begins.
 
         Args:
             sweep: the program.
             links: those that have poses and velocities in the world.
-            midpoint: whether it follows the midpoint rule.
+            integrator: the method: see `ContactScene`.
             touching: whether trees of bodies can be near contacts.
             rounds: gets their number.
         """
-        self._sweep, self._midpoint = sweep, midpoint
+        self._sweep, self._midpoint, self._ahead = sweep, integrator == "midpoint", integrator in SCHEMES
+        midpoint = self._midpoint
         self._damped = any(link.kind.damping.any() for link in sweep.robot.tree.links)
         self._touching = touching and midpoint
         if self._touching:
@@ -101,8 +115,8 @@ class Kick:
         names = enumerate(("change", "fastest", "fastest_near"))
         return {name: self._progress.at([i] * rows) for i, name in names} | {"rounds": self._rounds.at([0] * rows)}
 
-    def write(self, external: bool, h: float) -> None:
-        """Writes the passes.
+    def write(self, external: bool, h: float) -> Buffer | None:
+        """Writes the passes; returns the input of forces on bodies, if there is one.
 
         Args:
             external: whether there are forces on bodies from outside, as a further input.
@@ -110,15 +124,14 @@ class Kick:
         """
         sweep, builder = self._sweep, self._sweep.builder
         sweep.outward(self._begin)
-        if sweep.loaded:
-            add_loads(sweep, external)
+        loads = add_loads(sweep, external) if sweep.loaded else None
         names = enumerate(("change", "fastest", "fastest_near", "before", "left", "step"))
         progress = fields(rounds=self._rounds.at(0), **{name: self._progress.at(i) for i, name in names})
         builder.loop(_begin_rounds(h), progress=progress)
-        sweep.inward(self._factorise_and_answer)
+        sweep.inward(self.factorise_and_answer)
         sweep.outward(self._accelerate)
         if not self._midpoint:
-            return
+            return loads
         builder.loop(_end_round, progress=progress)
         with builder.repeat(until=_settled, at_most=_ROUNDS, progress=progress):
             builder.loop(_begin_round, progress=progress)
@@ -126,6 +139,7 @@ class Kick:
             sweep.inward(self._answer)
             sweep.outward(self._accelerate)
             builder.loop(_end_round, progress=progress)
+        return loads
 
     def _begin(self, cluster: Node) -> None:
         """Positions, velocities along the cluster's basis, and those of bodies, with which the first round begins."""
@@ -150,7 +164,7 @@ class Kick:
             if body.number in self.located[id(cluster.shape)]:
                 body.memory.start = body.v
 
-    def _factorise_and_answer(self, cluster: Node) -> None:
+    def factorise_and_answer(self, cluster: Node) -> None:
         """Factors of H: D⁻¹, and Y = D⁻¹ Uᵀ X [001, eq. 49, 55, 56]; and what they answer in the first round."""
         efpa.inward(cluster)
         self._answer(cluster)
@@ -188,6 +202,10 @@ class Kick:
             if body.carries or body.number in self.located[id(cluster.shape)]:
                 own = body.S @ u
                 body.memory.u = own if body.output.grounded else own + body.Xo @ body.output.memory.u
+            if self._ahead and body.number in self.located[id(cluster.shape)]:
+                fall = np.concatenate([np.zeros(3), body.memory.E @ cluster.gravity])
+                a = acceleration(body, ydd) + (body.memory.bias if body.carries else _bias(body)) + fall
+                StageBody(body.memory.view).ahead = body.memory.start + memory.step * a
 
     def _go_between(self, cluster: Node, u: Any) -> None:
         """v̄ for the next round, and by how much it differs from that of this one."""

@@ -118,7 +118,15 @@ def let_out(closure: Any, w: Any, recovery: Any) -> Any:
     return closure if np.all(recovery == inf) else np.maximum(closure, np.minimum(w, 0.0) - recovery)
 
 
-def limit_velocities(lower: Any, upper: Any, q: Any, step: Any, w: Any = 0.0, recovery: Any = None) -> tuple[Any, Any]:
+def limit_velocities(
+    lower: Any,
+    upper: Any,
+    q: Any,
+    step: Any,
+    w: Any = 0.0,
+    recovery: Any = None,
+    penetration: str | float = "position",
+) -> tuple[Any, Any]:
     """The velocities that take a joint from q to its lower and upper limit within a step, rad/s or m/s.
 
     Args:
@@ -126,8 +134,9 @@ def limit_velocities(lower: Any, upper: Any, q: Any, step: Any, w: Any = 0.0, re
         q, step: where it is, and h.
         w: its velocity after the step without impulses.
         recovery: what is beyond a limit is let out no faster; see `let_out`. None for no bound.
+        penetration: how what is beyond a limit counts; see `gap_seen`.
     """
-    low, high = (lower - q) / step, (upper - q) / step
+    low, high = -gap_seen(q - lower, penetration) / step, gap_seen(upper - q, penetration) / step
     if recovery is None:
         return low, high
     return np.minimum(low, recovery - np.minimum(w, 0.0)), np.maximum(high, -recovery - np.maximum(w, 0.0))

@@ -18,7 +18,7 @@ from coupler.kinematics import frame_jacobian, frame_pose
 from coupler.model import Robot, Shape
 from coupler.spatial import Transform
 
-__all__ = ["PassingRounds", "may_pass"]
+__all__ = ["PassingRounds", "may_pass", "solved_part"]
 
 _ROUNDS = 30
 Solve = Callable[..., Solution]
@@ -37,6 +37,7 @@ class PassingRounds:
         rows: (rows, nv), J of all rows, with theirs.
         closures: (contacts,), gaps over the step, m/s, with theirs.
         problem: the problem, with theirs.
+        active: the blocks that take part in it.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class PassingRounds:
         H, joints = damped(self._robot, self._step), problem.b - self.rows @ self._free
         pressed = self._near if start is None else [start[i] > 0.0 for i in self._first]
         active = [k for k in range(len(problem.blocks)) if k not in self._doubtful or pressed[k]]
-        solution = _solved(problem, active, solve, start)
+        solution = solved_part(problem, active, solve, start)
         self.problem = problem
         for _ in range(_ROUNDS):
             v = self._free + mass_matrix_solve(H, self._q, self.rows.T @ solution.impulses)
@@ -77,7 +78,9 @@ class PassingRounds:
             if moved := [k for k in waiting if not self._near[k]]:
                 b = self.rows @ self._free + joints
                 for k in moved:
-                    b[self._first[k]] = self.rows[self._first[k]] @ self._free + self.closures[k]
+                    own = slice(self._first[k], self._first[k] + 3)
+                    b[own] = self.rows[own] @ self._free
+                    b[self._first[k]] += self.closures[k]
                 joints = b - self.rows @ self._free
                 answer = mass_matrix_solve(H, self._q, self.rows)
                 problem = self.problem = ContactProblem(self.rows @ answer.T, b, problem.blocks)
@@ -87,7 +90,8 @@ class PassingRounds:
                 break
             touching = [k for k in waiting if self._near[k]]
             active = sorted({*active, *(touching or waiting)})
-            solution = _solved(problem, active, solve, start)
+            solution = solved_part(problem, active, solve, start)
+        self.active = active
         return solution
 
     def _waiting(self, w: np.ndarray, active: Sequence[int], tolerance: float) -> list[int]:
@@ -134,7 +138,7 @@ class PassingRounds:
         return Shift.on_link(shape.geometry, shape.at, self._pose(shape), own)
 
 
-def _solved(problem: ContactProblem, active: Sequence[int], solve: Solve, start: np.ndarray | None) -> Solution:
+def solved_part(problem: ContactProblem, active: Sequence[int], solve: Solve, start: np.ndarray | None) -> Solution:
     """The solution of a problem of which some blocks take no part."""
     impulses, starts = np.zeros(len(problem.b)), problem.starts
     if len(active) == len(problem.blocks):

@@ -57,7 +57,8 @@ Array = Any  # an ndarray of floats, or of nodes
 
 _FORMS = ("velocity", "impulse")
 _ROUNDING = 1e-6  # of an energy: what solvers leave to a round that keeps it
-LAG = {"euler": 0.5, "midpoint": 0.0}  # steps by which velocities are behind positions: Euler's lead to them
+# Steps by which velocities are behind positions: Euler's lead to them.
+LAG = {"euler": 0.5, "midpoint": 0.0, "rk4": 0.0, "trapezoid": 0.0}
 _RESTING_STEPS = 2.0  # velocities that an acceleration makes within so many steps do not rebound
 RESTING_SPEED = 1e-6  # m/s; nor do smaller ones: solvers leave such velocities to contacts at rest
 

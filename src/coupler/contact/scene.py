@@ -42,7 +42,7 @@ class ContactScene:
         limits: whether joints stop at their limits.
         external: whether there are forces on bodies from outside, as a further input.
         penetration: how overlaps count; see `gap_seen`.
-        integrator: "euler" or "midpoint": how a step moves on while nothing touches.
+        integrator: "euler", "midpoint", or one of `SCHEMES`: how a step moves on.
         recovery: how fast overlaps are parted at most, m/s (see `let_out`); angles beyond a limit ten times as fast,
             rad/s.
     """

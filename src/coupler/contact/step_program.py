@@ -30,12 +30,16 @@ from coupler.contact.impact import Impacts
 from coupler.contact.interaction import InteractingBlocks
 from coupler.contact.joint_blocks import JointBlocks
 from coupler.contact.kernels import copy
-from coupler.contact.kick import Kick, Node, StepBody, StepCluster
+from coupler.contact.kick import Kick, Node, StageBody, StepBody, StepCluster
 from coupler.contact.passing_program import Passing
 from coupler.contact.rebound import Rebounds
 from coupler.contact.refinement import Refinement
 from coupler.contact.relaxation import Relaxation
 from coupler.contact.scene import ContactScene, Layout, friction_impulses, travelling
+from coupler.contact.scheme import SCHEMES
+from coupler.contact.sliding import Sliding
+from coupler.contact.stage_contacts import StageContacts
+from coupler.contact.stages import Stages
 from coupler.contact.tables import Told
 from coupler.graph import Part, Program, View, constants, fields
 from coupler.model import Robot
@@ -49,12 +53,12 @@ _ROUNDS = 30  # how often candidates can join; each time those do that the other
 def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     """The program (state, tau) → after of a step, laid out as `Layout` tells; f_ext is a further input."""
     candidates, layout, h = Candidates(robot, scene.pairs), Layout(robot, scene), scene.step
-    midpoint = scene.integrator == "midpoint"
-    robot = damped(robot, h, midpoint)
+    midpoint, scheme = scene.integrator == "midpoint", SCHEMES.get(scene.integrator)
+    robot = robot if scheme else damped(robot, h, midpoint)
     sweep = _sweep(robot, scene, candidates)
     parts = _Parts(sweep, layout)
     tau = sweep.input("tau", robot.nv)
-    if layout.loop_links:  # whose clusters feel forces along bases of their own
+    if layout.loop_links or scheme:  # clusters of loops feel forces along bases of their own
         sweep.vectors |= {"tau_given": tau, "tau": sweep.builder.scratch("own_tau", robot.nv)}
         copy(sweep.builder, tau, sweep.vectors["tau"], robot.nv)
     halves = Halves(sweep.builder, layout, midpoint, parts.before["near"], parts["near"])
@@ -67,10 +71,12 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     for name in ("v", "u"):
         sweep.vector(name)
     sweep.vectors["v_next"] = parts["v"]
-    kick = Kick(sweep, candidates.links, midpoint, bool(parts["near"].size), parts["rounds"])
+    kick = Kick(sweep, candidates.links, scene.integrator, bool(parts["near"].size), parts["rounds"])
 
     stopped = bool(candidates.starts or layout.joints)
     columns = Columns(sweep, [*candidates.starts, *(Start(1, joint=joint) for joint in layout.joints)])
+
+    stages = Stages(sweep, layout, h, scheme, kick, drift.closing, parts.before, parts.after) if scheme else None
 
     def provide(windows: ClusterWindows, shape: Shape, clusters: Any) -> None:
         trees = [layout.tree_of_cluster(k) for k in clusters]
@@ -78,12 +84,14 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
         windows.cluster |= {"near": halves.near(trees), "gone": halves.first(trees)} if midpoint else {}
         windows.cluster |= kick.provided(len(clusters))
         drift.provide(windows, shape, clusters)
+        if stages:
+            stages.provide(windows, shape, clusters)
 
     sweep.provide = provide
-    kick.write(scene.external, h)
+    loads = kick.write(scene.external, h)
     told = {name: parts[name].at(0) for name in ("residual", "sweeps", "iterations")}
     sweep.builder.loop(_no_contact, problem=fields(**told))
-    jump = None
+    jump, pressing, acting = None, None, None
     if stopped:
         bounds = friction_impulses(robot, layout.joints, h)
         blocks = InteractingBlocks(sweep.builder, columns, layout.contact_rows, candidates.friction, bounds)
@@ -91,7 +99,11 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
         impulses.write(_applying(kick.located))
         halves.end(parts["impulses"])
         jump = impulses.impacts.jump if impulses.impacts else None
-    drift.end(jump)
+        pressing, acting = impulses.stages, impulses.closing
+    if stages:
+        stages.write(pressing, acting, jump, loads)
+    else:
+        drift.end(jump)
     parts.tell()
     return sweep.build()
 
@@ -126,6 +138,12 @@ class _Impulses:
         self.impacts = Impacts(sweep, scene, blocks, told) if travelling(scene.pairs) else None
         passing = Passing(sweep, scene, candidates, columns, blocks, layout, halves)
         self.passing = passing if passing.contacts and not self.rebounds else None  # which turn where they are
+        higher = scene.integrator in SCHEMES and bool(candidates.pairs)
+        rough = higher and any(candidates.friction) and not (self.rebounds or self.impacts)
+        self.sliding = Sliding(blocks) if rough else None
+        self.stages = StageContacts(sweep.builder, candidates, scene.step) if higher else None
+        apart = scene.integrator in SCHEMES and self.impacts
+        self.closing = sweep.builder.scratch("closing_impulses", blocks.impulses.size) if apart else blocks.impulses
 
     def write(self, apply_impulses: Callable[[Node], None]) -> None:
         """Writes them, given the pass from x to velocities."""
@@ -133,9 +151,11 @@ class _Impulses:
         vectors = {name: parts[name] for name in ("gaps", "points", "frames")}
         vectors |= {"b": blocks.b, "start": blocks.impulses}
         vectors |= self.rebounds.told if self.rebounds else self.impacts.told if self.impacts else {}
+        vectors |= {"approach": self.sliding.approach} if self.sliding else {}
         told = Told(layout.contact_rows, vectors)
         copy(builder, parts.before["impulses"], blocks.impulses, layout.contact_rows.total)
-        self.candidates.measure(self.sweep, self.columns, self.scene, self.layout, self.halves, told)
+        known = (self.sweep, self.columns, self.scene, self.layout, self.halves)
+        self.candidates.measure(*known, told, self.stages)
         self.joints.measure(parts.before["impulses"])
         if self.rebounds:
             self.rebounds.begin(parts["gaps"], parts.before["pending"], parts["pending"])
@@ -145,6 +165,9 @@ class _Impulses:
         self.candidates.begin(blocks)
         if self.passing:
             self.passing.begin(parts["gaps"])
+        if self.sliding:
+            self.sliding.begin()
+        self._keep_closing()
         with builder.repeat(until=_none_joins, at_most=_ROUNDS, blocks=fields(joining=blocks.joining.at(0))):
             self.columns.climb(climb, blocks.flags["waiting"])
             blocks.join()
@@ -158,12 +181,22 @@ class _Impulses:
             if self.passing:
                 self.passing.look(parts["residual"], told)
             self.joints.look(parts["residual"], self.scene.tolerance)
+            if self.sliding:
+                self.sliding.look()
             if self.impacts:
+                self._keep_closing()
                 self.impacts.write(self.relaxation, self.refinement, lambda: self.sweep.outward(apply_impulses))
         if self.rebounds:
             self.rebounds.add_given()
+        if self.stages:
+            self.stages.spread(self.closing, parts["frames"])
         copy(builder, blocks.impulses, parts["impulses"], layout.contact_rows.total)
         self.joints.end(parts["impulses"])
+
+    def _keep_closing(self) -> None:
+        """Writes the steps that keep the impulses with which positions move, before impacts add to them."""
+        if self.closing is not self.blocks.impulses:
+            copy(self.sweep.builder, self.blocks.impulses, self.closing, self.closing.size)
 
 
 class _Parts:
@@ -193,13 +226,14 @@ class _Parts:
 
 def _sweep(robot: Robot, scene: ContactScene, candidates: Candidates) -> Sweep[StepBody, StepCluster]:
     """The passes' memory."""
+    higher = scene.integrator in SCHEMES
     return Sweep(
         robot,
         "contact_step",
-        body=StepBody,
+        body=StageBody if higher else StepBody,
         cluster=StepCluster,
         paired=True,
-        loaded=scene.external or bool(robot.elements),
+        loaded=scene.external or bool(robot.elements) or (higher and bool(candidates.pairs)),
         everybody=True,
         remembering=True,
         tangent=True,

@@ -22,18 +22,17 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.ahead import slid_on, velocities_ahead
 from coupler.contact.damping import damped
 from coupler.contact.floating import straight_motion, turned_velocity
 from coupler.contact.formulations import (
     Touch,
-    basis_biases,
     contact_rows,
     first_rows,
     floating,
     floating_centre,
     joint_rows,
     recursive_problem,
-    touches,
     unimpeded,
     with_closures,
 )
@@ -49,7 +48,7 @@ from coupler.inertia import mass_matrix_solve
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 
-__all__ = ["PENETRATION", "Impulses", "Stepped", "after_impacts", "contact_impulses", "contact_step", "gap_seen"]
+__all__ = ["PENETRATION", "Impulses", "Stepped", "contact_impulses", "contact_step", "gap_seen", "turned_jump"]
 
 Formulation = Callable[..., tuple[ContactProblem, list[Touch]]]
 
@@ -117,23 +116,28 @@ def contact_step(robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Seq
     q = np.asarray(q, dtype=float)
     v_next = contact.free + mass_matrix_solve(damped(robot, step), q, contact.rows.T @ contact.solution.impulses)
     q_next, v_next = _integrated(robot, q, v_next, step)
-    v_next = after_impacts(robot, contact, q, q_next, v_next, step)
+    v_next = _after_impacts(robot, contact, q, q_next, v_next, step)
     return Stepped(q_next, v_next, contact.touches, contact.total, contact.pending)
 
 
-def after_impacts(
+def _after_impacts(
     robot: Robot, contact: Impulses, q: np.ndarray, q_next: np.ndarray, v_next: np.ndarray, step: float
 ) -> np.ndarray:
     """Velocities after the impacts at the end of a step from q to q_next, along the axes there."""
     if contact.jump is None:
         return v_next
     jump = mass_matrix_solve(damped(robot, step), q, contact.rows.T @ contact.jump)
-    jump = _fitted(robot, q, q_next, jump)
+    return v_next + turned_jump(robot, _fitted(robot, q, q_next, jump), q, q_next)
+
+
+def turned_jump(robot: Robot, jump: np.ndarray, q: np.ndarray, q_next: np.ndarray) -> np.ndarray:
+    """A change of velocities at q along the axes that floating bodies have at q_next."""
+    jump = jump.copy()
     for joint in floating(robot):
         turn, own = robot.q_slice(joint).start + 3, robot.v_slice(joint)
         before, after = (x[turn : turn + 4] for x in (q, q_next))
         jump[own] = turned_velocity(jump[own], before, after, floating_centre(robot, joint))
-    return v_next + jump
+    return jump
 
 
 def contact_impulses(
@@ -181,22 +185,29 @@ def contact_impulses(
     gaps = np.array([touch.contact.gap for touch in found])
     velocities, closures = rows @ free, joints.closures
     if ahead:
-        velocities = _ahead(robot, q, v, free, step, pairs, limits)
+        velocities = velocities_ahead(robot, q, v, free, step, found, joint_rows(robot, q, step, limits, v))
         closures = gap_seen(closures * step, penetration) / step
     seen = let_out(gap_seen(gaps, penetration) / step, velocities[first_rows(found)], recovery)
     closures = let_out(closures, velocities[len(rows) - len(closures) :], recovery * joints.recovery)
     if ahead or recovery < np.inf or (seen != gaps / step).any():
         problem = replace(problem, b=with_closures(velocities, found, seen, closures))
+    by_method, active = partial(solve, method=method, **options), list(range(len(problem.blocks)))
     if not rebounding(pairs):
-        if ahead or not any(may_pass(touch) for touch in found):
+        if not any(may_pass(touch) for touch in found):
             solution = solve(problem, method, start=start, **options)
         else:
             acting = PassingRounds(robot, np.asarray(q, dtype=float), free, step, found, rows, seen)
-            by_method, limit = partial(solve, method=method, **options), options.get("tolerance", 1e-10)
+            limit = options.get("tolerance", 1e-10)
             solution = acting.solve(problem, by_method, start, limit)
+            active = acting.active
+            moved = [one is not other for one, other in zip(found, acting.touches, strict=True)]
+            moved = np.concatenate([*(np.full(3, own) for own in moved), np.zeros(len(rows) - 3 * len(found), bool)])
             found, rows, seen, problem = acting.touches, acting.rows, acting.closures, acting.problem
-            velocities = rows @ free
+            velocities = np.where(moved, rows @ free, velocities)
         if not travelling(pairs):
+            if ahead:
+                approach = rows @ np.asarray(v, dtype=float)
+                solution = slid_on(problem, solution, found, approach, active, by_method)
             return Impulses(found, rows, free, solution)
         problem, lag = replace(problem, b=velocities), 0.0 if ahead else LAG["euler"]
         rounds = ImpactRounds(problem, solution, found, rows @ np.asarray(v, dtype=float), seen, lag)
@@ -220,15 +231,6 @@ def _check_rows(robot: Robot, rows: int, problem: ContactProblem, formulation: F
 def _cone_rows(values: np.ndarray, found: Sequence[Touch]) -> np.ndarray:
     """(contacts, 3): of values by rows, those of the contacts' normals and tangents."""
     return values[first_rows(found)[:, None] + np.arange(3)]
-
-
-def _ahead(
-    robot: Robot, q: Any, v: Any, free: np.ndarray, step: float, pairs: Sequence[Pair], limits: bool
-) -> np.ndarray:
-    """Velocities of all rows after a step without contact, and where it leads to: J v + h (J a + J̇ v)."""
-    there = robot.integrate(q, v, step)
-    rows = contact_rows(robot, there, touches(robot, there, pairs)), joint_rows(robot, there, step, limits).rows
-    return np.vstack(rows) @ (free - step * basis_biases(robot, q, v))
 
 
 class _Rebounds:

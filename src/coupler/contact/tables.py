@@ -99,16 +99,18 @@ def pose(here: View, name: str, moves: bool) -> Transform:
     return Transform(getattr(here, f"{name}_E"), getattr(here, f"{name}_r")) if moves else Transform.identity()
 
 
-def finding_kernel(pair: Pair, moving: Mapping[str, bool]) -> Callable[[View], None]:
-    """The kernel that finds the contacts of pairs with a closed form."""
+def finding_kernel(
+    pair: Pair, moving: Mapping[str, bool], told: Sequence[str] = ("gaps", "points", "frames")
+) -> Callable[[View], None]:
+    """The kernel that finds the contacts of pairs with a closed form, and tells some things of them."""
     located = locating(pair, moving)
 
     def finding(here: View) -> None:
         both, X = located(here)
         for k, contact in enumerate(contacts(*both, *X)):
-            setattr(here, f"gaps{k}", np.array(contact.gap))
-            setattr(here, f"points{k}", contact.point)
-            setattr(here, f"frames{k}", contact.frame)
+            known = {"gaps": np.array(contact.gap), "points": contact.point, "frames": contact.frame}
+            for name in told:
+                setattr(here, f"{name}{k}", known[name])
 
     return finding
 

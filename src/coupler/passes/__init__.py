@@ -4,7 +4,7 @@ from coupler.graph import symmetric
 from coupler.passes.body import Body, Output
 from coupler.passes.climb import Climb, ClimbingBody, ClimbingCluster, velocities_of
 from coupler.passes.cluster import Visit
-from coupler.passes.loads import add_element_energy, add_loads
+from coupler.passes.loads import add_element_energy, add_loads, collect_loads
 from coupler.passes.paths import PathBody, PathCluster, Paths
 from coupler.passes.records import (
     ClusterRecord,
@@ -47,6 +47,7 @@ __all__ = [
     "add_element_energy",
     "add_loads",
     "afterwards",
+    "collect_loads",
     "collected",
     "entry",
     "numbered",

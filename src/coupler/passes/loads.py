@@ -15,21 +15,30 @@ from coupler.passes.cluster import Visit
 from coupler.passes.sweep import Sweep
 from coupler.spatial import Transform
 
-__all__ = ["add_element_energy", "add_loads"]
+__all__ = ["add_element_energy", "add_loads", "collect_loads"]
 
 
-def add_loads(sweep: Sweep[Any, Any], external: bool) -> None:
+def add_loads(sweep: Sweep[Any, Any], external: bool) -> Buffer | None:
     """Writes the steps that collect loads on all bodies, about the world's origin in the world's axes.
 
     Args:
         sweep: the program, for bodies that are loaded.
         external: whether it has an input `f_ext`, 6 for each body of the robot.
+
+    Returns:
+        That input, if it has one, for `collect_loads`.
     """
+    forces = sweep.builder.input("f_ext", 6 * len(sweep.robot.bodies)) if external else None
+    collect_loads(sweep, forces)
+    return forces
+
+
+def collect_loads(sweep: Sweep[Any, Any], forces: Buffer | None) -> None:
+    """The same where bodies are now, once more, with forces from outside that are known, or none."""
     robot, builder, tree = sweep.robot, sweep.builder, sweep.robot.tree
     sweep.outward(locate, new_velocities=True)
     builder.loop(_unload, body=sweep.bodies(sweep.links))
-    if external:
-        forces = builder.input("f_ext", 6 * len(robot.bodies))
+    if forces is not None:
         moving = [(i, tree.place[name][0]) for i, name in enumerate(robot.bodies) if tree.place[name][0]]
         force = fields(f=forces.at([6 * i for i, _ in moving], 6))
         builder.loop(_load, body=sweep.bodies([link for _, link in moving]), force=force)

@@ -194,6 +194,10 @@ class Sweep(Generic[B_co, C_co]):
                 self.visit(schedule, function, k)
         schedule.run()
 
+    def forget(self) -> None:
+        """Makes the next pass a first one: robots have moved, and clusters know nothing of what they remember."""
+        self._first = True
+
     def schedule(self, known_velocities: bool = True) -> Schedule:
         """A new loop, in which clusters know the velocities that a pass before has stored, or not."""
         seen_before, self._first = not self._first, False

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from coupler.model import ModelError, Robot
-from coupler.simulate.chart import joint_velocities
-from coupler.simulate.integrators import Acceleration, Pair, pair_step
+from coupler.simulate.integrators import Pair, Rates, pair_step
 
 __all__ = ["Control", "adaptive_steps"]
 
 _SAFETY, _SHRINK, _GROW = 0.9, 0.2, 5.0  # how the next step is chosen
 _SMALLEST_RATIO = 1e-10  # of an error to the tolerance: far below where the step has grown by the most, and not zero
 _SLOWEST = 1e-3  # 1/s: rates count as this fast at least when the first step is chosen, so that it is finite at rest
-_NEAR_SINGULAR = 1e-3  # the quality of a loop's coordinates below which they are to blame
 _STRETCH = 1.01  # a step may be longer by this factor, if that saves another
 
 
@@ -37,36 +35,38 @@ class Control:
 
 
 def adaptive_steps(
-    robot: Robot, q: np.ndarray, v: np.ndarray, acceleration: Acceleration, control: Control, targets: Sequence[float]
+    rates: Rates, q: np.ndarray, x: np.ndarray, control: Control, targets: Sequence[float]
 ) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
-    """Time, q, v and the number of attempts that failed before, after each step; steps are cut to meet the targets.
+    """Time, q, carried velocities (see chart.py) and the number of attempts that failed before, after each step.
+
+    Steps are cut to meet the targets.
 
     Raises:
         ModelError: if steps become too small.
     """
-    t, a, failed, why = 0.0, acceleration(0.0, q, v), 0, ""
-    h = control.first or _first(v, a, control)
+    t, a, failed, why = 0.0, rates(0.0, q, x)[1], 0, ""
+    h = control.first or _first(x, a, control)
     for target in targets:
         while t < target:
             last = t + _STRETCH * h >= target
             step = target - t if last else h
             if step < control.smallest and not last:
-                raise ModelError(f"steps become smaller than {control.smallest:g} s{why}{_hint(robot, q)}")
-            pair, ratio, why = _tried(control, robot, q, v, a, acceleration, step, t)
+                raise ModelError(f"steps become smaller than {control.smallest:g} s{why}{_hint(rates.robot, q)}")
+            pair, ratio, why = _tried(control, rates, q, x, a, step, t)
             factor = float(np.clip(_SAFETY * max(ratio, _SMALLEST_RATIO) ** -0.2, _SHRINK, 1.0 if failed else _GROW))
             if pair is None:
                 h, failed = factor * step, failed + 1
                 continue
-            t, q, v, a = target if last else t + step, pair.q, pair.v, pair.a
-            yield t, q, v, failed
+            t, q, x, a = target if last else t + step, pair.q, pair.x, pair.a
+            yield t, q, x, failed
             failed, h = 0, max(factor * step, h if step < h else 0.0)  # a step that was cut says nothing against h
 
 
-def _tried(control: Control, robot: Robot, *arguments: Any) -> tuple[Pair | None, float, str]:
+def _tried(control: Control, rates: Rates, *arguments: Any) -> tuple[Pair | None, float, str]:
     """A step, if it is exact enough; the ratio of its error to what is tolerated, and in words why it is not."""
     try:
-        pair = pair_step(robot, *arguments)
-        ratio = _error(robot, pair) / control.tolerance
+        pair = pair_step(rates, *arguments)
+        ratio = _error(rates.robot, pair) / control.tolerance
     except ModelError as error:  # a shorter step may be possible
         return None, np.inf, f"; {error}"
     if ratio <= 1.0:
@@ -77,24 +77,27 @@ def _tried(control: Control, robot: Robot, *arguments: Any) -> tuple[Pair | None
 def _error(robot: Robot, pair: Pair) -> float:
     """By how much the two results of a step differ in any joint; infinite where that is not a number.
 
-    Dependent joints count: at a dead point the smallest error of independent ones is a large one of others.
+    Dependent joints count, whichever they are.
     """
     p, rough_p = (robot.embedding.positions(q) for q in (pair.q, pair.rough_q))
-    w, rough_w = joint_velocities(robot, p, pair.v), joint_velocities(robot, rough_p, pair.rough_v)
+    w, rough_w = (
+        robot.embedding.velocities(own, x[..., : robot.nv], x[..., robot.nv :])
+        for own, x in ((p, pair.x), (rough_p, pair.rough_x))
+    )
     scale = np.maximum(np.maximum(np.abs(w), np.abs(rough_w)), 1.0)
     errors = np.abs(p - rough_p).max(initial=0.0), (np.abs(w - rough_w) / scale).max(initial=0.0)
     return float(max(errors)) if np.isfinite(errors).all() else np.inf
 
 
 def _hint(robot: Robot, q: np.ndarray) -> str:
-    """What to do where a loop is nearly singular."""
-    quality = robot.embedding.quality(robot.embedding.positions(q))
-    if (quality > _NEAR_SINGULAR).all():
-        return ""
-    return "; a loop is near a dead point, through which other independent joints may lead"
+    """What is wrong where a loop has more freedoms than elsewhere."""
+    p = robot.embedding.positions(q)
+    loops = (robot.states.extra_freedoms(own) for own in p.reshape(-1, p.shape[-1]))
+    loop = next(filter(None, loops), "")
+    return f"; {loop} is near a pose at which it has more freedoms than elsewhere" if loop else ""
 
 
-def _first(v: np.ndarray, a: np.ndarray, control: Control) -> float:
+def _first(x: np.ndarray, a: np.ndarray, control: Control) -> float:
     """A step in which velocities change as little as the tolerance suggests; longer ones are soon found."""
-    rates = np.abs(v).max(initial=0.0), (np.abs(a) / np.maximum(np.abs(v), 1.0)).max(initial=0.0)
+    rates = np.abs(x).max(initial=0.0), (np.abs(a) / np.maximum(np.abs(x), 1.0)).max(initial=0.0)
     return max(0.2 * control.tolerance**0.2 / max(*rates, _SLOWEST), control.smallest)

@@ -1,12 +1,19 @@
 """Coordinates around a configuration, in which motion is an ordinary differential equation.
 
-Configurations near q0 are q = q0 ⊕ u, where u has an entry for each of v: independent joints move from q0 with the
-constant velocity u for a unit of time, and loops make the others follow. Where v is q̇, u̇ is v. An orientation turns by
-exp(u), and its v is seen from the turned body; there, with the bracket [ , ] of so(3) or se(3) and Bernoulli's numbers,
+Configurations near q0 are q = q0 ⊕ u: joints move from q0 with the constant velocity u for a unit of time. Where v is
+q̇, u̇ is v. An orientation turns by exp(u), and its v is seen from the turned body; there, with the bracket [ , ] of
+so(3) or se(3) and Bernoulli's numbers,
 
     u̇ = dexp⁻¹ v = v + ½ [u, v] + ¹⁄₁₂ [u, [u, v]] − ¹⁄₇₂₀ [u, [u, [u, [u, v]]]] + ...
 
 With u̇ = v instead, methods of any order would fall to the second. The sum has a closed form: see `dexp_inverse`.
+
+Independent joints cannot always say how a loop moves: not at a dead point. So motion is described by *carried*
+velocities x = (v, w): those of independent joints, and those of all joints in loops without a solution, of which v is a
+part there. u has an entry for each of them. What u and x miss of such loops is projected: q0 ⊕ u is the closed
+configuration nearest to where u leads, and w becomes what K lets through, w − K⁺ K w. A method of Runge and Kutta in u
+and x, under rates that depend on what these are projected to, has its own order, because rates and their derivatives
+along the motion are those of the robot. [Hairer, Lubich, Wanner, Geometric numerical integration, IV.4]
 """
 
 from __future__ import annotations
@@ -16,60 +23,67 @@ from collections.abc import Callable
 import numpy as np
 
 from coupler.compiled import remembered, run, run_on_state
+from coupler.dynamics import loop_velocities
 from coupler.graph import Builder, Program, View, fields
 from coupler.model import Robot
 from coupler.model.embedding.scene import by_kind
 from coupler.model.joint import Joint
 
-__all__ = ["Chart", "joint_velocities"]
+__all__ = ["Chart", "carried_velocities", "fitted"]
 
 
 class Chart:
-    """Configurations q0 ⊕ u around q0, of a robot that moves through it with the velocity v0; or of a batch."""
+    """Configurations q0 ⊕ u around q0; or of a batch."""
 
-    def __init__(self, robot: Robot, q0: np.ndarray, v0: np.ndarray) -> None:
-        self.robot, self.q0, self.v0 = robot, q0, v0
+    def __init__(self, robot: Robot, q0: np.ndarray) -> None:
+        self.robot, self.q0 = robot, q0
         self.layout: _Layout = remembered(robot, _Layout, _Layout)
         if self.layout.loops:
             self.p0 = robot.embedding.positions(q0)
-            self.w0 = joint_velocities(robot, self.p0, v0)
 
-    def at(self, u: np.ndarray, time: float) -> np.ndarray:
-        """q0 ⊕ u, with quaternions of unit length and loops closed.
-
-        Args:
-            u: (..., nv), rad or m.
-            time: since q0, s: where dependent joints are sought first, moving on as they did there.
-        """
+    def at(self, u: np.ndarray) -> np.ndarray:
+        """q0 ⊕ u, with quaternions of unit length and loops closed; u is (..., carried), rad or m."""
         robot, embedding = self.robot, self.robot.embedding
         if self.layout.loops:
-            step = time * self.w0
-            step[..., embedding.v_index] = u
-            return robot.states.moved(self.p0, step)[..., embedding.q_index]
-        q = run(robot, advance_program, self.q0, u) if self.layout.turning else self.q0 + u
+            step = np.zeros((*u.shape[:-1], robot.tree.nv))
+            step[..., embedding.v_index] = u[..., : robot.nv]
+            step[..., embedding.unsolved_entries] = u[..., robot.nv :]
+            p = robot.states.closed(self.p0, step, np.ones(robot.tree.nv), "a shorter step may close it")
+            q = p[..., embedding.q_index]
+        else:
+            q = run(robot, advance_program, self.q0, u) if self.layout.turning else self.q0 + u
         if embedding.solutions:
             robot.states.check_solved(embedding.positions(q))
         return q
 
-    def rate(self, q: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """u̇ of a robot that moves through q = q0 ⊕ u with the velocity v."""
-        if not self.layout.turning:
-            return v
-        if not self.layout.partial:
-            return run_on_state(self.robot, rate_program, q, u, v)
-        embedding = self.robot.embedding
-        p = embedding.positions(q)
-        way, w = self.robot.states.motion.difference(self.p0, p), joint_velocities(self.robot, p, v)
-        return run_on_state(self.robot, rate_program, q, way, w)[..., embedding.v_index]
+    def rate(self, q: np.ndarray, u: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """u̇ of a robot that moves through q = q0 ⊕ u with the carried velocities x."""
+        return run_on_state(self.robot, rate_program, q, u, x) if self.layout.turning else x
 
 
-def joint_velocities(robot: Robot, p: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """w = G v at positions p of all joints; where no such G is, an error that names the loop."""
-    try:
-        return robot.embedding.velocities(p, v)
-    except np.linalg.LinAlgError:
+def carried_velocities(robot: Robot, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """x = (v, w) at configurations q, of (..., nq), from velocities v of independent joints.
+
+    Raises:
+        ModelError: where v does not determine the velocities of a loop that moves.
+    """
+    entries = robot.embedding.unsolved_entries
+    if not len(entries):
+        return v
+    x = np.concatenate([v, np.zeros((*v.shape[:-1], len(entries)))], axis=-1)
+    moving = v.any(axis=-1)
+    if moving.any():
+        p = robot.embedding.positions(q[moving])
         robot.states.check_regular(p)
-        raise
+        x[moving, robot.nv :] = robot.embedding.velocities(p, v[moving])[..., entries]
+    return x
+
+
+def fitted(robot: Robot, q: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Carried velocities as loops allow them at q: w − K⁺ K w, and v a part of that."""
+    if x.shape[-1] == robot.nv:
+        return x
+    return np.concatenate(loop_velocities(robot, q, x[..., : robot.nv], x[..., robot.nv :]), axis=-1)
 
 
 class _Layout:
@@ -77,19 +91,17 @@ class _Layout:
 
     Attributes:
         loops: whether there are loops that q must close.
-        turning: links with independent orientations, or with parts of them.
-        partial: whether there are parts: then u̇ depends on entries that are not in u.
+        turning: links with orientations that are carried.
+        place: for each entry of the velocities of all joints where it is carried, or -1.
+        size: how many are.
     """
 
     def __init__(self, robot: Robot) -> None:
-        embedding, tree = robot.embedding, robot.tree
-        self.loops = not all(embedding.explicit)
-        self.turning, self.partial = [], False
-        for link in robot.states.motion.turning:
-            independent = np.isin(tree.velocities(link), embedding.v_index)
-            if independent.any():
-                self.turning.append(link)
-                self.partial |= not independent.all()
+        embedding, entries = robot.embedding, robot.embedding.unsolved_entries
+        self.loops, self.size = bool(len(entries)), robot.nv + len(entries)
+        self.place = embedding.v_place.copy()
+        self.place[entries] = robot.nv + np.arange(len(entries))
+        self.turning = [link for link in robot.states.motion.turning if self.place[robot.tree.v_start[link]] >= 0]
 
 
 def advance_program(robot: Robot) -> Program:
@@ -108,15 +120,15 @@ def advance_program(robot: Robot) -> Program:
 
 
 def rate_program(robot: Robot) -> Program:
-    """(q, u, v) → u̇; of a robot with orientations that are independent in part, for the velocities of all joints."""
+    """(q, u, x) → u̇."""
     builder, tree, layout = Builder("rate"), robot.tree, _Layout(robot)
-    size = tree.nv if layout.partial else robot.nv
     builder.input("q", robot.nq)  # which tells, in a message, where something is wrong
-    u, v, rate = builder.input("u", size), builder.input("v", size), builder.output("rate", size)
-    builder.loop(_copy, entry=fields(v=v.at(range(size)), rate=rate.at(range(size))))
+    u, x = (builder.input(name, layout.size) for name in "ux")
+    rate = builder.output("rate", layout.size)
+    builder.loop(_copy, entry=fields(x=x.at(range(layout.size)), rate=rate.at(range(layout.size))))
     for kind, links in by_kind(tree, layout.turning):
-        at = tree.v_start[links] if layout.partial else robot.embedding.v_place[tree.v_start[links]]
-        joint = fields(**{name: x.at(at, kind.nv) for name, x in (("u", u), ("v", v), ("rate", rate))})
+        at = layout.place[tree.v_start[links]]
+        joint = fields(**{name: own.at(at, kind.nv) for name, own in (("u", u), ("x", x), ("rate", rate))})
         builder.loop(_rate(kind), joint=joint)
     return builder.build()
 
@@ -129,11 +141,11 @@ def _advance(kind: Joint) -> Callable[[View], None]:
 
 
 def _copy(entry: View) -> None:
-    entry.rate = entry.v
+    entry.rate = entry.x
 
 
 def _rate(kind: Joint) -> Callable[[View], None]:
     def rate(joint: View) -> None:
-        joint.rate = kind.chart_rate(joint.u, joint.v)
+        joint.rate = kind.chart_rate(joint.u, joint.x)
 
     return rate

@@ -1,15 +1,15 @@
-"""A step with contact by the method of Runge and Kutta, of fourth order. [002, §4.1]
+"""A step with contact by the method of Runge and Kutta, in NumPy and for one state: the reference for stages.py.
 
-The contact problem is solved at the start of the step, as for Euler's method. Its impulses, spread over the step as
-forces F = λ/h that stay as they are, then act on the robot where contacts are in each stage. (If they stayed at the
-places of the step's start, those that slide would be pushed with a wrong lever, and energy err by first order.) Torsion
-is a moment that stays as it is. So do the forces of joints at their limits or with dry friction, which act on
-independent joints by what the loops are in each stage.
+The contact problem is solved at the start of the step, as for Euler's method [002, §4.1]. Its impulses, spread over the
+step as forces F = λ/h that keep their directions, then act on the robot where contacts are in each stage (see
+carried.py). Torsion is a moment that stays as it is. So do the forces of joints at their limits or with dry friction,
+which act on independent joints by what the loops are in each stage. Springs and dampers are explicit.
 
-That is of fourth order while nothing touches, and of third where contacts stay closed. The laws of contact are those of
-Euler's method, though: the force that stops a body or a joint takes the whole step, in which it moves on by h |v| / 2.
-If that counted at position level it would bounce, so overlaps and ways beyond limits count up to 1e-5 m (or rad) at
-most, unless another `penetration` is chosen. Friction is not sure to dissipate.
+That is of fourth order while nothing touches, and of third where contacts stay closed without friction. The laws of
+contact are those of Euler's method, though: the force that stops a body or a joint takes the whole step, in which it
+moves on by h |v| / 2. If that counted at position level it would bounce, so overlaps and ways beyond limits count up to
+1e-5 m (or rad) at most, unless another `penetration` is chosen. Friction is of second order (see sliding.py), and not
+sure to dissipate most.
 """
 
 from __future__ import annotations
@@ -19,13 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.formulations import Touch, first_rows, joint_rows, touches
+from coupler.contact.ahead import Pressing
+from coupler.contact.damping import undamped
+from coupler.contact.formulations import first_rows, joint_rows, touches
 from coupler.contact.pairs import Pair
-from coupler.contact.stepping import Impulses, Stepped, after_impacts, contact_impulses
+from coupler.contact.stepping import Impulses, Stepped, contact_impulses, turned_jump
+from coupler.dynamics import bias_force
+from coupler.inertia import mass_matrix_solve
 from coupler.model import Robot
+from coupler.simulate.chart import carried_velocities, fitted
 from coupler.simulate.integrators import rk4
 
-__all__ = ["contact_forces", "rk4_contact_step"]
+__all__ = ["rk4_contact_step"]
 
 
 def rk4_contact_step(
@@ -47,21 +52,37 @@ def rk4_contact_step(
         penetration: how overlaps count, and what is beyond a joint's limit; see `gap_seen`.
         limits, options: as in `contact_impulses`.
     """
+    bare, q, v = undamped(robot), np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+    passive = bias_force(bare, q, v) - bias_force(robot, q, v)  # of springs and dampers, explicit like all other forces
     contact = contact_impulses(
-        *(robot, q, v, tau, step, pairs), penetration=penetration, limits=limits, ahead=True, **options
+        *(bare, q, v, tau + passive, step, pairs), penetration=penetration, limits=limits, ahead=True, **options
     )
     forces, moments, of_joints = _forces(contact, step)
+    pressing = Pressing(robot, q, v, step, touches(robot, q, pairs), forces, moments)
 
     def on_joints(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        if t == 0.0:  # where the problem was solved
+            return tau + contact.rows.T @ contact.solution.impulses / step
         return tau + joint_rows(robot, q, step, limits).rows.T @ of_joints
 
     def on_bodies(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return contact_forces(robot, touches(robot, q, pairs), forces, moments)
+        return pressing.loads(q) if t > 0.0 else np.zeros((len(robot.bodies), 6))
 
     f_ext = on_bodies if forces.any() or moments.any() else None
-    q_next, v_next = rk4(robot, q, v, on_joints if of_joints.any() else tau, step, f_ext=f_ext)
-    v_next = after_impacts(robot, contact, np.asarray(q, dtype=float), q_next, v_next, step)
+    q_next, v_next = rk4(robot, q, v, on_joints, step, f_ext=f_ext)
+    v_next = _after_impacts(bare, contact, q, q_next, v_next)
     return Stepped(q_next, v_next, contact.touches, contact.total, contact.pending)
+
+
+def _after_impacts(
+    robot: Robot, contact: Impulses, q: np.ndarray, q_next: np.ndarray, v_next: np.ndarray
+) -> np.ndarray:
+    """Velocities after the impacts at the end of a step from q to q_next, as its loops allow them there."""
+    if contact.jump is None:
+        return v_next
+    jump = mass_matrix_solve(robot, q, contact.rows.T @ contact.jump)
+    x = carried_velocities(robot, q_next, v_next) + carried_velocities(robot, q, turned_jump(robot, jump, q, q_next))
+    return fitted(robot, q_next, x)[: robot.nv]
 
 
 def _forces(contact: Impulses, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -71,26 +92,6 @@ def _forces(contact: Impulses, step: float) -> tuple[np.ndarray, np.ndarray, np.
     for k, (i, touch) in enumerate(zip(first_rows(touched), touched, strict=True)):
         frame = touch.contact.frame
         forces[k] = frame.T @ rates[i : i + 3]
-        if touch.pair.torsion is not None:
-            moments[k] = rates[i + 3] * frame[0]
+        turning = rates[i + 3 : i + touch.cone.size]  # about the normal, and about the tangents
+        moments[k] = turning @ frame[: len(turning)]
     return forces, moments, rates[sum(touch.cone.size for touch in touched) :]
-
-
-def contact_forces(robot: Robot, found: Sequence[Touch], forces: Any, moments: Any = None) -> np.ndarray:
-    """f_ext, (bodies, 6), of what acts at contacts on the first bodies of their pairs.
-
-    Args:
-        robot: the robot that touches.
-        found: its contacts.
-        forces: (contacts, 3), along the world's axes, N.
-        moments: (contacts, 3), about the world's axes, N m; None for none.
-    """
-    place = {name: i for i, name in enumerate(robot.body_names)}
-    total = np.zeros((len(place), 6))
-    moments = np.zeros((len(found), 3)) if moments is None else moments
-    for touch, force, moment in zip(found, forces, moments, strict=True):
-        spatial = np.concatenate([moment + np.cross(touch.contact.point, force), force])
-        for shape, sign in ((touch.pair.one, 1.0), (touch.pair.other, -1.0)):
-            if shape.body in place:
-                total[place[shape.body]] += sign * spatial
-    return total

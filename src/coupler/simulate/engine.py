@@ -15,14 +15,16 @@ from coupler.contact.candidates import Candidates
 from coupler.contact.formulations import touches
 from coupler.contact.pairs import Pair, known_names, pairs_of
 from coupler.contact.scene import ContactScene, Layout
+from coupler.contact.scheme import SCHEMES
 from coupler.contact.step_program import contact_step_program
 from coupler.graph import Executable, compile
-from coupler.kinematics import kinetic_energy
+from coupler.kinematics import energies, kinetic_energy
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import in_state
 from coupler.simulate.options import SimulationOptions
 from coupler.simulate.overlaps import joint_overlaps, warn_of_overlaps
+from coupler.simulate.stiffness import check_stiffness
 
 __all__ = ["Engine", "engine_of"]
 
@@ -54,7 +56,7 @@ class Engine:
             tolerance=options.tolerance,
             most=options.sweeps,
             limits=options.limits,
-            penetration=options.penetration,
+            penetration="position" if options.penetration is None else options.penetration,
             integrator=options.integrator,
             recovery=options.recovery,
         )
@@ -112,12 +114,19 @@ class Engine:
             ) from None
         if not shape:  # states of a batch are checked by their first step
             robot.check_closed(q)
+        if self.scene.integrator in SCHEMES and 0 not in shape:
+            check_stiffness(robot, q.reshape(-1, robot.nq)[0], self.step, self.scene.integrator)
         return self.layout.start(robot, q, v)
 
     def kinetic_energy(self, states: np.ndarray) -> np.ndarray:
         """(...,): that of states, J, at dead points of loops, too."""
         q, v, w = (states[..., self.layout.places[name]] for name in ("q", "v", "w"))
         return kinetic_energy(self.robot, q, v, w if self.layout.loop_links else None)
+
+    def energies(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(...,) each: kinetic and potential energy of states, J; NaN where one is not possible."""
+        q, v, w = (states[..., self.layout.places[name]] for name in ("q", "v", "w"))
+        return energies(self.robot, q, v, w)
 
     def warn_of_overlaps(self, q: np.ndarray) -> None:
         """Warns of what overlaps in a configuration to start from, (nq,), and of joints beyond their limits."""

@@ -4,6 +4,8 @@ All have the same face: step(robot, q, v, tau, h, t) gives q and v after the tim
 array or a function of (t, q, v). Loops stay closed to 1e-12, and quaternions of unit length.
 
 Methods of Runge and Kutta run in a chart around q (see chart.py), where they keep their order, as Munthe-Kaas found.
+They move with the velocities of all joints in loops, and so pass dead points; a motion of several steps hands these on
+from step to step (`STEPPERS`).
 """
 
 from __future__ import annotations
@@ -15,17 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from coupler.dynamics import forward_dynamics
+from coupler.dynamics import forward_dynamics, loop_dynamics
 from coupler.model import ModelError, Robot
 from coupler.model.embedding.states import batch_of
 from coupler.model.numbers import numbers
-from coupler.simulate.chart import Chart
+from coupler.simulate.chart import Chart, carried_velocities, fitted
 
 __all__ = [
     "METHODS",
-    "Acceleration",
+    "STEPPERS",
     "Pair",
-    "accelerations",
+    "Rates",
+    "Stepper",
     "dormand_prince",
     "explicit_euler",
     "pair_step",
@@ -33,19 +36,31 @@ __all__ = [
     "semi_implicit_euler",
 ]
 
-State = tuple[np.ndarray, np.ndarray]  # q and v
-Acceleration = Callable[[float, np.ndarray, np.ndarray], np.ndarray]  # of (t, q, v)
+State = tuple[np.ndarray, np.ndarray]  # q and v, or carried velocities (see chart.py) in place of v
 
 
-def accelerations(robot: Robot, tau: Any, f_ext: Any = None) -> Acceleration:
-    """v̇ as a function of (t, q, v), for forces that are an array, or a function of the same; none for None.
+class Rates:
+    """How a robot accelerates under forces that are an array, or a function of (t, q, v); none for None.
 
     So are forces on bodies, f_ext as in `forward_dynamics`.
     """
-    constant = np.zeros(robot.nv) if tau is None else tau
-    forces = tau if callable(tau) else lambda t, q, v: constant
-    on_bodies = f_ext if callable(f_ext) else lambda t, q, v: f_ext
-    return lambda t, q, v: forward_dynamics(robot, q, v, _forces(robot, forces(t, q, v), v), on_bodies(t, q, v))
+
+    def __init__(self, robot: Robot, tau: Any, f_ext: Any = None) -> None:
+        self.robot, constant = robot, np.zeros(robot.nv) if tau is None else tau
+        self._forces = tau if callable(tau) else lambda t, q, v: constant
+        self._on_bodies = f_ext if callable(f_ext) else lambda t, q, v: f_ext
+
+    def __call__(self, t: float, q: np.ndarray, x: np.ndarray) -> State:
+        """Carried velocities x as loops allow them, and their rates."""
+        robot, v = self.robot, x[..., : self.robot.nv]
+        tau, f_ext = _forces(robot, self._forces(t, q, v), v), self._on_bodies(t, q, v)
+        if x.shape[-1] == robot.nv:
+            return x, forward_dynamics(robot, q, v, tau, f_ext)
+        a, w_rate, v, w = loop_dynamics(robot, q, v, x[..., robot.nv :], tau, f_ext)
+        return np.concatenate([v, w], axis=-1), np.concatenate([a, w_rate], axis=-1)
+
+
+Stepper = Callable[[Rates, np.ndarray, np.ndarray, float, float], State]  # of rates, q, x, h and t
 
 
 def _forces(robot: Robot, tau: Any, v: np.ndarray) -> np.ndarray:
@@ -77,20 +92,15 @@ def _state(robot: Robot, q: Any, v: Any, h: Any) -> State:
     return q, v
 
 
-def explicit_euler(robot: Robot, q: Any, v: Any, tau: Any, h: float, t: float = 0.0) -> State:
-    """Euler's method, of first order: position and velocity move on with what they change by at the start.
-
-    It feeds energy into swinging robots; it is here to be compared with.
-    """
-    q, v = _state(robot, q, v, h)
-    return Chart(robot, q, v).at(h * v, h), v + h * accelerations(robot, tau)(t, q, v)
+def _explicit_euler(rates: Rates, q: np.ndarray, x: np.ndarray, h: float, t: float) -> State:
+    after = Chart(rates.robot, q).at(h * x)
+    return after, fitted(rates.robot, after, x + h * rates(t, q, x)[1])
 
 
-def semi_implicit_euler(robot: Robot, q: Any, v: Any, tau: Any, h: float, t: float = 0.0) -> State:
-    """Euler's method with positions that move with the new velocity: of first order, and stable for small steps."""
-    q, v = _state(robot, q, v, h)
-    after = v + h * accelerations(robot, tau)(t, q, v)
-    return Chart(robot, q, after).at(h * after, h), after
+def _semi_implicit_euler(rates: Rates, q: np.ndarray, x: np.ndarray, h: float, t: float) -> State:
+    x = x + h * rates(t, q, x)[1]
+    after = Chart(rates.robot, q).at(h * x)
+    return after, fitted(rates.robot, after, x)
 
 
 @dataclass(frozen=True)
@@ -122,26 +132,30 @@ _ROUGH = (5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 210
 
 
 class _Stages:
-    """The stages of a method: rates of u and v in the chart around q."""
+    """The stages of a method: rates of u and x in the chart around q."""
 
-    def __init__(
-        self, robot: Robot, q: np.ndarray, v: np.ndarray, acceleration: Acceleration, t: float, a: Any
-    ) -> None:
-        self.q, self.v, self.t, self.acceleration = q, v, t, acceleration
-        self.chart = Chart(robot, q, v)
-        self.u_rates, self.v_rates = [v], [acceleration(t, q, v) if a is None else a]
+    def __init__(self, rates: Rates, q: np.ndarray, x: np.ndarray, t: float, a: Any = None) -> None:
+        self.rates, self.q, self.x, self.t = rates, q, x, t
+        self.chart = Chart(rates.robot, q)
+        self.u_rates, self.x_rates = [x], [rates(t, q, x)[1] if a is None else a]
 
     def reach(self, weights: Sequence[float], h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """q, u and v after the stages so far, with these weights."""
+        """q, u and x after the stages so far, with these weights; x need not fit the loops at q."""
         u = h * _combined(weights, self.u_rates)
-        return self.chart.at(u, h * sum(weights)), u, self.v + h * _combined(weights, self.v_rates)
+        return self.chart.at(u), u, self.x + h * _combined(weights, self.x_rates)
+
+    def end(self, weights: Sequence[float], h: float) -> State:
+        """q and x after all stages."""
+        q, _, x = self.reach(weights, h)
+        return q, fitted(self.rates.robot, q, x)
 
     def add(self, weights: Sequence[float], h: float) -> State:
-        """One more stage, at the q and v given back."""
-        q, u, v = self.reach(weights, h)
-        self.u_rates.append(self.chart.rate(q, u, v))
-        self.v_rates.append(self.acceleration(self.t + h * sum(weights), q, v))
-        return q, v
+        """One more stage, at the q and x given back."""
+        q, u, x = self.reach(weights, h)
+        x, rate = self.rates(self.t + h * sum(weights), q, x)
+        self.u_rates.append(self.chart.rate(q, u, x))
+        self.x_rates.append(rate)
+        return q, x
 
 
 def _combined(weights: Sequence[float], rates: Sequence[np.ndarray]) -> np.ndarray:
@@ -150,24 +164,51 @@ def _combined(weights: Sequence[float], rates: Sequence[np.ndarray]) -> np.ndarr
     return sum(terms[1:], terms[0])
 
 
-def _runge_kutta(
-    tableau: _Tableau, robot: Robot, q: Any, v: Any, tau: Any, h: float, t: float, f_ext: Any = None
-) -> State:
-    stages = _Stages(robot, *_state(robot, q, v, h), accelerations(robot, tau, f_ext), t, None)
-    for row in tableau.rows:
-        stages.add(row, h)
-    q, _, v = stages.reach(tableau.weights, h)
-    return q, v
+def _runge_kutta(tableau: _Tableau) -> Stepper:
+    def step(rates: Rates, q: np.ndarray, x: np.ndarray, h: float, t: float) -> State:
+        stages = _Stages(rates, q, x, t)
+        for row in tableau.rows:
+            stages.add(row, h)
+        return stages.end(tableau.weights, h)
+
+    return step
+
+
+STEPPERS: dict[str, Stepper] = {
+    "explicit_euler": _explicit_euler,
+    "semi_implicit_euler": _semi_implicit_euler,
+    "rk4": _runge_kutta(_RK4),
+    "dormand_prince": _runge_kutta(_DORMAND_PRINCE),
+}
+
+
+def _step(method: str, robot: Robot, q: Any, v: Any, tau: Any, h: float, t: float, f_ext: Any = None) -> State:
+    q, v = _state(robot, q, v, h)
+    q, x = STEPPERS[method](Rates(robot, tau, f_ext), q, carried_velocities(robot, q, v), h, t)
+    return q, x[..., : robot.nv]
+
+
+def explicit_euler(robot: Robot, q: Any, v: Any, tau: Any, h: float, t: float = 0.0) -> State:
+    """Euler's method, of first order: position and velocity move on with what they change by at the start.
+
+    It feeds energy into swinging robots; it is here to be compared with.
+    """
+    return _step("explicit_euler", robot, q, v, tau, h, t)
+
+
+def semi_implicit_euler(robot: Robot, q: Any, v: Any, tau: Any, h: float, t: float = 0.0) -> State:
+    """Euler's method with positions that move with the new velocity: of first order, and stable for small steps."""
+    return _step("semi_implicit_euler", robot, q, v, tau, h, t)
 
 
 def rk4(robot: Robot, q: Any, v: Any, tau: Any, h: float, t: float = 0.0, f_ext: Any = None) -> State:
-    """The method of Runge and Kutta, of fourth order; with forces on bodies, as in `accelerations`."""
-    return _runge_kutta(_RK4, robot, q, v, tau, h, t, f_ext)
+    """The method of Runge and Kutta, of fourth order; with forces on bodies, an array or a function of (t, q, v)."""
+    return _step("rk4", robot, q, v, tau, h, t, f_ext)
 
 
 def dormand_prince(robot: Robot, q: Any, v: Any, tau: Any, h: float, t: float = 0.0) -> State:
     """The method of Dormand and Prince, of fifth order."""
-    return _runge_kutta(_DORMAND_PRINCE, robot, q, v, tau, h, t)
+    return _step("dormand_prince", robot, q, v, tau, h, t)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,28 +216,25 @@ class Pair:
     """A step of Dormand and Prince's two methods.
 
     Attributes:
-        q, v: the state after it, of fifth order.
-        a: the acceleration there, with which the next step starts.
-        rough_q, rough_v: the state by the method of fourth order.
+        q, x: the state after it, of fifth order: configuration and carried velocities.
+        a: the rates of these there, with which the next step starts.
+        rough_q, rough_x: the state by the method of fourth order.
     """
 
     q: np.ndarray
-    v: np.ndarray
+    x: np.ndarray
     a: np.ndarray
     rough_q: np.ndarray
-    rough_v: np.ndarray
+    rough_x: np.ndarray
 
 
-def pair_step(
-    robot: Robot, q: np.ndarray, v: np.ndarray, a: np.ndarray, acceleration: Acceleration, h: float, t: float
-) -> Pair:
-    """A step of `dormand_prince` beside one that is less exact, from a state with the acceleration a."""
-    stages = _Stages(robot, q, v, acceleration, t, a)
+def pair_step(rates: Rates, q: np.ndarray, x: np.ndarray, a: np.ndarray, h: float, t: float) -> Pair:
+    """A step of `dormand_prince` beside one that is less exact, from a state whose rates are a."""
+    stages = _Stages(rates, q, x, t, a)
     for row in _DORMAND_PRINCE.rows:
         stages.add(row, h)
-    q, v = stages.add(_DORMAND_PRINCE.weights, h)
-    rough_q, _, rough_v = stages.reach(_ROUGH, h)
-    return Pair(q, v, stages.v_rates[-1], rough_q, rough_v)
+    q, x = stages.add(_DORMAND_PRINCE.weights, h)
+    return Pair(q, x, stages.x_rates[-1], *stages.end(_ROUGH, h))
 
 
 METHODS: dict[str, Callable[..., State]] = {

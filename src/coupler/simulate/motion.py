@@ -14,7 +14,8 @@ from coupler.model.embedding.states import batch_of
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 from coupler.simulate.adaptive import Control, adaptive_steps
-from coupler.simulate.integrators import METHODS, accelerations
+from coupler.simulate.chart import carried_velocities
+from coupler.simulate.integrators import METHODS, STEPPERS, Rates
 
 __all__ = ["Motion", "MotionError", "integrate_motion"]
 
@@ -31,6 +32,8 @@ class Motion:
         times: T, s, from 0.
         q: (T, ..., nq), configurations.
         v: (T, ..., nv), velocities.
+        loop_velocities: (T, ..., n), those of all joints in loops without a solution, as `kinetic_energy` takes them:
+            at a dead point, v does not determine them.
         steps: the number of steps taken.
         rejected: the number of steps tried and rejected as too long, with a tolerance.
     """
@@ -38,6 +41,7 @@ class Motion:
     times: np.ndarray
     q: np.ndarray
     v: np.ndarray
+    loop_velocities: np.ndarray
     steps: int
     rejected: int
 
@@ -99,8 +103,8 @@ def integrate_motion(
     duration = _span("duration", duration)
     times = _times(record, duration)
     targets = [duration] if times is None else times
-    acceleration = accelerations(robot, tau)
-    acceleration(0.0, q, v)  # refuses forces that do not fit, before anything moves
+    rates, x = Rates(robot, tau), carried_velocities(robot, q, v)
+    rates(0.0, q, x)  # refuses forces that do not fit, before anything moves
     if (h is None) == (tolerance is None):
         raise ModelError("give either h, the length of a step, or a tolerance")
     if h is not None:
@@ -108,7 +112,7 @@ def integrate_motion(
             if value is not None:
                 raise ModelError(f"{name} goes with a tolerance; all steps have the length h")
         name = _method(method or "rk4")
-        steps = _fixed_steps(robot, q, v, tau, name, _length(h, duration), targets)
+        steps = _fixed_steps(rates, q, x, name, _length(h, duration), targets)
     else:
         if _method(method or "dormand_prince") != "dormand_prince":
             raise ModelError(f"method {method!r} has no estimate of its error: give h, or use 'dormand_prince'")
@@ -117,15 +121,15 @@ def integrate_motion(
         if first is not None and first < smallest:
             raise ModelError(f"first_step, {first:g} s, is below the smallest_step of {smallest:g} s")
         control = Control(_span("tolerance", tolerance), first, smallest)
-        steps = adaptive_steps(robot, q, v, acceleration, control, targets)
+        steps = adaptive_steps(rates, q, x, control, targets)
     asked = set(targets)
     every = 0 if times is not None else int(record)  # type: ignore[arg-type]
-    return _recorded(robot, (0.0, q, v), steps, lambda t, count: t in asked or (every > 0 and count % every == 0))
+    return _recorded(robot, (0.0, q, x), steps, lambda t, count: t in asked or (every > 0 and count % every == 0))
 
 
 def _start(robot: Robot, q: Any, v: Any) -> tuple[np.ndarray, np.ndarray]:
     q, v = numbers("q", q, (robot.nq,), batch=True), numbers("v", v, (robot.nv,), batch=True)
-    robot.check(q)
+    robot.check_closed(q)
     shape = batch_of({"q": q, "v": v})
     return np.broadcast_to(q, (*shape, robot.nq)), np.broadcast_to(v, (*shape, robot.nv))
 
@@ -164,19 +168,19 @@ def _times(record: Any, duration: float) -> list[float] | None:
     return [float(t) for t in times if t > 0.0]
 
 
-Step = tuple[float, np.ndarray, np.ndarray, int]  # time, q, v, and how many attempts failed before it
+Step = tuple[float, np.ndarray, np.ndarray, int]  # time, q, carried velocities, and how many attempts failed before
 
 
 def _fixed_steps(
-    robot: Robot, q: np.ndarray, v: np.ndarray, tau: Any, method: str, h: float, targets: Sequence[float]
+    rates: Rates, q: np.ndarray, x: np.ndarray, method: str, h: float, targets: Sequence[float]
 ) -> Iterator[Step]:
-    step, t = METHODS[method], 0.0
+    step, t = STEPPERS[method], 0.0
     for target in targets:
         start, count = t, max(ceil((target - t) / h - _ROUNDING), 1)
         for k in range(1, count + 1):
-            q, v = step(robot, q, v, tau, h if k < count else target - t, t)
+            q, x = step(rates, q, x, h if k < count else target - t, t)
             t = start + k * h if k < count else target
-            yield t, q, v, 0
+            yield t, q, x, 0
 
 
 def _recorded(
@@ -189,15 +193,15 @@ def _recorded(
     kept, last, count, rejected = [start], start, 0, 0
 
     def motion() -> Motion:
-        t, q, v = map(np.array, zip(*kept, strict=True))
-        return Motion(t, q, v, count, rejected)
+        t, q, x = map(np.array, zip(*kept, strict=True))
+        return Motion(t, q, x[..., : robot.nv], x[..., robot.nv :], count, rejected)
 
     try:
         with np.errstate(all="ignore"):  # what is not finite is told once, with its time
-            for t, q, v, failed in steps:
-                if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            for t, q, x, failed in steps:
+                if not (np.isfinite(q).all() and np.isfinite(x).all()):
                     raise ModelError("the next step leads to numbers that are not finite")
-                last, count, rejected = (t, q, v), count + 1, rejected + failed
+                last, count, rejected = (t, q, x), count + 1, rejected + failed
                 if keep(t, count):
                     kept.append(last)
     except ModelError as error:

@@ -11,6 +11,7 @@ import numpy as np
 from coupler.contact.laws import RECOVERY
 from coupler.contact.pairs import FRICTION, Turning
 from coupler.contact.restitution import Restitution
+from coupler.contact.scheme import SCHEMES
 from coupler.contact.stepping import gap_seen
 from coupler.model import ModelError
 from coupler.model.numbers import numbers
@@ -18,7 +19,7 @@ from coupler.model.wording import listed
 
 __all__ = ["INTEGRATORS", "Rebound", "SimulationOptions", "Turning", "positive_integer"]
 
-INTEGRATORS = ("midpoint", "euler")
+INTEGRATORS = ("midpoint", "euler", *SCHEMES)
 
 Rebound = Restitution | float | Mapping[str, Restitution | float] | None
 
@@ -31,14 +32,17 @@ class SimulationOptions:
         step: the length of a step, h, s.
         contacts: names of shapes, contact points or pairs that may touch, or patterns such as "*foot*" and
             "*foot* on floor".
-        integrator: "midpoint", of second order while nothing touches, which keeps energy; or "euler", of first order.
+        integrator: "midpoint", of second order while nothing touches, which keeps energy; "euler", of first order;
+            "rk4", of fourth order while nothing touches, third at contacts without friction, and second with it; or
+            "trapezoid", of second order in all of these.
         friction: the coefficient of pairs of which neither shape has one.
         restitution: how contacts rebound; None if they do not. A number is the coefficient of the normal velocity. By
             patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits a pair.
         torsion: how contacts resist spin about their normals, the largest moment over the normal force, m; None if they
             do not. Or by patterns, like restitution.
         rolling: the same about their tangents: how they resist rolling.
-        penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`.
+        penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`. If not given,
+            "position", and with "rk4" and "trapezoid", which leave more of them, "limited".
         recovery: what overlaps without moving is parted no faster, m/s; see `let_out`. Angles beyond a joint's limit
             come back ten times as fast, rad/s. Infinite for no bound.
         limits: whether joints stop at their limits.
@@ -53,7 +57,7 @@ class SimulationOptions:
     restitution: Rebound = None
     torsion: Turning = None
     rolling: Turning = None
-    penetration: str | float = "position"
+    penetration: str | float | None = None
     recovery: float = RECOVERY
     limits: bool = True
     tolerance: float = 1e-9
@@ -68,7 +72,9 @@ class SimulationOptions:
         step = float(numbers("step", self.step, ()))
         if step <= 0.0:
             raise ModelError(f"step must be above zero, got {step:g} s")
-        contacts, penetration = self.contacts, self.penetration
+        contacts, integrator, penetration = self.contacts, _known_integrator(self.integrator), self.penetration
+        if penetration is None:
+            penetration = "limited" if integrator in SCHEMES else "position"
         names = (contacts,) if isinstance(contacts, str) or not isinstance(contacts, Iterable) else tuple(contacts)
         if not all(isinstance(name, str) for name in names):
             raise ModelError(f"contacts must be a name or a list of names, got {contacts!r}")
@@ -76,7 +82,7 @@ class SimulationOptions:
         values = {
             "step": step,
             "contacts": names,
-            "integrator": _known_integrator(self.integrator),
+            "integrator": integrator,
             "friction": float(numbers("friction", self.friction, (), least=0.0)),
             "restitution": _one_form(self.restitution),
             "torsion": _arm("torsion", self.torsion),

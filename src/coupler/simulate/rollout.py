@@ -17,6 +17,7 @@ from coupler.simulate.engine import Engine, engine_of
 from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
 from coupler.simulate.overlaps import warn_of_overlaps
 from coupler.simulate.status import Unsolved
+from coupler.simulate.watch import EVERY, Ledger, gain_told, known_gain
 from coupler.threads import for_each
 
 __all__ = ["Rollout", "rollout"]
@@ -58,13 +59,14 @@ def rollout(
     *,
     hold: int = 1,
     forces: bool = False,
+    on_energy_gain: str = "stop",
     contacts: str | Iterable[str] = SimulationOptions.contacts,
     integrator: str = SimulationOptions.integrator,
     friction: float = SimulationOptions.friction,
     restitution: Rebound = SimulationOptions.restitution,
     torsion: Turning = SimulationOptions.torsion,
     rolling: Turning = SimulationOptions.rolling,
-    penetration: str | float = SimulationOptions.penetration,
+    penetration: str | float | None = SimulationOptions.penetration,
     recovery: float = SimulationOptions.recovery,
     limits: bool = SimulationOptions.limits,
     tolerance: float = SimulationOptions.tolerance,
@@ -80,6 +82,8 @@ def rollout(
         step: the length of a step, h, s.
         hold: for how many steps each control is held.
         forces: whether contact forces are returned.
+        on_energy_gain: what to do with a state whose energy grows without work done on it, which a step that is too
+            long can make it do: "stop" it, "warn", or "ignore" it. It is looked at every ten steps.
         contacts, integrator, friction, restitution, torsion, rolling, penetration, recovery, limits, tolerance, sweeps:
             as for `Simulation`.
 
@@ -103,6 +107,7 @@ def rollout(
         sweeps=sweeps,
     )
     engine, hold = engine_of(robot, options), positive_integer("hold", hold)
+    gains = known_gain(on_energy_gain)
     state = engine.start(q0, v0)
     given = np.asarray(controls)
     if given.ndim < 2 or given.shape[-1] != robot.nv:
@@ -114,10 +119,12 @@ def rollout(
         raise ModelError(
             f"q0 and v0 are states of {state.shape[:-1]}, which do not fit controls of {given.shape[:-2]}"
         ) from None
-    return _in_chunks(engine, np.broadcast_to(state, (*batch, state.shape[-1])), given, hold, forces)
+    return _in_chunks(engine, np.broadcast_to(state, (*batch, state.shape[-1])), given, hold, forces, gains)
 
 
-def _in_chunks(engine: Engine, state: np.ndarray, controls: np.ndarray, hold: int, with_forces: bool) -> Rollout:
+def _in_chunks(
+    engine: Engine, state: np.ndarray, controls: np.ndarray, hold: int, with_forces: bool, gains: str
+) -> Rollout:
     """Simulates all states, in chunks that threads share."""
     batch, count, states = state.shape[:-1], controls.shape[-2], int(np.prod(state.shape[:-1], dtype=int))
     sizes: dict[str, tuple[int, ...]] = {"q": (engine.robot.nq,), "v": (engine.robot.nv,), "residual": (1,)}
@@ -127,20 +134,24 @@ def _in_chunks(engine: Engine, state: np.ndarray, controls: np.ndarray, hold: in
     state = np.ascontiguousarray(state).reshape(states, state.shape[-1])
     controls = np.broadcast_to(controls, (*batch, *controls.shape[-2:])).reshape(states, count, engine.robot.nv)
 
-    stops, reasons = np.full(states, np.inf), dict[int, str]()
+    stops, reasons, gained = np.full(states, np.inf), dict[int, str](), dict[int, str]()
     gaps = np.full((-(-states // _CHUNK), engine.layout.contacts), np.inf)  # the least to start with, of each chunk
 
     def simulate_chunk(first: int) -> None:
         own = slice(first, min(first + _CHUNK, states))
         parts = {name: array[:, own] for name, array in recorded.items()}
-        chunk = _Chunk(engine, state[own], stops[own], gaps[first // _CHUNK])
+        chunk = _Chunk(engine, state[own], stops[own], gaps[first // _CHUNK], gains)
         chunk.simulate(controls[own], hold, parts)
         reasons.update({first + i: reason for i, reason in chunk.reasons.items()})
+        gained.update({first + i: told for i, told in chunk.gained.items()})
 
     engine.executable  # noqa: B018  (compiled once, not by each thread)
+    if gains != "ignore" and states:
+        engine.energies(state[0])
     for_each(simulate_chunk, range(0, states, _CHUNK), thread_count())
     warn_of_overlaps(engine.robot, engine.scene, gaps.min(axis=0, initial=np.inf), engine.contacts)
     _tell_stops(batch, stops, reasons)
+    _tell_gains(batch, states, gained)
     times = engine.step * hold * np.arange(count + 1)
     unsolved = Unsolved()
     unsolved.note_all(recorded["residual"][1:], times)
@@ -166,14 +177,24 @@ def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, st
     warnings.warn(told, ModelWarning, stacklevel=4)
 
 
+def _tell_gains(batch: tuple[int, ...], states: int, gained: dict[int, str]) -> None:
+    """Warns of states that have gained energy and go on."""
+    if gained:
+        first = min(gained)
+        where = tuple(int(i) for i in np.unravel_index(first, batch)) if batch else ()
+        told = f"{len(gained)} of {states} states gain energy; the first{in_state(where)}: {gained[first]}"
+        warnings.warn(told, ModelWarning, stacklevel=4)
+
+
 class _Chunk:
     """States that are simulated together.
 
     Attributes:
         reasons: why states could not go on, by their number.
+        gained: of those that go on, which have gained energy.
     """
 
-    def __init__(self, engine: Engine, states: np.ndarray, stops: np.ndarray, gaps: np.ndarray) -> None:
+    def __init__(self, engine: Engine, states: np.ndarray, stops: np.ndarray, gaps: np.ndarray, gains: str) -> None:
         """Starts from some states.
 
         Args:
@@ -181,10 +202,13 @@ class _Chunk:
             states: (n, layout.state), to start from.
             stops: (n,), where to note when they stop.
             gaps: (contacts,), where to note the least that they start with.
+            gains: what to do with those that gain energy.
         """
         self._engine, self._start, self._states, self._stops, self._gaps = engine, states, states, stops, gaps
         self._results = [np.empty((len(states), engine.layout.size)) for _ in range(2)]  # of a step and the one before
         self.reasons: dict[int, str] = {}
+        self.gained: dict[int, str] = {}
+        self._ledger, self._gains = None if gains == "ignore" else Ledger(engine, (len(states),)), gains
 
     def simulate(self, controls: np.ndarray, hold: int, recorded: dict[str, np.ndarray]) -> None:
         """Simulates from start to end, and writes what comes of each control to `recorded`."""
@@ -195,7 +219,7 @@ class _Chunk:
             residual = recorded["residual"][t + 1]
             residual[:] = 0.0
             for i in range(hold):
-                self._step(controls[:, t], (t * hold + i) * engine.step)
+                self._step(controls[:, t], t * hold + i)
                 if not t and not i:
                     self._gaps[:] = self._results[0][:, places["gaps"]].min(axis=0)
                 np.maximum(residual, self._results[0][:, places["residual"]], out=residual)
@@ -207,11 +231,15 @@ class _Chunk:
                 for array in recorded.values():
                     array[t + 1, self._stops < np.inf] = np.nan
 
-    def _step(self, controls: np.ndarray, time: float) -> None:
-        """One step of all states. Those that cannot go on start anew, so that numbers stay finite."""
+    def _step(self, controls: np.ndarray, steps: int) -> None:
+        """One step of all states, after some. Those that cannot go on start anew, so that numbers stay finite."""
         self._results.reverse()
-        result, size = self._results[0], self._engine.layout.state
+        result, size, time = self._results[0], self._engine.layout.state, steps * self._engine.step
         failed = self._engine.advance_batch(self._states, controls, result)
+        if self._ledger is not None:
+            self._ledger.add_work(self._states, result[:, :size], controls)
+            if (steps + 1) % EVERY == 0:
+                self._look_at_energy(self._ledger, result[:, :size], time + self._engine.step)
         if failed is not None:
             for i in np.flatnonzero(failed & (self._stops == np.inf)):
                 self._stops[i] = time
@@ -219,3 +247,14 @@ class _Chunk:
             result[failed] = 0.0
             result[failed, :size] = self._start[failed]
         self._states = result[:, :size]
+
+    def _look_at_energy(self, ledger: Ledger, states: np.ndarray, time: float) -> None:
+        """Stops states that have gained energy, once the step is taken, or notes them."""
+        gained, too_much = ledger.gained(states)
+        for i in np.flatnonzero(too_much & (self._stops == np.inf)):
+            told = gain_told(self._engine, time, float(gained[i]), states[i])
+            if self._gains == "warn":
+                self.gained.setdefault(int(i), told)
+            else:
+                self._stops[i] = time
+                self.reasons[int(i)] = f'{told}; on_energy_gain="warn" goes on'

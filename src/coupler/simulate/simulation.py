@@ -11,7 +11,6 @@ import numpy as np
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
-from coupler.model.wording import listed
 from coupler.simulate.engine import engine_of
 from coupler.simulate.log import Log, LogWriter
 from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
@@ -19,7 +18,7 @@ from coupler.simulate.progress import Progress
 from coupler.simulate.rows import Rows
 from coupler.simulate.states import SimulationError, SimulationState
 from coupler.simulate.status import StepStatus, Unsolved
-from coupler.simulate.watch import GAINS, EnergyWatch
+from coupler.simulate.watch import EnergyWatch, known_gain
 
 __all__ = ["Simulation"]
 
@@ -60,7 +59,7 @@ class Simulation:
         restitution: Rebound = SimulationOptions.restitution,
         torsion: Turning = SimulationOptions.torsion,
         rolling: Turning = SimulationOptions.rolling,
-        penetration: str | float = SimulationOptions.penetration,
+        penetration: str | float | None = SimulationOptions.penetration,
         recovery: float = SimulationOptions.recovery,
         limits: bool = SimulationOptions.limits,
         tolerance: float = SimulationOptions.tolerance,
@@ -75,15 +74,18 @@ class Simulation:
             q, v: (nq,) and (nv,), the state to start from; the neutral configuration at rest, if not given.
             contacts: names of shapes, contact points or pairs that may touch, or patterns such as "*foot*" and
                 "*foot* on floor"; all by default.
-            integrator: "midpoint", of second order while nothing touches, which keeps energy; or "euler", of first
-                order; see docs/simulation.md.
+            integrator: "midpoint", of second order while nothing touches, which keeps energy; "euler", of first order;
+                "rk4", of fourth order while nothing touches, third at contacts without friction, and second with it; or
+                "trapezoid", of second order in all of these: see docs/simulation.md.
             friction: the coefficient of pairs of which neither shape has one.
             restitution: how contacts rebound; not at all, if not given. A number is the coefficient of the normal
                 velocity. By patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits.
             torsion: how contacts resist spin about their normals: the largest moment over the normal force, m; not at
                 all, if not given. Or by patterns, like restitution.
             rolling: the same about their tangents: how they resist rolling.
-            penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`.
+            penetration: how overlaps count: "position", as they are; "velocity", as touching, so that they do not grow;
+                "limited", up to 1e-5 m, so that they shrink slowly; or another such limit. If not given, "position",
+                and with "rk4" and "trapezoid", which leave more of them, "limited". [002, §4.1]
             recovery: what overlaps without moving, as a start may, is parted no faster, m/s; angles beyond a joint's
                 limit come back ten times as fast, rad/s. Infinite for no bound.
             limits: whether joints stop at their limits.
@@ -273,7 +275,7 @@ class Simulation:
             every: one step of so many is logged.
             progress: whether a line on stderr shows the progress; by default for long runs on a terminal.
             on_energy_gain: what to do where energy grows without work done on the robot, which a step that is too long
-                can make it do: "stop", "warn" or "ignore". It is looked at every ten steps, unless there is f_ext.
+                can make it do: "stop", "warn" or "ignore". It is looked at every ten steps.
 
         Returns:
             The log: a row for the state before each step (or some), with what acts in that step, and a last row for the
@@ -284,9 +286,7 @@ class Simulation:
         """
         steps = round(float(numbers("duration", duration, (), least=0.0)) / self.step_size)
         every = positive_integer("every", every)
-        if on_energy_gain not in GAINS:
-            raise ModelError(f"on_energy_gain: there is no {on_energy_gain!r}; there are {listed(GAINS)}")
-        unsolved, watch = Unsolved(), EnergyWatch(self._engine, on_energy_gain)
+        unsolved, watch = Unsolved(), EnergyWatch(self._engine, known_gain(on_energy_gain))
         with (
             LogWriter(log, self.robot, self.step_size, self.contacts) as writer,
             Progress(steps, self.step_size, progress) as shown,
@@ -325,9 +325,8 @@ class Simulation:
             unsolved.note(float(self._last_result[residual]), time)
             if k % every == 0:
                 rows.add(time, state, tau, self._last_result)
-            watch.on = watch.on and f_ext is None
             if watch.on:
-                watch.note(k + 1, self.time, state, self._state, tau)
+                watch.note(k + 1, self.time, state, self._state, tau, f_ext)
             shown.update(k + 1)
         rows.add(self.time, self._state, tau, self._last_result)
 

@@ -7,36 +7,80 @@ from typing import Any
 
 import numpy as np
 
-from coupler.kinematics import potential_energy
+from coupler.kinematics import frame_pose, frame_velocity
 from coupler.model import ModelError, ModelWarning, Robot
+from coupler.model.wording import listed
 from coupler.simulate.engine import Engine
 
-__all__ = ["GAINS", "EnergyWatch"]
+__all__ = ["EVERY", "EnergyWatch", "Ledger", "gain_told", "known_gain"]
 
 GAINS = ("stop", "warn", "ignore")  # what a run does about energy from nowhere
 
-_EVERY = 10  # steps between two looks
+EVERY = 10  # steps between two looks
 _GAIN = 0.1  # of the largest kinetic energy and the range of the potential: what a sound step never gains
 _CREEP = 0.02  # m/s: the energy of a robot that moves so fast is nothing to be told
 _TURN = 0.1  # rad or m of the fastest joint in a step: what a step should not exceed
 
 
+def known_gain(name: Any) -> str:
+    """What to do about energy from nowhere, refused unless it is one of `GAINS`."""
+    if name not in GAINS:
+        raise ModelError(f"on_energy_gain: there is no {name!r}; there are {listed(GAINS)}")
+    return str(name)
+
+
+class Ledger:
+    """The energies of running states, of any leading dimensions, beside the work that is done on them.
+
+    Contacts, dampers and dry friction take energy away. So the sum of kinetic and potential energy, less the work of
+    motors and of forces on bodies, may fall, but not rise: by how much it has risen since it was lowest is what the
+    method has made up.
+    """
+
+    def __init__(self, engine: Engine, batch: tuple[int, ...] = ()) -> None:
+        self._engine, self._velocities = engine, engine.layout.places["v"]
+        self._work, self._kinetic, self._lowest = np.zeros(batch), np.zeros(batch), np.full(batch, np.inf)
+        self._low, self._high = np.full(batch, np.inf), np.full(batch, -np.inf)
+        self._least = 0.5 * engine.robot.mass * _CREEP**2
+
+    def add_work(self, before: np.ndarray, after: np.ndarray, tau: Any, f_ext: np.ndarray | None = None) -> None:
+        """Adds what forces do in a step.
+
+        Args:
+            before, after: (..., layout.state), the states.
+            tau: (..., nv), forces at independent joints.
+            f_ext: (bodies, 6), forces on bodies, of a single state; None for none.
+        """
+        v, h = before[..., self._velocities] + after[..., self._velocities], self._engine.step
+        power = np.dot(tau, v) if v.ndim == 1 else np.einsum("...i,...i->...", tau, v)
+        if f_ext is not None:
+            power = power + _power(self._engine, before, f_ext) + _power(self._engine, after, f_ext)
+        self._work = self._work + 0.5 * h * power
+
+    def gained(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the method has made up, J, and whether that is more than it ever should; NaN and no where unknown."""
+        kinetic, potential = self._engine.energies(states)
+        total = kinetic + potential - self._work
+        with np.errstate(invalid="ignore"):
+            gained = total - self._lowest
+            self._lowest, self._kinetic = np.fmin(self._lowest, total), np.fmax(self._kinetic, kinetic)
+            self._low, self._high = np.fmin(self._low, potential), np.fmax(self._high, potential)
+            return gained, gained > _GAIN * (self._kinetic + self._high - self._low) + self._least
+
+
 class EnergyWatch:
     """Compares the energy of a running simulation with the work that is done on it.
 
-    Contacts, dampers and dry friction take energy away. So the sum of kinetic and potential energy, less the work of
-    motors, may fall, but not rise: by how much it has risen since it was lowest is what the method has made up.
+    Attributes:
+        on: whether it looks.
     """
 
     def __init__(self, engine: Engine, gains: str, stacklevel: int = 4) -> None:
         """Args: what computes, one of `GAINS`, and the stack's depth of whoever is to be warned."""
         self._engine, self._gains, self._stacklevel = engine, gains, stacklevel
-        self._work, self._lowest, self._kinetic = 0.0, np.inf, 0.0
-        self._potential = [np.inf, -np.inf]
-        self._least = 0.5 * engine.robot.mass * _CREEP**2
-        self.on = gains != "ignore"
+        self._ledger, self.on = Ledger(engine), gains != "ignore"
 
-    def note(self, steps: int, time: float, before: np.ndarray, after: np.ndarray, tau: Any) -> None:
+    def note(self, steps: int, time: float, before: np.ndarray, after: np.ndarray, tau: Any, f_ext: Any) -> None:
         """Looks at a step.
 
         Args:
@@ -44,43 +88,47 @@ class EnergyWatch:
             time: when it ended, s.
             before, after: the states.
             tau: (nv,), forces at independent joints; None for none.
+            f_ext: (bodies, 6), forces on bodies; None for none.
 
         Raises:
             ModelError: where energy comes from nowhere, if the run is to stop then.
         """
-        if tau is not None:
-            v = self._engine.layout.places["v"]
-            self._work += 0.5 * self._engine.step * float(np.dot(tau, before[v] + after[v]))
-        if steps % _EVERY:
+        if tau is not None or f_ext is not None:
+            forces = np.zeros(self._engine.robot.nv) if tau is None else tau
+            self._ledger.add_work(before, after, forces, None if f_ext is None else np.asarray(f_ext, dtype=float))
+        if steps % EVERY:
             return
-        engine, q = self._engine, after[self._engine.layout.places["q"]]
-        try:
-            kinetic, potential = float(engine.kinetic_energy(after)), float(potential_energy(engine.robot, q))
-        except ModelError:  # of a pose that is no longer one; the next step will tell
-            return
-        gained = kinetic + potential - self._work - self._lowest
-        self._lowest = min(self._lowest, kinetic + potential - self._work)
-        self._kinetic = max(self._kinetic, kinetic)
-        self._potential = [min(self._potential[0], potential), max(self._potential[1], potential)]
-        known = self._kinetic + self._potential[1] - self._potential[0]
-        if gained > _GAIN * known + self._least:
-            self._tell(time, gained, after)
+        gained, too_much = self._ledger.gained(after)
+        if too_much:
+            text = gain_told(self._engine, time, float(gained), after)
+            if self._gains == "stop":
+                raise ModelError(f'{text}; on_energy_gain="warn" goes on')
+            warnings.warn(text, ModelWarning, stacklevel=self._stacklevel)
+            self.on = False  # once
 
-    def _tell(self, time: float, gained: float, state: np.ndarray) -> None:
-        robot, engine = self._engine.robot, self._engine
-        joint, speed = _fastest(robot, state[engine.layout.places["v"]])
-        better = min(_TURN / max(speed, 1e-9), 0.5 * engine.step)
-        text = (
-            f"robot {robot.name!r} has gained {gained:.3g} J by {time:.6g} s that nobody put in: the step of "
-            f"{engine.step:g} s is too long for how fast joint {joint!r} moves, {speed:.3g} rad/s or m/s; steps of "
-            f"{better:.2g} s may do"
-        )
-        if engine.scene.integrator == "euler":
-            text += ', or integrator="midpoint"'
-        if self._gains == "stop":
-            raise ModelError(f'{text}; on_energy_gain="warn" goes on')
-        warnings.warn(text, ModelWarning, stacklevel=self._stacklevel)
-        self.on = False  # once
+
+def gain_told(engine: Engine, time: float, gained: float, state: np.ndarray) -> str:
+    """That a state has gained energy, by when, and what may help."""
+    robot = engine.robot
+    joint, speed = _fastest(robot, state[engine.layout.places["v"]])
+    better = min(_TURN / max(speed, 1e-9), 0.5 * engine.step)
+    text = (
+        f"robot {robot.name!r} has gained {gained:.3g} J by {time:.6g} s that nobody put in: the step of "
+        f"{engine.step:g} s is too long for how fast joint {joint!r} moves, {speed:.3g} rad/s or m/s; steps of "
+        f"{better:.2g} s may do"
+    )
+    return text + (', or integrator="midpoint"' if engine.scene.integrator != "midpoint" else "")
+
+
+def _power(engine: Engine, state: np.ndarray, f_ext: np.ndarray) -> float:
+    """What forces on bodies do in a state, W; they are about the world's origin, along its axes."""
+    robot, power = engine.robot, 0.0
+    q, v = (state[engine.layout.places[name]] for name in ("q", "v"))
+    for i in np.flatnonzero(f_ext.any(axis=1)):
+        body, (moment, force) = robot.body_names[i], f_ext[i].reshape(2, 3)
+        velocity, r = frame_velocity(robot, q, v, body, axes="world"), frame_pose(robot, q, body)[:3, 3]
+        power += moment @ velocity[:3] + force @ (velocity[3:] - np.cross(velocity[:3], r))
+    return float(power)
 
 
 def _fastest(robot: Robot, v: np.ndarray) -> tuple[str, float]:

@@ -253,3 +253,65 @@ def test_a_plate_on_six_legs_falls_alike() -> None:
         ends.append(coupler.frame_pose(robot, simulation.q, "plate"))
     assert np.abs(ends[0][:3, 3] - (0.0, 0.0, 0.8)).max() > 0.1
     np.testing.assert_allclose(ends[1], ends[0], rtol=0, atol=1e-6)
+
+
+# Motion without contact
+
+
+def integrated(robot: Robot, start: dict[str, float], duration: float, **given: float) -> tuple[np.ndarray, float]:
+    """All joint positions after a passive motion from rest, and by how much energy changed, as a part of its range."""
+    motion = integrate_motion(robot, robot.close(robot.pack_q(start)), np.zeros(robot.nv), duration, **given)  # type: ignore[arg-type]
+    potential = coupler.potential_energy(robot, motion.q)
+    total = potential + coupler.kinetic_energy(robot, motion.q, motion.v, motion.loop_velocities)
+    assert max(errors.max() for errors in robot.loop_errors(motion.q).values()) < 1e-11
+    end = robot.joint_positions(motion.q[-1])
+    return np.array([end[joint] for joint in sorted(end)]), float(np.ptp(total) / np.ptp(potential))
+
+
+@pytest.mark.parametrize("given", [{"h": 1e-3}, {"tolerance": 1e-10}], ids=["steps", "tolerance"])
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_motion_without_contact_passes_dead_points_whichever_joints_are_independent(
+    name: str, given: dict[str, float]
+) -> None:
+    make, choices, pose = MECHANISMS[name]
+    first = make(choices[0])
+    start = {joint: float(x) for joint, x in first.joint_positions(first.pack_q(pose)).items()}
+    ends, changes = zip(*(integrated(make(choice), start, 2.0, **given) for choice in choices), strict=True)
+    assert max(changes) < 1e-6
+    for end in ends[1:]:
+        np.testing.assert_allclose(end, ends[0], rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dormand_prince"])
+def test_methods_keep_their_order_through_dead_points(method: str) -> None:
+    """A rocker that stands still twice a turn of its crank, as its independent joint and with the crank instead."""
+    crank, rocker = four_bar("A"), four_bar("D")
+    q, v = crank.pack_q({"A": 2.0}), crank.pack_v({"A": 8.0})
+    goal = crank.joint_positions(integrate_motion(crank, q, v, 1.0, tolerance=1e-13).q[-1])
+    w = {joint: float(x) for joint, x in crank.joint_velocities(q, v).items()}
+    start = rocker.close(rocker.pack_q(crank.joint_positions(q)))
+    errors, steps = [], (100, 200, 400) if method == "rk4" else (50, 100, 200)
+    for n in steps:
+        motion = integrate_motion(rocker, start, rocker.pack_v(w), 1.0, 1.0 / n, method=method)
+        found = rocker.joint_positions(motion.q[-1])
+        errors.append(max(abs(float(found[joint] - goal[joint])) for joint in "ABD"))
+    order = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert (order > {"rk4": 3.7, "dormand_prince": 4.7}[method]).all()
+
+
+def test_states_of_a_batch_move_like_one_and_may_rest_at_a_dead_point() -> None:
+    robot = four_bar("D")
+    reach = 0.3 + 0.8
+    D = -(np.pi - np.arccos((0.9**2 + 0.7**2 - reach**2) / (2 * 0.9 * 0.7)))
+    A = -np.arccos((0.9**2 + reach**2 - 0.7**2) / (2 * 0.9 * reach))
+    dead, other = robot.close(robot.pack_q({"A": A, "B": 0.0, "D": D})), robot.pack_q({"A": 2.0})
+    both = integrate_motion(robot, np.stack([dead, other]), [[0.0], [1.0]], 0.3, 1e-3)
+    one = integrate_motion(robot, other, [1.0], 0.3, 1e-3)
+    np.testing.assert_array_equal(both.q[:, 1], one.q)
+    total = coupler.potential_energy(robot, both.q)
+    total += coupler.kinetic_energy(robot, both.q, both.v, both.loop_velocities)
+    assert np.ptp(total, axis=0).max() < 1e-8
+    with pytest.raises(ModelError, match=r"is singular in state 0: 'D' does not determine the others"):
+        integrate_motion(robot, np.stack([dead, other]), [[1.0], [1.0]], 0.3, 1e-3)
+    with pytest.raises(ModelError, match="tau must be finite; entry 0 is nan"):
+        integrate_motion(robot, other, [0.0], 0.1, 1e-3, tau=lambda t, q, v: np.full(1, np.nan))

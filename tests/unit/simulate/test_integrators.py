@@ -61,7 +61,7 @@ STARTS: dict[str, Callable[[], tuple[Robot, np.ndarray, np.ndarray]]] = {
     "spherical loop afloat": lambda: random_robot("spherical loop afloat"),
     "delta": lambda: random_robot("delta"),
 }
-TIMES = {"spinning body": 0.8, "spherical pendulum": 0.8, "four-bar": 0.2, "mini cheetah": 0.8, "delta": 0.05}
+TIMES = {"spinning body": 0.8, "spherical pendulum": 0.8, "four-bar": 0.2, "mini cheetah": 0.8, "delta": 0.1}
 TIMES["spherical loop afloat"] = 0.3
 
 

@@ -182,11 +182,9 @@ def test_a_motion_that_explodes_is_stopped(method: str) -> None:
     assert np.isfinite(motion.q).all() and np.isfinite(motion.v).all() and np.abs(motion.v[-1]).max() > 1e10
 
 
-@pytest.mark.parametrize(
-    ("given", "why"), [({"h": 0.01}, "loop 'slide' of joints"), ({"tolerance": 1e-8}, "near a dead point")]
-)
-def test_a_loop_at_its_end_stops_the_motion(given: dict[str, Any], why: str) -> None:
-    """A crank longer than its rod, whose end slides along x: it reaches no further than 30°, 0.5 rad or so."""
+@pytest.mark.parametrize("given", [{"h": 1e-3}, {"tolerance": 1e-10}], ids=["steps", "tolerance"])
+def test_a_loop_turns_back_at_its_end(given: dict[str, Any]) -> None:
+    """A crank longer than its rod, whose end slides along x: it reaches no further than 30°, and swings back."""
     b, turn = RobotBuilder("slide", (0, 0, 0)), Revolute(axis=(0, 0, 1))
     b.body("crank", 1.0, (0.5, 0, 0), (0.1, 0.1, 0.1))
     b.body("rod", 0.5, (0.25, 0, 0), (0.02, 0.02, 0.02))
@@ -194,13 +192,12 @@ def test_a_loop_at_its_end_stops_the_motion(given: dict[str, Any], why: str) -> 
     b.joint("pin", turn, "crank", "rod", (1, 0, 0), start=-0.5)
     b.loop("slide", Held([[0, 0, 0, 0, 1, 0]]), "ground", "rod", meets=(0.5, 0, 0))
     robot = b.build()
-    with pytest.raises(MotionError, match=rf"stops at 0\.6\d* s: .*{why}") as told:
-        integrate_motion(robot, robot.pack_q({"shaft": 0.1}), [1.0], 5.0, **given)
-    motion = told.value.motion
+    motion = integrate_motion(robot, robot.pack_q({"shaft": 0.1}), [1.0], 2.0, **given)
     assert robot.loop_errors(motion.q)["slide"].max() < 1e-12
-    assert 0.45 < motion.q[-1, 0] < np.arcsin(0.5) + 1e-12
-    energy = coupler.kinetic_energy(robot, motion.q, motion.v)
-    assert np.ptp(energy[:-5]) < 1e-3 * energy[0]
+    shaft = motion.q[:, 0]
+    assert shaft.max() == pytest.approx(np.arcsin(0.5), abs=1e-5) and shaft.min() < -0.4
+    energy = coupler.kinetic_energy(robot, motion.q, motion.v, motion.loop_velocities)
+    assert np.ptp(energy) < 1e-7 * energy[0]
 
 
 # Bad input

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -124,3 +126,13 @@ def test_states_of_a_rollout_turn_each_by_itself() -> None:
         simulation = Simulation(robot, step=H, q=q[i], v=v[i], torsion=0.01, rolling=0.02)
         simulation.run(0.05)
         np.testing.assert_array_equal(rolled.v[i, -1], simulation.v)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "trapezoid"])
+def test_steps_of_several_stages_refuse_it(integrator: str) -> None:
+    for arms in ({"torsion": 0.01}, {"rolling": {"ball on floor": 0.01}}):
+        options: dict[str, Any] = {"integrator": integrator, **arms}
+        with pytest.raises(
+            ModelError, match="ball on floor: a step of several stages takes neither torsion nor rolling"
+        ):
+            Simulation(ball(), step=H, q=[0, 0, RADIUS, 1, 0, 0, 0], **options).step()

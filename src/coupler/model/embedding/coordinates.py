@@ -102,17 +102,32 @@ class Embedding:
         p[..., self.q_index] = q
         return p
 
-    def velocities(self, p: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """w = G v."""
+    def velocities(self, p: np.ndarray, v: np.ndarray, unsolved: np.ndarray | None = None) -> np.ndarray:
+        """w = G v.
+
+        Args:
+            p: (..., Σ nq).
+            v: (..., nv).
+            unsolved: velocities of `unsolved_entries`, which then do not follow from v: at a dead point they do not.
+        """
         shape = np.broadcast_shapes(p.shape[:-1], v.shape[:-1])
         w = np.zeros((*shape, self.tree.nv))
         w[..., self.v_index] = v
         if self.stacks:
             _, K, _ = self.closure.at(p)
-            for stack in self.stacks:
+            for stack in self.stacks if unsolved is None else self._solved_stacks:
                 driven = np.einsum("...ij,...j->...i", K[..., stack.KI], w[..., stack.independent])
                 w[..., stack.dependent] = -_solve(K, stack, driven)
+        if unsolved is not None:
+            w[..., self.unsolved_entries] = unsolved
         return w
+
+    @cached_property
+    def _solved_stacks(self) -> list[_Stack]:
+        """Of each stack the clusters whose couplings are solved."""
+        solved = np.array(self.explicit, bool)
+        stacks = (_Stack._make(array[solved[stack.loops]] for array in stack) for stack in self.stacks)
+        return [stack for stack in stacks if len(stack.loops)]
 
     def explicit_constraint(self, p: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """G, of shape (..., Σ nv, nv), and g, of shape (..., Σ nv)."""

@@ -1,0 +1,142 @@
+"""Forward dynamics of robots whose loops are seen by all their joints: C-ABA along bases that the loops have anew.
+
+At a dead point independent joints do not determine the others, and v cannot say how a loop moves. The velocities w of
+all its joints can: with an orthonormal basis N of what K maps to zero, w = N ẏ and ẇ = N ÿ + K⁺ k (see `Visit`). The
+pages are those of aba.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.algorithms import aba
+from coupler.model import Robot
+from coupler.passes import ClusterRecord, ClusterWindows, Coordinate, Record, Shape, Sweep, Visit, add_loads, provided
+
+__all__ = ["loop_dynamics_program", "loop_velocities_program"]
+
+
+class ClusterMemory(aba.ClusterMemory):
+    """That, and its velocities: as they are given, as they fit its loops, and along its basis."""
+
+    v, v_given, v_fit, tau_given = Coordinate(), Coordinate(), Coordinate(), Coordinate()
+
+
+class FittedCluster(ClusterRecord):
+    v, v_fit = Coordinate(), Coordinate()
+
+
+class LoopJoint(Record):
+    """A joint in a loop without a solution: its velocity as it is given and as it fits, and its acceleration."""
+
+    w, w_fit, w_rate = provided(), provided(), provided()
+
+
+Node = Visit[aba.BodyMemory, ClusterMemory]
+
+
+def loop_dynamics_program(robot: Robot, external: bool = False) -> Any:
+    """The program (q, v, w, tau) → v̇, ẇ, and v and w as they fit the loops.
+
+    v has the velocities of independent joints, w those of all joints in loops without a solution, in the order of
+    `unsolved_links`, which may miss K w = 0 by a little: N Nᵀ w counts. Entries of v in such loops do not.
+
+    Args:
+        robot: the robot.
+        external: whether there are forces on its bodies, too, as a further input `f_ext`.
+    """
+    sweep = Sweep(
+        robot,
+        "loop_dynamics",
+        body=aba.BodyMemory,
+        cluster=ClusterMemory,
+        paired=True,
+        loaded=external or bool(robot.elements),
+        remembering=True,
+        tangent=True,
+        oriented=aba.pulled_links(robot),
+    )
+    count = len(robot.embedding.unsolved_entries)
+    sweep.input("q", robot.nq)
+    given = {"v": sweep.builder.input("v", robot.nv)}
+    w = {"w": sweep.input("w", count)}
+    given["tau"] = sweep.builder.input("tau", robot.nv)
+    sweep.output("a", robot.nv)
+    w["w_rate"] = sweep.result("w_rate", count)
+    sweep.output("v_fit", robot.nv)
+    w["w_fit"] = sweep.result("w_fit", count)
+    for name, vector in given.items():
+        sweep.vectors |= {f"{name}_given": vector, name: sweep.builder.scratch(f"own_{name}", robot.nv)}
+    _provide(sweep, w)
+    sweep.outward(outward)
+    if sweep.loaded:
+        add_loads(sweep, external)
+    sweep.inward(aba.inward)
+    sweep.outward(accelerate)
+    return sweep.build()
+
+
+def loop_velocities_program(robot: Robot) -> Any:
+    """The program (q, v, w) → v and w as they fit the loops, of the same as `loop_dynamics_program`."""
+    sweep = Sweep(robot, "loop_velocities", cluster=FittedCluster, tangent=True, oriented=())
+    count = len(robot.embedding.unsolved_entries)
+    for name, size in (("q", robot.nq), ("v", robot.nv)):
+        sweep.input(name, size)
+    w = {"w": sweep.input("w", count)}
+    sweep.output("v_fit", robot.nv)
+    w["w_fit"] = sweep.result("w_fit", count)
+    _provide(sweep, w)
+    sweep.outward(fit)
+    return sweep.build()
+
+
+def _provide(sweep: Sweep[Any, Any], w: Mapping[str, Any]) -> None:
+    """Gives joints in loops without a solution their parts of vectors over all of these."""
+    tree, entries = sweep.robot.tree, sweep.robot.embedding.unsolved_entries
+    place = np.zeros(tree.nv, int)
+    place[entries] = np.arange(len(entries))
+
+    def provide(windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+        for i, kind in enumerate(shape.kinds if not shape.solved else ()):
+            at = place[tree.v_start[[sweep.instances[k].links[i] for k in clusters]]]
+            windows.joints[i] |= {name: vector.at(at, kind.nv) for name, vector in w.items()}
+
+    sweep.provide = provide
+
+
+def outward(cluster: Node) -> None:
+    """Velocities and forces along the cluster's basis; then as in C-ABA."""
+    memory, shape = cluster.memory, cluster.shape
+    memory.v, memory.tau = memory.v_given, memory.tau_given
+    if cluster.tangent:
+        memory.v = cluster.G.T @ np.concatenate([LoopJoint(view).w for view in cluster.views.joints])
+        memory.tau = cluster.G[shape.independent].T @ memory.tau_given
+    aba.outward(cluster)
+
+
+def accelerate(cluster: Node) -> None:
+    """As in C-ABA; then ẇ = N ÿ + g, and w = N ẏ."""
+    aba.accelerate(cluster)
+    memory, independent = cluster.memory, cluster.shape.independent
+    memory.v_fit = memory.v
+    if cluster.tangent:
+        rate, fit = cluster.G @ memory.a + cluster.g, cluster.w
+        memory.a, memory.v_fit = rate[independent], fit[independent]
+        for body, view in zip(cluster.bodies, cluster.views.joints, strict=True):
+            joint = LoopJoint(view)
+            joint.w_rate, joint.w_fit = rate[body.entries], fit[body.entries]
+
+
+def fit(cluster: Visit[Record, FittedCluster]) -> None:
+    """w = N Nᵀ w, and v a part of it."""
+    cluster.report_gap(moving=False)
+    memory = cluster.memory
+    memory.v_fit = memory.v
+    if cluster.tangent:
+        w = cluster.G @ (cluster.G.T @ np.concatenate([LoopJoint(view).w for view in cluster.views.joints]))
+        memory.v_fit = w[cluster.shape.independent]
+        for body, view in zip(cluster.bodies, cluster.views.joints, strict=True):
+            LoopJoint(view).w_fit = w[body.entries]

@@ -1,0 +1,146 @@
+"""Contacts ahead of a step of higher order, and where their forces act within it, in NumPy: see carried.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.carried import Carrier, carried, followed, load, moved, on_carriers, reach, velocity_ahead
+from coupler.contact.formulations import JointRows, Touch, basis_biases, first_rows, touches
+from coupler.contact.geometry import Contact, contacts, has_closed_form
+from coupler.contact.passing_rounds import solved_part
+from coupler.contact.problem import ContactProblem, Solution
+from coupler.contact.sliding import slides_on
+from coupler.kinematics import frame_acceleration, frame_pose, frame_velocity
+from coupler.model import Robot, Shape
+from coupler.spatial import Transform, cross
+
+__all__ = ["Pressing", "slid_on", "velocities_ahead"]
+
+
+def velocities_ahead(
+    robot: Robot, q: Any, v: Any, free: np.ndarray, step: float, found: Sequence[Touch], joints: JointRows
+) -> np.ndarray:
+    """Velocities of all rows after a step without contact, where it leads to: of joints, J v + h (J a + J̇ v).
+
+    Args:
+        robot: the robot.
+        q, v: its state.
+        free: (nv,), velocities after the step, as `unimpeded` gives them.
+        step: h, s.
+        found: the contacts.
+        joints: the rows of joints, with biases.
+    """
+    v = np.asarray(v, dtype=float)
+    a = (free - v) / step - basis_biases(robot, q, v)
+    rows = []
+    for touch, there in zip(found, _there(robot, q, v, step, found), strict=True):
+        carriers = _carriers(robot, q, v, touch, a, step)
+        rows.append(velocity_ahead(touch.contact, there, carriers, step))
+        if touch.pair.torsion is not None:
+            spins = [body.sign * moved(body.X, body.v, step).E.T @ body.v_after[:3] for body in carriers]
+            rows.append(np.array([touch.contact.frame[0] @ sum(spins)]))
+    return np.concatenate([*rows, joints.rows @ (v + step * a) + step * joints.biases])
+
+
+def slid_on(
+    problem: ContactProblem,
+    solution: Solution,
+    found: Sequence[Touch],
+    approach: np.ndarray,
+    active: Sequence[int],
+    solve: Callable[..., Solution],
+) -> Solution:
+    """The solution of a problem with friction of second order: see sliding.py.
+
+    Args:
+        problem, solution: as they are, with friction against velocities after the step.
+        found: the contacts.
+        approach: (rows,), velocities before the step.
+        active: the blocks that take part.
+        solve: solves a part of the problem.
+    """
+    b = problem.b.copy()
+    for i, touch in zip(first_rows(found), found, strict=True):
+        own = slice(i + 1, i + 3)
+        if touch.pair.friction and slides_on(approach[own], solution.velocities[own]):
+            b[own] += approach[own]
+    if (b == problem.b).all():
+        return solution
+    return solved_part(replace(problem, b=b), active, solve, solution.impulses)
+
+
+class Pressing:
+    """Forces of contacts on a robot that moves on within a step."""
+
+    def __init__(
+        self, robot: Robot, q: Any, v: Any, step: float, found: Sequence[Touch], forces: Any, moments: Any
+    ) -> None:
+        """Args: its state at the start, h (s), contacts there, and forces and moments at them, (contacts, 3) each."""
+        self._robot, self._touches, self._forces, self._moments = robot, found, forces, moments
+        self._places, self._reach = [], []
+        for touch in found:
+            carriers = _carriers(robot, q, v, touch)
+            self._places.append(on_carriers([body.X for body in carriers], touch.contact.point))
+            self._reach.append(reach(carriers, touch.contact.point, step))
+
+    def loads(self, q: np.ndarray) -> np.ndarray:
+        """f_ext, (bodies, 6), where the robot is now."""
+        robot, pairs = self._robot, list(dict.fromkeys(touch.pair for touch in self._touches))
+        place = {name: i for i, name in enumerate(robot.body_names)}
+        total = np.zeros((len(place), 6))
+        for k, now in enumerate(touches(robot, q, pairs)):
+            pair = now.pair
+            bodies = [shape.body for shape in (pair.one, pair.other) if _moves(robot, shape)]
+            point = carried([_pose(robot, q, body) for body in bodies], self._places[k])
+            closed = has_closed_form(pair.one.geometry, pair.other.geometry)
+            if closed and followed(now.contact.point, point, self._reach[k]):
+                point = now.contact.point
+            force = load(point, self._forces[k])
+            force[:3] += self._moments[k]
+            for shape, sign in ((pair.one, 1.0), (pair.other, -1.0)):
+                if shape.body in place:
+                    total[place[shape.body]] += sign * force
+        return total
+
+
+def _there(robot: Robot, q: Any, v: np.ndarray, step: float, found: Sequence[Touch]) -> list[Contact | None]:
+    """The contacts once bodies have moved on; None for those without a closed form."""
+    there: list[Contact | None] = []
+    for pair in dict.fromkeys(touch.pair for touch in found):
+        if has_closed_form(pair.one.geometry, pair.other.geometry):
+            X = [shape.at @ _moved(robot, q, v, shape, step) for shape in (pair.one, pair.other)]
+            there += contacts(pair.one.geometry, pair.other.geometry, X[0], X[1])
+        else:
+            there += [None] * pair.count
+    return there
+
+
+def _carriers(robot: Robot, q: Any, v: Any, touch: Touch, a: Any = None, step: float = 0.0) -> list[Carrier]:
+    """The bodies that move and have a shape of a contact; with accelerations a, also their velocities after a step."""
+    found = []
+    for shape, sign in ((touch.pair.one, 1.0), (touch.pair.other, -1.0)):
+        if _moves(robot, shape):
+            V = after = frame_velocity(robot, q, v, shape.body)
+            if a is not None:
+                rate = frame_acceleration(robot, q, v, a, shape.body)
+                after = V + step * np.concatenate([rate[:3], rate[3:] - np.array(cross(V[:3], V[3:]))])
+            found.append(Carrier(sign, _pose(robot, q, shape.body), V, after))
+    return found
+
+
+def _moved(robot: Robot, q: Any, v: np.ndarray, shape: Shape, step: float) -> Transform:
+    X = _pose(robot, q, shape.body)
+    return moved(X, frame_velocity(robot, q, v, shape.body), step) if _moves(robot, shape) else X
+
+
+def _moves(robot: Robot, shape: Shape) -> bool:
+    return bool(robot.tree.place[shape.body][0])
+
+
+def _pose(robot: Robot, q: Any, body: str) -> Transform:
+    T = frame_pose(robot, q, body)
+    return Transform(T[:3, :3].T, T[:3, 3])

@@ -1,0 +1,170 @@
+"""The contacts of a step of higher order, as steps of a program: carried.py for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coupler.contact.broad_phase import Alike
+from coupler.contact.carried import Carrier, carried, followed, load, moved, on_carriers, reach, velocity_ahead
+from coupler.contact.geometry import Contact, contacts
+from coupler.contact.kernels import clear
+from coupler.contact.tables import SIDES, Told, finding_kernel, forms, pose, with_numbers
+from coupler.graph import Builder, Slot, Vector, View, constants, fields
+from coupler.model import ModelError
+from coupler.passes import Sweep
+from coupler.spatial import Transform
+
+if TYPE_CHECKING:
+    from coupler.contact.candidates import Candidates
+
+__all__ = ["StageContacts"]
+
+_SIGNS: dict[str, float] = {"one": 1.0, "other": -1.0}
+_SIZES = {"velocity": 3, "reach": 1, "one_place": 3, "other_place": 3, "found": 3, "force": 3, "acts": 1}
+
+
+class StageContacts:
+    """Velocities of contacts ahead of a step, and the forces that act at them in its stages.
+
+    Attributes:
+        velocity: of all contacts, 3 each; see `velocity_ahead`.
+    """
+
+    def __init__(self, builder: Builder, candidates: Candidates, step: float) -> None:
+        """Args: a program, its candidates, and h, s."""
+        for pair in candidates.pairs:
+            if pair.torsion is not None or pair.rolling is not None:
+                raise ModelError(
+                    f"{pair.name}: a step of several stages takes neither torsion nor rolling friction; take "
+                    'integrator="midpoint"'
+                )
+        self._candidates, self._builder, self._step = candidates, builder, step
+        self._pair_of = [i for i, pair in enumerate(candidates.pairs) for _ in range(pair.count)]
+        n = len(self._pair_of)
+        self._own = {name: builder.scratch(f"contact_{name}", size * n) for name, size in _SIZES.items()}
+        self._pair_acts = builder.scratch("pair_acts", len(candidates.pairs))
+        self.velocity = self._own["velocity"]
+
+    def look_ahead(self, sweep: Sweep[Any, Any], alike: Alike, told: Told, where: Slot | None) -> None:
+        """Writes the steps from poses and velocities of links to velocities of contacts after the step.
+
+        Args:
+            sweep: has poses E and r of links, their velocities `start` before and `ahead` after the step.
+            alike: pairs whose contacts have been found.
+            told: their `gaps`, `points` and `frames`.
+            where: flags of these pairs; None for all.
+        """
+        window = self._candidates.poses(sweep, alike) | self._candidates.motion(sweep, alike, ("start", "ahead"))
+        window |= self._candidates.places(alike, told, ("gaps", "points", "frames"))
+        names = ["velocity", "reach", *(f"{side}_place" for side, moves in alike.moving.items() if moves)]
+        window |= fields(step=constants(np.full(len(alike.numbers), self._step)))
+        for k in range(alike.contacts):
+            rows = self._candidates.first[alike.numbers] + k
+            window |= fields(**{f"{name}{k}": self._at(name, rows) for name in names})
+        self._builder.loop(self._looking(alike), here=window, where=where)
+
+    def _looking(self, alike: Alike) -> Callable[[View], None]:
+        pair, moving = self._candidates.pairs[alike.numbers[0]], alike.moving
+
+        def look_ahead(here: View) -> None:
+            carriers = [
+                Carrier(
+                    _SIGNS[side], pose(here, side, True), *(getattr(here, f"{side}_{x}") for x in ("start", "ahead"))
+                )
+                for side, moves in moving.items()
+                if moves
+            ]
+            links = [body.X for body in carriers]
+            found: Sequence[Contact | None] = [None] * alike.contacts
+            if not alike.searched:
+                after = iter([moved(body.X, body.v, here.step) for body in carriers])
+                both = [
+                    with_numbers(own, getattr(here, f"{x}_numbers")) for x, own in zip(SIDES, forms(pair), strict=True)
+                ]
+                X = [_shape_at(here, side, next(after) if moves else None) for side, moves in moving.items()]
+                found = contacts(both[0], both[1], X[0], X[1])
+            for k in range(alike.contacts):
+                contact = Contact(*(getattr(here, f"{name}{k}") for name in ("gaps", "points", "frames")))
+                setattr(here, f"velocity{k}", velocity_ahead(contact, found[k], carriers, here.step))
+                setattr(here, f"reach{k}", np.array(reach(carriers, contact.point, here.step)))
+                for side, place in zip(_moving(moving), on_carriers(links, contact.point), strict=True):
+                    setattr(here, f"{side}_place{k}", place)
+
+        return look_ahead
+
+    def spread(self, impulses: Vector, frames: Vector) -> None:
+        """Writes the steps from impulses to forces that act for the whole step, and to which contacts have some."""
+        n = len(self._pair_of)
+        clear(self._builder, self._pair_acts)
+        window = fields(
+            impulse=impulses.at(3 * np.arange(n), 3),
+            frame=frames.at(9 * np.arange(n), (3, 3)),
+            pace=constants(np.full(n, 1.0 / self._step)),
+            pair_acts=self._pair_acts.at(self._pair_of),
+            force=self._at("force", range(n)),
+            acts=self._at("acts", range(n)),
+        )
+        self._builder.loop(_spread, here=window)
+
+    def press(self, sweep: Sweep[Any, Any]) -> None:
+        """Writes the steps that add forces of contacts to the loads of links, which are where a stage is."""
+        groups: dict[Hashable, list[int]] = {}
+        for alike in self._candidates.groups:
+            if not alike.searched:
+                self._find(sweep, alike)
+            for i in alike.numbers:
+                first = int(self._candidates.first[i])
+                own = groups.setdefault((tuple(alike.moving.values()), alike.searched), [])
+                own += range(first, first + alike.contacts)
+        for (moves, searched), rows in groups.items():  # type: ignore[misc]
+            sides = [side for side, own in zip(SIDES, moves, strict=True) if own]
+            names = ["force", "reach", *(f"{side}_place" for side in sides), *([] if searched else ["found"])]
+            here = fields(**{name: self._at(name, rows) for name in names})
+            ends = [sweep.bodies([self._link(row, side) for row in rows]) for side in sides]
+            self._builder.loop(_pressing(sides, searched), here=here, ends=ends, where=self._at("acts", rows))
+
+    def _find(self, sweep: Sweep[Any, Any], alike: Alike) -> None:
+        """Writes the steps that find where contacts are, of pairs that press."""
+        found = finding_kernel(self._candidates.pairs[alike.numbers[0]], alike.moving, ("points",))
+        window = self._candidates.poses(sweep, alike)
+        for k in range(alike.contacts):
+            window |= fields(**{f"points{k}": self._at("found", self._candidates.first[alike.numbers] + k)})
+        self._builder.loop(found, here=window, where=self._pair_acts.at(alike.numbers))
+
+    def _at(self, name: str, contacts: Any) -> Slot:
+        size = _SIZES[name]
+        return self._own[name].at(size * np.asarray(contacts), *([size] if size > 1 else []))
+
+    def _link(self, contact: int, side: str) -> int:
+        return self._candidates.ends[self._pair_of[contact]][side == "other"].link
+
+
+def _moving(moving: Mapping[str, bool]) -> list[str]:
+    return [side for side, moves in moving.items() if moves]
+
+
+def _shape_at(here: View, side: str, link: Transform | None) -> Transform:
+    """The transform from the world to a shape."""
+    at = Transform(getattr(here, f"{side}_at_E"), getattr(here, f"{side}_at_r"))
+    return at if link is None else at @ link
+
+
+def _spread(here: View) -> None:
+    here.force = here.pace * (here.frame.T @ here.impulse)
+    here.acts = np.where(here.impulse @ here.impulse > 0.0, 1.0, 0.0)
+    here.pair_acts = np.maximum(here.pair_acts, here.acts)
+
+
+def _pressing(sides: Sequence[str], searched: bool) -> Callable[[View, list[View]], None]:
+    def press(here: View, ends: list[View]) -> None:
+        """Adds a force, where the contact is now, to the loads of the bodies that it acts on."""
+        point = carried([Transform(end.E, end.r) for end in ends], [getattr(here, f"{side}_place") for side in sides])
+        if not searched:
+            point = np.where(followed(here.found, point, here.reach), here.found, point)
+        for side, end in zip(sides, ends, strict=True):
+            end.load += _SIGNS[side] * load(point, here.force)
+
+    return press

@@ -1,0 +1,51 @@
+"""Whether springs and dampers of joints are too strong for an explicit method."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coupler.contact.scheme import SCHEMES
+from coupler.inertia import mass_matrix
+from coupler.model import ModelError, Robot
+
+__all__ = ["check_stiffness"]
+
+_MOST_GROWTH = 1.0 + 1e-3 * np.log(2.0)  # of a step: so that a thousand do not double what swings
+_HALVINGS = 40
+
+
+def check_stiffness(robot: Robot, q: np.ndarray, step: float, integrator: str) -> None:
+    """Refuses steps of an explicit method in which springs and dampers of joints make a robot swing up about q, (nq,).
+
+    With K and D of joints, ÿ = −H⁻¹ (K y + D ẏ) has the eigenvalues λ, and a step multiplies each motion of its own by
+    R(hλ), of the fourth order 1 + hλ + (hλ)²/2 + (hλ)³/6 + (hλ)⁴/24. It must not exceed 1 by much: the trapezoidal rule
+    makes all springs swing up a little, by (hω)⁴/8 a step. Inertia counts in H alone, and gravity does not.
+
+    Raises:
+        ModelError: naming the joint that moves most in what grows, and a step that is short enough.
+    """
+    kinds = [link.kind for link in robot.tree.links]
+    stiffness, damping = (np.concatenate([getattr(kind, x) for kind in kinds]) for x in ("stiffness", "damping"))
+    if not (stiffness.any() or damping.any()):
+        return
+    try:
+        G, H = robot.explicit_constraint(q)[0], mass_matrix(robot, q)
+    except ModelError:  # at a dead point, which a motion passes
+        return
+    K, D = (np.linalg.solve(H, G.T @ (own[:, None] * G)) for own in (stiffness, damping))
+    rates, modes = np.linalg.eig(np.block([[np.zeros_like(K), np.eye(robot.nv)], [-K, -D]]))
+    growth = SCHEMES[integrator].growth(step * rates)
+    if growth.max() <= _MOST_GROWTH:
+        return
+    moving = np.abs(modes[robot.nv :, int(growth.argmax())])
+    joint = max(robot.independent_joints, key=lambda name: moving[robot.v_slice(name)].max(initial=0.0))
+    shortest, longest = 0.0, step
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (shortest + longest)
+        stable = SCHEMES[integrator].growth(middle * rates).max() <= _MOST_GROWTH
+        shortest, longest = (middle, longest) if stable else (shortest, middle)
+    raise ModelError(
+        f"robot {robot.name!r}: springs and dampers about joint {joint!r} are too strong for steps of {step:g} s with "
+        f'integrator="{integrator}", which is explicit; steps of {shortest:.2g} s would do, or integrator="midpoint", '
+        "for which none is too strong"
+    )

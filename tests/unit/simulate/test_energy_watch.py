@@ -1,0 +1,104 @@
+"""Energy from nowhere in batches, and beside forces on bodies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import coupler
+from coupler import Robot, RobotBuilder, Simulation, SimulationError
+from coupler.model import Free, ModelError, ModelWarning, Revolute, Spherical
+from coupler.simulate.watch import Ledger
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*can touch nothing")
+
+
+def pendulum() -> Robot:
+    b = RobotBuilder("pendulum")
+    b.body("link", 1.0, (0, 0, -0.5), (0.02, 0.015, 0.01))
+    b.joint("joint", Spherical(), "ground", "link")
+    return b.build()
+
+
+FAST, SLOW = [60.0, 3.0, 80.0], [0.6, 0.03, 0.8]
+
+
+def test_of_a_batch_those_states_stop_that_gain_energy() -> None:
+    """Euler's method explodes at 0.7 s where it turns fast; long before, that state stops, and the others go on."""
+    robot = pendulum()
+    q, v, controls = robot.neutral(), np.array([SLOW, FAST, SLOW]), np.zeros((400, 3))
+    with pytest.warns(ModelWarning, match=r"1 of 3 states cannot go on, .* in state 1: .* that nobody put in"):
+        found = coupler.rollout(robot, q, v, controls, integrator="euler")
+    assert np.isinf(found.stops[[0, 2]]).all()
+    simulation = Simulation(robot, q=q, v=FAST, integrator="euler")
+    with pytest.raises(SimulationError) as stop:
+        simulation.run(0.4)
+    assert found.stops[1] == pytest.approx(stop.value.time, abs=1e-12)  # as a single one
+    row = round(found.stops[1] / 1e-3)
+    assert np.isnan(found.q[1, row:]).all() and np.isfinite(found.q[1, : row - 1]).all()
+    assert np.isfinite(found.q[[0, 2]]).all()
+
+
+def test_a_batch_may_warn_or_ignore_it() -> None:
+    robot = pendulum()
+    q, v, controls = robot.neutral(), np.array([[SLOW, FAST], [FAST, SLOW]]), np.zeros((300, 3))
+    with pytest.warns(
+        ModelWarning, match=r"2 of 4 states gain energy; the first in state \(0, 1\): robot 'pendulum' has"
+    ):
+        found = coupler.rollout(robot, q, v, controls, integrator="euler", on_energy_gain="warn")
+    assert np.isfinite(found.q).all() and np.isinf(found.stops).all()
+    other = coupler.rollout(robot, q, v, controls, integrator="euler", on_energy_gain="ignore")
+    np.testing.assert_array_equal(other.q, found.q)
+    with pytest.raises(ModelError, match=r"on_energy_gain: there is no 'hope'; there are 'stop', 'warn', 'ignore'"):
+        coupler.rollout(robot, q, v, controls, on_energy_gain="hope")
+    with pytest.raises(ModelError, match=r"after 0\.\d+ s in state 0: .* that nobody put in"):  # where all of them do
+        coupler.rollout(robot, q, np.array([FAST, FAST]), controls, integrator="euler")
+
+
+def test_work_of_motors_in_a_batch_is_not_from_nowhere() -> None:
+    robot = coupler.robots.load("geared_chain", links=3)
+    rng = np.random.default_rng(0)
+    controls = 20.0 * rng.normal(size=(40, 50, robot.nv))
+    found = coupler.rollout(robot, robot.neutral(), np.zeros((40, robot.nv)), controls, hold=4)
+    assert np.isinf(found.stops).all()
+    assert coupler.kinetic_energy(robot, found.q[:, -1], found.v[:, -1]).max() > 1.0
+
+
+def two_links() -> Robot:
+    b = RobotBuilder("links", (0.0, 0.0, 0.0))
+    for name in ("one", "two"):
+        b.body(name, 1.0, (0.1, 0, -0.2), (0.02, 0.03, 0.01))
+    b.joint("free", Free(), "ground", "one")
+    b.joint("hinge", Revolute(axis=(0, 1, 0)), "one", "two", at=(0, 0, -0.4))
+    return b.build()
+
+
+def test_work_of_forces_on_bodies_is_counted() -> None:
+    """They push, turn and hold back, about the world's origin: what they do is what energy changes by."""
+    robot = two_links()
+    simulation = Simulation(robot, q=robot.neutral(), v=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
+    ledger, states = Ledger(simulation._engine), [simulation._state]
+    before = sum(simulation._engine.energies(states[0]))
+    rng = np.random.default_rng(2)
+    for k in range(300):
+        f_ext = np.array([[0.1, 0.2, -0.3, 4.0, -3.0, 2.0], [0.3, 0.1, 0.2, -1.0, 1.0, np.sin(0.05 * k)]])
+        tau = np.append(np.zeros(6), 0.2 * rng.normal())
+        simulation.step(tau, f_ext)
+        ledger.add_work(states[-1], simulation._state, tau, f_ext)
+        states.append(simulation._state)
+    change = sum(simulation._engine.energies(states[-1])) - before
+    assert abs(change) > 0.5
+    assert float(ledger._work) == pytest.approx(float(change), rel=1e-3)
+
+
+def test_a_push_does_not_stop_a_run_and_does_not_hide_energy_from_nowhere() -> None:
+    robot = two_links()
+    simulation = Simulation(robot)
+    push = simulation.wrench("two", (30.0, 0.0, 10.0), at=(0.1, 0.0, 0.0))
+    log = simulation.run(1.0, lambda t, q, v: (np.zeros(7), push if t < 0.5 else None))
+    assert log.kinetic[-1] > 10.0
+    robot = pendulum()
+    simulation = Simulation(robot, v=FAST, integrator="euler")
+    weak = np.array([[0.0, 0.0, 0.0, 1e-3, 0.0, 0.0]])
+    with pytest.raises(SimulationError, match="that nobody put in"):
+        simulation.run(0.6, lambda t, q, v: (np.zeros(3), weak))
