@@ -1,0 +1,298 @@
+"""Contacts with height fields as steps of a program: what contacts.py does on floats, for lanes.
+
+A kernel looks at what one grid point owns, and is looped over the window of grid points around a shape, whose number is
+known beforehand. First it is asked of each whether it is near, and what of it is convex; what is not is left out, state
+by state. So a field costs what is near, whatever its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.broad_phase import End
+from coupler.contact.convex import cores
+from coupler.contact.forms import HeightField, Hull
+from coupler.contact.geometry import contact_of
+from coupler.contact.kernels import clear
+from coupler.contact.tables import form, numbers, pose, with_numbers
+from coupler.contact.terrain import features
+from coupler.contact.terrain.contacts import WALLS, as_solid, corner_contact, extent, first_point, window
+from coupler.contact.terrain.pool import SLOTS, added, emptied, listed
+from coupler.contact.terrain.solids import Planes, fixed_points, flat, planes_of
+from coupler.contact.terrain.surface import EDGES, slopes_at
+from coupler.graph import Builder, Slot, View, Window, constants, fields
+from coupler.spatial import Transform, cross
+
+__all__ = ["FieldSearch"]
+
+Array = Any  # nodes of a trace
+Rows = Sequence[int]
+
+_CARE = 2.0  # times the velocities of a step: what integrators make of the forces within it
+_LEAST = 0.25  # in radii of a shape: how far away the ground is looked at however slow the shape is
+_FLAGS = ("near", "sharp", "edge0", "edge1", "edge2")  # of grid points, and of the edges that they own
+_RECORD = {"E": (3, 3), "r": 3, "R": (3, 3), "p": 3, "i": (), "j": (), "bound": ()} | {
+    "gap": SLOTS,
+    "score": SLOTS,
+    "point": (SLOTS, 3),
+    "normal": (SLOTS, 3),
+}
+
+
+class FieldSearch:
+    """Pairs of a shape and a height field in a program, and the search for their contacts."""
+
+    def __init__(
+        self, builder: Builder, name: str, ends: Sequence[tuple[End, End]], flags: Slot | None, step: float
+    ) -> None:
+        """A search.
+
+        Args:
+            builder: a program.
+            name: of its buffers there.
+            ends: the shapes of each pair.
+            flags: of each pair a flag whether it is searched; None if all are.
+            step: h, s.
+        """
+        self._builder, self._ends, self._where, self._step = builder, ends, flags, step
+        self._side = [int(isinstance(other.form, HeightField)) for _, other in ends]  # the field's
+        self._windows = [window(self._shape(i).form, self._field(i)) for i in self._all]
+        self._first = np.cumsum([0, *(len(own) for own in self._windows)])
+        self._records = builder.records(name, len(ends), **_RECORD)
+        self._near = builder.records(f"{name}_near", int(self._first[-1]), **dict.fromkeys(_FLAGS, ()))
+        self._odd = builder.scratch(f"{name}_odd", len(ends))  # flags: next to the rim, or sunk
+
+    def run(self, links: Callable[[Rows], Window], found: Callable[[Rows], Window]) -> None:
+        """Writes the steps from poses to contacts.
+
+        Args:
+            links: of some pairs, in which the same shapes move, poses E and r of links by `one_E` and so on, with
+                velocities `one_u` and `one_start`.
+            found: of some pairs with equally many contacts, where `gaps0`, `points0`, `frames0` and so on go.
+        """
+        for flags in (self._near.buffer, self._odd):
+            clear(self._builder, flags)
+        for rows in self._alike():
+            self._begin(rows, links(rows))
+            if as_solid(self._shape(rows[0]).form) is not None:
+                self._look(rows)
+            self._end(rows, found(rows))
+
+    def _look(self, rows: Rows) -> None:
+        self._ask(rows)
+        if not flat(self._shape(rows[0]).form):
+            self._loop(rows, "near", _faces)
+            self._beside(rows)
+        self._loop(rows, "sharp", _grid_point)
+        self._edges(rows)
+
+    # Pairs
+
+    def _begin(self, rows: Rows, links: Window) -> None:
+        """Where the shape is, seen from the field, and how far it may look."""
+        side, moving = self._side[rows[0]], [bool(end.link) for end in self._ends[rows[0]]]
+        at: dict[str, Any] = {}
+        for k, name in enumerate(("one", "other")):
+            own = [self._ends[i][k] for i in rows]
+            at |= {f"{name}_at_E": constants([end.at.E + 0.0 for end in own])}
+            at |= {f"{name}_at_r": constants([end.at.r + 0.0 for end in own])}
+        shapes = [self._shape(i).form for i in rows]
+        many = [own[-1] + 1.0 for own in self._windows]
+        at |= {"extent": constants([extent(own) for own in shapes]), "many": constants([many[i] for i in rows])}
+        at |= {"horizon": constants(np.full(len(rows), _CARE * self._step))}
+
+        def begin(here: View) -> None:
+            X = [
+                Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ pose(here, name, moves)
+                for name, moves in zip(("one", "other"), moving, strict=True)
+            ]
+            field, shape = X[side], X[1 - side]
+            here.E, here.r = field.E, field.r
+            here.R, here.p = field.E @ shape.E.T, np.stack(list(field.E @ (shape.r - field.r)))
+            ground = self._ground(here, rows[0])
+            here.i, here.j = map(np.array, first_point(ground, here.p, here.extent, here.many))
+            emptied(here)
+            fastest = 0.0
+            for velocity in ("u", "start"):
+                shift, turn = np.zeros(3), 0.0
+                for name, moves, sign in zip(("one", "other"), moving, (1.0, -1.0), strict=True):
+                    if moves:
+                        own, link = getattr(here, f"{name}_{velocity}"), pose(here, name, True)
+                        shift = shift + sign * (link.E.T @ (own[3:] + cross(own[:3], link.E @ (shape.r - link.r))))
+                        turn = turn + np.sqrt(own[:3] @ own[:3]) * here.radius
+                fastest = np.maximum(fastest, np.sqrt(shift @ shift) + turn)
+            here.bound = np.maximum(_LEAST * here.radius, here.horizon * fastest)
+            height, _, _ = slopes_at(ground, here.p[0], here.p[1])
+            n, m, dx, dy = ground.grid
+            inner = np.maximum(np.abs(here.p[0]) - 0.5 * (n - 1.0) * dx, np.abs(here.p[1]) - 0.5 * (m - 1.0) * dy)
+            odd = (here.p[2] < height) | (inner + here.radius + here.bound > 0.0)
+            here.odd = np.where(odd, 1.0, 0.0)
+
+        window = self._records[list(rows)] | self._lengths(rows) | links | fields(**at, odd=self._odd.at(rows))
+        self._builder.loop(begin, here=window, where=self._flags(rows))
+
+    def _beside(self, rows: Rows) -> None:
+        """Walls, and ways out from below the surface, where a shape is next to the rim or has sunk."""
+        repeated = np.repeat(np.arange(len(rows)), len(WALLS))
+        walls = fields(outward=constants(np.tile(WALLS, (len(rows), 1))))
+
+        def wall(here: View) -> None:
+            ground, solid = self._ground(here, rows[0]), self._solid(here, rows[0])
+            for candidate in features.wall_contacts(ground, solid, here.R, here.p, here.outward):
+                added(here, candidate, here.p, here.radius)
+
+        def sunk(here: View) -> None:
+            ground, solid = self._ground(here, rows[0]), self._solid(here, rows[0])
+            added(here, features.sunk_contact(ground, solid, here.R, here.p), here.p, here.radius)
+
+        own = self._records[list(rows)] | self._lengths(rows)
+        odd = np.array(rows)
+        self._builder.loop(sunk, here=own, where=self._odd.at(odd))
+        self._builder.loop(wall, here=_rows_of(own, repeated) | walls, where=self._odd.at(odd[repeated]))
+
+    def _end(self, rows: Rows, found: Window) -> None:
+        """Corners against what is below them, and the contacts of the pool, in the world."""
+        side = self._side[rows[0]]
+        corners = [fixed_points(self._shape(i).form) for i in rows]
+        table = fields(corners=constants(corners)) if corners[0] else fields()
+
+        def end(here: View) -> None:
+            own = []
+            if corners[0]:
+                ground = self._ground(here, rows[0])
+                own = [corner_contact(ground, here.R, here.p, point) for point in here.corners]
+            for k, (gap, point, normal) in enumerate([*own, *listed(here, here.bound, here.p)]):
+                outward = np.stack(list(here.E.T @ (normal if side else -normal)))
+                contact = contact_of(gap, np.stack(list(here.r + here.E.T @ point)), outward)
+                setattr(here, f"gaps{k}", np.array(contact.gap))
+                setattr(here, f"points{k}", contact.point)
+                setattr(here, f"frames{k}", contact.frame)
+
+        own = self._records[list(rows)] | self._lengths(rows) | table | found
+        self._builder.loop(end, here=own, where=self._flags(rows))
+
+    # Grid points
+
+    def _ask(self, rows: Rows) -> None:
+        """Which grid points of windows are near, and what of theirs is convex."""
+
+        def ask(here: View) -> None:
+            ground, solid = self._ground(here, rows[0]), self._solid(here, rows[0])
+            i, j = here.i + here.offset[0], here.j + here.offset[1]
+            near = features.near(ground, solid, here.R, here.p, i, j, here.bound)
+            n, m, _, _ = ground.grid
+            here.near = np.where(near, 1.0, 0.0)
+            for k, name in enumerate(_FLAGS[1:]):
+                sharp = ground.sharp.look_up(k * n * m + i * m + j)
+                setattr(here, name, np.where(near, sharp, 0.0))
+
+        points, pairs = self._points(rows)
+        window = self._at_points(rows) | self._near[points]
+        flags = None if self._where is None else _of(self._where, np.array(rows)[pairs])
+        self._builder.loop(ask, here=window, where=flags)
+
+    def _loop(self, rows: Rows, flag: str, look: Callable[..., list[Any]]) -> None:
+        """Writes a loop over grid points of windows that have a flag; what is found goes into the pool."""
+
+        def looking(here: View) -> None:
+            ground, solid = self._ground(here, rows[0]), self._solid(here, rows[0])
+            i, j = here.i + here.offset[0], here.j + here.offset[1]
+            for candidate in look(ground, solid, here.R, here.p, i, j):
+                added(here, candidate, here.p, here.radius)
+
+        looking.__name__ = look.__name__.strip("_")
+        points, _ = self._points(rows)
+        flags = self._near[points].fields[flag]
+        self._builder.loop(looking, here=self._at_points(rows), where=flags)  # type: ignore[arg-type]
+
+    def _edges(self, rows: Rows) -> None:
+        """Writes a loop over edges that grid points of windows own and that have a flag."""
+
+        def edge(here: View) -> None:
+            ground, solid = self._ground(here, rows[0]), self._solid(here, rows[0])
+            i, j = here.i + here.offset[0], here.j + here.offset[1]
+            for candidate in features.edge_contacts(ground, solid, here.R, here.p, i, j, here.edge):
+                added(here, candidate, here.p, here.radius)
+
+        points, _ = self._points(rows)
+        repeated = np.repeat(np.arange(len(points)), len(EDGES))
+        edges = fields(edge=constants(np.tile(np.array(EDGES, dtype=float), (len(points), 1, 1))))
+        window = _rows_of(self._at_points(rows), repeated) | edges
+        places = len(_FLAGS) * points[repeated] + 2 + np.tile(np.arange(len(EDGES)), len(points))
+        self._builder.loop(edge, here=window, where=self._near.buffer.at(places))
+
+    def _points(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Of all grid points of windows of pairs: their numbers, and which of these pairs they belong to."""
+        points = np.concatenate([np.arange(self._first[i], self._first[i + 1]) for i in rows])
+        return points, np.repeat(np.arange(len(rows)), [len(self._windows[i]) for i in rows])
+
+    def _at_points(self, rows: Rows) -> Window:
+        _, pairs = self._points(rows)
+        offsets = np.concatenate([self._windows[i] for i in rows])
+        return _rows_of(self._records[list(rows)] | self._lengths(rows), pairs) | fields(offset=constants(offsets))
+
+    # Forms
+
+    def _lengths(self, rows: Rows) -> Window:
+        """The numbers of forms."""
+        shapes = [self._shape(i).form for i in rows]
+        own = {"radius": constants([cores.radius(shape) for shape in shapes])}
+        own["numbers"] = constants([numbers(shape) for shape in shapes])
+        own["grid"] = constants([self._field(i).grid for i in rows])
+        if isinstance(shapes[0], Hull):
+            own["planes"] = constants([planes_of(shape) for shape in shapes])  # type: ignore[arg-type]
+        return fields(**own)
+
+    def _ground(self, here: View, row: int) -> Any:
+        return with_numbers(self._field(row), here.grid)
+
+    def _solid(self, here: View, row: int) -> Any:
+        shape = self._shape(row).form
+        return Planes(here.planes) if isinstance(shape, Hull) else with_numbers(shape, here.numbers)
+
+    def _shape(self, i: int) -> End:
+        return self._ends[i][1 - self._side[i]]
+
+    def _field(self, i: int) -> HeightField:
+        ground = self._ends[i][self._side[i]].form
+        assert isinstance(ground, HeightField)
+        return ground
+
+    # Rows
+
+    @property
+    def _all(self) -> range:
+        return range(len(self._ends))
+
+    def _alike(self) -> list[list[int]]:
+        """Pairs, those together that one trace serves."""
+        groups: dict[Hashable, list[int]] = {}
+        for i in self._all:
+            shape = self._shape(i).form
+            kind = (Hull, len(shape.vertices), len(planes_of(shape))) if isinstance(shape, Hull) else form(shape)
+            moving = tuple(bool(end.link) for end in self._ends[i])
+            groups.setdefault((kind, form(self._field(i)), moving, self._side[i]), []).append(i)
+        return list(groups.values())
+
+    def _flags(self, rows: Rows) -> Slot | None:
+        return None if self._where is None else _of(self._where, np.array(rows))
+
+
+def _faces(*at: Any) -> list[Any]:
+    return features.face_contacts(*at)
+
+
+def _grid_point(*at: Any) -> list[Any]:
+    return [features.grid_contact(*at)]
+
+
+def _rows_of(window: Window, rows: np.ndarray) -> Window:
+    return Window({name: _of(slot, rows) for name, slot in window.fields.items()})
+
+
+def _of(slot: Any, rows: np.ndarray) -> Any:
+    return replace(slot, bases=slot.bases[rows]) if isinstance(slot, Slot) else constants(slot.values[rows])
