@@ -47,8 +47,8 @@ class Hull(Geometry):
 class HeightField(Geometry):
     """Ground of given heights over a grid; its frame is at the middle of the grid, at height 0.
 
-    Each cell is two flat triangles, cut by the diagonal from (i, j) to (i+1, j+1), as in MuJoCo. Below the surface it is
-    solid, down without end, between vertical walls at the rim; beyond these there is nothing.
+    Each cell is two flat triangles, cut by the diagonal from (i, j) to (i+1, j+1), as in MuJoCo. Below the surface it
+    is solid, down without end, between vertical walls at the rim; beyond these there is nothing.
 
     Attributes:
         heights: n × m, along z, m; rows go along x, columns along y. Up to 2²² of them.

@@ -11,8 +11,8 @@ of a simulation is one program. All pairs take floats; those with a closed form 
 
 Other convex shapes are searched for contacts (convex/): boxes, cylinders, capsules and hulls with each other have 5
 (the nearest place, and four corners of what their sides next to it share), any other two 1. So is the ground around a
-shape on a height field (terrain/), for 8 contacts, beside the corners of a box or hull. Candidates may coincide, such as
-those of a capsule whose end is nearest; of those that are searched for, one that coincides is out of reach.
+shape on a height field (terrain/), for 8 contacts, beside the corners of a box or hull. Candidates may coincide, such
+as those of a capsule whose end is nearest; of those that are searched for, one that coincides is out of reach.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ the edge is deepest. If the edge lies along a flat side, the slope is next to ze
 stretch are places of contact. So two crossings are sought: of the slope with −level, and with +level.
 
 A crossing is found by halving, and by going to where the tangents from both sides meet: the one leaves no doubt, the
-other is exact where sides are flat. Where the slope jumps, as where the edge crosses an edge of the shape, the normal is
-that mean of both sides' normals which is across the edge, m = λ n₁ + (1−λ) n₂. The planes of both sides are d away,
+other is exact where sides are flat. Where the slope jumps, as where the edge crosses an edge of the shape, the normal
+is that mean of both sides' normals which is across the edge, m = λ n₁ + (1−λ) n₂. The planes of both sides are d away,
 and so the shape is d/|m| away along m.
 """
 
@@ -53,9 +53,8 @@ def along_edge(shape: Any, start: Array, edge: Array, level: float) -> list[Touc
             before = middle[3] < at
             low = [np.where(before, new, old) for new, old in zip(middle, low, strict=True)]
             high = [np.where(before, old, new) for new, old in zip(middle, high, strict=True)]
-        t = _meeting(low, high, at, length)
+        t, distance = _between(shape, start, edge, low, high, at, length)
         point = start + t * edge
-        distance, _ = signed(shape, point)
         along = (high[3] <= level) if at < 0.0 else (low[3] >= -level)
         normal, shortened = _across(low, high)
         gap = np.where(along, distance, distance / shortened)
@@ -68,6 +67,18 @@ def _look(shape: Any, start: Array, edge: Array, length: Any, t: Any) -> list[An
     """A place of the edge: its parameter, distance, normal and slope."""
     distance, normal = signed(shape, start + t * edge)
     return [t, distance, normal, (normal @ edge) / length]
+
+
+def _between(
+    shape: Any, start: Array, edge: Array, low: list[Any], high: list[Any], level: float, length: Any
+) -> tuple[Any, Any]:
+    """The crossing between two places: where tangents meet, or, where sides are curved, slopes reach the level."""
+    jump = high[3] - low[3]
+    share = np.where(jump > 1e-12, (level - low[3]) / np.where(jump > 1e-12, jump, 1.0), 0.5)
+    t, s = _meeting(low, high, level, length), low[0] + np.clip(share, 0.0, 1.0) * (high[0] - low[0])
+    (d, _), (e, _) = (signed(shape, start + x * edge) for x in (t, s))
+    better = e - level * length * s < d - level * length * t
+    return np.where(better, s, t), np.where(better, e, d)
 
 
 def _meeting(low: list[Any], high: list[Any], level: float, length: Any) -> Any:

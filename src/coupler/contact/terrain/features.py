@@ -16,7 +16,7 @@ import numpy as np
 from coupler.contact.terrain.edges import along_edge
 from coupler.contact.terrain.pool import Candidate
 from coupler.contact.terrain.solids import level_for, lowest_points, signed
-from coupler.contact.terrain.surface import NEIGHBOURS, corner, slopes_at, within
+from coupler.contact.terrain.surface import NEIGHBOURS, corner, slopes_at, to_field, within
 
 __all__ = ["edge_contacts", "face_contacts", "grid_contact", "near", "sunk_contact", "wall_contacts"]
 
@@ -48,6 +48,7 @@ def face_contacts(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) ->
     for below in (True, False):  # the diagonal
         rise_x, rise_y = (x[2] - here[2], far[2] - x[2]) if below else (far[2] - y[2], y[2] - here[2])
         n = _upwards(rise_x / dx, rise_y / dy)
+        faces = exists & (n @ (p - here) >= 0.0)  # behind a ridge, a shape is below the planes of its far side
         for point in lowest_points(shape, np.stack(list(R.T @ n))):
             place = p + R @ point
             gap = n @ (place - here)
@@ -55,7 +56,7 @@ def face_contacts(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) ->
             u, v = (foot[0] - here[0]) / dx, (foot[1] - here[1]) / dy
             less, more = (v, u) if below else (u, v)
             inside = (less >= -_SEAM) & (more >= less - _SEAM) & (more <= 1.0 + _SEAM)
-            found.append((exists & inside, gap, np.stack(list(place - 0.5 * gap * n)), n))
+            found.append((faces & inside, gap, np.stack(list(place - 0.5 * gap * n)), n))
     return found
 
 
@@ -94,29 +95,24 @@ def wall_contacts(field: Any, shape: Any, R: Array, p: Array, outward: Array) ->
     """The points of a shape with curved sides that are furthest against a wall's normal, ±x or ±y, on that wall."""
     n, m, dx, dy = field.grid
     half = np.stack([0.5 * (n - 1.0) * dx, 0.5 * (m - 1.0) * dy])
-    sunk, found = p[2] < slopes_at(field, p[0], p[1])[0], []
+    found = []
     for point in lowest_points(shape, np.stack(list(R.T @ outward))):
         place = p + R @ point
         gap = outward @ place - np.abs(outward[:2]) @ half
         foot = place - gap * outward
         height, _, _ = slopes_at(field, foot[0], foot[1])
         on = (np.abs(foot[0]) <= half[0] * (1.0 + _SEAM)) & (np.abs(foot[1]) <= half[1] * (1.0 + _SEAM))
-        reach = -(outward @ (R @ point))
-        outside = (gap + reach >= 0.0) | (sunk & (gap + 2.0 * reach > 0.0))
+        outside = gap >= outward @ (R @ point)  # is the centre
         found.append((on & outside & (foot[2] <= height), gap, np.stack(list(place - 0.5 * gap * outward)), outward))
     return found
 
 
 def sunk_contact(field: Any, shape: Any, R: Array, p: Array) -> Candidate:
-    """The way out of a shape with curved sides whose centre is below the surface: along the normal above it."""
-    n, m, dx, dy = field.grid
-    height, slope_x, slope_y = slopes_at(field, p[0], p[1])
-    inside = (np.abs(p[0]) <= 0.5 * (n - 1.0) * dx) & (np.abs(p[1]) <= 0.5 * (m - 1.0) * dy)
-    up = _upwards(slope_x, slope_y)
-    lowest = lowest_points(shape, np.stack(list(R.T @ up)))
-    place = p + R @ lowest[0] if lowest else p
-    gap = up @ (place - np.stack([p[0], p[1], height]))
-    return inside & (p[2] < height), gap, np.stack(list(place - 0.5 * gap * up)), up
+    """The way out of a shape with curved sides whose centre is below the surface: through that, or the nearest wall."""
+    distance, out = to_field(p, field)
+    reach = R @ lowest_points(shape, np.stack(list(R.T @ out)))[0]
+    gap = distance + out @ reach
+    return distance < 0.0, gap, np.stack(list(p + reach - 0.5 * gap * out)), out
 
 
 def _upwards(slope_x: Any, slope_y: Any) -> Array:

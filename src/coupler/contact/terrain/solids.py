@@ -18,7 +18,7 @@ __all__ = ["Planes", "fixed_points", "flat", "level_for", "lowest_points", "plan
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_LEVEL = {True: 0.1, False: 3e-4}  # rad: by how much an edge may be tilted that lies along a flat side, or a round one
+_LEVEL = {True: 0.1, False: 1e-5}  # rad: by how much an edge may be tilted that lies along a flat side, or a round one
 _EXACT = 1e-6  # rad: what rounding makes of directions
 
 
