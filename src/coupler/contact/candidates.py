@@ -20,6 +20,7 @@ from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.tables import SIDES, finding_kernel, form, forms, numbers, pose, shape_of, width_of
+from coupler.contact.terrain.placing import on_links, places
 from coupler.contact.terrain.program import FieldSearch
 from coupler.graph import Buffer, Builder, Vector, View, Window, constants, fields
 from coupler.model import ModelError, Robot
@@ -229,7 +230,8 @@ class Candidates:
         flags = self._broad_phase.fresh.at(pairs) if left_out else None
         name = "terrain" if left_out else "moving_terrain"
         FieldSearch(sweep.builder, name, [self._ends[i] for i in pairs], flags, step).run(
-            lambda rows: self._motion(sweep, alike(rows), ("E", "r", "u", "start")),
+            lambda rows: places(alike(rows).ends) | self._motion(sweep, alike(rows), ("E", "r", "u", "start")),
+            lambda here, rows: on_links(here, alike(rows).ends[0]),
             lambda rows: self._places(alike(rows), told, _FOUND),
         )
 

@@ -7,7 +7,7 @@ a box that slides on another one is held by that, before it is asked whether it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import Any
@@ -15,14 +15,26 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.blocks import Blocks, shared
+from coupler.contact.broad_phase import End
 from coupler.contact.candidates import Candidates
 from coupler.contact.columns import Columns
 from coupler.contact.geometry import Contact, forces_on, has_closed_form
 from coupler.contact.halves import Halves
 from coupler.contact.kernels import clear
-from coupler.contact.passing import MOST_ADVANCES, SLOP, Shift, advanced, can_pass, closing_speed, nearest, shifted
+from coupler.contact.passing import (
+    MOST_ADVANCES,
+    SLOP,
+    Shift,
+    advanced,
+    can_pass,
+    closing_speed,
+    nearest,
+    on_field,
+    shifted,
+)
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.tables import form, numbers, pose, with_numbers
+from coupler.contact.terrain.program import FieldSearch
 from coupler.graph import Vector, View, Window, constants, fields
 from coupler.passes import Schedule, Sweep
 from coupler.spatial import Transform
@@ -55,6 +67,7 @@ class Passing:
         self._builder, self._sweep, self._scene = sweep.builder, sweep, scene
         self._candidates, self._columns, self._blocks = candidates, columns, blocks
         self._pairs = [i for i, pair in enumerate(candidates.pairs) if can_pass(pair)]
+        self._on_fields = {i: None for i in self._pairs if on_field(*self._forms(i))}
         self._first = np.cumsum([0, *(pair.count for pair in candidates.pairs)])
         self.contacts = [k for i in self._pairs for k in self._of(i)]
         self._place = {k: n for n, k in enumerate(self.contacts)}
@@ -92,13 +105,17 @@ class Passing:
             self._loop(_ask)
             with builder.repeat(until=_decided, at_most=MOST_ADVANCES, state=state):
                 builder.loop(_no_one_left, state=state)
+                if self._on_fields:
+                    self._look_at_fields()
                 for alike in self._alike():
                     flags = self._moving.at([self._pairs.index(i) for i in alike])
                     window = self._shapes(alike) | self._decisions(alike)
                     builder.loop(self._advancing(alike), here=window, where=flags)
             self._loop(_decide)
+            if self._on_fields:
+                self._loop(_decide, "idle", [k for i in self._on_fields for k in self._of(i)])
             for alike in self._alike():
-                if has_closed_form(*self._forms(alike[0])):
+                if has_closed_form(*self._forms(alike[0])) or alike[0] in self._on_fields:
                     self._move_laws(alike, told)
             self._run(_doubt, "waiting", residual)
             self._loop(_note_touching)
@@ -120,10 +137,12 @@ class Passing:
             schedule.add(len(starts[contact].links), contact, loop)
         schedule.run()
 
-    def _loop(self, kernel: Callable[[View], None]) -> None:
-        """Writes a loop over all contacts that wait."""
-        where = self._blocks.flags["waiting"].at(self.contacts)
-        self._builder.loop(kernel, own=self._known(self.contacts), where=where)
+    def _loop(
+        self, kernel: Callable[[View], None], flag: str = "waiting", contacts: Sequence[int] | None = None
+    ) -> None:
+        """Writes a loop over all contacts, or some, that have a flag: those that wait."""
+        contacts = self.contacts if contacts is None else contacts
+        self._builder.loop(kernel, own=self._known(contacts), where=self._blocks.flags[flag].at(contacts))
 
     def _known(self, contacts: Sequence[int]) -> Window:
         pairs = [self._pair_of[k] for k in contacts]
@@ -175,6 +194,38 @@ class Passing:
             window |= fields(**{f"{name}{k}": slot for name, slot in self._ahead[rows].fields.items()})
         return window
 
+    def _look_at_fields(self) -> None:
+        """Writes the search for contacts with height fields where their shapes are by then."""
+        pairs = list(self._on_fields)
+        ends = [tuple(End(form, *self._links(i)[side], np.zeros(3)) for side, form in self._sides(i)) for i in pairs]
+
+        def poses(rows: Sequence[int]) -> Window:
+            return self._shapes([pairs[row] for row in rows])
+
+        def placed(here: View, rows: Sequence[int]) -> tuple[Transform, Transform, Any]:
+            one, other = self._shifts(here, pairs[rows[0]])
+            zero = np.zeros(3)
+            away = (zero if one.linear is None else one.linear) - (zero if other.linear is None else other.linear)
+            return one.after(here.time), other.after(here.time), np.sqrt(away @ away) + one.turning + other.turning
+
+        def found(rows: Sequence[int]) -> Window:
+            places: dict[str, Any] = {}
+            for k in range(self._candidates.pairs[pairs[rows[0]]].count):
+                own = self._ahead[[self._place[self._of(pairs[row])[k]] for row in rows]].fields
+                places |= {f"{name}s{k}": own[name] for name in ("gap", "point", "frame")}
+            return fields(**places)
+
+        flags = self._moving.at([self._pairs.index(i) for i in pairs])
+        search = FieldSearch(self._builder, "passing_terrain", ends, flags, self._scene.step)
+        search.run(poses, placed, found)
+
+    def _sides(self, pair: int) -> Iterator[tuple[str, Any]]:
+        return zip(_SIDES, self._forms(pair), strict=True)
+
+    def _shifts(self, here: View, pair: int) -> list[Shift]:
+        links = self._links(pair)
+        return [_shift(here, name, form, bool(links[name][0])) for name, form in self._sides(pair)]
+
     def _motion(self, name: str, links: Sequence[int]) -> dict[str, Any]:
         if not links[0]:
             return {}
@@ -183,14 +234,16 @@ class Passing:
         return {f"{name}_gone": gone} | {f"{name}_{field}": memory[field] for field in ("E", "r", "u", "du", "start")}
 
     def _advancing(self, alike: Sequence[int]) -> Callable[[View], None]:
-        pair, ends = self._candidates.pairs[alike[0]], self._links(alike[0])
-        moving = {name: bool(link) for name, (link, _) in ends.items()}
-        forms = {"one": pair.one.geometry, "other": pair.other.geometry}
+        count = self._candidates.pairs[alike[0]].count
 
         def advance(here: View) -> None:
             """One step of conservative advancement; what is found on the way is kept."""
-            one, other = (_shift(here, name, forms[name], moving[name]) for name in _SIDES)
-            found = shifted(one, other, here.time)
+            one, other = self._shifts(here, alike[0])
+            if alike[0] in self._on_fields:  # they have been searched for
+                places = ([getattr(here, f"{name}{k}") for name in ("gap", "point", "frame")] for k in range(count))
+                found = [Contact(*place) for place in places]
+            else:
+                found = shifted(one, other, here.time)
             gap, normal = nearest(one, other, here.time, found)
             time, passes, meets = advanced(here.time, gap, closing_speed(one, other, normal), here.step)
             here.time, here.meets = time, np.where(passes, 0.0, 1.0)

@@ -18,19 +18,20 @@ from coupler.contact.convex import cores
 from coupler.contact.forms import HeightField, Hull
 from coupler.contact.geometry import contact_of
 from coupler.contact.kernels import clear
-from coupler.contact.tables import form, numbers, pose, with_numbers
+from coupler.contact.tables import form, numbers, with_numbers
 from coupler.contact.terrain import features
 from coupler.contact.terrain.contacts import WALLS, as_solid, corner_contact, extent, first_point, window
 from coupler.contact.terrain.pool import SLOTS, added, emptied, listed
 from coupler.contact.terrain.solids import Planes, fixed_points, flat, planes_of
 from coupler.contact.terrain.surface import EDGES, slopes_at
 from coupler.graph import Builder, Slot, View, Window, constants, fields
-from coupler.spatial import Transform, cross
+from coupler.spatial import Transform
 
 __all__ = ["FieldSearch"]
 
 Array = Any  # nodes of a trace
 Rows = Sequence[int]
+Placed = Callable[[View, Rows], tuple[Transform, Transform, Any]]
 
 _CARE = 2.0  # times the velocities of a step: what integrators make of the forces within it
 _LEAST = 0.25  # in radii of a shape: how far away the ground is looked at however slow the shape is
@@ -66,18 +67,18 @@ class FieldSearch:
         self._near = builder.records(f"{name}_near", int(self._first[-1]), **dict.fromkeys(_FLAGS, ()))
         self._odd = builder.scratch(f"{name}_odd", len(ends))  # flags: next to the rim, or sunk
 
-    def run(self, links: Callable[[Rows], Window], found: Callable[[Rows], Window]) -> None:
+    def run(self, poses: Callable[[Rows], Window], placed: Placed, found: Callable[[Rows], Window]) -> None:
         """Writes the steps from poses to contacts.
 
         Args:
-            links: of some pairs, in which the same shapes move, poses E and r of links by `one_E` and so on, with
-                velocities `one_u` and `one_start`.
+            poses: of some pairs that one trace serves, what `placed` needs.
+            placed: gives the transforms from the world to both shapes, and how fast they meet at most, m/s.
             found: of some pairs with equally many contacts, where `gaps0`, `points0`, `frames0` and so on go.
         """
         for flags in (self._near.buffer, self._odd):
             clear(self._builder, flags)
         for rows in self._alike():
-            self._begin(rows, links(rows))
+            self._begin(rows, poses(rows), placed)
             if as_solid(self._shape(rows[0]).form) is not None:
                 self._look(rows)
             self._end(rows, found(rows))
@@ -92,39 +93,21 @@ class FieldSearch:
 
     # Pairs
 
-    def _begin(self, rows: Rows, links: Window) -> None:
+    def _begin(self, rows: Rows, poses: Window, placed: Placed) -> None:
         """Where the shape is, seen from the field, and how far it may look."""
-        side, moving = self._side[rows[0]], [bool(end.link) for end in self._ends[rows[0]]]
-        at: dict[str, Any] = {}
-        for k, name in enumerate(("one", "other")):
-            own = [self._ends[i][k] for i in rows]
-            at |= {f"{name}_at_E": constants([end.at.E + 0.0 for end in own])}
-            at |= {f"{name}_at_r": constants([end.at.r + 0.0 for end in own])}
-        shapes = [self._shape(i).form for i in rows]
-        many = [own[-1] + 1.0 for own in self._windows]
-        at |= {"extent": constants([extent(own) for own in shapes]), "many": constants([many[i] for i in rows])}
+        side, many = self._side[rows[0]], [own[-1] + 1.0 for own in self._windows]
+        at = {"extent": constants([extent(self._shape(i).form) for i in rows])}
+        at |= {"many": constants([many[i] for i in rows])}
         at |= {"horizon": constants(np.full(len(rows), _CARE * self._step))}
 
         def begin(here: View) -> None:
-            X = [
-                Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ pose(here, name, moves)
-                for name, moves in zip(("one", "other"), moving, strict=True)
-            ]
-            field, shape = X[side], X[1 - side]
+            one, other, fastest = placed(here, rows)
+            field, shape = (one, other) if side == 0 else (other, one)
             here.E, here.r = field.E, field.r
             here.R, here.p = field.E @ shape.E.T, np.stack(list(field.E @ (shape.r - field.r)))
             ground = self._ground(here, rows[0])
             here.i, here.j = map(np.array, first_point(ground, here.p, here.extent, here.many))
             emptied(here)
-            fastest = 0.0
-            for velocity in ("u", "start"):
-                shift, turn = np.zeros(3), 0.0
-                for name, moves, sign in zip(("one", "other"), moving, (1.0, -1.0), strict=True):
-                    if moves:
-                        own, link = getattr(here, f"{name}_{velocity}"), pose(here, name, True)
-                        shift = shift + sign * (link.E.T @ (own[3:] + cross(own[:3], link.E @ (shape.r - link.r))))
-                        turn = turn + np.sqrt(own[:3] @ own[:3]) * here.radius
-                fastest = np.maximum(fastest, np.sqrt(shift @ shift) + turn)
             here.bound = np.maximum(_LEAST * here.radius, here.horizon * fastest)
             height, _, _ = slopes_at(ground, here.p[0], here.p[1])
             n, m, dx, dy = ground.grid
@@ -132,7 +115,7 @@ class FieldSearch:
             odd = (here.p[2] < height) | (inner + here.radius + here.bound > 0.0)
             here.odd = np.where(odd, 1.0, 0.0)
 
-        window = self._records[list(rows)] | self._lengths(rows) | links | fields(**at, odd=self._odd.at(rows))
+        window = self._records[list(rows)] | self._lengths(rows) | poses | fields(**at, odd=self._odd.at(rows))
         self._builder.loop(begin, here=window, where=self._flags(rows))
 
     def _beside(self, rows: Rows) -> None:
