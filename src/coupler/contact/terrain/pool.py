@@ -17,7 +17,7 @@ Array = Any  # an ndarray of floats, or of nodes
 Candidate = tuple[Any, Any, Array, Array]  # whether there is one, gap, point, normal: in the field's frame
 
 SLOTS = 8
-EMPTY = 1e3  # m: the gap of a slot without contact, beyond what anything travels within a step
+EMPTY = 10.0  # m: the gap of a slot without contact, beyond what anything travels within a step
 _OUTER = 1e-6  # what a place further out by 1 m may be further away, m
 _APART = 0.02  # in radii of the shape: how far apart the two contacts of a quarter are at least
 _MIDDLE = 1e-4  # likewise: nearer to the centre, as under a ball on level ground, all is in the first quarter
