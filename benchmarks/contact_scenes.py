@@ -176,7 +176,7 @@ def row(robot: Robot, q: np.ndarray, tau: np.ndarray, contacts: str = "*") -> No
     for j in range(model.njnt):
         value, at = np.atleast_1d(positions[model.joint(j).name]), model.jnt_qposadr[j]
         data.qpos[at : at + value.size] = value
-        if value.size == 1:
+        if value.size == 1 and tau.any():
             data.qfrc_applied[model.jnt_dofadr[j]] = tau[robot.v_slice(model.joint(j).name)][0]
     worst = 0.0
     for _ in range(SETTLE):

@@ -2,7 +2,7 @@
 
 A shape touches with its corners, each of them a contact with what is straight below it, and with what the ground has
 within a window around it: its convex edges and grid points, and its faces where the shape has curved sides. Of the
-latter eight contacts are kept (pool.py). The window is as large as the shape and a quarter of that further; how many
+latter eight contacts are kept, four of balls and ellipsoids (pool.py). The window is as large as the shape and a quarter of that further; how many
 grid points it has is known beforehand.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from coupler.contact.convex import cores
 from coupler.contact.forms import HeightField, Hull
 from coupler.contact.terrain import features
-from coupler.contact.terrain.pool import SLOTS, added, emptied, listed
+from coupler.contact.terrain.pool import added, emptied, listed, slots_of
 from coupler.contact.terrain.solids import Planes, fixed_points, flat, planes_of
 from coupler.contact.terrain.surface import EDGES, to_field
 from coupler.model.shapes import Geometry
@@ -35,7 +35,7 @@ _MOST = 128  # grid points along an axis of a window
 
 def count(shape: Geometry) -> int:
     """How many candidate contacts a shape has with a field: its corners, and those of the pool."""
-    return len(fixed_points(shape)) + SLOTS
+    return len(fixed_points(shape)) + slots_of(shape)
 
 
 def extent(shape: Geometry) -> float:
@@ -98,7 +98,7 @@ def _pooled(shape: Geometry, field: HeightField, R: np.ndarray, p: np.ndarray) -
     found = []
     for a, b in offsets if solid is not None else ():
         i, j = first[0] + a, first[1] + b
-        if not features.near(field, solid, R, p, i, j, bound):
+        if not features.near(field, solid, R, p, i, j, radius, bound):
             continue
         if not flat(shape):
             found += features.face_contacts(field, solid, R, p, i, j)
@@ -113,5 +113,5 @@ def _pooled(shape: Geometry, field: HeightField, R: np.ndarray, p: np.ndarray) -
             found += features.wall_contacts(field, solid, R, p, outward)
     for candidate in found:
         if candidate[0]:
-            added(pool, candidate, p, radius)
-    return listed(pool, bound, p)
+            added(pool, candidate, p, radius, slots_of(shape))
+    return listed(pool, bound, p, slots_of(shape))

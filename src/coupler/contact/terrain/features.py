@@ -17,6 +17,7 @@ from coupler.contact.terrain.edges import along_edge
 from coupler.contact.terrain.pool import Candidate
 from coupler.contact.terrain.solids import level_for, lowest_points, signed
 from coupler.contact.terrain.surface import NEIGHBOURS, corner, slopes_at, to_field, within
+from coupler.model.shapes import Sphere
 
 __all__ = ["edge_contacts", "face_contacts", "grid_contact", "near", "sunk_contact", "wall_contacts"]
 
@@ -26,18 +27,24 @@ _SEAM = 1e-9  # of a cell: by how much faces are widened, so that none of two is
 _DOWN = np.array([0.0, 0.0, -1.0])
 
 
-def near(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any, bound: Any) -> Any:
-    """Whether what grid point (i, j) owns may be nearer to a shape than `bound`, m."""
+def near(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any, radius: Any, bound: Any) -> Any:
+    """Whether what grid point (i, j) owns may be nearer to a shape than `bound`, m: judged by the box around it.
+
+    The shape's ball must come near to the box, and the shape to the ball around the box.
+    """
     points = [corner(field, i + a, j + b) for a, b in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0))]
-    heights = [point[2] for point in points]
-    low, high = (np.minimum if k == 0 else np.maximum for k in (0, 1))
-    least, most = heights[0], heights[0]
-    for height in heights[1:]:
-        least, most = low(least, height), high(most, height)
+    least = most = points[0][2]
+    for point in points[1:]:
+        least, most = np.minimum(least, point[2]), np.maximum(most, point[2])
     _, _, dx, dy = field.grid
-    middle = np.stack([points[0][0] + 0.5 * dx, points[0][1] + 0.5 * dy, 0.5 * (least + most)])
+    half = np.stack([0.5 * dx, 0.5 * dy, 0.5 * (most - least)])
+    middle = np.stack([points[0][0], points[0][1], least]) + half
+    beyond = np.maximum(np.abs(p - middle) - half, 0.0)
+    meets = beyond @ beyond < (radius + bound) * (radius + bound)
+    if isinstance(shape, Sphere):
+        return meets
     distance, _ = signed(shape, R.T @ (middle - p))
-    return distance < bound + 0.5 * np.sqrt(dx * dx + dy * dy + (most - least) * (most - least))
+    return meets & (distance < bound + np.sqrt(half @ half))
 
 
 def face_contacts(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) -> list[Candidate]:

@@ -21,20 +21,23 @@ from coupler.contact.kernels import clear
 from coupler.contact.tables import form, numbers, with_numbers
 from coupler.contact.terrain import features
 from coupler.contact.terrain.contacts import WALLS, as_solid, corner_contact, extent, first_point, window
-from coupler.contact.terrain.pool import SLOTS, added, emptied, listed
-from coupler.contact.terrain.solids import Planes, fixed_points, flat, planes_of
+from coupler.contact.terrain.pool import SLOTS, Candidate, added, emptied, listed, slots_of
+from coupler.contact.terrain.solids import Planes, fixed_points, lowest_points, planes_of
 from coupler.contact.terrain.surface import EDGES, slopes_at
 from coupler.graph import Builder, Slot, View, Window, constants, fields
+from coupler.model.shapes import Sphere
 from coupler.spatial import Transform
 
 __all__ = ["FieldSearch"]
 
 Array = Any  # nodes of a trace
 Rows = Sequence[int]
+Look = Callable[[View, Any, Any], list[Candidate]]  # of a feature, the field and the shape: candidates
 Placed = Callable[[View, Rows], tuple[Transform, Transform, Any]]
 
 _CARE = 2.0  # times the velocities of a step: what integrators make of the forces within it
 _LEAST = 0.25  # in radii of a shape: how far away the ground is looked at however slow the shape is
+_MOST = 8  # candidates of a feature: four points of a cylinder on two triangles
 _FLAGS = ("near", "sharp", "edge0", "edge1", "edge2")  # of grid points, and of the edges that they own
 _RECORD = {"E": (3, 3), "r": 3, "R": (3, 3), "p": 3, "i": (), "j": (), "bound": ()} | {
     "gap": SLOTS,
@@ -65,6 +68,7 @@ class FieldSearch:
         self._first = np.cumsum([0, *(len(own) for own in self._windows)])
         self._records = builder.records(name, len(ends), **_RECORD)
         self._near = builder.records(f"{name}_near", int(self._first[-1]), **dict.fromkeys(_FLAGS, ()))
+        self._found = builder.records(f"{name}_found", _MOST * len(ends), exists=(), gap=(), point=3, normal=3)
         self._odd = builder.scratch(f"{name}_odd", len(ends))  # flags: next to the rim, or sunk
 
     def run(self, poses: Callable[[Rows], Window], placed: Placed, found: Callable[[Rows], Window]) -> None:
@@ -75,7 +79,7 @@ class FieldSearch:
             placed: gives the transforms from the world to both shapes, and how fast they meet at most, m/s.
             found: of some pairs with equally many contacts, where `gaps0`, `points0`, `frames0` and so on go.
         """
-        for flags in (self._near.buffer, self._odd):
+        for flags in (self._near.buffer, self._odd, self._found.buffer):
             clear(self._builder, flags)
         for rows in self._alike():
             self._begin(rows, poses(rows), placed)
@@ -84,12 +88,58 @@ class FieldSearch:
             self._end(rows, found(rows))
 
     def _look(self, rows: Rows) -> None:
+        """All features of the ground, in an order that does not change."""
+        shape = self._shape(rows[0]).form
+        lowest, along = len(lowest_points(shape, np.array([0.0, 0.0, 1.0]))), 1 if isinstance(shape, Sphere) else 2
         self._ask(rows)
-        if not flat(self._shape(rows[0]).form):
-            self._loop(rows, "near", _faces)
-            self._beside(rows)
-        self._loop(rows, "sharp", _grid_point)
-        self._edges(rows)
+        points, pairs = self._points(rows)
+        at = self._at_points(rows)
+        if lowest:
+            self._collect(rows, pairs, at, self._near[points].fields["near"], _faces, 2 * lowest)
+            self._beside(rows, lowest)
+        self._collect(rows, pairs, at, self._near[points].fields["sharp"], _grid_point, 1)
+        repeated = np.repeat(np.arange(len(points)), len(EDGES))
+        edges = fields(edge=constants(np.tile(np.array(EDGES, dtype=float), (len(points), 1, 1))))
+        flags = len(_FLAGS) * points[repeated] + 2 + np.tile(np.arange(len(EDGES)), len(points))
+        where = self._near.buffer.at(flags)
+        self._collect(rows, pairs[repeated], _rows_of(at, repeated) | edges, where, _edge, along)
+
+    def _collect(self, rows: Rows, pairs: np.ndarray, window: Window, where: Any, look: Look, many: int) -> None:
+        """Writes a loop over features, and puts what is found into the pools.
+
+        Few features are touched, and to ask costs less than to put a contact into its place: so that is left out where
+        there is none.
+
+        Args:
+            rows: pairs that one trace serves.
+            pairs: of each feature, to which of these pairs it belongs.
+            window: of each feature, what `look` needs.
+            where: of each feature, a flag whether it is looked at.
+            look: gives so `many` candidates.
+        """
+        names, slots = ("exists", "gap", "point", "normal"), slots_of(self._shape(rows[0]).form)
+
+        def looking(here: View) -> None:
+            for k, candidate in enumerate(look(here, self._ground(here, rows[0]), self._solid(here, rows[0]))):
+                setattr(here, f"found_exists{k}", np.where(candidate[0], 1.0, 0.0))
+                for name, value in zip(names[1:], candidate[1:], strict=True):
+                    setattr(here, f"found_{name}{k}", np.array(value))
+
+        def keep(here: View) -> None:
+            candidate = here.found_exists > 0.0, here.found_gap, here.found_point, here.found_normal
+            added(here, candidate, here.p, here.radius, slots)
+            here.found_exists = np.array(0.0)
+
+        looking.__name__ = look.__name__.strip("_")
+        found = [self._found[_MOST * np.array(rows)[pairs] + k].fields for k in range(many)]
+        each = fields(**{f"found_{name}{k}": own[name] for k, own in enumerate(found) for name in names})
+        repeated = np.repeat(pairs, many)
+        one = self._found[_MOST * np.array(rows)[repeated] + np.tile(np.arange(many), len(pairs))].fields
+        pool = _rows_of(self._records[list(rows)] | self._lengths(rows), repeated)
+        pool |= fields(**{f"found_{name}": one[name] for name in names})
+        with self._builder.interleave(np.tile([0] + many * [1], len(pairs))):
+            self._builder.loop(looking, here=window | each, where=where)
+            self._builder.loop(keep, here=pool, where=one["exists"])  # type: ignore[arg-type]
 
     # Pairs
 
@@ -118,28 +168,17 @@ class FieldSearch:
         window = self._records[list(rows)] | self._lengths(rows) | poses | fields(**at, odd=self._odd.at(rows))
         self._builder.loop(begin, here=window, where=self._flags(rows))
 
-    def _beside(self, rows: Rows) -> None:
+    def _beside(self, rows: Rows, lowest: int) -> None:
         """Walls, and ways out from below the surface, where a shape is next to the rim or has sunk."""
-        repeated = np.repeat(np.arange(len(rows)), len(WALLS))
-        walls = fields(outward=constants(np.tile(WALLS, (len(rows), 1))))
-
-        def wall(here: View) -> None:
-            ground, solid = self._ground(here, rows[0]), self._solid(here, rows[0])
-            for candidate in features.wall_contacts(ground, solid, here.R, here.p, here.outward):
-                added(here, candidate, here.p, here.radius)
-
-        def sunk(here: View) -> None:
-            ground, solid = self._ground(here, rows[0]), self._solid(here, rows[0])
-            added(here, features.sunk_contact(ground, solid, here.R, here.p), here.p, here.radius)
-
-        own = self._records[list(rows)] | self._lengths(rows)
-        odd = np.array(rows)
-        self._builder.loop(sunk, here=own, where=self._odd.at(odd))
-        self._builder.loop(wall, here=_rows_of(own, repeated) | walls, where=self._odd.at(odd[repeated]))
+        own, pairs = self._records[list(rows)] | self._lengths(rows), np.arange(len(rows))
+        self._collect(rows, pairs, own, self._odd.at(rows), _sunk, 1)
+        repeated = np.repeat(pairs, len(WALLS))
+        walls = _rows_of(own, repeated) | fields(outward=constants(np.tile(WALLS, (len(rows), 1))))
+        self._collect(rows, repeated, walls, self._odd.at(np.array(rows)[repeated]), _wall, lowest)
 
     def _end(self, rows: Rows, found: Window) -> None:
         """Corners against what is below them, and the contacts of the pool, in the world."""
-        side = self._side[rows[0]]
+        side, slots = self._side[rows[0]], slots_of(self._shape(rows[0]).form)
         corners = [fixed_points(self._shape(i).form) for i in rows]
         table = fields(corners=constants(corners)) if corners[0] else fields()
 
@@ -148,7 +187,7 @@ class FieldSearch:
             if corners[0]:
                 ground = self._ground(here, rows[0])
                 own = [corner_contact(ground, here.R, here.p, point) for point in here.corners]
-            for k, (gap, point, normal) in enumerate([*own, *listed(here, here.bound, here.p)]):
+            for k, (gap, point, normal) in enumerate([*own, *listed(here, here.bound, here.p, slots)]):
                 outward = np.stack(list(here.E.T @ (normal if side else -normal)))
                 contact = contact_of(gap, np.stack(list(here.r + here.E.T @ point)), outward)
                 setattr(here, f"gaps{k}", np.array(contact.gap))
@@ -165,8 +204,8 @@ class FieldSearch:
 
         def ask(here: View) -> None:
             ground, solid = self._ground(here, rows[0]), self._solid(here, rows[0])
-            i, j = here.i + here.offset[0], here.j + here.offset[1]
-            near = features.near(ground, solid, here.R, here.p, i, j, here.bound)
+            i, j = _at(here)
+            near = features.near(ground, solid, here.R, here.p, i, j, here.radius, here.bound)
             n, m, _, _ = ground.grid
             here.near = np.where(near, 1.0, 0.0)
             for k, name in enumerate(_FLAGS[1:]):
@@ -177,36 +216,6 @@ class FieldSearch:
         window = self._at_points(rows) | self._near[points]
         flags = None if self._where is None else _of(self._where, np.array(rows)[pairs])
         self._builder.loop(ask, here=window, where=flags)
-
-    def _loop(self, rows: Rows, flag: str, look: Callable[..., list[Any]]) -> None:
-        """Writes a loop over grid points of windows that have a flag; what is found goes into the pool."""
-
-        def looking(here: View) -> None:
-            ground, solid = self._ground(here, rows[0]), self._solid(here, rows[0])
-            i, j = here.i + here.offset[0], here.j + here.offset[1]
-            for candidate in look(ground, solid, here.R, here.p, i, j):
-                added(here, candidate, here.p, here.radius)
-
-        looking.__name__ = look.__name__.strip("_")
-        points, _ = self._points(rows)
-        flags = self._near[points].fields[flag]
-        self._builder.loop(looking, here=self._at_points(rows), where=flags)  # type: ignore[arg-type]
-
-    def _edges(self, rows: Rows) -> None:
-        """Writes a loop over edges that grid points of windows own and that have a flag."""
-
-        def edge(here: View) -> None:
-            ground, solid = self._ground(here, rows[0]), self._solid(here, rows[0])
-            i, j = here.i + here.offset[0], here.j + here.offset[1]
-            for candidate in features.edge_contacts(ground, solid, here.R, here.p, i, j, here.edge):
-                added(here, candidate, here.p, here.radius)
-
-        points, _ = self._points(rows)
-        repeated = np.repeat(np.arange(len(points)), len(EDGES))
-        edges = fields(edge=constants(np.tile(np.array(EDGES, dtype=float), (len(points), 1, 1))))
-        window = _rows_of(self._at_points(rows), repeated) | edges
-        places = len(_FLAGS) * points[repeated] + 2 + np.tile(np.arange(len(EDGES)), len(points))
-        self._builder.loop(edge, here=window, where=self._near.buffer.at(places))
 
     def _points(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Of all grid points of windows of pairs: their numbers, and which of these pairs they belong to."""
@@ -265,12 +274,28 @@ class FieldSearch:
         return None if self._where is None else _of(self._where, np.array(rows))
 
 
-def _faces(*at: Any) -> list[Any]:
-    return features.face_contacts(*at)
+def _at(here: View) -> tuple[Any, Any]:
+    return here.i + here.offset[0], here.j + here.offset[1]
 
 
-def _grid_point(*at: Any) -> list[Any]:
-    return [features.grid_contact(*at)]
+def _faces(here: View, ground: Any, solid: Any) -> list[Candidate]:
+    return features.face_contacts(ground, solid, here.R, here.p, *_at(here))
+
+
+def _grid_point(here: View, ground: Any, solid: Any) -> list[Candidate]:
+    return [features.grid_contact(ground, solid, here.R, here.p, *_at(here))]
+
+
+def _edge(here: View, ground: Any, solid: Any) -> list[Candidate]:
+    return features.edge_contacts(ground, solid, here.R, here.p, *_at(here), here.edge)
+
+
+def _wall(here: View, ground: Any, solid: Any) -> list[Candidate]:
+    return features.wall_contacts(ground, solid, here.R, here.p, here.outward)
+
+
+def _sunk(here: View, ground: Any, solid: Any) -> list[Candidate]:
+    return [features.sunk_contact(ground, solid, here.R, here.p)]
 
 
 def _rows_of(window: Window, rows: np.ndarray) -> Window:
