@@ -123,7 +123,5 @@ def test_a_large_height_field_is_looked_up_and_shapes_on_it_are_searched_for() -
     np.testing.assert_allclose(
         find(X, Transform.identity()), on_floats(Point(), field, X, Transform.identity()), rtol=1e-15
     )
-    with pytest.raises(
-        ModelError, match=r"a ball and a height field|a sphere and a height field cannot be traced in one go"
-    ):
+    with pytest.raises(ModelError, match=r"a sphere and a height field cannot be traced in one go"):
         compiled(Sphere(0.1), field)

@@ -206,7 +206,7 @@ def test_the_compiled_step_does_what_the_reference_does() -> None:
     for _ in range(4):  # down, until each is 3 mm above the ground
         for touch in sorted(touches(robot, q, pairs), key=lambda own: -own.contact.gap):
             positions[touch.pair.one.body].append(touch.contact.gap)
-        for name, place in positions.items():
+        for place in positions.values():
             place[2], place[7:] = place[2] - min(place[7:]) + 3e-3, []
         q = robot.pack_q(positions)
     ours = coupler.Simulation(robot, h, q=q, v=v, integrator="euler", tolerance=1e-11)

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.terrain.edges import along_edge
-from coupler.contact.terrain.pool import Candidate
+from coupler.contact.terrain.pool import Candidate, Found
 from coupler.contact.terrain.solids import level_for, lowest_points, signed
 from coupler.contact.terrain.surface import NEIGHBOURS, corner, slopes_at, to_field, within
 from coupler.model.shapes import Sphere
 
-__all__ = ["edge_contacts", "face_contacts", "grid_contact", "near", "sunk_contact", "wall_contacts"]
+__all__ = ["edge_contacts", "face_contacts", "far_contact", "grid_contact", "near", "sunk_contact", "wall_contacts"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -27,10 +27,10 @@ _SEAM = 1e-9  # of a cell: by how much faces are widened, so that none of two is
 _DOWN = np.array([0.0, 0.0, -1.0])
 
 
-def near(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any, radius: Any, bound: Any) -> Any:
-    """Whether what grid point (i, j) owns may be nearer to a shape than `bound`, m: judged by the box around it.
+def near(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any, radius: Any, bound: Any) -> list[Any]:
+    """Whether what grid point (i, j) owns may be nearer to a shape than `bound`, m: all of it, and each of its edges.
 
-    The shape's ball must come near to the box, and the shape to the ball around the box.
+    The shape's ball must come near to the box around it, and the shape to the ball around that; edges likewise.
     """
     points = [corner(field, i + a, j + b) for a, b in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0))]
     least = most = points[0][2]
@@ -42,9 +42,17 @@ def near(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any, radius: Any
     beyond = np.maximum(np.abs(p - middle) - half, 0.0)
     meets = beyond @ beyond < (radius + bound) * (radius + bound)
     if isinstance(shape, Sphere):
-        return meets
+        return 4 * [meets]
+    found = [meets & _close(shape, R, p, middle, half, bound)]
+    for end in points[1:]:
+        half = 0.5 * (end - points[0])
+        found.append(found[0] & _close(shape, R, p, points[0] + half, half, bound))
+    return found
+
+
+def _close(shape: Any, R: Array, p: Array, middle: Array, half: Array, bound: Any) -> Any:
     distance, _ = signed(shape, R.T @ (middle - p))
-    return meets & (distance < bound + np.sqrt(half @ half))
+    return distance < bound + np.sqrt(half @ half)
 
 
 def face_contacts(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) -> list[Candidate]:
@@ -120,6 +128,15 @@ def sunk_contact(field: Any, shape: Any, R: Array, p: Array) -> Candidate:
     reach = R @ lowest_points(shape, np.stack(list(R.T @ out)))[0]
     gap = distance + out @ reach
     return distance < 0.0, gap, np.stack(list(p + reach - 0.5 * gap * out)), out
+
+
+def far_contact(field: Any, shape: Any, R: Array, p: Array, bound: Any) -> Found:
+    """What is told of a shape with curved sides that nothing is near to: where its centre would come down.
+
+    Its gap is not less than `bound`, m, within which nothing is.
+    """
+    _, gap, point, normal = sunk_contact(field, shape, R, p)
+    return np.maximum(gap, bound), point, normal
 
 
 def _upwards(slope_x: Any, slope_y: Any) -> Array:

@@ -15,10 +15,11 @@ import numpy as np
 
 from coupler.model.shapes import Ellipsoid, Geometry, Sphere
 
-__all__ = ["EMPTY", "SLOTS", "Candidate", "added", "emptied", "listed", "slots_of"]
+__all__ = ["EMPTY", "SLOTS", "Candidate", "Found", "added", "emptied", "listed", "slots_of"]
 
 Array = Any  # an ndarray of floats, or of nodes
 Candidate = tuple[Any, Any, Array, Array]  # whether there is one, gap, point, normal: in the field's frame
+Found = tuple[Any, Array, Array]  # gap, point, normal
 
 SLOTS = 8  # at most
 EMPTY = 10.0  # m: the gap of a slot without contact, beyond what anything travels within a step
@@ -72,11 +73,8 @@ def added(pool: Any, candidate: Candidate, centre: Array, radius: Any, slots: in
     pool.gap, pool.score, pool.point, pool.normal = (np.stack(row) for row in rows)
 
 
-def listed(pool: Any, bound: Any, centre: Array, slots: int) -> list[tuple[Any, Array, Array]]:
-    """The contacts of a pool: gap, point, normal, in an order that lasts.
-
-    If there are none, the first says that nothing is within `bound`, m.
-    """
+def listed(pool: Any, centre: Array, slots: int, otherwise: Found | None) -> list[Found]:
+    """The contacts of a pool, in an order that lasts; if there are none, the first is `otherwise`."""
     found = []
     for k in range(slots // 2):
         first, second = ([part[2 * k + i] for part in (pool.gap, pool.point, pool.normal)] for i in (0, 1))
@@ -84,11 +82,14 @@ def listed(pool: Any, bound: Any, centre: Array, slots: int) -> list[tuple[Any, 
         swap = (second[0] < EMPTY) & (second[1][across] < first[1][across])
         found.append([np.where(swap, b, a) for a, b in zip(first, second, strict=True)])
         found.append([np.where(swap, a, b) for a, b in zip(first, second, strict=True)])
-    nothing = found[0][0] >= EMPTY
-    for gap, _, _ in found[1:]:
-        nothing = nothing & (gap >= EMPTY)
     places = [(gap, np.where(gap < EMPTY, point, centre), normal) for gap, point, normal in found]
-    return [(np.where(nothing, bound, places[0][0]), *places[0][1:]), *places[1:]]
+    if otherwise is None:
+        return places
+    nothing = places[0][0] >= EMPTY
+    for gap, _, _ in places[1:]:
+        nothing = nothing & (gap >= EMPTY)
+    gap, point, normal = (np.where(nothing, b, a) for a, b in zip(places[0], otherwise, strict=True))
+    return [(gap, point, normal), *places[1:]]
 
 
 def _sectors(x: Any, y: Any, slots: int) -> list[Any]:

@@ -22,9 +22,9 @@ from coupler.contact.tables import form, numbers, with_numbers
 from coupler.contact.terrain import features
 from coupler.contact.terrain.contacts import WALLS, as_solid, corner_contact, extent, first_point, window
 from coupler.contact.terrain.pool import SLOTS, Candidate, added, emptied, listed, slots_of
-from coupler.contact.terrain.solids import Planes, fixed_points, lowest_points, planes_of
+from coupler.contact.terrain.solids import Planes, fixed_points, flat, lowest_points, planes_of
 from coupler.contact.terrain.surface import EDGES, slopes_at
-from coupler.graph import Builder, Slot, View, Window, constants, fields
+from coupler.graph import Builder, Field, Slot, View, Window, constants, fields
 from coupler.model.shapes import Sphere
 from coupler.spatial import Transform
 
@@ -36,8 +36,9 @@ Look = Callable[[View, Any, Any], list[Candidate]]  # of a feature, the field an
 Placed = Callable[[View, Rows], tuple[Transform, Transform, Any]]
 
 _CARE = 2.0  # times the velocities of a step: what integrators make of the forces within it
-_LEAST = 0.25  # in radii of a shape: how far away the ground is looked at however slow the shape is
+_LEAST = {True: 0.05, False: 0.25}  # in radii, of flat sides and of curved ones: how far is looked however slow it is
 _MOST = 8  # candidates of a feature: four points of a cylinder on two triangles
+_CANDIDATE = {"exists": Field.of(()), "gap": Field.of(()), "point": Field.of(3), "normal": Field.of(3)}
 _FLAGS = ("near", "sharp", "edge0", "edge1", "edge2")  # of grid points, and of the edges that they own
 _RECORD = {"E": (3, 3), "r": 3, "R": (3, 3), "p": 3, "i": (), "j": (), "bound": ()} | {
     "gap": SLOTS,
@@ -68,7 +69,8 @@ class FieldSearch:
         self._first = np.cumsum([0, *(len(own) for own in self._windows)])
         self._records = builder.records(name, len(ends), **_RECORD)
         self._near = builder.records(f"{name}_near", int(self._first[-1]), **dict.fromkeys(_FLAGS, ()))
-        self._found = builder.records(f"{name}_found", _MOST * len(ends), exists=(), gap=(), point=3, normal=3)
+        size = sum(field.size for field in _CANDIDATE.values())
+        self._found = builder.scratch(f"{name}_found", _MOST * size * len(ends))
         self._odd = builder.scratch(f"{name}_odd", len(ends))  # flags: next to the rim, or sunk
 
     def run(self, poses: Callable[[Rows], Window], placed: Placed, found: Callable[[Rows], Window]) -> None:
@@ -79,7 +81,7 @@ class FieldSearch:
             placed: gives the transforms from the world to both shapes, and how fast they meet at most, m/s.
             found: of some pairs with equally many contacts, where `gaps0`, `points0`, `frames0` and so on go.
         """
-        for flags in (self._near.buffer, self._odd, self._found.buffer):
+        for flags in (self._near.buffer, self._odd, self._found):
             clear(self._builder, flags)
         for rows in self._alike():
             self._begin(rows, poses(rows), placed)
@@ -131,21 +133,31 @@ class FieldSearch:
             here.found_exists = np.array(0.0)
 
         looking.__name__ = look.__name__.strip("_")
-        found = [self._found[_MOST * np.array(rows)[pairs] + k].fields for k in range(many)]
-        each = fields(**{f"found_{name}{k}": own[name] for k, own in enumerate(found) for name in names})
-        repeated = np.repeat(pairs, many)
-        one = self._found[_MOST * np.array(rows)[repeated] + np.tile(np.arange(many), len(pairs))].fields
+        own, repeated = np.array(rows), np.repeat(pairs, many)
+        each = [self._place(own[pairs], k) for k in range(many)]
+        window |= fields(**{f"found_{name}{k}": slot for k, slots in enumerate(each) for name, slot in slots.items()})
+        one = self._place(own[repeated], 0, np.tile(np.arange(many), len(pairs)))
         pool = _rows_of(self._records[list(rows)] | self._lengths(rows), repeated)
-        pool |= fields(**{f"found_{name}": one[name] for name in names})
+        pool |= fields(**{f"found_{name}": slot for name, slot in one.items()})
         with self._builder.interleave(np.tile([0] + many * [1], len(pairs))):
-            self._builder.loop(looking, here=window | each, where=where)
-            self._builder.loop(keep, here=pool, where=one["exists"])  # type: ignore[arg-type]
+            self._builder.loop(looking, here=window, where=where)
+            self._builder.loop(keep, here=pool, where=one["exists"])
+
+    def _place(self, pairs: np.ndarray, k: int, further: np.ndarray | int = 0) -> dict[str, Slot]:
+        """Where candidate k of a feature is put down, of each of these pairs; or one that is so much further."""
+        size = sum(field.size for field in _CANDIDATE.values())
+        bases, offset, slots = (_MOST * pairs + further) * size, k * size, {}
+        for name, field in _CANDIDATE.items():
+            slots[name] = Slot(self._found, bases, offset, field)
+            offset += field.size
+        return slots
 
     # Pairs
 
     def _begin(self, rows: Rows, poses: Window, placed: Placed) -> None:
         """Where the shape is, seen from the field, and how far it may look."""
         side, many = self._side[rows[0]], [own[-1] + 1.0 for own in self._windows]
+        least = _LEAST[flat(self._shape(rows[0]).form)]
         at = {"extent": constants([extent(self._shape(i).form) for i in rows])}
         at |= {"many": constants([many[i] for i in rows])}
         at |= {"horizon": constants(np.full(len(rows), _CARE * self._step))}
@@ -158,7 +170,7 @@ class FieldSearch:
             ground = self._ground(here, rows[0])
             here.i, here.j = map(np.array, first_point(ground, here.p, here.extent, here.many))
             emptied(here)
-            here.bound = np.maximum(_LEAST * here.radius, here.horizon * fastest)
+            here.bound = np.maximum(least * here.radius, here.horizon * fastest)
             height, _, _ = slopes_at(ground, here.p[0], here.p[1])
             n, m, dx, dy = ground.grid
             inner = np.maximum(np.abs(here.p[0]) - 0.5 * (n - 1.0) * dx, np.abs(here.p[1]) - 0.5 * (m - 1.0) * dy)
@@ -187,7 +199,10 @@ class FieldSearch:
             if corners[0]:
                 ground = self._ground(here, rows[0])
                 own = [corner_contact(ground, here.R, here.p, point) for point in here.corners]
-            for k, (gap, point, normal) in enumerate([*own, *listed(here, here.bound, here.p, slots)]):
+            solid, far = self._solid(here, rows[0]), None
+            if not corners[0]:
+                far = features.far_contact(self._ground(here, rows[0]), solid, here.R, here.p, here.bound)
+            for k, (gap, point, normal) in enumerate([*own, *listed(here, here.p, slots, far)]):
                 outward = np.stack(list(here.E.T @ (normal if side else -normal)))
                 contact = contact_of(gap, np.stack(list(here.r + here.E.T @ point)), outward)
                 setattr(here, f"gaps{k}", np.array(contact.gap))
@@ -205,12 +220,12 @@ class FieldSearch:
         def ask(here: View) -> None:
             ground, solid = self._ground(here, rows[0]), self._solid(here, rows[0])
             i, j = _at(here)
-            near = features.near(ground, solid, here.R, here.p, i, j, here.radius, here.bound)
+            near, *edges = features.near(ground, solid, here.R, here.p, i, j, here.radius, here.bound)
             n, m, _, _ = ground.grid
             here.near = np.where(near, 1.0, 0.0)
-            for k, name in enumerate(_FLAGS[1:]):
+            for k, (name, close) in enumerate(zip(_FLAGS[1:], [near, *edges], strict=True)):
                 sharp = ground.sharp.look_up(k * n * m + i * m + j)
-                setattr(here, name, np.where(near, sharp, 0.0))
+                setattr(here, name, np.where(close, sharp, 0.0))
 
         points, pairs = self._points(rows)
         window = self._at_points(rows) | self._near[points]
