@@ -19,7 +19,7 @@ from coupler.contact.forms import HeightField, Hull
 from coupler.contact.geometry import contact_of
 from coupler.contact.kernels import clear
 from coupler.contact.tables import form, numbers, with_numbers
-from coupler.contact.terrain import features
+from coupler.contact.terrain import features, kernels
 from coupler.contact.terrain.contacts import WALLS, as_solid, corner_contact, extent, first_point, window
 from coupler.contact.terrain.pool import SLOTS, Candidate, added, emptied, listed, slots_of
 from coupler.contact.terrain.solids import Planes, fixed_points, flat, lowest_points, planes_of
@@ -97,14 +97,14 @@ class FieldSearch:
         points, pairs = self._points(rows)
         at = self._at_points(rows)
         if lowest:
-            self._collect(rows, pairs, at, self._near[points].fields["near"], _faces, 2 * lowest)
+            self._collect(rows, pairs, at, self._near[points].fields["near"], kernels.faces, 2 * lowest)
             self._beside(rows, lowest)
-        self._collect(rows, pairs, at, self._near[points].fields["sharp"], _grid_point, 1)
+        self._collect(rows, pairs, at, self._near[points].fields["sharp"], kernels.grid_point, 1)
         repeated = np.repeat(np.arange(len(points)), len(EDGES))
         edges = fields(edge=constants(np.tile(np.array(EDGES, dtype=float), (len(points), 1, 1))))
         flags = len(_FLAGS) * points[repeated] + 2 + np.tile(np.arange(len(EDGES)), len(points))
         where = self._near.buffer.at(flags)
-        self._collect(rows, pairs[repeated], _rows_of(at, repeated) | edges, where, _edge, along)
+        self._collect(rows, pairs[repeated], _rows_of(at, repeated) | edges, where, kernels.edge, along)
 
     def _collect(self, rows: Rows, pairs: np.ndarray, window: Window, where: Any, look: Look, many: int) -> None:
         """Writes a loop over features, and puts what is found into the pools.
@@ -132,7 +132,7 @@ class FieldSearch:
             added(here, candidate, here.p, here.radius, slots)
             here.found_exists = np.array(0.0)
 
-        looking.__name__ = look.__name__.strip("_")
+        looking.__name__ = look.__name__
         own, repeated = np.array(rows), np.repeat(pairs, many)
         each = [self._place(own[pairs], k) for k in range(many)]
         window |= fields(**{f"found_{name}{k}": slot for k, slots in enumerate(each) for name, slot in slots.items()})
@@ -183,10 +183,10 @@ class FieldSearch:
     def _beside(self, rows: Rows, lowest: int) -> None:
         """Walls, and ways out from below the surface, where a shape is next to the rim or has sunk."""
         own, pairs = self._records[list(rows)] | self._lengths(rows), np.arange(len(rows))
-        self._collect(rows, pairs, own, self._odd.at(rows), _sunk, 1)
+        self._collect(rows, pairs, own, self._odd.at(rows), kernels.sunk, 1)
         repeated = np.repeat(pairs, len(WALLS))
         walls = _rows_of(own, repeated) | fields(outward=constants(np.tile(WALLS, (len(rows), 1))))
-        self._collect(rows, repeated, walls, self._odd.at(np.array(rows)[repeated]), _wall, lowest)
+        self._collect(rows, repeated, walls, self._odd.at(np.array(rows)[repeated]), kernels.wall, lowest)
 
     def _end(self, rows: Rows, found: Window) -> None:
         """Corners against what is below them, and the contacts of the pool, in the world."""
@@ -219,7 +219,7 @@ class FieldSearch:
 
         def ask(here: View) -> None:
             ground, solid = self._ground(here, rows[0]), self._solid(here, rows[0])
-            i, j = _at(here)
+            i, j = kernels.at(here)
             near, *edges = features.near(ground, solid, here.R, here.p, i, j, here.radius, here.bound)
             n, m, _, _ = ground.grid
             here.near = np.where(near, 1.0, 0.0)
@@ -287,30 +287,6 @@ class FieldSearch:
 
     def _flags(self, rows: Rows) -> Slot | None:
         return None if self._where is None else _of(self._where, np.array(rows))
-
-
-def _at(here: View) -> tuple[Any, Any]:
-    return here.i + here.offset[0], here.j + here.offset[1]
-
-
-def _faces(here: View, ground: Any, solid: Any) -> list[Candidate]:
-    return features.face_contacts(ground, solid, here.R, here.p, *_at(here))
-
-
-def _grid_point(here: View, ground: Any, solid: Any) -> list[Candidate]:
-    return [features.grid_contact(ground, solid, here.R, here.p, *_at(here))]
-
-
-def _edge(here: View, ground: Any, solid: Any) -> list[Candidate]:
-    return features.edge_contacts(ground, solid, here.R, here.p, *_at(here), here.edge)
-
-
-def _wall(here: View, ground: Any, solid: Any) -> list[Candidate]:
-    return features.wall_contacts(ground, solid, here.R, here.p, here.outward)
-
-
-def _sunk(here: View, ground: Any, solid: Any) -> list[Candidate]:
-    return [features.sunk_contact(ground, solid, here.R, here.p)]
 
 
 def _rows_of(window: Window, rows: np.ndarray) -> Window:
