@@ -194,3 +194,33 @@ def test_a_finer_grid_of_the_same_surface_is_the_same_ground() -> None:
             gaps = [min(own.gap for own in contacts(shape, field, X, HERE)) for field in fields]
             if max(gaps) < 0.08:
                 assert gaps[0] == pytest.approx(gaps[1], abs=1e-9), name
+
+
+@pytest.mark.parametrize("name", ["sphere", "capsule"])
+def test_shapes_are_as_deep_in_a_field_as_mujoco_says(name: str) -> None:
+    mujoco = pytest.importorskip("mujoco", reason="it is compared with")
+    rng = np.random.default_rng(11)
+    shares = rng.uniform(0.0, 1.0, (8, 7)).astype(np.float32)  # as MuJoCo has them
+    shares.flat[:2] = 0.0, 1.0
+    field, shape = HeightField(0.1 * shares.astype(float), (1.4, 1.2)), SHAPES[name]
+    geom = {"sphere": "0.1", "capsule": "0.06 0.15"}[name]
+    numbers = " ".join(f"{x:.9g}" for x in shares.T.ravel())
+    model = mujoco.MjModel.from_xml_string(
+        f'<mujoco><asset><hfield name="h" nrow="7" ncol="8" size="0.7 0.6 0.1 1" elevation="{numbers}"/></asset>'
+        f'<worldbody><geom type="hfield" hfield="h"/><body><freejoint/><geom type="{name}" size="{geom}"/></body>'
+        "</worldbody></mujoco>"
+    )
+    model.hfield_data[:] = shares.T.ravel()
+    data = mujoco.MjData(model)
+    for _ in range(12):
+        X = Transform(random_transform(rng).E, np.array([*rng.uniform(-0.3, 0.3, 2), 0.3]))
+        for _ in range(6):  # down, until it is 0.1 mm deep
+            X = Transform(X.E, X.r - [0.0, 0.0, min(own.gap for own in contacts(shape, field, X, HERE)) + 1e-4])
+        data.qpos[:3] = X.r
+        mujoco.mju_mat2Quat(data.qpos[3:7], X.E.T.ravel())
+        mujoco.mj_fwdPosition(model, data)
+        assert data.ncon
+        deepest = min(contacts(shape, field, X, HERE), key=lambda own: own.gap)
+        assert data.contact.dist.min() == pytest.approx(deepest.gap, abs=2e-5)
+        found = data.contact.frame[np.argmin(data.contact.dist), :3]
+        assert abs(found @ deepest.frame[0]) > 0.98
