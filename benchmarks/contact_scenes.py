@@ -5,8 +5,8 @@
 Both simulate the same scene, written by coupler as MJCF, in steps of 1 ms, from rest, until it has settled; then steps
 are timed, calls interleaved in one process, and the best of many counts. MuJoCo runs with its defaults but for round
 friction cones, as ours are; its contacts are soft and may be left to creep, ours are hard: see the residuals, the
-overlaps, and how fast each scene still moves. The Mini Cheetah (of simulation.py, with armatures, and with all rotors)
-stands on four balls on a height field, the same in both: see the weight that each bears.
+overlaps, and how fast each scene still moves. The Mini Cheetah (of simulation.py, with armatures) stands on four balls
+on a height field, the same in both: see the weight that each bears.
 """
 
 from __future__ import annotations
@@ -104,18 +104,15 @@ def hills(points: int) -> HeightField:
     return HeightField(0.06 * shares.astype(float), (0.04 * (points - 1),) * 2)
 
 
-def cheetah(points: int, rotors: bool = False) -> tuple[Robot, np.ndarray, np.ndarray]:
+def cheetah(points: int) -> tuple[Robot, np.ndarray, np.ndarray]:
     """The Mini Cheetah on hills."""
     from simulation import ANGLES, FRICTION, held  # type: ignore[import-not-found]
 
     robot = coupler.robots.load("mini_cheetah")
-    if not rotors:
-        robot = with_armatures(robot, [body for body in robot.body_names if "rotor" in body])
-    robot = held(robot)
+    robot = held(with_armatures(robot, [body for body in robot.body_names if "rotor" in body]))
     ground = Shape("hills", "ground", hills(points), Transform.identity(), friction=FRICTION)
     feet = [shape for shape in robot.shapes if shape.name.endswith("_ball")]
-    name = f"cheetah{points}{'_rotors' if rotors else ''}"
-    robot = replace(robot, name=name, shapes=(*feet, ground))
+    robot = replace(robot, name=f"cheetah{points}", shapes=(*feet, ground))
     legs = {name: a for name in robot.independent_joints for part, a in ANGLES.items() if part in name}
     return robot, robot.pack_q({**legs, "floating_base": [0.1, 0.05, 0.36, 1, 0, 0, 0]}), np.zeros(robot.nv)
 
@@ -127,6 +124,7 @@ def in_mujoco(robot: Robot) -> Any:
         warnings.simplefilter("ignore", ModelWarning)
         spec = mujoco.MjSpec.from_file(str(plain.save(Path(folder) / "scene.xml")))
     for shape in fields:
+        assert isinstance(shape.geometry, HeightField)
         heights, size = shape.geometry.heights, shape.geometry.size
         span = float(np.ptp(heights))
         asset = spec.add_hfield(name=shape.name, nrow=heights.shape[1], ncol=heights.shape[0])
@@ -176,7 +174,7 @@ def row(robot: Robot, q: np.ndarray, tau: np.ndarray, contacts: str = "*") -> No
     for j in range(model.njnt):
         value, at = np.atleast_1d(positions[model.joint(j).name]), model.jnt_qposadr[j]
         data.qpos[at : at + value.size] = value
-        if value.size == 1 and tau.any():
+        if value.size == 1:
             data.qfrc_applied[model.jnt_dofadr[j]] = tau[robot.v_slice(model.joint(j).name)][0]
     worst = 0.0
     for _ in range(SETTLE):
@@ -216,7 +214,6 @@ def main(names: list[str]) -> None:
         "stack10": lambda: stack(10),
         "pile": lambda: pile(20),
         "cheetah": lambda: cheetah(101),
-        "cheetah_rotors": lambda: cheetah(101, rotors=True),
         "cheetah_far": lambda: cheetah(1001),
     }
     print(

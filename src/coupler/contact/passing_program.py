@@ -194,7 +194,7 @@ class Passing:
     def _look_at_fields(self) -> None:
         """Writes the search for contacts with height fields where their shapes are by then."""
         pairs = list(self._on_fields)
-        ends = [tuple(End(form, *self._links(i)[side], np.zeros(3)) for side, form in self._sides(i)) for i in pairs]
+        ends = [(self._end(i, "one"), self._end(i, "other")) for i in pairs]
 
         def poses(rows: Sequence[int]) -> Window:
             return self._shapes([pairs[row] for row in rows])
@@ -215,6 +215,10 @@ class Passing:
         flags = self._moving.at([self._pairs.index(i) for i in pairs])
         search = FieldSearch(self._builder, "passing_terrain", ends, flags, self._scene.step)
         search.run(poses, placed, found)
+
+    def _end(self, pair: int, side: str) -> End:
+        link, place = self._links(pair)[side]
+        return End(dict(self._sides(pair))[side], link, place, place.r)
 
     def _sides(self, pair: int) -> Iterator[tuple[str, Any]]:
         return zip(kernels.SIDES, self._forms(pair), strict=True)
