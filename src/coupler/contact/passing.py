@@ -31,7 +31,18 @@ from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Pl
 from coupler.rotation import matrix_from_quaternion, normalize_quaternion
 from coupler.spatial import Transform, cross
 
-__all__ = ["MOST_ADVANCES", "SLOP", "Shift", "advanced", "can_pass", "closing_speed", "nearest", "on_field", "shifted"]
+__all__ = [
+    "MOST_ADVANCES",
+    "SLOP",
+    "Shift",
+    "advanced",
+    "advanced_among",
+    "can_pass",
+    "closing_speed",
+    "nearest",
+    "on_field",
+    "shifted",
+]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -176,6 +187,29 @@ def advanced(t: Any, gap: Any, closing: Any, step: Any) -> tuple[Any, Any, Any]:
     passes = np.logical_not(meets) & (closing * (step - t) <= left)
     goes_on = np.logical_not(meets | passes)
     return np.where(goes_on, t + left / np.where(goes_on, closing, 1.0), t), passes, meets
+
+
+def advanced_among(t: Any, one: Shift, other: Shift, found: list[Contact], step: Any) -> tuple[Any, Any, Any]:
+    """The same of a shape on a height field, which is not convex: it meets the first of several places.
+
+    Places that do not close within the step do not count, as the ground that a ball rolls on.
+
+    Args:
+        t: up to which time the shapes do not meet, s.
+        one, other: the shapes.
+        found: their contacts then.
+        step: h, s.
+    """
+    soonest, meets, closes = step, np.False_, np.False_
+    for contact in found:
+        left, closing = contact.gap + SLOP, closing_speed(one, other, contact.frame[0])
+        own = closing * (step - t) > left
+        touches = own & (left <= 0.5 * SLOP)
+        ahead = own & np.logical_not(touches)
+        soonest = np.minimum(soonest, np.where(ahead, left / np.where(ahead, closing, 1.0), step))
+        meets, closes = meets | touches, closes | own
+    passes = np.logical_not(closes)
+    return np.where(meets | passes, t, t + soonest), passes, meets
 
 
 def _apart(one: Any, other: Any, X_one: Transform, X_other: Transform) -> tuple[Any, Array]:

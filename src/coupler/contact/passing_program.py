@@ -24,6 +24,7 @@ from coupler.contact.passing import (
     MOST_ADVANCES,
     Shift,
     advanced,
+    advanced_among,
     can_pass,
     closing_speed,
     nearest,
@@ -243,10 +244,11 @@ class Passing:
             if alike[0] in self._on_fields:  # they have been searched for
                 places = ([getattr(here, f"{name}{k}") for name in ("gap", "point", "frame")] for k in range(count))
                 found = [Contact(*place) for place in places]
+                time, passes, meets = advanced_among(here.time, one, other, found, here.step)
             else:
                 found = shifted(one, other, here.time)
-            gap, normal = nearest(one, other, here.time, found)
-            time, passes, meets = advanced(here.time, gap, closing_speed(one, other, normal), here.step)
+                gap, normal = nearest(one, other, here.time, found)
+                time, passes, meets = advanced(here.time, gap, closing_speed(one, other, normal), here.step)
             here.time, here.meets = time, np.where(passes, 0.0, 1.0)
             here.moving = np.where(passes | meets, 0.0, 1.0)
             here.undecided = np.maximum(here.undecided, here.moving)

@@ -16,6 +16,7 @@ from coupler.contact.passing import (
     SLOP,
     Shift,
     advanced,
+    advanced_among,
     can_pass,
     closing_speed,
     nearest,
@@ -117,8 +118,11 @@ class PassingRounds:
         t, meets, found = 0.0, True, list[Contact]()
         for _ in range(MOST_ADVANCES):
             found = shifted(one, other, t)
-            gap, normal = nearest(one, other, t, found)
-            later, passes, meets = advanced(t, gap, closing_speed(one, other, normal), self._step)
+            if on_field(one.form, other.form):
+                later, passes, meets = advanced_among(t, one, other, found, self._step)
+            else:
+                gap, normal = nearest(one, other, t, found)
+                later, passes, meets = advanced(t, gap, closing_speed(one, other, normal), self._step)
             if passes or meets:
                 break
             t, meets = float(later), True

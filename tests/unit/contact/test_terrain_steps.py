@@ -122,6 +122,21 @@ def test_a_ball_that_meets_a_ridge_is_deflected_and_gains_no_energy() -> None:
     assert 0.0 < s.v[3] < 3.0
 
 
+@pytest.mark.parametrize("step", [1e-3, 1e-2])
+def test_a_ball_that_slides_on_flat_ground_meets_a_wall_and_does_not_enter_it(step: float) -> None:
+    wall = along_x(np.where(X > 0.55, 1.0, 0.0))  # from 0.5 to 0.6
+    s = start(loose(Sphere(0.1), wall), (0.0, 0.03, 0.1), (0, 0, 0, 3.0, 0.0, 0.0), step)
+    deepest = []
+    for _ in range(round(0.25 / step)):
+        s.step()
+        assert s.status.solved
+        deepest.append(s.gaps.min())
+    assert min(deepest) > -1e-5
+    # It has gone up the wall, and back into the corner: 0.1 m from both.
+    corner = 0.5 - (0.1 * np.hypot(1.0, 0.1) - 0.1 * 0.1)
+    np.testing.assert_allclose(s.q[:3], [corner, 0.03, 0.1], rtol=0, atol=1e-8)
+
+
 @pytest.mark.parametrize("shape", [Sphere(0.1), Capsule(0.1, 0.3), Cylinder(0.1, 0.3), Ellipsoid((0.1, 0.1, 0.2))])
 def test_what_is_round_lies_in_a_valley_on_both_sides(shape: Geometry) -> None:
     s = run(start(loose(shape, VALLEY), (0.0, 0.02, 0.1 * np.sqrt(2.0)), turn=LYING), 100)
