@@ -15,16 +15,13 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from coupler.graph.errors import GraphError
 from coupler.graph.operations import OPERATIONS
-
-if TYPE_CHECKING:
-    from coupler.graph.table import Table
 
 __all__ = [
     "FOLD",
@@ -52,14 +49,14 @@ class Node:
     value: float | bool | str | None  # a constant's value, a symbol's label
     logical: bool  # whether this is a truth value instead of a number
     serial: int  # larger than those of all nodes that were there before, and so than those of its arguments
-    table: Table | None  # what a "lookup" looks in
+    table: Any  # what a "lookup" looks in (table.py), or None
 
     def __init__(
         self,
         op: str,
         args: tuple[Node, ...] = (),
         value: float | bool | str | None = None,
-        table: Table | None = None,
+        table: Any = None,
     ) -> None:
         self.op, self.args, self.value, self.table = op, args, value, table
         self.logical = OPERATIONS[op].logical if args and table is None else isinstance(value, bool)
@@ -213,7 +210,7 @@ def as_node(value: Any) -> Node:
     raise GraphError(f"expected a number or a node, got {type(value).__name__}: {value!r}")
 
 
-def apply(op: str, *args: Node, table: Table | None = None) -> Node:
+def apply(op: str, *args: Node, table: Any = None) -> Node:
     """The node of operation `op` on `args`, folded and shared; that of "lookup" has a table (see `look_up`)."""
     if table is not None:
         return look_up(table, *args)
@@ -244,7 +241,7 @@ def apply(op: str, *args: Node, table: Table | None = None) -> Node:
     return node
 
 
-def look_up(table: Table, place: Node) -> Node:
+def look_up(table: Any, place: Node) -> Node:
     """The node of a table's number at a place, folded and shared; see table.py."""
     if place.logical:
         raise GraphError(f"a place in a table must be a number, got the truth value {place!r}")
@@ -305,7 +302,7 @@ def listing(outputs: Sequence[Node], names: Sequence[str] = (), leaves: Mapping[
         leaves: what symbols are called instead of by their labels.
     """
     name: dict[Node, str] = dict(leaves or {})
-    tables: dict[Table, str] = {}
+    tables: dict[Any, str] = {}
     lines: list[str] = []
     for node in topological(outputs):
         if not node.args:
@@ -325,7 +322,7 @@ def known(node: Node) -> np.float64 | bool:
     return node.value if isinstance(node.value, bool) else np.float64(node.value)
 
 
-def _text(node: Node, argument: Callable[[Node], str], tables: Mapping[Table, str] | None = None) -> str:
+def _text(node: Node, argument: Callable[[Node], str], tables: Mapping[Any, str] | None = None) -> str:
     if node.op == "constant":
         return repr(node.value)
     if node.op == "symbol":
