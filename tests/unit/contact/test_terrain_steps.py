@@ -14,7 +14,7 @@ from coupler.contact.pairs import pairs_of
 from coupler.contact.scene import ContactScene
 from coupler.contact.step_program import contact_step_program
 from coupler.contact.stepping import contact_step
-from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Free, Geometry, Plane, Robot, Sphere
+from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Free, Geometry, Plane, Prismatic, Robot, Sphere
 
 G = 9.81
 UPRIGHT, LYING = (1.0, 0.0, 0.0, 0.0), (np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0)  # lying along y
@@ -225,7 +225,7 @@ def test_the_compiled_step_does_what_the_reference_does() -> None:
             place[2], place[7:] = place[2] - min(place[7:]) + 3e-3, []
         q = robot.pack_q(positions)
     ours = coupler.Simulation(robot, h, q=q, v=v, integrator="euler", tolerance=1e-11)
-    for _ in range(12):
+    for _ in range(8):
         done = contact_step(robot, q, v, tau, h, pairs, start=impulses, tolerance=1e-11)
         ours.step()
         q, v, impulses = done.q, done.v, done.solution.impulses
@@ -233,6 +233,34 @@ def test_the_compiled_step_does_what_the_reference_does() -> None:
         np.testing.assert_allclose(ours.q, q, rtol=0, atol=1e-7)
         np.testing.assert_allclose(ours.v, v, rtol=0, atol=1e-5)
     assert touched >= 5
+
+
+def test_a_field_may_be_carried_by_a_body() -> None:
+    b = coupler.RobotBuilder("scale")
+    b.body("plate", mass=5.0, inertia=(1.0, 1.0, 1.0))
+    b.joint("lift", Prismatic(axis=(0.0, 0.0, 1.0), stiffness=2000.0, damping=200.0), "ground", "plate")
+    b.shape("plate", HeightField(np.zeros((5, 5)), (1.0, 1.0)), name="plate", friction=0.5)
+    b.body("ball", mass=1.0, inertia=(0.01, 0.01, 0.01))
+    b.joint("floats", Free(), "ground", "ball")
+    b.shape("ball", Sphere(0.1), name="ball", friction=0.5)
+    robot = b.build()
+    s = coupler.Simulation(robot, 1e-3, q=robot.pack_q({"lift": 0.0, "floats": [0.1, 0.0, 0.12, *UPRIGHT]}))
+    run(s, 1000)
+    sunk = -6.0 * G / 2000.0
+    np.testing.assert_allclose(s.q, [sunk, 0.1, 0.0, 0.1 + sunk, *UPRIGHT], rtol=0, atol=1e-6)
+
+
+def test_states_of_a_batch_do_what_one_does() -> None:
+    rng = np.random.default_rng(10)
+    robot = loose(Box((0.3, 0.2, 0.1)), HeightField(rng.uniform(0.0, 0.08, (21, 21)), (2.0, 2.0)), friction=0.5)
+    q0 = np.tile([0.0, 0.1, 0.16, *UPRIGHT], (9, 1))
+    q0[:, 0] = np.linspace(-0.4, 0.4, 9)
+    v0, forces = rng.normal(size=(9, 6)), np.zeros((60, 6))
+    found = coupler.rollout(robot, q0, v0, forces, 2e-3)
+    for i in (0, 4, 8):
+        s = coupler.Simulation(robot, 2e-3, q=q0[i], v=v0[i])
+        run(s, 60)
+        np.testing.assert_array_equal(found.q[i, -1], s.q)
 
 
 def test_a_step_costs_as_much_on_a_large_field_as_on_a_small_one() -> None:
