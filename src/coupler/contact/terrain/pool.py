@@ -27,7 +27,7 @@ _OUTER = 1e-6  # what a place further out by 1 m may be further away, m
 _APART = 0.02  # in radii of the shape: how far apart the two contacts of a sector are at least
 _MIDDLE = 1e-4  # likewise: nearer to the centre, as under a ball on level ground, all is in the first sector
 _UP = np.array([0.0, 0.0, 1.0])
-_ORDER = np.array([0.31, 0.83, 0.47])  # askew, so that no two places are in the same order along it by chance
+_ORDER = np.array([0.31, 0.83, 0.47])  # askew: places that scenes put beside each other are not level along it
 
 
 def slots_of(shape: Geometry) -> int:
