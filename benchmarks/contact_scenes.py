@@ -1,11 +1,12 @@
-"""Scenes of bodies that touch each other, side by side with MuJoCo: a gripper with a box, stacks of boxes, a pile.
+"""Scenes of bodies that touch, beside MuJoCo: a gripper with a box, stacks of boxes, a pile, a robot on hills.
 
     COUPLER_THREADS=2 python benchmarks/contact_scenes.py
 
 Both simulate the same scene, written by coupler as MJCF, in steps of 1 ms, from rest, until it has settled; then steps
 are timed, calls interleaved in one process, and the best of many counts. MuJoCo runs with its defaults but for round
 friction cones, as ours are; its contacts are soft and may be left to creep, ours are hard: see the residuals, the
-overlaps, and how fast each scene still moves.
+overlaps, and how fast each scene still moves. The Mini Cheetah (of simulation.py, with armatures) stands on four balls
+on a height field, the same in both: see the weight that each bears.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,9 @@ from typing import Any
 import numpy as np
 
 import coupler
-from coupler.model import Box, Capsule, Cylinder, Free, Geometry, ModelWarning, Plane, Prismatic, Robot, Sphere
+from coupler.algorithms.baselines import with_armatures
+from coupler.contact.geometry import HeightField
+from coupler.model import Box, Capsule, Cylinder, Free, Geometry, ModelWarning, Plane, Prismatic, Robot, Shape, Sphere
 from coupler.spatial import Transform
 
 try:
@@ -39,6 +43,7 @@ STATES, STEPS = 256, 20  # of a batch
 THREADS = int(os.environ.get("COUPLER_THREADS", len(os.sched_getaffinity(0))))
 SIDE = 0.1  # m
 GRIP = 20.0  # N
+FEET = "*_ball on hills"
 
 
 def free_body(b: coupler.RobotBuilder, name: str, shape: Geometry, mass: float = 1.0) -> None:
@@ -90,10 +95,43 @@ def pile(bodies: int) -> tuple[Robot, np.ndarray, np.ndarray]:
     return robot, robot.pack_q(places), np.zeros(robot.nv)
 
 
+def hills(points: int) -> HeightField:
+    """Smooth ground, 6 cm from its lowest to its highest point, 4 cm between grid points; in float32, as MuJoCo's."""
+    rng, x = np.random.default_rng(0), 0.04 * np.arange(points)
+    waves = [(rng.normal(size=2) * 4.0, rng.uniform(0.0, 2.0 * np.pi)) for _ in range(12)]
+    heights = sum(np.sin(k[0] * x[:, None] + k[1] * x[None] + phase) for k, phase in waves)
+    shares = ((heights - np.min(heights)) / np.ptp(heights)).astype(np.float32)
+    return HeightField(0.06 * shares.astype(float), (0.04 * (points - 1),) * 2)
+
+
+def cheetah(points: int) -> tuple[Robot, np.ndarray, np.ndarray]:
+    """The Mini Cheetah on hills."""
+    from simulation import ANGLES, FRICTION, held  # type: ignore[import-not-found]
+
+    robot = coupler.robots.load("mini_cheetah")
+    robot = held(with_armatures(robot, [body for body in robot.body_names if "rotor" in body]))
+    ground = Shape("hills", "ground", hills(points), Transform.identity(), friction=FRICTION)
+    feet = [shape for shape in robot.shapes if shape.name.endswith("_ball")]
+    robot = replace(robot, name=f"cheetah{points}", shapes=(*feet, ground))
+    legs = {name: a for name in robot.independent_joints for part, a in ANGLES.items() if part in name}
+    return robot, robot.pack_q({**legs, "floating_base": [0.1, 0.05, 0.36, 1, 0, 0, 0]}), np.zeros(robot.nv)
+
+
 def in_mujoco(robot: Robot) -> Any:
+    fields = [shape for shape in robot.shapes if isinstance(shape.geometry, HeightField)]
+    plain = replace(robot, shapes=tuple(shape for shape in robot.shapes if shape not in fields))
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
-        model = mujoco.MjModel.from_xml_path(str(robot.save(Path(folder) / "scene.xml")))
+        spec = mujoco.MjSpec.from_file(str(plain.save(Path(folder) / "scene.xml")))
+    for shape in fields:
+        assert isinstance(shape.geometry, HeightField)
+        heights, size = shape.geometry.heights, shape.geometry.size
+        span = float(np.ptp(heights))
+        asset = spec.add_hfield(name=shape.name, nrow=heights.shape[1], ncol=heights.shape[0])
+        asset.size, asset.userdata = [*(0.5 * size), span, 1.0], (heights.T.ravel() - heights.min()) / span
+        geom = spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname=shape.name)
+        geom.pos, geom.friction[0] = [0.0, 0.0, heights.min()], shape.friction
+    model = spec.compile()
     model.opt.timestep, model.opt.cone = STEP, mujoco.mjtCone.mjCONE_ELLIPTIC
     return model
 
@@ -110,10 +148,24 @@ def best(calls: dict[str, Callable[[], object]], repeats: int, rounds: int = 20)
     return found
 
 
-def row(robot: Robot, q: np.ndarray, tau: np.ndarray) -> None:
+def bearing(robot: Robot, ours: coupler.Simulation, model: Any, data: Any) -> None:
+    """Prints the weight that the ground bears, and how high the robot stands."""
+    force, theirs = np.zeros(6), 0.0
+    for i in range(data.ncon):
+        mujoco.mj_contactForce(model, data, i, force)
+        theirs += data.contact[i].frame[2] * force[0] + data.contact[i].frame[5] * force[1]
+        theirs += data.contact[i].frame[8] * force[2]
+    weight = -robot.mass * robot.gravity[2]
+    print(
+        f"{'':14s} weight {weight:.2f} N, borne {ours.contact_forces[:, 2].sum():.2f} and {abs(theirs):.2f} N; "
+        f"height of its base {ours.q[2]:.4f} and {data.qpos[2]:.4f} m"
+    )
+
+
+def row(robot: Robot, q: np.ndarray, tau: np.ndarray, contacts: str = "*") -> None:
     """Prints one scene."""
     start = time.perf_counter()
-    ours = coupler.Simulation(robot, STEP, q=q)
+    ours = coupler.Simulation(robot, STEP, q=q, contacts=contacts)
     ours.step(tau)
     first = time.perf_counter() - start
     model = in_mujoco(robot)
@@ -138,7 +190,7 @@ def row(robot: Robot, q: np.ndarray, tau: np.ndarray) -> None:
     datas, states = [mujoco.MjData(model) for _ in range(THREADS)], np.tile(state, (STATES, 1))
     with Rollout(nthread=THREADS) as pool:
         several: dict[str, Callable[[], object]] = {
-            "ours": lambda: coupler.rollout(robot, q0, v0, controls, STEP),
+            "ours": lambda: coupler.rollout(robot, q0, v0, controls, STEP, contacts=contacts),
             "mujoco": lambda: pool.rollout(model, datas, states, nstep=STEPS),
         }
         batch = {name: t / (STATES * STEPS) for name, t in best(several, 1, rounds=4).items()}
@@ -151,6 +203,8 @@ def row(robot: Robot, q: np.ndarray, tau: np.ndarray) -> None:
         f"{worst:.0e} m/s; overlap {overlaps[0]:.0e} and {overlaps[1]:.0e} m; largest velocity "
         f"{np.abs(ours.v).max():.0e} and {np.abs(data.qvel).max():.0e}"
     )
+    if contacts == FEET:
+        bearing(robot, ours, model, data)
 
 
 def main(names: list[str]) -> None:
@@ -159,13 +213,15 @@ def main(names: list[str]) -> None:
         "stack5": lambda: stack(5),
         "stack10": lambda: stack(10),
         "pile": lambda: pile(20),
+        "cheetah": lambda: cheetah(101),
+        "cheetah_far": lambda: cheetah(1001),
     }
     print(
         f"Scenes in steps of {STEP * 1e3:g} ms: ours, MuJoCo {mujoco.__version__}, ratio; {THREADS} threads in batches"
     )
     for name, scene in scenes.items():
         if not names or name in names:
-            row(*scene())
+            row(*scene(), FEET if "cheetah" in name else "*")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coupler.graph import Builder, Program, View, constants, fields, jacobian, symmetric
+from coupler.graph import Builder, Program, Table, View, constants, fields, jacobian, symmetric
 from geared_chain import Chain, forward_dynamics, random_chain
 
 
@@ -470,6 +470,41 @@ def sieve(n: int = 100) -> Sample:
     return Sample(b.build(), draw, expected, tolerance=0.0)
 
 
+# Numbers looked up at places that are computed, in two tables of different lengths.
+
+
+def lookups(n: int = 20) -> Sample:
+    """y = a[x] + 2 b[a[x]], with places beyond both ends of the tables, and none at all; one kernel, two pairs."""
+    rng = np.random.default_rng(3)
+    pairs = [(rng.integers(-2, 9, size).astype(float), rng.normal(size=6)) for size in (7, 40)]
+    b = Builder("lookups")
+    x, y = b.input("x", n), b.output("y", n)
+    for i, own in enumerate(pairs):
+        first, second = map(Table, own)
+
+        def look_up(row: View, first: Table = first, second: Table = second) -> None:
+            found = first.look_up(row.x)
+            row.y = np.array(found + 2.0 * second.look_up(found))
+
+        rows = range(i * n // 2, (i + 1) * n // 2)
+        b.loop(look_up, row=fields(x=x.at(rows), y=y.at(rows)))
+
+    def draw(rng: np.random.Generator, states: int) -> list[np.ndarray]:
+        x = rng.uniform(-5.0, 45.0, (states, n))
+        x[:, 0], x[:, 1], x[:, 2], x[:, 3] = np.nan, np.inf, -np.inf, -0.0
+        return [np.where(rng.random((states, n)) < 0.3, np.rint(x), x)]
+
+    def expected(x: np.ndarray) -> list[np.ndarray]:
+        y = []
+        for i, place in enumerate(x):
+            a, b = pairs[i // (n // 2)]
+            found = a[int(min(max(place, 0.0), len(a) - 1))] if place == place else a[0]
+            y.append(found + 2.0 * b[int(min(max(found, 0.0), len(b) - 1))])
+        return [np.array(y)]
+
+    return Sample(b.build(), draw, expected)
+
+
 SAMPLES: dict[str, Callable[[], Sample]] = {
     "chain": chain,
     "four_bar": four_bar,
@@ -478,4 +513,5 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
     "mixed_tree": mixed_tree,
     "staircase": staircase,
     "sieve": sieve,
+    "lookups": lookups,
 }

@@ -31,6 +31,7 @@ from coupler.graph import (
 from coupler.graph.c import Source, render
 from coupler.graph.expr import Node, apply, where
 from coupler.graph.operations import OPERATIONS, Operation
+from samples import SAMPLES
 
 GCC, GXX = shutil.which("gcc"), shutil.which("g++")
 FLAGS = ["-pedantic", "-Wall", "-Wextra", "-Werror", "-Wconversion", "-O2"]
@@ -647,3 +648,12 @@ def test_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         render(newton()).save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["newton.h"]
     assert (tmp_path / "newton.h").read_text() == "old"
+
+
+@gcc
+@both
+def test_numbers_looked_up_in_tables(tmp_path, dtype):
+    sample = SAMPLES["lookups"]()
+    run = Compiled(sample.program, tmp_path, dtype)
+    for x in sample.draw(np.random.default_rng(5), 30)[0]:
+        assert_same(run(x), np.asarray(Interpreter(sample.program, dtype)(x.astype(dtype))))

@@ -27,7 +27,7 @@ from coupler.contact.formulations import (
     traditional_problem,
     unimpeded,
 )
-from coupler.contact.geometry import HeightField
+from coupler.contact.geometry import HeightField, Hull
 from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.residuals import reached
 from coupler.contact.scene import ContactScene, Layout, limited_joints
@@ -149,7 +149,7 @@ SCENES: dict[str, Callable[[], Case]] = {
     "balls": lambda: loose(1, Sphere(0.1), Sphere(0.1), Sphere(0.12)),
     "capsules": lambda: loose(5, Capsule(0.05, 0.2), Capsule(0.06, 0.1)),
     "box and ball": lambda: loose(0, Box((0.15, 0.2, 0.1)), Sphere(0.08)),
-    "balls on hills": lambda: loose(7, Sphere(0.1), Capsule(0.05, 0.15), rough=True),
+    "hull on hills": lambda: loose(3, Hull(np.random.default_rng(1).normal(size=(6, 3)) * 0.07), rough=True),
     "box on hills": lambda: loose(3, Box((0.15, 0.2, 0.1)), rough=True),
     "gear": lambda: articulated("gear", 1),
     "differential": lambda: articulated("differential", 5),

@@ -80,7 +80,9 @@ class Alike:
     @property
     def may_be_left_out(self) -> bool:
         """Whether there is a bound on how near they are, and to ask for it costs less than their contacts."""
-        return (self.contacts >= _MANY or self.searched) and not (self.moving["other"] and self.on_ground)
+        worthwhile = self.contacts >= _MANY or self.searched
+        unbounded = isinstance(self.ends[0][0].form, Plane | HeightField) or (self.moving["other"] and self.on_ground)
+        return worthwhile and not unbounded
 
 
 class BroadPhase:

@@ -14,13 +14,15 @@ from coupler.contact.broad_phase import Alike, BroadPhase, End
 from coupler.contact.columns import Columns, Start
 from coupler.contact.convex.contacts import centred
 from coupler.contact.convex.program import Search
-from coupler.contact.geometry import Contact, forces_on, has_closed_form
+from coupler.contact.geometry import Contact, HeightField, forces_on, has_closed_form
 from coupler.contact.halves import Halves
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.stage_contacts import StageContacts
 from coupler.contact.tables import SIDES, Told, finding_kernel, first_of, form, forms, numbers, pose
+from coupler.contact.terrain.placing import on_links, places
+from coupler.contact.terrain.program import FieldSearch
 from coupler.graph import Buffer, Builder, Vector, View, Window, constants, fields
 from coupler.model import Robot
 from coupler.model.shapes import Shape
@@ -50,6 +52,7 @@ class Candidates:
     def __init__(self, robot: Robot, pairs: Sequence[Pair]) -> None:
         self.robot, self.pairs = robot, tuple(pairs)
         self._searched = {i for i, pair in enumerate(pairs) if not has_closed_form(*forms(pair))}
+        self._on_fields = {i for i in self._searched if any(isinstance(own, HeightField) for own in forms(pairs[i]))}
         self.ends = [
             (self._end(pair.one, i in self._searched), self._end(pair.other, i in self._searched))
             for i, pair in enumerate(pairs)
@@ -114,8 +117,10 @@ class Candidates:
     ) -> None:
         """Writes the steps that measure pairs; those that may be left out if they are fresh."""
         searched = [i for alike in groups if alike.searched for i in alike.numbers]
-        if searched:
-            self._search(sweep, searched, told)
+        if convex := [i for i in searched if i not in self._on_fields]:
+            self._search(sweep, convex, told)
+        if on_fields := [i for i in searched if i in self._on_fields]:
+            self._search_fields(sweep, on_fields, told, scene.step)
         for alike in groups:
             if not alike.searched:
                 window = self.poses(sweep, alike) | self.places(alike, told, _FOUND)
@@ -206,7 +211,7 @@ class Candidates:
         groups: dict[Hashable, list[int]] = {}
         for i, (pair, ends) in enumerate(zip(self.pairs, self.ends, strict=True)):
             kinds = (type(own) if i in self._searched else form(own) for own in forms(pair))
-            groups.setdefault((*kinds, *(bool(end.link) for end in ends), pair.cone.size), []).append(i)
+            groups.setdefault((*kinds, pair.count, *(bool(end.link) for end in ends), pair.cone.size), []).append(i)
         return [
             Alike(rows, [self.ends[i] for i in rows], self.pairs[rows[0]].count, rows[0] in self._searched)
             for rows in groups.values()
@@ -222,6 +227,22 @@ class Candidates:
         search = Search(sweep.builder, [self.ends[i] for i in pairs], self._broad_phase.fresh.at(pairs))
         search.run(
             lambda rows: self.motion(sweep, alike(rows), ("E", "r")),
+            lambda rows: self.places(alike(rows), told, _FOUND),
+        )
+
+    def _search_fields(self, sweep: Sweep[Any, Any], pairs: Sequence[int], told: Told, step: float) -> None:
+        """Writes the search for contacts with height fields; of pairs all of which may be left out, or none."""
+
+        def alike(rows: Sequence[int]) -> Alike:
+            own = [pairs[row] for row in rows]
+            return Alike(own, [self.ends[i] for i in own], self.pairs[own[0]].count, True)
+
+        left_out = alike([0]).may_be_left_out
+        flags = self._broad_phase.fresh.at(pairs) if left_out else None
+        name = "terrain" if left_out else "moving_terrain"
+        FieldSearch(sweep.builder, name, [self.ends[i] for i in pairs], flags, step).run(
+            lambda rows: places(alike(rows).ends) | self.motion(sweep, alike(rows), ("E", "r", "u", "start")),
+            lambda here, rows: on_links(here, alike(rows).ends[0]),
             lambda rows: self.places(alike(rows), told, _FOUND),
         )
 

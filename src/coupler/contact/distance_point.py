@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["to_ball", "to_box", "to_capsule", "to_cylinder", "to_ellipsoid", "to_field", "to_plane", "unit"]
+__all__ = ["to_ball", "to_box", "to_capsule", "to_cylinder", "to_ellipsoid", "to_plane", "unit"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -94,27 +94,3 @@ def to_ellipsoid(p: Array, radii: np.ndarray) -> tuple[Any, Array]:
     normal = size / (tau + delta)
     length = np.sqrt(normal @ normal)
     return (tau - least**2) * length, normal / length * np.copysign(1.0, p)
-
-
-def to_field(p: Array, heights: np.ndarray, size: np.ndarray) -> tuple[Any, Array]:
-    """From the ground under a height field, along the normal of the surface straight below (or above) p.
-
-    Heights are bilinear in each cell. This is the distance from the tangent plane there: exact where the ground is
-    flat, and to first order in the depth where it is bent. Beyond its rim the field goes on level.
-
-    The value is wᵀ H u with the hat functions w and u of the two axes, all rows and columns of which are summed: that
-    takes nodes, to which a table cannot be looked up.
-    """
-    (w, w_slope), (u, u_slope) = (_hats(p[i], n, size[i]) for i, n in enumerate(heights.shape))
-    height = w @ heights @ u
-    slopes = w_slope @ np.diff(heights, axis=0) @ u, w @ np.diff(heights, axis=1) @ u_slope
-    _, normal = unit(np.stack([-slopes[0], -slopes[1], 1.0 + 0.0 * height]), _Z)
-    return (p[2] - height) * normal[2], normal
-
-
-def _hats(x: Any, n: int, size: float) -> tuple[Array, Array]:
-    """The weights of n grid points over −size/2 … size/2, and those of the n − 1 steps between them in the slope."""
-    at = (x / size + 0.5) * (n - 1)
-    cell = np.arange(n - 1.0)
-    inside = np.where((at >= cell) & (at < cell + 1.0), (n - 1) / size, 0.0)
-    return np.maximum(1.0 - np.abs(np.clip(at, 0.0, n - 1.0) - np.arange(float(n))), 0.0), inside

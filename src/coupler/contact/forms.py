@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from coupler.contact.terrain.surface import sharpness
+from coupler.graph import Table
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.model.shapes import Geometry
@@ -14,6 +16,7 @@ from coupler.model.shapes import Geometry
 __all__ = ["HeightField", "Hull", "Point"]
 
 _FLAT = 1e-9  # of its size: a hull that is thinner has no volume
+_MOST = 2**22  # heights of a field: four numbers are kept of each, and a table has 2²⁴
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,22 +45,39 @@ class Hull(Geometry):
 
 @dataclass(frozen=True, eq=False)
 class HeightField(Geometry):
-    """Ground of given heights over a grid, bilinear in between; its frame is at the middle of the grid, at height 0.
+    """Ground of given heights over a grid; its frame is at the middle of the grid, at height 0.
+
+    Each cell is two flat triangles, cut by the diagonal from (i, j) to (i+1, j+1), as in MuJoCo. Below the surface it
+    is solid, down without end, between vertical walls at the rim; beyond these there is nothing.
 
     Attributes:
-        heights: n × m, along z, m; rows go along x, columns along y. Nodes of a trace take 1024 of them at most.
+        heights: n × m, along z, m; rows go along x, columns along y. Up to 2²² of them.
         size: 2, what the grid extends over along x and y, m.
+        grid: 4, n and m, and the distances of grid points along x and y, m.
+        table: the heights, row by row.
+        sharp: where the ground is convex; see `sharpness`.
     """
 
     heights: Any
     size: Any
+    grid: Any = field(init=False, repr=False)
+    table: Table = field(init=False, repr=False)
+    sharp: Table = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         heights = np.asarray(self.heights)
         if heights.ndim != 2 or min(heights.shape) < 2:
             raise ModelError(f"height field: its heights must be a grid, 2 × 2 at least, got the shape {heights.shape}")
-        object.__setattr__(self, "heights", numbers("height field: its heights", heights, heights.shape))
+        if heights.size > _MOST:
+            raise ModelError(
+                f"height field: it may have {_MOST} heights at most, got {heights.size}; cut it into several"
+            )
+        heights = numbers("height field: its heights", heights, heights.shape)
         size = numbers("height field: its size", self.size, (2,))
         if not (size > 0.0).all():
             raise ModelError(f"height field: its size must be above zero, got {self.size!r}")
-        object.__setattr__(self, "size", size)
+        spacing = size / (np.array(heights.shape) - 1.0)
+        own = {"heights": heights, "size": size, "grid": np.array([*heights.shape, *spacing])}
+        own |= {"table": Table(heights), "sharp": Table(sharpness(heights, *spacing))}
+        for name, value in own.items():
+            object.__setattr__(self, name, value)

@@ -5,14 +5,14 @@ of a simulation is one program. All pairs take floats; those with a closed form 
 
     plane with               point or sphere 1, capsule 2 (its ends), box 8 (its corners), hull (its vertices),
                              cylinder 4 (of its rims), ellipsoid 1
-    height field with        point or sphere 1, capsule 2, box 8, cylinder 4, ellipsoid 1, hull (its vertices): only
-                             these points touch
+    height field with        point 1
     point or sphere with     point, sphere, capsule, box, cylinder, ellipsoid: 1
     capsule with             capsule 1, box 3 (its ends, and where its axis is nearest to the box)
 
 Other convex shapes are searched for contacts (convex/): boxes, cylinders, capsules and hulls with each other have 5
-(the nearest place, and four corners of what their sides next to it share), any other two 1. Candidates may coincide,
-such as those of a capsule whose end is nearest; of those that are searched for, one that coincides is out of reach.
+(the nearest place, and four corners of what their sides next to it share), any other two 1. So is the ground around a
+shape on a height field (terrain/), for 8 contacts, beside the corners of a box or hull. Candidates may coincide, such
+as those of a capsule whose end is nearest; of those that are searched for, one that coincides is out of reach.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from coupler.contact.distance_point import (
     to_capsule,
     to_cylinder,
     to_ellipsoid,
-    to_field,
     to_plane,
     unit,
 )
 from coupler.contact.distance_segment import between_segments, nearest_to_box
 from coupler.contact.forms import HeightField, Hull, Point
 from coupler.contact.tangents import tangents
+from coupler.contact.terrain import contacts as terrain
+from coupler.contact.terrain.surface import to_field
 from coupler.model.errors import ModelError
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Plane, Sphere
 from coupler.spatial import Transform, cross
@@ -56,9 +57,6 @@ __all__ = [
 ]
 
 Array = Any  # an ndarray of floats, or of nodes
-
-_ROUNDS = 3  # in which the lowest point of a round shape over a field is sought
-_TRACED = 1024  # the most heights of a field on nodes: each of them becomes operations of the program
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +91,8 @@ def contacts(one: Geometry, other: Geometry, X_one: Transform, X_other: Transfor
     """
     finder, _, swapped = _rule(one, other)
     if _traced(X_one, X_other) and not has_closed_form(one, other):
-        what = f"contacts between {_called(one)} and {_called(other)} cannot be traced"
-        if finder is _convex:
-            raise ModelError(f"{what} in one go: they are searched for, step by step")
-        raise ModelError(f"{what}: the field has more than {_TRACED} heights; cut it to what is within reach")
+        both = f"{_called(one)} and {_called(other)}"
+        raise ModelError(f"contacts between {both} cannot be traced in one go: they are searched for, step by step")
     if swapped:
         found = ((gap, point, -normal) for gap, point, normal in finder(other, one, X_other, X_one))
     else:
@@ -131,7 +127,7 @@ def forces_on(X: Transform, contact: Contact, rows: int = 3) -> Array:
 
 def has_closed_form(one: Geometry, other: Geometry) -> bool:
     """Whether the contacts of two shapes can be told of nodes of a trace in one go."""
-    return _rule(one, other)[0] is not _convex and not _large(one) and not _large(other)
+    return _rule(one, other)[0] not in (_convex, _on_field)
 
 
 def count(one: Geometry, other: Geometry) -> int:
@@ -142,9 +138,11 @@ def count(one: Geometry, other: Geometry) -> int:
 def _rule(one: Geometry, other: Geometry) -> tuple[Finder, int, bool]:
     """What finds the contacts, how many there are, and whether it wants the two shapes exchanged."""
     for first, second, swapped in ((one, other, False), (other, one, True)):
-        if isinstance(second, Plane | HeightField) and isinstance(first, _TOUCHING[type(second)]):
+        if isinstance(second, HeightField) and isinstance(first, _CONVEX) and not isinstance(first, Point):
+            return _on_field, terrain.count(first), swapped
+        if isinstance(second, Plane) and isinstance(first, _CONVEX):
             return _touching, len(_points(first, np.array([0.0, 0.0, 1.0]))), swapped
-        if isinstance(first, Point | Sphere) and type(second) in _SURFACES:
+        if isinstance(first, Point | Sphere) and type(second) in _SURFACES:  # a field's only with points
             return _touching, 1, swapped
         if isinstance(first, Capsule) and isinstance(second, Box):
             return _capsule_box, 3, swapped
@@ -168,26 +166,13 @@ def _traced(*transforms: Transform) -> bool:
     return any(np.asarray(part).dtype == object for X in transforms for part in (X.E, X.r))
 
 
-def _large(geometry: Geometry) -> bool:
-    return isinstance(geometry, HeightField) and geometry.heights.size > _TRACED
-
-
 # Points (or balls) of one shape against the surface of another.
 
 
 def _touching(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Iterator[Found]:
-    for place in _points(one, _upwards(one, other, X_one, X_other)):
-        yield _ball(X_one.r + X_one.E.T @ place, _margin(one), other, X_other)
-
-
-def _upwards(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Array:
-    """The normal of the ground below a shape, in its frame; of a field, where the shape's lowest point is."""
     up = np.stack(list(X_one.E @ (X_other.E.T @ np.array([0.0, 0.0, 1.0]))))
-    for _ in range(_ROUNDS if isinstance(other, HeightField) and isinstance(one, Cylinder | Ellipsoid) else 0):
-        lowest = X_one.r + X_one.E.T @ _points(one, up)[0]
-        _, _, normal = _ball(lowest, 0.0, other, X_other)
-        up = np.stack(list(X_one.E @ normal))
-    return up
+    for place in _points(one, up):
+        yield _ball(X_one.r + X_one.E.T @ place, _margin(one), other, X_other)
 
 
 def _ball(centre: Array, radius: float, other: Geometry, X: Transform) -> Found:
@@ -218,13 +203,9 @@ def _points(geometry: Any, upwards: Array) -> list[Array]:
     return [np.zeros(3)]
 
 
-_TOUCHING: dict[type, tuple[type, ...]] = {
-    Plane: (Point, Sphere, Capsule, Box, Cylinder, Ellipsoid, Hull),
-    HeightField: (Point, Sphere, Capsule, Box, Cylinder, Ellipsoid, Hull),
-}
 _SURFACES: dict[type, Callable[[Any, Array], tuple[Any, Array]]] = {
     Plane: lambda g, p: to_plane(p),
-    HeightField: lambda g, p: to_field(p, g.heights, g.size),
+    HeightField: lambda g, p: to_field(p, g),
     Point: lambda g, p: to_ball(p, 0.0),
     Sphere: lambda g, p: to_ball(p, g.radius),
     Capsule: lambda g, p: to_capsule(p, g.radius, 0.5 * g.length),
@@ -272,3 +253,10 @@ def _convex(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform
     here = convex.search(one, other, X_one, X_other)
     scales, margins = convex.Scales(one, other), (_margin(one), _margin(other))
     yield from convex.manifold(margins, X_other, here, scales, convex.corners(one, other, here, scales))
+
+
+# Ground of given heights.
+
+
+def _on_field(one: Geometry, other: HeightField, X_one: Transform, X_other: Transform) -> Iterator[Found]:
+    yield from terrain.field_contacts(one, other, convex.centred(one, X_one), X_other)

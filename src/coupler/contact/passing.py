@@ -26,11 +26,23 @@ import numpy as np
 
 from coupler.contact.geometry import Contact, HeightField, Point, contacts, has_closed_form
 from coupler.contact.pairs import Pair
+from coupler.contact.terrain.solids import flat
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Plane, Sphere
 from coupler.rotation import matrix_from_quaternion, normalize_quaternion
 from coupler.spatial import Transform, cross
 
-__all__ = ["MOST_ADVANCES", "SLOP", "Shift", "advanced", "can_pass", "closing_speed", "nearest", "shifted"]
+__all__ = [
+    "MOST_ADVANCES",
+    "SLOP",
+    "Shift",
+    "advanced",
+    "advanced_among",
+    "can_pass",
+    "closing_speed",
+    "nearest",
+    "on_field",
+    "shifted",
+]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -40,11 +52,27 @@ _PARALLEL = 1e-8  # the square of the sine of an angle between edges, below whic
 
 
 def can_pass(pair: Pair) -> bool:
-    """Whether the shapes of a pair may pass each other, and a program can tell: not a plane, which is a half-space."""
+    """Whether the shapes of a pair may pass each other, and a program can tell: not a plane, which is a half-space.
+
+    With a field only shapes with curved sides can: corners of others know but the ground below them.
+    """
     one, other = pair.one.geometry, pair.other.geometry
-    if any(isinstance(form, Plane | HeightField) for form in (one, other)):
+    if any(isinstance(form, Plane) for form in (one, other)):
         return False
+    if any(isinstance(form, HeightField) for form in (one, other)):
+        return on_field(one, other)
     return _boxes(one, other) or has_closed_form(one, other)
+
+
+def on_field(one: Geometry, other: Geometry) -> bool:
+    """Whether these are a height field and a shape with curved sides: contacts with the ground are no fixed list.
+
+    Which of a pair's contacts is which may change on the way. So all of them are asked if one is in doubt.
+    """
+    forms = one, other
+    return any(isinstance(form, HeightField) for form in forms) and not any(
+        isinstance(form, Point) or flat(form) for form in forms
+    )
 
 
 def _boxes(one: Geometry, other: Geometry) -> bool:
@@ -104,6 +132,8 @@ def _reach(form: Any) -> Any:
             return np.sqrt(form.radius * form.radius + 0.25 * form.length * form.length)
         case Ellipsoid():
             return np.max(form.radii)
+        case HeightField():
+            return float(0.5 * np.hypot(*form.size) + np.abs(form.heights).max())
     assert isinstance(form, Point | Sphere)
     return 0.0
 
@@ -157,6 +187,29 @@ def advanced(t: Any, gap: Any, closing: Any, step: Any) -> tuple[Any, Any, Any]:
     passes = np.logical_not(meets) & (closing * (step - t) <= left)
     goes_on = np.logical_not(meets | passes)
     return np.where(goes_on, t + left / np.where(goes_on, closing, 1.0), t), passes, meets
+
+
+def advanced_among(t: Any, one: Shift, other: Shift, found: list[Contact], step: Any) -> tuple[Any, Any, Any]:
+    """The same of a shape on a height field, which is not convex: it meets the first of several places.
+
+    Places that do not close within the step do not count, as the ground that a ball rolls on.
+
+    Args:
+        t: up to which time the shapes do not meet, s.
+        one, other: the shapes.
+        found: their contacts then.
+        step: h, s.
+    """
+    soonest, meets, closes = step, np.False_, np.False_
+    for contact in found:
+        left, closing = contact.gap + SLOP, closing_speed(one, other, contact.frame[0])
+        own = closing * (step - t) > left
+        touches = own & (left <= 0.5 * SLOP)
+        ahead = own & np.logical_not(touches)
+        soonest = np.minimum(soonest, np.where(ahead, left / np.where(ahead, closing, 1.0), step))
+        meets, closes = meets | touches, closes | own
+    passes = np.logical_not(closes)
+    return np.where(meets | passes, t, t + soonest), passes, meets
 
 
 def _apart(one: Any, other: Any, X_one: Transform, X_other: Transform) -> tuple[Any, Array]:

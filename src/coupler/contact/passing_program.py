@@ -7,29 +7,39 @@ a box that slides on another one is held by that, before it is asked whether it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import reduce
-from operator import add
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from coupler.contact import passing_kernels as kernels
 from coupler.contact.blocks import Blocks, shared
+from coupler.contact.broad_phase import End
 from coupler.contact.candidates import Candidates
 from coupler.contact.columns import Columns
-from coupler.contact.geometry import Contact, forces_on, has_closed_form
+from coupler.contact.geometry import Contact, has_closed_form
 from coupler.contact.halves import Halves
 from coupler.contact.kernels import clear
-from coupler.contact.passing import MOST_ADVANCES, SLOP, Shift, advanced, can_pass, closing_speed, nearest, shifted
+from coupler.contact.passing import (
+    MOST_ADVANCES,
+    Shift,
+    advanced,
+    advanced_among,
+    can_pass,
+    closing_speed,
+    nearest,
+    on_field,
+    shifted,
+)
 from coupler.contact.scene import ContactScene, Layout
-from coupler.contact.tables import Told, first_of, form, numbers, pose, with_numbers
+from coupler.contact.tables import Told, form, numbers
+from coupler.contact.terrain.program import FieldSearch
 from coupler.graph import Vector, View, Window, constants, fields
 from coupler.passes import Schedule, Sweep
 from coupler.spatial import Transform
 
 __all__ = ["Passing"]
 
-_SIDES = {"one": 1.0, "other": -1.0}  # of a pair, and the signs of impulses on them
 _STATE = ("doubts", "undecided", "touches")
 
 
@@ -55,6 +65,7 @@ class Passing:
         self._builder, self._sweep, self._scene = sweep.builder, sweep, scene
         self._candidates, self._columns, self._blocks = candidates, columns, blocks
         self._pairs = [i for i, pair in enumerate(candidates.pairs) if can_pass(pair)]
+        self._on_fields = {i: None for i in self._pairs if on_field(*self._forms(i))}
         self._first = np.cumsum([0, *(pair.count for pair in candidates.pairs)])
         self.contacts = [k for i in self._pairs for k in self._of(i)]
         self._place = {k: n for n, k in enumerate(self.contacts)}
@@ -72,9 +83,10 @@ class Passing:
 
     def begin(self, gaps: Vector) -> None:
         """Writes the steps by which those contacts wait alone that have pressed before; the problem has begun."""
-        window = self._blocks.of(self.contacts)
-        window |= fields(near=self._near.at(range(len(self.contacts))), gap=gaps.at(self.contacts))
-        self._builder.loop(_begin, own=window)
+        for contacts in self._blocks.alike(self.contacts):
+            near = self._near.at([self._place[k] for k in contacts])
+            window = self._blocks.of(contacts) | fields(near=near, gap=gaps.at(contacts))
+            self._builder.loop(kernels.begin, own=window)
 
     def look(self, residual: Vector, told: Told) -> None:
         """Writes the steps by which contacts wait that break their laws and whose shapes meet.
@@ -84,25 +96,29 @@ class Passing:
             told: of contacts, as for `Candidates.measure`; of those that act, as they are where their shapes meet.
         """
         builder, state = self._builder, fields(**{name: buffer.at(0) for name, buffer in self._state.items()})
-        builder.loop(_no_doubts, state=state)
-        self._run(_doubt, "idle", residual)
-        with builder.repeat(until=_doubtless, at_most=1, rare=True, state=state):
+        builder.loop(kernels.no_doubts, state=state)
+        self._run(kernels.doubt, "idle", residual)
+        with builder.repeat(until=kernels.doubtless, at_most=1, rare=True, state=state):
             for buffer in (self._moving, self._meets, self._time, self._ahead.buffer):
                 clear(builder, buffer)
-            self._loop(_ask)
-            with builder.repeat(until=_decided, at_most=MOST_ADVANCES, state=state):
-                builder.loop(_no_one_left, state=state)
+            self._loop(kernels.ask)
+            with builder.repeat(until=kernels.decided, at_most=MOST_ADVANCES, state=state):
+                builder.loop(kernels.no_one_left, state=state)
+                if self._on_fields:
+                    self._look_at_fields()
                 for alike in self._alike():
                     flags = self._moving.at([self._pairs.index(i) for i in alike])
                     window = self._shapes(alike) | self._decisions(alike)
                     builder.loop(self._advancing(alike), here=window, where=flags)
-            self._loop(_decide)
+            self._loop(kernels.decide)
+            if self._on_fields:
+                self._loop(kernels.decide, "idle", [k for i in self._on_fields for k in self._of(i)])
             for alike in self._alike():
-                if has_closed_form(*self._forms(alike[0])):
+                if has_closed_form(*self._forms(alike[0])) or alike[0] in self._on_fields:
                     self._move_laws(alike, told)
-            self._run(_doubt, "waiting", residual)
-            self._loop(_note_touching)
-            self._run(_let_wait, "waiting", residual)
+            self._run(kernels.doubt, "waiting", residual)
+            self._loop(kernels.note_touching)
+            self._run(kernels.let_wait, "waiting", residual)
 
     def _run(self, kernel: Callable[[View, list[View]], None], flag: str, residual: Vector) -> None:
         """Writes a loop over contacts that have a flag, with what their links do."""
@@ -120,10 +136,12 @@ class Passing:
             schedule.add((len(starts[contact].links), starts[contact].width), contact, loop)
         schedule.run()
 
-    def _loop(self, kernel: Callable[[View], None]) -> None:
-        """Writes a loop over all contacts that wait."""
-        where = self._blocks.flags["waiting"].at(self.contacts)
-        self._builder.loop(kernel, own=self._known(self.contacts), where=where)
+    def _loop(
+        self, kernel: Callable[[View], None], flag: str = "waiting", contacts: Sequence[int] | None = None
+    ) -> None:
+        """Writes a loop over all contacts, or some, that have a flag: those that wait."""
+        for own in self._blocks.alike(self.contacts if contacts is None else contacts):
+            self._builder.loop(kernel, own=self._known(own), where=self._blocks.flags[flag].at(own))
 
     def _known(self, contacts: Sequence[int]) -> Window:
         pairs = [self._pair_of[k] for k in contacts]
@@ -156,7 +174,7 @@ class Passing:
         """Where shapes of pairs are, how they move, and for how long they have done so."""
         time = self._time.at([self._pairs.index(i) for i in alike])
         window = fields(time=time, step=constants(np.full(len(alike), self._scene.step)))
-        for side, name in enumerate(_SIDES):
+        for side, name in enumerate(kernels.SIDES):
             ends = [self._links(i)[name] for i in alike]
             table = {
                 f"{name}_at_E": constants([place.E + 0.0 for _, place in ends]),
@@ -176,6 +194,42 @@ class Passing:
             window |= fields(**{f"{name}{k}": slot for name, slot in self._ahead[rows].fields.items()})
         return window
 
+    def _look_at_fields(self) -> None:
+        """Writes the search for contacts with height fields where their shapes are by then."""
+        pairs = list(self._on_fields)
+        ends = [(self._end(i, "one"), self._end(i, "other")) for i in pairs]
+
+        def poses(rows: Sequence[int]) -> Window:
+            return self._shapes([pairs[row] for row in rows])
+
+        def placed(here: View, rows: Sequence[int]) -> tuple[Transform, Transform, Any]:
+            one, other = self._shifts(here, pairs[rows[0]])
+            zero = np.zeros(3)
+            away = (zero if one.linear is None else one.linear) - (zero if other.linear is None else other.linear)
+            return one.after(here.time), other.after(here.time), np.sqrt(away @ away) + one.turning + other.turning
+
+        def found(rows: Sequence[int]) -> Window:
+            places: dict[str, Any] = {}
+            for k in range(self._candidates.pairs[pairs[rows[0]]].count):
+                own = self._ahead[[self._place[self._of(pairs[row])[k]] for row in rows]].fields
+                places |= {f"{name}s{k}": own[name] for name in ("gap", "point", "frame")}
+            return fields(**places)
+
+        flags = self._moving.at([self._pairs.index(i) for i in pairs])
+        search = FieldSearch(self._builder, "passing_terrain", ends, flags, self._scene.step)
+        search.run(poses, placed, found)
+
+    def _end(self, pair: int, side: str) -> End:
+        link, place = self._links(pair)[side]
+        return End(dict(self._sides(pair))[side], link, place, place.r)
+
+    def _sides(self, pair: int) -> Iterator[tuple[str, Any]]:
+        return zip(kernels.SIDES, self._forms(pair), strict=True)
+
+    def _shifts(self, here: View, pair: int) -> list[Shift]:
+        links = self._links(pair)
+        return [kernels.shift_of(here, name, form, bool(links[name][0])) for name, form in self._sides(pair)]
+
     def _motion(self, name: str, links: Sequence[int]) -> dict[str, Any]:
         if not links[0]:
             return {}
@@ -184,16 +238,19 @@ class Passing:
         return {f"{name}_gone": gone} | {f"{name}_{field}": memory[field] for field in ("E", "r", "u", "du", "start")}
 
     def _advancing(self, alike: Sequence[int]) -> Callable[[View], None]:
-        pair, ends = self._candidates.pairs[alike[0]], self._links(alike[0])
-        moving = {name: bool(link) for name, (link, _) in ends.items()}
-        forms = {"one": pair.one.geometry, "other": pair.other.geometry}
+        count = self._candidates.pairs[alike[0]].count
 
         def advance(here: View) -> None:
             """One step of conservative advancement; what is found on the way is kept."""
-            one, other = (_shift(here, name, forms[name], moving[name]) for name in _SIDES)
-            found = shifted(one, other, here.time)
-            gap, normal = nearest(one, other, here.time, found)
-            time, passes, meets = advanced(here.time, gap, closing_speed(one, other, normal), here.step)
+            one, other = self._shifts(here, alike[0])
+            if alike[0] in self._on_fields:  # they have been searched for
+                places = ([getattr(here, f"{name}{k}") for name in ("gap", "point", "frame")] for k in range(count))
+                found = [Contact(*place) for place in places]
+                time, passes, meets = advanced_among(here.time, one, other, found, here.step)
+            else:
+                found = shifted(one, other, here.time)
+                gap, normal = nearest(one, other, here.time, found)
+                time, passes, meets = advanced(here.time, gap, closing_speed(one, other, normal), here.step)
             here.time, here.meets = time, np.where(passes, 0.0, 1.0)
             here.moving = np.where(passes | meets, 0.0, 1.0)
             here.undecided = np.maximum(here.undecided, here.moving)
@@ -218,97 +275,4 @@ class Passing:
             names = [name for name in told.names if name != "start"]
             window |= fields(**{f"told_{name}": told.at(name, contacts) for name in names})
             where = self._blocks.flags["waiting"].at(contacts)
-            self._builder.loop(_moving_law(moving, pair.cone.size, names), here=window, where=where)
-
-
-def _shift(here: View, name: str, geometry: Any, moves: bool) -> Shift:
-    own = with_numbers(geometry, getattr(here, f"{name}_numbers"))
-    at = Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r"))
-    if not moves:
-        return Shift(own, at)
-    v = getattr(here, f"{name}_u") + getattr(here, f"{name}_du")
-    return Shift.on_link(own, at, pose(here, name, True), v)
-
-
-def _moving_law(moving: Mapping[str, bool], rows: int, told: Sequence[str]) -> Callable[[View], None]:
-    def move_law(here: View) -> None:
-        """The law where shapes meet: b_n with the gap g − t n·w, on the way to which they move as they do."""
-        open_before = here.near <= 0.0
-        P, ahead = {}, 0.0
-        for name, moves in moving.items():
-            if moves:
-                link, v = pose(here, name, True), getattr(here, f"{name}_u") + getattr(here, f"{name}_du")
-                at = Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r"))
-                back = Shift.on_link(None, at, link, v).velocity(here.time, here.point)  # type: ignore[arg-type]
-                contact = Contact(here.gap, here.point - here.time * back, here.frame)
-                P[name] = _SIDES[name] * forces_on(link, contact, rows)
-                ahead = ahead + P[name][:, 0] @ v
-        free, approach = (reduce(add, (P[name].T @ getattr(here, f"{name}_{x}") for name in P)) for x in ("u", "start"))
-        gap = here.gap - here.time * ahead
-        closure = gap / here.step
-        for name, own in P.items():  # gaps count from where the step started
-            closure = closure - getattr(here, f"{name}_gone") * (own[:, 0] @ getattr(here, f"{name}_start"))
-        found = {"b": free + first_of(rows, closure), "free": free[:3], "approach": approach[:3]}
-        found |= {"gaps": np.array(gap), "points": here.point, "frames": here.frame}
-        for name in told:
-            setattr(here, f"told_{name}", np.where(open_before, found[name], getattr(here, f"told_{name}")))
-        for name, own in P.items():
-            setattr(here, f"{name}_P", np.where(open_before, own, getattr(here, f"{name}_P")))
-
-    return move_law
-
-
-# Kernels of contacts
-
-
-def _begin(own: View) -> None:
-    own.near = np.where(own.gap <= SLOP, 1.0, 0.0)
-    own.waiting = np.where(own.impulse[0] > 0.0, 1.0, 0.0)
-
-
-def _velocity(own: View, ends: list[View]) -> Any:
-    """w_n = b_n + P_nᵀ Δu."""
-    return reduce(add, (end.P[:, 0] @ end.du for end in ends), own.b[0])
-
-
-def _doubt(own: View, ends: list[View]) -> None:
-    own.waiting = np.where(_velocity(own, ends) < -own.tolerance, 1.0, 0.0)
-    own.doubts = np.maximum(own.doubts, own.waiting)
-
-
-def _ask(own: View) -> None:
-    own.moving = own.meets = own.undecided = np.array(1.0)
-
-
-def _decide(own: View) -> None:
-    own.waiting = np.where(own.meets > 0.0, 1.0, 0.0)
-
-
-def _note_touching(own: View) -> None:
-    own.touches = np.maximum(own.touches, own.near)
-
-
-def _let_wait(own: View, ends: list[View]) -> None:
-    later = (own.touches > 0.0) & (own.near <= 0.0)
-    own.waiting = np.where(later, 0.0, 1.0)
-    own.joining = np.maximum(own.joining, own.waiting)
-    own.residual = np.maximum(own.residual, -_velocity(own, ends))
-
-
-# Kernels of a state
-
-
-def _no_doubts(state: View) -> None:
-    state.doubts = state.touches = np.array(0.0)
-
-
-def _doubtless(state: View) -> Any:
-    return state.doubts <= 0.0
-
-
-def _no_one_left(state: View) -> None:
-    state.undecided = np.array(0.0)
-
-
-def _decided(state: View) -> Any:
-    return state.undecided <= 0.0
+            self._builder.loop(kernels.moving_law(moving, pair.cone.size, names), here=window, where=where)

@@ -11,7 +11,18 @@ import numpy as np
 from coupler.contact.damping import damped
 from coupler.contact.formulations import Touch, first_rows
 from coupler.contact.geometry import Contact, forces_on
-from coupler.contact.passing import MOST_ADVANCES, SLOP, Shift, advanced, can_pass, closing_speed, nearest, shifted
+from coupler.contact.passing import (
+    MOST_ADVANCES,
+    SLOP,
+    Shift,
+    advanced,
+    advanced_among,
+    can_pass,
+    closing_speed,
+    nearest,
+    on_field,
+    shifted,
+)
 from coupler.contact.problem import ContactProblem, Solution, Status
 from coupler.inertia import mass_matrix_solve
 from coupler.kinematics import frame_jacobian, frame_pose
@@ -73,7 +84,7 @@ class PassingRounds:
         self.problem = problem
         for _ in range(_ROUNDS):
             v = self._free + mass_matrix_solve(H, self._q, self.rows.T @ solution.impulses)
-            waiting = self._waiting(solution.velocities, active, tolerance)
+            waiting = self._with_others_on_fields(self._waiting(solution.velocities, active, tolerance), active)
             waiting = [k for k in waiting if self._meets(k, v)]
             if moved := [k for k in waiting if not self._near[k]]:
                 b = self.rows @ self._free + joints
@@ -97,6 +108,13 @@ class PassingRounds:
     def _waiting(self, w: np.ndarray, active: Sequence[int], tolerance: float) -> list[int]:
         return [k for k in self._doubtful if k not in active and w[self._first[k]] < -tolerance]
 
+    def _with_others_on_fields(self, waiting: Sequence[int], active: Sequence[int]) -> list[int]:
+        """Contacts that wait, and the others of their pairs where these are on height fields."""
+        asked = [self.touches[k].pair for k in waiting]
+        asked = [pair for pair in asked if on_field(pair.one.geometry, pair.other.geometry)]
+        others = [k for k in self._doubtful if k not in active and any(self.touches[k].pair is pair for pair in asked)]
+        return sorted({*waiting, *others})
+
     def _meets(self, k: int, v: np.ndarray) -> bool:
         """Whether the shapes of a contact meet within the step; if it was open, it is then that of where they do."""
         pair = self.touches[k].pair
@@ -104,8 +122,11 @@ class PassingRounds:
         t, meets, found = 0.0, True, list[Contact]()
         for _ in range(MOST_ADVANCES):
             found = shifted(one, other, t)
-            gap, normal = nearest(one, other, t, found)
-            later, passes, meets = advanced(t, gap, closing_speed(one, other, normal), self._step)
+            if on_field(one.form, other.form):
+                later, passes, meets = advanced_among(t, one, other, found, self._step)
+            else:
+                gap, normal = nearest(one, other, t, found)
+                later, passes, meets = advanced(t, gap, closing_speed(one, other, normal), self._step)
             if passes or meets:
                 break
             t, meets = float(later), True

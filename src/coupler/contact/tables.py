@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.geometry import contacts
+from coupler.contact.geometry import HeightField, contacts
 from coupler.contact.pairs import Pair
 from coupler.contact.rows import ContactRows
 from coupler.graph import Slot, Vector, View
@@ -42,6 +42,7 @@ _NUMBERS: dict[type, tuple[str, ...]] = {  # of forms whose contacts are traced 
     Capsule: ("radius", "length"),
     Box: ("size",),
     Cylinder: ("radius", "length"),
+    HeightField: ("grid",),
 }
 
 
@@ -52,6 +53,8 @@ def forms(pair: Pair) -> Forms:
 
 def form(geometry: Geometry) -> Hashable:
     """What a trace depends on, of a geometry."""
+    if isinstance(geometry, HeightField):
+        return HeightField, id(geometry.table)
     named = _NUMBERS.get(type(geometry), ())
     values = [np.asarray(value) for name, value in vars(geometry).items() if name not in named]
     return type(geometry), *((value.shape, value.tobytes()) for value in values)
@@ -69,6 +72,7 @@ def with_numbers(geometry: Geometry, values: Array) -> Geometry:
     if not named:
         return geometry
     found, start = object.__new__(type(geometry)), 0
+    vars(found).update(vars(geometry))
     for name in named:
         size = np.size(getattr(geometry, name))
         object.__setattr__(found, name, values[start] if size == 1 else values[start : start + size])

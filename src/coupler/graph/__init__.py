@@ -4,6 +4,7 @@
     array                       NumPy arrays of nodes
     diff, rewrite, measure      derivatives, named passes, operation counts and depth
     template                    functions with their numbers taken out
+    table                       numbers that nodes are looked up in
     window, kernel              a function traced over the fields of its parameters
     program, builder, check     kernels looped over tables, and the checks on them
     interpret, eager, llvm, c   what runs or renders a program
@@ -28,6 +29,7 @@ from coupler.graph.expr import Node, constant, symbol
 from coupler.graph.interpret import Interpreter
 from coupler.graph.kernel import View
 from coupler.graph.program import Program
+from coupler.graph.table import Table
 from coupler.graph.template import Template, template
 from coupler.graph.unroll import unroll
 from coupler.graph.window import Buffer, Constants, Field, Part, Slot, Vector, Window, symmetric
@@ -48,6 +50,7 @@ __all__ = [
     "Program",
     "Records",
     "Slot",
+    "Table",
     "Template",
     "Vector",
     "View",

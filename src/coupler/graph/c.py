@@ -28,6 +28,7 @@ from coupler.graph.expr import Node, topological
 from coupler.graph.kernel import Case, Kernel
 from coupler.graph.program import Loop, Program, Step
 from coupler.graph.rewrite import rewrite
+from coupler.graph.table import Table
 from coupler.graph.window import Buffer
 
 __all__ = ["Source", "render"]
@@ -48,7 +49,7 @@ _BY_LEVEL = {
     | {"abs": "fabs{f}({})", "round": "rint{f}({})", "exponent": "logb{f}({})"}
     | {op: f"{op}{{f}}({{}})" for op in ("sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log")}
     | {op: f"{op}{{f}}({{}}, {{}})" for op in ("atan2", "copysign")}
-    | {"min": "minimum({}, {})", "max": "maximum({}, {})"},
+    | {"min": "minimum({}, {})", "max": "maximum({}, {})", "lookup": "looked_up({}, {})"},
 }
 _FORMS = {op: (form, level) for level, forms in _BY_LEVEL.items() for op, form in forms.items()}
 # Not fmin and fmax: those drop a NaN, which must win here. Of two equal numbers (zeros of either sign) y is taken.
@@ -105,12 +106,13 @@ class _Renderer:
         self.program, self.name, self.round_to = program, name, dtype.type
         self.number, self.suffix = ("double", "") if dtype == np.float64 else ("float", "f")
         self.guard, self.macro = f"{name.upper()}_H", f"{name.upper()}_WORK"
-        self._taken = {*_RESERVED, name, self.guard, self.macro, "minimum", "maximum"}
+        self._taken = {*_RESERVED, name, self.guard, self.macro, "minimum", "maximum", "looked_up"}
         self._places = {buffer: self._new_name(buffer.name) for buffer in program.buffers}
         self._work, self._row, self._turn = map(self._new_name, ("work", "row", "turn"))
         self._used: set[Buffer] = set()
         self._functions: dict[str, tuple[str, list[int], bool]] = {}  # by the kernel's text; see _kernel
         self._definitions: dict[str, str] = {}  # helpers, kernels and tables by name, in order of first use
+        self._lookups: dict[Table, str] = {}
 
     def source(self) -> Source:
         steps = self._steps(self.program.steps)
@@ -193,6 +195,10 @@ class _Renderer:
             arguments = [f"{self._places[buffer]} + {base}" for buffer, base in zip(buffers, bases[0], strict=True)]
         if has_constants:
             arguments.append(f"{self._table(f'constants_{stem}', case.constants)}[{row or 0}]")
+        for table in case.kernel.tables:
+            if table not in self._lookups:
+                self._lookups[table] = self._table("table", table.packed(np.dtype(self.round_to))[None])
+            arguments.append(f"{self._lookups[table]}[0]")
         call = f"{name}({', '.join(arguments)})"
         if case.where is None:
             return call
@@ -222,6 +228,7 @@ class _Renderer:
         name = self._new_name(f"kernel_{kernel.name}")
         parameters = [f"{'' if i in written else 'const '}{self.number} *restrict p{i}" for i in pointers]
         parameters += [f"const {self.number} *restrict c"] if has_constants else []
+        parameters += [f"const {self.number} *restrict t{i}" for i in range(len(kernel.tables))]
         head = f"static {'void' if kernel.stores else 'int'} {name}({', '.join(parameters) or 'void'})"
         comment = f"/* {re.sub('[/*]', '', kernel.name)} */\n"
         self._definitions[name] = comment + _function(head, self._statements(kernel, outputs))
@@ -243,7 +250,8 @@ class _Renderer:
                 value[node] = f"p{at.pointer}[{at.offset}]", _ATOM
                 named = at in stored  # read now, for a store changes it
             elif node.args:
-                value[node] = self._expression(node.op, [value[arg] for arg in node.args])
+                table = [] if node.table is None else [(f"t{kernel.tables.index(node.table)}", _ATOM)]
+                value[node] = self._expression(node.op, [*table, *(value[arg] for arg in node.args)])
                 named = users[node] > 1 or len(value[node][0]) > _LONGEST
             if named:
                 name = next(names)
@@ -260,6 +268,10 @@ class _Renderer:
             name, before = _HELPERS[op]
             head = f"static inline {self.number} {name}({self.number} x, {self.number} y)"
             self._definitions[name] = _function(head, [f"return x {before} y || x != x ? x : y;"])
+        if op == "lookup":  # the first number of a table is its last place
+            head = f"static inline {self.number} looked_up(const {self.number} *t, {self.number} x)"
+            place = "x > 0 ? (x < t[0] ? x : t[0]) : 0"  # NaN is 0
+            self._definitions["looked_up"] = _function(head, [f"return t[1 + (int32_t)({place})];"])
         form, level = _FORMS[op]
         # A call takes anything. Sums and products group from the left by themselves.
         least = [_CHOICE if level == _ATOM else level + 1] * len(args)

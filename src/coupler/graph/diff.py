@@ -197,7 +197,8 @@ _PARTIALS: dict[str, Callable[..., tuple[Node, ...]]] = {
     "atan2": _partials_of_atan2,
     "exp": lambda z, x: (z,),
     "log": lambda z, x: (1.0 / x,),
-    "round": lambda z, x: (_ZERO,),  # constant between its steps, as are the two below
+    "round": lambda z, x: (_ZERO,),  # constant between its steps, as are those below
     "exponent": lambda z, x: (_ZERO,),
     "power_of_two": lambda z, x: (_ZERO,),
+    "lookup": lambda z, x: (_ZERO,),
 }

@@ -31,6 +31,7 @@ __all__ = [
     "constant",
     "known",
     "listing",
+    "look_up",
     "substitute",
     "symbol",
     "topological",
@@ -41,17 +42,24 @@ __all__ = [
 class Node:
     """One scalar of a trace; see the module's text. Made by `constant`, `symbol` and the operators."""
 
-    __slots__ = ("__weakref__", "args", "logical", "op", "serial", "value")
+    __slots__ = ("__weakref__", "args", "logical", "op", "serial", "table", "value")
 
-    op: str  # "constant", "symbol", or a name in OPERATIONS
+    op: str  # "constant", "symbol", "lookup", or a name in OPERATIONS
     args: tuple[Node, ...]
     value: float | bool | str | None  # a constant's value, a symbol's label
     logical: bool  # whether this is a truth value instead of a number
     serial: int  # larger than those of all nodes that were there before, and so than those of its arguments
+    table: Any  # what a "lookup" looks in (table.py), or None
 
-    def __init__(self, op: str, args: tuple[Node, ...] = (), value: float | bool | str | None = None) -> None:
-        self.op, self.args, self.value = op, args, value
-        self.logical = OPERATIONS[op].logical if args else isinstance(value, bool)
+    def __init__(
+        self,
+        op: str,
+        args: tuple[Node, ...] = (),
+        value: float | bool | str | None = None,
+        table: Any = None,
+    ) -> None:
+        self.op, self.args, self.value, self.table = op, args, value, table
+        self.logical = OPERATIONS[op].logical if args and table is None else isinstance(value, bool)
         self.serial = next(_SERIALS)
 
     def __repr__(self) -> str:
@@ -202,8 +210,10 @@ def as_node(value: Any) -> Node:
     raise GraphError(f"expected a number or a node, got {type(value).__name__}: {value!r}")
 
 
-def apply(op: str, *args: Node) -> Node:
-    """The node of operation `op` on `args`, folded and shared."""
+def apply(op: str, *args: Node, table: Any = None) -> Node:
+    """The node of operation `op` on `args`, folded and shared; that of "lookup" has a table (see `look_up`)."""
+    if table is not None:
+        return look_up(table, *args)
     operation = OPERATIONS[op]
     if len(args) != operation.arity:
         raise GraphError(f"operation {op!r} takes {operation.arity} arguments, got {len(args)}")
@@ -228,6 +238,19 @@ def apply(op: str, *args: Node) -> Node:
     if node is None:
         # Arguments are named by id: the node keeps them alive, so that no id is used again while the entry stands.
         node = _INTERNED[key] = Node(op, args)
+    return node
+
+
+def look_up(table: Any, place: Node) -> Node:
+    """The node of a table's number at a place, folded and shared; see table.py."""
+    if place.logical:
+        raise GraphError(f"a place in a table must be a number, got the truth value {place!r}")
+    if place.op == "constant":
+        return constant(table.look_up(known(place)).item())
+    key = ("lookup", id(table), id(place))
+    node = _INTERNED.get(key)
+    if node is None:
+        node = _INTERNED[key] = Node("lookup", (place,), table=table)
     return node
 
 
@@ -265,7 +288,8 @@ def substitute(outputs: Sequence[Node], values: Mapping[Node, Node]) -> list[Nod
     new: dict[Node, Node] = dict(values)
     for node in topological(outputs, frozenset(values)):
         if node not in new:
-            new[node] = apply(node.op, *(new.get(arg, arg) for arg in node.args)) if node.args else node
+            args = (new.get(arg, arg) for arg in node.args)
+            new[node] = apply(node.op, *args, table=node.table) if node.args else node
     return [new[node] for node in outputs]
 
 
@@ -278,13 +302,16 @@ def listing(outputs: Sequence[Node], names: Sequence[str] = (), leaves: Mapping[
         leaves: what symbols are called instead of by their labels.
     """
     name: dict[Node, str] = dict(leaves or {})
+    tables: dict[Any, str] = {}
     lines: list[str] = []
     for node in topological(outputs):
         if not node.args:
             name.setdefault(node, _text(node, str))
             continue
         name[node] = f"%{len(lines)}"
-        lines.append(f"{name[node]} = {_text(node, name.__getitem__)}")
+        if node.table is not None:
+            tables.setdefault(node.table, f"t{len(tables)}")
+        lines.append(f"{name[node]} = {_text(node, name.__getitem__, tables)}")
     lines += [f"{label} = {name[node]}" for label, node in zip(names, outputs, strict=False)]
     return "\n".join(lines)
 
@@ -295,12 +322,13 @@ def known(node: Node) -> np.float64 | bool:
     return node.value if isinstance(node.value, bool) else np.float64(node.value)
 
 
-def _text(node: Node, argument: Callable[[Node], str]) -> str:
+def _text(node: Node, argument: Callable[[Node], str], tables: Mapping[Any, str] | None = None) -> str:
     if node.op == "constant":
         return repr(node.value)
     if node.op == "symbol":
         return str(node.value)
-    return f"{node.op}({', '.join(map(argument, node.args))})"
+    told = [] if node.table is None else [(tables or {}).get(node.table, "a table")]
+    return f"{node.op}({', '.join([*told, *map(argument, node.args)])})"
 
 
 def _binary(op: str, x: Any, y: Any) -> Any:

@@ -74,5 +74,6 @@ def _evaluate(case: Case, row: int, memory: Memory) -> list[np.ndarray]:
         if node.op == "constant":
             value[node] = np.bool_(node.value) if node.logical else dtype.type(node.value)
         elif node not in value:
-            value[node] = OPERATIONS[node.op].evaluate(*(value[arg] for arg in node.args))
+            function = OPERATIONS[node.op].evaluate if node.table is None else node.table.look_up
+            value[node] = function(*(value[arg] for arg in node.args))
     return [value[node] for node in kernel.outputs]

@@ -25,6 +25,7 @@ import numpy as np
 from coupler.graph.array import Array, nodes_of
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, constant, listing, symbol, topological
+from coupler.graph.table import Table
 from coupler.graph.window import Buffer, Constants, Slot, Window
 
 __all__ = ["Case", "Flags", "Kernel", "Location", "Source", "View", "each", "trace"]
@@ -49,6 +50,7 @@ class Kernel:
         stores: where each result goes. A condition has none; its `outputs` are one truth value.
         outputs: the node of each store, in order.
         pointers: how many pointers its locations use.
+        tables: what it looks numbers up in, in the order in which its text names them.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Kernel:
     stores: tuple[Location, ...]
     outputs: tuple[Node, ...]
     pointers: int
+    tables: tuple[Table, ...] = ()
 
     @property
     def is_condition(self) -> bool:
@@ -261,7 +264,10 @@ def _bind(
 
     loads: dict[Node, Location] = {}
     constants: dict[Node, int] = {}
+    tables: dict[Table, None] = {}
     for node in topological(outputs):
+        if node.table is not None:
+            tables[node.table] = None
         if node.op != "symbol":
             continue
         if node not in leaves:
@@ -284,7 +290,7 @@ def _bind(
             raise GraphError(
                 f"kernel {name!r} writes {key[0]}.{key[1]}, which is the same place as {other[0]}.{other[1]}"
             )
-    kernel = Kernel(name, loads, constants, tuple(stores), tuple(outputs), len(buffers))
+    kernel = Kernel(name, loads, constants, tuple(stores), tuple(outputs), len(buffers), tuple(tables))
     case = Case(kernel, tuple(buffers), _table(bases, rows, np.int64), _table(columns, rows, np.float64), source)
     _check_overlap(case)
     return case

@@ -65,7 +65,7 @@ def _rebuild(outputs: Sequence[Node], rule: Callable[[Node, tuple[Node, ...]], N
     for node in topological(outputs):
         args = tuple(new[arg] for arg in node.args)
         replaced = rule(node, args)
-        new[node] = replaced if replaced is not None else apply(node.op, *args) if args else node
+        new[node] = replaced if replaced is not None else apply(node.op, *args, table=node.table) if args else node
     return [new[node] for node in outputs]
 
 

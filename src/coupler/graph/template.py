@@ -79,6 +79,8 @@ def template(function: Callable[[Any], Any], size: int) -> Template:
             parameters[node] = symbol(f"n[{len(parameters)}]")
         elif node.op == "symbol" and node not in own:
             raise GraphError(f"the function uses {node!r}, which is none of its {size} arguments")
+        elif node.table is not None:
+            raise GraphError(f"the function uses {node!r}: what is looked up in a table has no place in a template")
     lifted = substitute(outputs, parameters)
     text = sys.intern(listing(lifted, [f"y[{i}]" for i in range(len(lifted))]))  # many are alike: one string for all
     values = np.array([known(node) for node in parameters], dtype=float)

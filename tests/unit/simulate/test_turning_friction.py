@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from coupler import ModelError, RobotBuilder, Simulation, rollout
-from coupler.kinematics import frame_velocity
+from coupler.kinematics import frame_velocity, momentum
 from coupler.model import Box, Free, Plane, Robot, Sphere
 
 G, H = 9.81, 1e-3
@@ -114,6 +114,29 @@ def test_a_spinning_box_with_torsion_rebounds_and_settles() -> None:
     assert simulation.status.solved
     np.testing.assert_allclose(simulation.v, 0.0, atol=1e-6)
     np.testing.assert_allclose(simulation.contact_forces.sum(axis=0), [0, 0, G], rtol=0, atol=1e-6)
+
+
+def test_balls_that_resist_turning_meet_those_that_do_not() -> None:
+    """Contacts of three, four and six rows that may pass each other: momentum is kept, and all are solved."""
+    b = RobotBuilder("balls", gravity=(0.0, 0.0, 0.0))
+    names = ("plain", "spinning", "rolling", "other")
+    for name in names:
+        b.body(name, MASS, inertia=(INERTIA, INERTIA, INERTIA))
+        b.joint(name, Free(), "ground", name)
+        b.shape(name, Sphere(RADIUS), name=name, friction=0.5)
+    robot = b.build()
+    q = robot.pack_q({name: [0.25 * i, 0.05 * i, 0, 1, 0, 0, 0] for i, name in enumerate(names)})
+    v = robot.pack_v({name: [3.0 * i, 2.0, 1.0, 1.0 - i, 0, 0] for i, name in enumerate(names)})
+    arms: dict[str, Any] = {"torsion": {"spinning": 0.01, "rolling": 0.02}, "rolling": {"rolling": 0.02}}
+    simulation = Simulation(robot, step=H, q=q, v=v, **arms)
+    before = momentum(robot, q, v)
+    for _ in range(300):
+        simulation.step()
+        assert simulation.status.solved
+    assert np.abs(simulation.v - v).max() > 0.5
+    after = momentum(robot, simulation.q, simulation.v)
+    np.testing.assert_allclose(after[3:], before[3:], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(after[:3], before[:3], rtol=0, atol=1e-3)  # contacts act where they are before a step
 
 
 def test_states_of_a_rollout_turn_each_by_itself() -> None:

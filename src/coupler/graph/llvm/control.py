@@ -228,6 +228,7 @@ class Steps(Blocks):
             arguments.append(f"ptr {x}.p{i}")
         self.emit(f"{x}.k = getelementptr {self.r.scalar}, ptr {constants}, i64 {first}")
         arguments.append(f"ptr {x}.k")
+        arguments += [f"ptr {self._table(table.packed(self.r.dtype))}" for table in case.kernel.tables]
         if mask is not None and not self._rare and len(case.kernel.stores) >= _MANY_STORES:
             # A masked store loads, selects and stores: where all lanes take part, it need not.
             whole, part, after = (self.new_label(stem) for stem in ("whole", "part", "after"))

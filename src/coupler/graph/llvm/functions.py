@@ -87,6 +87,8 @@ class Functions:
             lines.append(f"{name} = extractvalue {{{v}, {v}}} {pair}, {0 if op == 'sin' else 1}")
         elif op in _ELEMENTARY:
             lines.append(f"{name} = call fastcc {v} {self._function(op)}({', '.join(f'{v} {a}' for a in args)})")
+        elif op == "lookup":
+            self._emit_lookup(name, args[0], args[1], lines)
         else:
             raise GraphError(f"the LLVM back end cannot render operation {op!r}")
 
@@ -94,6 +96,31 @@ class Functions:
         v, full = self.r.vector, f"@llvm.{stem}.{self.suffix}"
         self._declared[f"declare {v} {full}({', '.join([v] * len(args))})"] = None
         return f"call {v} {full}({', '.join(f'{v} {arg}' for arg in args)})"
+
+    def _emit_lookup(self, name: str, x: str, table: str, lines: list[str]) -> None:
+        """A number of a table, given the place and the table's name; its last place comes first there."""
+        r, v, m = self.r, self.r.vector, self.r.mask
+        last, zero, places = f"{name}l", r.literal(0.0), "i32" if r.lanes == 1 else f"<{r.lanes} x i32>"
+        lines.append(f"{name}s = load {r.scalar}, ptr {table}")
+        if r.lanes > 1:
+            lines.append(f"{name}j = insertelement {v} poison, {r.scalar} {name}s, i64 0")
+            lines.append(f"{last} = shufflevector {v} {name}j, {v} poison, <{r.lanes} x i32> zeroinitializer")
+        else:
+            last = f"{name}s"
+        lines.append(f"{name}a = fcmp ogt {v} {x}, {zero}")  # not NaN
+        lines.append(f"{name}b = select {m} {name}a, {v} {x}, {v} {zero}")
+        lines.append(f"{name}c = fcmp olt {v} {name}b, {last}")
+        lines.append(f"{name}d = select {m} {name}c, {v} {name}b, {v} {last}")
+        lines.append(f"{name}i = fptosi {v} {name}d to {places}")
+        lines.append(f"{name}q = getelementptr {r.scalar}, ptr {table}, i64 1")
+        lines.append(f"{name}p = getelementptr {r.scalar}, ptr {name}q, {places} {name}i")
+        if r.lanes == 1:
+            lines.append(f"{name} = load {r.scalar}, ptr {name}p")
+            return
+        full, pointers = f"@llvm.masked.gather.{self.suffix}.v{r.lanes}p0", f"<{r.lanes} x ptr>"
+        self._declared[f"declare {v} {full}({pointers}, i32, {m}, {v})"] = None
+        everywhere = f"i32 {r.dtype.itemsize}, {m} {r.literal(True)}"
+        lines.append(f"{name} = call {v} {full}({pointers} {name}p, {everywhere}, {v} poison)")
 
     def _emit_exponent(self, name: str, x: str, lines: list[str]) -> None:
         wide, narrow = self._integers()

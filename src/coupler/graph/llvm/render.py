@@ -8,7 +8,7 @@ alone: not on the numbers in its tables, nor, beyond loops that are short and sp
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from coupler.graph.llvm.control import Steps, as_type, function
 from coupler.graph.llvm.functions import Functions
 from coupler.graph.program import Program
 from coupler.graph.rewrite import rewrite
+from coupler.graph.table import Table
 
 __all__ = ["Renderer"]
 
@@ -90,9 +91,14 @@ class Renderer:
             lines.append(f"store {self.vector} {x}, ptr %s{i}p, align {self.align}")
 
         loaded = {at: node for node, at in kernel.loads.items()}
-        value = self.straight_line(outputs, load, lines, store, [loaded.get(at) for at in kernel.stores])
+        overwritten, tables = (
+            [loaded.get(at) for at in kernel.stores],
+            {t: f"%t{i}" for i, t in enumerate(kernel.tables)},
+        )
+        value = self.straight_line(outputs, load, lines, store, overwritten, tables)
         lines.append(f"ret {self.mask} {value[outputs[0]]}" if kernel.is_condition else "ret void")
         parameters = [f"ptr noalias %p{i}" for i in range(kernel.pointers)] + ["ptr noalias readonly %c"]
+        parameters += [f"ptr noalias readonly {table}" for table in tables.values()]
         parameters += [f"{self.mask} %mask"] if masked else []
         result = self.mask if kernel.is_condition else "void"
         return function(f"internal fastcc {result} {name}({', '.join(parameters)})", [f"; {kernel.name}", *lines])
@@ -104,6 +110,7 @@ class Renderer:
         lines: list[str],
         store: Callable[[int, str], None] | None = None,
         overwritten: Sequence[Node | None] = (),
+        tables: Mapping[Table, str] | None = None,
     ) -> dict[Node, str]:
         """Appends the operations that the outputs need; returns the text of each node's value.
 
@@ -114,6 +121,7 @@ class Renderer:
             lines: the text so far.
             store: appends what stores an output, by its number and its name, as soon as that may be.
             overwritten: for each store the symbol that cannot be loaded any more after it.
+            tables: the names of those that nodes are looked up in.
         """
         order = list(topological(outputs))
         due = _due(order, outputs, overwritten)
@@ -137,6 +145,7 @@ class Renderer:
             elif node.op != "symbol":
                 again = node.op not in ("sin", "cos")  # which share a call, by the name of their argument
                 arguments = [text(arg, now, again) for arg in node.args]
+                arguments += [] if node.table is None else [(tables or {})[node.table]]
                 value[node] = f"%n{now}"
                 self.functions.emit(node.op, value[node], arguments, lines, called)
             if store is not None:

@@ -1,0 +1,127 @@
+"""Kernels of passing_program.py: of contacts whose shapes may pass each other, and of the state that asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.geometry import Contact, forces_on
+from coupler.contact.passing import SLOP, Shift
+from coupler.contact.tables import first_of, pose, with_numbers
+from coupler.graph import View
+from coupler.spatial import Transform
+
+__all__ = [
+    "SIDES",
+    "ask",
+    "begin",
+    "decide",
+    "decided",
+    "doubt",
+    "doubtless",
+    "let_wait",
+    "moving_law",
+    "no_doubts",
+    "no_one_left",
+    "note_touching",
+    "shift_of",
+]
+
+SIDES = {"one": 1.0, "other": -1.0}  # of a pair, and the signs of impulses on them
+
+
+def shift_of(here: View, name: str, geometry: Any, moves: bool) -> Shift:
+    own = with_numbers(geometry, getattr(here, f"{name}_numbers"))
+    at = Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r"))
+    if not moves:
+        return Shift(own, at)
+    v = getattr(here, f"{name}_u") + getattr(here, f"{name}_du")
+    return Shift.on_link(own, at, pose(here, name, True), v)
+
+
+def moving_law(moving: Mapping[str, bool], rows: int, told: Sequence[str]) -> Callable[[View], None]:
+    def move_law(here: View) -> None:
+        """The law where shapes meet: b_n with the gap g − t n·w, on the way to which they move as they do."""
+        open_before = here.near <= 0.0
+        P, ahead = {}, 0.0
+        for name, moves in moving.items():
+            if moves:
+                link, v = pose(here, name, True), getattr(here, f"{name}_u") + getattr(here, f"{name}_du")
+                at = Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r"))
+                back = Shift.on_link(None, at, link, v).velocity(here.time, here.point)  # type: ignore[arg-type]
+                contact = Contact(here.gap, here.point - here.time * back, here.frame)
+                P[name] = SIDES[name] * forces_on(link, contact, rows)
+                ahead = ahead + P[name][:, 0] @ v
+        free, approach = (reduce(add, (P[name].T @ getattr(here, f"{name}_{x}") for name in P)) for x in ("u", "start"))
+        gap = here.gap - here.time * ahead
+        closure = gap / here.step
+        for name, own in P.items():  # gaps count from where the step started
+            closure = closure - getattr(here, f"{name}_gone") * (own[:, 0] @ getattr(here, f"{name}_start"))
+        found = {"b": free + first_of(rows, closure), "free": free[:3], "approach": approach[:3]}
+        found |= {"gaps": np.array(gap), "points": here.point, "frames": here.frame}
+        for name in told:
+            setattr(here, f"told_{name}", np.where(open_before, found[name], getattr(here, f"told_{name}")))
+        for name, own in P.items():
+            setattr(here, f"{name}_P", np.where(open_before, own, getattr(here, f"{name}_P")))
+
+    return move_law
+
+
+# Kernels of contacts
+
+
+def begin(own: View) -> None:
+    own.near = np.where(own.gap <= SLOP, 1.0, 0.0)
+    own.waiting = np.where(own.impulse[0] > 0.0, 1.0, 0.0)
+
+
+def _velocity(own: View, ends: list[View]) -> Any:
+    """w_n = b_n + P_nᵀ Δu."""
+    return reduce(add, (end.P[:, 0] @ end.du for end in ends), own.b[0])
+
+
+def doubt(own: View, ends: list[View]) -> None:
+    own.waiting = np.where(_velocity(own, ends) < -own.tolerance, 1.0, 0.0)
+    own.doubts = np.maximum(own.doubts, own.waiting)
+
+
+def ask(own: View) -> None:
+    own.moving = own.meets = own.undecided = np.array(1.0)
+
+
+def decide(own: View) -> None:
+    own.waiting = np.where(own.meets > 0.0, 1.0, 0.0)
+
+
+def note_touching(own: View) -> None:
+    own.touches = np.maximum(own.touches, own.near)
+
+
+def let_wait(own: View, ends: list[View]) -> None:
+    later = (own.touches > 0.0) & (own.near <= 0.0)
+    own.waiting = np.where(later, 0.0, 1.0)
+    own.joining = np.maximum(own.joining, own.waiting)
+    own.residual = np.maximum(own.residual, -_velocity(own, ends))
+
+
+# Kernels of a state
+
+
+def no_doubts(state: View) -> None:
+    state.doubts = state.touches = np.array(0.0)
+
+
+def doubtless(state: View) -> Any:
+    return state.doubts <= 0.0
+
+
+def no_one_left(state: View) -> None:
+    state.undecided = np.array(0.0)
+
+
+def decided(state: View) -> Any:
+    return state.undecided <= 0.0

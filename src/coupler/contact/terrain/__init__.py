@@ -1,0 +1,1 @@
+"""Contacts of shapes with ground of given heights."""

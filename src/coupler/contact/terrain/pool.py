@@ -1,0 +1,108 @@
+"""The few contacts with the ground that are kept: in each sector around a shape the two that are nearest.
+
+Sectors are quarters around +x, −x, +y and −y of the field, as seen from the shape's centre; of balls and ellipsoids,
+which at most three sides of a pit hold, they are halves along ±x. Of contacts that are equally near, as all along a
+ridge under a flat side, the outermost count. Two contacts of a sector are apart, and in an order that lasts, so that
+the impulses of the step before are found again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.model.shapes import Ellipsoid, Geometry, Sphere
+
+__all__ = ["EMPTY", "SLOTS", "Candidate", "Found", "added", "emptied", "listed", "slots_of"]
+
+Array = Any  # an ndarray of floats, or of nodes
+Candidate = tuple[Any, Any, Array, Array]  # whether there is one, gap, point, normal: in the field's frame
+Found = tuple[Any, Array, Array]  # gap, point, normal
+
+SLOTS = 8  # at most
+EMPTY = 10.0  # m: the gap of a slot without contact, beyond what anything travels within a step
+_OUTER = 1e-6  # what a place further out by 1 m may be further away, m
+_APART = 0.02  # in radii of the shape: how far apart the two contacts of a sector are at least
+_MIDDLE = 1e-4  # likewise: nearer to the centre, as under a ball on level ground, all is in the first sector
+_UP = np.array([0.0, 0.0, 1.0])
+_ORDER = np.array([0.31, 0.83, 0.47])  # askew: places that scenes put beside each other are not level along it
+
+
+def slots_of(shape: Geometry) -> int:
+    """How many contacts of a shape are kept."""
+    return SLOTS // 2 if isinstance(shape, Sphere | Ellipsoid) else SLOTS
+
+
+def emptied(pool: Any) -> None:
+    """Makes all slots of a pool empty: its fields are `gap`, `score`, `point` and `normal`."""
+    pool.gap, pool.score = np.full(SLOTS, EMPTY), np.full(SLOTS, EMPTY)
+    pool.point, pool.normal = np.zeros((SLOTS, 3)), np.tile(_UP, (SLOTS, 1))
+
+
+def added(pool: Any, candidate: Candidate, centre: Array, radius: Any, slots: int) -> None:
+    """Puts a contact into a pool if it is among the nearest of its sector.
+
+    Args:
+        pool: see `emptied`.
+        candidate: the contact.
+        centre: 3, of the shape.
+        radius: of the ball around it, m.
+        slots: see `slots_of`.
+    """
+    exists, gap, point, normal = candidate
+    x, y = point[0] - centre[0] + _MIDDLE * radius, point[1] - centre[1]
+    score = gap - _OUTER * np.maximum(np.abs(x), np.abs(y))
+    near = (_APART * radius) * (_APART * radius)
+    sectors = _sectors(x, y, slots)
+    new, parts = (gap, score, point, normal), (pool.gap, pool.score, pool.point, pool.normal)
+    first, second = ([_chosen(sectors, part[i:slots:2]) for part in parts] for i in (0, 1))
+    away, away_second = point - first[2], point - second[2]
+    apart, apart_second = away @ away > near, away_second @ away_second > near
+    better = exists & (score < first[1])
+    moves_down = better & (apart | (first[1] >= EMPTY))
+    drops_out = better & ~apart_second
+    joins = exists & (score >= first[1]) & apart & (score < second[1])
+    empty, rows = (EMPTY, EMPTY, np.zeros(3), _UP), []
+    for i in range(4):
+        kept = np.where(drops_out, empty[i], second[i])
+        second[i] = np.where(joins, new[i], np.where(moves_down, first[i], kept))
+        first[i] = np.where(better, new[i], first[i])
+        both = first[i], second[i]
+        rows.append([np.where(sectors[k // 2], both[k % 2], parts[i][k]) for k in range(slots)] + [*parts[i][slots:]])
+    pool.gap, pool.score, pool.point, pool.normal = (np.stack(row) for row in rows)
+
+
+def listed(pool: Any, centre: Array, slots: int, otherwise: Found | None) -> list[Found]:
+    """The contacts of a pool, in an order that lasts; if there are none, the first is `otherwise`."""
+    found = []
+    for k in range(slots // 2):
+        first, second = ([part[2 * k + i] for part in (pool.gap, pool.point, pool.normal)] for i in (0, 1))
+        swap = (second[0] < EMPTY) & ((second[1] - first[1]) @ _ORDER < 0.0)
+        found.append([np.where(swap, b, a) for a, b in zip(first, second, strict=True)])
+        found.append([np.where(swap, a, b) for a, b in zip(first, second, strict=True)])
+    places = [(gap, np.where(gap < EMPTY, point, centre), normal) for gap, point, normal in found]
+    if otherwise is None:
+        return places
+    nothing = places[0][0] >= EMPTY
+    for gap, _, _ in places[1:]:
+        nothing = nothing & (gap >= EMPTY)
+    gap, point, normal = (np.where(nothing, b, a) for a, b in zip(places[0], otherwise, strict=True))
+    return [(gap, point, normal), *places[1:]]
+
+
+def _sectors(x: Any, y: Any, slots: int) -> list[Any]:
+    """Of each sector whether a place is in it."""
+    if slots < SLOTS:
+        return [x >= 0.0, x < 0.0]
+    along_x = np.abs(x) >= np.abs(y)
+    return [along_x & (x >= 0.0), along_x & (x < 0.0), ~along_x & (y >= 0.0), ~along_x & (y < 0.0)]
+
+
+def _chosen(sectors: Sequence[Any], parts: Array) -> Any:
+    """The part of the sector that holds."""
+    found = parts[0]
+    for own, part in zip(sectors[1:], parts[1:], strict=True):
+        found = np.where(own, part, found)
+    return found

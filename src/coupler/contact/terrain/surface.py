@@ -1,0 +1,111 @@
+"""The surface of a height field: flat triangles over a grid, with vertical walls below its rim.
+
+Grid point (i, j) is at x = (i − (n−1)/2) dx, y = (j − (m−1)/2) dy. Each cell is cut into two triangles by its diagonal
+from (i, j) to (i+1, j+1), as MuJoCo does. What is below the surface is solid, down without end.
+
+A contact may be on a face, on an edge or at a grid point. Edges and grid points only matter where the solid is convex:
+on a flat or hollow edge whatever touches it touches a face as well. Each grid point owns three edges, to (i+1, j),
+(i, j+1) and (i+1, j+1), and two triangles.
+
+Functions take floats or nodes of a trace; the field has `grid` (n, m, dx, dy) and its tables.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["EDGES", "NEIGHBOURS", "corner", "sharpness", "slopes_at", "to_field", "within"]
+
+Array = Any  # an ndarray of floats, or of nodes
+
+# Edges that a grid point owns: where they lead, and the third corners of the triangles on both sides.
+EDGES = (((1, 0), (1, 1), (0, -1)), ((0, 1), (1, 1), (-1, 0)), ((1, 1), (1, 0), (0, 1)))
+NEIGHBOURS = ((1, 0), (1, 1), (0, 1), (-1, 0), (-1, -1), (0, -1))
+_BENT = 1e-7  # rad: the bend of an edge above which it is not flat
+
+
+def within(field: Any, i: Any, j: Any) -> Any:
+    """Whether there is a grid point (i, j)."""
+    n, m, _, _ = field.grid
+    return (i >= 0.0) & (i <= n - 1.0) & (j >= 0.0) & (j <= m - 1.0)
+
+
+def corner(field: Any, i: Any, j: Any) -> Array:
+    """3, where grid point (i, j) is; of one that is outside, with the height of the nearest one that is not."""
+    n, m, dx, dy = field.grid
+    height = field.table.look_up(np.clip(i, 0.0, n - 1.0) * m + np.clip(j, 0.0, m - 1.0))
+    return np.stack([(i - 0.5 * (n - 1.0)) * dx, (j - 0.5 * (m - 1.0)) * dy, height])
+
+
+def slopes_at(field: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Height and slopes along x and y of the triangle at a place; of one outside, at the nearest place inside."""
+    n, m, dx, dy = field.grid
+    a, b = np.clip(x / dx + 0.5 * (n - 1.0), 0.0, n - 1.0), np.clip(y / dy + 0.5 * (m - 1.0), 0.0, m - 1.0)
+    i, j = np.clip(np.rint(a - 0.5), 0.0, n - 2.0), np.clip(np.rint(b - 0.5), 0.0, m - 2.0)
+    first, u, v = i * m + j, a - i, b - j
+    h00, h10, h01, h11 = (field.table.look_up(first + step) for step in (0.0, m, 1.0, m + 1.0))
+    below = u >= v  # of the diagonal
+    rise_x, rise_y = np.where(below, h10 - h00, h11 - h01), np.where(below, h11 - h10, h01 - h00)
+    return h00 + u * rise_x + v * rise_y, rise_x / dx, rise_y / dy
+
+
+def to_field(p: Array, field: Any) -> tuple[Any, Array]:
+    """How far a point is from the ground, and in which direction; see distance_point.py.
+
+    Over or under the field it is the distance from the plane of the triangle there; beside it, from its walls. From
+    inside, the way out is through that plane or a wall, whichever is nearer.
+    """
+    n, m, dx, dy = field.grid
+    height, slope_x, slope_y = slopes_at(field, p[0], p[1])
+    steep = np.sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
+    above = p[2] - height
+    top, up = above / steep, np.stack([-slope_x / steep, -slope_y / steep, 1.0 / steep])
+    sign_x, sign_y = np.copysign(1.0, p[0]), np.copysign(1.0, p[1])
+    wall_x, wall_y = np.abs(p[0]) - 0.5 * (n - 1.0) * dx, np.abs(p[1]) - 0.5 * (m - 1.0) * dy
+    # Inside of the walls.
+    aside = np.maximum(wall_x, wall_y)
+    through_wall = (above < 0.0) & (aside > top)
+    along_x = wall_x >= wall_y
+    outward = np.stack([np.where(along_x, sign_x, 0.0), np.where(along_x, 0.0, sign_y), 0.0 * top])
+    distance, normal = np.where(through_wall, aside, top), np.where(through_wall, outward, up)
+    # Beside them.
+    away = np.stack([sign_x * np.maximum(wall_x, 0.0), sign_y * np.maximum(wall_y, 0.0), np.maximum(above, 0.0)])
+    beside = aside > 0.0
+    length = np.sqrt(np.where(beside, away @ away, 1.0))
+    return np.where(beside, length, distance), np.where(beside, away / length, normal)
+
+
+def sharpness(heights: np.ndarray, dx: float, dy: float) -> np.ndarray:
+    """4 n m flags: of each grid point whether an edge that meets there is convex, and which of the three it owns are.
+
+    An edge is convex if the directions into its two faces, across it, add up to one that points down; a wall is such a
+    face, straight down.
+    """
+    n, m = heights.shape
+    i, j = np.meshgrid(np.arange(n), np.arange(m), indexing="ij")
+
+    def seen(step: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        """From each grid point to another one: n × m × 3, and whether that is there."""
+        a, b = i + step[0], j + step[1]
+        there = (a >= 0) & (a < n) & (b >= 0) & (b < m)
+        rise = heights[np.clip(a, 0, n - 1), np.clip(b, 0, m - 1)] - heights
+        return np.stack([np.full((n, m), step[0] * dx), np.full((n, m), step[1] * dy), rise], axis=-1), there
+
+    flags, sharp_at = [], np.zeros((n, m), dtype=bool)
+    for end, *thirds in EDGES:
+        along, there = seen(end)
+        along = along / np.linalg.norm(along, axis=-1, keepdims=True)
+        total = np.zeros((n, m, 3))
+        for third in thirds:
+            face, exists = seen(third)
+            into = np.where(exists[..., None], face, [0.0, 0.0, -1.0])
+            into = into - np.sum(into * along, axis=-1, keepdims=True) * along
+            total += into / np.linalg.norm(into, axis=-1, keepdims=True)
+        sharp = there & (total[..., 2] < -_BENT)
+        flags.append(sharp)
+        sharp_at |= sharp
+        a, b = np.nonzero(sharp)
+        sharp_at[a + end[0], b + end[1]] = True
+    return np.stack([sharp_at, *flags]).astype(float).ravel()
