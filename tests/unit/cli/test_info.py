@@ -160,3 +160,15 @@ def test_closures_are_read_from_a_file_or_left_out(tmp_path: Path, capsys: pytes
     closures.rename(robot.with_suffix(".yaml"))
     assert data(capsys, str(robot))["freedoms"] == 1
     assert data(capsys, str(robot), "--closures", "none")["freedoms"] == 3
+
+
+def test_macros_are_expanded_with_trust_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("xacrodoc", reason="xacrodoc expands xacro files, and is not installed")
+    inertial = '<inertial><mass value="${1 + 1}"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
+    path = tmp_path / "arm.xacro"
+    space = "http://www.ros.org/wiki/xacro"
+    path.write_text(f'<robot name="arm" xmlns:xacro="{space}"><link name="a">{inertial}</link></robot>')
+    assert main(["info", str(path)]) == 1
+    assert "--trust" in capsys.readouterr().err
+    assert main(["info", str(path), "--trust"]) == 0
+    assert "2 kg" in capsys.readouterr().out
