@@ -51,7 +51,7 @@ def gap(one: Any, other: Any) -> float:
     return float(np.abs(one - other).max() / np.abs(other).max())
 
 
-@pytest.mark.parametrize("name", sweep(ROBOTS, ["tree", "revolute loop", "gear"]))
+@pytest.mark.parametrize("name", sweep(ROBOTS, ["revolute loop", "gear"]))
 def test_it_is_the_same_problem(name: str) -> None:
     robot = shaped(sample(name).robot)
     pairs, rng = pairs_of(robot), np.random.default_rng(1)

@@ -15,6 +15,7 @@ from coupler.contact.scene import ContactScene
 from coupler.contact.step_program import contact_step_program
 from coupler.contact.stepping import contact_step
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Free, Geometry, Plane, Prismatic, Robot, Sphere
+from effort import every
 
 G = 9.81
 UPRIGHT, LYING = (1.0, 0.0, 0.0, 0.0), (np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0)  # lying along y
@@ -98,7 +99,7 @@ def test_seams_between_cells_slow_nothing(shape: Geometry, height: float) -> Non
         np.testing.assert_allclose(s.v[:3], 0.0, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("step", [1e-3, 1e-2])
+@pytest.mark.parametrize("step", every(2, [1e-2, 1e-3]))
 def test_a_ball_that_flies_over_a_ridge_or_past_a_step_is_not_slowed(step: float) -> None:
     robot, t = loose(Sphere(0.1), ROOF), 0.4 / 3.0
     s = start(robot, (-0.4, 0.03, 0.101 - 0.5 * G * t**2), (0, 0, 0, 3.0, 0.0, G * t), step)  # 1 mm above the ridge
@@ -122,7 +123,7 @@ def test_a_ball_that_meets_a_ridge_is_deflected_and_gains_no_energy() -> None:
     assert 0.0 < s.v[3] < 3.0
 
 
-@pytest.mark.parametrize("step", [1e-3, 1e-2])
+@pytest.mark.parametrize("step", every(2, [1e-2, 1e-3]))
 def test_a_ball_that_slides_on_flat_ground_meets_a_wall_and_does_not_enter_it(step: float) -> None:
     wall = along_x(np.where(X > 0.55, 1.0, 0.0))  # from 0.5 to 0.6
     s = start(loose(Sphere(0.1), wall), (0.0, 0.03, 0.1), (0, 0, 0, 3.0, 0.0, 0.0), step)
@@ -137,7 +138,9 @@ def test_a_ball_that_slides_on_flat_ground_meets_a_wall_and_does_not_enter_it(st
     assert s.q[2] == pytest.approx(0.1, abs=1e-9)
 
 
-@pytest.mark.parametrize("shape", [Sphere(0.1), Capsule(0.1, 0.3), Cylinder(0.1, 0.3), Ellipsoid((0.1, 0.1, 0.2))])
+@pytest.mark.parametrize(
+    "shape", every(2, [Capsule(0.1, 0.3), Sphere(0.1), Ellipsoid((0.1, 0.1, 0.2)), Cylinder(0.1, 0.3)])
+)
 def test_what_is_round_lies_in_a_valley_on_both_sides(shape: Geometry) -> None:
     s = run(start(loose(shape, VALLEY), (0.0, 0.02, 0.1 * np.sqrt(2.0)), turn=LYING), 100)
     np.testing.assert_allclose(s.q, [0, 0.02, 0.1 * np.sqrt(2.0), *LYING], rtol=0, atol=1e-9)

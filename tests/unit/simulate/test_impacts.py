@@ -14,6 +14,7 @@ from coupler.contact.pairs import pairs_of
 from coupler.contact.restitution import Restitution
 from coupler.contact.stepping import contact_step
 from coupler.model import Box, Free, ModelError, Plane, Prismatic, Revolute, Robot, RobotBuilder, Sphere
+from effort import every
 
 G, RADIUS, MASS = 9.81, 0.1, 1.5
 FORMS = ["velocity", "impulse"]
@@ -55,7 +56,7 @@ def peaks(z: np.ndarray) -> list[float]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("step", [1e-2, 3e-3])
+@pytest.mark.parametrize("step", every(2, [1e-2, 3e-3]))
 @pytest.mark.parametrize("e", [1.0, 0.7])
 def test_a_ball_rebounds_to_the_right_height_at_any_step(e: float, step: float, form: str) -> None:
     """e² H, e⁴ H ..., to h² g: no more than what positions after steps miss of a top by."""
@@ -109,8 +110,8 @@ def cradle(gap: float, step: float, form: str, moving: int = 1, e: float = 1.0) 
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("step", [1e-3, 1e-2])
-@pytest.mark.parametrize("gap", [0.0, 1e-5, 1e-4, 9e-4])
+@pytest.mark.parametrize("step", every(2, [1e-3, 1e-2]))
+@pytest.mark.parametrize("gap", every(3, [0.0, 1e-5, 1e-4, 9e-4]))
 def test_newtons_cradle_does_not_depend_on_gap_and_step(gap: float, step: float, form: str) -> None:
     speeds, energy = cradle(gap, step, form)
     np.testing.assert_allclose(speeds, [0, 0, 0, 0, 1], atol=1e-9)
@@ -118,7 +119,7 @@ def test_newtons_cradle_does_not_depend_on_gap_and_step(gap: float, step: float,
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("gap", [0.0, 1e-4])
+@pytest.mark.parametrize("gap", every(2, [0.0, 1e-4], first=1))
 def test_two_balls_of_newtons_cradle_push_two_out(gap: float, form: str) -> None:
     """From gaps in which the balls of the first pair still move together."""
     speeds, _ = cradle(gap, 1e-3, form, moving=2)
@@ -222,7 +223,7 @@ def leg_and_balls() -> Robot:
     return b.build().with_floor(0.0)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", every(2, FORMS))
 def test_impacts_are_what_numpy_makes_of_them_and_lanes_agree(form: str) -> None:
     robot, h = leg_and_balls(), 4e-3
     law = {"ball0 on ball1": Restitution(1.0, 0.2, form), "foot*": Restitution(0.6, 0.0, form), "ball0*": 0.8}

@@ -90,12 +90,12 @@ def order(name: str, method: str, steps: Any, forced: bool = False) -> float:
 
 
 @pytest.mark.parametrize("forced", [False, True], ids=["free", "forced"])
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", every(2, STARTS))
 def test_runge_kutta_is_of_fourth_order(name: str, forced: bool) -> None:
     assert abs(order(name, "rk4", (16, 24, 32, 48), forced) - 4.0) < 0.3
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", every(2, STARTS, first=1))
 def test_dormand_prince_is_of_fifth_order(name: str) -> None:
     assert abs(order(name, "dormand_prince", (12, 16, 24)) - 5.0) < 0.3
 
@@ -138,7 +138,7 @@ def test_a_constant_velocity_is_followed_exactly_by_all_methods() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", every(2, STARTS))
 def test_loops_stay_closed_and_quaternions_of_unit_length(name: str, method: str) -> None:
     robot, q, v = STARTS[name]()
     motion = integrate_motion(robot, q, v, TIMES[name], TIMES[name] / 50, method=method)
@@ -210,7 +210,7 @@ def test_a_step_of_negative_length_undoes_the_other_euler() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("name", every(2, STARTS, first=1))
 def test_batches_are_single_states(name: str, method: str) -> None:
     robot, q, v = STARTS[name]()
     h, step, tau = TIMES[name] / 50, METHODS[method], swung(robot)

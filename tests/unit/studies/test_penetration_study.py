@@ -27,6 +27,7 @@ def test_the_chain_is_the_papers(floating: bool) -> None:
     assert [touch.contact.gap for touch in touches(robot, q, pairs)] == pytest.approx([2.55, 1.05], abs=1e-14)
 
 
+@pytest.mark.long
 def test_runge_and_kutta_drifts_less_and_limits_keep_it_from_bouncing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
