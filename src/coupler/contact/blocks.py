@@ -81,13 +81,11 @@ class Blocks:
 
     def width(self, block: int) -> int:
         """How many rows a block has: kernels tell kinds of blocks by it."""
-        return int(self.rows.widths[block]) if block < self.contacts else 1
+        return self.rows.width_of(block)
 
     def place(self, blocks: Sequence[int], buffer: Vector) -> Slot:
         """Where blocks of one kind have their rows in a vector like λ."""
-        contacts, rows = blocks[0] < self.contacts, np.array(blocks)
-        first = self.rows.first[rows] if contacts else rows - self.contacts + self.rows.total
-        return buffer.at(first, self.width(blocks[0]))
+        return buffer.at(self.rows.first_of(blocks), self.width(blocks[0]))
 
     def alike(self, blocks: Iterable[int]) -> list[list[int]]:
         """Blocks, those of one kind together."""
@@ -131,13 +129,15 @@ class Blocks:
     def each(
         self,
         contact: OwnKernel,
-        joint: OwnKernel,
+        joint: OwnKernel | None,
         where: str = "active",
         more: More = lambda _: fields(),
     ) -> None:
         """Writes loops over all contacts and one over all joints, of kernels that do not look at ways."""
         for blocks in self.alike(self.all):
             kernel = contact if blocks[0] < self.contacts else joint
+            if kernel is None:
+                continue
             self.builder.loop(kernel, own=self.of(blocks) | more(blocks), where=self.flags[where].at(blocks))
 
 

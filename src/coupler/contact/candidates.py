@@ -212,18 +212,19 @@ class Candidates:
         for i, (pair, ends) in enumerate(zip(self.pairs, self.ends, strict=True)):
             kinds = (type(own) if i in self._searched else form(own) for own in forms(pair))
             groups.setdefault((*kinds, pair.count, *(bool(end.link) for end in ends), pair.cone.size), []).append(i)
-        return [
-            Alike(rows, [self.ends[i] for i in rows], self.pairs[rows[0]].count, rows[0] in self._searched)
-            for rows in groups.values()
-        ]
+        return [self._together(rows) for rows in groups.values()]
+
+    def _together(self, rows: Sequence[int]) -> Alike:
+        """Pairs that one trace serves."""
+        return Alike(list(rows), [self.ends[i] for i in rows], self.pairs[rows[0]].count, rows[0] in self._searched)
+
+    def _rows_of(self, pairs: Sequence[int]) -> Callable[[Sequence[int]], Alike]:
+        """What searches ask for: of some pairs, those in some rows."""
+        return lambda rows: self._together([pairs[row] for row in rows])
 
     def _search(self, sweep: Sweep[Any, Any], pairs: Sequence[int], told: Told) -> None:
         """Writes the search for contacts of pairs without a closed form."""
-
-        def alike(rows: Sequence[int]) -> Alike:
-            own = [pairs[row] for row in rows]
-            return Alike(own, [self.ends[i] for i in own], self.pairs[own[0]].count, True)
-
+        alike = self._rows_of(pairs)
         search = Search(sweep.builder, [self.ends[i] for i in pairs], self._broad_phase.fresh.at(pairs))
         search.run(
             lambda rows: self.motion(sweep, alike(rows), ("E", "r")),
@@ -232,11 +233,7 @@ class Candidates:
 
     def _search_fields(self, sweep: Sweep[Any, Any], pairs: Sequence[int], told: Told, step: float) -> None:
         """Writes the search for contacts with height fields; of pairs all of which may be left out, or none."""
-
-        def alike(rows: Sequence[int]) -> Alike:
-            own = [pairs[row] for row in rows]
-            return Alike(own, [self.ends[i] for i in own], self.pairs[own[0]].count, True)
-
+        alike = self._rows_of(pairs)
         left_out = alike([0]).may_be_left_out
         flags = self._broad_phase.fresh.at(pairs) if left_out else None
         name = "terrain" if left_out else "moving_terrain"

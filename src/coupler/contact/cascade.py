@@ -174,9 +174,8 @@ class _Product:
         return {k: self.nodes[k].size for k in nodes}
 
     def way(self, groups: Sequence[int], nodes: Sequence[int], vector: Buffer | None = None) -> Window:
-        m, rows, size, contacts = self._columns, self._rows, self.nodes[nodes[0]].size, groups[0] < len(self._rows)
-        width = int(rows.widths[groups[0]]) if contacts else 1
-        first = rows.first[list(groups)] if contacts else np.array(groups) - len(rows) + rows.total
+        m, size = self._columns, self.nodes[nodes[0]].size
+        first, width = self._rows.first_of(groups), self._rows.width_of(groups[0])
         parts = np.array([self.nodes[k].start for k in nodes])
         columns = Field((size, width), tuple(j + i * m for j in range(size) for i in range(width)))
         z, y = (factor.at(first * m + parts, columns) for factor in (self._Z, self._Y))

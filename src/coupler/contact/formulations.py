@@ -46,6 +46,7 @@ __all__ = [
     "floating",
     "floating_centre",
     "joint_rows",
+    "poses_of_shapes",
     "recursive_problem",
     "rows_by_body",
     "step_length",
@@ -123,7 +124,7 @@ def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True, v: Any = 
 
 def touches(robot: Robot, q: Any, pairs: Sequence[Pair]) -> list[Touch]:
     """All candidate contacts of pairs at a configuration, open ones included: as many as the pairs count."""
-    poses = _poses(robot, q, pairs)
+    poses = poses_of_shapes(robot, q, pairs)
     return [
         Touch(pair, contact)
         for pair in pairs
@@ -267,7 +268,7 @@ def _bodies(pairs: Sequence[Pair]) -> list[str]:
     return list(dict.fromkeys(shape.body for pair in pairs for shape in (pair.one, pair.other)))
 
 
-def _poses(robot: Robot, q: Any, pairs: Sequence[Pair]) -> dict[str, Transform]:
+def poses_of_shapes(robot: Robot, q: Any, pairs: Sequence[Pair]) -> dict[str, Transform]:
     """From the world to each body that may touch."""
     poses = dict(zip(robot.bodies, body_poses(robot, q), strict=True))
     own = {body: poses.get(body, np.eye(4)) for body in _bodies(pairs)}  # the ground is none of the bodies
@@ -285,7 +286,7 @@ def contact_rows(robot: Robot, q: Any, found: Sequence[Touch]) -> np.ndarray:
 
 def rows_by_body(robot: Robot, q: Any, found: Sequence[Touch]) -> tuple[np.ndarray, list[str]]:
     """The rows of contacts by motions of bodies, six columns each in the body's own frame, and those that move."""
-    poses = _poses(robot, q, [touch.pair for touch in found])
+    poses = poses_of_shapes(robot, q, [touch.pair for touch in found])
     bodies = [body for body in poses if robot.tree.place[body][0]]
     P = np.zeros((sum(touch.cone.size for touch in found), 6 * len(bodies)))
     for i, touch in zip(first_rows(found), found, strict=True):

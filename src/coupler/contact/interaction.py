@@ -75,7 +75,7 @@ class InteractingBlocks(Blocks):
         self.each(_without_block, _without_mobility, "waiting")
         self.along(_add_block, "waiting", blocks=self.all[: self.contacts])
         self.along(_add_mobility, "waiting", blocks=self.all[self.contacts :])
-        self.each(_describe_contact, _describe_joint, "waiting")
+        self.each(_describe_contact, None, "waiting")
         flags = {name: buffer.at(self.all) for name, buffer in self.flags.items()}
         self.builder.loop(_join, own=fields(**flags))
         clear(self.builder, self.joining)
@@ -262,7 +262,3 @@ def _describe_contact(own: View) -> None:
     own.inverse, own.mobility = block.inverse, np.array(mobility)
     own.normal_step, own.disc_steps = np.array(block.normal_step), np.array([1.0 / m for m in mobility])
     own.impulse = laws.inside_cone(own.friction, own.impulse)
-
-
-def _describe_joint(own: View) -> None:
-    """Its mobility says all."""

@@ -26,7 +26,17 @@ from coupler.contact.scheme import SCHEMES
 from coupler.graph import Buffer, Vector, View, fields
 from coupler.passes import Body, Coordinate, Sweep, Visit, add_loads, afterwards, collected, entry, provided
 
-__all__ = ["TOLERANCE", "Kick", "Node", "StageBody", "StepBody", "StepCluster", "move", "rotation_biases"]
+__all__ = [
+    "TOLERANCE",
+    "Kick",
+    "Node",
+    "StageBody",
+    "StepBody",
+    "StepCluster",
+    "accelerated",
+    "move",
+    "rotation_biases",
+]
 
 TOLERANCE = 1e-13  # of the largest velocity, or rad/s and m/s: what rounds may leave, so that a million steps lose 1e-7
 _TOUCHING = 1e5  # near contacts a step is of first order: there so many times as much may be left
@@ -188,12 +198,7 @@ class Kick:
 
     def _accelerate(self, cluster: Node) -> None:
         """Accelerations [001, eq. 33, 52], and velocities without impulses, also of bodies."""
-        memory = cluster.memory
-        ydd = memory.y0
-        if not cluster.grounded:
-            ydd = ydd - response(cluster, memory.Y, [output.memory.a for output in cluster.outputs])
-        for body in cluster.carriers:
-            body.memory.a = acceleration(body, ydd)
+        memory, ydd = cluster.memory, accelerated(cluster)
         u = memory.start + memory.step * (ydd + rotation_biases(cluster))
         if self._midpoint:
             self._go_between(cluster, u)
@@ -224,6 +229,17 @@ class Kick:
             memory.change = np.maximum(memory.change, 2.0 * weight * np.abs(new - old))
             memory.fastest = np.maximum(memory.fastest, speed)
         memory.v = v
+
+
+def accelerated(cluster: Node) -> Any:
+    """ÿ, a cluster's own less what its carriers make of it; its bodies remember theirs. [001, eq. 33, 52]"""
+    memory = cluster.memory
+    ydd = memory.y0
+    if not cluster.grounded:
+        ydd = ydd - response(cluster, memory.Y, [output.memory.a for output in cluster.outputs])
+    for body in cluster.carriers:
+        body.memory.a = acceleration(body, ydd)
+    return ydd
 
 
 def move(cluster: Node) -> None:

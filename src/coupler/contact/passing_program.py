@@ -66,7 +66,6 @@ class Passing:
         self._candidates, self._columns, self._blocks = candidates, columns, blocks
         self._pairs = [i for i, pair in enumerate(candidates.pairs) if can_pass(pair)]
         self._on_fields = {i: None for i in self._pairs if on_field(*self._forms(i))}
-        self._first = np.cumsum([0, *(pair.count for pair in candidates.pairs)])
         self.contacts = [k for i in self._pairs for k in self._of(i)]
         self._place = {k: n for n, k in enumerate(self.contacts)}
         self._pair_of = {k: n for n, i in enumerate(self._pairs) for k in self._of(i)}
@@ -79,7 +78,8 @@ class Passing:
             self._ahead = builder.records("ahead", contacts, gap=(), point=3, frame=(3, 3))
 
     def _of(self, pair: int) -> range:
-        return range(int(self._first[pair]), int(self._first[pair + 1]))
+        first = self._candidates.first
+        return range(int(first[pair]), int(first[pair + 1]))
 
     def begin(self, gaps: Vector) -> None:
         """Writes the steps by which those contacts wait alone that have pressed before; the problem has begun."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.damping import damped
-from coupler.contact.formulations import Touch, first_rows
+from coupler.contact.formulations import Touch, first_rows, poses_of_shapes
 from coupler.contact.geometry import Contact, forces_on
 from coupler.contact.passing import (
     MOST_ADVANCES,
@@ -25,9 +25,8 @@ from coupler.contact.passing import (
 )
 from coupler.contact.problem import ContactProblem, Solution, Status
 from coupler.inertia import mass_matrix_solve
-from coupler.kinematics import frame_jacobian, frame_pose
+from coupler.kinematics import frame_jacobian
 from coupler.model import Robot, Shape
-from coupler.spatial import Transform
 
 __all__ = ["PassingRounds", "may_pass", "solved_part"]
 
@@ -64,7 +63,7 @@ class PassingRounds:
         """Args: the robot and its configuration, velocities after a step without contact, h, and see above."""
         self._robot, self._q, self._free, self._step = robot, q, free, step
         self.touches, self.rows, self.closures = list(touches), rows.copy(), closures.copy()
-        self._first = first_rows(touches)
+        self._first, self._poses = first_rows(touches), poses_of_shapes(robot, q, [touch.pair for touch in touches])
         self._doubtful = [k for k, touch in enumerate(touches) if may_pass(touch)]
         self._near = [touch.contact.gap <= SLOP for touch in touches]
 
@@ -143,20 +142,16 @@ class PassingRounds:
             if shift.linear is not None:
                 at = replace(contact, point=contact.point - t * shift.velocity(t, contact.point))
                 J = frame_jacobian(self._robot, self._q, shape.body)
-                own += sign * forces_on(self._pose(shape), at, rows).T @ J
+                own += sign * forces_on(self._poses[shape.body], at, rows).T @ J
         i, gap = self._first[k], float(contact.gap - t * own[0] @ v)
         self.rows[i : i + rows], self.closures[k] = own, gap / self._step
         self.touches[k] = Touch(pair, replace(contact, gap=gap))
 
-    def _pose(self, shape: Shape) -> Transform:
-        T = frame_pose(self._robot, self._q, shape.body)
-        return Transform(T[:3, :3].T, T[:3, 3])
-
     def _shift(self, shape: Shape, v: np.ndarray) -> Shift:
         if not self._robot.tree.place[shape.body][0]:
-            return Shift(shape.geometry, shape.at @ self._pose(shape))
+            return Shift(shape.geometry, shape.at @ self._poses[shape.body])
         own: Any = frame_jacobian(self._robot, self._q, shape.body) @ v
-        return Shift.on_link(shape.geometry, shape.at, self._pose(shape), own)
+        return Shift.on_link(shape.geometry, shape.at, self._poses[shape.body], own)
 
 
 def solved_part(problem: ContactProblem, active: Sequence[int], solve: Solve, start: np.ndarray | None) -> Solution:

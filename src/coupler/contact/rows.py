@@ -36,6 +36,15 @@ class ContactRows:
         """How many contacts there are."""
         return len(self.discs)
 
+    def width_of(self, block: int) -> int:
+        """How many rows a block has, of which those behind the contacts have one each."""
+        return int(self.widths[block]) if block < len(self) else 1
+
+    def first_of(self, blocks: Sequence[int]) -> np.ndarray:
+        """The first rows of blocks, of contacts or of those behind them."""
+        own = np.array(blocks)
+        return self.first[own] if own[0] < len(self) else own - len(self) + self.total
+
     def alike(self) -> list[list[int]]:
         """The numbers of contacts, those with the same rows together."""
         widths = sorted({*self.widths.tolist()})

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.articulated import response
-from coupler.algorithms.factorization import acceleration
 from coupler.contact.drift import LoopJoint
-from coupler.contact.kick import Node, move, rotation_biases
+from coupler.contact.kick import Node, accelerated, move, rotation_biases
 from coupler.passes import Visit
 
 __all__ = ["first_rates", "fit", "rates", "settling"]
@@ -77,13 +75,7 @@ def settling(pushed: bool) -> Pass:
 
 def rates(cluster: Node) -> None:
     """Accelerations. [001, eq. 33, 52]"""
-    memory = cluster.memory
-    ydd = memory.y0
-    if not cluster.grounded:
-        ydd = ydd - response(cluster, memory.Y, [output.memory.a for output in cluster.outputs])
-    for body in cluster.carriers:
-        body.memory.a = acceleration(body, ydd)
-    _store(cluster, "x_rate", _of_carried(cluster, ydd))
+    _store(cluster, "x_rate", _of_carried(cluster, accelerated(cluster)))
 
 
 def fit(cluster: Visit[Any, Any]) -> None:

@@ -198,20 +198,21 @@ class Engine:
 
     def forces(self, result: np.ndarray) -> np.ndarray:
         """(..., contacts, 3): contact forces in a step on the first body of each pair, along the world's axes, N."""
-        n, places = self.layout.contacts, self.layout.places
-        impulses = result[..., places["impulses"]][..., self.layout.contact_rows.first[:, None] + np.arange(3)]
-        frames = result[..., places["frames"]].reshape(*result.shape[:-1], n, 3, 3)
-        return np.einsum("...ni,...nij->...nj", impulses, frames) / self.step
+        impulses = result[..., self.layout.places["impulses"]]
+        return self._in_world(result, impulses[..., self.layout.contact_rows.first[:, None] + np.arange(3)])
 
     def moments(self, result: np.ndarray) -> np.ndarray:
         """(..., contacts, 3): their moments about the points of contact, by torsion and rolling friction, N m."""
-        n, places, rows = self.layout.contacts, self.layout.places, self.layout.contact_rows
-        impulses = result[..., places["impulses"]]
-        moments = np.zeros((*result.shape[:-1], n, 3))
+        rows, impulses = self.layout.contact_rows, result[..., self.layout.places["impulses"]]
+        moments = np.zeros((*result.shape[:-1], len(rows), 3))
         for contact, (first, width) in enumerate(zip(rows.first, rows.widths, strict=True)):
             moments[..., contact, : width - 3] = impulses[..., first + 3 : first + width]
-        frames = result[..., places["frames"]].reshape(*result.shape[:-1], n, 3, 3)
-        return np.einsum("...ni,...nij->...nj", moments, frames) / self.step
+        return self._in_world(result, moments)
+
+    def _in_world(self, result: np.ndarray, impulses: np.ndarray) -> np.ndarray:
+        """Impulses along the frames of contacts, (..., contacts, 3), as forces along the world's axes."""
+        frames = result[..., self.layout.places["frames"]].reshape(*result.shape[:-1], self.layout.contacts, 3, 3)
+        return np.einsum("...ni,...nij->...nj", impulses, frames) / self.step
 
     def points(self, result: np.ndarray) -> np.ndarray:
         """(..., contacts, 3): where contacts were before a step, in the world, m."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,9 +84,9 @@ class SimulationOptions:
             "contacts": names,
             "integrator": integrator,
             "friction": float(numbers("friction", self.friction, (), least=0.0)),
-            "restitution": _one_form(self.restitution),
-            "torsion": _arm("torsion", self.torsion),
-            "rolling": _arm("rolling", self.rolling),
+            "restitution": _one_form(self.restitution, _law),
+            "torsion": _one_form(self.torsion, lambda arm: float(numbers("torsion", arm, (), least=0.0))),
+            "rolling": _one_form(self.rolling, lambda arm: float(numbers("rolling", arm, (), least=0.0))),
             "penetration": penetration if isinstance(penetration, str) else float(penetration),
             "recovery": float(numbers("recovery", self.recovery, (), least=0.0, finite=False)),
             "limits": bool(self.limits),
@@ -104,18 +104,16 @@ class SimulationOptions:
         return {"friction": self.friction, **by_pattern}
 
 
-def _one_form(restitution: Any) -> Any:
-    """Of numbers laws, and of what goes by patterns pairs, which can be compared and hashed."""
-    if isinstance(restitution, Mapping | tuple):
-        return tuple((str(pattern), _one_form(law)) for pattern, law in dict(restitution).items())
-    return restitution if restitution is None or isinstance(restitution, Restitution) else Restitution(restitution)
-
-
-def _arm(name: str, given: Any) -> Any:
-    """A length, checked; of what goes by patterns pairs."""
+def _one_form(given: Any, checked: Callable[[Any], Any]) -> Any:
+    """What holds for all contacts, checked; of what goes by patterns pairs, which can be compared and hashed."""
     if isinstance(given, Mapping | tuple):
-        return tuple((str(pattern), _arm(name, arm)) for pattern, arm in dict(given).items())
-    return None if given is None else float(numbers(name, given, (), least=0.0))
+        return tuple((str(pattern), _one_form(value, checked)) for pattern, value in dict(given).items())
+    return None if given is None else checked(given)
+
+
+def _law(restitution: Any) -> Restitution:
+    """Of a number the law of that coefficient."""
+    return restitution if isinstance(restitution, Restitution) else Restitution(restitution)
 
 
 def _known_integrator(name: Any) -> str:

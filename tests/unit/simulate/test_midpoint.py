@@ -13,6 +13,7 @@ from coupler.contact.formulations import basis_biases, floating, floating_centre
 from coupler.model import Box, Free, ModelError, ModelWarning, Plane, Prismatic, Revolute, Sphere, Spherical
 from coupler.simulate.motion import integrate_motion
 from effort import every
+from pendulums import pendulum
 from random_robots import sample
 
 G = 9.81
@@ -29,15 +30,6 @@ def body(inertia: tuple[float, float, float], centre: tuple[float, float, float]
     b.body("body", 1.0, centre, inertia)
     b.joint("free", Free(), "ground", "body")
     return b.build().with_gravity((0.0, 0.0, 0.0))
-
-
-def pendulum(*links: Spherical | Revolute) -> Robot:
-    b, parent = RobotBuilder("pendulum"), "ground"
-    for i, kind in enumerate(links):
-        b.body(f"link{i}", 1.0, (0, 0, -0.5), (0.02, 0.015, 0.01))
-        b.joint(f"joint{i}", kind, parent, f"link{i}", at=(0, 0, -1.0 if i else 0.0))
-        parent = f"link{i}"
-    return b.build()
 
 
 # Against NumPy, which has whole matrices and no recursion

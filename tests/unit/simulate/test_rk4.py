@@ -13,6 +13,7 @@ from coupler.model import Free, ModelError, Planar, Plane, Prismatic, Revolute, 
 from coupler.simulate.integrators import rk4
 from coupler.simulate.motion import integrate_motion
 from effort import every, sweep
+from pendulums import pendulum
 
 G = 9.81
 Y = (0.0, 1.0, 0.0)
@@ -22,15 +23,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*can touch nothing")
 def energy(simulation: Simulation) -> float:
     kinetic = simulation._engine.kinetic_energy(simulation._state)
     return float(kinetic + coupler.potential_energy(simulation.robot, simulation.q))
-
-
-def pendulum(*links: Any) -> Robot:
-    b, parent = RobotBuilder("pendulum"), "ground"
-    for i, kind in enumerate(links):
-        b.body(f"link{i}", 1.0, (0, 0, -0.5), (0.02, 0.015, 0.01))
-        b.joint(f"joint{i}", kind, parent, f"link{i}", at=(0, 0, -1.0 if i else 0.0))
-        parent = f"link{i}"
-    return b.build()
 
 
 @pytest.mark.parametrize(
