@@ -73,6 +73,11 @@ class Alike:
         return [ends[name == "other"] for ends in self.ends]
 
     @property
+    def each(self) -> range:
+        """The numbers of a pair's contacts."""
+        return range(self.contacts)
+
+    @property
     def on_ground(self) -> bool:
         """Whether the second shape has no ball around it."""
         return isinstance(self.ends[0][1].form, Plane | HeightField)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from coupler.contact.broad_phase import Alike, BroadPhase, End
 from coupler.contact.columns import Columns, Start
 from coupler.contact.convex.contacts import centred
 from coupler.contact.convex.program import Search
-from coupler.contact.geometry import Contact, HeightField, forces_on, has_closed_form
+from coupler.contact.geometry import Contact, HeightField, Hull, Point, forces_on, has_closed_form
 from coupler.contact.halves import Halves
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
@@ -23,10 +24,11 @@ from coupler.contact.stage_contacts import StageContacts
 from coupler.contact.tables import SIDES, Told, finding_kernel, first_of, form, forms, numbers, pose
 from coupler.contact.terrain.placing import on_links, places
 from coupler.contact.terrain.program import FieldSearch
-from coupler.graph import Buffer, Builder, Vector, View, Window, constants, fields
+from coupler.graph import Buffer, Builder, Slot, Vector, View, Window, constants, fields
 from coupler.model import Robot
-from coupler.model.shapes import Shape
+from coupler.model.shapes import Geometry, Plane, Shape
 from coupler.passes import Schedule, Sweep
+from coupler.spatial import Transform
 
 __all__ = ["Candidates"]
 
@@ -121,12 +123,8 @@ class Candidates:
             self._search(sweep, convex, told)
         if on_fields := [i for i in searched if i in self._on_fields]:
             self._search_fields(sweep, on_fields, told, scene.step)
-        for alike in groups:
-            if not alike.searched:
-                window = self.poses(sweep, alike) | self.places(alike, told, _FOUND)
-                fresh = self._broad_phase.fresh.at(alike.numbers) if alike.may_be_left_out else None
-                kernel = finding_kernel(self.pairs[alike.numbers[0]], alike.moving)
-                sweep.builder.loop(kernel, here=window, where=fresh)
+        far = bool(groups) and groups[0].may_be_left_out
+        self.find(sweep, groups, _FOUND, told.at, self._broad_phase.fresh.at if far else None)
         if self._stages:
             for alike in groups:
                 fresh = self._broad_phase.fresh.at(alike.numbers) if alike.may_be_left_out else None
@@ -142,6 +140,43 @@ class Candidates:
         for (one, other, left_out, within, _), contacts in kinds.items():
             moving = {"one": one, "other": other}
             self._measure_contacts(sweep, columns, scene, told, contacts, moving, left_out, within)
+
+    def find(
+        self,
+        sweep: Sweep[Any, Any],
+        groups: Sequence[Alike],
+        names: Sequence[str],
+        at: Callable[[str, np.ndarray], Slot],
+        where: Callable[[Sequence[int]], Slot] | None,
+    ) -> None:
+        """Writes loops that find the contacts of pairs with a closed form.
+
+        Corners of hulls over planes are points, all in one loop: its text is as long for any number of them.
+
+        Args:
+            sweep: has poses E and r of links.
+            groups: of pairs; those that are searched are passed by.
+            names: what is told of contacts: some of gaps, points and frames.
+            at: where something is told of contacts, by name and their numbers.
+            where: by numbers of pairs, flags of those that count; all do if not given.
+        """
+        kinds: dict[Hashable, tuple[list[int], list[tuple[End, End]]]] = {}
+        for alike in groups:
+            both = forms(self.pairs[alike.numbers[0]])
+            if _is_hull_on_plane(both):
+                pairs, ends = kinds.setdefault(tuple(alike.moving.values()), ([], []))
+                pairs += alike.numbers
+                ends += [(corner, plane) for hull, plane in alike.ends for corner in _corners(hull)]
+            elif not alike.searched:
+                own = [(f"{name}{k}", at(name, self.first[alike.numbers] + k)) for name in names for k in alike.each]
+                window, flags = self.poses(sweep, alike) | fields(**dict(own)), where and where(alike.numbers)
+                sweep.builder.loop(finding_kernel(both, alike.moving, names), here=window, where=flags)
+        for pairs, ends in kinds.values():
+            corners = Alike([pair for pair in pairs for _ in range(self.pairs[pair].count)], ends, 1, searched=False)
+            contacts = np.concatenate([np.arange(self.first[pair], self.first[pair + 1]) for pair in pairs])
+            window = self.poses(sweep, corners) | fields(**{f"{name}0": at(name, contacts) for name in names})
+            kernel, flags = finding_kernel((Point(), Plane()), corners.moving, names), where and where(corners.numbers)
+            sweep.builder.loop(kernel, here=window, where=flags)
 
     def _measure_contacts(
         self,
@@ -210,7 +245,8 @@ class Candidates:
         """Pairs, those together that one trace serves."""
         groups: dict[Hashable, list[int]] = {}
         for i, (pair, ends) in enumerate(zip(self.pairs, self.ends, strict=True)):
-            kinds = (type(own) if i in self._searched else form(own) for own in forms(pair))
+            any_form = i in self._searched or _is_hull_on_plane(forms(pair))
+            kinds = (type(own) if any_form else form(own) for own in forms(pair))
             groups.setdefault((*kinds, pair.count, *(bool(end.link) for end in ends), pair.cone.size), []).append(i)
         return [self._together(rows) for rows in groups.values()]
 
@@ -327,6 +363,16 @@ class Candidates:
                 f"{name}_numbers": constants([numbers(end.form) for end in ends]),
             }
         return fields(**own) | self.motion(sweep, alike, ("E", "r"))
+
+
+def _is_hull_on_plane(both: tuple[Geometry, Geometry]) -> bool:
+    """Whether each corner of the one is a contact with the other."""
+    return isinstance(both[0], Hull) and isinstance(both[1], Plane)
+
+
+def _corners(hull: End) -> list[End]:
+    vertices = cast(Hull, hull.form).vertices
+    return [replace(hull, form=Point(), at=Transform.translation(vertex) @ hull.at) for vertex in vertices]
 
 
 def _keep_out(contact: View) -> None:

@@ -3,11 +3,12 @@
 Shapes of bodies that are welded together, and of bodies that a joint connects, do not touch: they overlap where the
 joint is. The ground is an exception, on which a robot stands. Otherwise two shapes may touch if a bit of the one's
 group is among those that the other meets. Contact points touch what is on the ground. Meshes touch with their hulls.
+A shape without a name goes by that of its body.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import combinations
@@ -58,8 +59,8 @@ class Pair:
 
     @property
     def name(self) -> str:
-        """Both of its shapes; those without a name by their bodies."""
-        return f"{self.one.name or self.one.body} on {self.other.name or self.other.body}"
+        """Both of its shapes."""
+        return f"{self.one.name} on {self.other.name}"
 
     def matches(self, pattern: str) -> bool:
         """Whether a pattern such as "*foot*" fits the pair's name, or that of one of its shapes."""
@@ -86,7 +87,7 @@ def pairs_of(
     """
     friction = float(numbers("friction", friction, (), least=0.0))
     apart = _Apart(robot)
-    shapes = [shape for shape in with_hulls(robot).shapes if shape.touches]
+    shapes = _named(shape for shape in with_hulls(robot).shapes if shape.touches)
     found = [(a, b) for a, b in combinations(shapes, 2) if apart(a.body, b.body) and _meet(a, b)]
     ground = [shape for shape in shapes if apart.link(shape.body) == 0]
     for body in robot.bodies.values():
@@ -98,6 +99,17 @@ def pairs_of(
     pairs = _with(pairs, "restitution", _laws(restitution))
     pairs = _with(pairs, "torsion", _arms("torsion", torsion))
     return _with(pairs, "rolling", _arms("rolling", rolling))
+
+
+def _named(shapes: Iterable[Shape]) -> list[Shape]:
+    """Shapes of which those without a name are called after their bodies, with a number from the second on."""
+    found, count = list[Shape](), dict[str, int]()
+    for shape in shapes:
+        if not shape.name:
+            count[shape.body] = number = count.get(shape.body, 0) + 1
+            shape = replace(shape, name=shape.body if number == 1 else f"{shape.body} {number}")
+        found.append(shape)
+    return found
 
 
 def _laws(restitution: Any) -> dict[str, Restitution]:

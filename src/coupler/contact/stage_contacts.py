@@ -11,7 +11,7 @@ from coupler.contact.broad_phase import Alike
 from coupler.contact.carried import Carrier, carried, followed, load, moved, on_carriers, reach, velocity_ahead
 from coupler.contact.geometry import Contact, contacts
 from coupler.contact.kernels import clear
-from coupler.contact.tables import SIDES, Told, finding_kernel, forms, pose, with_numbers
+from coupler.contact.tables import SIDES, Told, forms, pose, with_numbers
 from coupler.graph import Builder, Slot, Vector, View, constants, fields
 from coupler.model import ModelError
 from coupler.passes import Sweep
@@ -112,9 +112,10 @@ class StageContacts:
     def press(self, sweep: Sweep[Any, Any]) -> None:
         """Writes the steps that add forces of contacts to the loads of links, which are where a stage is."""
         groups: dict[Hashable, list[int]] = {}
+        self._candidates.find(
+            sweep, self._candidates.groups, ("points",), lambda _, contacts: self._at("found", contacts), self._acting
+        )
         for alike in self._candidates.groups:
-            if not alike.searched:
-                self._find(sweep, alike)
             for i in alike.numbers:
                 first = int(self._candidates.first[i])
                 own = groups.setdefault((tuple(alike.moving.values()), alike.searched), [])
@@ -126,13 +127,9 @@ class StageContacts:
             ends = [sweep.bodies([self._link(row, side) for row in rows]) for side in sides]
             self._builder.loop(_pressing(sides, searched), here=here, ends=ends, where=self._at("acts", rows))
 
-    def _find(self, sweep: Sweep[Any, Any], alike: Alike) -> None:
-        """Writes the steps that find where contacts are, of pairs that press."""
-        found = finding_kernel(self._candidates.pairs[alike.numbers[0]], alike.moving, ("points",))
-        window = self._candidates.poses(sweep, alike)
-        for k in range(alike.contacts):
-            window |= fields(**{f"points{k}": self._at("found", self._candidates.first[alike.numbers] + k)})
-        self._builder.loop(found, here=window, where=self._pair_acts.at(alike.numbers))
+    def _acting(self, pairs: Sequence[int]) -> Slot:
+        """Flags of pairs that press."""
+        return self._pair_acts.at(pairs)
 
     def _at(self, name: str, contacts: Any) -> Slot:
         size = _SIZES[name]

@@ -80,14 +80,13 @@ def with_numbers(geometry: Geometry, values: Array) -> Geometry:
     return found
 
 
-def locating(pair: Pair, moving: Mapping[str, bool]) -> Located:
+def locating(both: Forms, moving: Mapping[str, bool]) -> Located:
     """How kernels find forms and poses of a pair: see `Located`."""
 
     def located(here: View) -> tuple[Forms, tuple[Transform, Transform]]:
         """The forms of a pair, with their numbers, and their poses."""
         own = [
-            with_numbers(geometry, getattr(here, f"{name}_numbers"))
-            for geometry, name in zip(forms(pair), SIDES, strict=True)
+            with_numbers(geometry, getattr(here, f"{name}_numbers")) for geometry, name in zip(both, SIDES, strict=True)
         ]
         X = [
             Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ pose(here, name, moves)
@@ -104,14 +103,14 @@ def pose(here: View, name: str, moves: bool) -> Transform:
 
 
 def finding_kernel(
-    pair: Pair, moving: Mapping[str, bool], told: Sequence[str] = ("gaps", "points", "frames")
+    both: Forms, moving: Mapping[str, bool], told: Sequence[str] = ("gaps", "points", "frames")
 ) -> Callable[[View], None]:
-    """The kernel that finds the contacts of pairs with a closed form, and tells some things of them."""
-    located = locating(pair, moving)
+    """The kernel that finds the contacts of two forms, if they have a closed form, and tells some things of them."""
+    located = locating(both, moving)
 
     def finding(here: View) -> None:
-        both, X = located(here)
-        for k, contact in enumerate(contacts(*both, *X)):
+        own, X = located(here)
+        for k, contact in enumerate(contacts(*own, *X)):
             known = {"gaps": np.array(contact.gap), "points": contact.point, "frames": contact.frame}
             for name in told:
                 setattr(here, f"{name}{k}", known[name])

@@ -50,7 +50,7 @@ def _check_loop(loop: Loop, written: Written, turn: int) -> int:
     turns = [turn + np.flatnonzero(loop.order == i) for i in range(len(loop.cases))]
     for case, when in zip(loop.cases, turns, strict=True):
         for pointer, buffer in enumerate(case.buffers):
-            elements = case.bases[:, pointer, None] + np.array(case.kernel.stored(pointer), np.int64)
+            elements = case.bases[:, pointer, None] + np.array(case.kernel.stored[pointer], np.int64)
             np.minimum.at(written[buffer], elements.ravel(), np.repeat(when, elements.shape[1]))
     for case, when in zip(loop.cases, turns, strict=True):
         _check_reads(case, when, written)
@@ -59,7 +59,7 @@ def _check_loop(loop: Loop, written: Written, turn: int) -> int:
 
 def _check_reads(case: Case, when: np.ndarray, written: Written) -> None:
     read = [
-        (buffer, case.bases[:, pointer, None] + np.array(case.kernel.loaded(pointer), np.int64))
+        (buffer, case.bases[:, pointer, None] + np.array(case.kernel.loaded[pointer], np.int64))
         for pointer, buffer in enumerate(case.buffers)
     ]
     if case.where is not None:

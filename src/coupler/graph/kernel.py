@@ -73,11 +73,21 @@ class Kernel:
         names = ["until"] if self.is_condition else [f"p{at.pointer}[{at.offset}]" for at in self.stores]
         return listing(self.outputs, names, leaf)
 
-    def loaded(self, pointer: int) -> list[int]:
-        return sorted(at.offset for at in self.loads.values() if at.pointer == pointer)
+    @cached_property
+    def loaded(self) -> list[list[int]]:
+        """For each pointer the offsets that are loaded from, in order."""
+        return self._by_pointer(self.loads.values())
 
-    def stored(self, pointer: int) -> list[int]:
-        return sorted(at.offset for at in self.stores if at.pointer == pointer)
+    @cached_property
+    def stored(self) -> list[list[int]]:
+        """For each pointer the offsets that are stored to, in order."""
+        return self._by_pointer(self.stores)
+
+    def _by_pointer(self, locations: Iterable[Location]) -> list[list[int]]:
+        offsets = [set[int]() for _ in range(self.pointers)]
+        for at in locations:
+            offsets[at.pointer].add(at.offset)
+        return [sorted(own) for own in offsets]
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,21 +353,33 @@ def _shaped(nodes: list[Node], shape: tuple[int, ...]) -> Any:
 
 
 def _check_overlap(case: Case) -> None:
-    kernel = case.kernel
-    for written in range(kernel.pointers):
-        stored = np.array(kernel.stored(written), np.int64)
-        for other in range(kernel.pointers):
-            if other == written or case.buffers[other] is not case.buffers[written] or not stored.size:
-                continue
-            touched = np.array(sorted({*kernel.loaded(other), *kernel.stored(other)}), np.int64)
-            apart = case.bases[:, other] - case.bases[:, written]
-            # Only rows in which the two spans meet need a closer look.
-            near = (apart + touched[0] <= stored[-1]) & (apart + touched[-1] >= stored[0])
-            for row in np.flatnonzero(near):
-                common = np.intersect1d(stored, touched + apart[row])
-                if common.size:
-                    raise GraphError(
-                        f"kernel {kernel.name!r}, row {row}: two windows meet at element "
-                        f"{case.bases[row, written] + common[0]} of buffer {case.buffers[written].name!r}, "
-                        "and one of them is written"
-                    )
+    """Refuses windows that meet in a row, if one of them is written there: the order of loads and stores is free."""
+    kernel, by_buffer = case.kernel, dict[Buffer, list[int]]()
+    for pointer, buffer in enumerate(case.buffers):
+        by_buffer.setdefault(buffer, []).append(pointer)
+    for buffer, pointers in by_buffer.items():
+        if len(pointers) > 1 and any(kernel.stored[pointer] for pointer in pointers) and len(case.bases):
+            _check_buffer(case, buffer, pointers)
+
+
+def _check_buffer(case: Case, buffer: Buffer, pointers: Sequence[int]) -> None:
+    bases, stored = case.bases[:, pointers], [{*case.kernel.stored[pointer]} for pointer in pointers]
+    touched = [sorted(own.union(case.kernel.loaded[pointer])) for own, pointer in zip(stored, pointers, strict=True)]
+    first, last = (bases + np.array([own[end] for own in touched]) for end in (0, -1))
+    order = np.argsort(first, axis=1)
+    first, last = np.take_along_axis(first, order, 1), np.take_along_axis(last, order, 1)
+    if (first[:, 1:] > np.maximum.accumulate(last, axis=1)[:, :-1]).all():
+        return  # spans do not meet: the rule
+    offsets = np.array([offset for own in touched for offset in own], np.int64)
+    written = np.array([offset in writes for own, writes in zip(touched, stored, strict=True) for offset in own])
+    owner = np.repeat(np.arange(len(pointers)), [len(own) for own in touched])
+    elements = bases[:, owner] + offsets
+    order = np.argsort(elements, axis=1)
+    elements, written = np.take_along_axis(elements, order, 1), written[order]
+    met = (elements[:, 1:] == elements[:, :-1]) & (written[:, 1:] | written[:, :-1])
+    if met.any():
+        row, place = np.argwhere(met)[0]
+        raise GraphError(
+            f"kernel {case.kernel.name!r}, row {row}: two windows meet at element {elements[row, place]} of buffer "
+            f"{buffer.name!r}, and one of them is written"
+        )

@@ -12,23 +12,22 @@ import numpy as np
 
 from coupler.compiled import on_bodies, remembered
 from coupler.contact.candidates import Candidates
-from coupler.contact.formulations import touches
 from coupler.contact.pairs import Pair, known_names, pairs_of
+from coupler.contact.proximity import Proximity
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.scheme import SCHEMES
+from coupler.contact.selection import select
 from coupler.contact.step_program import contact_step_program
 from coupler.graph import Executable, compile
 from coupler.kinematics import energies, kinetic_energy
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
-from coupler.model.wording import in_state
+from coupler.model.wording import counted, in_state
 from coupler.simulate.options import SimulationOptions
 from coupler.simulate.overlaps import joint_overlaps, warn_of_overlaps
 from coupler.simulate.stiffness import check_stiffness
 
 __all__ = ["Engine", "engine_of"]
-
-_MOST_CONTACTS = 2048  # candidates: each takes some 3 kB for each state that a thread works on
 
 
 def engine_of(robot: Robot, options: SimulationOptions) -> Engine:
@@ -45,13 +44,16 @@ class Engine:
         scene: what a step takes into account.
         layout: where state and results of a step are in their vectors.
         contacts: the names of all candidate contacts.
+        selection: the pairs that may touch, and those that are left out.
     """
 
     def __init__(self, robot: Robot, options: SimulationOptions) -> None:
         self.robot, self.step = robot, options.step
-        pairs = _chosen(pairs_of(robot, **options.laws), options.contacts)
+        chosen = _chosen(pairs_of(robot, **options.laws), options.contacts)
+        self.selection = select(robot, chosen, tuple(options.contacts), options.limits)
+        pairs = self.selection.pairs
         self.scene = ContactScene(
-            pairs=tuple(pairs),
+            pairs=pairs,
             step=options.step,
             tolerance=options.tolerance,
             most=options.sweeps,
@@ -62,17 +64,6 @@ class Engine:
         )
         self.layout = Layout(robot, self.scene)
         self.contacts = tuple(Candidates(robot, pairs).names)
-        self._check_size()
-
-    def _check_size(self) -> None:
-        if self.layout.contacts > _MOST_CONTACTS:
-            pairs = sorted(self.scene.pairs, key=lambda pair: -pair.count)
-            most = [f"{pair.one.name} on {pair.other.name} ({pair.count})" for pair in pairs[:3]]
-            raise ModelError(
-                f"robot {self.robot.name!r} has {self.layout.contacts} candidate contacts, and a step takes "
-                f'{_MOST_CONTACTS}: name those that matter, as in contacts=["*foot*"], or use groups of shapes; most '
-                f"are of {', '.join(most)}"
-            )
 
     def warn_if_it_can_only_fall(self) -> None:
         """Warns of a floating robot that can touch nothing."""
@@ -130,8 +121,26 @@ class Engine:
 
     def warn_of_overlaps(self, q: np.ndarray) -> None:
         """Warns of what overlaps in a configuration to start from, (nq,), and of joints beyond their limits."""
-        gaps = np.array([touch.contact.gap for touch in touches(self.robot, q, self.scene.pairs)])
-        warn_of_overlaps(self.robot, self.scene, gaps, self.contacts, joint_overlaps(self.robot, self.scene, q))
+        proximity, gaps = Proximity(self.robot, self.scene.pairs, q[None]), list[float]()
+        for i, pair in enumerate(self.scene.pairs):
+            may_overlap = proximity.nearest(i, 0.0) < 0.0
+            gaps += proximity.gaps(i, 0) if may_overlap else pair.count * [np.inf]
+        joints = joint_overlaps(self.robot, self.scene, q)
+        warn_of_overlaps(self.robot, self.scene, np.array(gaps), self.contacts, joints)
+
+    def warn_of_selection(self) -> None:
+        """Warns of what is left out though it would touch, as it overlaps in the neutral pose."""
+        deepest = sorted(self.selection.overlapping, key=lambda own: -own[1])
+        if deepest:
+            name, depth = deepest[0]
+            more = f", and {counted(len(deepest) - 1, 'other pair')}" if deepest[1:] else ""
+            warnings.warn(
+                f"robot {self.robot.name!r}: what overlaps in its neutral pose does not touch: {name}, by "
+                f"{depth * 1e3:.3g} mm{more}; `Simulation.left_out` lists all, and contacts=[...] takes those that it "
+                "names in full",
+                ModelWarning,
+                stacklevel=3,
+            )
 
     def advance(self, state: np.ndarray, tau: Any, f_ext: Any = None) -> np.ndarray:
         """The result of a step, (..., layout.size): the next state first; see `Layout`.

@@ -237,7 +237,7 @@ class _Chunk:
         result, size, time = self._results[0], self._engine.layout.state, steps * self._engine.step
         failed = self._engine.advance_batch(self._states, controls, result)
         if self._ledger is not None:
-            self._ledger.add_work(self._states, result[:, :size], controls)
+            self._ledger.add_work(self._states, result, controls)
             if (steps + 1) % EVERY == 0:
                 self._look_at_energy(self._ledger, result[:, :size], time + self._engine.step)
         if failed is not None:

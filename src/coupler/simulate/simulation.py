@@ -73,7 +73,8 @@ class Simulation:
             step: the length of a step, h, s.
             q, v: (nq,) and (nv,), the state to start from; the neutral configuration at rest, if not given.
             contacts: names of shapes, contact points or pairs that may touch, or patterns such as "*foot*" and
-                "*foot* on floor"; all by default.
+                "*foot* on floor"; all by default. Shapes without a name go by their bodies. Pairs that cannot touch, or
+                overlap in the neutral pose, are left out, unless one is named in full: see `left_out`.
             integrator: "midpoint", of second order while nothing touches, which keeps energy; "euler", of first order;
                 "rk4", of fourth order while nothing touches, third at contacts without friction, and second with it; or
                 "trapezoid", of second order in all of these: see docs/simulation.md.
@@ -116,6 +117,7 @@ class Simulation:
         if self._first.ndim > 1:
             raise ModelError(f"q and v must be one state; a batch of {self._first.shape[:-1]} is for coupler.rollout")
         self._engine.warn_if_it_can_only_fall()
+        self._engine.warn_of_selection()
         self._engine.warn_of_overlaps(self._first[self._engine.layout.places["q"]])
         self.reset()
 
@@ -134,6 +136,15 @@ class Simulation:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._attach_engine()
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Pairs of shapes that are not looked at, by name, and why; see docs/contact.md.
+
+        They overlap in the neutral pose, or never came near each other in poses within the limits of joints. A pair
+        that `contacts` names in full is looked at whatever it does.
+        """
+        return self._engine.selection.left_out
 
     # State
 
@@ -326,7 +337,7 @@ class Simulation:
             if k % every == 0:
                 rows.add(time, state, tau, self._last_result)
             if watch.on:
-                watch.note(k + 1, self.time, state, self._state, tau, f_ext)
+                watch.note(k + 1, self.time, state, self._last_result, tau, f_ext)
             shown.update(k + 1)
         rows.add(self.time, self._state, tau, self._last_result)
 

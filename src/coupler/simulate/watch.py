@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.laws import gap_seen
 from coupler.kinematics import frame_pose, frame_velocity
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.wording import listed
@@ -19,6 +20,7 @@ GAINS = ("stop", "warn", "ignore")  # what a run does about energy from nowhere
 EVERY = 10  # steps between two looks
 _GAIN = 0.1  # of the largest kinetic energy and the range of the potential: what a sound step never gains
 _CREEP = 0.02  # m/s: the energy of a robot that moves so fast is nothing to be told
+_OVERLAP = 1e-6  # m: what parts less deep overlaps does nothing to be told
 _TURN = 0.1  # rad or m of the fastest joint in a step: what a step should not exceed
 
 
@@ -33,12 +35,15 @@ class Ledger:
     """The energies of running states, of any leading dimensions, beside the work that is done on them.
 
     Contacts, dampers and dry friction take energy away. So the sum of kinetic and potential energy, less the work of
-    motors and of forces on bodies, may fall, but not rise: by how much it has risen since it was lowest is what the
-    method has made up.
+    motors, of forces on bodies, and of contacts and limits that part what overlaps, may fall, but not rise: by how much
+    it has risen since it was lowest is what the method has made up.
     """
 
     def __init__(self, engine: Engine, batch: tuple[int, ...] = ()) -> None:
         self._engine, self._velocities = engine, engine.layout.places["v"]
+        self._gaps, self._normal_rows = engine.layout.places["gaps"], engine.layout.contact_rows.first
+        self._normal_rows = self._normal_rows + engine.layout.places["impulses"].start
+        self._limits = _limits_in_state(engine)
         self._work, self._kinetic, self._lowest = np.zeros(batch), np.zeros(batch), np.full(batch, np.inf)
         self._low, self._high = np.full(batch, np.inf), np.full(batch, -np.inf)
         self._least = 0.5 * engine.robot.mass * _CREEP**2
@@ -47,15 +52,29 @@ class Ledger:
         """Adds what forces do in a step.
 
         Args:
-            before, after: (..., layout.state), the states.
-            tau: (..., nv), forces at independent joints.
+            before: (..., layout.state), the states.
+            after: (..., layout.size), what the step leads to.
+            tau: (..., nv), forces at independent joints; None for none.
             f_ext: (bodies, 6), forces on bodies, of a single state; None for none.
         """
-        v, h = before[..., self._velocities] + after[..., self._velocities], self._engine.step
-        power = np.dot(tau, v) if v.ndim == 1 else np.einsum("...i,...i->...", tau, v)
-        if f_ext is not None:
-            power = power + _power(self._engine, before, f_ext) + _power(self._engine, after, f_ext)
-        self._work = self._work + 0.5 * h * power
+        if tau is not None or f_ext is not None:
+            v, power = before[..., self._velocities] + after[..., self._velocities], 0.0
+            if tau is not None:
+                power = np.dot(tau, v) if v.ndim == 1 else np.einsum("...i,...i->...", tau, v)
+            if f_ext is not None:
+                power = power + _power(self._engine, before, f_ext) + _power(self._engine, after, f_ext)
+            self._work = self._work + 0.5 * self._engine.step * power
+        gaps = after[..., self._gaps]
+        if gaps.min(initial=0.0) < -_OVERLAP:
+            self._work = self._work + np.sum(after[..., self._normal_rows] * self._parting(gaps), axis=-1)
+        rows, velocities = self._limits
+        if (impulses := after[..., rows]).any():
+            self._work = self._work + np.sum(np.maximum(impulses * after[..., velocities], 0.0), axis=-1)
+
+    def _parting(self, gaps: np.ndarray) -> np.ndarray:
+        """How fast contacts part what overlaps, m/s: times the impulse, it is the most that they do."""
+        scene = self._engine.scene
+        return np.minimum(np.maximum(-gap_seen(gaps, scene.penetration), 0.0) / scene.step, scene.recovery)
 
     def gained(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What the method has made up, J, and whether that is more than it ever should; NaN and no where unknown."""
@@ -86,18 +105,18 @@ class EnergyWatch:
         Args:
             steps: how many were taken, with this one.
             time: when it ended, s.
-            before, after: the states.
+            before: the state before it.
+            after: (layout.size,), what it leads to.
             tau: (nv,), forces at independent joints; None for none.
             f_ext: (bodies, 6), forces on bodies; None for none.
 
         Raises:
             ModelError: where energy comes from nowhere, if the run is to stop then.
         """
-        if tau is not None or f_ext is not None:
-            forces = np.zeros(self._engine.robot.nv) if tau is None else tau
-            self._ledger.add_work(before, after, forces, None if f_ext is None else np.asarray(f_ext, dtype=float))
+        self._ledger.add_work(before, after, tau, None if f_ext is None else np.asarray(f_ext, dtype=float))
         if steps % EVERY:
             return
+        after = after[: self._engine.layout.state]
         gained, too_much = self._ledger.gained(after)
         if too_much:
             text = gain_told(self._engine, time, float(gained), after)
@@ -105,6 +124,20 @@ class EnergyWatch:
                 raise ModelError(f'{text}; on_energy_gain="warn" goes on')
             warnings.warn(text, ModelWarning, stacklevel=self._stacklevel)
             self.on = False  # once
+
+
+def _limits_in_state(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
+    """Where a state has impulses at limits, and velocities of these joints; not of those that follow from others."""
+    robot, layout, rows, velocities = engine.robot, engine.layout, list[int](), list[int]()
+    places = {int(entry): layout.places["w"].start + i for i, entry in enumerate(robot.embedding.unsolved_entries)}
+    places |= {int(entry): layout.places["v"].start + i for i, entry in enumerate(robot.embedding.v_index)}
+    first = layout.places["impulses"].start + layout.contact_rows.total
+    for row, (link, j) in enumerate(layout.limited, first):
+        entry = int(robot.tree.velocities(link)[j])
+        if entry in places:
+            rows.append(row)
+            velocities.append(places[entry])
+    return np.array(rows, int), np.array(velocities, int)
 
 
 def gain_told(engine: Engine, time: float, gained: float, state: np.ndarray) -> str:

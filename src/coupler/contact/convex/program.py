@@ -223,7 +223,7 @@ class Search:
             reach = normal @ here.table[1] + cores.extent(other, np.stack(list(kernels.seen(here, 1 - side, d))))
             ascent.aim(here, [d], [reach])
 
-        self._through(rows, side, kernels.normals_and_corners, try_face, self._where, table)
+        self._through(rows, side, lambda hull: kernels.normals_and_corners(hull)[:, :2], try_face, self._where, table)
 
     def _face_each_other(self) -> None:
         """The sides that look at the other shape."""

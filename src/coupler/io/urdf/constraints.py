@@ -32,7 +32,7 @@ def read_constraints(d: Description) -> None:
         d.couplings.append(_coupling(element, d))
     for joint in d.joints.values():
         mimic = joint.element.find("mimic")
-        if mimic is not None:
+        if mimic is not None and _can_mimic(joint, mimic, d):
             d.couplings.append(_mimic(joint, mimic, d))
     read_transmissions(d.root, d)
     for element in d.root.all("spring"):
@@ -139,6 +139,19 @@ def _dependence(element: Element, name: str, d: Description) -> CouplingPart:
 def _check_amount(element: Element, count: int) -> None:
     if count > COUPLED:
         raise element.error(f"it relates {count} joints or powers of one; a coupling in a file may relate {COUPLED}")
+
+
+def _can_mimic(joint: JointPart, mimic: Element, d: Description) -> bool:
+    """Whether there is anything to follow, and anything that follows: files that were cut down may lack either."""
+    master = mimic.require("joint")
+    if joint.kind == "fixed":
+        d.warnings.append(f"joint {joint.name!r} is fixed, and mimics nothing")
+    elif master not in d.joints:
+        d.warnings.append(f"joint {joint.name!r} mimics {master!r}, which is not there: it moves by itself")
+    else:
+        return True
+    mimic.ignore()
+    return False
 
 
 def _mimic(joint: JointPart, mimic: Element, d: Description) -> CouplingPart:

@@ -26,6 +26,7 @@ __all__ = ["States", "batch_of", "held", "shaped"]
 
 _WELL = 0.05  # coordinates are well away from singular where their quality is above this part of what it usually is
 _LARGEST = 48  # rows of a cluster that Newton's program solves for; larger ones are closed by NumPy
+_AT_LIMIT = 0.4  # of the positions of samples: what comes near each other does so there more often than between
 _DRAWS = 8  # how many configurations are drawn at once
 _TRIES, _STRICT = 16, 12  # how often that is done for loops that have none yet, and in how many of these limits count
 _READABLE = 7.0  # a quaternion is taken, and normalized, if its length is within this of 1 as a logarithm: 1000 times
@@ -197,6 +198,19 @@ class States:
                 p[owner == i] = drawn[np.argmax(good[:, i])][owner == i]
                 waiting[i] = False
         return self.closed(p, np.zeros(len(self.dependent)), self.dependent)
+
+    def samples(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """About as many closed positions within limits, many of them at limits; fewer where loops seldom close."""
+        p = np.stack([self.motion.random(rng) for _ in range(count)])
+        limits = np.where(rng.random(p.shape) < 0.5, *self.motion.limits)
+        p = np.where((rng.random(p.shape) < _AT_LIMIT) & np.isfinite(limits), limits, p)
+        if self._implicit:
+            draws = [self._draw(rng, strict=True) for _ in range(-(-count // _DRAWS))]
+            closed = np.concatenate([own[good.all(axis=1)] for own, good in draws])[:count]
+            in_loops = self.closure.loop_of_position < len(self.closure.loops)
+            p = np.where(in_loops, closed, p[: len(closed)])
+        p = self.embedding.positions(p[:, self.embedding.q_index])
+        return p[np.isfinite(p).all(axis=1)]
 
     def _draw(self, rng: np.random.Generator, strict: bool) -> tuple[np.ndarray, np.ndarray]:
         """Positions drawn at random and closed, and for each draw and loop whether it is good."""

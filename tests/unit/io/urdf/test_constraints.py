@@ -367,7 +367,6 @@ def test_a_mimic_makes_the_same_robot_as_a_coupling(read: Read) -> None:
 @pytest.mark.parametrize(
     ("mimic", "message"),
     [
-        ('<mimic joint="z"/>', "<mimic>: there is no joint 'z'; there are 'free', 'k'"),
         ('<mimic joint="k"/>', "<mimic>: joint 'k' cannot mimic itself"),
         ('<mimic joint="free"/>', "<mimic>: joint 'free' is floating; only joints of one freedom can be coupled"),
         ("<mimic/>", "<mimic>: it needs the attribute 'joint'"),
@@ -378,6 +377,21 @@ def test_a_mimic_that_cannot_be_is_refused_with_its_place(mimic: str, message: s
     with pytest.raises(ModelError, match=r"robot\.urdf, line 4, ") as caught:
         read(GROUND + joint("free", "ground", "a", "floating") + joint("k", "a", "b", inside="\n" + mimic))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "master", "told", "nv"),
+    [
+        ("revolute", "z", "joint 'k' mimics 'z', which is not there: it moves by itself", 2),
+        ("fixed", "j", "joint 'k' is fixed, and mimics nothing", 1),
+    ],
+)
+def test_a_mimic_without_one_of_its_joints_is_left_out_and_told(
+    kind: str, master: str, told: str, nv: int, read: Read
+) -> None:
+    text = joint("j", "ground", "a") + joint("k", "a", "b", kind, inside=f'<mimic joint="{master}"/>')
+    with pytest.warns(ModelWarning, match=told):
+        assert read(GROUND + text).nv == nv
 
 
 def test_mimics_in_a_circle_are_relations_all_the_same(read: Read) -> None:
