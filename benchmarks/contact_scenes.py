@@ -26,8 +26,20 @@ import numpy as np
 
 import coupler
 from coupler.algorithms.baselines import with_armatures
-from coupler.contact.geometry import HeightField
-from coupler.model import Box, Capsule, Cylinder, Free, Geometry, ModelWarning, Plane, Prismatic, Robot, Shape, Sphere
+from coupler.model import (
+    Box,
+    Capsule,
+    Cylinder,
+    Free,
+    Geometry,
+    HeightField,
+    ModelWarning,
+    Plane,
+    Prismatic,
+    Robot,
+    Shape,
+    Sphere,
+)
 from coupler.spatial import Transform
 
 try:

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from coupler.contact.geometry import HeightField
+from coupler.model import HeightField
 
 __all__ = ["clearance", "distance_from_triangles", "height", "random_field", "triangles"]
 

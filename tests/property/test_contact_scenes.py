@@ -27,7 +27,6 @@ from coupler.contact.formulations import (
     traditional_problem,
     unimpeded,
 )
-from coupler.contact.geometry import HeightField, Hull
 from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.residuals import reached
 from coupler.contact.scene import ContactScene, Layout, limited_joints
@@ -41,6 +40,8 @@ from coupler.model import (
     Capsule,
     Continuous,
     Free,
+    HeightField,
+    Hull,
     Plane,
     Prismatic,
     Revolute,

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.convex import cores
-from coupler.contact.forms import HeightField
 from coupler.graph import Builder, View, Window, constants, fields
+from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Geometry, Plane
 from coupler.spatial import Transform, cross
 

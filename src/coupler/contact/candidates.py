@@ -15,7 +15,7 @@ from coupler.contact.broad_phase import Alike, BroadPhase, End
 from coupler.contact.columns import Columns, Start
 from coupler.contact.convex.contacts import centred
 from coupler.contact.convex.program import Search
-from coupler.contact.geometry import Contact, HeightField, Hull, Point, forces_on, has_closed_form
+from coupler.contact.geometry import Contact, Point, forces_on, has_closed_form
 from coupler.contact.halves import Halves
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
@@ -26,7 +26,8 @@ from coupler.contact.terrain.placing import on_links, places
 from coupler.contact.terrain.program import FieldSearch
 from coupler.graph import Buffer, Builder, Slot, Vector, View, Window, constants, fields
 from coupler.model import Robot
-from coupler.model.shapes import Geometry, Plane, Shape
+from coupler.model.height_fields import HeightField
+from coupler.model.shapes import Geometry, Hull, Plane, Shape
 from coupler.passes import Schedule, Sweep
 from coupler.spatial import Transform
 

@@ -35,18 +35,17 @@ from coupler.contact.distance_point import (
     unit,
 )
 from coupler.contact.distance_segment import between_segments, nearest_to_box
-from coupler.contact.forms import HeightField, Hull, Point
+from coupler.contact.forms import Point
 from coupler.contact.tangents import tangents
 from coupler.contact.terrain import contacts as terrain
 from coupler.contact.terrain.surface import to_field
 from coupler.model.errors import ModelError
-from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Plane, Sphere
+from coupler.model.height_fields import HeightField
+from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Plane, Sphere
 from coupler.spatial import Transform, cross
 
 __all__ = [
     "Contact",
-    "HeightField",
-    "Hull",
     "Point",
     "contact_of",
     "contacts",

@@ -12,11 +12,11 @@ import warnings
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
-from coupler.contact.geometry import Hull
 from coupler.contact.mesh_files import mesh_vertices
 from coupler.contact.polyhedron import polyhedron
 from coupler.model import Mesh, ModelError, ModelWarning, Robot, Shape
 from coupler.model.numbers import numbers
+from coupler.model.shapes import Hull
 from coupler.model.wording import counted
 
 __all__ = ["CORNERS", "hull_of", "simplified_hull", "with_hulls"]

@@ -1,9 +1,9 @@
 """Which shapes of a robot may touch: a fixed list, made once.
 
 Shapes of bodies that are welded together, and of bodies that a joint connects, do not touch: they overlap where the
-joint is. The ground is an exception, on which a robot stands. Otherwise two shapes may touch if a bit of the one's
-group is among those that the other meets. Contact points touch what is on the ground. Meshes touch with their hulls.
-A shape without a name goes by that of its body.
+joint is. The ground is an exception, on which a robot stands. Nor do bodies touch that the robot excludes. Otherwise
+two shapes may touch if a bit of the one's group is among those that the other meets. Contact points touch what is on
+the ground. Meshes touch with their hulls. A shape without a name goes by that of its body.
 """
 
 from __future__ import annotations
@@ -153,6 +153,7 @@ class _Apart:
         ends = [(joint.parent, joint.child) for joint in robot.joints]
         ends += [(loop.predecessor, loop.successor) for loop in robot.loops]
         self._joined = {frozenset((self.link(a), self.link(b))) for a, b in ends}
+        self._excluded = {frozenset(pair) for pair in robot.exclusions}
 
     def link(self, body: str) -> int:
         """The number of a body's link; the ground's is 0."""
@@ -160,7 +161,9 @@ class _Apart:
 
     def __call__(self, a: str, b: str) -> bool:
         one, other = self.link(a), self.link(b)
-        return one != other and (0 in (one, other) or frozenset((one, other)) not in self._joined)
+        if one == other or frozenset((a, b)) in self._excluded:
+            return False
+        return 0 in (one, other) or frozenset((one, other)) not in self._joined
 
 
 def _meet(a: Shape, b: Shape) -> bool:

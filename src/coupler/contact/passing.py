@@ -24,9 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.geometry import Contact, HeightField, Point, contacts, has_closed_form
+from coupler.contact.geometry import Contact, Point, contacts, has_closed_form
 from coupler.contact.pairs import Pair
 from coupler.contact.terrain.solids import flat
+from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Plane, Sphere
 from coupler.rotation import matrix_from_quaternion, normalize_quaternion
 from coupler.spatial import Transform, cross

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.convex import cores
-from coupler.contact.forms import HeightField, Hull
 from coupler.contact.geometry import contacts
 from coupler.contact.pairs import Pair
 from coupler.kinematics import body_poses
 from coupler.model import Robot, Shape
-from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Plane
+from coupler.model.height_fields import HeightField
+from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Plane
 from coupler.spatial import Transform
 
 __all__ = ["Proximity"]

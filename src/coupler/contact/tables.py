@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.geometry import HeightField, contacts
+from coupler.contact.geometry import contacts
 from coupler.contact.pairs import Pair
 from coupler.contact.rows import ContactRows
 from coupler.graph import Slot, Vector, View
+from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Sphere
 from coupler.spatial import Transform
 

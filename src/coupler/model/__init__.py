@@ -5,6 +5,7 @@ from coupler.model.builder import RobotBuilder
 from coupler.model.clusters import Cluster, ClusterTree, find_clusters, joints_of_loop
 from coupler.model.elements import PointElement
 from coupler.model.errors import ModelError, ModelWarning
+from coupler.model.height_fields import HeightField
 from coupler.model.joint import Joint
 from coupler.model.joints import (
     Continuous,
@@ -20,7 +21,7 @@ from coupler.model.joints import (
 )
 from coupler.model.loops import Coupling, Held, LoopJoint, LoopKind, Rod
 from coupler.model.robot import Robot
-from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, Shape, Sphere
+from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Mesh, Plane, Shape, Sphere
 
 __all__ = [
     "Body",
@@ -36,8 +37,10 @@ __all__ = [
     "Fixed",
     "Free",
     "Geometry",
+    "HeightField",
     "Held",
     "Helical",
+    "Hull",
     "Joint",
     "LoopJoint",
     "LoopKind",

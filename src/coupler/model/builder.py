@@ -13,257 +13,121 @@ Parts may come in any order. Mistakes in a part are told where it is described, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from coupler.model.bodies import Body
+from coupler.model.attaching import Attached
 from coupler.model.compose import compose
-from coupler.model.elements import PointElement
 from coupler.model.errors import ModelError
-from coupler.model.joint import Joint
-from coupler.model.loops import Coupling, LoopJoint, LoopKind
+from coupler.model.height_fields import HeightField
+from coupler.model.joints import Free
 from coupler.model.numbers import numbers
+from coupler.model.parts import Parts
 from coupler.model.places import Place, placed
 from coupler.model.robot import Robot
-from coupler.model.shapes import Geometry, Shape
-from coupler.model.tree import GROUND, TreeJoint
+from coupler.model.shapes import Geometry, Plane
+from coupler.model.solids import solid_of
+from coupler.model.tree import GROUND
 from coupler.model.wording import listed
-from coupler.spatial import Transform
 
 __all__ = ["RobotBuilder"]
 
 
-class RobotBuilder:
-    """Collects the parts of a robot; `build` makes the robot.
+class RobotBuilder(Parts):
+    """Collects the parts of a robot, or robots and objects of a scene; `build` makes the robot.
 
     A place is given as `at`, a point in the body's frame or a Transform to the frame meant, and if it is a point,
     optionally `turned`, the 3 × 3 rotation matrix whose columns are the frame's axes.
     """
 
-    def __init__(self, name: str, gravity: Any = (0.0, 0.0, -9.81)) -> None:
-        self.name, self.gravity = _name("a robot", name), numbers("gravity", gravity, (3,))
-        self._bodies: dict[str, Body] = {}
-        self._joints: dict[str, TreeJoint] = {}
-        self._loops: dict[str, LoopJoint] = {}
-        self._couplings: dict[str, Coupling] = {}
-        self._springs: dict[str, PointElement] = {}
-        self._frames: dict[str, tuple[str, Transform]] = {}
-        self._contacts: dict[str, tuple[str, np.ndarray]] = {}
-        self._shapes: list[Shape] = []
-        self._keyframes: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
-        self._warnings: list[str] = []
-        self._remarks: list[str] = []
-        # What names are taken by: places that can be asked for, what binds bodies, and springs.
-        self._places: dict[str, str] = {GROUND: "the ground"}
-        self._bonds: dict[str, str] = {}
-        self._elements: dict[str, str] = {}
-
-    def body(
-        self,
-        name: str,
-        mass: float = 0.0,
-        centre: Any = (0.0, 0.0, 0.0),
-        inertia: Any = (0.0, 0.0, 0.0),
-        *,
-        ideal: bool = False,
+    def attach(
+        self, robot: Robot, prefix: str = "", to: str = GROUND, at: Place = (0.0, 0.0, 0.0), turned: Any = None
     ) -> None:
-        """A rigid body.
+        """Adds all parts of a robot: a gripper on an arm, or one robot of several in a scene.
+
+            b = RobotBuilder("cell")
+            b.attach(arm)
+            b.attach(gripper, prefix="gripper/", to="wrist", at=(0, 0, 0.05))
+            b.object("box", Box((0.05, 0.05, 0.05)), mass=0.2, at=(0.4, 0, 0.025))
+
+        What it has on its ground comes to be on that body, floors included. A base that floats in the world starts at
+        that place, and its position stays one in the world. Gravity is the builder's.
 
         Args:
-            name: its name.
-            mass: kg.
-            centre: 3, the centre of mass in the body's frame, m.
-            inertia: about the centre of mass, in the axes of the body's frame, kg m²: 3 × 3, or the three moments.
-            ideal: whether the inertia may be one that no real body has; see `Body`.
+            robot: the robot.
+            prefix: goes before all of its names.
+            to: the body that carries what stood on its ground, or "ground".
+            at, turned: where its ground's frame is on that body.
+
+        Raises:
+            ModelError: for a name that is taken already. Nothing is added then.
         """
-        body = Body(_name("a body", name), mass, centre, inertia, ideal=ideal)
-        _take(self._places, name, "a body")
-        self._bodies[name] = body
+        if not isinstance(robot, Robot):
+            raise ModelError(f"attach: a robot is wanted, got {robot!r}")
+        if not isinstance(prefix, str):
+            raise ModelError(f"attach: its prefix must be text, got {prefix!r}")
+        attached = Attached(robot, prefix, to, placed(f"robot {robot.name!r}", at, turned))
+        taken = attached.taken(self._places, self._bonds, self._elements)
+        lost = sorted({*self._keyframes} & {*attached.keyframes})
+        if lost:
+            raise ModelError(f"there is a keyframe {lost[0]!r} already; choose another prefix")
+        self._places, self._bonds, self._elements = taken
+        self._bodies |= attached.bodies
+        self._joints |= attached.joints
+        self._loops |= attached.loops
+        self._couplings |= attached.couplings
+        self._springs |= attached.springs
+        self._frames |= attached.frames
+        self._contacts |= attached.contacts
+        self._shapes += attached.shapes
+        self._keyframes |= attached.keyframes
+        self._exclusions.update(attached.exclusions)
+        self._warnings += attached.warnings
+        self._precision = max(self._precision, robot.precision)
+        self._lock_idle |= robot.locks_idle
 
-    def frame(self, name: str, body: str, at: Place = (0.0, 0.0, 0.0), turned: Any = None) -> None:
-        """A named frame on a body."""
-        what = f"frame {_name('a frame', name)!r}"
-        place = _name(f"{what}: its body", body), placed(what, at, turned)
-        _take(self._places, name, f"a frame on {body!r}")
-        self._frames[name] = place
-
-    def contact(self, name: str, body: str, at: Any) -> None:
-        """A named point on a body that may touch something, 3, m."""
-        what = f"contact point {_name('a contact point', name)!r}"
-        place = _name(f"{what}: its body", body), numbers(what, at, (3,))
-        _take(self._places, name, f"a contact point on {body!r}")
-        self._contacts[name] = place
-
-    def shape(
+    def object(
         self,
-        body: str,
+        name: str,
         geometry: Geometry,
         at: Place = (0.0, 0.0, 0.0),
         turned: Any = None,
         *,
-        name: str = "",
-        visible: bool = True,
-        group: int = 1,
-        meets: int = 1,
+        mass: float | None = None,
+        density: float = 1000.0,
         friction: float | None = None,
         colour: Any = None,
     ) -> None:
-        """What a body, or the ground, looks like or touches with; see `Shape`."""
-        what = f"shape {name!r} on body {_name('a shape: its body', body)!r}"
-        place = placed(what, at, turned)
-        self._shapes.append(Shape(name, body, geometry, place, visible, group, meets, friction, colour))
-
-    def keyframe(self, name: str, positions: Mapping[str, Any], velocities: Mapping[str, Any] | None = None) -> None:
-        """A state with a name: positions and velocities by joint, as `Robot.pack_q` and `Robot.pack_v` take them."""
-        _name("a keyframe", name)
-        if name in self._keyframes:
-            raise ModelError(f"there is a keyframe {name!r} already")
-        self._keyframes[name] = dict(positions), dict(velocities or {})
-
-    def warn(self, text: str) -> None:
-        """Something that users of the robot should know, such as what of its file is left out."""
-        self._warnings.append(text)
-
-    def remark(self, text: str) -> None:
-        """Something that is worth knowing about the robot, and no reason to worry."""
-        self._remarks.append(text)
-
-    def joint(
-        self,
-        name: str,
-        kind: Joint,
-        parent: str,
-        child: str,
-        at: Place = (0.0, 0.0, 0.0),
-        turned: Any = None,
-        *,
-        independent: bool = False,
-        actuated: bool = False,
-        start: Any = None,
-        meets: Place = None,
-        meets_turned: Any = None,
-    ) -> None:
-        """A joint by which a parent carries a child.
+        """A body that nothing holds, of one form and uniform density.
 
         Args:
-            name: its name.
-            kind: how it moves, with its passive properties and limits.
-            parent: name of a body, or "ground".
-            child: name of a body.
-            at: where it is on the parent.
-            turned: how it is turned against the parent.
-            independent: whether its velocity must be one of the robot's, where loops leave a choice.
-            actuated: whether an actuator drives it; such joints are independent where possible.
-            start: a position of nq entries near which loops are closed, where there are several ways to close them;
-                neutral if not given.
-            meets, meets_turned: where it is on the child, and how it is turned against it; the child's own frame if
-                not given.
+            name: of the body, of its shape and of the joint by which it floats.
+            geometry: its form, whose frame is the body's; a mesh weighs as much as its convex hull.
+            at, turned: where it starts in the world.
+            mass: kg; by its density, if not given.
+            density: kg/m³.
+            friction: the coefficient of what it touches; that of the other shape, or 1, if not given.
+            colour: red, green, blue and opacity from 0 to 1.
         """
-        what = f"joint {_name('a joint', name)!r}"
-        if not isinstance(kind, Joint):
-            raise ModelError(f"{what}: its kind must be a joint such as Revolute(...), got {kind!r}")
-        if not isinstance(kind.damping, np.ndarray):
-            raise ModelError(f"{what}: {type(kind).__name__} does not call super().__post_init__() or its __init__")
-        if kind.nv == 0 and (independent or actuated):
-            raise ModelError(f"{what}: a fixed joint can be neither independent nor actuated")
-        bodies = _name(f"{what}: its parent", parent), _name(f"{what}: its child", child)
-        place = placed(what, at, turned)
-        own = meets is None and meets_turned is None
-        ends = None if own else placed(what, (0.0, 0.0, 0.0) if meets is None else meets, meets_turned)
-        begin = kind.valid_position(f"{what}: its start", start)
-        if begin is None:
-            raise ModelError(f"{what}: its start has no quaternion of finite length")
-        _take(self._bonds, name, "a joint")
-        self._joints[name] = TreeJoint(name, kind, *bodies, place, independent, actuated, begin, ends)
+        place = placed(f"object {name!r}", at, turned)
+        weight, centre, inertia = solid_of(f"object {name!r}", geometry, mass, density)
+        self.body(name, weight, centre, inertia)
+        self.joint(name, Free(), GROUND, name, start=Free.position_of(place))
+        self.shape(name, geometry, name=name, friction=friction, colour=colour)
 
-    def loop(
-        self,
-        name: str,
-        kind: LoopKind,
-        first: str,
-        second: str,
-        at: Place = (0.0, 0.0, 0.0),
-        meets: Place = (0.0, 0.0, 0.0),
-        *,
-        turned: Any = None,
-        meets_turned: Any = None,
+    def floor(self, friction: float | None = None, height: float = 0.0) -> None:
+        """A plane through z = height, which contact points and touching shapes may touch; see `Robot.with_floor`."""
+        at = (0.0, 0.0, float(numbers("height", height, ())))
+        self.shape(GROUND, Plane(), at, name="floor", meets=-1, friction=friction)
+
+    def terrain(
+        self, heights: Any, size: Any, at: Place = (0.0, 0.0, 0.0), turned: Any = None, *, friction: float | None = None
     ) -> None:
-        """A joint that closes a loop between two bodies: a joint's freedoms remain.
-
-        Args:
-            name: its name.
-            kind: `Spherical()` for point to point, `Fixed()` for a weld, any other joint, a `Rod`, which keeps a
-                distance, or `Held` along some axes.
-            first, second: names of bodies, or "ground".
-            at: where it is on the first body.
-            meets: where it is on the second body.
-            turned, meets_turned: how its frame is turned against each body.
-        """
-        what = f"loop {_name('a loop', name)!r}"
-        ends = placed(what, at, turned), placed(what, meets, meets_turned)
-        loop = LoopJoint(
-            name, kind, _name(f"{what}: its first body", first), _name(f"{what}: its second body", second), *ends
-        )
-        _take(self._bonds, name, "a loop")
-        self._loops[name] = loop
-
-    def couple(
-        self,
-        name: str,
-        joints: Sequence[str],
-        function: Callable[[Any], Any],
-        independent: Sequence[str] = (),
-        solves: Sequence[str] = (),
-    ) -> None:
-        """A relation between the positions of joints of one freedom each.
-
-        Args:
-            name: its name.
-            joints: names of all joints that it relates.
-            function: γ, which gives the positions of all joints from those of the independent ones, or φ, which takes
-                all positions and is zero when they fit together. See `coupler.mechanisms`.
-            independent: for a γ, names of the independent joints, in the order in which it takes them.
-            solves: for a γ, names of loops and couplings that it is the solution of. They are checked against it, and
-                add nothing to it.
-        """
-        coupling = Coupling(_name("a coupling", name), joints, independent, function, solves)  # type: ignore[arg-type]
-        _take(self._bonds, name, "a coupling")
-        self._couplings[name] = coupling
-
-    def spring(
-        self,
-        name: str,
-        first: str,
-        second: str,
-        at: Any = (0.0, 0.0, 0.0),
-        meets: Any = (0.0, 0.0, 0.0),
-        *,
-        stiffness: float = 0.0,
-        free_length: float = 0.0,
-        pretension: float = 0.0,
-        damping: float = 0.0,
-    ) -> None:
-        """A spring, a damper or both between a point of one body and one of another; see `PointElement`.
-
-        Args:
-            name: its name.
-            first, second: names of bodies, or "ground".
-            at: the point on the first body, 3, m.
-            meets: the point on the second body, 3, m.
-            stiffness: N/m.
-            free_length: m.
-            pretension: N.
-            damping: N s/m.
-        """
-        what = f"spring {_name('a spring', name)!r}"
-        bodies = _name(f"{what}: its first body", first), _name(f"{what}: its second body", second)
-        spring = PointElement(name, *bodies, at, meets, stiffness, free_length, pretension, damping)
-        _take(self._elements, name, "a spring")
-        self._springs[name] = spring
+        """Ground of given heights over a grid; see `HeightField` and `Robot.with_terrain`."""
+        self.shape(GROUND, HeightField(heights, size), at, turned, name="terrain", meets=-1, friction=friction)
 
     def build(self, *, lock_idle: bool = False, largest: int | None = None, precision: float = 0.0) -> Robot:
         """The robot, checked as a whole.
@@ -280,6 +144,10 @@ class RobotBuilder:
                 raise ModelError(
                     f"shape {shape.name!r}: there is no body {shape.body!r}; there are {listed(self._bodies)}"
                 )
+        for body in (body for pair in self._exclusions for body in pair):
+            if body not in self._bodies and body != GROUND:
+                raise ModelError(f"an exclusion: there is no body {body!r}; there are {listed(self._bodies)}")
+        lock_idle = lock_idle or self._lock_idle
         robot = compose(
             self.name,
             self.gravity,
@@ -290,12 +158,14 @@ class RobotBuilder:
             tuple(self._springs.values()),
             lock_idle=lock_idle,
             largest=largest,
-            precision=float(numbers("precision", precision, (), least=0.0)),
+            precision=max(self._precision, float(numbers("precision", precision, (), least=0.0))),
         )
         keyframes, lost = self._keyframes_of(robot)
         return replace(
             robot,
             shapes=tuple(self._shapes),
+            exclusions=tuple(sorted(self._exclusions)),
+            locks_idle=lock_idle,
             keyframes=MappingProxyType(keyframes),
             remarks=(*self._remarks, *robot.remarks),
             warnings=(*self._warnings, *robot.warnings, *lost),
@@ -315,31 +185,3 @@ class RobotBuilder:
             except ModelError as error:
                 lost.append(f"keyframe {name!r} is left out: {error}")
         return keyframes, lost
-
-    def _equipped(self) -> dict[str, Body]:
-        """The bodies with their frames and contact points."""
-        frames: dict[str, dict[str, Transform]] = {}
-        contacts: dict[str, dict[str, np.ndarray]] = {}
-        for kind, places, on_body in (("frame", self._frames, frames), ("contact point", self._contacts, contacts)):
-            for name, (body, place) in places.items():
-                if body not in self._bodies:
-                    raise ModelError(f"{kind} {name!r}: there is no body {body!r}; there are {listed(self._bodies)}")
-                on_body.setdefault(body, {})[name] = place  # type: ignore[arg-type]
-        return {
-            name: replace(body, frames=frames.get(name, {}), contacts=contacts.get(name, {}))
-            if name in frames or name in contacts
-            else body
-            for name, body in self._bodies.items()
-        }
-
-
-def _name(what: str, name: Any) -> str:
-    if not isinstance(name, str) or not name:
-        raise ModelError(f"{what} needs a name, got {name!r}")
-    return name
-
-
-def _take(taken: dict[str, str], name: str, user: str) -> None:
-    if name in taken:
-        raise ModelError(f"the name {name!r} is taken already, by {taken[name]}; choose another for {user}")
-    taken[name] = user

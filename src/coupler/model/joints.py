@@ -28,6 +28,7 @@ from coupler.rotation import (
     normalize_quaternion,
     quaternion_conjugate,
     quaternion_exp,
+    quaternion_from_matrix,
     quaternion_log,
     quaternion_product,
 )
@@ -396,6 +397,11 @@ class Free(Joint):
 
     def placed(self, kept: Array) -> Transform:
         return Transform(matrix_from_quaternion(kept[3:]).T, kept[:3])
+
+    @staticmethod
+    def position_of(place: Transform) -> np.ndarray:
+        """7, the position at which it carries its body to a place."""
+        return np.concatenate([place.r, quaternion_from_matrix(place.E.T)])
 
     def subspace(self, q: Array) -> Array:
         return np.eye(6)

@@ -18,16 +18,17 @@ from coupler.model.embedding.coordinates import Embedding
 from coupler.model.embedding.idle import IdleFreedom
 from coupler.model.embedding.states import States, batch_of, held, shaped
 from coupler.model.errors import ModelError
+from coupler.model.height_fields import HeightField
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.numbers import numbers
 from coupler.model.pickling import packed, unpacked
-from coupler.model.shapes import Plane, Shape
+from coupler.model.places import Place, placed
+from coupler.model.shapes import Geometry, Plane, Shape
 from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.text import robot_text
 from coupler.model.tolerances import GIVEN
-from coupler.model.tree import Tree, TreeJoint
+from coupler.model.tree import GROUND, Tree, TreeJoint
 from coupler.model.wording import counted, listed
-from coupler.spatial import Transform
 
 __all__ = ["Robot"]
 
@@ -58,7 +59,9 @@ class Robot:
         states: its configurations and how they are closed.
         shapes: what its bodies look like and touch with.
         keyframes: states (q, v) that have a name.
+        exclusions: pairs of bodies, of which one may be "ground", that do not touch each other.
         precision: by how much its numbers are rounded, m or rad, if rows of its loops were dropped for that; else 0.
+        locks_idle: whether idle freedoms are locked; see `RobotBuilder.build`.
         backend: what runs its programs; see `with_backend`.
     """
 
@@ -77,7 +80,9 @@ class Robot:
     states: States
     shapes: tuple[Shape, ...] = ()
     keyframes: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    exclusions: tuple[tuple[str, str], ...] = ()
     precision: float = 0.0
+    locks_idle: bool = False
     backend: Backend = "llvm"
 
     # Names and places
@@ -350,10 +355,60 @@ class Robot:
             friction: the coefficient of what touches it; that of the other shape, or 1, if not given.
             height: m.
         """
+        at = (0.0, 0.0, float(numbers("height", height, ())))
+        return self.with_shape(self._new_name("floor"), Plane(), at, meets=-1, friction=friction)
+
+    def with_terrain(
+        self, heights: Any, size: Any, at: Place = (0.0, 0.0, 0.0), turned: Any = None, *, friction: float | None = None
+    ) -> Robot:
+        """The same robot over ground of given heights, which contact points and touching shapes may touch.
+
+        Args:
+            heights: n × m, over a grid of which rows go along x and columns along y, m; see `HeightField`.
+            size: 2, what the grid extends over along x and y, m.
+            at, turned: where the middle of the grid is in the world, at height 0, and how it is turned.
+            friction: the coefficient of what touches it; that of the other shape, or 1, if not given.
+        """
+        field = HeightField(heights, size)
+        return self.with_shape(self._new_name("terrain"), field, at, turned, meets=-1, friction=friction)
+
+    def with_shape(
+        self,
+        name: str,
+        geometry: Geometry,
+        at: Place = (0.0, 0.0, 0.0),
+        turned: Any = None,
+        *,
+        body: str = GROUND,
+        group: int = 1,
+        meets: int = 1,
+        friction: float | None = None,
+        colour: Any = None,
+    ) -> Robot:
+        """The same robot with one more shape, such as an obstacle that stands in the world.
+
+        Args:
+            name: of the shape.
+            geometry: its form.
+            at, turned: where it is on its body, as for `RobotBuilder.shape`.
+            body: which has it; the ground by default.
+            group, meets, friction, colour: see `Shape`.
+
+        Raises:
+            ModelError: for a name that a shape has already, or a body that there is not.
+        """
+        if not isinstance(name, str) or name in {shape.name for shape in self.shapes if shape.name}:
+            raise ModelError(f"with_shape: a name of its own is wanted, got {name!r}")
+        if body != GROUND and body not in self.bodies:
+            raise ModelError(f"shape {name!r}: there is no body {body!r}; there are {listed(self.bodies)}")
+        place = placed(f"shape {name!r}", at, turned)
+        shape = Shape(name, body, geometry, place, True, group, meets, friction, colour)
+        return replace(self, shapes=(*self.shapes, shape))
+
+    def _new_name(self, name: str) -> str:
+        """A name that no shape has: the name itself, or with a number."""
         names = {shape.name for shape in self.shapes}
-        name = next(name for name in ("floor", *(f"floor{i}" for i in range(2, 10**6))) if name not in names)
-        at = Transform.translation((0.0, 0.0, float(numbers("height", height, ()))))
-        return replace(self, shapes=(*self.shapes, Shape(name, "ground", Plane(), at, meets=-1, friction=friction)))
+        return next(own for own in (name, *(f"{name}{i}" for i in range(2, 10**6))) if own not in names)
 
     def with_backend(self, backend: Backend) -> Robot:
         """The same robot, whose dynamics and simulations are run by another back end.

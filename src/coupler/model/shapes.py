@@ -6,11 +6,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
-__all__ = ["Box", "Capsule", "Cylinder", "Ellipsoid", "Geometry", "Mesh", "Plane", "Shape", "Sphere"]
+__all__ = ["Box", "Capsule", "Cylinder", "Ellipsoid", "Geometry", "Hull", "Mesh", "Plane", "Shape", "Sphere"]
+
+_FLAT = 1e-9  # of its size: a hull that is thinner has no volume
 
 
 class Geometry:
@@ -85,6 +89,25 @@ class Mesh(Geometry):
 
     path: Path
     scale: Any = (1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Hull(Geometry):
+    """The convex hull of points.
+
+    Attributes:
+        vertices: n × 3, m, which span a volume. Those inside the hull do no harm, but each costs.
+    """
+
+    vertices: Any
+
+    def __post_init__(self) -> None:
+        what = "hull: its vertices"
+        vertices = numbers(what, self.vertices, (3,), batch=True)
+        spread = vertices - vertices.mean(axis=0) if vertices.ndim == 2 and len(vertices) else np.zeros((1, 3))
+        if np.linalg.matrix_rank(spread, tol=_FLAT * max(float(np.abs(spread).max()), 1e-300)) < 3:
+            raise ModelError(f"{what} must be n × 3 numbers that span a volume, got the shape {vertices.shape}")
+        object.__setattr__(self, "vertices", vertices)
 
 
 @dataclass(frozen=True, eq=False)

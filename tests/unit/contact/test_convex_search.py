@@ -10,8 +10,8 @@ import pytest
 import coupler
 from coupler.contact.distance_convex import convex_distance
 from coupler.contact.formulations import touches
-from coupler.contact.geometry import Hull, contacts, has_closed_form
-from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Free, Geometry, Sphere
+from coupler.contact.geometry import contacts, has_closed_form
+from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Free, Geometry, Hull, Sphere
 from coupler.simulate.engine import engine_of
 from coupler.simulate.options import SimulationOptions
 from coupler.spatial import Transform

@@ -14,8 +14,20 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from coupler.contact.geometry import Contact, HeightField, Hull, Point, contacts, count
-from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, ModelError, Plane, Sphere
+from coupler.contact.geometry import Contact, Point, contacts, count
+from coupler.model import (
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    Geometry,
+    HeightField,
+    Hull,
+    Mesh,
+    ModelError,
+    Plane,
+    Sphere,
+)
 from coupler.spatial import Transform
 from transforms import random_transform
 

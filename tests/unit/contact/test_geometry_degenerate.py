@@ -9,8 +9,8 @@ import pytest
 
 from coupler.contact.distance_convex import convex_distance
 from coupler.contact.distance_point import to_ellipsoid
-from coupler.contact.geometry import Contact, Hull, Point, contacts, tangents
-from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Plane, Sphere
+from coupler.contact.geometry import Contact, Point, contacts, tangents
+from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Plane, Sphere
 from coupler.rotation import about_x, about_y, about_z
 from coupler.spatial import Transform
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from coupler.contact.geometry import HeightField, Hull, Point, contacts, count
+from coupler.contact.geometry import Point, contacts, count
 from coupler.graph import Builder, View, compile, fields, jacobian, symbols
-from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, ModelError, Plane, Sphere
+from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, HeightField, Hull, ModelError, Plane, Sphere
 from coupler.spatial import Transform
 from transforms import random_transform
 

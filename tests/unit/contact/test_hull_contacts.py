@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coupler.contact.geometry import Contact, Hull, contacts, count
+from coupler.contact.geometry import Contact, contacts, count
 from coupler.contact.meshes import hull_of
 from coupler.model import (
     Box,
     Cylinder,
     Ellipsoid,
     Geometry,
+    Hull,
     Mesh,
     Plane,
 )

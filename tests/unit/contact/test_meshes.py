@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coupler.contact.geometry import Hull
 from coupler.contact.mesh_files import mesh_vertices
 from coupler.contact.meshes import hull_of, simplified_hull, with_hulls
 from coupler.contact.pairs import pairs_of
@@ -22,6 +21,7 @@ from coupler.model import (
     Box,
     Free,
     Geometry,
+    Hull,
     Mesh,
     ModelError,
     ModelWarning,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import coupler
-from coupler.contact.geometry import Hull, contacts
-from coupler.model import Box, Capsule, Cylinder, Free, Geometry, Plane
+from coupler.contact.geometry import contacts
+from coupler.model import Box, Capsule, Cylinder, Free, Geometry, Hull, Plane
 from coupler.spatial import Transform
 from effort import every
 from transforms import random_transform

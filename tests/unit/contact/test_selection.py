@@ -7,11 +7,24 @@ import pytest
 
 from coupler import Robot, RobotBuilder
 from coupler.contact.formulations import touches
-from coupler.contact.geometry import Hull, contacts
+from coupler.contact.geometry import contacts
 from coupler.contact.pairs import pairs_of
 from coupler.contact.proximity import Proximity
 from coupler.contact.selection import select
-from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Fixed, Free, Geometry, Plane, Prismatic, Revolute, Sphere
+from coupler.model import (
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    Fixed,
+    Free,
+    Geometry,
+    Hull,
+    Plane,
+    Prismatic,
+    Revolute,
+    Sphere,
+)
 from coupler.rotation import about_x, about_y
 
 X, Y, Z = np.eye(3)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from coupler.contact.faces import Faces
-from coupler.contact.geometry import HeightField, Hull, Point, contacts, count, tangents
-from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
+from coupler.contact.geometry import Point, contacts, count, tangents
+from coupler.model import Box, Capsule, Cylinder, Ellipsoid, HeightField, Hull, Plane, Sphere
 from coupler.spatial import Transform
 from terrain_samples import clearance, distance_from_triangles, height, random_field, triangles
 from transforms import random_transform

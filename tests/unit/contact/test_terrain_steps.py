@@ -9,12 +9,24 @@ import pytest
 
 import coupler
 from coupler.contact.formulations import touches
-from coupler.contact.geometry import HeightField, Hull
 from coupler.contact.pairs import pairs_of
 from coupler.contact.scene import ContactScene
 from coupler.contact.step_program import contact_step_program
 from coupler.contact.stepping import contact_step
-from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Free, Geometry, Plane, Prismatic, Robot, Sphere
+from coupler.model import (
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    Free,
+    Geometry,
+    HeightField,
+    Hull,
+    Plane,
+    Prismatic,
+    Robot,
+    Sphere,
+)
 from effort import every
 
 G = 9.81

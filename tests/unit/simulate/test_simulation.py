@@ -15,11 +15,10 @@ import pytest
 
 import coupler
 from coupler import Robot, Simulation, SimulationError
-from coupler.contact.geometry import Hull
 from coupler.contact.pairs import pairs_of
 from coupler.contact.restitution import Restitution
 from coupler.contact.stepping import contact_step
-from coupler.model import Box, Free, ModelError, ModelWarning, Plane, Prismatic, Revolute, RobotBuilder, Sphere
+from coupler.model import Box, Free, Hull, ModelError, ModelWarning, Plane, Prismatic, Revolute, RobotBuilder, Sphere
 from coupler.simulate import Log, SimulationOptions, SimulationState
 
 G = 9.81

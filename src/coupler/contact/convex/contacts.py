@@ -12,8 +12,7 @@ import numpy as np
 from coupler.contact.convex import ascent, cores
 from coupler.contact.convex.patches import Patch, faces_of, facing, has_patches, more_facing, shared_corners
 from coupler.contact.distance_point import unit
-from coupler.contact.forms import Hull
-from coupler.model.shapes import Box, Geometry
+from coupler.model.shapes import Box, Geometry, Hull
 from coupler.spatial import Transform, cross
 
 __all__ = [

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.distance_plane import ellipsoid_point
-from coupler.contact.forms import Hull
-from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Sphere
+from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Sphere
 
 __all__ = ["CHUNK", "centre", "chunks", "extent", "further_of", "furthest", "margin", "radius"]
 

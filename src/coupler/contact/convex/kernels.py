@@ -12,9 +12,8 @@ import numpy as np
 
 from coupler.contact.convex import ascent, cores
 from coupler.contact.convex.patches import NEAR, NOTHING, Patch, Shadow, cut, faces_of, furthest_of, more_facing
-from coupler.contact.forms import Hull
 from coupler.graph import View
-from coupler.model.shapes import Geometry
+from coupler.model.shapes import Geometry, Hull
 
 __all__ = [
     "cut_side",

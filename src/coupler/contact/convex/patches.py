@@ -16,9 +16,8 @@ import numpy as np
 from coupler.contact.convex.cores import centre
 from coupler.contact.distance_point import unit
 from coupler.contact.faces import Faces
-from coupler.contact.forms import Hull
 from coupler.contact.tangents import tangents
-from coupler.model.shapes import Box, Capsule, Cylinder, Geometry
+from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Hull
 from coupler.spatial import cross
 
 __all__ = [

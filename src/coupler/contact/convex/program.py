@@ -32,11 +32,10 @@ from coupler.contact.convex.patches import (
     raised,
     sides,
 )
-from coupler.contact.forms import Hull
 from coupler.contact.geometry import contact_of
 from coupler.contact.tables import form, numbers, pose, with_numbers
 from coupler.graph import Builder, Field, Slot, View, Window, constants, fields
-from coupler.model.shapes import Box, Geometry
+from coupler.model.shapes import Box, Geometry, Hull
 from coupler.spatial import Transform
 
 __all__ = ["Search"]

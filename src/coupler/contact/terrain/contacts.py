@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.convex import cores
-from coupler.contact.forms import HeightField, Hull
 from coupler.contact.terrain import features
 from coupler.contact.terrain.pool import Found, added, emptied, listed, slots_of
 from coupler.contact.terrain.solids import Planes, fixed_points, flat, planes_of
-from coupler.contact.terrain.surface import EDGES, to_field
+from coupler.contact.terrain.surface import to_field
 from coupler.model.errors import ModelError
-from coupler.model.shapes import Geometry
+from coupler.model.height_fields import EDGES, HeightField
+from coupler.model.shapes import Geometry, Hull
 from coupler.spatial import Transform
 
 __all__ = ["WALLS", "Found", "as_solid", "corner_contact", "count", "extent", "field_contacts", "first_point", "window"]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.broad_phase import End
-from coupler.contact.forms import HeightField
 from coupler.contact.tables import SIDES, pose
 from coupler.graph import View, Window, constants, fields
+from coupler.model.height_fields import HeightField
 from coupler.spatial import Transform, cross
 
 __all__ = ["on_links", "places"]

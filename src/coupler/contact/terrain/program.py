@@ -15,7 +15,6 @@ import numpy as np
 
 from coupler.contact.broad_phase import End
 from coupler.contact.convex import cores
-from coupler.contact.forms import HeightField, Hull
 from coupler.contact.geometry import contact_of
 from coupler.contact.kernels import clear
 from coupler.contact.tables import form, numbers, with_numbers
@@ -23,9 +22,10 @@ from coupler.contact.terrain import features, kernels
 from coupler.contact.terrain.contacts import WALLS, as_solid, corner_contact, extent, first_point, window
 from coupler.contact.terrain.pool import SLOTS, Candidate, added, emptied, listed, slots_of
 from coupler.contact.terrain.solids import Planes, fixed_points, flat, lowest_points, planes_of
-from coupler.contact.terrain.surface import EDGES, slopes_at
+from coupler.contact.terrain.surface import slopes_at
 from coupler.graph import Builder, Field, Slot, View, Window, constants, fields
-from coupler.model.shapes import Sphere
+from coupler.model.height_fields import EDGES, HeightField
+from coupler.model.shapes import Hull, Sphere
 from coupler.spatial import Transform
 
 __all__ = ["FieldSearch"]

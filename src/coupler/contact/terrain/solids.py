@@ -11,8 +11,7 @@ from coupler.contact.convex.cores import centre
 from coupler.contact.convex.patches import faces_of
 from coupler.contact.distance_plane import box_corners, cylinder_points, ellipsoid_point
 from coupler.contact.distance_point import to_ball, to_box, to_capsule, to_cylinder, to_ellipsoid
-from coupler.contact.forms import Hull
-from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Sphere
+from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Sphere
 
 __all__ = ["Planes", "fixed_points", "flat", "level_for", "lowest_points", "planes_of", "signed"]
 

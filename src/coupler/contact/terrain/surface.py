@@ -16,14 +16,11 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["EDGES", "NEIGHBOURS", "corner", "sharpness", "slopes_at", "to_field", "within"]
+__all__ = ["NEIGHBOURS", "corner", "slopes_at", "to_field", "within"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
-# Edges that a grid point owns: where they lead, and the third corners of the triangles on both sides.
-EDGES = (((1, 0), (1, 1), (0, -1)), ((0, 1), (1, 1), (-1, 0)), ((1, 1), (1, 0), (0, 1)))
 NEIGHBOURS = ((1, 0), (1, 1), (0, 1), (-1, 0), (-1, -1), (0, -1))
-_BENT = 1e-7  # rad: the bend of an edge above which it is not flat
 
 
 def within(field: Any, i: Any, j: Any) -> Any:
@@ -75,37 +72,3 @@ def to_field(p: Array, field: Any) -> tuple[Any, Array]:
     beside = aside > 0.0
     length = np.sqrt(np.where(beside, away @ away, 1.0))
     return np.where(beside, length, distance), np.where(beside, away / length, normal)
-
-
-def sharpness(heights: np.ndarray, dx: float, dy: float) -> np.ndarray:
-    """4 n m flags: of each grid point whether an edge that meets there is convex, and which of the three it owns are.
-
-    An edge is convex if the directions into its two faces, across it, add up to one that points down; a wall is such a
-    face, straight down.
-    """
-    n, m = heights.shape
-    i, j = np.meshgrid(np.arange(n), np.arange(m), indexing="ij")
-
-    def seen(step: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        """From each grid point to another one: n × m × 3, and whether that is there."""
-        a, b = i + step[0], j + step[1]
-        there = (a >= 0) & (a < n) & (b >= 0) & (b < m)
-        rise = heights[np.clip(a, 0, n - 1), np.clip(b, 0, m - 1)] - heights
-        return np.stack([np.full((n, m), step[0] * dx), np.full((n, m), step[1] * dy), rise], axis=-1), there
-
-    flags, sharp_at = [], np.zeros((n, m), dtype=bool)
-    for end, *thirds in EDGES:
-        along, there = seen(end)
-        along = along / np.linalg.norm(along, axis=-1, keepdims=True)
-        total = np.zeros((n, m, 3))
-        for third in thirds:
-            face, exists = seen(third)
-            into = np.where(exists[..., None], face, [0.0, 0.0, -1.0])
-            into = into - np.sum(into * along, axis=-1, keepdims=True) * along
-            total += into / np.linalg.norm(into, axis=-1, keepdims=True)
-        sharp = there & (total[..., 2] < -_BENT)
-        flags.append(sharp)
-        sharp_at |= sharp
-        a, b = np.nonzero(sharp)
-        sharp_at[a + end[0], b + end[1]] = True
-    return np.stack([sharp_at, *flags]).astype(float).ravel()

@@ -40,7 +40,7 @@ class Compiled:
         self.mesh_paths = [None if path is None else Path(path) for path in found]
         lost, fields, sensors = (int(header[name]) for name in ("lost", "fields", "sensors"))
         self.left_out = [f"{counted(lost, 'shape')} whose meshes are missing"] if lost else []
-        self.left_out += [counted(fields, "<hfield> of a shape", "<hfield> of shapes")] if fields else []
+        self.left_out += [f"{counted(fields, 'shape')} whose <hfield> is missing"] if fields else []
         self.left_out += [counted(sensors, "sensor")] if sensors else []
         self.warnings = [" ".join(str(text).split()) for text in header["warnings"]]
 

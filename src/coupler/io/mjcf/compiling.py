@@ -26,6 +26,8 @@ _ARRAYS = (
     *("dof_armature", "dof_damping", "dof_dampingpoly", "dof_frictionloss", "dof_jntid"),
     *("eq_active0", "eq_data", "eq_obj1id", "eq_obj2id", "eq_objtype", "eq_type"),
     *("site_bodyid", "site_pos", "site_quat", "mesh_pos", "mesh_quat", "mat_rgba"),
+    *("exclude_signature", "hfield_adr", "hfield_data", "hfield_ncol", "hfield_nrow", "hfield_size"),
+    *("mesh_vert", "mesh_vertadr", "mesh_vertnum"),
     *("geom_adhesion", "geom_bodyid", "geom_conaffinity", "geom_contype", "geom_dataid", "geom_friction"),
     *("geom_group", "geom_matid", "geom_pos", "geom_quat", "geom_rgba", "geom_size", "geom_surfacevel", "geom_type"),
     *("tendon_adr", "tendon_armature", "tendon_damping", "tendon_dampingpoly", "tendon_frictionloss"),
@@ -74,7 +76,7 @@ def run(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         header["crowd"] = len(spec.bodies)
         if header["crowd"] > request["bodies"]:
             return header, {}
-        header |= _pruned(mujoco, spec, lambda mesh: locate(mesh.file, mesh.compiler.meshdir, request))
+        header |= _pruned(mujoco, spec, lambda asset: locate(asset.file, asset.compiler.meshdir, request))
         if header["hollow"]:
             return header, {}
         spec.compiler.usethread = False  # a warning of another thread would wait for this one for ever
@@ -107,8 +109,8 @@ def _caught_warnings(mujoco: Any) -> Iterator[list[str]]:
 def _pruned(mujoco: Any, spec: Any, found: Any) -> dict[str, Any]:
     """Removes what has no meaning here, and shapes whose files are missing; returns what a user should know of it."""
     missing = {m.name: m for m in spec.meshes if m.file and not found(m)}
-    field = mujoco.mjtGeom.mjGEOM_HFIELD
-    fields = [geom for geom in spec.geoms if geom.type == field]
+    field, unknown = mujoco.mjtGeom.mjGEOM_HFIELD, {h.name: h for h in spec.hfields if h.file and not found(h)}
+    fields = [geom for geom in spec.geoms if geom.type == field and geom.hfieldname in unknown]
     lost = [geom for geom in spec.geoms if geom.type != field and geom.meshname in missing]
     for geom in lost:
         if _weighs(mujoco, geom):
@@ -123,7 +125,7 @@ def _pruned(mujoco: Any, spec: Any, found: Any) -> dict[str, Any]:
             site.meshname, site.type = "", mujoco.mjtGeom.mjGEOM_SPHERE
     for material in spec.materials:
         material.textures = [""] * len(list(material.textures))
-    for element in (*pairs, *lost, *fields, *unused, *missing.values(), *spec.hfields):
+    for element in (*pairs, *lost, *fields, *unused, *missing.values(), *unknown.values()):
         spec.delete(element)
     return counts
 

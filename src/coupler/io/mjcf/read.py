@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from coupler.io.mjcf.compilation import Compiled, compile_model
+from coupler.io.mjcf.contact_points import contact_points
 from coupler.io.mjcf.equalities import Equalities
 from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import Names
@@ -49,10 +50,12 @@ def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]
     names = Names(model)
     equalities = Equalities(model, files, names, off("EQUALITY"), options.floating)
     tree = Tree(model, files, names, builder, equalities.locked, equalities.hung, off)
-    tree.add(options.floating)
+    tree.add(options.floating, contact_points(root))
     equalities.add(builder)
     left_out += equalities.left_out
     left_out += add_shapes(model, files, names, builder, not off("CONTACT"))
+    for signature in model.exclude_signature.tolist():
+        builder.exclude(names.bodies[signature >> 16], names.bodies[signature & 0xFFFF])
     left_out += add_tendons(model, files, names, builder, off, equalities.summed)
     left_out += add_keyframes(model, tree, builder)
     left_out += _forces(model) + _contacts(model)
@@ -138,7 +141,6 @@ def _contacts(model: Compiled) -> list[str]:
     """What changes contacts in MuJoCo, but is not modelled here."""
     return _counts(
         (np.ones(model.npair), "contact pair", "contact pairs"),
-        (np.ones(model.nexclude), "contact exclude", "contact excludes"),
         (_rows(model.geom_adhesion), "adhesion of a geom", "adhesions of geoms"),
         (_rows(model.geom_surfacevel), "surfacevel of a geom", "surfacevels of geoms"),
     )

@@ -8,14 +8,27 @@ from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import Names, Taken, fresh
 from coupler.io.mjcf.tree import pose
-from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, RobotBuilder, Sphere
+from coupler.model import (
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    Geometry,
+    HeightField,
+    Hull,
+    Mesh,
+    ModelError,
+    Plane,
+    RobotBuilder,
+    Sphere,
+)
 from coupler.model.wording import counted
 from coupler.rotation import matrix_from_quaternion, normalize_quaternion, quaternion_conjugate, quaternion_product
 from coupler.spatial import Transform
 
 __all__ = ["add_shapes"]
 
-_PLANE, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = 0, 2, 3, 4, 5, 6, 7  # MuJoCo's types of geoms
+_PLANE, _FIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = range(8)  # MuJoCo's types of geoms
 _GREY = (0.5, 0.5, 0.5, 1.0)  # MuJoCo's colour of geoms that have none
 _HIDDEN = 3  # MuJoCo's viewer hides this group and those above it
 
@@ -27,7 +40,9 @@ def add_shapes(model: Compiled, files: Files, names: Names, builder: RobotBuilde
     for i, name in enumerate(geom_names):
         body, at = names.bodies[model.geom_bodyid[i]], pose(model.geom_pos[i], model.geom_quat[i])
         if model.geom_type[i] == _MESH:
-            form, at = _mesh(model, i)
+            form, at = _mesh(model, i, at)
+        elif model.geom_type[i] == _FIELD:
+            form = _field(model, int(model.geom_dataid[i]))
         else:
             form = _form(int(model.geom_type[i]), model.geom_size[i])
         if form is None:
@@ -46,7 +61,7 @@ def add_shapes(model: Compiled, files: Files, names: Names, builder: RobotBuilde
                 friction=float(model.geom_friction[i, 0]),
                 colour=colour,
             )
-    return [f"{counted(lost, 'shape')} without a file, or rotated before it is scaled"] if lost else []
+    return [f"{counted(lost, 'shape')} without a volume, or rotated before it is scaled"] if lost else []
 
 
 def _form(kind: int, size: np.ndarray) -> Geometry | None:
@@ -62,15 +77,33 @@ def _form(kind: int, size: np.ndarray) -> Geometry | None:
     return Box(2 * size) if kind == _BOX else None
 
 
-def _mesh(model: Compiled, i: int) -> tuple[Geometry | None, Transform]:
+def _field(model: Compiled, i: int) -> Geometry:
+    """A height field; MuJoCo's rows go along y."""
+    first, n, m = (int(getattr(model, f"hfield_{name}")[i]) for name in ("adr", "nrow", "ncol"))
+    (x, y, z, _), data = model.hfield_size[i], model.hfield_data[first : first + n * m]
+    return HeightField(z * data.astype(float).reshape(n, m).T, (2.0 * x, 2.0 * y))
+
+
+def _hull(model: Compiled, i: int) -> Geometry | None:
+    """The hull of a mesh that the file itself holds; None if it has no volume."""
+    first, count = int(model.mesh_vertadr[i]), int(model.mesh_vertnum[i])
+    try:
+        return Hull(model.mesh_vert[first : first + count].astype(float))
+    except ModelError:
+        return None
+
+
+def _mesh(model: Compiled, i: int, at: Transform) -> tuple[Geometry | None, Transform]:
     """A mesh and the frame of its file: MuJoCo moves meshes to their centres and principal axes."""
     number = model.geom_dataid[i]
+    if model.mesh_paths[number] is None:
+        return _hull(model, number), at
     turn = quaternion_product(model.geom_quat[i], quaternion_conjugate(model.mesh_quat[number]))
     at = pose(model.geom_pos[i] - matrix_from_quaternion(turn) @ model.mesh_pos[number], turn)
     path, scale, origin = model.mesh_paths[number], model.mesh_scale[number], model.mesh_refpos[number]
     reference = pose(origin, normalize_quaternion(model.mesh_refquat[number]))
     turned, stretched = not np.array_equal(reference.E, np.eye(3)), np.ptp(scale) != 0.0
-    if path is None or (turned and stretched):  # MuJoCo rotates before it scales
+    if turned and stretched:  # MuJoCo rotates before it scales
         return None, at
     return Mesh(path, scale), Transform(reference.E.T, -scale * (reference.E @ origin)) @ at
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,7 +83,7 @@ class Tree:
     hung: Mapping[int, tuple[str, Transform, Transform]]
     off: Off
 
-    def add(self, floating: bool) -> None:
+    def add(self, floating: bool, contact_points: Collection[str]) -> None:
         """Adds bodies, joints and frames to the builder."""
         self._actuators()
         self._bodies()
@@ -92,7 +92,7 @@ class Tree:
         for i in range(1, self.model.nbody):
             with self.files.where("body", self.model.names["body"][i]).blamed():
                 self._carry(i, floating)
-        self._frames()
+        self._frames(contact_points)
 
     # Bodies
 
@@ -202,7 +202,7 @@ class Tree:
 
     # Frames
 
-    def _frames(self) -> None:
+    def _frames(self, contact_points: Collection[str]) -> None:
         model, names, ground = self.model, self.names, ""
         for i, name in enumerate(names.sites):
             body = names.bodies[model.site_bodyid[i]]
@@ -212,7 +212,10 @@ class Tree:
                     self.builder.body(ground)
                     self.builder.joint(fresh(f"{ground}_weld", names.taken_joints), Fixed(), GROUND, ground)
                 body = ground
-            self.builder.frame(name, body, pose(model.site_pos[i], model.site_quat[i]))
+            if model.names["site"][i] in contact_points:
+                self.builder.contact(name, body, model.site_pos[i])
+            else:
+                self.builder.frame(name, body, pose(model.site_pos[i], model.site_quat[i]))
 
 
 def add_keyframes(model: Compiled, tree: Tree, builder: RobotBuilder) -> list[str]:

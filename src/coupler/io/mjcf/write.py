@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ import numpy as np
 
 from coupler.io.couplings import relations_of
 from coupler.io.mjcf.attributes import figures, form, inertial, place
+from coupler.io.mjcf.contact_points import add_contact_points
 from coupler.io.mjcf.inertias import at_zero, outwards, real_inertias
 from coupler.io.mjcf.joints import JOINTS, Step, is_axial, steps_of
 from coupler.io.mjcf.write_equalities import add_couplings, add_keyframes, add_loops, add_springs
 from coupler.io.precision import PRECISION
 from coupler.io.writing import Names, check_kinds, check_names, document, mesh_path, put
-from coupler.model import Mesh, ModelError, ModelWarning, Plane, Robot, Shape
+from coupler.model import HeightField, Hull, Mesh, ModelError, ModelWarning, Plane, Robot, Shape
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import counted
 from coupler.spatial import Transform
@@ -109,6 +111,11 @@ class _Writer:
         self.count_left_out()
         if robot.precision:
             put(put(root, "custom"), "numeric", name=PRECISION, data=robot.precision)
+        add_contact_points(robot, root)
+        contact = put(root, "contact")
+        for pair in robot.exclusions:
+            one, other = ("world" if body == GROUND else self.body_names.get(body, body) for body in pair)
+            put(contact, "exclude", body1=one, body2=other)
         for empty in [child for child in root if not len(child) and child.tag not in ("compiler", "option")]:
             root.remove(empty)
         return root
@@ -166,6 +173,8 @@ class _Writer:
             self.add_joints(carrier, chain, ends.inverse())
             body = put(carrier, "body", name=self.body_names.get(last.child, last.child), **place(ends.inverse()))
         else:
+            if self.stands(last) and len(chain) == 1 and last.start is not None:
+                pose = last.kind.placed(last.start) @ pose
             body = put(parent, "body", name=self.body_names.get(last.child, last.child), **place(pose))
             self.add_joints(body, chain, Transform.identity())
         self.element[last.child] = body
@@ -219,6 +228,10 @@ class _Writer:
                 for i, gear in enumerate(np.eye(len(step.entries)), 1):
                     put(motors, "motor", name=f"{name}_{i}", joint=name, gear=gear)
 
+    def stands(self, joint: TreeJoint) -> bool:
+        """Whether a body floats in the world, where MuJoCo lets it start in any place."""
+        return joint.kind.floats and joint.parent == GROUND and joint.meets is None
+
     # Shapes
 
     def add_shapes(self, assets: ET.Element) -> None:
@@ -231,7 +244,9 @@ class _Writer:
             if isinstance(shape.geometry, Plane) and not self.is_fixed(shape.body):
                 self.leave("plane on a body that moves", "planes on bodies that move")
                 continue
-            if mesh is None:
+            if isinstance(shape.geometry, Hull | HeightField):
+                looks, shape = self.add_asset(assets, shape, shape.geometry, names)
+            elif mesh is None:
                 looks = form(shape.geometry)
             else:
                 key = mesh_path(mesh.path, self.folder), str(np.asarray(mesh.scale).tolist())
@@ -241,6 +256,22 @@ class _Writer:
                     put(assets, "mesh", name=meshes[key], file=key[0], scale=scale, inertia="shell")
                 looks = {"type": "mesh", "mesh": meshes[key]}
             self.add_geom(shape, looks)
+
+    def add_asset(
+        self, assets: ET.Element, shape: Shape, own: Hull | HeightField, names: Names
+    ) -> tuple[dict[str, Any], Shape]:
+        """A form of numbers alone, which MJCF has among its assets, and the shape where MJCF has it."""
+        name = names.new(shape.name or shape.body)
+        if isinstance(own, Hull):
+            put(assets, "mesh", name=name, vertex=own.vertices.ravel(), inertia="shell")
+            return {"type": "mesh", "mesh": name}, shape
+        low, high = float(own.heights.min()), float(own.heights.max())
+        rise = max(high - low, 1e-9)  # MuJoCo stretches elevations from 0 to 1, and wants some
+        rows = (own.heights.T[::-1] - low) / rise  # its rows go along y, and the first is the furthest
+        size = (*(own.size / 2.0), rise, max(1.0, float(own.size.max())))
+        n, m = own.heights.shape
+        put(assets, "hfield", name=name, nrow=str(m), ncol=str(n), size=size, elevation=rows.ravel())
+        return {"type": "hfield", "hfield": name}, replace(shape, at=Transform.translation((0, 0, low)) @ shape.at)
 
     def add_geom(self, shape: Shape, looks: dict[str, Any]) -> None:
         name = None
@@ -270,12 +301,9 @@ class _Writer:
         fast = [joint for joint in joints if np.isfinite(joint.kind.velocity_limit).any()]
         strong = [joint for joint in balls if np.isfinite(joint.kind.effort_limit).any()]
         away = [joint for joint in starts if not np.array_equal(np.asarray(joint.start), joint.kind.neutral())]
+        away = [joint for joint in away if not self.stands(joint)]
         marked = [joint for joint in joints if joint.independent]
         self.leave("velocity limit of a joint", "velocity limits of joints", len(fast))
         self.leave("effort limit of a ball or free joint", "effort limits of ball or free joints", len(strong))
         self.leave("start position of a joint", "start positions of joints", len(away))
         self.leave("mark of an independent joint", "marks of independent joints", len(marked))
-        points = sum(len(body.contacts) for body in self.robot.bodies.values())
-        self.leave(
-            "contact point, which is a site as frames are", "contact points, which are sites as frames are", points
-        )

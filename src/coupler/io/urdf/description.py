@@ -40,6 +40,7 @@ class Description:
     couplings: list[CouplingPart] = field(default_factory=list)
     springs: list[tuple[Element, dict[str, Any]]] = field(default_factory=list)
     keyframes: list[tuple[Element, str, dict[str, Any], dict[str, Any]]] = field(default_factory=list)
+    exclusions: list[tuple[str, str]] = field(default_factory=list)
     gravity: Any = (0.0, 0.0, -9.81)
     left_out: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
@@ -149,6 +150,8 @@ class Description:
                 with joint.element.blamed():
                     self._describe_joint(b, joint, seats.get(joint.parent))
         self._describe_constraints(b, seats)
+        for pair in self.exclusions:
+            b.exclude(*pair)
         for element, name, positions, velocities in self.keyframes:
             with element.blamed():
                 b.keyframe(name, positions, velocities)

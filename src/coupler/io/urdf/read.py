@@ -15,6 +15,7 @@ from coupler.io.limits import BODIES, KEYFRAMES
 from coupler.io.reading import Options
 from coupler.io.urdf.constraints import read_constraints
 from coupler.io.urdf.description import Description
+from coupler.io.urdf.exclusions import read_exclusions
 from coupler.io.urdf.joints import axes_and_pitch
 from coupler.io.urdf.lenient import add_world, mend_inertias, rename_ground, warn_of_masses
 from coupler.io.urdf.meshes import Resolver
@@ -66,6 +67,7 @@ def read_urdf(root: Element, options: Options) -> Description:
     mend_inertias(d)
     warn_of_masses(d)
     read_constraints(d)
+    read_exclusions(d)
     gravity = root.find("gravity")
     if gravity is not None:
         d.gravity = gravity.numbers("xyz", 3)

@@ -33,6 +33,7 @@ from coupler.model import (
     Ellipsoid,
     Fixed,
     Geometry,
+    HeightField,
     Held,
     LoopJoint,
     Mesh,
@@ -109,6 +110,8 @@ class _Writer:
             add_coupling(root, relation)
         for spring in robot.elements:
             self.add_spring(root, spring)
+        for one, other in robot.exclusions:
+            put(root, "disable_collisions", link1=one, link2=other)
         for name, (q, v) in robot.keyframes.items():
             add_keyframe(root, robot, name, q, v)
         return root
@@ -167,6 +170,9 @@ class _Writer:
         elif isinstance(form, Mesh):
             scale = None if np.array_equal(form.scale, np.ones(3)) else form.scale
             put(parent, "mesh", filename=mesh_path(form.path, self.folder), scale=scale)
+        else:
+            what = "a height field" if isinstance(form, HeightField) else f"a {type(form).__name__.lower()}"
+            raise ModelError(f"URDF has no words for {what}; save the robot as .xml (MJCF)")
 
     def add_frames(self, root: ET.Element, body: Body) -> None:
         """Named frames and contact points, as links on fixed joints."""

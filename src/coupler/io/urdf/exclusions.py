@@ -1,0 +1,37 @@
+"""Links that do not touch each other, as a URDF or the SRDF beside it says."""
+
+from __future__ import annotations
+
+import os
+
+from coupler.io.packages import real_path
+from coupler.io.urdf.description import Description
+from coupler.io.xml import Element, parse_file
+from coupler.model.wording import counted
+
+__all__ = ["read_exclusions"]
+
+_TAG = "disable_collisions"
+
+
+def read_exclusions(d: Description) -> None:
+    """Adds pairs of links that do not touch: of the file itself, and of an SRDF of its name in its folder."""
+    _add(d, d.root.all(_TAG))
+    path = d.root.file.with_suffix(".srdf")
+    if os.path.isfile(path) and real_path(path).is_relative_to(real_path(d.root.file.parent)):
+        before = len(d.exclusions)
+        _add(d, parse_file(path).all(_TAG))
+        d.remarks.append(f"{counted(len(d.exclusions) - before, 'pair')} of links do not touch, by {path.name}")
+
+
+def _add(d: Description, elements: list[Element]) -> None:
+    unknown = 0
+    for element in elements:
+        links = [d.renamed.get(link, link) for link in (element.require("link1"), element.require("link2"))]
+        element.get("reason")
+        if all(link in d.links and d.links[link].role == "body" for link in links):
+            d.exclusions.append((links[0], links[1]))
+        else:
+            unknown += 1
+    if unknown:
+        d.warnings.append(f"{counted(unknown, f'<{_TAG}>')} of links that there are not: left out")

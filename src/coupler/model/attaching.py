@@ -1,0 +1,128 @@
+"""The parts of a robot as parts of another one: under other names, and on a body of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coupler.model.bodies import Body
+from coupler.model.elements import PointElement
+from coupler.model.joints import Free
+from coupler.model.loops import Coupling, LoopJoint
+from coupler.model.parts import Taken, take
+from coupler.model.robot import Robot
+from coupler.model.shapes import Shape
+from coupler.model.tree import GROUND, TreeJoint
+from coupler.spatial import Transform
+
+__all__ = ["Attached"]
+
+
+class Attached:
+    """All parts of a robot, renamed, with what was on its ground on another body.
+
+    Attributes:
+        bodies, joints, loops, couplings, springs, frames, contacts, keyframes: by name.
+        shapes, exclusions, warnings: of the robot.
+    """
+
+    def __init__(self, robot: Robot, prefix: str, to: str, place: Transform) -> None:
+        """Args: the robot, what goes before its names, and the body that carries it, with the place on it."""
+        self._robot, self._prefix, self._to, self._place = robot, prefix, to, place
+        self.bodies = {prefix + name: self._body(body) for name, body in robot.bodies.items()}
+        self.frames, self.contacts = dict[str, tuple[str, Transform]](), dict[str, tuple[str, np.ndarray]]()
+        for body in robot.bodies.values():
+            self.frames |= {prefix + name: (prefix + body.name, at) for name, at in body.frames.items()}
+            self.contacts |= {prefix + name: (prefix + body.name, at) for name, at in body.contacts.items()}
+        self.joints = {prefix + joint.name: self._joint(joint) for joint in robot.joints}
+        self.loops = {prefix + loop.name: self._loop(loop) for loop in robot.loops}
+        self.couplings = {prefix + coupling.name: self._coupling(coupling) for coupling in robot.couplings}
+        self.springs = {prefix + spring.name: self._spring(spring) for spring in robot.elements}
+        self.shapes = [self._shape(shape) for shape in robot.shapes]
+        self.keyframes = {prefix + name: self._keyframe(*state) for name, state in robot.keyframes.items()}
+        ends = [tuple(sorted(map(self._name, pair))) for pair in robot.exclusions]
+        self.exclusions = dict.fromkeys(ends)
+        self.warnings = [f"{prefix}: {text}" if prefix else text for text in robot.warnings]
+
+    def taken(self, places: Taken, bonds: Taken, elements: Taken) -> tuple[Taken, Taken, Taken]:
+        """Names that are taken once these parts are there, too: of places, of what binds bodies, and of springs.
+
+        Raises:
+            ModelError: for a name that is taken already.
+        """
+        places, bonds, elements = dict(places), dict(bonds), dict(elements)
+        robot = f"robot {self._robot.name!r}; give a prefix"
+        for name in (*self.bodies, *self.frames, *self.contacts):
+            take(places, name, robot)
+        for name in (*self.joints, *self.loops, *self.couplings):
+            take(bonds, name, robot)
+        for name in self.springs:
+            take(elements, name, robot)
+        return places, bonds, elements
+
+    def _name(self, body: str) -> str:
+        return self._to if body == GROUND else self._prefix + body
+
+    def _on(self, body: str, at: Transform) -> Transform:
+        """A place on a body, or on what carries the robot."""
+        return at @ self._place if body == GROUND else at
+
+    def _body(self, body: Body) -> Body:
+        return replace(body, name=self._prefix + body.name, frames={}, contacts={})
+
+    def _joint(self, joint: TreeJoint) -> TreeJoint:
+        bodies = {end: self._name(getattr(joint, end)) for end in ("parent", "child")}
+        own = replace(joint, name=self._prefix + joint.name, **bodies)
+        if self._floats(joint):
+            return replace(own, start=self._moved(own.kind.neutral() if own.start is None else own.start))
+        return replace(own, placement=self._on(joint.parent, joint.placement))
+
+    def _floats(self, joint: TreeJoint) -> bool:
+        """Whether a joint's position is a place in the world, before and after."""
+        plain = not (joint.placement.E - np.eye(3)).any() and not joint.placement.r.any() and joint.meets is None
+        return joint.parent == GROUND == self._to and isinstance(joint.kind, Free) and plain
+
+    def _moved(self, q: np.ndarray) -> np.ndarray:
+        """The position of such a joint, once its robot is placed."""
+        return Free.position_of(Free().placed(q) @ self._place)
+
+    def _loop(self, loop: LoopJoint) -> LoopJoint:
+        return replace(
+            loop,
+            name=self._prefix + loop.name,
+            predecessor=self._name(loop.predecessor),
+            successor=self._name(loop.successor),
+            predecessor_frame=self._on(loop.predecessor, loop.predecessor_frame),
+            successor_frame=self._on(loop.successor, loop.successor_frame),
+        )
+
+    def _coupling(self, coupling: Coupling) -> Coupling:
+        names = {
+            which: tuple(self._prefix + name for name in getattr(coupling, which))
+            for which in ("joints", "independent", "solves")
+        }
+        return replace(coupling, name=self._prefix + coupling.name, **names)
+
+    def _spring(self, spring: PointElement) -> PointElement:
+        points = {
+            end: self._on(body, Transform.translation(point)).r
+            for end, body, point in (
+                ("first_point", spring.first, spring.first_point),
+                ("second_point", spring.second, spring.second_point),
+            )
+        }
+        bodies = {"first": self._name(spring.first), "second": self._name(spring.second)}
+        return replace(spring, name=self._prefix + spring.name, **bodies, **points)
+
+    def _shape(self, shape: Shape) -> Shape:
+        name = self._prefix + shape.name if shape.name else ""
+        return replace(shape, name=name, body=self._name(shape.body), at=self._on(shape.body, shape.at))
+
+    def _keyframe(self, q: np.ndarray, v: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
+        robot, joints = self._robot, {joint.name: joint for joint in self._robot.joints}
+        positions = dict(robot.joint_positions(q))
+        positions |= {name: self._moved(p) for name, p in positions.items() if self._floats(joints[name])}
+        velocities = {joint: v[robot.v_slice(joint)] for joint in robot.independent_joints}
+        return tuple({self._prefix + name: x for name, x in own.items()} for own in (positions, velocities))  # type: ignore[return-value]
