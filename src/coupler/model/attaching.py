@@ -42,8 +42,10 @@ class Attached:
         self.springs = {prefix + spring.name: self._spring(spring) for spring in robot.elements}
         self.shapes = [self._shape(shape) for shape in robot.shapes]
         self.keyframes = {prefix + name: self._keyframe(*state) for name, state in robot.keyframes.items()}
-        ends = [tuple(sorted(map(self._name, pair))) for pair in robot.exclusions]
-        self.exclusions = dict.fromkeys(ends)
+        self.exclusions = dict[tuple[str, str], None]()
+        for pair in robot.exclusions:
+            one, other = sorted(map(self._name, pair))
+            self.exclusions[one, other] = None
         self.warnings = [f"{prefix}: {text}" if prefix else text for text in robot.warnings]
 
     def taken(self, places: Taken, bonds: Taken, elements: Taken) -> tuple[Taken, Taken, Taken]:
@@ -124,5 +126,5 @@ class Attached:
         robot, joints = self._robot, {joint.name: joint for joint in self._robot.joints}
         positions = dict(robot.joint_positions(q))
         positions |= {name: self._moved(p) for name, p in positions.items() if self._floats(joints[name])}
-        velocities = {joint: v[robot.v_slice(joint)] for joint in robot.independent_joints}
+        velocities = {joint: np.squeeze(v[robot.v_slice(joint)]) for joint in robot.independent_joints}
         return tuple({self._prefix + name: x for name, x in own.items()} for own in (positions, velocities))  # type: ignore[return-value]

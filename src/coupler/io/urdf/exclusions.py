@@ -7,6 +7,7 @@ import os
 from coupler.io.packages import real_path
 from coupler.io.urdf.description import Description
 from coupler.io.xml import Element, parse_file
+from coupler.model.tree import GROUND
 from coupler.model.wording import counted
 
 __all__ = ["read_exclusions"]
@@ -29,7 +30,7 @@ def _add(d: Description, elements: list[Element]) -> None:
     for element in elements:
         links = [d.renamed.get(link, link) for link in (element.require("link1"), element.require("link2"))]
         element.get("reason")
-        if all(link in d.links and d.links[link].role == "body" for link in links):
+        if all(link == GROUND or (link in d.links and d.links[link].role == "body") for link in links):
             d.exclusions.append((links[0], links[1]))
         else:
             unknown += 1

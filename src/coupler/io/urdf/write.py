@@ -37,6 +37,7 @@ from coupler.model import (
     Held,
     LoopJoint,
     Mesh,
+    ModelError,
     Plane,
     PointElement,
     Robot,
