@@ -32,7 +32,7 @@ def load(
     precision: float | None = None,
     massless: str = "refuse",
 ) -> Robot:
-    """The robot that a file describes: URDF, URDF+, xacro or MJCF.
+    """The robot that a file describes: URDF, URDF+, xacro, MJCF or SDFormat.
 
     The file may be a stranger's: see docs/threat_model.md for what loading it can do, and what not.
 
@@ -68,8 +68,8 @@ def load(
     )
     if massless not in ("refuse", "lock"):
         raise ModelError(f"massless must be 'refuse' or 'lock', got {massless!r}")
-    root, builder, elements = _read(file, options)
-    precision = precision_of(root) if precision is None else precision
+    roots, builder, elements = _read(file, options)
+    precision = precision_of(*roots) if precision is None else precision
     robot = _build(builder, file, elements, lock_idle, precision)
     if robot.warnings:
         told = "; ".join(clipped(text, 2000, quote=False) for text in robot.warnings)
@@ -101,8 +101,8 @@ def _named(what: str, given: Any, kind: Any) -> dict[str, Any]:
     return dict(given or {})
 
 
-def _read(file: Path, options: Options) -> tuple[Element, RobotBuilder, dict[str, Element]]:
-    """The root element, the robot, ready to be built, and the elements of its parts by name."""
+def _read(file: Path, options: Options) -> tuple[list[Element], RobotBuilder, dict[str, Element]]:
+    """The root elements of what was read, the robot, ready to be built, and the elements of its parts by name."""
     if file.suffix == ".xacro" or options.xacro:
         from coupler.io.urdf.xacro import expand
 
@@ -112,9 +112,14 @@ def _read(file: Path, options: Options) -> tuple[Element, RobotBuilder, dict[str
     else:
         root = parse_file(file)
     if root.tag == "mujoco":
-        return root, *_read_mjcf(root, options)
+        return [root], *_read_mjcf(root, options)
+    if root.tag == "sdf":
+        from coupler.io.sdf.read import read_sdf
+
+        builder, elements, roots = read_sdf(root, options)
+        return roots, builder, elements
     if root.tag != "robot":
-        raise root.error("a robot's file begins with <robot> (URDF) or <mujoco> (MJCF)")
+        raise root.error("a robot's file begins with <robot> (URDF), <mujoco> (MJCF) or <sdf> (SDFormat)")
     from coupler.io.urdf.closures import add_closures  # imported late, so that `import coupler` stays quick
     from coupler.io.urdf.lenient import lock_massless
     from coupler.io.urdf.read import read_urdf
@@ -123,7 +128,7 @@ def _read(file: Path, options: Options) -> tuple[Element, RobotBuilder, dict[str
     add_closures(description, options.closures)
     if options.massless == "lock":
         lock_massless(description)
-    return root, description.builder(options), dict(description.elements())
+    return [root], description.builder(options), dict(description.elements())
 
 
 def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str, Element]]:
