@@ -63,7 +63,7 @@ class Couplings:
         """A follower's position is multiplier × (leader's position − reference) + offset."""
         if mimic.get("axis", "axis") != "axis":
             raise mimic.error("it follows a second axis; only joints of one freedom can be coupled")
-        leader = self._joint(scope.prefix + mimic.require("joint"), mimic)
+        leader = self._joint(scope.joint_name(mimic.require("joint")), mimic)
         follower = self._joint(name, mimic)
         if leader is follower:
             raise mimic.error(f"joint {name!r} cannot mimic itself")

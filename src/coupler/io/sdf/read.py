@@ -149,7 +149,7 @@ class _Reader:
         for name, place in self.places.items():
             for axis in place.element.all("axis", "axis2"):
                 for mimic in axis.all("mimic"):
-                    found |= {name, place.scope.prefix + mimic.get("joint")}
+                    found |= {name, place.scope.joint_name(mimic.get("joint"))}
         for scope in self.outline.models:
             for coupling in scope.element.all(f"{NAMESPACE}:coupling"):
                 for part in coupling.walk():
@@ -228,7 +228,7 @@ class _Reader:
             self.carried[child] = Carried(name, motion, parent, child, axis)
         if reversed_joints:
             self.builder.remark(
-                f"{listed(reversed_joints)} carries its parent on its child: positions count as in the file"
+                f"the tree goes from child to parent by {listed(reversed_joints)}; positions count as in the file"
             )
 
     def _world_axis(self, place: Place, motion: Motion) -> np.ndarray:
@@ -250,7 +250,7 @@ class _Reader:
                 f"limits, springs, damping and friction of {listed(lost)} are left out: it closes a loop, and has none"
             )
         if tree.closing:
-            self.builder.remark(f"{listed(tree.closing)} closes a loop of the tree that the other joints make")
+            self.builder.remark(f"loops are closed by {listed(tree.closing)}; the other joints make a tree")
 
     # Couplings
 

@@ -109,6 +109,11 @@ class Scope:
             scope = scope.parent if scope.merged else None
         raise element.error(f"there is no frame {clipped(name)} in {self}; there are {listed(self.places)}")
 
+    def joint_name(self, name: str) -> str:
+        """What a joint is called in the robot; names of joints that there are not stay as they are."""
+        place = self._lookup(name)
+        return self.prefix + name if place is None or place.kind != "joint" else place.robot_name
+
     def _lookup(self, name: str) -> Place | None:
         if name in self.places:
             return self.places[name]
