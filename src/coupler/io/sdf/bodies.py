@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coupler.io.reading import add_body, warn_of_inertias
-from coupler.io.sdf.elements import NAMESPACE, cleaned, number_of, pose_of, truth_of
+from coupler.io.sdf.elements import MOMENTS, NAMESPACE, cleaned, number_of, pose_of, truth_of
 from coupler.io.sdf.library import Library
 from coupler.io.sdf.placing import Placing
 from coupler.io.sdf.scopes import Outline, Place, Scope
@@ -87,12 +87,14 @@ class Bodies:
         if inertial.flag("auto"):
             raise inertial.error('auto="true" is not supported: write out its mass, pose and inertia')
         X, _ = pose_of(inertial)
-        moments, I = inertial.find("inertia"), np.eye(3)  # noqa: E741
-        if moments is not None:
-            xx, yy, zz = (number_of(moments, tag, 1.0) for tag in ("ixx", "iyy", "izz"))
-            xy, xz, yz = (number_of(moments, tag, 0.0) for tag in ("ixy", "ixz", "iyz"))
-            I = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])  # noqa: E741
-        mass = number_of(inertial, "mass", 1.0)
+        moments, mass = [1.0, 0.0, 0.0, 1.0, 0.0, 1.0], number_of(inertial, "mass", 1.0)
+        given, exact = inertial.find("inertia"), inertial.find(f"{NAMESPACE}:inertial")
+        if given is not None:
+            moments = [number_of(given, tag, usual) for tag, usual in zip(MOMENTS, moments, strict=True)]
+        if exact is not None:
+            mass, moments = exact.number("mass"), exact.numbers("inertia", 6).tolist()
+        xx, xy, xz, yy, yz, zz = moments
+        I = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])  # noqa: E741
         return mass, add_body(self._builder, name, mass, X.r, X.E.T @ I @ X.E, ideal=ideal)
 
     def _shapes(self, link: Place) -> None:

@@ -9,9 +9,11 @@ from coupler.io.xml import Element
 from coupler.rotation import matrix_from_quaternion
 from coupler.spatial import Transform
 
-__all__ = ["NAMESPACE", "NO_LIMIT", "cleaned", "limit_of", "number_of", "own_name", "pose_of", "truth_of", "word_of"]
+__all__ = ["MOMENTS", "NAMESPACE", "NO_LIMIT", "cleaned", "limit_of", "number_of", "own_name", "pose_of"]
+__all__ += ["truth_of", "word_of"]
 
 NAMESPACE = "coupler"  # the prefix of what SDFormat lacks; other readers pass over elements and attributes with one
+MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 NO_LIMIT = 1e15  # m, rad, N or N m: SDF writers put 1e16 where there is no limit
 _TRUTH = {"true": True, "1": True, "false": False, "0": False, "": False}
 _TURN = 4 * NOISE  # entries of a rotation: what products of rotations leave instead of 0 and ±1
@@ -51,9 +53,11 @@ def word_of(element: Element, tag: str) -> str:
 
 
 def own_name(element: Element) -> str:
-    """What a part is called in the robot: SDFormat may have needed another name for it."""
+    """What a part is called in the robot: SDFormat may have needed a name for it, or another one."""
     name = element.get("name")
-    return element.get(f"{NAMESPACE}:name") if element.has(f"{NAMESPACE}:name") else name
+    if element.flag(f"{NAMESPACE}:unnamed"):
+        return ""
+    return element.get(f"{NAMESPACE}:name") or name
 
 
 def pose_of(element: Element) -> tuple[Transform, str]:

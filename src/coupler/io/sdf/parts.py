@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.sdf.elements import NAMESPACE
+from coupler.io.mjcf.inertias import Inertia
+from coupler.io.sdf.elements import MOMENTS, NAMESPACE
 from coupler.io.sdf.joints import JOINTS, LISTS
 from coupler.io.writing import mesh_path, put, rpy_of, text
 from coupler.model import (
@@ -33,6 +34,8 @@ from coupler.spatial import Transform
 __all__ = ["add_axes", "add_inertial", "add_shape", "own", "properties", "put_pose", "say"]
 
 _BITS = 65535  # of a bitmask
+_NOTHING = 1e-15  # kg and kg m²: what readers take that refuse bodies without mass
+_UPPER = np.triu_indices(3)
 _PASSIVE = {"damping": "damping", "friction": "friction", "stiffness": "spring_stiffness"}
 
 
@@ -57,14 +60,23 @@ def put_pose(parent: ET.Element, X: Transform, relative_to: str = "") -> None:
             pose.set("relative_to", relative_to)
 
 
-def add_inertial(link: ET.Element, body: Body) -> None:
-    """Mass and inertia, those of a body without any as well: readers would assume 1 kg."""
+def add_inertial(link: ET.Element, body: Body, real: Inertia | None) -> None:
+    """Mass and inertia, and beside them those that other readers would refuse.
+
+    Args:
+        link: the element.
+        body: the body.
+        real: an inertia that a real body can have, with which the robot moves in the same way; nearly nothing if None.
+    """
     inertial = put(link, "inertial")
+    mass, I = (_NOTHING, _NOTHING * np.eye(3)) if real is None else (real.mass, real.about_centre)  # noqa: E741
     put_pose(inertial, Transform.translation(body.centre))
-    say(inertial, "mass", body.mass)
-    inertia, I = put(inertial, "inertia"), body.inertia  # noqa: E741
-    for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)):
-        say(inertia, f"i{'xyz'[i]}{'xyz'[j]}", I[i, j])
+    say(inertial, "mass", mass)
+    inertia = put(inertial, "inertia")
+    for tag, value in zip(MOMENTS, I[_UPPER], strict=True):
+        say(inertia, tag, value)
+    if mass != body.mass or not np.array_equal(I, body.inertia):
+        put(inertial, own("inertial"), mass=body.mass, inertia=body.inertia[_UPPER])
 
 
 # Joints
@@ -134,7 +146,7 @@ def _usual(name: str) -> float:
 
 def add_shape(link: ET.Element, shape: Shape, name: str, folder: Path) -> None:
     """Adds a shape: as a visual, as a collision, or as both, of which the second says that it is the same."""
-    label = {own("name"): shape.name} if shape.name != name else {}
+    label = {} if shape.name == name else {own("name"): shape.name} if shape.name else {own("unnamed"): "true"}
     if shape.visible:
         visual = put(link, "visual", name=name, **label)
         put_pose(visual, shape.at)

@@ -243,6 +243,7 @@ def _model(
 ) -> None:
     """Takes in a model, and what the <include> that names it says about it."""
     by = include if include is not None else element
+    element.get("name")
     name = (word_of(include, "name") if include is not None else "") or _valid_name(element)
     static = parent.static or truth_of(by, "static", truth_of(element, "static"))
     merged = include is not None and include.flag("merge")

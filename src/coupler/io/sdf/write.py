@@ -7,6 +7,7 @@ the prefix `coupler:`, which other readers pass over. docs/files.md lists them.
 
 from __future__ import annotations
 
+import warnings
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,15 @@ from typing import Any
 import numpy as np
 
 from coupler.io.couplings import Relation, locks_of, relations_of
+from coupler.io.mjcf.inertias import real_inertias
 from coupler.io.sdf.joints import JOINTS
 from coupler.io.sdf.parts import add_axes, add_inertial, add_shape, own, properties, put_pose, say
 from coupler.io.urdf.elements import add_coupling, add_keyframe, is_identity
 from coupler.io.urdf.origins import NOISE
 from coupler.io.writing import Names, check_kinds, check_names, document, put, text
-from coupler.model import Body, Free, LoopJoint, ModelError, PointElement, Robot, Shape, Universal
+from coupler.model import Body, Free, LoopJoint, ModelError, ModelWarning, PointElement, Robot, Shape, Universal
 from coupler.model.tree import GROUND, TreeJoint
+from coupler.model.wording import counted
 from coupler.spatial import Transform
 
 __all__ = ["sdf_text"]
@@ -53,7 +56,15 @@ def sdf_text(robot: Robot, folder: Path) -> str:
             "SDFormat has no word for the locks of idle freedoms: build the robot without lock_idle, save it, and load "
             "it with lock_idle=True"
         )
-    return document(_Writer(robot, folder).sdf())
+    writer = _Writer(robot, folder)
+    if writer.changed:
+        warnings.warn(
+            f"robot {robot.name!r}: other readers of SDFormat accept no principal moments of which the largest exceeds "
+            f"the sum of the other two; for them those of {counted(len(writer.changed), 'body', 'bodies')} are changed",
+            ModelWarning,
+            stacklevel=4,
+        )
+    return document(writer.sdf())
 
 
 class _Writer:
@@ -79,6 +90,8 @@ class _Writer:
         }
         self.poses = robot_poses(robot, self.positions)
         self.axes: dict[str, ET.Element] = {}
+        self.changed: list[str] = []
+        self.inertias = real_inertias(robot, self.changed)
 
     def sdf(self) -> ET.Element:
         robot = self.robot
@@ -90,7 +103,7 @@ class _Writer:
             shapes.setdefault(shape.body, []).append(shape)
         top = root
         if GROUND in shapes or not np.array_equal(robot.gravity, _GRAVITY):
-            top = put(root, "world", name="world")
+            top = put(root, "world", name="scene")
             say(top, "gravity", robot.gravity)
         if GROUND in shapes:
             ground = put(top, "model", name="ground" if robot.name != "ground" else "ground_model")
@@ -130,7 +143,7 @@ class _Writer:
         else:
             on_link = Transform.identity() if joint.meets is None else joint.meets.inverse()
             put_pose(link, on_link, self.joints[joint.name])
-        add_inertial(link, body)
+        add_inertial(link, body, self.inertias.get(body.name))
         self.add_shapes(link, shapes)
 
     def add_shapes(self, link: ET.Element, shapes: list[Shape]) -> None:
