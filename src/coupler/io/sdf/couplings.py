@@ -97,14 +97,19 @@ class Couplings:
         row: dict[str, float] = {}
         order: list[str] = []
         for end, axis, factor in (("child", axes[1], 1.0), ("parent", axes[0], ratio)):
-            for joint, sign in self._angle(element, ends["reference"], ends[end], axis):
+            angle = self._angle(element, ends["reference"], ends[end], axis)
+            if not angle:
+                raise element.error(
+                    f"its {end} {ends[end]!r} does not turn against its gearbox_reference_body {ends['reference']!r}"
+                )
+            for joint, sign in angle:
                 row[joint] = row.get(joint, 0.0) + factor * sign
                 order = [*order, joint] if end == "parent" else [joint, *order]
         row = {joint: factor for joint, factor in row.items() if factor}
         if len(row) < 2:
             raise element.error(
-                "its parent and its child must each turn by a joint of their own against its gearbox_reference_body "
-                f"{ends['reference']!r}; there is {listed(row) or 'no such joint'}"
+                "its parent and its child must each turn by a joint of their own against its gearbox_reference_body; "
+                f"there is {listed(row) or 'no such joint'}"
             )
         check_amount(element, len(row))
         constant = sum(factor * _posed(self._joints[joint]) for joint, factor in row.items())

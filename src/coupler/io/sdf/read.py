@@ -227,9 +227,7 @@ class _Reader:
             axis = self._world_axis(place, motion)
             self.carried[child] = Carried(name, motion, parent, child, axis)
         if reversed_joints:
-            self.builder.remark(
-                f"the tree goes from child to parent by {listed(reversed_joints)}; positions count as in the file"
-            )
+            self.builder.remark(f"the tree goes from child to parent by {listed(reversed_joints)}")
 
     def _world_axis(self, place: Place, motion: Motion) -> np.ndarray:
         """The direction of a joint's axis in the world, as the file poses the robot."""
