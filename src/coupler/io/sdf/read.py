@@ -71,8 +71,8 @@ class _Reader:
         alone = [scope for scope in outline.world.nested.values() if scope.alone]
         name = alone[0].own.robot_name if alone else outline.world.element.get("name")
         with root.blamed():
-            gravity = self._gravity() if options.gravity is None else options.gravity
-            self.builder = RobotBuilder(name or root.file.stem, gravity)
+            gravity = self._gravity()
+            self.builder = RobotBuilder(name or root.file.stem, gravity if options.gravity is None else options.gravity)
         self.bodies = Bodies(self.builder, outline, self.placing, library)
         self.elements: dict[str, Element] = {}
         self.motions: dict[str, Motion] = {}
@@ -82,9 +82,12 @@ class _Reader:
     def read(self) -> None:
         self.bodies.add()
         self.elements |= {name: place.element for place, name in self.bodies.names.items()}
-        gearboxes = [place for place in self.outline.joints if place.element.get("type") == "gearbox"]
-        for place in self.outline.joints:
-            if not place.scope.static and not self.outline.standing and place not in gearboxes:
+        moving = [place for place in self.outline.joints if not (place.scope.static or self.outline.standing)]
+        for place in set(self.outline.joints) - set(moving):
+            place.element.ignore()  # nothing moves there
+        gearboxes = [place for place in moving if place.element.get("type") == "gearbox"]
+        for place in moving:
+            if place not in gearboxes:
                 with place.element.blamed():
                     self._joint(place)
         tree = self._tree(gearboxes)
