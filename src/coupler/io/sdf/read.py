@@ -21,6 +21,7 @@ from coupler.io.sdf.library import NEWEST, Library, version_of
 from coupler.io.sdf.placing import Placing
 from coupler.io.sdf.scopes import Outline, Place, outline_of
 from coupler.io.sdf.spanning import Edge, Spanning, spanning_tree
+from coupler.io.urdf.origins import origin
 from coupler.io.xml import Element
 from coupler.model import Fixed, Free, RobotBuilder
 from coupler.model.tree import GROUND
@@ -181,13 +182,23 @@ class _Reader:
                 if self.outline.standing:
                     self.builder.joint(self._new(f"{GROUND}_to_{name}"), Fixed(), GROUND, name, cleaned(X))
                     continue
-                extras = place.element.find(f"{NAMESPACE}:floating")
-                given = {} if extras is None else read_lists(extras)
-                usual = "floating_base" if len(roots) == 1 else f"{name}_floating"
-                joint = self._new(usual) if extras is None else place.scope.prefix + extras.require("name")
                 start = np.concatenate([X.r, quaternion_from_matrix(X.E.T)])
-                marks = {mark: extras is not None and extras.flag(mark) for mark in ("independent", "actuated")}
-                self.builder.joint(joint, Free(**given), GROUND, name, start=start, **marks)
+                extras = place.element.find(f"{NAMESPACE}:floating")
+                if extras is None:
+                    usual = "floating_base" if len(roots) == 1 else f"{name}_floating"
+                    self.builder.joint(self._new(usual), Free(), GROUND, name, start=start)
+                    continue
+                self.builder.joint(
+                    place.scope.prefix + extras.require("name"),
+                    Free(**read_lists(extras)),
+                    GROUND,
+                    name,
+                    origin(extras),
+                    start=extras.numbers("position", 7, start.tolist()),
+                    meets=origin(extras, "meets") if extras.all("meets") else None,
+                    independent=extras.flag("independent"),
+                    actuated=extras.flag("actuated"),
+                )
 
     def _new(self, name: str) -> str:
         """A name for a joint that the file does not name."""

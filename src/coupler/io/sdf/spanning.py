@@ -2,7 +2,8 @@
 
 Joints enter the tree in an order, unless they would close a loop: welds, then joints that carry something a loop cannot
 have (limits, springs, gears), then by their freedoms. So hinges and slides stay in the tree, balls close loops, and
-among equals the last one in the file does. A joint that says that it must close a loop does.
+among equals the last one in the file does. A joint that says that it must close a loop does, and what it alone
+connects floats.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ class Edge:
     closes: bool = False
 
     @property
-    def rank(self) -> tuple[bool, bool, bool, int]:
+    def rank(self) -> tuple[bool, bool, int]:
         """The smaller, the rather it belongs to the tree."""
-        return self.closes, self.freedoms > 0, not self.loaded, self.freedoms
+        return self.freedoms > 0, not self.loaded, self.freedoms
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def spanning_tree(links: Sequence[str], edges: Sequence[Edge], preferred: Sequen
 
     chosen: set[str] = set()
     for edge in sorted(edges, key=lambda edge: edge.rank):  # which keeps the order of equals
-        if first(edge.parent) != first(edge.child):
+        if not edge.closes and first(edge.parent) != first(edge.child):
             group[first(edge.child)] = first(edge.parent)
             chosen.add(edge.name)
     beside: dict[str, list[tuple[str, str]]] = {link: [] for link in group}

@@ -18,7 +18,7 @@ from coupler.io.couplings import Relation, locks_of, relations_of
 from coupler.io.mjcf.inertias import real_inertias
 from coupler.io.sdf.joints import JOINTS
 from coupler.io.sdf.parts import add_axes, add_inertial, add_shape, own, properties, put_pose, say
-from coupler.io.urdf.elements import add_coupling, add_keyframe, is_identity
+from coupler.io.urdf.elements import add_coupling, add_keyframe, is_identity, put_origin
 from coupler.io.urdf.origins import NOISE
 from coupler.io.writing import Names, check_kinds, check_names, document, put, text
 from coupler.model import Body, Free, LoopJoint, ModelError, ModelWarning, PointElement, Robot, Shape, Universal
@@ -46,11 +46,8 @@ def sdf_text(robot: Robot, folder: Path) -> str:
     check_names(robot)
     check_kinds("SDFormat", robot, {*JOINTS, Free}, JOINTS)
     for joint in robot.joints:
-        at_origin = is_identity(joint.placement) and joint.meets is None
-        if type(joint.kind) is Free and not (joint.parent == GROUND and at_origin):
-            raise ModelError(
-                f"joint {joint.name!r}: SDFormat lets bodies float only against the world's own frame; save it as .urdf"
-            )
+        if type(joint.kind) is Free and joint.parent != GROUND:
+            raise ModelError(f"joint {joint.name!r}: SDFormat lets bodies float in the world only; save it as .urdf")
     if locks_of(robot):
         raise ModelError(
             "SDFormat has no word for the locks of idle freedoms: build the robot without lock_idle, save it, and load "
@@ -73,6 +70,7 @@ class _Writer:
     Attributes:
         links, joints: names in the file, by ours: links, joints and frames must not share any.
         positions: of all joints, as the file poses them.
+        independent: joints to mark, so that coordinates stay the same where loops leave a choice.
         axes: the first axis of each joint that has one.
     """
 
@@ -89,6 +87,8 @@ class _Writer:
             for joint in robot.joints
         }
         self.poses = robot_poses(robot, self.positions)
+        self.independent = {joint.name for joint in robot.joints if joint.independent} | self.relations.independent
+        self.independent |= _chosen(robot)
         self.axes: dict[str, ET.Element] = {}
         self.changed: list[str] = []
         self.inertias = real_inertias(robot, self.changed)
@@ -139,7 +139,11 @@ class _Writer:
         if type(joint.kind) is Free:
             put_pose(link, self.poses[body.name])
             marks = {name: True for name in ("independent", "actuated") if getattr(joint, name)}
-            put(link, own("floating"), name=joint.name, **marks, **properties(joint.kind))
+            floating = put(link, own("floating"), name=joint.name, **marks, **properties(joint.kind))
+            if not is_identity(joint.placement) or joint.meets is not None:  # q is not the pose of the link itself
+                floating.set("position", text(self.positions[joint.name]))
+                put_origin(floating, joint.placement)
+                put_origin(floating, Transform.identity() if joint.meets is None else joint.meets, "meets")
         else:
             on_link = Transform.identity() if joint.meets is None else joint.meets.inverse()
             put_pose(link, on_link, self.joints[joint.name])
@@ -174,7 +178,7 @@ class _Writer:
         extras: dict[str, Any] = {}
         if not np.array_equal(position, joint.kind.neutral()):
             extras["position"] = position
-        if joint.independent or joint.name in self.relations.independent:
+        if joint.name in self.independent:
             extras["independent"] = True
         if joint.actuated:
             extras["actuated"] = True
@@ -246,6 +250,19 @@ def robot_poses(robot: Robot, positions: dict[str, np.ndarray]) -> dict[str, Tra
             poses[joint.child] = X if joint.meets is None else joint.meets.inverse() @ X
             pending.append(joint.child)
     return poses
+
+
+def _chosen(robot: Robot) -> set[str]:
+    """The joints in loops whose velocities are the robot's: rounding must not change which these are."""
+    tree, clusters, free = robot.tree, robot.cluster_tree, set(robot.embedding.v_index.tolist())
+    closed = {
+        clusters.cluster_of[tree.place[end][0]] for loop in robot.loops for end in (loop.predecessor, loop.successor)
+    }
+    return {
+        joint
+        for joint, link in tree.number.items()
+        if clusters.cluster_of[link] in closed and free.issuperset(tree.velocities(link).tolist())
+    }
 
 
 def _plain(name: str) -> str:
