@@ -85,9 +85,12 @@ def test_a_random_robot_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
     assert_same(robot, again(robot, tmp_path))
 
 
-@pytest.mark.parametrize("text", [FOUR_BAR, BIPED, STEWART], ids=["four-bar", "biped", "stewart"])
-def test_what_was_read_is_written_and_read_again(text: str, tmp_path: Path) -> None:
-    (tmp_path / "robot.sdf").write_text(text)
+MACHINES = {"four-bar": FOUR_BAR, "biped": BIPED, "stewart": STEWART}
+
+
+@pytest.mark.parametrize("name", sweep(MACHINES, ("four-bar", "biped")))
+def test_what_was_read_is_written_and_read_again(name: str, tmp_path: Path) -> None:
+    (tmp_path / "robot.sdf").write_text(MACHINES[name])
     robot = load(tmp_path / "robot.sdf")
     assert_same(robot, again(robot, tmp_path))
 
@@ -176,9 +179,18 @@ def test_a_robot_is_posed_where_its_loops_are_closed(tmp_path: Path) -> None:
     assert gap(bias, coupler.bias_force(robot, q, v)) < 1e-11
 
 
-@pytest.mark.parametrize("kind", [Universal(first=(1, 0, 0), second=(0, 0.6, 0.8)), Spherical(), Fixed()])
-@pytest.mark.parametrize("ground_last", [False, True])
-def test_loops_whose_ends_are_the_ground(kind: Joint, ground_last: bool, tmp_path: Path) -> None:
+TIES: dict[str, Joint] = {
+    "universal": Universal(first=(1, 0, 0), second=(0, 0.6, 0.8)),
+    "revolute": Revolute(axis=(0.6, 0, 0.8)),
+    "ball": Spherical(),
+    "weld": Fixed(),
+}
+
+
+@pytest.mark.parametrize(
+    ("tie", "ground_last"), sweep([(tie, last) for tie in TIES for last in (True, False)], [("universal", True)])
+)
+def test_loops_whose_ends_are_the_ground(tie: str, ground_last: bool, tmp_path: Path) -> None:
     """SDFormat has no joint whose child is the world."""
     b, rng = RobotBuilder("tied"), np.random.default_rng(3)
     parent = "ground"
@@ -188,7 +200,7 @@ def test_loops_whose_ends_are_the_ground(kind: Joint, ground_last: bool, tmp_pat
         parent = f"b{i}"
     ends = ((parent, "ground"), ("ground", parent))[not ground_last]
     places = {"ground": (0.3, 0.2, 0.3), parent: (0.1, 0.0, 0.0)}
-    b.loop("tie", kind, *ends, *(places[end] for end in ends))
+    b.loop("tie", TIES[tie], *ends, *(places[end] for end in ends))
     robot = b.build()
     assert_same(robot, again(robot, tmp_path))
 
