@@ -45,8 +45,10 @@ def load(
             to point, the default) or "6d" (welded) as an optional third entry. By default loops are taken from a YAML
             file of the same name, or submechanisms.yml, beside the robot's file, and from frames named closing_NAME_1
             and closing_NAME_2; False for none.
-        floating: whether the root is free to move in space, by a joint "floating_base".
-        packages: folders of packages by name, for `package://NAME/...` and `$(find NAME)`; files in them may be read.
+        floating: whether the root is free to move in space, by a joint "floating_base". A model of SDFormat is, unless
+            a joint connects it to the world.
+        packages: folders by name, for `package://NAME/...`, `model://NAME/...` and `$(find NAME)`; files in them may
+            be read.
         gravity: 3, m/s²; by default that of the file, or 9.81 downwards along z if it has none.
         lock_idle: whether to lock idle freedoms, such as the spin of a rod between two ball joints.
         arguments: arguments of a xacro file, by name.

@@ -59,7 +59,8 @@ def assert_same(first: Robot, second: Robot) -> None:
     assert second.name == first.name and second.warnings == ()
     assert (second.body_names, second.joint_names) == (first.body_names, first.joint_names)
     assert [loop.name for loop in second.loops] == [loop.name for loop in first.loops]
-    assert [coupling.name for coupling in second.couplings] == [coupling.name for coupling in first.couplings]
+    relations = {coupling.name for coupling in first.couplings if not coupling.solves}  # a γ of loops is left to them
+    assert {coupling.name for coupling in second.couplings} == relations
     assert (second.frame_names, second.independent_joints) == (first.frame_names, first.independent_joints)
     assert second.actuated_joints == first.actuated_joints
     np.testing.assert_allclose(second.neutral(), first.neutral(), atol=1e-12)
