@@ -14,13 +14,18 @@ from coupler.io.limits import ELEMENTS, INCLUDED
 from coupler.io.packages import Packages, real_path
 from coupler.io.urdf.meshes import Resolver
 from coupler.io.xml import Element, parse_file
+from coupler.model import ModelError
 from coupler.model.wording import clipped, listed
 
-__all__ = ["NEWEST", "OLDEST", "Library", "version_of"]
+__all__ = ["NEWEST", "OLDEST", "Absent", "Library", "version_of"]
 
 OLDEST, NEWEST = (1, 4), (1, 11)
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.\d{1,3})?")
 _URI = re.compile(r"(model|package)://([^/]*)/*(.*)", re.DOTALL)
+
+
+class Absent(ModelError):
+    """An included model that is not there, or may not be read."""
 
 
 def version_of(root: Element) -> tuple[int, int]:
@@ -67,7 +72,8 @@ class Library:
         """The root element of the file that an <include> names, and the model in it.
 
         Raises:
-            ModelError: for a file that may not be read, or has no model in it.
+            Absent: for a file that is not there or may not be read, or in which there is no model.
+            ModelError: for a file that cannot be read.
         """
         path = self._path(include)
         if path not in self.roots:
@@ -81,7 +87,7 @@ class Library:
         models = root.all("model")
         if len(models) != 1:
             names = listed(model.get("name") for model in models)
-            raise include.error(f"{path} must hold one model to be included; it holds {names or 'none'}")
+            raise _absent(include, f"{path} must hold one model to be included; it holds {names or 'none'}")
         self.count(models[0], include)
         return root, models[0]
 
@@ -101,8 +107,8 @@ class Library:
             raise uri.error("it names no file")
         known = _URI.match(name)
         if "://" in name and known is None and not name.startswith("file://"):
-            raise uri.error(
-                f"{name!r} is not fetched: put the model into the file's folder, and include it by its path"
+            raise _absent(
+                uri, f"{name!r} is not fetched: put the model into the file's folder, and include it by its path"
             )
         with uri.blamed():
             folder = include.file.parent
@@ -116,7 +122,7 @@ class Library:
             raise uri.error(f"{name!r} leads to {path}, outside the file's folder; name its folder in packages={{...}}")
         if not os.path.isfile(path):
             hint = f"; name the folder of {known[2]!r} in packages={{...}}" if known else ""
-            raise uri.error(f"there is no file {path}{hint}")
+            raise _absent(uri, f"there is no file {path}{hint}")
         return path
 
     def _place(self, name: str, folder: Path) -> Path:
@@ -136,3 +142,7 @@ class Library:
         versions = [((int(found[1]), int(found[2])) if found else (0, 0), name) for found, name in known]
         fitting = [entry for entry in versions if entry[0] <= NEWEST] or versions
         return max(fitting, default=((0, 0), "model.sdf"))[1] or "model.sdf"
+
+
+def _absent(element: Element, message: str) -> Absent:
+    return Absent(str(element.error(message)))

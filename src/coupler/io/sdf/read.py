@@ -285,7 +285,8 @@ class _Reader:
                 couplings.general(element, scope)
         for place in gearboxes:
             E = self.placing.pose(place).E
-            axes = [E.T @ axis for axis in self._axes(place)]
+            first, second = self._axes(place)
+            axes = [E.T @ first, E.T @ (first if place.element.find("axis2") is None else second)]
             if not all(axis.any() for axis in axes):
                 raise place.element.error("its axes must not be zero")
             unit = [axis / np.linalg.norm(axis) for axis in axes]
@@ -336,6 +337,11 @@ class _Reader:
     def _tell(self) -> None:
         """Warns of what is left out."""
         self.bodies.tell()
+        if self.outline.absent:
+            names = listed(include.need("uri").word() for include in self.outline.absent)
+            self.builder.warn(
+                f"included models that are not there are left out: {names}; packages={{...}} names folders"
+            )
         world = self.outline.world.element
         for scenery in world.all(*_SCENERY):
             scenery.ignore()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from coupler.io.limits import BODIES, NESTED
 from coupler.io.sdf.elements import own_name, pose_of, truth_of, word_of
-from coupler.io.sdf.library import Library, version_of
+from coupler.io.sdf.library import Absent, Library, version_of
 from coupler.io.xml import Element
 from coupler.model.wording import clipped, listed
 from coupler.spatial import Transform
@@ -152,6 +152,7 @@ class Outline:
     Attributes:
         world: the scope of the world.
         links, joints, frames, models: all of them, in the order of the file.
+        absent: what includes models that are not there.
         standing: whether all of it is static, so that it is a robot that does not move.
     """
 
@@ -160,6 +161,7 @@ class Outline:
     joints: list[Place] = field(default_factory=list)
     frames: list[Place] = field(default_factory=list)
     models: list[Scope] = field(default_factory=list)
+    absent: list[Element] = field(default_factory=list)
     standing: bool = False
 
 
@@ -181,7 +183,8 @@ def outline_of(root: Element, library: Library) -> Outline:
     _fill(world, outline, library, 0)
     moving = [scope for scope in world.nested.values() if not scope.static]
     if not world.nested:
-        raise world.element.error("there is no <model> in it")
+        absent = listed(word_of(include, "uri") for include in outline.absent)
+        raise world.element.error(f"there is no <model> in it{f'; {absent} is not there' if absent else ''}")
     if not moving:  # then what stands still is the robot
         moving = list(world.nested.values())
         outline.standing = True
@@ -228,7 +231,15 @@ def _valid_name(element: Element) -> str:
 
 
 def _include(include: Element, scope: Scope, outline: Outline, library: Library, depth: int) -> None:
-    root, model = library.included(include)
+    """Takes in a model of another file. A world does without one that is not there, such as a sun."""
+    try:
+        root, model = library.included(include)
+    except Absent:
+        if scope.parent is not None:
+            raise
+        outline.absent.append(include)
+        include.ignore()
+        return
     _model(model, include, scope, version_of(root), outline, library, depth)
 
 

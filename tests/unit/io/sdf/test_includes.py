@@ -154,6 +154,16 @@ def test_what_an_included_file_has_besides_is_told(read: Read, tmp_path: Path) -
         read(sdf(ARM + include("hand.sdf") + wrist()))
 
 
+@pytest.mark.parametrize("uri", ["model://sun", "https://fuel.gazebosim.org/1.0/OpenRobotics/models/Sun", "sun.sdf"])
+def test_a_world_does_without_models_that_are_not_there(uri: str, read: Read, tmp_path: Path) -> None:
+    (tmp_path / "sun.sdf").write_text('<sdf version="1.6"><light name="sun"/></sdf>')
+    text = f'<sdf version="1.6"><world name="w">{include(uri, "")}<model name="arm">{ARM}</model></world></sdf>'
+    with pytest.warns(ModelWarning, match=f"included models that are not there are left out: '{uri}'; packages="):
+        assert read(text).body_names == ["arm"]
+    with pytest.raises(ModelError, match=f"there is no <model> in it; '{uri}' is not there"):
+        read(f'<sdf version="1.6"><world name="w">{include(uri, "")}</world></sdf>')
+
+
 # Where a file may lead
 
 

@@ -163,6 +163,11 @@ def test_a_gearbox_on_a_moving_reference(read: Read) -> None:
     assert found["c"] == pytest.approx(0.2)
 
 
+def test_a_gearbox_of_one_axis(read: Read) -> None:
+    robot = read(sdf(TRAIN + gearbox("g", "one", "two", 2.0, axes="0 0 -1")))
+    assert positions(robot, a=0.1, c=0.0)["b"] == pytest.approx(-0.2)
+
+
 def test_a_gearbox_whose_axes_point_the_other_way(read: Read) -> None:
     robot = read(sdf(TRAIN + gearbox("g", "one", "two", 2.0, axes="0 0 1;0 0 -1")))
     assert positions(robot, a=0.1, c=0.0)["b"] == pytest.approx(0.2)
