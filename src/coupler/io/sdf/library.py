@@ -47,13 +47,14 @@ class Library:
     """Finds and reads the files of a description.
 
     Attributes:
-        roots: the root elements of all files that have been read, by path.
+        roots: the root elements of the main file, and of all files whose models are included.
     """
 
     def __init__(self, root: Element, packages: Mapping[str, Path]) -> None:
         self._folder, self._named = real_path(root.file).parent, packages
         self._packages = Packages(root.file, packages)
-        self.roots = {real_path(root.file): root}
+        self.roots = [root]
+        self._parsed = {real_path(root.file): root}
         self._elements = 0
         self._resolvers: dict[Path, Resolver] = {}
         self.count(root, root)
@@ -76,12 +77,12 @@ class Library:
             ModelError: for a file that cannot be read.
         """
         path = self._path(include)
-        if path not in self.roots:
-            if len(self.roots) > INCLUDED:
+        if path not in self._parsed:
+            if len(self._parsed) > INCLUDED:
                 raise include.error(f"it includes more than {INCLUDED} files, the most that are read")
             with include.blamed():
-                self.roots[path] = parse_file(path)
-        root = self.roots[path]
+                self._parsed[path] = parse_file(path)
+        root = self._parsed[path]
         if root.tag != "sdf":
             raise include.error(f"{path} is not SDFormat, which begins with <sdf>; only that can be included")
         models = root.all("model")
@@ -89,6 +90,7 @@ class Library:
             names = listed(model.get("name") for model in models)
             raise _absent(include, f"{path} must hold one model to be included; it holds {names or 'none'}")
         self.count(models[0], include)
+        self.roots += [] if root in self.roots else [root]
         return root, models[0]
 
     def resolver(self, file: Path) -> Resolver:

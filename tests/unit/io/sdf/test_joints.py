@@ -168,6 +168,11 @@ def test_a_rotor_of_drakes_is_an_armature(read: Read) -> None:
         (joint("j", "screw", "a", "b", "", "", "<thread_pitch>0</thread_pitch>"), "it must not be zero"),
         (joint("j", "revolute", "a", "b", "1 2"), "what it holds must be 3 numbers, got '1 2'"),
         (joint("j", "revolute", "a", "b", "<xyz expressed_in='x'>1 0 0</xyz>"), "there is no frame 'x'"),
+        (
+            joint("j", "revolute", "a", "b")
+            + joint("k", "ball", "a", "b").replace("<joint", "<joint coupler:name='j'"),
+            "there is a joint 'j' already",
+        ),
         (joint("j", "revolute", "a", "b") * 2, "there is a joint of this name already, in line 5"),
         ('<joint name="j" type="fixed"><parent>a</parent></joint>', "there is no <child> in it"),
         ('<joint type="fixed"><parent>a</parent><child>b</child></joint>', "it needs the attribute 'name'"),
