@@ -72,7 +72,8 @@ def load(
         raise ModelError(f"massless must be 'refuse' or 'lock', got {massless!r}")
     roots, builder, elements = _read(file, options)
     precision = precision_of(*roots) if precision is None else precision
-    robot = _build(builder, file, elements, lock_idle, precision)
+    lockable = roots[0].tag == "robot" and massless != "lock"
+    robot = _build(builder, file, elements, lock_idle, precision, lockable)
     if robot.warnings:
         told = "; ".join(clipped(text, 2000, quote=False) for text in robot.warnings)
         warnings.warn(f"{file}: {told}", ModelWarning, stacklevel=2)
@@ -147,12 +148,19 @@ def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str,
     return builder, named
 
 
-def _build(builder: RobotBuilder, file: Path, elements: dict[str, Element], lock_idle: bool, precision: float) -> Robot:
+def _build(
+    builder: RobotBuilder,
+    file: Path,
+    elements: dict[str, Element],
+    lock_idle: bool,
+    precision: float,
+    lockable: bool,
+) -> Robot:
     """Builds the robot; an error names the line of the first part that its message names."""
     try:
         return builder.build(lock_idle=lock_idle, largest=JOINED, precision=precision)
     except ModelError as error:
-        if "nothing resists a motion" in str(error):
+        if lockable and "nothing resists a motion" in str(error):
             error = ModelError(f"{error}; or load it with massless='lock'")
         for quoted in re.findall(r"'([^']*)'", str(error)):
             if quoted in elements:

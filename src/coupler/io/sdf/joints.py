@@ -52,6 +52,17 @@ LISTS = {
     "rest": "rest",
     "armature": "armature",
 }
+# What an axis has that says nothing.
+_DEFAULTS = {
+    "lower": -np.inf,
+    "upper": np.inf,
+    "velocity_limit": np.inf,
+    "effort_limit": np.inf,
+    "damping": 0.0,
+    "friction": 0.0,
+    "stiffness": 0.0,
+    "rest": 0.0,
+}
 _STOP = {"stiffness": 1e8, "dissipation": 1.0}  # of joint stops, as files have them that do not care
 
 
@@ -124,20 +135,11 @@ def read_motion(element: Element, axes: list[np.ndarray]) -> Motion:
             values += [default] * (kind.nv - len(values))
             properties[name] = np.array(values) if kind.nv == 2 else values[0]
     motion = Motion(word, axes[:used], pitch_of(element) if kind is Helical else 0.0, properties)
-    motion = _with_extras(motion, element, kind)
-    return motion if kind is not Fixed else Motion(word)
-
-
-_DEFAULTS = {
-    "lower": -np.inf,
-    "upper": np.inf,
-    "velocity_limit": np.inf,
-    "effort_limit": np.inf,
-    "damping": 0.0,
-    "friction": 0.0,
-    "stiffness": 0.0,
-    "rest": 0.0,
-}
+    if kind is Fixed:
+        for axis in element.all("axis", "axis2"):
+            axis.ignore()
+        return motion
+    return _with_extras(motion, element, kind)
 
 
 def _figures(axis: Element, kind: type[Joint]) -> dict[str, float]:

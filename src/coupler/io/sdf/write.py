@@ -151,9 +151,10 @@ class _Writer:
         self.add_shapes(link, shapes)
 
     def add_shapes(self, link: ET.Element, shapes: list[Shape]) -> None:
-        names = Names([""])
-        for shape in shapes:
-            add_shape(link, shape, names.new(shape.name or "shape"), self.folder)
+        names = Names()
+        for i, shape in enumerate(shapes, 1):
+            name = names.new(shape.name) if shape.name else names.new("shape", i)
+            add_shape(link, shape, name, self.folder)
 
     def add_frames(self, model: ET.Element, body: Body) -> None:
         """Named frames, and contact points as frames."""

@@ -140,6 +140,12 @@ def test_limits_that_are_none(
     assert (*kind.lower, *kind.upper, *kind.effort_limit, *kind.velocity_limit) == (lower, upper, effort, velocity)
 
 
+def test_a_fixed_joint_has_nothing_to_do_with_axes(read: Read) -> None:
+    axis = "<xyz>0 0 0</xyz><limit><lower>0</lower><upper>0</upper></limit><dynamics><damping>1</damping></dynamics>"
+    robot = read(sdf(TWO + joint("j", "fixed", "a", "b", axis)))
+    assert type(robot.joints[1].kind) is Fixed and robot.warnings == ()
+
+
 def test_a_continuous_joint_has_no_limits(read: Read) -> None:
     limit = "<xyz>0 1 0</xyz><limit><lower>-1</lower><upper>1</upper><effort>3</effort></limit>"
     kind = read(sdf(TWO + joint("j", "continuous", "a", "b", limit))).joints[1].kind
