@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,23 +17,23 @@ from peers import gap
 __all__ = ["drake_gap", "drake_reads"]
 
 
-def drake_reads(path: Path, **packages: Path) -> Any:
+def drake_reads(path: Path, packages: Mapping[str, Path] | None = None) -> Any:
     """The plant of a file, which is refused with an exception if it is not valid."""
     plant = import_module("pydrake.multibody.plant").MultibodyPlant(1e-3)
     parser = import_module("pydrake.multibody.parsing").Parser(plant)
-    for name, folder in packages.items():
+    for name, folder in (packages or {}).items():
         parser.package_map().Add(name, str(folder))
     parser.AddModels(str(path))
     return plant
 
 
-def drake_gap(robot: Robot, path: Path, seed: int = 0, **packages: Path) -> float:
+def drake_gap(robot: Robot, path: Path, packages: Mapping[str, Path] | None = None) -> float:
     """How far mass matrix and gravity's forces at a random configuration are from Drake's for the file."""
-    plant = drake_reads(path, **packages)
+    plant = drake_reads(path, packages)
     plant.mutable_gravity_field().set_gravity_vector(robot.gravity)
     plant.Finalize()
     context, robot = plant.CreateDefaultContext(), robot.with_backend("interpreter")
-    q, _ = robot.random_state(seed)
+    q, _ = robot.random_state(0)
     B = np.zeros((plant.num_velocities(), robot.nv))
     for name, position in robot.joint_positions(q).items():
         _move(plant, context, robot, name, np.atleast_1d(position), B)

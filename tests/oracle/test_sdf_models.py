@@ -29,7 +29,7 @@ def drake() -> Any:
 def compared(text: str, folder: Path, **packages: Path) -> float:
     path = folder / "robot.sdf"
     path.write_text(text)
-    return drake_gap(load(path, packages=packages), path, **packages)
+    return drake_gap(load(path, packages=packages), path, packages)
 
 
 @pytest.mark.parametrize("version", ARMS)
