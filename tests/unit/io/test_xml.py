@@ -250,9 +250,7 @@ def test_a_file_that_vanished_cannot_be_read(tmp_path: Path) -> None:
 def test_another_root_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "scene.dae"
     path.write_text("<COLLADA version='1.6'/>")
-    with pytest.raises(
-        ModelError, match=r"scene\.dae, line 1, <COLLADA>: a robot's file begins with <robot>.*<sdf>"
-    ):
+    with pytest.raises(ModelError, match=r"scene\.dae, line 1, <COLLADA>: a robot's file begins with <robot>.*<sdf>"):
         load(path)
 
 
