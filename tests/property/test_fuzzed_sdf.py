@@ -91,26 +91,26 @@ def test_the_samples_themselves_are_robots(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-@examples(10, 200)
+@examples(6, 200)
 @given(recipe=recipes(1, 4))
 def test_changed_elements(folder: Path, name: str, recipe: Recipe) -> None:
     outcome(*written(folder, files(mutated(SAMPLES[name], recipe, TEXT_CHANGES))))
 
 
-@examples(10, 300)
+@examples(5, 300)
 @given(recipe=recipes(1, 4))
 def test_changed_elements_of_ours(folder: Path, ours: str, recipe: Recipe) -> None:
     outcome(*written(folder, files(mutated(ours, recipe, TEXT_CHANGES))))
 
 
-@examples(15, 300)
+@examples(8, 300)
 @given(recipe=recipes(1, 4))
 def test_changed_elements_of_a_file_that_is_included(folder: Path, recipe: Recipe) -> None:
     other = mutated(sdf(HAND, "1.6", "other"), recipe, TEXT_CHANGES)
     outcome(*written(folder, files(sdf(NESTED).encode()) | {"other.sdf": other}))
 
 
-@examples(40, 1000)
+@examples(25, 1000)
 @given(name=st.sampled_from(list(SAMPLES)), recipe=recipes(1, 3))
 def test_damaged_bytes(folder: Path, name: str, recipe: Recipe) -> None:
     outcome(*written(folder, files(damaged(SAMPLES[name].encode(), recipe))))

@@ -77,12 +77,8 @@ class Library:
             ModelError: for a file that cannot be read.
         """
         path = self._path(include)
-        if path not in self._parsed:
-            if len(self._parsed) > INCLUDED:
-                raise include.error(f"it includes more than {INCLUDED} files, the most that are read")
-            with include.blamed():
-                self._parsed[path] = parse_file(path)
-        root = self._parsed[path]
+        with include.blamed():
+            root = self._parse(path)
         if root.tag != "sdf":
             raise include.error(f"{path} is not SDFormat, which begins with <sdf>; only that can be included")
         models = root.all("model")
@@ -92,6 +88,14 @@ class Library:
         self.count(models[0], include)
         self.roots += [] if root in self.roots else [root]
         return root, models[0]
+
+    def _parse(self, path: Path) -> Element:
+        """The root element of a file, which is read once."""
+        if path not in self._parsed:
+            if len(self._parsed) > INCLUDED:
+                raise ModelError(f"it includes more than {INCLUDED} files, the most that are read")
+            self._parsed[path] = parse_file(path)
+        return self._parsed[path]
 
     def resolver(self, file: Path) -> Resolver:
         """What finds the meshes of a file."""
@@ -139,7 +143,7 @@ class Library:
         config = real_path(folder / "model.config")
         if not self._packages.allows(config) or not os.path.isfile(config):
             return "model.sdf"
-        listed_files = parse_file(config).all("sdf")
+        listed_files = self._parse(config).all("sdf")
         known = [(_VERSION.fullmatch(file.get("version")), file.word()) for file in listed_files]
         versions = [((int(found[1]), int(found[2])) if found else (0, 0), name) for found, name in known]
         fitting = [entry for entry in versions if entry[0] <= NEWEST] or versions
