@@ -42,6 +42,7 @@ VALUES = [
 WORDS = [
     *("name", "type", "link", "joint", "xyz", "rpy", "value", "as", "same", "start", "independent", "actuated"),
     *("lower", "upper", "rest", "scale", "ideal", "group", "kind", "of", "pitch", "polynomial", "relative_to"),
+    *("attached_to", "placement_frame", "canonical_link", "expressed_in", "merge", "degrees", "rotation_format"),
 ]
 SNIPPETS = [
     *("<", ">", "&", '"', "/", "\n", "\0", "\ufeff", "<!--", "-->", "<![CDATA[", "]]>", "<?a?>", "&x;", "&#0;"),
@@ -123,15 +124,27 @@ def say(root: ET.Element, at: Numbers) -> None:
     pick([element for element in root.iter() if element.text] or [root], at[0]).text = pick(VALUES, at[1])
 
 
+def reword(root: ET.Element, at: Numbers) -> None:
+    """A text, to something nasty or to what stands elsewhere; or one of its words."""
+    held = [element for element in root.iter() if (element.text or "").strip()] or [root]
+    element = pick(held, at[0])
+    words, value = (element.text or "").split(), pick([*VALUES, *(other.text or "" for other in held)], at[1])
+    if len(words) > 1 and at[2] % 2:
+        words[at[2] // 2 % len(words)] = value
+        value = " ".join(words)
+    element.text = value
+
+
 CHANGES: list[Change] = [delete, duplicate, swap, change, change, change, add, drop, rename, say]
+TEXT_CHANGES: list[Change] = [delete, duplicate, swap, change, add, drop, rename, reword, reword, reword]
 
 
-def mutated(text: str, recipe: Recipe) -> bytes:
+def mutated(text: str, recipe: Recipe, changes: Sequence[Change] = CHANGES) -> bytes:
     """XML with some of its elements changed."""
     root = ET.fromstring(text)
     for which, at in recipe:
         if len(root) and any(element.attrib for element in root.iter()):
-            pick(CHANGES, which)(root, at)
+            pick(changes, which)(root, at)
     return ET.tostring(root, encoding="utf-8")
 
 

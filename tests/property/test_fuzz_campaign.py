@@ -28,15 +28,18 @@ from coupler.simulate.archive import load_arrays
 from effort import LONG, samples
 from mesh_samples import BLOCK, TRIANGLES, ascii_stl, binary_stl, obj
 from models_folder import ABSENT, FOLDER
-from mutations import SNIPPETS, TOKENS, VALUES, Recipe, damaged, mutated
+from mutations import CHANGES, SNIPPETS, TEXT_CHANGES, TOKENS, VALUES, Change, Recipe, damaged, mutated
+from sdf_samples import ARMS, BIPED, FOUR_BAR
 
 HANG = 60  # s: longer than any file may take on a machine that is busy with other things
 LARGEST = 60_000  # bytes of a file that is damaged; the larger it is, the slower, and the less often it is taken
 
 # How many mutations of the long run each reader has: a million in all.
 SHARES = {
-    "urdf to a description": 420_000,
+    "urdf to a description": 340_000,
     "urdf to a robot": 40_000,
+    "sdf to a description": 70_000,
+    "sdf to a robot": 10_000,
     "closures": 150_000,
     "mjcf": 20_000,
     "meshes": 150_000,
@@ -77,7 +80,7 @@ def texts(suffix: str) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[bytes]]:
-    folder, found = tmp_path_factory.mktemp("saved"), {".urdf": list[bytes](), ".xml": list[bytes]()}
+    folder, found = tmp_path_factory.mktemp("saved"), {suffix: list[bytes]() for suffix in (".urdf", ".xml", ".sdf")}
     for name in ("four_bar", "slider_crank", "mit_humanoid_leg", "tello"):
         for suffix, files in found.items():
             with warnings.catch_warnings():
@@ -93,11 +96,11 @@ def recipe(rng: np.random.Generator) -> Recipe:
     return [(int(a), (int(b), int(c), int(d))) for a, b, c, d in rng.integers(0, 10_000, (rng.integers(1, 5), 4))]
 
 
-def of_xml(rng: np.random.Generator, files: Sequence[bytes]) -> bytes:
+def of_xml(rng: np.random.Generator, files: Sequence[bytes], changes: Sequence[Change] = CHANGES) -> bytes:
     likely = 1.0 / np.array([len(data) for data in files])
     data = files[int(rng.choice(len(files), p=likely / likely.sum()))]
     if rng.random() < 0.6:
-        return mutated(data.decode("utf-8"), recipe(rng))
+        return mutated(data.decode("utf-8"), recipe(rng), changes)
     return damaged(data, recipe(rng), [*SNIPPETS, *VALUES])
 
 
@@ -136,6 +139,15 @@ def campaign(name: str, folder: Path, make: Callable[[np.random.Generator], byte
 def test_urdf(name: str, read: Any, tmp_path: Path, saved: dict[str, list[bytes]]) -> None:
     files = [*texts(".urdf"), *saved[".urdf"]]
     campaign(name, tmp_path, lambda rng: of_xml(rng, files), ".urdf", read)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("name", "read"), [("sdf to a description", lambda path: _read(path, Options())), ("sdf to a robot", load)]
+)
+def test_sdf(name: str, read: Any, tmp_path: Path, saved: dict[str, list[bytes]]) -> None:
+    files = [*saved[".sdf"], *(text.encode() for text in (*ARMS.values(), FOUR_BAR, BIPED))]
+    campaign(name, tmp_path, lambda rng: of_xml(rng, files, TEXT_CHANGES), ".sdf", read)
 
 
 @pytest.mark.sampled

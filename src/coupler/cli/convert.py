@@ -24,7 +24,7 @@ AGREED = 1e-9
 
 def _add(parser: ArgumentParser) -> None:
     add_file(parser, "IN")
-    parser.add_argument("out", metavar="OUT", type=Path, help="the file to write: .urdf for URDF+, .xml for MJCF")
+    parser.add_argument("out", metavar="OUT", type=Path, help="the file to write: .urdf, .xml (MJCF) or .sdf")
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
 
 
@@ -44,7 +44,7 @@ def _run(given: Namespace) -> int:
     return _compare(robot, reread)
 
 
-VERB = Verb("convert", "write a robot as URDF+ or MJCF", "coupler convert robot.urdf robot.xml", _add, _run)
+VERB = Verb("convert", "write a robot as URDF+, MJCF or SDFormat", "coupler convert robot.urdf robot.xml", _add, _run)
 
 
 @contextmanager

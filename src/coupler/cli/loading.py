@@ -19,7 +19,7 @@ from coupler.robots import names
 
 __all__ = ["caught_warnings", "load_file", "load_robot"]
 
-_SUFFIXES = (".urdf", ".xacro", ".xml")  # of files that may describe robots
+_SUFFIXES = (".urdf", ".xacro", ".xml", ".sdf", ".world")  # of files that may describe robots
 
 
 def load_robot(given: Namespace) -> Robot:

@@ -51,12 +51,16 @@ class Verb:
 
 def add_file(parser: ArgumentParser, name: str = "FILE") -> None:
     """Adds the argument for the robot, and the options for reading its file."""
-    parser.add_argument("file", metavar=name, help="a robot: URDF, xacro or MJCF, or the name of a bundled one")
+    parser.add_argument(
+        "file", metavar=name, help="a robot: URDF, xacro, MJCF or SDFormat, or the name of a bundled one"
+    )
     group = parser.add_argument_group("reading the file")
     group.add_argument("--closures", metavar="FILE", help="a YAML file with its loops; `none` ignores such files")
     group.add_argument("--floating", action="store_true", help="give it a floating base")
     pair = {"type": _pair, "action": "append", "default": []}
-    group.add_argument("--package", metavar="NAME=FOLDER", **pair, help="the folder of package://NAME; may be repeated")
+    group.add_argument(
+        "--package", metavar="NAME=FOLDER", **pair, help="the folder of package://NAME or model://NAME; may be repeated"
+    )
     group.add_argument("--argument", metavar="NAME=VALUE", **pair, help="an argument of a xacro file; may be repeated")
     group.add_argument(
         "--trust", action="store_true", help="expand xacro's macros, which are programs of the file's author"

@@ -5,13 +5,15 @@ Each limit is far above what robots need, and none holds for what is built in Py
 
 from __future__ import annotations
 
-__all__ = ["ATTRIBUTES", "BODIES", "BYTES", "COUPLED", "DEPTH", "ELEMENTS", "JOINED", "KEYFRAMES", "MEMORY"]
-__all__ += ["NUMBER_TEXT", "SECONDS", "YAML_BYTES", "YAML_DEPTH", "YAML_NODES"]
+__all__ = ["ATTRIBUTES", "BODIES", "BYTES", "COUPLED", "DEPTH", "ELEMENTS", "INCLUDED", "JOINED", "KEYFRAMES"]
+__all__ += ["MEMORY", "NESTED", "NUMBER_TEXT", "SECONDS", "YAML_BYTES", "YAML_DEPTH", "YAML_NODES"]
 
 BYTES = 16 << 20  # of a file in XML
-ELEMENTS = 100_000  # in a file, and in a model in MJCF after its copies are made
+ELEMENTS = 100_000  # in a file, and in a model in MJCF or SDFormat after its copies are made
 ATTRIBUTES = 400_000  # in a file
 NUMBER_TEXT = 100_000  # characters of an attribute that holds numbers
+INCLUDED = 200  # files that a model includes
+NESTED = 50  # models of SDFormat within each other
 DEPTH = 500  # elements within each other; MuJoCo allows as many
 YAML_BYTES = 256 << 10  # of a closure file
 YAML_NODES = 5_000  # values in it

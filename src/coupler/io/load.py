@@ -32,7 +32,7 @@ def load(
     precision: float | None = None,
     massless: str = "refuse",
 ) -> Robot:
-    """The robot that a file describes: URDF, URDF+, xacro or MJCF.
+    """The robot that a file describes: URDF, URDF+, xacro, MJCF or SDFormat.
 
     The file may be a stranger's: see docs/threat_model.md for what loading it can do, and what not.
 
@@ -45,8 +45,10 @@ def load(
             to point, the default) or "6d" (welded) as an optional third entry. By default loops are taken from a YAML
             file of the same name, or submechanisms.yml, beside the robot's file, and from frames named closing_NAME_1
             and closing_NAME_2; False for none.
-        floating: whether the root is free to move in space, by a joint "floating_base".
-        packages: folders of packages by name, for `package://NAME/...` and `$(find NAME)`; files in them may be read.
+        floating: whether the root is free to move in space, by a joint "floating_base". A model of SDFormat is, unless
+            a joint connects it to the world.
+        packages: folders by name, for `package://NAME/...`, `model://NAME/...` and `$(find NAME)`; files in them may
+            be read.
         gravity: 3, m/s²; by default that of the file, or 9.81 downwards along z if it has none.
         lock_idle: whether to lock idle freedoms, such as the spin of a rod between two ball joints.
         arguments: arguments of a xacro file, by name.
@@ -68,9 +70,10 @@ def load(
     )
     if massless not in ("refuse", "lock"):
         raise ModelError(f"massless must be 'refuse' or 'lock', got {massless!r}")
-    root, builder, elements = _read(file, options)
-    precision = precision_of(root) if precision is None else precision
-    robot = _build(builder, file, elements, lock_idle, precision)
+    roots, builder, elements = _read(file, options)
+    precision = precision_of(*roots) if precision is None else precision
+    lockable = roots[0].tag == "robot" and massless != "lock"
+    robot = _build(builder, file, elements, lock_idle, precision, lockable)
     if robot.warnings:
         told = "; ".join(clipped(text, 2000, quote=False) for text in robot.warnings)
         warnings.warn(f"{file}: {told}", ModelWarning, stacklevel=2)
@@ -101,8 +104,8 @@ def _named(what: str, given: Any, kind: Any) -> dict[str, Any]:
     return dict(given or {})
 
 
-def _read(file: Path, options: Options) -> tuple[Element, RobotBuilder, dict[str, Element]]:
-    """The root element, the robot, ready to be built, and the elements of its parts by name."""
+def _read(file: Path, options: Options) -> tuple[list[Element], RobotBuilder, dict[str, Element]]:
+    """The root elements of what was read, the robot, ready to be built, and the elements of its parts by name."""
     if file.suffix == ".xacro" or options.xacro:
         from coupler.io.urdf.xacro import expand
 
@@ -112,9 +115,14 @@ def _read(file: Path, options: Options) -> tuple[Element, RobotBuilder, dict[str
     else:
         root = parse_file(file)
     if root.tag == "mujoco":
-        return root, *_read_mjcf(root, options)
+        return [root], *_read_mjcf(root, options)
+    if root.tag == "sdf":
+        from coupler.io.sdf.read import read_sdf
+
+        builder, elements, roots = read_sdf(root, options)
+        return roots, builder, elements
     if root.tag != "robot":
-        raise root.error("a robot's file begins with <robot> (URDF) or <mujoco> (MJCF)")
+        raise root.error("a robot's file begins with <robot> (URDF), <mujoco> (MJCF) or <sdf> (SDFormat)")
     from coupler.io.urdf.closures import add_closures  # imported late, so that `import coupler` stays quick
     from coupler.io.urdf.lenient import lock_massless
     from coupler.io.urdf.read import read_urdf
@@ -123,7 +131,7 @@ def _read(file: Path, options: Options) -> tuple[Element, RobotBuilder, dict[str
     add_closures(description, options.closures)
     if options.massless == "lock":
         lock_massless(description)
-    return root, description.builder(options), dict(description.elements())
+    return [root], description.builder(options), dict(description.elements())
 
 
 def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str, Element]]:
@@ -140,12 +148,19 @@ def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str,
     return builder, named
 
 
-def _build(builder: RobotBuilder, file: Path, elements: dict[str, Element], lock_idle: bool, precision: float) -> Robot:
+def _build(
+    builder: RobotBuilder,
+    file: Path,
+    elements: dict[str, Element],
+    lock_idle: bool,
+    precision: float,
+    lockable: bool,
+) -> Robot:
     """Builds the robot; an error names the line of the first part that its message names."""
     try:
         return builder.build(lock_idle=lock_idle, largest=JOINED, precision=precision)
     except ModelError as error:
-        if "nothing resists a motion" in str(error):
+        if lockable and "nothing resists a motion" in str(error):
             error = ModelError(f"{error}; or load it with massless='lock'")
         for quoted in re.findall(r"'([^']*)'", str(error)):
             if quoted in elements:

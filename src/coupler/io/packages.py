@@ -22,12 +22,20 @@ class Packages:
 
     Attributes:
         folder: that of the file.
+        within: that of the main file, where others include this one.
         named: folders of packages by name: those that the user names, and the one that the file belongs to.
         own: the folder of the package that the file belongs to, or None.
     """
 
-    def __init__(self, file: Path, named: Mapping[str, Path]) -> None:
-        self.folder = real_path(file).parent
+    def __init__(self, file: Path, named: Mapping[str, Path], within: Path | None = None) -> None:
+        """The folders of a file, and of the one that includes it.
+
+        Args:
+            file: the file.
+            named: folders by name, as the user gives them.
+            within: the folder of the main file, without links, where the file is included by another.
+        """
+        self.folder, self.within = real_path(file).parent, within
         self.own = next((above for above in _upwards(self.folder) if os.path.isfile(above / "package.xml")), None)
         names = [] if self.own is None else _names(self.own)
         self.named = {name: self.own for name in names if self.own} | {n: real_path(path) for n, path in named.items()}
@@ -35,7 +43,8 @@ class Packages:
     @property
     def allowed(self) -> list[Path]:
         """All of the folders."""
-        return list(dict.fromkeys([self.folder, *self.named.values()]))
+        main = [] if self.within is None else [self.within]
+        return list(dict.fromkeys([self.folder, *main, *self.named.values()]))
 
     def allows(self, path: Path) -> bool:
         """Whether a path without links is in one of the folders."""

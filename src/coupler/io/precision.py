@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -17,21 +17,29 @@ PRECISION = "coupler_precision"  # the name under which MJCF keeps it
 _LENGTHS = ("xyz", "pos", "anchor", "fromto")  # attributes in m
 _DIRECTIONS = ("rpy", "quat", "euler", "axisangle", "xyaxes", "zaxis", "axis")  # in rad, or of unit vectors
 _ANGLES = ("rpy",)  # surely in rad
+_TEXTS = ("pose", "xyz")  # elements of SDFormat that hold numbers as text
 _EXACT = 12  # digits behind the point: with so many, nothing is rounded that matters
 _WORST = 5e-4  # m or rad: few digits may also be exact, so that less precision is assumed of no file
 _RIGHT = 2e-3  # rad: what is so near to a right angle is meant to be one
 _NUMBER = re.compile(r"[-+]?\d*\.(\d*)(?:[eE]([-+]?\d+))?")
 
 
-def precision_of(root: Element) -> float:
-    """By how much the numbers of a file are rounded, m or rad, as the file says, or as its digits do.
+def precision_of(root: Element, *included: Element) -> float:
+    """By how much the numbers of a robot's file are rounded, m or rad, as it says, or as its digits do.
+
+    Args:
+        root: the root element of the file.
+        included: those of the files that it includes.
 
     Raises:
         ModelError: for a file that says so with something else than a number.
     """
     kept = [element for element in root.walk() if element.tag == "numeric" and element.get("name") == PRECISION]
-    told = root.number("precision", 0.0) if root.has("precision") else kept[0].number("data", 0.0) if kept else None
-    return _by_digits(root.walk()) if told is None else min(abs(told), _WORST)
+    own = next((name for name in ("precision", "coupler:precision") if root.has(name)), None)
+    told = root.number(own, 0.0) if own else kept[0].number("data", 0.0) if kept else None
+    if told is not None:
+        return min(abs(told), _WORST)
+    return _by_digits(element for file in (root, *included) for element in file.walk())
 
 
 def _by_digits(elements: Iterable[Element]) -> float:
@@ -42,16 +50,30 @@ def _by_digits(elements: Iterable[Element]) -> float:
     """
     digits, right = {"lengths": 0, "directions": 0}, 0.0
     for element in elements:
-        for name, text in element.attributes.items():
-            kind = "lengths" if name in _LENGTHS and element.tag != "axis" else "directions"
-            if name not in (*_LENGTHS, *_DIRECTIONS) or len(text) > NUMBER_TEXT:
-                continue
-            for word in text.split():
+        for kind, words, angles in _given(element):
+            for word in words:
                 digits[kind] = max(digits[kind], _digits(word))
-                if name in _ANGLES:
+                if angles:
                     right = max(right, _off_right(word))
     rounded = [0.5 * 10.0**-count for count in digits.values() if 0 < count < _EXACT]
     return max([min(_WORST, value) for value in rounded] + [right], default=0.0)
+
+
+def _given(element: Element) -> Iterator[tuple[str, list[str], bool]]:
+    """The numbers of an element: whether they are lengths or directions, as text, and whether they are angles."""
+    for name, text in element.attributes.items():
+        if name in (*_LENGTHS, *_DIRECTIONS) and len(text) <= NUMBER_TEXT:
+            kind = "lengths" if name in _LENGTHS and element.tag != "axis" else "directions"
+            yield kind, text.split(), name in _ANGLES
+    if element.tag in _TEXTS and len(element.text) <= NUMBER_TEXT:
+        words = element.text.split()
+        if element.tag == "xyz":
+            yield "directions", words, False
+        elif element.get("degrees").lower() not in ("1", "true"):  # right angles are exact in degrees
+            yield "lengths", words[:3], False
+            yield "directions", words[3:], len(words) == 6
+        else:
+            yield "lengths", words[:3], False
 
 
 def _digits(word: str) -> int:

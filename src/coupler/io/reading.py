@@ -1,15 +1,20 @@
-"""What readers of robot files share: the options of `load`, and bodies with the inertias that files give them."""
+"""What readers of robot files share: the options of `load`, bodies as files give them, named states, and warnings."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from coupler.io.xml import Element
 from coupler.model import ModelError, RobotBuilder
+from coupler.model.wording import counted, listed
 
-__all__ = ["Closures", "Options", "add_body"]
+__all__ = ["Closures", "Options", "add_body", "read_keyframe", "warn_left_out", "warn_of_inertias"]
+
+_LISTED = 20  # at most this many kinds of things are listed in a warning
 
 # A YAML file, pairs of frames (with how they are held), False for none, or None for what lies beside the robot's file.
 Closures = str | Path | Sequence[Sequence[str]] | bool | None
@@ -52,3 +57,34 @@ def add_body(b: RobotBuilder, name: str, mass: float, centre: Any, inertia: Any,
         b.body(name, mass, centre, inertia, ideal=True)
         return False
     return True
+
+
+def warn_of_inertias(b: RobotBuilder, unreal: Sequence[str], weightless: Sequence[str]) -> None:
+    """Warns of bodies for which `add_body` gave False: those with a mass, and those without."""
+    if unreal:
+        b.warn(
+            f"no real body has the inertia of {listed(unreal)}, whose largest principal moment exceeds the sum of "
+            "the other two: it is used as it is"
+        )
+    if weightless:
+        b.warn(f"{listed(weightless)} has an inertia but no mass: it is used as it is")
+
+
+def warn_left_out(b: RobotBuilder, left_out: Counter[str]) -> None:
+    """Warns of what a file has and a robot has not, by kinds."""
+    if left_out:
+        kinds = [f"{n} × {what}" for what, n in left_out.items()]
+        more = f" and {counted(len(kinds) - _LISTED, 'more kind')}" if len(kinds) > _LISTED else ""
+        b.warn(f"not modelled, and left out: {', '.join(kinds[:_LISTED])}{more}")
+
+
+def read_keyframe(element: Element, prefix: str = "") -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """A named state: its name, positions and velocities by joint; the prefix stands before names of joints."""
+    positions, velocities = {}, {}
+    for joint in element.all("joint"):
+        name = prefix + joint.require("name")
+        for word, state in (("position", positions), ("velocity", velocities)):
+            if joint.has(word):
+                values = joint.numbers(word, None)
+                state[name] = values if len(values) > 1 else values[0]
+    return prefix + element.require("name"), positions, velocities

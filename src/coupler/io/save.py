@@ -10,24 +10,26 @@ from pathlib import Path
 from coupler.files import whole_file
 from coupler.io.mjcf.write import mjcf_text
 from coupler.io.saved_meshes import SavedMeshes
+from coupler.io.sdf.write import sdf_text
 from coupler.io.urdf.write import urdf_text
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.wording import listed
 
 __all__ = ["save"]
 
-_WRITERS: dict[str, Callable[[Robot, Path], str]] = {".urdf": urdf_text, ".xml": mjcf_text}
+_WRITERS: dict[str, Callable[[Robot, Path], str]] = {".urdf": urdf_text, ".xml": mjcf_text, ".sdf": sdf_text}
 
 
 def save(robot: Robot, path: str | Path) -> Path:
-    """Writes a robot to a file, as URDF+ or MJCF. An existing file is replaced.
+    """Writes a robot to a file, as URDF+, MJCF or SDFormat. An existing file is replaced.
 
     Meshes from outside the file's folder are copied into a folder NAME_meshes beside it, so that the file can be read
     again. Those that are not there are left out, and a `ModelWarning` tells.
 
     Args:
         robot: the robot to save.
-        path: the file to write; its suffix selects the format: ".urdf" (URDF+) or ".xml" (MJCF).
+        path: the file to write; its suffix selects the format: ".urdf" (URDF+), ".xml" (MJCF) or ".sdf"
+            (SDFormat 1.11).
 
     Returns:
         The path.
@@ -40,7 +42,8 @@ def save(robot: Robot, path: str | Path) -> Path:
     writer = _WRITERS.get(path.suffix.lower())
     if writer is None:
         raise ModelError(
-            f"{path}: a robot is saved to {listed(_WRITERS)}, for URDF and MJCF, not to {path.suffix or path.name!r}"
+            f"{path}: a robot is saved to {listed(_WRITERS)}, for URDF, MJCF and SDFormat, not to "
+            f"{path.suffix or path.name!r}"
         )
     if os.path.isdir(path):
         raise ModelError(f"{path}: it is a folder; name a file in it")

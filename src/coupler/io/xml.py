@@ -138,9 +138,9 @@ class Element:
         """The text in it, without blanks around it."""
         return self.text.strip()
 
-    def values(self, count: int | None) -> np.ndarray:
+    def values(self, count: int | None, *, finite: bool = True) -> np.ndarray:
         """The text in it as a list of `count` numbers."""
-        return self._numbers(self.word(), "what it holds", count, finite=True)
+        return self._numbers(self.word(), "what it holds", count, finite=finite)
 
     def _numbers(self, text: str, what: str, count: int | None, *, finite: bool) -> np.ndarray:
         parts = text.replace(",", " ").split() if len(text) <= NUMBER_TEXT else []

@@ -431,7 +431,7 @@ class Robot:
         return replace(tree, shapes=self.shapes)
 
     def save(self, path: str | Path) -> Path:
-        """Writes it as URDF+ (".urdf") or MJCF (".xml"), so that loading the file gives the same dynamics.
+        """Writes it as URDF+ (".urdf"), MJCF (".xml") or SDFormat (".sdf"); loading that gives the same dynamics.
 
         Raises:
             ModelError: for something that the format cannot hold. Nothing is written then.

@@ -141,3 +141,15 @@ def test_another_robot_is_told(
     monkeypatch.setattr(convert, "load_file", lambda *_, **__: robots.load("five_bar"))
     assert main(["convert", "four_bar", str(tmp_path / "other.urdf")]) == 1
     assert "the written file describes a different robot: they have 1 and 2 freedoms" in capsys.readouterr().err
+
+
+def test_sdf_is_written_read_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "robot.sdf"
+    for command in (["convert", "five_bar", str(out)], ["convert", str(out), str(tmp_path / "robot.urdf")]):
+        assert main(command) == 0
+        assert "read back and compared at a random state" in capsys.readouterr().out
+    assert main(["info", str(out)]) == 0
+    assert "loops are closed by" in capsys.readouterr().out
+    assert main(["check", str(out)]) in (0, 1)
+    (tmp_path / "robot.world").write_text(out.read_text())
+    assert main(["info", str(tmp_path / "robot.world")]) == 0

@@ -60,7 +60,7 @@ File = Callable[..., Path]
 
 
 @POSIX
-@pytest.mark.parametrize("suffix", [".urdf", ".xml", ".xacro"])
+@pytest.mark.parametrize("suffix", [".urdf", ".xml", ".sdf", ".xacro"])
 def test_a_pipe_is_no_robot(suffix: str, tmp_path: Path) -> None:
     """Nobody writes to it, and nobody waits for that."""
     path = tmp_path / f"pipe{suffix}"
@@ -121,7 +121,7 @@ def test_a_file_may_be_so_large(file: File) -> None:
     ],
     ids=["deep", "many", "attributes"],
 )
-@pytest.mark.parametrize("kind", ["robot", "mujoco"])
+@pytest.mark.parametrize("kind", ["robot", "mujoco", "sdf"])
 def test_a_file_may_have_so_much_in_it(text: str, limit: str, kind: str, file: File) -> None:
     text = text.replace("robot", kind)
     refused(file(text, "robot.xml"), rf"it has more than {limit}, the most that are read")

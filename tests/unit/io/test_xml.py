@@ -248,9 +248,9 @@ def test_a_file_that_vanished_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_another_root_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "world.sdf"
-    path.write_text("<sdf version='1.6'/>")
-    with pytest.raises(ModelError, match=r"world\.sdf, line 1, <sdf>: a robot's file begins with <robot>.*<mujoco>"):
+    path = tmp_path / "scene.dae"
+    path.write_text("<COLLADA version='1.6'/>")
+    with pytest.raises(ModelError, match=r"scene\.dae, line 1, <COLLADA>: a robot's file begins with <robot>.*<sdf>"):
         load(path)
 
 

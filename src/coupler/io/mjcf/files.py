@@ -11,13 +11,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from coupler.io.limits import INCLUDED
 from coupler.io.mjcf.amounts import check_amounts
 from coupler.io.packages import real_path
 from coupler.io.xml import Element, parse_file
 
 __all__ = ["Files"]
-
-_MOST_INCLUDES = 200  # files that a model may include
 
 
 class Files:
@@ -106,8 +105,8 @@ class Files:
             path = self._allow(element, next((place for place in places if os.path.exists(place)), places[0]))
             if path in seen:
                 raise element.error(f"{text!r} is included already: a file may be included once, and not by itself")
-            if len(seen) > _MOST_INCLUDES:
-                raise element.error(f"the model includes more than {_MOST_INCLUDES} files")
+            if len(seen) > INCLUDED:
+                raise element.error(f"the model includes more than {INCLUDED} files")
             seen.add(path)
             with element.blamed():
                 included = self._included[element] = parse_file(path)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from coupler.io.limits import COUPLED
+from coupler.io.dependences import check_amount, read_dependence, solved_for
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.joints import axes_and_pitch, joint_kind
 from coupler.io.urdf.origins import origin
 from coupler.io.urdf.parts import CouplingPart, JointPart, LoopPart
 from coupler.io.urdf.sdf import read_gazebo
 from coupler.io.xml import Element
-from coupler.mechanisms import linear, polynomial
+from coupler.mechanisms import linear
 from coupler.model import Held, LoopKind, Rod
 from coupler.model.wording import listed
 from coupler.spatial import Transform
@@ -99,46 +97,16 @@ def _by_ratio(element: Element, name: str, d: Description, first: str, second: s
             f"it must relate two joints or more, at least one of them not marked as independent; between {first!r} "
             f"and {second!r} there are {listed(row) or 'none'}"
         )
-    _check_amount(element, len(row))
-    dependent = order[0]
-    free = [joint for joint in row if joint != dependent]
-    G = np.vstack([np.eye(len(free)), [-row[joint] / row[dependent] for joint in free]])
-    return CouplingPart(name, [*free, dependent], linear(G), free, element)
+    check_amount(element, len(row))
+    return CouplingPart(name, *solved_for(order[0], row), element)
 
 
 def _dependence(element: Element, name: str, d: Description) -> CouplingPart:
-    """Joints that each depend linearly on others, or on a single one by a polynomial."""
-    dependents = element.all("joint")
-    free = [own.require("joint") for own in element.all("independent")]
-    free += [on.require("joint") for own in dependents for on in own.all("depends_on")]
-    free = list(dict.fromkeys(free))
-    names = [own.require("name") for own in dependents]
-    for own in dependents:
-        if not own.all("depends_on"):
-            raise own.error("it depends on nothing; write <depends_on joint=... multiplier=...> in it")
-    for joint in (*free, *names):
+    def check(joint: str) -> str:
         _check_single(element, _joint_of(element, joint, d))
-    terms = [on for own in dependents for on in own.all("depends_on")]
-    if any(term.has("polynomial") for term in terms):
-        if len(terms) != 1 or len(free) != 1:
-            raise element.error("a polynomial gives one joint from one other; write a separate coupling for it")
-        coefficients = terms[0].numbers("polynomial", None)
-        _check_amount(element, len(coefficients))
-        return CouplingPart(name, [*free, *names], polynomial(list(coefficients)), free, element)
-    _check_amount(element, len(names) + len(free))
-    G, offset = np.zeros((len(names), len(free))), np.zeros(len(names))
-    for i, own in enumerate(dependents):
-        offset[i] = own.number("offset", 0.0)
-        for on in own.all("depends_on"):
-            G[i, free.index(on.require("joint"))] += on.number("multiplier", 1.0)
-            offset[i] += on.number("offset", 0.0)
-    function = linear(np.vstack([np.eye(len(free)), G]), [*np.zeros(len(free)), *offset])
-    return CouplingPart(name, [*free, *names], function, free, element)
+        return joint
 
-
-def _check_amount(element: Element, count: int) -> None:
-    if count > COUPLED:
-        raise element.error(f"it relates {count} joints or powers of one; a coupling in a file may relate {COUPLED}")
+    return CouplingPart(name, *read_dependence(element, check), element)
 
 
 def _can_mimic(joint: JointPart, mimic: Element, d: Description) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from coupler.io.reading import Options, add_body
+from coupler.io.reading import Options, add_body, warn_left_out, warn_of_inertias
 from coupler.io.urdf.joints import joint_kind
 from coupler.io.urdf.parts import CouplingPart, JointPart, LinkPart, LoopPart
 from coupler.io.xml import Element
@@ -19,13 +19,12 @@ from coupler.model import (
     RobotBuilder,
 )
 from coupler.model.tree import GROUND
-from coupler.model.wording import clipped, counted, listed
+from coupler.model.wording import clipped, listed
 from coupler.spatial import Transform
 
 __all__ = ["Description"]
 
 _COMPARED = 500  # characters: names that are longer together are not compared, which would take long
-_LISTED = 20  # at most this many kinds of things are listed in a warning
 
 
 @dataclass(eq=False)
@@ -159,10 +158,7 @@ class Description:
             b.warn(warning)
         for remark in self.remarks:
             b.remark(remark)
-        if self.left_out:
-            kinds = [f"{n} × {what}" for what, n in self.left_out.items()]
-            more = f" and {counted(len(kinds) - _LISTED, 'more kind')}" if len(kinds) > _LISTED else ""
-            b.warn(f"not modelled, and left out: {', '.join(kinds[:_LISTED])}{more}")
+        warn_left_out(b, self.left_out)
         return b
 
     def _describe_bodies(self, b: RobotBuilder, root: str, seats: dict[str, Transform]) -> None:
@@ -187,13 +183,7 @@ class Description:
                     if link.mass or link.inertia.any() or link.shapes:
                         raise ModelError(f"a {link.role} has neither mass nor shapes: leave out as={link.role!r}")
                     self._describe_frame(b, name, link.role, carriers.get(name), seats)
-        if unreal:
-            b.warn(
-                f"no real body has the inertia of {listed(unreal)}, whose largest principal moment exceeds the sum of "
-                "the other two: it is used as it is"
-            )
-        if weightless:
-            b.warn(f"{listed(weightless)} has an inertia but no mass: it is used as it is")
+        warn_of_inertias(b, unreal, weightless)
 
     def _describe_shapes(self, b: RobotBuilder, name: str, link: LinkPart, seat: Transform) -> None:
         for shape in link.shapes:

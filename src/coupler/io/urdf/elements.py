@@ -113,9 +113,9 @@ def _shortened(values: np.ndarray) -> str:
 # Couplings and keyframes
 
 
-def add_coupling(root: ET.Element, relation: Relation) -> None:
+def add_coupling(root: ET.Element, relation: Relation, tag: str = "coupling") -> None:
     """A coupling. Its independent joints are listed if their order does not follow from its rows."""
-    coupling = put(root, "coupling", name=relation.name)
+    coupling = put(root, tag, name=relation.name)
     if tuple(dict.fromkeys(name for row in relation.rows for name in row.on)) != relation.independent:
         for name in relation.independent:
             put(coupling, "independent", joint=name)
@@ -127,9 +127,11 @@ def add_coupling(root: ET.Element, relation: Relation) -> None:
             put(joint, "depends_on", joint=name, multiplier=factor)
 
 
-def add_keyframe(root: ET.Element, robot: Robot, name: str, q: np.ndarray, v: np.ndarray) -> None:
+def add_keyframe(
+    root: ET.Element, robot: Robot, name: str, q: np.ndarray, v: np.ndarray, tag: str = "keyframe"
+) -> None:
     """A keyframe: positions of all joints, and velocities of the independent ones."""
-    keyframe = put(root, "keyframe", name=name)
+    keyframe = put(root, tag, name=name)
     velocities = robot.joint_velocities(q, v) if v.any() else {}
     free = set(robot.independent_joints)
     for joint, position in robot.joint_positions(q).items():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from coupler.io.packages import Packages, real_path
 from coupler.model import ModelError
+from coupler.model.wording import clipped, counted, listed
 
 __all__ = ["Resolver"]
 
@@ -19,7 +20,8 @@ class Resolver:
     """Finds meshes, without opening them.
 
     Paths are relative to the folder of the robot's file. `package://NAME/...` is relative to a folder that the user
-    named, to that of the package that the file belongs to if it has this name, and else to the file's folder.
+    named, to that of the package that the file belongs to if it has this name, to one of this name in the main file's
+    folder where files include others, and else to the file's folder.
 
     Attributes:
         absent: names of files that do not exist.
@@ -28,8 +30,11 @@ class Resolver:
         above: the folder of the package that the file belongs to, if meshes are there and not beside the file.
     """
 
-    def __init__(self, file: Path, packages: Mapping[str, Path]) -> None:
-        self._packages, self._named = Packages(file, packages), [real_path(folder) for folder in packages.values()]
+    def __init__(self, file: Path, packages: Mapping[str, Path], within: Path | None = None) -> None:
+        self._packages, self._named = (
+            Packages(file, packages, within),
+            [real_path(folder) for folder in packages.values()],
+        )
         self.absent: list[str] = []
         self.unknown: set[str] = set()
         self.outside: dict[str, Path] = {}
@@ -59,4 +64,22 @@ class Resolver:
         if package is None:
             return folder / name.removeprefix("file://")
         own = None if package[1] else self._packages.own  # some exporters leave out the name
+        if self._packages.within is not None and package[1] and os.path.isdir(self._packages.within / package[1]):
+            own = self._packages.within / package[1]
         return self._packages.named.get(package[1], own or folder) / package[2]
+
+    def told(self) -> list[str]:
+        """Warnings about meshes that are missing, or outside the allowed folders."""
+        warnings = []
+        if self.absent:
+            names = listed(dict.fromkeys(name.rsplit("/", 1)[-1] for name in self.absent), 3)
+            unknown = listed(sorted(self.unknown), 3)
+            hint = f"; name the folder of {unknown} in packages={{...}}" if self.unknown else ""
+            warnings.append(f"{counted(len(self.absent), 'mesh', 'meshes')} not found: {names}{hint}")
+        if self.outside:
+            where = clipped(next(iter(self.outside.values())), 1000, quote=False)
+            warnings.append(
+                f"{counted(len(self.outside), 'mesh', 'meshes')} outside the file's folder left out: "
+                f"{listed(self.outside, 3)} (it leads to {where}); name their folder in packages={{...}}"
+            )
+        return warnings

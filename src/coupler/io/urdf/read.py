@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coupler.io.limits import BODIES, KEYFRAMES
-from coupler.io.reading import Options
+from coupler.io.reading import Options, read_keyframe
 from coupler.io.urdf.constraints import read_constraints
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.exclusions import read_exclusions
@@ -23,7 +23,7 @@ from coupler.io.urdf.origins import origin
 from coupler.io.urdf.parts import NO_LIMIT, JointPart, LinkPart
 from coupler.io.urdf.shapes import materials_of, shapes_of
 from coupler.io.xml import Element
-from coupler.model.wording import clipped, counted, listed
+from coupler.model.wording import counted, listed
 
 __all__ = ["read_urdf"]
 
@@ -74,10 +74,9 @@ def read_urdf(root: Element, options: Options) -> Description:
     keyframes = root.all("keyframe")
     if len(keyframes) > KEYFRAMES:
         raise keyframes[KEYFRAMES].error(f"there are {len(keyframes)} keyframes; a file may have {KEYFRAMES}")
-    for element in keyframes:
-        _keyframe(element, d)
+    d.keyframes += [(element, *read_keyframe(element)) for element in keyframes]
     d.left_out += root.unread()
-    d.warnings += _meshes(resolve)
+    d.warnings += resolve.told()
     if resolve.above is not None:
         d.remarks.append(f"meshes are taken from the package that the file belongs to, {resolve.above}")
     return d
@@ -210,32 +209,3 @@ def _merge_chains(d: Description) -> None:
         if sum(joint.name == name for joint in others) > 1:
             raise part.error(f"there is a joint {name!r} already")
         d.joints = {joint.name: joint for joint in others}
-
-
-def _keyframe(element: Element, d: Description) -> None:
-    positions, velocities = {}, {}
-    for joint in element.all("joint"):
-        name = joint.require("name")
-        for word, state in (("position", positions), ("velocity", velocities)):
-            if joint.has(word):
-                values = joint.numbers(word, None)
-                state[name] = values if len(values) > 1 else values[0]
-    d.keyframes.append((element, element.require("name"), positions, velocities))
-
-
-def _meshes(resolve: Resolver) -> list[str]:
-    """Warnings about meshes that are missing, or outside the allowed folders."""
-    warnings = []
-    if resolve.absent:
-        names = listed(dict.fromkeys(name.rsplit("/", 1)[-1] for name in resolve.absent), 3)
-        hint = (
-            f"; name the folder of {listed(sorted(resolve.unknown), 3)} in packages={{...}}" if resolve.unknown else ""
-        )
-        warnings.append(f"{counted(len(resolve.absent), 'mesh', 'meshes')} not found: {names}{hint}")
-    if resolve.outside:
-        where = clipped(next(iter(resolve.outside.values())), 1000, quote=False)
-        warnings.append(
-            f"{counted(len(resolve.outside), 'mesh', 'meshes')} outside the file's folder left out: "
-            f"{listed(resolve.outside, 3)} (it leads to {where}); name their folder in packages={{...}}"
-        )
-    return warnings

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from coupler.io.sdf.elements import NO_LIMIT
+from coupler.io.sdf.joints import pitch_of
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.joints import joint_kind
 from coupler.io.urdf.origins import rotation_of
@@ -27,8 +29,6 @@ _SWITCHES = (
     "provideFeedback",
     "disableFixedJointLumping",
 )
-
-_UNLIMITED = 1e15  # m, rad, N or N m: SDF writers put 1e16 where there is no limit
 
 
 def read_gazebo(element: Element, d: Description) -> None:
@@ -56,21 +56,13 @@ def _loop(element: Element, d: Description) -> LoopPart:
     on_parent = on_child @ X_child @ X_parent.inverse()
     axes = [_axis(axis, on_child @ X_child) for tag in ("axis", "axis2") for axis in element.all(tag)]
     with element.blamed():
-        kind = joint_kind(element.require("type"), axes or [np.array([0.0, 0.0, 1.0])], _pitch(element), {})
+        kind = joint_kind(
+            element.require("type"),
+            axes or [np.array([0.0, 0.0, 1.0])],
+            pitch_of(element) if element.get("type") == "screw" else 0.0,
+            {},
+        )
     return LoopPart(element.require("name"), kind, parent, child, on_parent, on_child, element)
-
-
-def _pitch(element: Element) -> float:
-    """The pitch of a screw, m/rad: SDF gives metres per turn, or formerly radians per metre, left-handed."""
-    current, deprecated = element.find("screw_thread_pitch"), element.find("thread_pitch")
-    if current is not None:
-        return float(current.values(1)[0]) / (2.0 * np.pi)
-    if deprecated is None:
-        return 0.0
-    value = float(deprecated.values(1)[0])
-    if value == 0.0:
-        raise deprecated.error("it must not be zero")
-    return -1.0 / value
 
 
 def _link(element: Element, end: str, d: Description) -> str:
@@ -106,5 +98,5 @@ def _has_no_effect(figure: Element) -> bool:
         return True
     value = float(figure.values(1)[0])
     if figure.tag in ("lower", "upper", "effort", "velocity"):
-        return abs(value) >= _UNLIMITED or (value < 0.0 and figure.tag in ("effort", "velocity"))
+        return abs(value) >= NO_LIMIT or (value < 0.0 and figure.tag in ("effort", "velocity"))
     return value == 0.0

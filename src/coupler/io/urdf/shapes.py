@@ -67,8 +67,8 @@ def _contact(element: Element) -> dict[str, Any]:
 
 def _bits(element: Element, name: str) -> int:
     value = element.number(name, 1.0)
-    if value != int(value) or value < 0:
-        raise element.error(f"its {name} must be a whole number, 0 or more, got {element.get(name)!r}")
+    if value != int(value):  # a negative one has all bits but some, as a floor has that meets everything
+        raise element.error(f"its {name} must be a whole number, got {element.get(name)!r}")
     return int(value)
 
 

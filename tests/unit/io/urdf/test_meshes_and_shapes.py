@@ -108,6 +108,8 @@ def test_a_visual_is_seen_and_touches_nothing_and_a_collision_is_not_seen(read: 
 def test_groups_and_friction_are_read(read: Read) -> None:
     shape = only(read(collision('<sphere radius="1"/>', attributes='group="2" meets="5" friction="0.8"')))
     assert (shape.group, shape.meets, shape.friction) == (2, 5, 0.8)
+    everything = only(read(collision('<sphere radius="1"/>', attributes='meets="-1"')))
+    assert everything.meets == -1  # as a floor's
     still = only(read(collision('<sphere radius="1"/>', attributes='group="0" meets="0"')))
     assert not still.touches
 

@@ -1,0 +1,202 @@
+"""Elements of SDFormat as they are written: poses, inertias, shapes, and axes of joints."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coupler.io.mjcf.inertias import Inertia
+from coupler.io.sdf.elements import MOMENTS, NAMESPACE
+from coupler.io.sdf.joints import JOINTS, LISTS
+from coupler.io.writing import mesh_path, put, rpy_of, text
+from coupler.model import (
+    Body,
+    Box,
+    Capsule,
+    Continuous,
+    Cylinder,
+    Ellipsoid,
+    Geometry,
+    Joint,
+    Mesh,
+    Plane,
+    Shape,
+    Sphere,
+    Spherical,
+    Universal,
+)
+from coupler.model.tree import GROUND
+from coupler.spatial import Transform
+
+__all__ = ["add_axes", "add_inertial", "add_shape", "own", "properties", "put_pose", "say"]
+
+_BITS = 65535  # of a bitmask
+_NOTHING = 1e-15  # kg and kg m²: what readers take that refuse bodies without mass
+_UPPER = np.triu_indices(3)
+_PASSIVE = {"damping": "damping", "friction": "friction", "stiffness": "spring_stiffness"}
+
+
+def own(name: str) -> str:
+    """The name of an element or attribute that SDFormat lacks."""
+    return f"{NAMESPACE}:{name}"
+
+
+def say(parent: ET.Element, tag: str, value: Any) -> ET.Element:
+    """Adds an element with a value in it."""
+    element = put(parent, tag)
+    element.text = text(value)
+    return element
+
+
+def put_pose(parent: ET.Element, X: Transform, relative_to: str = "") -> None:
+    """Adds a pose, unless it is that of the frame which it is relative to by default."""
+    turned = not np.array_equal(X.E, np.eye(3))
+    if relative_to or turned or np.any(X.r):
+        pose = say(parent, "pose", [*X.r, *(rpy_of(X.E.T) if turned else np.zeros(3))])
+        if relative_to:
+            pose.set("relative_to", relative_to)
+
+
+def add_inertial(link: ET.Element, body: Body, real: Inertia | None) -> None:
+    """Mass and inertia, and beside them those that other readers would refuse.
+
+    Args:
+        link: the element.
+        body: the body.
+        real: an inertia that a real body can have, with which the robot moves in the same way; nearly nothing if None.
+    """
+    inertial = put(link, "inertial")
+    mass, I = (_NOTHING, _NOTHING * np.eye(3)) if real is None else (real.mass, real.about_centre)  # noqa: E741
+    put_pose(inertial, Transform.translation(body.centre))
+    say(inertial, "mass", mass)
+    inertia = put(inertial, "inertia")
+    for tag, value in zip(MOMENTS, I[_UPPER], strict=True):
+        say(inertia, tag, value)
+    if mass != body.mass or not np.array_equal(I, body.inertia):
+        put(inertial, own("inertial"), mass=body.mass, inertia=body.inertia[_UPPER])
+
+
+# Joints
+
+
+def add_axes(joint: ET.Element, kind: Joint, turn: np.ndarray, position: np.ndarray) -> list[ET.Element]:
+    """Adds the axes of a joint, with its limits and passive properties, and the pitch of a screw.
+
+    Args:
+        joint: the <joint>.
+        kind: how it moves.
+        turn: 3 × 3, from the axes of its predecessor frame to those of its successor frame, as the file poses it.
+        position: as the file poses it, from where limits and springs count in the file.
+    """
+    names, axes = JOINTS[type(kind)][1], list[ET.Element]()
+    for i, name in enumerate(names):
+        direction = getattr(kind, name)
+        axis = put(joint, "axis2" if i else "axis")
+        say(axis, "xyz", turn @ direction if isinstance(kind, Universal) and i == 0 else direction)
+        _add_figures(axis, kind, i, float(position[i]))
+        axes.append(axis)
+    if isinstance(kind, Spherical) and np.any(kind.damping) and not np.ptp(kind.damping):
+        axis = put(joint, "axis")
+        say(axis, "xyz", (0.0, 0.0, 1.0))
+        say(put(axis, "dynamics"), "damping", kind.damping[0])
+    if JOINTS[type(kind)][0] == "screw":
+        say(joint, "screw_thread_pitch", 2.0 * np.pi * kind.pitch)  # type: ignore[attr-defined]
+    return axes
+
+
+def _add_figures(axis: ET.Element, kind: Joint, i: int, position: float) -> None:
+    limits = {"lower": kind.lower[i] - position, "upper": kind.upper[i] - position}
+    limits |= {"effort": kind.effort_limit[i], "velocity": kind.velocity_limit[i]}
+    finite = {name: value for name, value in limits.items() if np.isfinite(value)}
+    if isinstance(kind, Continuous):
+        finite = {name: value for name, value in finite.items() if name not in ("lower", "upper")}
+    passive = {word: getattr(kind, name)[i] for name, word in _PASSIVE.items() if getattr(kind, name)[i]}
+    if "spring_stiffness" in passive:
+        passive["spring_reference"] = kind.rest[i] - position
+    for tag, figures in (("limit", finite), ("dynamics", passive)):
+        if figures:
+            part = put(axis, tag)
+            for word, value in figures.items():
+                say(part, word, value)
+
+
+def properties(kind: Joint) -> dict[str, Any]:
+    """The properties of a joint that have no place in its axes."""
+    standard = [name for name in LISTS.values() if name != "armature"] if JOINTS.get(type(kind), ("", ()))[1] else []
+    if isinstance(kind, Spherical) and not np.ptp(kind.damping):
+        standard = ["damping"]
+    found: dict[str, Any] = {}
+    for word, name in LISTS.items():
+        value = getattr(kind, name)
+        usual = kind.neutral() if name == "rest" else {"lower": -np.inf, "upper": np.inf}.get(name, _usual(name))
+        if name not in standard and not np.array_equal(value, np.broadcast_to(usual, value.shape)):
+            found[word] = value if name == "rest" or np.ptp(value) else value[0]
+    return found
+
+
+def _usual(name: str) -> float:
+    return np.inf if name.endswith("_limit") else 0.0
+
+
+# Shapes
+
+
+def add_shape(link: ET.Element, shape: Shape, name: str, folder: Path) -> None:
+    """Adds a shape: as a visual, as a collision, or as both, of which the second says that it is the same."""
+    label = {} if shape.name == name else {own("name"): shape.name} if shape.name else {own("unnamed"): "true"}
+    if shape.visible:
+        visual = put(link, "visual", name=name, **label)
+        put_pose(visual, shape.at)
+        _add_geometry(put(visual, "geometry"), shape.geometry, folder)
+        if shape.colour is not None:
+            material = put(visual, "material")
+            for tag in ("ambient", "diffuse"):
+                say(material, tag, shape.colour)
+    if shape.touches or not shape.visible:
+        collision = put(link, "collision", name=name, **label)
+        if shape.visible:
+            collision.set(own("same"), "true")
+        elif shape.colour is not None:
+            collision.set(own("colour"), text(shape.colour))
+        put_pose(collision, shape.at)
+        _add_geometry(put(collision, "geometry"), shape.geometry, folder)
+        _add_surface(collision, shape)
+
+
+def _add_surface(collision: ET.Element, shape: Shape) -> None:
+    bits = {"collide_bitmask": shape.meets, "category_bitmask": shape.group}
+    usual = shape.group == 1 and shape.meets == (-1 if shape.body == GROUND else 1)
+    if usual and shape.friction is None:
+        return
+    surface = put(collision, "surface")
+    if shape.friction is not None:
+        ode = put(put(surface, "friction"), "ode")
+        for word in ("mu", "mu2"):
+            say(ode, word, shape.friction)
+    if not usual:
+        contact = put(surface, "contact")
+        for word, value in bits.items():
+            put(contact, word).text = str(value & _BITS)
+
+
+def _add_geometry(parent: ET.Element, form: Geometry, folder: Path) -> None:
+    element = put(parent, type(form).__name__.lower())
+    if isinstance(form, Box):
+        say(element, "size", form.size)
+    elif isinstance(form, Cylinder | Capsule):
+        say(element, "radius", form.radius)
+        say(element, "length", form.length)
+    elif isinstance(form, Sphere):
+        say(element, "radius", form.radius)
+    elif isinstance(form, Ellipsoid):
+        say(element, "radii", form.radii)
+    elif isinstance(form, Plane):
+        say(element, "normal", (0.0, 0.0, 1.0))
+        say(element, "size", (20.0, 20.0))
+    elif isinstance(form, Mesh):
+        say(element, "uri", mesh_path(form.path, folder))
+        if not np.array_equal(form.scale, np.ones(3)):
+            say(element, "scale", form.scale)

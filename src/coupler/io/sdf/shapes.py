@@ -1,0 +1,192 @@
+"""Reading <visual> and <collision> of SDFormat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from coupler.io.sdf.elements import NAMESPACE, number_of, own_name
+from coupler.io.urdf.meshes import Resolver
+from coupler.io.xml import Element
+from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, Sphere
+from coupler.model.joints import plane_across
+from coupler.spatial import Transform
+
+__all__ = ["shapes_of"]
+
+_FORMS = ("box", "sphere", "cylinder", "capsule", "ellipsoid", "plane", "mesh")
+_BITS = 65535  # a bitmask of SDFormat with all its bits
+_UNSEEN = ("laser_retro", "max_contacts")  # of a collision, without influence on what it does
+
+
+def shapes_of(
+    link: Element, bits: tuple[int, int], place: Callable[[Element], Transform], resolve: Resolver
+) -> Iterator[dict[str, Any]]:
+    """The shapes of a link, as arguments of `RobotBuilder.shape`; `at` is relative to the link's frame.
+
+    A <collision coupler:same="true"> has the shape of the <visual> before it.
+
+    Args:
+        link: the element.
+        bits: the group of its collisions, and the groups that they meet, where the file does not say.
+        place: gives the transform from the link's frame to that of a shape.
+        resolve: finds meshes.
+    """
+    pending: dict[str, Any] | None = None
+    for element in link.all("visual", "collision"):
+        touches = element.tag == "collision"
+        if touches and element.flag(f"{NAMESPACE}:same") and pending is not None:
+            contact = _contact(element, bits)
+            element.ignore()
+            yield pending | contact
+            pending = None
+            continue
+        if pending is not None:
+            yield pending
+            pending = None
+        with element.blamed():
+            form = _form(element.need("geometry"), resolve)
+        if form is None:
+            _forget(element)
+            continue
+        geometry, turn = form
+        shape: dict[str, Any] = {"geometry": geometry, "at": turn @ place(element), "name": own_name(element)}
+        if touches:
+            for part in element.all(*_UNSEEN):
+                part.ignore()
+            yield shape | {"visible": False} | _contact(element, bits)
+        else:
+            pending = shape | {"group": 0, "meets": 0, "colour": _colour(element)}
+            _forget(element)
+    if pending is not None:
+        yield pending
+
+
+def _forget(element: Element) -> None:
+    """Passes over the rest of a shape, which has only to do with its looks, or has none; but not over plugins."""
+    element.get("name")
+    for child in element.children:
+        if child.tag not in ("plugin", "geometry"):
+            element.all(child.tag)
+            child.ignore()
+
+
+def _contact(element: Element, bits: tuple[int, int]) -> dict[str, Any]:
+    """Friction and bitmasks. What simulators need to soften a contact has no meaning here."""
+    found: dict[str, Any] = {"group": bits[0], "meets": bits[1]}
+    if element.has(f"{NAMESPACE}:colour"):
+        found["colour"] = element.numbers(f"{NAMESPACE}:colour", 4)
+    surface = element.find("surface")
+    if surface is None:
+        return found
+    contact, friction = surface.find("contact"), surface.find("friction")
+    if contact is not None:
+        group, meets = (_bitmask(contact, tag) for tag in ("category_bitmask", "collide_bitmask"))
+        group = meets if group is None else group  # as SDFormat has it
+        found |= {name: own for name, own in (("group", group), ("meets", meets)) if own is not None}
+        contact.ignore()
+    if friction is not None:
+        found |= _friction(friction)
+    for bounce in surface.children:
+        if bounce.tag == "bounce" and not number_of(bounce, "restitution_coefficient", 0.0):
+            surface.all("bounce")
+            bounce.ignore()
+    return found
+
+
+def _friction(friction: Element) -> dict[str, float]:
+    """The coefficient of friction. What the file says of a second direction is told where it makes a difference."""
+    for engine, first, second in (("ode", "mu", "mu2"), ("bullet", "friction", "friction2")):
+        own = friction.find(engine)
+        if own is None or own.find(first) is None:
+            continue
+        value = number_of(own, first, 1.0)
+        for part in own.children:
+            same = value if part.tag == second else 0.0  # slip, and directions that are none
+            if not part.word() or (part.tag != first and (part.values(None) == same).all()):
+                part.ignore()
+        return {"friction": value}
+    return {}
+
+
+def _bitmask(contact: Element, tag: str) -> int | None:
+    part = contact.find(tag)
+    if part is None or not part.word():
+        return None
+    try:
+        value = int(part.word(), 0) if len(part.word()) < 20 else -1
+    except ValueError:
+        value = -1
+    if not 0 <= value <= _BITS:
+        raise part.error(f"it must be a whole number from 0 to {_BITS}, got {part.word()!r}")
+    return value if value <= _BITS // 2 else value - _BITS - 1  # all bits above are as the highest one
+
+
+def _form(element: Element, resolve: Resolver) -> tuple[Geometry, Transform] | None:
+    """The shape in a <geometry>, and the frame of the shape; None for what is not modelled or has no extent."""
+    forms = element.all(*_FORMS)
+    for empty in element.all("empty"):
+        empty.ignore()
+    if len(forms) > 1:
+        raise element.error(f"it must hold one shape, but holds <{forms[0].tag}> and <{forms[1].tag}>")
+    if not forms:
+        return None
+    form = forms[0]
+    with form.blamed():
+        if form.tag == "plane":
+            return Plane(), _upright(form)
+        geometry = _geometry(form, resolve)
+        return None if geometry is None else (geometry, Transform.identity())
+
+
+def _geometry(form: Element, resolve: Resolver) -> Geometry | None:
+    if form.tag == "mesh":
+        path = resolve(form.need("uri").word())
+        return None if path is None else Mesh(path, _list(form, "scale", 1.0))
+    if form.tag in ("box", "ellipsoid"):
+        sizes = _list(form, "size" if form.tag == "box" else "radii", 1.0)
+        return None if not sizes.all() else Box(sizes) if form.tag == "box" else Ellipsoid(sizes)
+    radius = number_of(form, "radius", 1.0 if form.tag in ("sphere", "cylinder") else 0.5)
+    if form.tag == "sphere":
+        return Sphere(radius) if radius else None
+    length = number_of(form, "length", 1.0)
+    return (Capsule if form.tag == "capsule" else Cylinder)(radius, length) if radius and length else None
+
+
+def _list(form: Element, tag: str, default: float) -> np.ndarray:
+    part = form.find(tag)
+    return np.full(3, default) if part is None or not part.word() else part.values(3)
+
+
+def _upright(plane: Element) -> Transform:
+    """The turn of a plane whose normal is not z. Its size is that of its picture."""
+    for size in plane.all("size"):
+        size.ignore()
+    normal = plane.find("normal")
+    if normal is None or not normal.word():
+        return Transform.identity()
+    direction = normal.values(3)
+    length = np.linalg.norm(direction)
+    if length == 0.0:
+        raise normal.error("it must not be zero")
+    z = direction / length
+    return Transform.rotation(np.vstack([plane_across(z), z]))
+
+
+def _colour(visual: Element) -> np.ndarray | None:
+    """The colour of a visual: what it scatters of white light, or of the light around it."""
+    material = visual.find("material")
+    transparent = number_of(visual, "transparency", 0.0)
+    if material is None:
+        return None
+    for tag in ("diffuse", "ambient"):
+        part = material.find(tag)
+        if part is not None and part.word():
+            values = part.values(None)
+            if len(values) not in (3, 4):
+                raise part.error(f"it must be three or four numbers, got {part.word()!r}")
+            opacity = (values[3] if len(values) == 4 else 1.0) * (1.0 - transparent)
+            return np.clip([*values[:3], opacity], 0.0, 1.0)
+    return None
