@@ -20,6 +20,8 @@ from coupler.model import (
     Cylinder,
     Ellipsoid,
     Geometry,
+    HeightField,
+    Hull,
     Joint,
     Mesh,
     Plane,
@@ -183,6 +185,16 @@ def _add_surface(collision: ET.Element, shape: Shape) -> None:
 
 
 def _add_geometry(parent: ET.Element, form: Geometry, folder: Path) -> None:
+    """A form; those that are numbers alone SDFormat lacks, and other readers see nothing of them."""
+    if isinstance(form, Hull | HeightField):
+        put(parent, "empty")
+        if isinstance(form, Hull):
+            put(parent, own("hull"), vertices=form.vertices.ravel())
+        else:
+            field = put(parent, own("height_field"), size=form.size)
+            for row in form.heights:
+                say(field, own("row"), row)
+        return
     element = put(parent, type(form).__name__.lower())
     if isinstance(form, Box):
         say(element, "size", form.size)

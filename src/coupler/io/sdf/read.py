@@ -93,9 +93,13 @@ class _Reader:
             self.builder.remark(f"frames of the world have no name in a robot: {listed(grounded)}")
 
     def _states(self) -> None:
-        """Springs and named states, which SDFormat lacks."""
+        """Springs, pairs that do not touch and named states, which SDFormat lacks."""
         count = 0
         for scope in self.outline.models:
+            for element in scope.element.all(f"{NAMESPACE}:exclude"):
+                links = [element.require(end) for end in ("link1", "link2")]
+                with element.blamed():
+                    self.builder.exclude(*(link if link == GROUND else scope.prefix + link for link in links))
             for element in scope.element.all(f"{NAMESPACE}:spring"):
                 with element.blamed():
                     self.builder.spring(**self.bodies.spring(element, scope))

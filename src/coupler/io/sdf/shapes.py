@@ -10,13 +10,14 @@ import numpy as np
 from coupler.io.sdf.elements import NAMESPACE, number_of, own_name
 from coupler.io.urdf.meshes import Resolver
 from coupler.io.xml import Element
-from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, Sphere
+from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, HeightField, Hull, Mesh, Plane, Sphere
 from coupler.model.joints import plane_across
 from coupler.spatial import Transform
 
 __all__ = ["shapes_of"]
 
 _FORMS = ("box", "sphere", "cylinder", "capsule", "ellipsoid", "plane", "mesh")
+_NUMBERS = (f"{NAMESPACE}:hull", f"{NAMESPACE}:height_field")  # which SDFormat lacks
 _BITS = 65535  # a bitmask of SDFormat with all its bits
 _UNSEEN = ("laser_retro", "max_contacts")  # of a collision, without influence on what it does
 
@@ -126,7 +127,7 @@ def _bitmask(contact: Element, tag: str) -> int | None:
 
 def _form(element: Element, resolve: Resolver) -> tuple[Geometry, Transform] | None:
     """The shape in a <geometry>, and the frame of the shape; None for what is not modelled or has no extent."""
-    forms = element.all(*_FORMS)
+    forms = element.all(*_FORMS, *_NUMBERS)
     for empty in element.all("empty"):
         empty.ignore()
     if len(forms) > 1:
@@ -141,7 +142,26 @@ def _form(element: Element, resolve: Resolver) -> tuple[Geometry, Transform] | N
         return None if geometry is None else (geometry, Transform.identity())
 
 
+def _of_numbers(form: Element) -> Geometry:
+    """A hull, or ground of given heights, as coupler writes them."""
+    if form.tag == _NUMBERS[0]:
+        return Hull(_table(form, "vertices", 3))
+    rows = [row.values(None) for row in form.all(f"{NAMESPACE}:row")]
+    if len({len(row) for row in rows}) != 1:
+        raise form.error("its rows must be as long as each other")
+    return HeightField(np.array(rows), form.numbers("size", 2))
+
+
+def _table(form: Element, name: str, width: int) -> np.ndarray:
+    values = form.numbers(name, None)
+    if values.size % width:
+        raise form.error(f"its {name} must be {width} numbers each, got {values.size} in all")
+    return values.reshape(-1, width)
+
+
 def _geometry(form: Element, resolve: Resolver) -> Geometry | None:
+    if form.tag in _NUMBERS:
+        return _of_numbers(form)
     if form.tag == "mesh":
         path = resolve(form.need("uri").word())
         return None if path is None else Mesh(path, _list(form, "scale", 1.0))

@@ -126,6 +126,8 @@ class _Writer:
             self.add_relation(model, relation)
         for spring in robot.elements:
             self.add_spring(model, spring)
+        for one, other in robot.exclusions:
+            put(model, own("exclude"), link1=one, link2=other)
         for name, (q, v) in robot.keyframes.items():
             add_keyframe(model, robot, name, q, v, own("keyframe"))
         return root
