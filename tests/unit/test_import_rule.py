@@ -46,7 +46,7 @@ ALLOWED: dict[str, set[str]] = {
 UPWARDS = {("model/robot.py", "coupler.io.save"), ("model/robot.py", "coupler.view.robot_graph")}
 # Imported only where they are used, so that `import coupler` stays light and works without them.
 HEAVY = {"llvmlite", "yaml", "mujoco", "pinocchio", "coal", "viser", "matplotlib", "gymnasium", "ray", "cupy"}
-HEAVY |= {"xacrodoc"}
+HEAVY |= {"xacrodoc", "mcap", "rerun"}
 
 
 def rooms() -> list[str]:

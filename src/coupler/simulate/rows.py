@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from coupler.simulate.engine import Engine
-from coupler.simulate.log import LogWriter
+from coupler.simulate.logs import LogWriter
 
 __all__ = ["Rows"]
 
@@ -37,7 +38,10 @@ class Rows:
         self._tau[k] = 0.0 if tau is None else tau
         self._results[k] = 0.0 if result is None else result
         self._count = k + 1
-        if self._count == _BLOCK:
+        if self._writer.is_due():
+            self.flush()
+            self._writer.flush()
+        elif self._count == _BLOCK:
             self.flush()
 
     def flush(self) -> None:
@@ -46,18 +50,19 @@ class Rows:
         if not n:
             return
         results = self._results[:n]
-        self._writer.extend(
-            times=self._times[:n],
-            q=self._states[:n, places["q"]],
-            v=self._states[:n, places["v"]],
-            tau=self._tau[:n],
-            gaps=results[:, places["gaps"]],
-            forces=engine.forces(results),
-            points=engine.points(results),
-            kinetic=self._kinetic_energies(n),
-            residuals=results[:, places["residual"]][:, 0],
-            sweeps=results[:, places["sweeps"]][:, 0] + results[:, places["iterations"]][:, 0],
-        )
+        columns: dict[str, Callable[[], np.ndarray]] = {
+            "times": lambda: self._times[:n],
+            "q": lambda: self._states[:n, places["q"]],
+            "v": lambda: self._states[:n, places["v"]],
+            "tau": lambda: self._tau[:n],
+            "gaps": lambda: results[:, places["gaps"]],
+            "forces": lambda: engine.forces(results),
+            "points": lambda: engine.points(results),
+            "kinetic": lambda: self._kinetic_energies(n),
+            "residuals": lambda: results[:, places["residual"]][:, 0],
+            "sweeps": lambda: results[:, places["sweeps"]][:, 0] + results[:, places["iterations"]][:, 0],
+        }
+        self._writer.extend(**{name: columns[name]() for name in self._writer.columns})
         self._count = 0
 
     def _kinetic_energies(self, n: int) -> np.ndarray:
