@@ -55,6 +55,18 @@ def read_file(path: Path, most: int) -> bytes:
     return data
 
 
+def _put_if_absent(temporary: Path, path: Path) -> None:
+    """Gives a file a name that no other has."""
+    try:
+        os.link(temporary, path)  # which, unlike a rename, fails if another process came first
+    except FileExistsError:
+        raise
+    except (OSError, NotImplementedError, AttributeError):  # the file system, or the system, has no hard links
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        os.rename(temporary, path)  # of two processes that come here at once the later one stays
+
+
 def temporary_beside(path: Path, suffix: str = ".tmp") -> Path:
     """A new name in the same folder, hidden, for a file that is to take the path's place."""
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}{suffix}")
@@ -74,7 +86,8 @@ def whole_file(
         replace: whether a file that is there gives way to it.
 
     Raises:
-        FileExistsError: if there is a file that is not to be replaced, whoever wrote it, and however shortly before.
+        FileExistsError: if there is a file that is not to be replaced, whoever wrote it, and however shortly before;
+            on file systems without hard links, unless both came within microseconds.
         OSError: where it cannot be written.
     """
     temporary = temporary_beside(path, suffix)
@@ -87,7 +100,7 @@ def whole_file(
         if replace:
             os.replace(temporary, path)
         else:
-            os.link(temporary, path)  # which, unlike a rename, fails if another process came first
+            _put_if_absent(temporary, path)
     finally:
         with suppress(OSError):  # gone after a rename; and an interrupt under way must not turn into an OSError
             temporary.unlink()
