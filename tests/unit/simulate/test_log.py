@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -303,6 +304,7 @@ def test_a_place_that_cannot_be_written_to_is_told_before_the_run(robot: Robot, 
         (tmp_path / "none" / "run.npz", "there is no folder .*none; make it first"),
         (tmp_path / "file" / "run.npz", "there is no folder .*file; make it first"),
         (tmp_path, "it is a folder; name a file in it"),
+        ("", "it is a folder; name a file in it"),
         (tmp_path / f"{'long' * 70}.clog", "it cannot be written: File name too long"),
         (tmp_path / "run.csv", "run.csv: a run writes .clog files, or .npz; `Log.save` writes others from them"),
     ):
@@ -348,6 +350,24 @@ def test_a_file_of_an_earlier_run_stays_until_there_is_something_to_replace_it(
     with LogWriter(path, robot, 1e-3, NAMES):
         pass
     assert len(Log.load(path).forces) == 0
+
+
+@FILES
+@pytest.mark.skipif(os.name != "posix", reason="claims on files are POSIX's")
+def test_a_file_that_another_run_writes_is_refused(robot: Robot, tmp_path: Path, name: str) -> None:
+    late = LogWriter(tmp_path / name, robot, 1e-3, NAMES)  # which finds nothing yet
+    with LogWriter(tmp_path / name, robot, 1e-3, NAMES) as writer:
+        filled(writer, robot, 2)
+        writer.flush()
+        with pytest.raises(ModelError, match="another run writes it; choose another file, or end that run"):
+            LogWriter(tmp_path / name, robot, 1e-3, NAMES)
+        filled(late, robot, 3)
+        with pytest.warns(ModelWarning, match="not written for now: .*: it cannot be written: another run writes it"):
+            late.flush()
+        filled(writer, robot, 2)
+    assert len(Log.load(tmp_path / name)) == len(writer.log().q) == 4
+    late.close()
+    assert len(Log.load(tmp_path / name)) == len(late.log().q) == 3
 
 
 def test_a_closed_log_takes_no_more_rows(robot: Robot) -> None:

@@ -14,6 +14,7 @@ time while another process writes.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -29,7 +30,7 @@ from zlib import crc32
 
 import numpy as np
 
-from coupler.files import open_file, whole_file
+from coupler.files import claimed, open_file, release, whole_file
 from coupler.model import ModelError
 from coupler.model.wording import clipped, counted
 from coupler.simulate.logs.columns import Heading, check_shapes, stored_dtype
@@ -89,8 +90,15 @@ class ChunkWriter:
     """
 
     def __init__(self, path: Path, heading: Heading) -> None:
+        """Writes nothing yet.
+
+        Raises:
+            ModelError: if another run writes to that file.
+        """
         self.path, self.written = path, 0
         self._head, self._file, self._size = head_record(heading), None, 0
+        if _is_claimed(path):
+            raise ModelError(f"{path}: another run writes it; choose another file, or end that run")
 
     def append(self, columns: Mapping[str, np.ndarray]) -> None:
         """Adds rows.
@@ -111,6 +119,7 @@ class ChunkWriter:
     def close(self) -> None:
         """Gives the file free; nothing can be added after that."""
         if self._file is not None:
+            release(self._file)  # which a fork may have another descriptor of
             self._file.close()
 
     def read(self) -> ChunkFile:
@@ -123,9 +132,12 @@ class ChunkWriter:
 
     def _add(self, record: bytes) -> None:
         if self._file is None:
+            if _is_claimed(self.path):
+                raise OSError(errno.EBUSY, "another run writes it")
             with whole_file(self.path, sync=False) as file:
                 file.write(self._head + record)
             self._file, self._size = open(self.path, "r+b", buffering=0), len(self._head)  # noqa: SIM115
+            claimed(self._file)
             return
         try:
             self._file.seek(self._size)
@@ -136,6 +148,14 @@ class ChunkWriter:
             with suppress(OSError):
                 self._file.truncate(self._size)
             raise
+
+
+def _is_claimed(path: Path) -> bool:
+    try:
+        with open_file(path) as file:
+            return not claimed(file)
+    except OSError:  # there is none, or it will be told when it is written
+        return False
 
 
 # Reading

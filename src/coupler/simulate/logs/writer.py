@@ -292,13 +292,15 @@ class LogWriter:
 
 def _growing(path: Path) -> Path:
     """The file that grows while a run goes on: the path, or one beside it."""
+    check_target(path)
     suffix = path.suffix.lower()
-    if suffix not in (SUFFIX, ".npz") and not path.is_dir():
+    if suffix == SUFFIX:
+        return path
+    if suffix != ".npz":
         raise ModelError(f"{path}: a run writes {SUFFIX} files, or .npz; `Log.save` writes others from them")
-    growing = path if suffix == SUFFIX else path.with_name(f"{path.name}{SUFFIX}")
-    for place in {path, growing}:
-        check_target(place)
-    return growing
+    beside = path.with_name(f"{path.name}{SUFFIX}")
+    check_target(beside)
+    return beside
 
 
 def _energies(energy: Callable[..., np.ndarray], robot: Robot, *state: np.ndarray) -> np.ndarray:
