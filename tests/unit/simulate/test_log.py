@@ -186,6 +186,23 @@ def test_a_log_is_cut_by_slices(robot: Robot, tmp_path: Path, rows: slice) -> No
         whole[3]  # type: ignore[index]
 
 
+def test_a_log_is_made_of_arrays_that_fit_together() -> None:
+    about: dict[str, Any] = {"robot": "mine", "step": 0.01, "contacts": [], "joints": ["a"]}
+    log = Log(**about, times=[0, 1, 2], q=np.zeros((3, 2)), note="by hand")
+    assert (len(log), log.columns, log.times.dtype, log.note) == (3, ("times", "q"), "<f8", "by hand")
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"q": [[1.0]]}, "a log has times, a list of numbers"),
+        ({"times": [[0.0]]}, "a log has times, a list of numbers"),
+        ({"times": "noon"}, "times must be numbers, got 'noon'"),
+        ({"times": [0, 1], "q": np.zeros((3, 2))}, r"q has the shape \(3, 2\), and must have 2 rows like the times"),
+        ({"times": [0.0], "speed": [1.0]}, "speed is unknown"),
+        ({"times": [0.0], "forces": np.zeros((1, 2, 3))}, r"forces has the shape \(2, 3\) in a row, and must have"),
+    ]
+    for columns, told in wrong:
+        with pytest.raises(ModelError, match=told):
+            Log(**about, **columns)
+
+
 def test_parts_are_the_log(robot: Robot, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = LogWriter(None, robot, 1e-3, NAMES)
     filled(writer, robot, 50)

@@ -1,28 +1,12 @@
-"""Logs as files that only grow, so that what is written is safe whatever becomes of the run.
-
-A file is the line `coupler log 1`, whose number is the version of the format, and records after it. Each begins with a
-frame of 20 bytes: its kind, a number of rows, the number of bytes that follow (little-endian, like everything here) and
-the CRC-32 of these three. What follows are blocks, each with its CRC-32 after it:
-
-    HEAD    one block, a line of JSON: robot, step, contacts, joints, columns, and a number that no other run has
-    ROWS    a block for each column, in the heading's order: its numbers for the rows of this record, one after another
-    ENDS    one block, a line of JSON: why the run ended early, if it did
-
-A process that is killed leaves at most one record incomplete, the last. Readers leave that out, and so may read at any
-time while another process writes.
-"""
+"""Reading the records of a log from a file, which may be a stranger's, may be damaged, and may still grow."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import secrets
-import struct
 from array import array
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -30,135 +14,18 @@ from zlib import crc32
 
 import numpy as np
 
-from coupler.files import claimed, open_file, release, whole_file
+from coupler.files import open_file
 from coupler.model import ModelError
 from coupler.model.wording import clipped, counted
 from coupler.simulate.logs.columns import Heading, check_shapes, stored_dtype
+from coupler.simulate.logs.records import CRC, ENDS, FRAME, HEAD, NAME, ROWS, VERSION
 
-__all__ = ["NAME", "ChunkFile", "ChunkWriter", "end_record", "head_record", "rows_record"]
+__all__ = ["ChunkFile"]
 
-NAME = b"coupler log "  # with which each file begins
-_VERSION = b"1\n"
-_FRAME, _CRC = struct.Struct("<4sIQI"), struct.Struct("<I")
-_HEAD, _ROWS, _ENDS = b"HEAD", b"ROWS", b"ENDS"
 _MOST_TEXT = 16 << 20  # bytes of a heading or a note: the names of thousands of contacts take one
 _MOST_NUMBERS = 1 << 31  # along a dimension: far more than any robot has, and few enough for every array
 _PIECE = 1 << 20  # bytes that are looked at at once
 _OPEN_END = "there is no end in the file: its run still writes it, or was killed"
-
-
-# Records
-
-
-def head_record(heading: Heading) -> bytes:
-    """The beginning of a file."""
-    columns = {name: (dtype.str, shape) for name, (dtype, shape) in heading.columns.items()}
-    told = {**asdict(heading), "columns": columns, "run": secrets.token_hex(16)}
-    return NAME + _VERSION + _text_record(_HEAD, told)
-
-
-def rows_record(columns: Mapping[str, np.ndarray]) -> bytes:
-    """Some rows, by column, all of one length and in the heading's order and types."""
-    return _record(_ROWS, len(columns["times"]), *(np.ascontiguousarray(column).data for column in columns.values()))
-
-
-def end_record(note: str) -> bytes:
-    """The end of a file."""
-    return _text_record(_ENDS, {"note": note})
-
-
-def _text_record(kind: bytes, told: Any) -> bytes:
-    return _record(kind, 0, json.dumps(told).encode() + b"\n")
-
-
-def _record(kind: bytes, rows: int, *blocks: bytes | memoryview) -> bytes:
-    sealed = b"".join(part for data in blocks for part in (data, _CRC.pack(crc32(data))))
-    start = _FRAME.pack(kind, rows, len(sealed), 0)[: -_CRC.size]
-    return start + _CRC.pack(crc32(start)) + sealed
-
-
-# Writing
-
-
-class ChunkWriter:
-    """Appends records to a file, which takes its place with the first of them.
-
-    A record that could not be written, for whatever reason, leaves no trace, and may be tried again.
-
-    Attributes:
-        written: the number of records of rows in the file.
-    """
-
-    def __init__(self, path: Path, heading: Heading) -> None:
-        """Writes nothing yet.
-
-        Raises:
-            ModelError: if another run writes to that file.
-        """
-        self.path, self.written = path, 0
-        self._head, self._file, self._size = head_record(heading), None, 0
-        if _is_claimed(path):
-            raise ModelError(f"{path}: another run writes it; choose another file, or end that run")
-
-    def append(self, columns: Mapping[str, np.ndarray]) -> None:
-        """Adds rows.
-
-        Raises:
-            OSError: where they cannot be written.
-        """
-        record = rows_record(columns)
-        self._add(record)
-        self._size, self.written = self._size + len(record), self.written + 1
-
-    def end(self, note: str) -> None:
-        """Adds the end, and waits until all is on the disk."""
-        self._add(end_record(note))
-        assert self._file is not None
-        os.fsync(self._file.fileno())
-
-    def close(self) -> None:
-        """Gives the file free; nothing can be added after that."""
-        if self._file is not None:
-            release(self._file)  # which a fork may have another descriptor of
-            self._file.close()
-
-    def read(self) -> ChunkFile:
-        """What is in the file.
-
-        Raises:
-            ModelError: if it is gone, or another run has taken its place.
-        """
-        return ChunkFile(self.path, self._head)
-
-    def _add(self, record: bytes) -> None:
-        if self._file is None:
-            if _is_claimed(self.path):
-                raise OSError(errno.EBUSY, "another run writes it")
-            with whole_file(self.path, sync=False) as file:
-                file.write(self._head + record)
-            self._file, self._size = open(self.path, "r+b", buffering=0), len(self._head)  # noqa: SIM115
-            claimed(self._file)
-            return
-        try:
-            self._file.seek(self._size)
-            rest = memoryview(record)
-            while rest:
-                rest = rest[self._file.write(rest) :]
-        except BaseException:
-            with suppress(OSError):
-                self._file.truncate(self._size)
-            raise
-
-
-def _is_claimed(path: Path) -> bool:
-    try:
-        with open_file(path) as file:
-            return not claimed(file)
-    except OSError:  # there is none, or it will be told when it is written
-        return False
-
-
-# Reading
 
 
 class ChunkFile:
@@ -214,10 +81,10 @@ class ChunkFile:
     def _block(self, file: BinaryIO, k: int, number: int) -> np.ndarray:
         """The bytes of a column in the k-th record of rows."""
         rows = self._lasts[k] - (self._lasts[k - 1] if k else 0)
-        file.seek(self._starts[k] + sum(rows * size + _CRC.size for size in self._row_bytes[:number]))
+        file.seek(self._starts[k] + sum(rows * size + CRC.size for size in self._row_bytes[:number]))
         values = np.empty(rows * self._row_bytes[number], np.uint8)
         file.readinto(values.data)  # type: ignore[attr-defined]
-        if file.read(_CRC.size) != _CRC.pack(crc32(values.data)):
+        if file.read(CRC.size) != CRC.pack(crc32(values.data)):
             self._refuse_damage(self._starts[k])
         return values
 
@@ -235,14 +102,14 @@ class ChunkFile:
             raise ModelError(f"{self._path}: it cannot be read: {error.strerror or error}") from None
 
     def _read_head(self, file: BinaryIO, size: int) -> Heading:
-        line = file.read(len(NAME) + len(_VERSION))
+        line = file.read(len(NAME) + len(VERSION))
         if not line.startswith(NAME):
             raise ModelError(f"{self._path}: it is not a log of coupler")
-        if not line.endswith(_VERSION):
+        if not line.endswith(VERSION):
             version = clipped(line[len(NAME) :].decode(errors="replace").strip())
             raise ModelError(f"{self._path}: it is a log of version {version}, and this coupler reads version '1'")
         frame = self._frame(file, size)
-        if frame is None or frame[0] != _HEAD:
+        if frame is None or frame[0] != HEAD:
             raise ModelError(f"{self._path}: it has no heading, or only part of one")
         try:
             return _heading(self._text(file, frame[2]))
@@ -258,13 +125,13 @@ class ChunkFile:
             if frame is None:
                 break
             kind, count, length = frame
-            begin, at = at + _FRAME.size, at + _FRAME.size + length
-            if kind == _ENDS:
+            begin, at = at + FRAME.size, at + FRAME.size + length
+            if kind == ENDS:
                 if at != size:
                     self._refuse_damage(begin)
                 told = self._text(file, length)
                 return str(told.get("note", "")) if isinstance(told, dict) else ""
-            if kind != _ROWS or not count or length != sum(count * own + _CRC.size for own in self._row_bytes):
+            if kind != ROWS or not count or length != sum(count * own + CRC.size for own in self._row_bytes):
                 self._refuse_damage(begin)
             if at == size and not self._is_whole(file, count):
                 break
@@ -275,13 +142,13 @@ class ChunkFile:
 
     def _frame(self, file: BinaryIO, size: int) -> tuple[bytes, int, int] | None:
         """Kind, rows and length of the next record; None if it is not complete."""
-        at, frame = file.tell(), file.read(_FRAME.size)
-        if len(frame) < _FRAME.size or not any(frame):  # a file system may give out room before what is to be there
+        at, frame = file.tell(), file.read(FRAME.size)
+        if len(frame) < FRAME.size or not any(frame):  # a file system may give out room before what is to be there
             return None
-        kind, rows, length, seal = _FRAME.unpack(frame)
-        if crc32(frame[: -_CRC.size]) != seal:
+        kind, rows, length, seal = FRAME.unpack(frame)
+        if crc32(frame[: -CRC.size]) != seal:
             self._refuse_damage(at)
-        return (kind, rows, length) if at + _FRAME.size + length <= size else None
+        return (kind, rows, length) if at + FRAME.size + length <= size else None
 
     def _is_whole(self, file: BinaryIO, rows: int) -> bool:
         """Whether the blocks of a record are what was written."""
@@ -292,7 +159,7 @@ class ChunkFile:
                 if not piece:
                     return False
                 rest, seal = rest - len(piece), crc32(piece, seal)
-            if file.read(_CRC.size) != _CRC.pack(seal):
+            if file.read(CRC.size) != CRC.pack(seal):
                 return False
         return True
 
@@ -300,10 +167,10 @@ class ChunkFile:
         if length > _MOST_TEXT:
             raise ModelError(f"{self._path}: a text in it is longer than {_MOST_TEXT >> 20} MiB")
         at, data = file.tell(), file.read(length)
-        if data[-_CRC.size :] != _CRC.pack(crc32(data[: -_CRC.size])):
+        if data[-CRC.size :] != CRC.pack(crc32(data[: -CRC.size])):
             self._refuse_damage(at)
         try:
-            return json.loads(data[: -_CRC.size])
+            return json.loads(data[: -CRC.size])
         except (ValueError, RecursionError):
             self._refuse_damage(at)
 

@@ -16,8 +16,9 @@ from coupler.model import ModelError
 from coupler.model.wording import clipped, listed
 from coupler.simulate.archive import check_target, written_whole
 from coupler.simulate.logs import to_csv, to_mcap, to_npz, to_rerun
-from coupler.simulate.logs.chunks import NAME, ChunkFile, end_record, head_record, rows_record
+from coupler.simulate.logs.chunks import ChunkFile
 from coupler.simulate.logs.columns import COLUMNS, Heading, check_shapes, stored_dtype
+from coupler.simulate.logs.records import NAME, end_record, head_record, rows_record
 
 __all__ = ["SUFFIX", "Log"]
 
@@ -89,7 +90,9 @@ class Log:
         """
         contacts, joints = (tuple(str(name) for name in names) for names in (contacts, joints))
         arrays = {name: _array(name, columns[name]) for name in sorted(columns, key=_order)}
-        rows = len(arrays["times"]) if "times" in arrays and arrays["times"].ndim else 0
+        if "times" not in arrays or arrays["times"].ndim != 1:
+            raise ModelError("a log has times, a list of numbers")
+        rows = len(arrays["times"])
         for name, array in arrays.items():
             if array.shape[:1] != (rows,):
                 raise ModelError(f"{name} has the shape {array.shape}, and must have {rows} rows like the times")

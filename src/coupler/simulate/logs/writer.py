@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -16,8 +16,9 @@ from coupler.kinematics import kinetic_energy, potential_energy
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.simulate.archive import check_target, unwritten
-from coupler.simulate.logs.chunks import ChunkWriter
 from coupler.simulate.logs.columns import Heading, chosen_columns, known_dtype, row_shapes, stored_dtype
+from coupler.simulate.logs.energies import energies_of
+from coupler.simulate.logs.growing import ChunkWriter
 from coupler.simulate.logs.log import SUFFIX, Log
 from coupler.simulate.logs.to_npz import NpzColumns
 from coupler.simulate.options import positive_integer
@@ -159,7 +160,7 @@ class LogWriter:
         return now + (now - before) >= self._due
 
     def flush(self) -> None:
-        """Writes all rows so far to the file, if there is one. A disk that is full is warned of, as it may be for long.
+        """Writes all rows so far to the file, if there is one; of a disk that is full, it warns once.
 
         Raises:
             ModelError: if it was full for so long that there is no more room in memory, either.
@@ -211,12 +212,7 @@ class LogWriter:
         finally:
             self._file.close()
         if self._path != self._file.path:
-            try:
-                Log.of(self._file.read(), self.note).save(self._path)
-            except ModelError as error:
-                raise ModelError(f"{error}; the log is in {self._file.path}") from None
-            self._npz = NpzColumns(self._path, self._heading, self._kept)
-            self._file.path.unlink()
+            self._make_npz(self._file, self._path)
 
     def close_after(self, error: BaseException) -> None:
         """Closes it because of an error, which what goes wrong here must not hide."""
@@ -256,9 +252,9 @@ class LogWriter:
         rows = {name: column[: self._used] for name, column in self._chunk.items()}
         if "kinetic" in rows:
             unknown = np.isnan(rows["kinetic"])
-            rows["kinetic"][unknown] = _energies(kinetic_energy, self._robot, rows["q"][unknown], rows["v"][unknown])
+            rows["kinetic"][unknown] = energies_of(kinetic_energy, self._robot, rows["q"][unknown], rows["v"][unknown])
         if "potential" in self._heading.columns:
-            rows["potential"] = _energies(potential_energy, self._robot, rows["q"])
+            rows["potential"] = energies_of(potential_energy, self._robot, rows["q"])
         with np.errstate(over="ignore"):  # what is too large for float32 is infinite
             own = {name: rows[name].astype(dtype, copy=False) for name, (dtype, _) in self._heading.columns.items()}
         self._chunks, self._made, self._chunk, self._used, self._room = [*self._chunks, own], self._made + 1, {}, 0, 0
@@ -268,6 +264,14 @@ class LogWriter:
         while waiting := self._made - file.written:
             file.append(self._chunks[-waiting])
         self._chunks, self._told = [], False
+
+    def _make_npz(self, file: ChunkWriter, path: Path) -> None:
+        try:
+            Log.of(file.read(), self.note).save(path)
+        except ModelError as error:
+            raise ModelError(f"{error}; the log is in {file.path}") from None
+        self._npz = NpzColumns(path, self._heading, self._kept)
+        file.path.unlink()
 
     def _in_memory(self) -> Log:
         """The log as arrays, with what a file has of it."""
@@ -301,17 +305,3 @@ def _growing(path: Path) -> Path:
     beside = path.with_name(f"{path.name}{SUFFIX}")
     check_target(beside)
     return beside
-
-
-def _energies(energy: Callable[..., np.ndarray], robot: Robot, *state: np.ndarray) -> np.ndarray:
-    """(T,), the energies of states, given by q or by q and v; NaN where a state is not finite or has none."""
-    found = np.full(len(state[0]), np.nan)
-    finite = np.flatnonzero(np.all([np.isfinite(part).all(axis=1) for part in state], axis=0))
-    waiting = [finite] if finite.size else []
-    while waiting:
-        rows = waiting.pop()
-        try:
-            found[rows] = energy(robot, *(part[rows] for part in state))
-        except ModelError:  # of a state that no robot can have: the others are sought out
-            waiting += np.array_split(rows, 2) if len(rows) > 1 else []
-    return found
