@@ -23,6 +23,7 @@ class _Job:
         self._taken, self._ended = threading.Lock(), threading.Lock()
         self._result: Any = None
         self._error: BaseException | None = None
+        self._over = False
         self._ended.acquire()
 
     def run(self) -> None:
@@ -32,6 +33,7 @@ class _Job:
             except BaseException as error:  # which is the giver's
                 self._error = error
             finally:
+                self._over = True
                 self._ended.release()
 
     def take_back(self) -> bool:
@@ -39,14 +41,13 @@ class _Job:
         return self._taken.acquire(blocking=False)
 
     def wait(self) -> None:
-        """Waits for its end."""
+        """Waits for its end; what is interrupted may be called again."""
         for _ in range(_PATIENCE):
-            if self._ended.acquire(blocking=False):
-                break
+            if self._over:
+                return
             time.sleep(0)
-        else:
+        while not self._over:  # an interrupt may come at any moment, and then this is called once more
             self._ended.acquire()
-        self._ended.release()  # it may be waited for again
 
     def result(self) -> Any:
         if self._error is not None:

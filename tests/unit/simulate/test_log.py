@@ -227,6 +227,7 @@ def test_columns_are_chosen_and_the_others_told(robot: Robot, tmp_path: Path) ->
                 np.testing.assert_array_equal(getattr(log, name), getattr(everything.log(), name))
             with pytest.raises(ModelError, match="no 'q', which was not recorded; it has 'times', 'forces', 'kinetic'"):
                 _ = log.q
+            assert hasattr(log, "forces") and not hasattr(log, "q")
             with pytest.raises(AttributeError, match="a log has no 'speed'"):
                 _ = log.speed
     assert LogWriter(None, robot, 1e-3, record="q").log().columns == ("times", "q")

@@ -31,7 +31,7 @@ __all__ = ["Native"]
 
 _LARGE = 7_500  # lines of a kernel, which take seconds to compile well: a single state is not worth that
 _CALM = 0.05  # s for which a batch runs at once, and keeps Ctrl-C waiting
-_SLOW = 1e-8  # s for an operation, far more than it takes: until there is a measurement
+_FIRST = 16  # pieces of a batch that run at once as long as it is not known how long they take
 _ALIGNMENT = 64  # bytes: a cache line, and the widest register
 _ARRAYS_ARE_READABLE = array_layout_is_known()  # else a single state is run as a batch of one
 
@@ -58,7 +58,7 @@ class Native(Executable):
         self.target = target or chosen()
         self.lanes = self.target.lanes(self.dtype)
         self._piece = piece(program, self.lanes)
-        self._calm = self._states_in(_CALM / (_SLOW * max(program.operations().total(), 1)))
+        self._calm = _FIRST * self._piece  # states of a batch that run at once
         self._output_sizes = [b.size for b in program.outputs]
         self._one: _Entry | None = None
         self._batch: _Entry | None = None

@@ -118,7 +118,7 @@ class Log:
         if name not in COLUMNS or "_source" not in self.__dict__:  # which a log that is being copied does not have yet
             raise AttributeError(f"a log has no {name!r}")
         if name not in self.columns:
-            raise ModelError(f"the log has no {name!r}, which was not recorded; it has {listed(self.columns, 11)}")
+            raise _NotRecorded(f"the log has no {name!r}, which was not recorded; it has {listed(self.columns, 11)}")
         rows = self._rows
         first, last = (min(rows[0], rows[-1]), max(rows[0], rows[-1]) + 1) if rows else (0, 0)
         column = self._source.read(name, first, last)[:: rows.step].view()
@@ -191,6 +191,10 @@ class Log:
             return cls(**found)
         except (ModelError, ValueError, TypeError) as error:
             raise ModelError(f"{path}: it is no log of a run: {error}") from None
+
+
+class _NotRecorded(ModelError, AttributeError):
+    """A column that a log does not have; `hasattr` says so."""
 
 
 class _Arrays:

@@ -91,7 +91,7 @@ class LogWriter:
         self._chunk: _Chunk = {}  # the one that is being filled
         self._room = self._used = self._kept = self._calls = 0
         self._last = monotonic()
-        self._due = np.inf if self._file is None else self._last + _INTERVAL
+        self._due = self._last + _INTERVAL
         self._told = self._closed = False
         self._npz: NpzColumns | None = None  # once it is written
 
