@@ -19,7 +19,7 @@ class Rows:
     """Rows of a log, kept as steps give them, and handed over in blocks."""
 
     def __init__(self, writer: LogWriter, engine: Engine) -> None:
-        self._writer, self._engine, self._count = writer, engine, 0
+        self._writer, self._engine, self._count, self._handed = writer, engine, 0, len(writer)
         nv, layout = engine.robot.nv, engine.layout
         self._times, self._states = np.empty(_BLOCK), np.empty((_BLOCK, layout.state))
         self._tau, self._results = np.empty((_BLOCK, nv)), np.empty((_BLOCK, layout.size))
@@ -46,27 +46,28 @@ class Rows:
 
     def flush(self) -> None:
         """Hands the rows so far to the log."""
-        n, places, engine = self._count, self._engine.layout.places, self._engine
-        if not n:
-            return
-        results = self._results[:n]
+        places, engine = self._engine.layout.places, self._engine
+        done = len(self._writer) - self._handed  # of these, where an interrupt came right after they were handed over
+        own = slice(done, self._count)
+        results = self._results[own]
         columns: dict[str, Callable[[], np.ndarray]] = {
-            "times": lambda: self._times[:n],
-            "q": lambda: self._states[:n, places["q"]],
-            "v": lambda: self._states[:n, places["v"]],
-            "tau": lambda: self._tau[:n],
+            "times": lambda: self._times[own],
+            "q": lambda: self._states[own, places["q"]],
+            "v": lambda: self._states[own, places["v"]],
+            "tau": lambda: self._tau[own],
             "gaps": lambda: results[:, places["gaps"]],
             "forces": lambda: engine.forces(results),
             "points": lambda: engine.points(results),
-            "kinetic": lambda: self._kinetic_energies(n),
+            "kinetic": lambda: self._kinetic_energies(self._states[own]),
             "residuals": lambda: results[:, places["residual"]][:, 0],
             "sweeps": lambda: results[:, places["sweeps"]][:, 0] + results[:, places["iterations"]][:, 0],
         }
-        self._writer.extend(**{name: columns[name]() for name in self._writer.columns})
-        self._count = 0
+        if len(results):
+            self._writer.extend(**{name: columns[name]() for name in self._writer.columns})
+        self._handed, self._count = len(self._writer), 0
 
-    def _kinetic_energies(self, n: int) -> np.ndarray:
-        """Those of the first rows, where v cannot tell them: of loops without a solution, at a dead point."""
+    def _kinetic_energies(self, states: np.ndarray) -> np.ndarray:
+        """Those of states, where v cannot tell them: of loops without a solution, at a dead point."""
         if not self._engine.layout.loop_links:
-            return np.full(n, np.nan)
-        return self._engine.kinetic_energy(self._states[:n])
+            return np.full(len(states), np.nan)
+        return self._engine.kinetic_energy(states)

@@ -203,6 +203,21 @@ def test_a_log_is_made_of_arrays_that_fit_together() -> None:
             Log(**about, **columns)
 
 
+def test_the_working_folder_may_change(robot: Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other").mkdir()
+    for name in ("run.clog", "run.npz"):
+        monkeypatch.chdir(tmp_path)
+        with LogWriter(name, robot, 1e-3, NAMES) as writer:
+            filled(writer, robot, 3)
+            monkeypatch.chdir(tmp_path / "other")
+        assert len(writer.log().q) == 3
+        monkeypatch.chdir(tmp_path)
+        log = Log.load(name)
+        monkeypatch.chdir(tmp_path / "other")
+        assert len(log.q) == 3
+    assert not list((tmp_path / "other").iterdir())
+
+
 def test_parts_are_the_log(robot: Robot, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = LogWriter(None, robot, 1e-3, NAMES)
     filled(writer, robot, 50)
@@ -415,16 +430,17 @@ def test_a_full_disk_does_not_end_a_run_and_nothing_is_lost_when_there_is_room_a
     robot: Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     class Full:
-        """A disk that takes half of what it is given, and then nothing."""
+        """A disk that has room for so many records, takes half of the next one, and then nothing."""
 
         def __init__(self, file: Any) -> None:
-            self._file, self.is_full = file, True
+            self._file, self.room = file, 0
 
         def __getattr__(self, asked: str) -> Any:
             return getattr(self._file, asked)
 
         def write(self, data: Any) -> int:
-            if not self.is_full:
+            if self.room:
+                self.room -= 1
                 return self._file.write(data)
             self._file.write(data[: len(data) // 2])
             raise OSError(28, "No space left on device")
@@ -445,7 +461,10 @@ def test_a_full_disk_does_not_end_a_run_and_nothing_is_lost_when_there_is_room_a
             writer.flush()  # which warns no more
         same(writer.log(), expected.log()[:5])
         assert len(Log.load(writer._file.path)) == 2
-        disk.is_full = False
+        disk.room = 1
+        same(writer.log(), expected.log()[:5])
+        assert len(Log.load(writer._file.path)) == 3
+        disk.room = 10
         writer.append(**row(robot, 5))
     same(Log.load(tmp_path / name), expected.log())
     assert [p.name for p in tmp_path.iterdir()] == [name]

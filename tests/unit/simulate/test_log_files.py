@@ -200,6 +200,23 @@ def test_a_run_with_a_file_gives_the_log_of_one_in_memory(tmp_path: Path) -> Non
     np.testing.assert_array_equal(few[::2].q, expected[:51].q.astype(np.float32))
 
 
+def test_an_interrupt_right_after_rows_were_handed_over_writes_none_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extend, handed = LogWriter.extend, list[int]()
+
+    def interrupted(writer: LogWriter, **rows: np.ndarray) -> None:
+        extend(writer, **rows)
+        if len(writer) > 300 and not handed:
+            handed.append(len(writer))
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(LogWriter, "extend", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Simulation(robots.load("five_bar")).run(1.0, log=tmp_path / "run.clog")
+    np.testing.assert_allclose(Log.load(tmp_path / "run.clog").times, 1e-3 * np.arange(handed[0]), rtol=1e-12)
+
+
 # Strangers
 
 

@@ -47,7 +47,7 @@ class ChunkFile:
         Raises:
             ModelError: for a file that is not there, is no log, or is damaged; also when its columns are read.
         """
-        self._path = path
+        self._path, self._place = path, path.absolute()  # the working folder may change before columns are read
         with self._opened(head) as file:
             size = os.fstat(file.fileno()).st_size
             self.heading = self._read_head(file, size)
@@ -91,7 +91,7 @@ class ChunkFile:
     @contextmanager
     def _opened(self, head: bytes | None) -> Iterator[BinaryIO]:
         try:
-            with open_file(self._path) as file:
+            with open_file(self._place) as file:
                 if head is not None and file.read(len(head)) != head:
                     raise ModelError(f"{self._path}: another log has taken its place")
                 file.seek(0)

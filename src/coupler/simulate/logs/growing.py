@@ -12,11 +12,12 @@ import numpy as np
 
 from coupler.files import claimed, open_file, release, whole_file
 from coupler.model import ModelError
+from coupler.simulate.archive import check_target
 from coupler.simulate.logs.chunks import ChunkFile
 from coupler.simulate.logs.columns import Heading
-from coupler.simulate.logs.records import end_record, head_record, rows_record
+from coupler.simulate.logs.records import SUFFIX, end_record, head_record, rows_record
 
-__all__ = ["ChunkWriter"]
+__all__ = ["ChunkWriter", "growing_path"]
 
 
 class ChunkWriter:
@@ -95,3 +96,20 @@ def _is_claimed(path: Path) -> bool:
             return not claimed(file)
     except OSError:  # there is none, or it will be told when it is written
         return False
+
+
+def growing_path(path: Path) -> Path:
+    """The file that grows while a run goes on: the path, or one beside it.
+
+    Raises:
+        ModelError: for a place that cannot be written to, or a suffix that a run does not write.
+    """
+    check_target(path)
+    suffix = path.suffix.lower()
+    if suffix == SUFFIX:
+        return path
+    if suffix != ".npz":
+        raise ModelError(f"{path}: a run writes {SUFFIX} files, or .npz; `Log.save` writes others from them")
+    beside = path.with_name(f"{path.name}{SUFFIX}")
+    check_target(beside)
+    return beside

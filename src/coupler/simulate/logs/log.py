@@ -18,11 +18,10 @@ from coupler.simulate.archive import check_target, written_whole
 from coupler.simulate.logs import to_csv, to_mcap, to_npz, to_rerun
 from coupler.simulate.logs.chunks import ChunkFile
 from coupler.simulate.logs.columns import COLUMNS, Heading, check_shapes, stored_dtype
-from coupler.simulate.logs.records import NAME, end_record, head_record, rows_record
+from coupler.simulate.logs.records import NAME, SUFFIX, end_record, head_record, rows_record
 
-__all__ = ["SUFFIX", "Log"]
+__all__ = ["Log"]
 
-SUFFIX = ".clog"  # of files that grow
 _PART = 4 << 20  # bytes of the rows that are worked on at once
 
 

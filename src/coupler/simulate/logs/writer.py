@@ -15,11 +15,11 @@ import numpy as np
 from coupler.kinematics import kinetic_energy, potential_energy
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
-from coupler.simulate.archive import check_target, unwritten
+from coupler.simulate.archive import unwritten
 from coupler.simulate.logs.columns import Heading, chosen_columns, known_dtype, row_shapes, stored_dtype
 from coupler.simulate.logs.energies import energies_of
-from coupler.simulate.logs.growing import ChunkWriter
-from coupler.simulate.logs.log import SUFFIX, Log
+from coupler.simulate.logs.growing import ChunkWriter, growing_path
+from coupler.simulate.logs.log import Log
 from coupler.simulate.logs.to_npz import NpzColumns
 from coupler.simulate.options import positive_integer
 
@@ -74,7 +74,7 @@ class LogWriter:
         Raises:
             ModelError: for a folder that is not there or cannot be written to, and for another suffix.
         """
-        self._path = None if path is None else Path(path)
+        self._path = None if path is None else Path(path).absolute()  # a run may change the working folder
         self._robot, self._every, self.note = robot, positive_integer("every", every), ""
         self._shapes = row_shapes(robot.nq, robot.nv, len(contacts))
         own, names = known_dtype(dtype), chosen_columns(record)
@@ -83,7 +83,7 @@ class LogWriter:
         self._heading = Heading(robot.name, length, tuple(contacts), tuple(robot.independent_joints), kinds)
         needed = {"q", "v"} if "kinetic" in names else {"q"} if "potential" in names else set()
         self.columns = tuple(n for n in self._shapes if (n in names or n in needed) and n != "potential")
-        self._file = None if self._path is None else ChunkWriter(_growing(self._path), self._heading)
+        self._file = None if self._path is None else ChunkWriter(growing_path(self._path), self._heading)
         size = sum(dtype.itemsize * int(np.prod(shape)) for dtype, shape in kinds.values())
         self._most = min(max(_CHUNK // size, 1), _LARGEST)
         self._chunks: list[_Chunk] = []  # finished ones: all without a file, with one those that are not written yet
@@ -261,9 +261,12 @@ class LogWriter:
 
     def _write_chunks(self, file: ChunkWriter) -> None:
         """Writes what is not written yet; an interrupt may come at any time, and nothing is written twice."""
-        while waiting := self._made - file.written:
-            file.append(self._chunks[-waiting])
-        self._chunks, self._told = [], False
+        try:
+            while waiting := self._made - file.written:
+                file.append(self._chunks[-waiting])
+            self._told = False
+        finally:
+            self._chunks = self._chunks[len(self._chunks) - (self._made - file.written) :]
 
     def _make_npz(self, file: ChunkWriter, path: Path) -> None:
         try:
@@ -292,16 +295,3 @@ class LogWriter:
                 raise ModelError(f"a row of the log: {name} must be numbers, got {value!r}") from None
             if shape != self._shapes[name]:
                 raise ModelError(f"a row of the log: {name} has the shape {shape}, and must have {self._shapes[name]}")
-
-
-def _growing(path: Path) -> Path:
-    """The file that grows while a run goes on: the path, or one beside it."""
-    check_target(path)
-    suffix = path.suffix.lower()
-    if suffix == SUFFIX:
-        return path
-    if suffix != ".npz":
-        raise ModelError(f"{path}: a run writes {SUFFIX} files, or .npz; `Log.save` writes others from them")
-    beside = path.with_name(f"{path.name}{SUFFIX}")
-    check_target(beside)
-    return beside
