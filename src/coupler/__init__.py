@@ -1,5 +1,6 @@
 """Exact dynamics and contact simulation for robots with kinematic loops."""
 
+import coupler.forks  # noqa: F401  (which says so where NumPy does not run)
 from coupler import robots
 from coupler.dynamics import bias_force, forward_dynamics, inverse_dynamics, inverse_osim
 from coupler.forces import JointForces, joint_forces

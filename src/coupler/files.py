@@ -12,9 +12,14 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
-__all__ = ["open_file", "read_file", "temporary_beside", "whole_file"]
+try:
+    import fcntl
+except ImportError:  # Windows has none
+    fcntl = None
+
+__all__ = ["claimed", "open_file", "read_file", "release", "temporary_beside", "whole_file"]
 
 _WHAT = {stat.S_IFDIR: "folder", stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket"}
 _READ_FLAGS = getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for its other end
@@ -55,6 +60,40 @@ def read_file(path: Path, most: int) -> bytes:
     return data
 
 
+def _put_if_absent(temporary: Path, path: Path) -> None:
+    """Gives a file a name that no other has."""
+    try:
+        os.link(temporary, path)  # which, unlike a rename, fails if another process came first
+    except FileExistsError:
+        raise
+    except (OSError, NotImplementedError, AttributeError):  # the file system, or the system, has no hard links
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        os.rename(temporary, path)  # of two processes that come here at once the later one stays
+
+
+def claimed(file: IO[bytes]) -> bool:
+    """Whether an open file is now this one's, until it is closed or its process ends; not if it is another's already.
+
+    Where the system has no such claims, nobody has one.
+    """
+    try:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # the file system has none
+        pass
+    return True
+
+
+def release(file: IO[bytes]) -> None:
+    """Gives up the claim on a file, also for processes that were forked off since."""
+    with suppress(OSError):
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
 def temporary_beside(path: Path, suffix: str = ".tmp") -> Path:
     """A new name in the same folder, hidden, for a file that is to take the path's place."""
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}{suffix}")
@@ -74,7 +113,8 @@ def whole_file(
         replace: whether a file that is there gives way to it.
 
     Raises:
-        FileExistsError: if there is a file that is not to be replaced, whoever wrote it, and however shortly before.
+        FileExistsError: if there is a file that is not to be replaced, whoever wrote it, and however shortly before;
+            on file systems without hard links, unless both came within microseconds.
         OSError: where it cannot be written.
     """
     temporary = temporary_beside(path, suffix)
@@ -87,7 +127,7 @@ def whole_file(
         if replace:
             os.replace(temporary, path)
         else:
-            os.link(temporary, path)  # which, unlike a rename, fails if another process came first
+            _put_if_absent(temporary, path)
     finally:
         with suppress(OSError):  # gone after a rename; and an interrupt under way must not turn into an OSError
             temporary.unlink()

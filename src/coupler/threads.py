@@ -23,6 +23,7 @@ class _Job:
         self._taken, self._ended = threading.Lock(), threading.Lock()
         self._result: Any = None
         self._error: BaseException | None = None
+        self._over = False
         self._ended.acquire()
 
     def run(self) -> None:
@@ -32,6 +33,7 @@ class _Job:
             except BaseException as error:  # which is the giver's
                 self._error = error
             finally:
+                self._over = True
                 self._ended.release()
 
     def take_back(self) -> bool:
@@ -39,20 +41,13 @@ class _Job:
         return self._taken.acquire(blocking=False)
 
     def wait(self) -> None:
-        """Waits for its end, and if that is interrupted, waits on and passes the interruption on afterwards."""
+        """Waits for its end; what is interrupted may be called again."""
         for _ in range(_PATIENCE):
-            if self._ended.acquire(blocking=False):
+            if self._over:
                 return
             time.sleep(0)
-        interruption: KeyboardInterrupt | None = None
-        while True:
-            try:
-                self._ended.acquire()
-                break
-            except KeyboardInterrupt as caught:
-                interruption = caught
-        if interruption is not None:
-            raise interruption
+        while not self._over:  # an interrupt may come at any moment, and then this is called once more
+            self._ended.acquire()
 
     def result(self) -> Any:
         if self._error is not None:
@@ -60,41 +55,81 @@ class _Job:
         return self._result
 
 
-_JOBS: SimpleQueue[_Job] = SimpleQueue()
-_WORKERS: list[threading.Thread] = []  # made when they are first needed
+class _Pool:
+    """Threads that are made when they are first needed, and wait for jobs."""
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._workers: list[threading.Thread] = []
+
+    def hand_over(self, jobs: list[_Job]) -> None:
+        """Has jobs done, each by whoever is free first."""
+        while len(self._workers) < len(jobs):
+            self._workers.append(threading.Thread(target=_work, args=(self._jobs,), name="coupler", daemon=True))
+            self._workers[-1].start()
+        for job in jobs:
+            self._jobs.put(job)
+
+
+_POOL = _Pool()
+
+
+def _renew_pool() -> None:
+    global _POOL
+    _POOL = _Pool()
+
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_WORKERS.clear)  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_renew_pool)  # threads do not survive a fork, and its jobs are not the child's
 
 
-def together(function: Callable[..., Any], arguments: tuple[Any, ...], threads: int) -> list[Any]:
+def together(
+    function: Callable[..., Any], arguments: tuple[Any, ...], threads: int, stop: Callable[[], None] | None = None
+) -> list[Any]:
     """Calls the function with the same arguments in several threads, one of them this one; returns all results.
 
     A call that has not begun when this thread's has ended is not made. Returns, or raises, only when all calls have
     ended: they work in memory that the caller is free to give up then.
+
+    Args:
+        function: what to call.
+        arguments: of each call.
+        threads: how many calls to make.
+        stop: called where Ctrl-C interrupts the waiting, to have the calls end soon.
     """
     others = [_Job(function, arguments) for _ in range(threads - 1)]
-    while len(_WORKERS) < len(others):
-        _WORKERS.append(threading.Thread(target=_work, args=(_JOBS,), name="coupler", daemon=True))
-        _WORKERS[-1].start()
-    for job in others:
-        _JOBS.put(job)
+    _POOL.hand_over(others)
+    interruption: KeyboardInterrupt | None = None
     try:
         results = [function(*arguments)]
     finally:
         begun = [job for job in others if not job.take_back()]
-        for job in begun:
-            job.wait()
+        waiting = list(begun)
+        while waiting:
+            try:
+                waiting[-1].wait()
+                waiting.pop()
+            except KeyboardInterrupt as caught:
+                interruption = caught
+                if stop is not None:
+                    stop()
+    if interruption is not None:
+        raise interruption
     return results + [job.result() for job in begun]
 
 
-def for_each(function: Callable[[Any], Any], items: Iterable[Any], threads: int) -> None:
+def for_each(function: Callable[[Any], Iterable[Any] | None], items: Iterable[Any], threads: int) -> None:
     """Calls the function with each item, in several threads, one of them this one.
 
     After an error no more items are begun. As they are begun in their order, the error that is raised is that of the
-    first item which has one, whichever thread was faster.
+    first item which has one, whichever thread was faster. What takes long is a generator that yields now and then:
+    after Ctrl-C, no thread goes on beyond that.
     """
-    waiting, errors = deque(enumerate(items)), {}
+    waiting, errors, interruptions = deque(enumerate(items)), dict[int, BaseException](), list[BaseException]()
+
+    def stop(error: BaseException | None = None) -> None:
+        waiting.clear()
+        interruptions.append(error or KeyboardInterrupt())
 
     def work() -> None:
         while waiting:
@@ -103,12 +138,18 @@ def for_each(function: Callable[[Any], Any], items: Iterable[Any], threads: int)
             except IndexError:  # another thread took the last one
                 return
             try:
-                function(item)
-            except BaseException as error:
+                for _ in function(item) or ():
+                    if interruptions:
+                        return
+            except Exception as error:
                 waiting.clear()
                 errors[number] = error
+            except BaseException as error:
+                stop(error)
 
-    together(work, (), min(threads, len(waiting)))
+    together(work, (), min(threads, len(waiting)), stop)
+    if interruptions:
+        raise interruptions[0]
     if errors:
         raise errors[min(errors)]
 

@@ -48,6 +48,20 @@ def test_permissions_and_files_that_are_not_to_be_replaced(tmp_path: Path) -> No
     assert os.listdir(tmp_path) == ["data"]
 
 
+def test_without_hard_links_a_file_that_is_there_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    path = tmp_path / "data"
+    with whole_file(path, replace=False) as file:
+        file.write(b"first")
+    with pytest.raises(FileExistsError), whole_file(path, replace=False) as file:
+        file.write(b"second")
+    assert path.read_bytes() == b"first"
+    assert os.listdir(tmp_path) == ["data"]
+
+
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), whole_file(tmp_path / "none" / "data"):
         pass

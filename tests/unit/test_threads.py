@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -49,6 +51,45 @@ def test_a_call_that_no_worker_has_begun_is_not_waited_for() -> None:
     busy.set()
     for thread in blocked:
         thread.join()
+
+
+def test_an_interrupt_stops_what_yields_in_all_threads() -> None:
+    """Items never end by themselves. This thread is interrupted; whichever items it has, the others end as well."""
+    here, begun = threading.current_thread(), threading.Barrier(3)
+
+    def work(item: int) -> Iterator[None]:
+        begun.wait(60)
+        while True:
+            yield
+            if threading.current_thread() is here:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        for_each(work, range(3), 3)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+def test_an_interrupt_while_waiting_stops_the_others() -> None:
+    here, begun = threading.current_thread(), threading.Event()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def work(item: int) -> Iterator[None]:
+        if threading.current_thread() is here:
+            assert begun.wait(60)
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            return
+        begun.set()
+        while True:
+            yield
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            for_each(work, range(2), 2)
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.linear import Cholesky, known_value
 from coupler.passes import Body, Output, Visit
 from coupler.spatial import RigidInertia, mirrored

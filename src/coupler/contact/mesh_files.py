@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from coupler.files import read_file
+from coupler.forks import imports
 from coupler.model.errors import ModelError
 
 __all__ = ["mesh_vertices"]
@@ -75,7 +76,8 @@ def _rows(path: Path, data: bytes, word: str) -> np.ndarray:
 
 def _by_coal(path: Path, data: bytes) -> np.ndarray:
     try:
-        import coal  # type: ignore
+        with imports():
+            import coal  # type: ignore
     except ImportError:
         raise ModelError(
             f"mesh {path}: without coal only STL and OBJ are read; convert it, or: pip install 'coupler[mesh]'"

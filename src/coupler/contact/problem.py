@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 from math import inf
 from typing import Any
 
 import numpy as np
 
 from coupler.contact.laws import discs, larger_eigenvalue, row_count
+from coupler.forks import cached_property
 from coupler.model.errors import ModelError
 
 __all__ = ["Bilateral", "Block", "Bounded", "Cone", "Cones", "ContactProblem", "Solution", "Status", "Unilateral"]

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 import coupler.graph.fold  # noqa: F401  fills in the rules
+from coupler.forks import imports
 from coupler.graph.array import Array, array, symbols
 from coupler.graph.builder import Builder, Records, constants, fields
 from coupler.graph.diff import jacobian, jvp, second_directional, vjp
@@ -96,7 +97,8 @@ def compile(
     if backend == "python":
         return Eager(program, dtype)
     if backend == "llvm":
-        from coupler.graph.llvm import Native  # imported here: the rest works without LLVM
+        with imports():
+            from coupler.graph.llvm import Native  # imported here: the rest works without LLVM
 
         return Native(program, dtype, threads=threads)
     raise GraphError(f"no back end is called {backend!r}; there are 'llvm', 'interpreter' and 'python'")

@@ -17,11 +17,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.graph.array import Array, nodes_of
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, constant, listing, symbol, topological

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from coupler.forks import imports
 from coupler.io.limits import JOINED
 from coupler.io.precision import precision_of
 from coupler.io.reading import Closures, Options
@@ -107,7 +108,8 @@ def _named(what: str, given: Any, kind: Any) -> dict[str, Any]:
 def _read(file: Path, options: Options) -> tuple[list[Element], RobotBuilder, dict[str, Element]]:
     """The root elements of what was read, the robot, ready to be built, and the elements of its parts by name."""
     if file.suffix == ".xacro" or options.xacro:
-        from coupler.io.urdf.xacro import expand
+        with imports():
+            from coupler.io.urdf.xacro import expand
 
         root = expand(file, options)
     elif options.arguments:
@@ -117,15 +119,17 @@ def _read(file: Path, options: Options) -> tuple[list[Element], RobotBuilder, di
     if root.tag == "mujoco":
         return [root], *_read_mjcf(root, options)
     if root.tag == "sdf":
-        from coupler.io.sdf.read import read_sdf
+        with imports():
+            from coupler.io.sdf.read import read_sdf
 
         builder, elements, roots = read_sdf(root, options)
         return roots, builder, elements
     if root.tag != "robot":
         raise root.error("a robot's file begins with <robot> (URDF), <mujoco> (MJCF) or <sdf> (SDFormat)")
-    from coupler.io.urdf.closures import add_closures  # imported late, so that `import coupler` stays quick
-    from coupler.io.urdf.lenient import lock_massless
-    from coupler.io.urdf.read import read_urdf
+    with imports():  # late, so that `import coupler` stays quick
+        from coupler.io.urdf.closures import add_closures
+        from coupler.io.urdf.lenient import lock_massless
+        from coupler.io.urdf.read import read_urdf
 
     description = read_urdf(root, options)
     add_closures(description, options.closures)
@@ -135,7 +139,8 @@ def _read(file: Path, options: Options) -> tuple[list[Element], RobotBuilder, di
 
 
 def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str, Element]]:
-    from coupler.io.mjcf.read import read_mjcf
+    with imports():
+        from coupler.io.mjcf.read import read_mjcf
 
     if options.closures not in (None, False):
         raise root.error("MJCF has its loops in <equality>; closures are for URDF")

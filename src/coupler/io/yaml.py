@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from coupler.files import read_file
+from coupler.forks import imports
 from coupler.io.limits import YAML_BYTES, YAML_DEPTH, YAML_NODES
 from coupler.model import ModelError
 from coupler.model.wording import clipped
@@ -42,7 +43,8 @@ def parse_yaml(path: Path) -> Any:
         ModelError: for a file that cannot be read or is not YAML, for one with aliases or tags, and for one beyond the
             limits.
     """
-    import yaml
+    with imports():
+        import yaml
 
     try:
         text = read_file(path, YAML_BYTES).decode("utf-8")

@@ -12,8 +12,8 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from coupler.forks import cached_property
 from coupler.model.errors import ModelError
 
 __all__ = ["Cluster", "ClusterTree", "find_clusters", "joints_of_loop"]

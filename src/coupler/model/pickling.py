@@ -12,10 +12,11 @@ from __future__ import annotations
 import io
 import pickle
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+from coupler.forks import cached_property
 from coupler.graph import Template, template
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling

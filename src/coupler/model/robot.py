@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from coupler.forks import imports
 from coupler.graph import Backend
 from coupler.model.bodies import Body
 from coupler.model.clusters import ClusterTree
@@ -436,7 +437,8 @@ class Robot:
         Raises:
             ModelError: for something that the format cannot hold. Nothing is written then.
         """
-        from coupler.io.save import save  # a call upwards: files know robots
+        with imports():
+            from coupler.io.save import save  # a call upwards: files know robots
 
         return save(self, path)
 
@@ -449,7 +451,8 @@ class Robot:
 
     def _repr_svg_(self) -> str:
         """The picture, as notebooks ask for it."""
-        from coupler.view.robot_graph import robot_picture  # a call upwards: pictures know robots
+        with imports():
+            from coupler.view.robot_graph import robot_picture  # a call upwards: pictures know robots
 
         return robot_picture(self)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.forks import imports
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Mesh, Sphere
@@ -42,7 +43,8 @@ def _moments(what: str, geometry: Geometry) -> tuple[float, np.ndarray, np.ndarr
     """The volume of a form, m³, its centre, m, and ∫ x xᵀ dV about that, 3 × 3, m⁵."""
     match geometry:
         case Mesh():
-            from coupler.contact.meshes import hull_of  # a call upwards: contact knows how to read meshes
+            with imports():  # a call upwards: contact knows how to read meshes
+                from coupler.contact.meshes import hull_of
 
             return _moments(what, hull_of(geometry))
         case Hull():
@@ -74,7 +76,8 @@ def _round(volume: Any, squares: Any) -> tuple[float, np.ndarray, np.ndarray]:
 
 def _moments_of_hull(what: str, hull: Hull) -> tuple[float, np.ndarray, np.ndarray]:
     """Sums over tetrahedra from a point inside to triangles of faces."""
-    from coupler.contact.faces import Faces  # a call upwards: contact knows what faces a hull has
+    with imports():  # a call upwards: contact knows what faces a hull has
+        from coupler.contact.faces import Faces
 
     middle = hull.vertices.mean(axis=0)
     volume, first, second = 0.0, np.zeros(3), np.zeros((3, 3))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.model.bodies import Body
 from coupler.model.errors import ModelError
 from coupler.model.joint import Joint

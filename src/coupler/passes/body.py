@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.passes.records import Array, Record, provided
 from coupler.spatial import RigidInertia, Transform, cross_force, cross_motion, mirrored
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.graph import jvp
 from coupler.model.embedding.solutions import Solution
 from coupler.model.tolerances import STEEP

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.model import Robot
 from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.model.embedding.solutions import Solution

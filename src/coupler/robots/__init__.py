@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
+from coupler.forks import imports
 from coupler.model import ModelError, Robot
 from coupler.model.wording import listed
 
@@ -52,7 +53,8 @@ def load(name: str, **options: Any) -> Robot:
         similar = get_close_matches(str(name).lower(), _NAMES, n=1)
         hint = f" did you mean {similar[0]!r}?" if similar else ""
         raise ModelError(f"there is no bundled robot {name!r};{hint} there are {listed(_NAMES, most=len(_NAMES))}")
-    describe = getattr(import_module(f"coupler.robots.{name}"), name)
+    with imports():
+        describe = getattr(import_module(f"coupler.robots.{name}"), name)
     known = inspect.signature(describe).parameters
     unknown = [option for option in options if option not in known]
     if unknown:

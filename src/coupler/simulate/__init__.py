@@ -1,7 +1,7 @@
 """Simulation: how robots move in time."""
 
 from coupler.simulate.integrators import METHODS, dormand_prince, explicit_euler, rk4, semi_implicit_euler
-from coupler.simulate.log import Log
+from coupler.simulate.logs import Log
 from coupler.simulate.motion import Motion, MotionError, integrate_motion
 from coupler.simulate.options import SimulationOptions
 from coupler.simulate.rollout import Rollout, rollout

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,7 +14,7 @@ from coupler.files import open_file, temporary_beside, whole_file
 from coupler.model import ModelError
 from coupler.model.wording import clipped
 
-__all__ = ["check_target", "load_arrays", "save_arrays"]
+__all__ = ["check_target", "load_arrays", "save_arrays", "unwritten", "written_whole"]
 
 
 def check_target(path: Path) -> None:
@@ -31,7 +32,7 @@ def check_target(path: Path) -> None:
         beside.touch()
         beside.unlink()
     except (OSError, ValueError) as error:
-        raise _unwritten(path, error) from None
+        raise unwritten(path, error) from None
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
@@ -40,15 +41,26 @@ def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     Raises:
         ModelError: where it cannot be written. What was there stays then.
     """
+    with written_whole(path) as file:
+        np.savez(file, **arrays)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file to write to that takes its place once all is written.
+
+    Raises:
+        ModelError: where it cannot be written. What was there stays then.
+    """
     try:
         with whole_file(path) as file:
-            np.savez(file, **arrays)  # not compressed: that saves a third of the room and takes ten times as long
+            yield file
     except OSError as error:
-        raise _unwritten(path, error) from None
+        raise unwritten(path, error) from None
 
 
-def load_arrays(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """Some arrays of a file, by name.
+def load_arrays(path: Path, names: Iterable[str], others: Iterable[str] = ()) -> dict[str, np.ndarray]:
+    """Some arrays of a file, by name; of the others, those that are there.
 
     Raises:
         ModelError: for a file that is not there, is no npz file, or lacks an array, naming it.
@@ -56,7 +68,8 @@ def load_arrays(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
     try:
         with open_file(path) as file, _archive(path, file) as archive:
             _check_sizes(path, archive, os.fstat(file.fileno()).st_size)
-            return {name: _array(path, archive, name) for name in names}
+            there = (name for name in others if name in archive)
+            return {name: _array(path, archive, name) for name in dict.fromkeys((*names, *there))}
     except FileNotFoundError:
         raise ModelError(f"{path}: there is no such file") from None
     except OSError as error:
@@ -91,5 +104,6 @@ def _array(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> np.ndarray:
         raise ModelError(f"{path}: its array {name!r} cannot be read: {clipped(error, 1000, quote=False)}") from None
 
 
-def _unwritten(path: Path, error: Exception) -> ModelError:
+def unwritten(path: Path, error: Exception) -> ModelError:
+    """That a file cannot be written, and why."""
     return ModelError(f"{path}: it cannot be written: {getattr(error, 'strerror', None) or error}")

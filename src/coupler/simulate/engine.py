@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.scheme import SCHEMES
 from coupler.contact.selection import select
 from coupler.contact.step_program import contact_step_program
+from coupler.forks import cached_property
 from coupler.graph import Executable, compile
 from coupler.kinematics import energies, kinetic_energy
 from coupler.model import ModelError, ModelWarning, Robot

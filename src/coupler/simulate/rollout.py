@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,11 +137,11 @@ def _in_chunks(
     stops, reasons, gained = np.full(states, np.inf), dict[int, str](), dict[int, str]()
     gaps = np.full((-(-states // _CHUNK), engine.layout.contacts), np.inf)  # the least to start with, of each chunk
 
-    def simulate_chunk(first: int) -> None:
+    def simulate_chunk(first: int) -> Iterator[None]:
         own = slice(first, min(first + _CHUNK, states))
         parts = {name: array[:, own] for name, array in recorded.items()}
         chunk = _Chunk(engine, state[own], stops[own], gaps[first // _CHUNK], gains)
-        chunk.simulate(controls[own], hold, parts)
+        yield from chunk.simulate(controls[own], hold, parts)
         reasons.update({first + i: reason for i, reason in chunk.reasons.items()})
         gained.update({first + i: told for i, told in chunk.gained.items()})
 
@@ -210,8 +210,8 @@ class _Chunk:
         self.gained: dict[int, str] = {}
         self._ledger, self._gains = None if gains == "ignore" else Ledger(engine, (len(states),)), gains
 
-    def simulate(self, controls: np.ndarray, hold: int, recorded: dict[str, np.ndarray]) -> None:
-        """Simulates from start to end, and writes what comes of each control to `recorded`."""
+    def simulate(self, controls: np.ndarray, hold: int, recorded: dict[str, np.ndarray]) -> Iterator[None]:
+        """Simulates from start to end, and writes what comes of each control to `recorded`; yields after each step."""
         engine, places = self._engine, self._engine.layout.places
         for name in ("q", "v"):
             recorded[name][0] = self._states[:, places[name]]
@@ -223,6 +223,7 @@ class _Chunk:
                 if not t and not i:
                     self._gaps[:] = self._results[0][:, places["gaps"]].min(axis=0)
                 np.maximum(residual, self._results[0][:, places["residual"]], out=residual)
+                yield
             for name in ("q", "v"):
                 recorded[name][t + 1] = self._results[0][:, places[name]]
             if "forces" in recorded:

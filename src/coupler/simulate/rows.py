@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from coupler.simulate.engine import Engine
-from coupler.simulate.log import LogWriter
+from coupler.simulate.logs import LogWriter
 
 __all__ = ["Rows"]
 
@@ -18,7 +19,7 @@ class Rows:
     """Rows of a log, kept as steps give them, and handed over in blocks."""
 
     def __init__(self, writer: LogWriter, engine: Engine) -> None:
-        self._writer, self._engine, self._count = writer, engine, 0
+        self._writer, self._engine, self._count, self._handed = writer, engine, 0, len(writer)
         nv, layout = engine.robot.nv, engine.layout
         self._times, self._states = np.empty(_BLOCK), np.empty((_BLOCK, layout.state))
         self._tau, self._results = np.empty((_BLOCK, nv)), np.empty((_BLOCK, layout.size))
@@ -37,31 +38,36 @@ class Rows:
         self._tau[k] = 0.0 if tau is None else tau
         self._results[k] = 0.0 if result is None else result
         self._count = k + 1
-        if self._count == _BLOCK:
+        if self._writer.is_due():
+            self.flush()
+            self._writer.flush()
+        elif self._count == _BLOCK:
             self.flush()
 
     def flush(self) -> None:
         """Hands the rows so far to the log."""
-        n, places, engine = self._count, self._engine.layout.places, self._engine
-        if not n:
-            return
-        results = self._results[:n]
-        self._writer.extend(
-            times=self._times[:n],
-            q=self._states[:n, places["q"]],
-            v=self._states[:n, places["v"]],
-            tau=self._tau[:n],
-            gaps=results[:, places["gaps"]],
-            forces=engine.forces(results),
-            points=engine.points(results),
-            kinetic=self._kinetic_energies(n),
-            residuals=results[:, places["residual"]][:, 0],
-            sweeps=results[:, places["sweeps"]][:, 0] + results[:, places["iterations"]][:, 0],
-        )
-        self._count = 0
+        places, engine = self._engine.layout.places, self._engine
+        done = len(self._writer) - self._handed  # of these, where an interrupt came right after they were handed over
+        own = slice(done, self._count)
+        results = self._results[own]
+        columns: dict[str, Callable[[], np.ndarray]] = {
+            "times": lambda: self._times[own],
+            "q": lambda: self._states[own, places["q"]],
+            "v": lambda: self._states[own, places["v"]],
+            "tau": lambda: self._tau[own],
+            "gaps": lambda: results[:, places["gaps"]],
+            "forces": lambda: engine.forces(results),
+            "points": lambda: engine.points(results),
+            "kinetic": lambda: self._kinetic_energies(self._states[own]),
+            "residuals": lambda: results[:, places["residual"]][:, 0],
+            "sweeps": lambda: results[:, places["sweeps"]][:, 0] + results[:, places["iterations"]][:, 0],
+        }
+        if len(results):
+            self._writer.extend(**{name: columns[name]() for name in self._writer.columns})
+        self._handed, self._count = len(self._writer), 0
 
-    def _kinetic_energies(self, n: int) -> np.ndarray:
-        """Those of the first rows, where v cannot tell them: of loops without a solution, at a dead point."""
+    def _kinetic_energies(self, states: np.ndarray) -> np.ndarray:
+        """Those of states, where v cannot tell them: of loops without a solution, at a dead point."""
         if not self._engine.layout.loop_links:
-            return np.full(n, np.nan)
-        return self._engine.kinetic_energy(self._states[:n])
+            return np.full(len(states), np.nan)
+        return self._engine.kinetic_energy(states)

@@ -12,7 +12,7 @@ from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.simulate.engine import engine_of
-from coupler.simulate.log import Log, LogWriter
+from coupler.simulate.logs import Log, LogWriter
 from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
 from coupler.simulate.progress import Progress
 from coupler.simulate.rows import Rows
@@ -273,6 +273,8 @@ class Simulation:
         *,
         log: str | Path | None = None,
         every: int = 1,
+        record: str | Iterable[str] | None = None,
+        dtype: Any = "float64",
         progress: bool | None = None,
         on_energy_gain: str = "stop",
     ) -> Log:
@@ -282,8 +284,11 @@ class Simulation:
             duration: s, rounded to whole steps.
             controller: a function of (t, q, v), asked before each step, that gives forces tau at independent joints, or
                 tau and f_ext; None for none.
-            log: the npz file that the log is kept in while the run goes on; None keeps it in memory alone.
+            log: the file that the log is written to while the run goes on, run.clog or the like, so that memory holds
+                no more than a second's rows; None keeps it in memory. An npz file is written at the end.
             every: one step of so many is logged.
+            record: the columns of the log to keep, such as ["q", "forces"]; all, if not given. Times are always kept.
+            dtype: of the numbers in the log, "float64" or "float32".
             progress: whether a line on stderr shows the progress; by default for long runs on a terminal.
             on_energy_gain: what to do where energy grows without work done on the robot, which a step that is too long
                 can make it do: "stop", "warn" or "ignore". It is looked at every ten steps.
@@ -299,7 +304,7 @@ class Simulation:
         every = positive_integer("every", every)
         unsolved, watch = Unsolved(), EnergyWatch(self._engine, known_gain(on_energy_gain))
         with (
-            LogWriter(log, self.robot, self.step_size, self.contacts) as writer,
+            LogWriter(log, self.robot, self.step_size, self.contacts, record=record, dtype=dtype) as writer,
             Progress(steps, self.step_size, progress) as shown,
         ):
             rows = Rows(writer, self._engine)
@@ -308,6 +313,7 @@ class Simulation:
             except ModelError as error:
                 rows.flush()
                 writer.note = f"stopped at {self.time:.6g} s: {error}"
+                writer.close_after(error)
                 told = f"the run of robot {self.robot.name!r} stops at {self.time:.6g} s: {error}"
                 raise SimulationError(told, self.time, writer.log()) from error
             finally:

@@ -10,7 +10,7 @@ import numpy as np
 
 from coupler.model import ModelError
 from coupler.simulate.archive import check_target, load_arrays, save_arrays
-from coupler.simulate.log import Log
+from coupler.simulate.logs import Log
 
 __all__ = ["SimulationError", "SimulationState"]
 

@@ -8,11 +8,11 @@ nodes of a trace. Names say what a thing is: `X` a transform, `m` a motion, `f` 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.linear import known_value
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 from coupler.kinematics import centre_of_mass
 from coupler.model import ModelError, Robot
 from coupler.simulate.archive import check_target
-from coupler.simulate.log import Log
+from coupler.simulate.logs import Log
 from coupler.view.skeleton import View
 from coupler.view.stick_figures import FORCE, Strip, newtons
 

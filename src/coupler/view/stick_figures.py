@@ -8,7 +8,7 @@ import numpy as np
 
 from coupler.model import Plane, Robot, Shape
 from coupler.model.tree import GROUND
-from coupler.simulate.log import Log
+from coupler.simulate.logs import Log
 from coupler.spatial import Transform
 from coupler.view.skeleton import Pose, Skeleton, outline
 

@@ -562,7 +562,26 @@ def test_files_that_cannot_be_opened(entry: Path, monkeypatch: pytest.MonkeyPatc
     assert cache.load(KEY) == CODE  # in particular, the secret survived
 
 
-@pytest.mark.parametrize("call", ["mkdir", "link", "replace", "open"])
+@pytest.mark.parametrize(
+    "error", [PermissionError(1, "no"), OSError(95, "no"), NotImplementedError(), AttributeError()]
+)
+def test_a_file_system_without_hard_links_stores_by_rename(
+    where: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(os, "link", refused)
+    cache.store(KEY, CODE)
+    secret = (where / "secret").read_bytes()
+    assert cache.load(KEY) == CODE
+    cache.store(OTHER, CODE)
+    assert cache.load(OTHER) == CODE
+    assert (where / "secret").read_bytes() == secret
+    assert len(names(where)) == 3
+
+
+@pytest.mark.parametrize("call", ["mkdir", "replace", "open"])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EPERM, errno.ENOTSUP])
 def test_a_first_store_that_fails_leaves_no_file(
     where: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int

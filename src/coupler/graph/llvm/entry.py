@@ -18,7 +18,7 @@ from coupler.graph.llvm.render import Renderer
 from coupler.graph.program import Program, Repeat
 from coupler.graph.window import Buffer
 
-__all__ = ["FINITE", "array_layout_is_known", "batch_entry", "fits_on_stack", "one_state_entry", "piece"]
+__all__ = ["FINITE", "REFUSED", "array_layout_is_known", "batch_entry", "fits_on_stack", "one_state_entry", "piece"]
 
 REFUSED, FINITE, DONE = 0, 1, 2
 

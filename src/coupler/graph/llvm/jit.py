@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
-import os
 import sys
 import threading
 from dataclasses import dataclass
@@ -14,25 +14,17 @@ from weakref import WeakValueDictionary
 import llvmlite
 import llvmlite.binding as binding
 
+from coupler.forks import held_at_fork
 from coupler.graph import cache
 from coupler.graph.llvm.target import CODE_GENERATION, QUICK, Target, host
 
 __all__ = ["Code", "compile_text"]
 
-_LOCK = threading.Lock()  # LLVM's global context is one
-
-
-def _hold_at_fork(lock: Any) -> None:
-    """A fork waits for whoever has the lock: in the child, nobody would be there to release it."""
-    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
-
-
-if hasattr(os, "register_at_fork"):
-    # llvmlite has a lock, too, around each call of LLVM, and compiled code may be disposed of at any time. Ours is
-    # taken before it, here as everywhere; what is registered last comes first at a fork.
-    if (inner := getattr(getattr(binding.ffi.lib, "_lock", None), "_lock", None)) is not None:
-        _hold_at_fork(inner)
-    _hold_at_fork(_LOCK)
+# llvmlite has a lock around each call of LLVM, and compiled code may be disposed of at any time. Ours is taken first.
+if (inner := getattr(getattr(binding.ffi.lib, "_lock", None), "_lock", None)) is not None:
+    held_at_fork(inner)
+_LOCK = held_at_fork(threading.RLock())  # LLVM's global context is one
+atexit.register(_LOCK.acquire)  # a daemon thread that compiles while LLVM is torn down would crash the process
 
 _LOADED: WeakValueDictionary[str, Code] = WeakValueDictionary()  # as long as somebody uses it
 

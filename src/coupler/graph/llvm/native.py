@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from coupler.graph.errors import GraphError
 from coupler.graph.executable import Executable
 from coupler.graph.llvm.entry import (
     FINITE,
+    REFUSED,
     array_layout_is_known,
     batch_entry,
     fits_on_stack,
@@ -28,6 +30,8 @@ from coupler.threads import together
 __all__ = ["Native"]
 
 _LARGE = 7_500  # lines of a kernel, which take seconds to compile well: a single state is not worth that
+_CALM = 0.05  # s for which a batch runs at once, and keeps Ctrl-C waiting
+_FIRST = 16  # pieces of a batch that run at once as long as it is not known how long they take
 _ALIGNMENT = 64  # bytes: a cache line, and the widest register
 _ARRAYS_ARE_READABLE = array_layout_is_known()  # else a single state is run as a batch of one
 
@@ -54,6 +58,7 @@ class Native(Executable):
         self.target = target or chosen()
         self.lanes = self.target.lanes(self.dtype)
         self._piece = piece(program, self.lanes)
+        self._calm = _FIRST * self._piece  # states of a batch that run at once
         self._output_sizes = [b.size for b in program.outputs]
         self._one: _Entry | None = None
         self._batch: _Entry | None = None
@@ -87,10 +92,31 @@ class Native(Executable):
         return super().__call__(*inputs), False
 
     def _share(self, entry: _Entry, states: int, arrays: tuple[np.ndarray, ...]) -> int:
-        """Runs a batch in as many threads as are worth it."""
+        """Runs a batch in as many threads as are worth it; one that takes long in parts."""
+        if states > self._calm:
+            return self._share_parts(entry, states, arrays)
         threads = min(self.threads, -(-states // self._piece))
         arguments = (*arrays, np.zeros(1, np.int64))
         return entry.run(*arguments) if threads < 2 else max(together(entry.run, arguments, threads))
+
+    def _share_parts(self, entry: _Entry, states: int, arrays: tuple[np.ndarray, ...]) -> int:
+        """Runs a batch in parts that take some hundredths of a second each: Python answers Ctrl-C between them.
+
+        How many states that are is known from the part before.
+        """
+        if any(type(array) is not np.ndarray or array.ndim != 2 or len(array) != states for array in arrays):
+            return REFUSED
+        first, answer = 0, FINITE
+        while first < states and answer:
+            last, start = min(first + self._calm, states), perf_counter()
+            found = self._share(entry, last - first, tuple(array[first:last] for array in arrays))
+            self._calm = self._states_in(_CALM / max(perf_counter() - start, _CALM * 1e-9) * (last - first))
+            first, answer = last, max(answer, found) if found else REFUSED
+        return answer
+
+    def _states_in(self, states: float) -> int:
+        """So many states, rounded down to what a thread takes at a time."""
+        return max(int(states) // self._piece, 1) * self._piece
 
     def _run(self, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> None:
         states = len(outputs[0]) if outputs else 0

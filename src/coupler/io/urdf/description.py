@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
+from coupler.forks import cached_property
 from coupler.io.reading import Options, add_body, warn_left_out, warn_of_inertias
 from coupler.io.urdf.joints import joint_kind
 from coupler.io.urdf.parts import CouplingPart, JointPart, LinkPart, LoopPart

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.graph import Builder, Executable, Program, compile, fields
 from coupler.model.embedding.constraints import Constraint, Loop
 from coupler.model.embedding.motion import Motion

@@ -12,11 +12,11 @@ g_D = K_D⁻¹ k, so that K G = 0 and K g = k.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.graph import Executable, compile
 from coupler.model.embedding.choice import Choice, qualities
 from coupler.model.embedding.closure import Closure, stacked

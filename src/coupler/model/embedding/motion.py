@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.graph import Builder, Executable, Interpreter, View, fields
 from coupler.graph import compile as compile_program
 from coupler.model.embedding.scene import by_kind

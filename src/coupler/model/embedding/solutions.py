@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.graph import Array, Builder, Program, Template, View, fields, jacobian, symbols, template
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, Loop

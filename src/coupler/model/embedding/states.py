@@ -6,11 +6,11 @@ Everything here works on the positions p and velocities w of all joints; see coo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.graph import Executable, Program, compile
 from coupler.model.embedding.assembly import described, outside_limits
 from coupler.model.embedding.choice import pivots

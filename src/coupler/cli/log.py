@@ -1,0 +1,71 @@
+"""`coupler log`: tells what is in the log of a run, or converts it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from coupler.cli.output import columns, print_json
+from coupler.cli.parser import Verb, add_json
+from coupler.model import ModelError
+from coupler.model.wording import counted
+
+__all__ = ["VERB"]
+
+
+def _add(parser: ArgumentParser) -> None:
+    parser.add_argument("log", metavar="LOG", type=Path, help="a log: .clog, also while a run writes it, or .npz")
+    parser.add_argument(
+        "out", metavar="OUT", type=Path, nargs="?", help="the file to write: .clog, .npz, .csv, .mcap or .rrd (Rerun)"
+    )
+    parser.add_argument("--every", metavar="N", type=int, default=1, help="take one row of N")
+    parser.add_argument("--force", action="store_true", help="overwrite OUT")
+    add_json(parser)
+
+
+def _run(given: Namespace) -> int:
+    from coupler.simulate import Log
+
+    if given.every < 1:
+        raise ModelError(f"--every must be 1 or more, got {given.every}")
+    log, out = Log.load(given.log)[:: given.every], given.out
+    if out is None:
+        told = _told(log)
+        if given.json:
+            print_json(told)
+        else:
+            print(columns({name.replace("_", " "): _text(value) for name, value in told.items()}))
+        return 0
+    if out.exists() and not given.force:
+        raise ModelError(f"{out} exists already; --force overwrites it")
+    log.save(out)
+    if given.json:
+        print_json({"saved": str(out), "rows": len(log)})
+    else:
+        print(f"saved {out}: {counted(len(log), 'row')}")
+    return 0
+
+
+VERB = Verb("log", "tell what is in a log, or convert it", "coupler log run.clog run.csv", _add, _run)
+
+
+def _told(log: Any) -> dict[str, Any]:
+    times = log.times
+    return {
+        "robot": log.robot,
+        "rows": len(log),
+        "from": float(times[0]) if len(log) else None,
+        "to": float(times[-1]) if len(log) else None,
+        "step": log.step,
+        "columns": log.columns,
+        "joints": log.joints,
+        "contacts": log.contacts,
+        "note": log.note,
+    }
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return "" if value is None else f"{value:.6g} s" if isinstance(value, float) else str(value)

@@ -1,0 +1,197 @@
+"""Reading the records of a log from a file, which may be a stranger's, may be damaged, and may still grow."""
+
+from __future__ import annotations
+
+import json
+import os
+from array import array
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+from zlib import crc32
+
+import numpy as np
+
+from coupler.files import open_file
+from coupler.model import ModelError
+from coupler.model.wording import clipped, counted
+from coupler.simulate.logs.columns import Heading, check_shapes, stored_dtype
+from coupler.simulate.logs.records import CRC, ENDS, FRAME, HEAD, NAME, ROWS, VERSION
+
+__all__ = ["ChunkFile"]
+
+_MOST_TEXT = 16 << 20  # bytes of a heading or a note: the names of thousands of contacts take one
+_MOST_NUMBERS = 1 << 31  # along a dimension: far more than any robot has, and few enough for every array
+_PIECE = 1 << 20  # bytes that are looked at at once
+_OPEN_END = "there is no end in the file: its run still writes it, or was killed"
+
+
+class ChunkFile:
+    """The whole records of a file, whose columns are read when they are asked for.
+
+    Attributes:
+        heading: what it tells about the run.
+        rows: how many there are in all.
+        note: why the run ended early; empty if it did not.
+    """
+
+    def __init__(self, path: Path, head: bytes | None = None) -> None:
+        """Looks through the file, without reading its rows.
+
+        Args:
+            path: the file.
+            head: how it must begin, if that is known.
+
+        Raises:
+            ModelError: for a file that is not there, is no log, or is damaged; also when its columns are read.
+        """
+        self._path, self._place = path, path.absolute()  # the working folder may change before columns are read
+        with self._opened(head) as file:
+            size = os.fstat(file.fileno()).st_size
+            self.heading = self._read_head(file, size)
+            at = file.tell()
+            file.seek(0)
+            self._head = file.read(at)
+            self._row_bytes = [dtype.itemsize * prod(shape) for dtype, shape in self.heading.columns.values()]
+            self._starts, self._lasts = array("q"), array("q")  # of records of rows: where their blocks are; last rows
+            self.note = self._look_through(file, at, size)
+        self.rows = self._lasts[-1] if self._lasts else 0
+
+    def read(self, name: str, first: int, last: int) -> np.ndarray:
+        """A column from one row to another, which is left out.
+
+        Raises:
+            ModelError: where the file is damaged, or was replaced since.
+        """
+        dtype, shape = self.heading.columns[name]
+        number = list(self.heading.columns).index(name)
+        result = np.empty((last - first, *shape), dtype)
+        with self._opened(self._head) as file:
+            k = int(np.searchsorted(self._lasts, first, side="right"))
+            while k < len(self._lasts) and (before := self._lasts[k - 1] if k else 0) < last:
+                values = self._block(file, k, number).view(dtype).reshape(self._lasts[k] - before, *shape)
+                own = slice(max(first - before, 0), last - before)
+                begin = max(before - first, 0)
+                result[begin : begin + len(values[own])] = values[own]
+                k += 1
+        return result
+
+    def _block(self, file: BinaryIO, k: int, number: int) -> np.ndarray:
+        """The bytes of a column in the k-th record of rows."""
+        rows = self._lasts[k] - (self._lasts[k - 1] if k else 0)
+        file.seek(self._starts[k] + sum(rows * size + CRC.size for size in self._row_bytes[:number]))
+        values = np.empty(rows * self._row_bytes[number], np.uint8)
+        file.readinto(values.data)  # type: ignore[attr-defined]
+        if file.read(CRC.size) != CRC.pack(crc32(values.data)):
+            self._refuse_damage(self._starts[k])
+        return values
+
+    @contextmanager
+    def _opened(self, head: bytes | None) -> Iterator[BinaryIO]:
+        try:
+            with open_file(self._place) as file:
+                if head is not None and file.read(len(head)) != head:
+                    raise ModelError(f"{self._path}: another log has taken its place")
+                file.seek(0)
+                yield file
+        except FileNotFoundError:
+            raise ModelError(f"{self._path}: there is no such file") from None
+        except OSError as error:
+            raise ModelError(f"{self._path}: it cannot be read: {error.strerror or error}") from None
+
+    def _read_head(self, file: BinaryIO, size: int) -> Heading:
+        line = file.read(len(NAME) + len(VERSION))
+        if not line.startswith(NAME):
+            raise ModelError(f"{self._path}: it is not a log of coupler")
+        if not line.endswith(VERSION):
+            version = clipped(line[len(NAME) :].decode(errors="replace").strip())
+            raise ModelError(f"{self._path}: it is a log of version {version}, and this coupler reads version '1'")
+        frame = self._frame(file, size)
+        if frame is None or frame[0] != HEAD:
+            raise ModelError(f"{self._path}: it has no heading, or only part of one")
+        try:
+            return _heading(self._text(file, frame[2]))
+        except (ModelError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+            raise ModelError(f"{self._path}: its heading makes no sense: {clipped(error, quote=False)}") from None
+
+    def _look_through(self, file: BinaryIO, at: int, size: int) -> str:
+        """Notes where the records of rows are, and returns how the run ended."""
+        rows = 0
+        while at < size:
+            file.seek(at)
+            frame = self._frame(file, size)
+            if frame is None:
+                break
+            kind, count, length = frame
+            begin, at = at + FRAME.size, at + FRAME.size + length
+            if kind == ENDS:
+                if at != size:
+                    self._refuse_damage(begin)
+                told = self._text(file, length)
+                return str(told.get("note", "")) if isinstance(told, dict) else ""
+            if kind != ROWS or not count or length != sum(count * own + CRC.size for own in self._row_bytes):
+                self._refuse_damage(begin)
+            if at == size and not self._is_whole(file, count):
+                break
+            rows += count
+            self._starts.append(begin)
+            self._lasts.append(rows)
+        return _OPEN_END
+
+    def _frame(self, file: BinaryIO, size: int) -> tuple[bytes, int, int] | None:
+        """Kind, rows and length of the next record; None if it is not complete."""
+        at, frame = file.tell(), file.read(FRAME.size)
+        if len(frame) < FRAME.size or not any(frame):  # a file system may give out room before what is to be there
+            return None
+        kind, rows, length, seal = FRAME.unpack(frame)
+        if crc32(frame[: -CRC.size]) != seal:
+            self._refuse_damage(at)
+        return (kind, rows, length) if at + FRAME.size + length <= size else None
+
+    def _is_whole(self, file: BinaryIO, rows: int) -> bool:
+        """Whether the blocks of a record are what was written."""
+        for size in self._row_bytes:
+            rest, seal = rows * size, 0
+            while rest:
+                piece = file.read(min(rest, _PIECE))
+                if not piece:
+                    return False
+                rest, seal = rest - len(piece), crc32(piece, seal)
+            if file.read(CRC.size) != CRC.pack(seal):
+                return False
+        return True
+
+    def _text(self, file: BinaryIO, length: int) -> Any:
+        if length > _MOST_TEXT:
+            raise ModelError(f"{self._path}: a text in it is longer than {_MOST_TEXT >> 20} MiB")
+        at, data = file.tell(), file.read(length)
+        if data[-CRC.size :] != CRC.pack(crc32(data[: -CRC.size])):
+            self._refuse_damage(at)
+        try:
+            return json.loads(data[: -CRC.size])
+        except (ValueError, RecursionError):
+            self._refuse_damage(at)
+
+    def _refuse_damage(self, at: int) -> NoReturn:
+        rows = counted(self._lasts[-1] if getattr(self, "_lasts", None) else 0, "row")
+        raise ModelError(f"{self._path}: it is damaged at byte {at}; {rows} before that may be sound")
+
+
+def _heading(told: Mapping[str, Any]) -> Heading:
+    """The heading in a file, which may be a stranger's."""
+    for name in ("contacts", "joints"):
+        if not isinstance(told[name], list) or not all(isinstance(text, str) for text in told[name]):
+            raise ModelError(f"{name} must be a list of names")
+    columns = {}
+    for name, (code, shape) in told["columns"].items():
+        if not all(type(n) is int and 0 <= n < _MOST_NUMBERS for n in shape):
+            raise ModelError(f"{name} has the shape {clipped(shape)}")
+        kinds = {stored_dtype(name, np.dtype(own)).str for own in ("<f8", "<f4")}
+        if code not in kinds:
+            raise ModelError(f"{name} has numbers of the type {clipped(code)}, and not {' or '.join(sorted(kinds))}")
+        columns[name] = np.dtype(code), tuple(shape)
+    contacts, joints = tuple(told["contacts"]), tuple(told["joints"])
+    check_shapes({name: shape for name, (_, shape) in columns.items()}, len(contacts))
+    return Heading(str(told["robot"]), float(told["step"]), contacts, joints, columns)

@@ -1,0 +1,25 @@
+"""Energies of logged states, which need not be states that a robot can have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from coupler.model import ModelError, Robot
+
+__all__ = ["energies_of"]
+
+
+def energies_of(energy: Callable[..., np.ndarray], robot: Robot, *state: np.ndarray) -> np.ndarray:
+    """(T,), the energies of states, given by q or by q and v; NaN where a state is not finite or has none."""
+    found = np.full(len(state[0]), np.nan)
+    finite = np.flatnonzero(np.all([np.isfinite(part).all(axis=1) for part in state], axis=0))
+    waiting = [finite] if finite.size else []
+    while waiting:
+        rows = waiting.pop()
+        try:
+            found[rows] = energy(robot, *(part[rows] for part in state))
+        except ModelError:  # of a state that no robot can have: the others are sought out
+            waiting += np.array_split(rows, 2) if len(rows) > 1 else []
+    return found

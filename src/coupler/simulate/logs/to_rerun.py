@@ -1,0 +1,55 @@
+"""Logs as recordings of Rerun: its viewer plots the columns, and shows contact forces as arrows in space."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from coupler.files import temporary_beside
+from coupler.model import ModelError
+from coupler.simulate.archive import unwritten
+
+if TYPE_CHECKING:
+    from coupler.simulate.logs.log import Log
+
+__all__ = ["save"]
+
+
+def save(log: Log, path: Path) -> None:
+    """Writes a log, over a timeline called "time".
+
+    Raises:
+        ModelError: without the package rerun-sdk, or where it cannot be written.
+    """
+    try:
+        import rerun  # type: ignore[import-not-found]
+    except ImportError:
+        raise ModelError("recordings of Rerun need its package: pip install 'coupler[rerun]'") from None
+    beside = temporary_beside(path, ".rrd")
+    try:
+        recording = rerun.RecordingStream(f"coupler: {log.robot}")
+        recording.save(beside)
+        about = {name: getattr(log, name) for name in ("robot", "step", "contacts", "joints", "note")}
+        recording.log("about", rerun.TextDocument(json.dumps(about, indent=2)), static=True)
+        for part in log.parts():
+            times = [rerun.TimeColumn("time", duration=part.times)]
+            for name in part.columns[1:]:
+                values = getattr(part, name).reshape(len(part), -1)
+                if values.size:
+                    recording.send_columns(name, times, rerun.Scalars.columns(scalars=values.astype(float)))
+            if log.contacts and {"forces", "points"} <= set(log.columns):
+                each = np.full(len(part), len(log.contacts))
+                arrows = rerun.Arrows3D.columns(vectors=part.forces.reshape(-1, 3), origins=part.points.reshape(-1, 3))
+                recording.send_columns("contacts", times, arrows.partition(each))
+        recording.disconnect()
+        os.replace(beside, path)
+    except OSError as error:
+        raise unwritten(path, error) from None
+    finally:
+        with suppress(OSError):
+            beside.unlink()
