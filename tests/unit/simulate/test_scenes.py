@@ -1,0 +1,48 @@
+"""Scenes of several robots and objects: what they do together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import coupler
+from coupler import RobotBuilder, Simulation
+from coupler.model import Box
+from coupler.rotation import about_z
+from models_folder import ABSENT, loaded
+from pick_and_stack import SIDE, pick_and_stack
+
+
+def test_two_quadrupeds_that_collide_keep_their_momentum() -> None:
+    """Afloat, head on, one with three times the speed of the other: trunks meet, and legs go on swinging."""
+    dog = coupler.robots.load("mini_cheetah").with_shape("trunk", Box((0.4, 0.2, 0.12)), body="Floating Base")
+    b = RobotBuilder("collision", gravity=(0, 0, 0))
+    b.attach(dog, "a/")
+    b.attach(dog, "b/", at=(0.5, 0.05, 0.02), turned=about_z(np.pi))
+    pair = b.build()
+    v = pair.pack_v({"a/floating_base": [0, 0, 0, 3.0, 0, 0], "b/floating_base": [0, 0, 0, 1.0, 0, 0]})
+    simulation = Simulation(pair, v=v)
+    assert {name.split(",")[0] for name in simulation.contacts} == {"a/trunk on b/trunk"}
+    before = coupler.momentum(pair, simulation.q, simulation.v)
+    log = simulation.run(0.1)
+    assert log.forces.any()
+    assert log.gaps.min() > -1e-4  # what turns by ω h overlaps by (ω h)² of its size: steps are straight
+    assert simulation.status.solved
+    after = coupler.momentum(pair, simulation.q, simulation.v)
+    assert after == pytest.approx(before, abs=1e-9 * np.abs(before).max() + 2e-8)
+    speeds = [simulation.v[pair.v_slice(f"{name}/floating_base")][3] for name in "ab"]
+    assert speeds[0] < 3.0 - 0.1
+    assert sum(speeds) < 1e-2 + 4.0  # along their own axes, which point at each other
+
+
+@pytest.mark.long
+@pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
+@pytest.mark.filterwarnings("ignore:.*no impulses were found")  # in two steps, when the pads hit the box
+def test_an_arm_picks_up_a_box_and_stacks_it() -> None:
+    simulation = pick_and_stack(loaded("ufactory_xarm7/xarm7_nomesh.xml"))
+    positions = simulation.robot.joint_positions(simulation.q)
+    lower, upper = positions["lower"], positions["upper"]
+    assert upper[2] == pytest.approx(1.5 * SIDE, abs=1e-6)
+    assert lower[:3] == pytest.approx([0.45, 0.10, SIDE / 2], abs=1e-4)
+    assert upper[:2] == pytest.approx(lower[:2], abs=2e-3)
+    assert np.abs(simulation.v).max() < 1e-3
