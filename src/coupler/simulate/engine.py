@@ -49,6 +49,8 @@ class Engine:
 
     def __init__(self, robot: Robot, options: SimulationOptions) -> None:
         self.robot, self.step = robot, options.step
+        if not robot.nv:
+            raise ModelError(f"robot {robot.name!r} cannot move: it has no freedoms, and there is nothing to simulate")
         chosen = _chosen(pairs_of(robot, **options.laws), options.contacts)
         self.selection = select(robot, chosen, tuple(options.contacts), options.limits)
         pairs = self.selection.pairs

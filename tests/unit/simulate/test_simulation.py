@@ -18,7 +18,19 @@ from coupler import Robot, Simulation, SimulationError
 from coupler.contact.pairs import pairs_of
 from coupler.contact.restitution import Restitution
 from coupler.contact.stepping import contact_step
-from coupler.model import Box, Free, Hull, ModelError, ModelWarning, Plane, Prismatic, Revolute, RobotBuilder, Sphere
+from coupler.model import (
+    Box,
+    Fixed,
+    Free,
+    Hull,
+    ModelError,
+    ModelWarning,
+    Plane,
+    Prismatic,
+    Revolute,
+    RobotBuilder,
+    Sphere,
+)
 from coupler.simulate import Log, SimulationOptions, SimulationState
 
 G = 9.81
@@ -411,6 +423,14 @@ def test_what_is_let_out_of_an_overlap_gains_no_energy_from_nowhere(integrator: 
 def test_a_robot_that_floats_over_nothing_is_told() -> None:
     with pytest.warns(ModelWarning, match=r"can touch nothing: robot.with_floor\(\) adds a floor"):
         Simulation(coupler.robots.load("mini_cheetah"))
+
+
+def test_a_robot_that_cannot_move_is_told() -> None:
+    b = RobotBuilder("post")
+    b.body("post", 1.0, inertia=(1, 1, 1))
+    b.joint("weld", Fixed(), "ground", "post")
+    with pytest.raises(ModelError, match="robot 'post' cannot move: it has no freedoms"):
+        Simulation(b.build())
 
 
 def test_a_batch_is_for_rollout() -> None:
