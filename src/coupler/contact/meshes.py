@@ -17,7 +17,7 @@ from coupler.contact.polyhedron import polyhedron
 from coupler.model import Mesh, ModelError, ModelWarning, Robot, Shape
 from coupler.model.numbers import numbers
 from coupler.model.shapes import Hull
-from coupler.model.wording import counted
+from coupler.model.wording import counted, listed
 
 __all__ = ["CORNERS", "hull_of", "simplified_hull", "with_hulls"]
 
@@ -72,16 +72,20 @@ def with_hulls(robot: Robot, most: int = CORNERS) -> Robot:
             shapes.append(replace(shape, group=0, meets=0))
         if hull is not None:
             shapes.append(replace(shape, geometry=hull, visible=False))
-    if lost:
-        warnings.warn(f"robot {robot.name!r}: it touches nothing with {'; '.join(lost)}", ModelWarning, stacklevel=2)
-    return replace(robot, shapes=tuple(shapes), remarks=(*robot.remarks, *remarks), warnings=(*robot.warnings, *lost))
+    told = [f"it touches nothing with {text}" for text in lost]
+    if told:
+        warnings.warn(f"robot {robot.name!r}: {'; '.join(told)}", ModelWarning, stacklevel=2)
+    return replace(robot, shapes=tuple(shapes), remarks=(*robot.remarks, *remarks), warnings=(*robot.warnings, *told))
 
 
 def _hulls(meshes: Iterable[Mesh], most: int) -> tuple[dict[Hashable, Hull], list[str], list[str]]:
-    """The hulls of meshes, remarks on them, and what is wrong with those that have none."""
+    """The hulls of meshes, remarks on them, and what is wrong with those that have none: one line for all absent."""
     hulls: dict[Hashable, Hull] = {}
-    remarks, lost = [], []
+    remarks, lost, absent = list[str](), list[str](), list[str]()
     for key, mesh in {_key(mesh): mesh for mesh in meshes}.items():
+        if not mesh.path.is_file():
+            absent.append(mesh.path.name)
+            continue
         try:
             hulls[key], error = simplified_hull(mesh, most)
         except ModelError as wrong:
@@ -90,6 +94,9 @@ def _hulls(meshes: Iterable[Mesh], most: int) -> tuple[dict[Hashable, Hull], lis
         if error > 0.0:
             corners = counted(len(hulls[key].vertices), "corner")
             remarks.append(f"mesh {mesh.path} touches with {corners}, up to {error:.2g} m within its whole hull")
+    if absent:
+        what = f"mesh {absent[0]!r}, whose file is" if len(absent) == 1 else f"meshes {listed(absent)}, whose files are"
+        lost.append(f"{what} missing; name the folder of its package, or give a simpler shape")
     return hulls, remarks, lost
 
 

@@ -25,6 +25,7 @@ from coupler.model.numbers import numbers
 from coupler.model.wording import counted, in_state
 from coupler.simulate.options import SimulationOptions
 from coupler.simulate.overlaps import joint_overlaps, warn_of_overlaps
+from coupler.simulate.standing import standing
 from coupler.simulate.stiffness import check_stiffness
 
 __all__ = ["Engine", "engine_of"]
@@ -97,7 +98,7 @@ class Engine:
             ModelError: for a configuration that the robot cannot have.
         """
         robot = self.robot
-        q = np.array(robot.neutral() if q is None else numbers("q", q, (robot.nq,), batch=True))
+        q = np.array(standing(robot, self.scene.pairs) if q is None else numbers("q", q, (robot.nq,), batch=True))
         v = np.zeros(robot.nv) if v is None else numbers("v", v, (robot.nv,), batch=True)
         try:
             shape = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])

@@ -71,7 +71,8 @@ class Simulation:
             robot: the robot, with shapes or contact points, and something on the ground to touch, such as `with_floor`
                 adds.
             step: the length of a step, h, s.
-            q, v: (nq,) and (nv,), the state to start from; the neutral configuration at rest, if not given.
+            q, v: (nq,) and (nv,), the state to start from; at rest if v is not given. Without q, the neutral
+                configuration, in which what floats is raised until nothing of it is below a floor or a terrain.
             contacts: names of shapes, contact points or pairs that may touch, or patterns such as "*foot*" and
                 "*foot* on floor"; all by default. Shapes without a name go by their bodies. Pairs that cannot touch, or
                 overlap in the neutral pose, are left out, unless one is named in full: see `left_out`.

@@ -31,6 +31,7 @@ from coupler.model import (
     RobotBuilder,
     Sphere,
 )
+from coupler.rotation import about_y
 from coupler.simulate import Log, SimulationOptions, SimulationState
 
 G = 9.81
@@ -552,3 +553,25 @@ def test_equal_options_are_one_engine() -> None:
         assert {field.name: parameters[field.name].default for field in fields(SimulationOptions)} == {
             field.name: field.default for field in fields(SimulationOptions)
         }
+
+
+def test_what_floats_starts_on_the_ground_if_nobody_says_where() -> None:
+    """Robots that float have their bases at the origin, and legs below it: they are raised, and nothing else is."""
+    robot = coupler.robots.load("mini_cheetah").with_floor(friction=0.8)
+    simulation = Simulation(robot)
+    expected = robot.neutral()
+    feet = [coupler.frame_pose(robot, expected, name)[2, 3] for name in robot.frame_names if "foot_contact" in name]
+    expected[2] -= min(feet)
+    assert simulation.q == pytest.approx(expected, abs=1e-12)
+    hills = coupler.robots.load("mini_cheetah").with_terrain(np.array([[0.0, 0.3], [0.1, 0.2]]), (4, 4))
+    assert Simulation(hills).q[2] == pytest.approx(expected[2] + 0.3, abs=1e-12)
+    high = robot.with_floor(height=-5.0)
+    assert Simulation(high).q == pytest.approx(expected, abs=1e-12)
+    assert Simulation(robot, contacts="*foot*").q == pytest.approx(expected, abs=1e-12)
+    b = RobotBuilder("on a ramp")
+    b.shape("ground", Plane(), turned=about_y(0.3))
+    b.object("ball", Sphere(0.1), at=(-1.0, 0, 0))
+    run = Simulation(b.build())
+    assert run.q[:2] == pytest.approx([-1.0, 0.0], abs=1e-12)
+    run.step()
+    assert run.gaps == pytest.approx([0.0], abs=1e-12)
