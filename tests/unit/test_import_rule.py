@@ -43,8 +43,9 @@ ALLOWED: dict[str, set[str]] = {
     "view": {"spatial", "model", "kinematics", "simulate"},
     "io": {"files", "children", "spatial", "rotation", "model", "mechanisms", "robots"},
 }
-# `robot.save` and `robot.draw`: all that a room asks of one above it.
+# `robot.save`, `robot.draw`, and what meshes and hulls weigh: all that a room asks of one above it.
 UPWARDS = {("model/robot.py", "coupler.io.save"), ("model/robot.py", "coupler.view.robot_graph")}
+UPWARDS |= {("model/solids.py", "coupler.contact.meshes"), ("model/solids.py", "coupler.contact.faces")}
 # Imported only where they are used, so that `import coupler` stays light and works without them.
 HEAVY = {"llvmlite", "yaml", "mujoco", "pinocchio", "coal", "viser", "matplotlib", "gymnasium", "ray", "cupy"}
 HEAVY |= {"xacrodoc", "mcap", "rerun"}

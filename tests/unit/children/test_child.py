@@ -125,6 +125,7 @@ def test_what_a_job_tries_to_read_elsewhere_is_told_even_if_it_hides_it(
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="there are no signals")
 def test_an_interrupt_ends_the_child_and_the_next_request_has_another(child: Child, tmp_path: Path) -> None:
+    child.seconds = 300  # under any load
     child.ask({"what": "add"}, [tmp_path / "folder"])
     process, main = child._process, threading.main_thread().ident
     assert process is not None and main is not None
