@@ -99,24 +99,31 @@ class Schedule:
         group.rows.append(row)
         self._order.append(group.number)
 
-    def call(self, function: Callable[..., Any], *given: Any, out: Place | Sequence[Place]) -> None:
+    def call(
+        self, function: Callable[..., Any], *given: Any, out: Place | Sequence[Place], where: Place | None = None
+    ) -> None:
         """Adds one row of a function of matrices: what it returns is stored.
 
         Args:
             function: takes and returns arrays, of floats or of nodes.
             given: for each parameter a `Place`, a constant array, or a list of such.
             out: where each of its results goes. It may be a place that is given, too.
+            where: a flag of the states that take part; all do if not given.
         """
         targets = [out] if isinstance(out, Place) else list(out)
         places: dict[Any, str] = {}  # a place that occurs twice is one field
         shape = tuple(_named(value, places) for value in given)
         results = tuple(_named(place, places) for place in targets)
-        key = function, shape, results, tuple(_layout(value) for value in places)
+        flags = None if where is None else where.buffer
+        key = function, shape, results, tuple(_layout(value) for value in places), flags
 
         def loop(rows: list[Any]) -> tuple[Kernel, Windows]:
-            return _kernel(function, shape, results), {"row": _window(list(places.values()), rows)}
+            windows: dict[str, Any] = {"row": _window(list(places.values()), [own for own, _ in rows])}
+            if flags is not None:
+                windows["where"] = flags.at([flag for _, flag in rows])
+            return _kernel(function, shape, results), windows
 
-        self.add(key, list(places), loop)
+        self.add(key, (list(places), None if where is None else where.start), loop)
 
     def run(self) -> None:
         """Writes the loop."""

@@ -7,7 +7,7 @@ import pytest
 
 import coupler
 from coupler import RobotBuilder, Simulation
-from coupler.model import Box
+from coupler.model import Box, Capsule, Cylinder, Sphere
 from coupler.rotation import about_z
 from models_folder import ABSENT, loaded
 from pick_and_stack import SIDE, pick_and_stack
@@ -46,3 +46,24 @@ def test_an_arm_picks_up_a_box_and_stacks_it() -> None:
     assert lower[:3] == pytest.approx([0.45, 0.10, SIDE / 2], abs=1e-4)
     assert upper[:2] == pytest.approx(lower[:2], abs=2e-3)
     assert np.abs(simulation.v).max() < 1e-3
+
+
+def test_a_pile_in_which_any_two_bodies_may_touch_is_solved() -> None:
+    """Twelve bodies fall on each other: the coupling of nodes is found state by state; lanes agree with one state."""
+    rng = np.random.default_rng(0)
+    b = RobotBuilder("pile")
+    b.floor(friction=0.6)
+    for i in range(12):
+        form = (Box((0.1, 0.1, 0.1)), Sphere(0.05), Capsule(0.04, 0.08), Cylinder(0.05, 0.1))[i % 4]
+        b.object(f"body{i}", form, at=(*rng.uniform(-0.08, 0.08, 2), 0.1 + 0.2 * i), density=500.0)
+    pile = b.build()
+    simulation = Simulation(pile)
+    log = simulation.run(0.6)
+    assert log.residuals.max() < 1e-8
+    assert log.gaps.min() > -2e-3
+    q, v = np.array(simulation.q), np.array(simulation.v)
+    together = coupler.rollout(pile, np.stack([q] * 3), np.stack([v] * 3), np.zeros((3, 5, pile.nv)))
+    alone = Simulation(pile, q=q, v=v)
+    for _ in range(5):
+        alone.step()
+    assert np.array_equal(together.q[:, -1], np.stack([alone.q] * 3))

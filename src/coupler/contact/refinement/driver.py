@@ -79,6 +79,7 @@ class Refinement:
             self._run(_scale_contact, _scale_joint)
             builder.loop(_begin, state=state)
             self._run(_keep, _keep)
+            self._system.begin()
             with builder.repeat(until=_ended, at_most=_ITERATIONS, state=state):
                 builder.loop(_clear_sums, state=state)
                 self._iterate(state)

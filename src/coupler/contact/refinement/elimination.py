@@ -5,12 +5,16 @@ this is what x changes by: as many unknowns as the clusters on the ways have fre
 The matrix couples clusters that share a way. So it is eliminated node by node, a node being some clusters in a row on
 all ways, in an order that adds few entries: that of a tree costs nothing more than its own entries, and a stack of
 bodies as much as it is high. There is no pivoting, so that all states take the same steps.
+
+In a pile, any two bodies may touch, and few do. There, flags tell which nodes are coupled in a state, by blocks that
+are active or by elimination, and what is zero is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
+from functools import cache
+from itertools import combinations, combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
@@ -21,6 +25,8 @@ from coupler.graph import Field, View, fields
 from coupler.passes import Place, Schedule, Store
 
 __all__ = ["Elimination"]
+
+_DENSE = 200  # products of blocks that elimination has at the most: of more, those of zeros are left out
 
 
 class Elimination:
@@ -42,13 +48,50 @@ class Elimination:
         self._S = Store(lambda size: self._builder.scratch("S", size))
         for a, b in sorted(entries):
             self._S.add((a, b), (self._sizes[a], self._sizes[b]))
+        self._sparse = sum(len(later) ** 2 for later in self._later.values()) > _DENSE
+        self._met = Store(lambda size: self._builder.scratch("coupled_nodes", size))
+        self._met_through = Store(lambda size: self._builder.scratch("coupled_through", size))
+        if self._sparse:
+            for k in self._order:
+                for i, j in combinations_with_replacement(sorted(self._later[k]), 2):
+                    self._met.add(_pair(i, k), ())
+                    if i != j:
+                        self._met_through.add((k, i, j), ())
+
+    def begin(self) -> None:
+        """Writes the steps that find which nodes are coupled, once it is known which blocks are active."""
+        if not self._sparse:
+            return
+        clear(self._builder, self._met.buffer)
+        schedule, active = Schedule(self._builder), self._blocks.flags["active"]
+        for block, parts in enumerate(self._parts):
+            for a, b in combinations(parts, 2):
+                schedule.call(_coupled, out=self._met.place(_pair(a, b)), where=Place.of(active, block, ()))
+        for k in self._order:
+            for i, j in combinations(sorted(self._later[k]), 2):
+                both = self._met.place(_pair(i, k)), self._met.place(_pair(j, k))
+                own, through = self._met.place(_pair(i, j)), self._met_through.place((k, i, j))
+                schedule.call(_through, *both, own, out=[through, own])
+        schedule.run()
+
+    def _flag(self, k: int, i: int, j: int | None = None) -> Place | None:
+        """Whether node i, or both i and j, are coupled to k; None if that is not asked."""
+        if not self._sparse:
+            return None
+        if j is None or i == j:
+            return self._met.place(_pair(i, k))
+        return self._met_through.place((k, *_pair(i, j)))
 
     def factor(self) -> None:
         """Writes the steps from Q of all active blocks to the eliminated matrix."""
         S = self._S
-        clear(self._builder, S.buffer)
-        self._builder.loop(_positive, matrix=fields(sign=self.sign.at(0)))
         schedule = Schedule(self._builder)
+        if self._sparse:
+            for a, b in S.starts:  # type: ignore[misc]
+                schedule.call(_nothing(*S.fields[a, b].shape), out=S.place((a, b)), where=self._coupling(a, b))
+        else:
+            clear(self._builder, S.buffer)
+        self._builder.loop(_positive, matrix=fields(sign=self.sign.at(0)))
         for a in self._order:
             schedule.call(_add_one, S.place((a, a)), out=S.place((a, a)))
         for block, parts in enumerate(self._parts):
@@ -58,10 +101,16 @@ class Elimination:
         for k in self._order:
             schedule.call(_factored, S.place((k, k)), sign, out=[S.place((k, k)), sign])
             for i in self._later[k]:
-                schedule.call(_divided, S.place((i, k)), S.place((k, k)), out=S.place((i, k)))
+                coupled = self._flag(k, i)
+                schedule.call(_divided, S.place((i, k)), S.place((k, k)), out=S.place((i, k)), where=coupled)
                 for j in self._later[k]:
-                    schedule.call(_reduced, S.place((i, j)), S.place((i, k)), S.place((k, j)), out=S.place((i, j)))
+                    parts = S.place((i, j)), S.place((i, k)), S.place((k, j))
+                    schedule.call(_reduced, *parts, out=parts[0], where=self._flag(k, i, j))
         schedule.run()
+
+    def _coupling(self, a: int, b: int) -> Place | None:
+        """Whether two nodes are coupled; a node is to itself, wherever one asks."""
+        return None if a == b else self._met.place(_pair(a, b))
 
     def solve(self) -> None:
         """Writes the steps from p of all active blocks to Δx."""
@@ -71,10 +120,12 @@ class Elimination:
         part = {a: Place.of(right, self._columns.nodes[a].start, self._sizes[a]) for a in self._order}
         for k in self._order:
             for i in self._later[k]:
-                schedule.call(_reduced, part[i], self._S.place((i, k)), part[k], out=part[i])
+                row = part[i], self._S.place((i, k)), part[k]
+                schedule.call(_reduced, *row, out=part[i], where=self._flag(k, i))
         for k in reversed(self._order):
             for j in self._later[k]:
-                schedule.call(_reduced, part[k], self._S.place((k, j)), part[j], out=part[k])
+                row = part[k], self._S.place((k, j)), part[j]
+                schedule.call(_reduced, *row, out=part[k], where=self._flag(k, j))
             schedule.call(_solved, self._S.place((k, k)), part[k], out=part[k])
         schedule.run()
 
@@ -109,7 +160,29 @@ def _elimination_order(nodes: list[int], coupled: set[tuple[int, int]]) -> tuple
     return order, entries
 
 
+def _pair(a: int, b: int) -> tuple[int, int]:
+    return (a, b) if a < b else (b, a)
+
+
 # Kernels
+
+
+def _coupled() -> Any:
+    return np.array(1.0)
+
+
+def _through(one: Any, other: Any, own: Any) -> tuple[Any, Any]:
+    """Whether two nodes are coupled through a third that is eliminated, and whether they are at all."""
+    both = one * other
+    return both, np.maximum(own, both)
+
+
+@cache
+def _nothing(rows: int, columns: int) -> Callable[[], Any]:
+    def nothing() -> Any:
+        return np.zeros((rows, columns))
+
+    return nothing
 
 
 def _positive(matrix: View) -> None:
