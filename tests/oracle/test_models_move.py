@@ -39,7 +39,7 @@ def robot_of(name: str) -> Robot:
 
 
 def servo(robot: Robot, q0: np.ndarray) -> Any:
-    """Holds all joints but those that float or are called passive, with 4 Hz and critical damping of what each of them moves alone."""
+    """Holds joints, but those that float or are called passive, with 4 Hz and critical damping of what each moves."""
     moved = 1.0 / np.diag(coupler.mass_matrix_inverse(robot, q0))
     for name in robot.independent_joints:
         kind = robot.tree.links[robot.tree.number[name]].kind
