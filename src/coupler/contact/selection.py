@@ -1,10 +1,10 @@
 """Which pairs of a robot's own shapes are worth looking at.
 
 Two kinds are left out. Shapes that overlap in the neutral configuration were not made to touch each other: they would
-be forced apart from the first step on; if they overlap so little that they may just touch, they are left out if they
-overlap in all others as well. And shapes that never come near each other within the limits of the joints
-between them need not be looked at. Whether they do is tried in many configurations, at random and at limits; what comes
-as near as a part of its size in one of them stays.
+be forced apart from the first step on. If they overlap so little that they may just touch, they are left out if they
+overlap in all others as well. And shapes that never come near each other within the limits of the joints between them
+need not be looked at. Whether they do is tried in many configurations, at random and at limits; what comes as near as a
+part of its size in one of them stays, and all that does not overlap does where too few are found.
 
 What stands or lies on the ground may well start within it, and what floats goes anywhere. So both are asked only of
 shapes between which all joints have a range, and what touches the ground is left out only if it overlaps in all
@@ -28,6 +28,7 @@ __all__ = ["Selection", "select"]
 _OVERLAP = 1e-4  # m: what overlaps less in the neutral configuration just touches
 _NEAR = 0.25  # of the size of both: what comes nearer in one of the poses may touch in another
 _POSES = 512  # configurations that are tried
+_ENOUGH = 128  # of them must be found: loops may seldom close
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,9 @@ def select(robot: Robot, pairs: Sequence[Pair], named: Collection[str] = (), lim
     sure = {n for n, by in overlapping.items() if by > _OVERLAP and robot.tree.place[own[n].other.body][0]}
     others = [n for n in range(len(own)) if n not in overlapping]
     poses = _poses(robot) if others or len(sure) < len(overlapping) else np.zeros((0, robot.nq))
-    overlapping = {
-        n: by for n, by in overlapping.items() if n in sure or _stays(Proximity(robot, [own[n]], poses), len(poses))
-    }
-    if limits and others:
+    tried = len(poses) >= _ENOUGH
+    overlapping = {n: by for n, by in overlapping.items() if n in sure or (tried and _stays(robot, own[n], poses))}
+    if limits and others and tried:
         far = _far(Proximity(robot, [own[n] for n in others], poses), others)
     gone = {asked[n] for n in (*overlapping, *far)}
     return Selection(
@@ -103,9 +103,11 @@ def _far(proximity: Proximity, numbers: Sequence[int]) -> dict[int, float]:
     return found
 
 
-def _stays(proximity: Proximity, poses: int) -> bool:
-    """Whether a pair overlaps in some configurations, spread over all of them, which then stand for all."""
-    return all(min(proximity.gaps(0, state)) < 0.0 for state in range(0, poses, max(1, poses // 8)))
+def _stays(robot: Robot, pair: Pair, poses: np.ndarray) -> bool:
+    """Whether a pair overlaps in some of the configurations, which stand for all."""
+    some = poses[:: len(poses) // 16]
+    proximity = Proximity(robot, [pair], some)
+    return all(min(proximity.gaps(0, state)) < 0.0 for state in range(len(some)))
 
 
 def _poses(robot: Robot) -> np.ndarray:
@@ -122,16 +124,8 @@ class _Bounded:
         self._bounded = [i == 0 or _has_range(link.kind) for i, link in enumerate(robot.tree.links)]
 
     def __call__(self, pair: Pair) -> bool:
-        one, other = (self._above(self._tree.place[shape.body][0]) for shape in (pair.one, pair.other))
+        one, other = (self._tree.carriers(self._tree.place[shape.body][0]) for shape in (pair.one, pair.other))
         return all(self._bounded[link] for link in one ^ other)
-
-    def _above(self, link: int) -> set[int]:
-        """A link and all that carry it."""
-        found = {link}
-        while link:
-            link = self._tree.links[link].parent
-            found.add(link)
-        return found
 
 
 def _has_range(kind: Joint) -> bool:

@@ -141,6 +141,14 @@ class Tree:
             children[link.parent].append(i)
         return children
 
+    def carriers(self, link: int) -> set[int]:
+        """A link and all that carry it, the ground included."""
+        found = {link}
+        while link:
+            link = self.links[link].parent
+            found.add(link)
+        return found
+
     @cached_property
     def number(self) -> Mapping[str, int]:
         """The link of each moving joint, by the joint's name."""

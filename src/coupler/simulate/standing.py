@@ -36,7 +36,7 @@ def standing(robot: Robot, pairs: Sequence[Pair]) -> np.ndarray:
         own = [
             height
             for height, pair in zip(heights, below, strict=True)
-            if base in _carriers(robot, tree.place[pair.one.body][0])
+            if base in tree.carriers(tree.place[pair.one.body][0])
         ]
         q[robot.q_slice(joint.name)][:3] -= joint.placement.E[:, 2] * min([0.0, *own])
     return q
@@ -50,12 +50,3 @@ def _is_ground(robot: Robot, pair: Pair) -> bool:
 def _rise(pair: Pair) -> float:
     """How much the normal of a plane, or the z axis of a field, points up."""
     return float(pair.other.at.E[2, 2])
-
-
-def _carriers(robot: Robot, link: int) -> set[int]:
-    """A link and all that carry it."""
-    found = {link}
-    while link:
-        link = robot.tree.links[link].parent
-        found.add(link)
-    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import coupler
 from coupler import Robot, RobotBuilder
 from coupler.contact.formulations import touches
 from coupler.contact.geometry import contacts
@@ -143,3 +144,17 @@ def test_shapes_without_a_name_go_by_their_bodies() -> None:
     b.shape("ground", Plane())
     assert [pair.name for pair in pairs_of(b.build())] == ["block on ground", "block 2 on ground", "lid on ground"]
     assert all(pair.matches("block*") for pair in pairs_of(b.build())[:2])
+
+
+def test_where_too_few_poses_are_found_all_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = arm(1.0)
+    monkeypatch.setattr(type(robot.states), "samples", lambda self, rng, count: np.zeros((5, robot.tree.nq)))
+    assert [pair.name for pair in select(robot, pairs_of(robot)).pairs] == ["post on finger"]
+
+
+def test_poses_that_are_tried_are_closed_and_within_limits() -> None:
+    robot = coupler.robots.load("five_bar")
+    p = robot.states.samples(np.random.default_rng(1), 200)
+    assert len(p) > 50
+    robot.states.check_closed(p)
+    assert (p >= robot.states.motion.limits[0] - 1e-6).all() and (p <= robot.states.motion.limits[1] + 1e-6).all()

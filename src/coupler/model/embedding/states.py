@@ -205,10 +205,12 @@ class States:
         limits = np.where(rng.random(p.shape) < 0.5, *self.motion.limits)
         p = np.where((rng.random(p.shape) < _AT_LIMIT) & np.isfinite(limits), limits, p)
         if self._implicit:
-            draws = [self._draw(rng, strict=True) for _ in range(-(-count // _DRAWS))]
-            closed = np.concatenate([own[good.all(axis=1)] for own, good in draws])[:count]
-            in_loops = self.closure.loop_of_position < len(self.closure.loops)
-            p = np.where(in_loops, closed, p[: len(closed)])
+            draws, goods = zip(*(self._draw(rng, strict=True) for _ in range(-(-count // _DRAWS))), strict=True)
+            drawn, good = np.concatenate(draws), np.concatenate(goods)
+            p = p[: good.sum(axis=0).min()]  # as many as there are for each loop, which do not mind each other
+            for i in range(good.shape[1]):
+                own = self.closure.loop_of_position == i
+                p[:, own] = drawn[good[:, i]][: len(p), own]
         p = self.embedding.positions(p[:, self.embedding.q_index])
         return p[np.isfinite(p).all(axis=1)]
 
