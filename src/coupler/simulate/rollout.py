@@ -108,6 +108,7 @@ def rollout(
     )
     engine, hold = engine_of(robot, options), positive_integer("hold", hold)
     gains = known_gain(on_energy_gain)
+    engine.warn_of_selection()
     state = engine.start(q0, v0)
     given = np.asarray(controls)
     if given.ndim < 2 or given.shape[-1] != robot.nv:

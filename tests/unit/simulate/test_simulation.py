@@ -384,6 +384,8 @@ def test_a_pair_that_overlaps_in_the_neutral_pose_is_told_and_listed() -> None:
         simulation = Simulation(robot)
     assert simulation.contacts == ()
     assert simulation.left_out == {"link0 on link2": "overlaps by 100 mm in the neutral pose"}
+    with pytest.warns(ModelWarning, match=told):
+        coupler.rollout(robot, robot.neutral(), np.zeros((2, 3)), np.zeros((1, 3)))
     with pytest.warns(ModelWarning, match="overlaps at the start"):
         assert len(Simulation(robot, contacts="link0 on link2").contacts) == 5
 
