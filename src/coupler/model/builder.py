@@ -25,7 +25,7 @@ from coupler.model.errors import ModelError
 from coupler.model.height_fields import HeightField
 from coupler.model.joints import Free
 from coupler.model.numbers import numbers
-from coupler.model.parts import Parts
+from coupler.model.parts import Parts, take
 from coupler.model.places import Place, placed
 from coupler.model.robot import Robot
 from coupler.model.shapes import Geometry, Plane
@@ -114,6 +114,8 @@ class RobotBuilder(Parts):
         """
         place = placed(f"object {name!r}", at, turned)
         weight, centre, inertia = solid_of(f"object {name!r}", geometry, mass, density)
+        for taken in (self._places, self._bonds):  # before anything is added
+            take(dict(taken), name, "an object")
         self.body(name, weight, centre, inertia)
         self.joint(name, Free(), GROUND, name, start=Free.position_of(place))
         self.shape(name, geometry, name=name, friction=friction, colour=colour)

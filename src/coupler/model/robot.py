@@ -429,7 +429,7 @@ class Robot:
 
         joints = [replace(joint, independent=False) for joint in self.joints]
         tree = compose(f"{self.name}_tree", self.gravity, self.bodies, joints, (), (), self.elements, weigh=False)
-        return replace(tree, shapes=self.shapes)
+        return replace(tree, shapes=self.shapes, exclusions=self.exclusions)
 
     def save(self, path: str | Path) -> Path:
         """Writes it as URDF+ (".urdf"), MJCF (".xml") or SDFormat (".sdf"); loading that gives the same dynamics.

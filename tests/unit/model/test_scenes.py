@@ -224,6 +224,15 @@ def test_objects_that_cannot_be_are_refused(geometry: Geometry, more: dict[str, 
         RobotBuilder("scene").object("thing", geometry, **more)  # type: ignore[arg-type]
 
 
+def test_an_object_whose_name_is_taken_leaves_nothing_behind() -> None:
+    b = RobotBuilder("scene")
+    b.attach(arm())
+    for name in ("link", "shoulder"):
+        with pytest.raises(ModelError, match=rf"the name '{name}' is taken already.*choose another for an object"):
+            b.object(name, Sphere(0.1))
+    assert b.build().body_names == ["link"]
+
+
 def test_objects_fall_and_lie_where_they_should() -> None:
     b = RobotBuilder("things")
     b.floor(friction=0.6)
