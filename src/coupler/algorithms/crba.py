@@ -12,7 +12,18 @@ from typing import Any
 import numpy as np
 
 from coupler.model import Robot
-from coupler.passes import Body, Climb, ClimbingBody, ClimbingCluster, Sweep, Visit, collected, entry, symmetric
+from coupler.passes import (
+    Body,
+    Climb,
+    ClimbingBody,
+    ClimbingCluster,
+    CoupledClusters,
+    Sweep,
+    Visit,
+    collected,
+    entry,
+    symmetric,
+)
 from coupler.spatial import RigidInertia, Transform, mirrored
 
 __all__ = ["PlacedBody", "mass_matrix_entries", "mass_matrix_program", "momenta_further_in", "outward"]
@@ -46,7 +57,7 @@ def mass_matrix_program(robot: Robot) -> Any:
 
 def mass_matrix_entries(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the entries that the program gives, of each pair of equal ones at least one."""
-    return Climb(Sweep(robot, "entries")).entries
+    return CoupledClusters(robot).entries
 
 
 def outward(cluster: Visit[PlacedBody, Any]) -> None:

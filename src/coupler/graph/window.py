@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -69,8 +71,12 @@ class Field:
         """The field stored element by element, given its shape."""
         if isinstance(shape, Field):
             return shape
-        shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-        return Field(shape, tuple(range(int(np.prod(shape, dtype=int)))))
+        return _plain_field((int(shape),) if isinstance(shape, int | np.integer) else tuple(shape))
+
+
+@lru_cache(maxsize=1024)
+def _plain_field(shape: tuple[int, ...]) -> Field:
+    return Field(shape, tuple(range(prod(shape))))
 
 
 def symmetric(n: int) -> Field:

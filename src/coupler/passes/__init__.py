@@ -2,7 +2,7 @@
 
 from coupler.graph import symmetric
 from coupler.passes.body import Body, Output
-from coupler.passes.climb import Climb, ClimbingBody, ClimbingCluster, velocities_of
+from coupler.passes.climb import Climb, ClimbingBody, ClimbingCluster, CoupledClusters, velocities_of
 from coupler.passes.cluster import Visit
 from coupler.passes.loads import add_element_energy, add_loads, collect_loads
 from coupler.passes.paths import PathBody, PathCluster, Paths
@@ -32,6 +32,7 @@ __all__ = [
     "ClusterWindows",
     "Coordinate",
     "Coordinates",
+    "CoupledClusters",
     "Indexed",
     "Output",
     "PathBody",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from coupler.passes.shape import Shape
 from coupler.passes.sweep import Sweep
 from coupler.passes.windows import ClusterWindows
 
-__all__ = ["Climb", "ClimbingBody", "ClimbingCluster", "velocities_of"]
+__all__ = ["Climb", "ClimbingBody", "ClimbingCluster", "CoupledClusters", "velocities_of"]
 
 
 class ClimbingBody(Record):
@@ -28,53 +29,81 @@ class ClimbingCluster(ClusterRecord):
     H = provided()  # its own block of the matrix
 
 
+class CoupledClusters:
+    """Which clusters are coupled in a symmetric matrix over independent velocities: each with those that carry it.
+
+    Attributes:
+        columns: for each cluster where its velocities are in v.
+        cluster_of: the cluster of each link.
+        steps: ways of clusters to the ground: carrying cluster, cluster, its body, F, and the F that it is added to.
+        pairs: clusters that are coupled, each pair once.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._clusters = clusters = robot.cluster_tree.clusters
+        self.columns = [velocities_of(robot, k) for k in range(len(clusters))]
+        self.cluster_of = robot.cluster_tree.cluster_of
+        self._output = {link: out for own in clusters for link, out in zip(own.bodies, own.outputs, strict=True)}
+        self.steps = [step for k in range(1, len(clusters)) for step in self._steps(k)]
+        alone = ((k, k) for k in range(1, len(clusters)))
+        self.pairs = list(dict.fromkeys(chain(alone, ((step[0], step[1]) for step in self.steps))))
+
+    @property
+    def entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns of the elements of the matrix that are not zero by structure, pair by pair."""
+        first, second = np.array(self.pairs, int).reshape(-1, 2).T
+        sizes = np.array([len(columns) for columns in self.columns])
+        starts = np.concatenate([[0], np.cumsum(sizes[first] * sizes[second])])
+        rows, columns = np.empty((2, starts[-1]), int)
+        for m, n in {*zip(sizes[first].tolist(), sizes[second].tolist(), strict=True)}:
+            own = np.flatnonzero((sizes[first] == m) & (sizes[second] == n))
+            places = starts[own, None] + np.arange(m * n)
+            rows[places] = np.repeat([self.columns[j] for j in first[own]], n, axis=1)
+            columns[places] = np.tile([self.columns[k] for k in second[own]], m)
+        return rows, columns
+
+    def _steps(self, k: int) -> list[tuple[int, int, int, Hashable, Hashable]]:
+        """The way of one cluster."""
+        steps = list[tuple[int, int, int, Hashable, Hashable]]()
+        active: dict[int, Hashable] = {
+            output: (k, output) for output in sorted(set(self._clusters[k].outputs)) if output
+        }
+        while len(active) > 1:
+            above: dict[int, Hashable] = {}
+            for link, momenta in active.items():
+                output = self._output[link]
+                steps.append((self.cluster_of[link], k, link, momenta, above.get(output)))
+                above.setdefault(output, momenta)
+            active = {output: momenta for output, momenta in above.items() if output}
+        for link, momenta in active.items():  # one, the rule: there is nothing to add up
+            while link:
+                steps.append((self.cluster_of[link], k, link, momenta, None))
+                link = self._output[link]
+        return steps
+
+
 class Climb:
     """Rows and columns of a symmetric matrix over independent velocities, as far as it is not zero by structure.
 
     In passes, memory has the fields of `ClimbingCluster` and `ClimbingBody`.
 
     Attributes:
-        matrix: the result, of whose elements only those that are not zero by structure are stored.
-        entries: rows and columns of those.
+        matrix: the result, of which those elements are stored that are not zero by structure; see `CoupledClusters`.
     """
 
     def __init__(self, sweep: Sweep[Any, Any]) -> None:
-        self.sweep, robot = sweep, sweep.robot
-        clusters = robot.cluster_tree.clusters
-        self.columns = [velocities_of(robot, k) for k in range(len(clusters))]
-        self.cluster_of = robot.cluster_tree.cluster_of
-        sizes = [len(columns) for columns in self.columns]
+        self.sweep, self._coupled = sweep, CoupledClusters(sweep.robot)
+        sizes = [len(columns) for columns in self._coupled.columns]
         self._S, self._F, self._H = sweep.store("S"), sweep.store("F"), sweep.result_store("H")
         for link in sweep.links:
-            self._S.add(link, (6, sizes[self.cluster_of[link]]))
-        for k, cluster in enumerate(clusters[1:], 1):
+            self._S.add(link, (6, sizes[self._coupled.cluster_of[link]]))
+        for k, cluster in enumerate(sweep.robot.cluster_tree.clusters[1:], 1):
             for output in sorted(set(cluster.outputs)):
                 self._F.add((k, output), (6, sizes[k]))
-        self.steps = [step for k in range(1, len(clusters)) for step in self._steps(k)]
-        none = np.zeros(0, int)
-        rows, columns = [none], [none]
-        pairs = [(k, k) for k in range(1, len(clusters))] + [(j, k) for j, k, *_ in self.steps]
-        for j, k in dict.fromkeys(pairs):
+        for j, k in self._coupled.pairs:
             self._H.add((j, k), (sizes[j], sizes[k]))
-            rows.append(np.repeat(self.columns[j], sizes[k]))
-            columns.append(np.tile(self.columns[k], sizes[j]))
-        self.entries = np.concatenate(rows), np.concatenate(columns)
         self.matrix = self._H.buffer
         sweep.provide = self._provide
-
-    def _steps(self, k: int) -> list[tuple[int, int, int, Hashable, Hashable]]:
-        """The way of a cluster to the ground: carrying cluster, cluster, its body, F, and the F that it is added to."""
-        clusters, steps = self.sweep.robot.cluster_tree.clusters, []
-        active: dict[int, Hashable] = {output: (k, output) for output in sorted(set(clusters[k].outputs)) if output}
-        while active:
-            above: dict[int, Hashable] = {}
-            for link, momenta in active.items():
-                j = self.cluster_of[link]
-                output = clusters[j].outputs[clusters[j].bodies.index(link)]
-                steps.append((j, k, link, momenta, above.get(output)))
-                above.setdefault(output, momenta)
-            active = {output: momenta for output, momenta in above.items() if output}
-        return steps
 
     def _provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
         instances = [self.sweep.instances[k] for k in clusters]
@@ -94,11 +123,11 @@ class Climb:
             kernel: a function of the body in the carrying cluster and the momenta of the carried one. It moves these on
                 and gives what is added to the block of H.
         """
-        seen: set[tuple[int, int]] = set()
+        seen, sizes = set[tuple[int, int]](), [len(columns) for columns in self._coupled.columns]
         schedule = self.sweep.schedule()
-        for step in self.steps:
+        for step in self._coupled.steps:
             j, k, _, _, merged = step
-            key = len(self.columns[j]), len(self.columns[k]), (j, k) in seen, merged is not None
+            key = sizes[j], sizes[k], (j, k) in seen, merged is not None
             seen.add((j, k))
             schedule.add(key, step, lambda steps, key=key: self._loop(kernel, *key[2:], steps))
         schedule.run()
