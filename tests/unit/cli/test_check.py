@@ -169,6 +169,16 @@ def test_idle_freedoms_until_they_are_locked() -> None:
     assert not found(rod().build(lock_idle=True), "idle_freedoms")
 
 
+def test_several_idle_freedoms_are_one_finding() -> None:
+    b = RobotBuilder("pair")
+    b.attach(rod().build(), "left/")
+    b.attach(rod().build(), "right/")
+    (finding,) = found(b.build(), "idle_freedoms")
+    told = "2 bodies can move alone: 'left/rod' at joint 'left/ball', 'right/rod' at joint 'right/ball'"
+    assert finding.what == told
+    assert finding.hint.startswith("lock them with --lock-idle")
+
+
 def test_motors_that_are_too_many_and_at_dependent_joints() -> None:
     many, dependent = found(rod().build(lock_idle=True), "actuators")
     assert many.severity == dependent.severity == "warning"

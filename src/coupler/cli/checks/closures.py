@@ -9,10 +9,10 @@ import numpy as np
 from coupler.cli.checks.finding import Finding
 from coupler.model import ModelError, Robot
 from coupler.model.embedding.assembly import described
-from coupler.model.wording import listed
 
 __all__ = ["idle_freedoms", "open_loops", "remarks", "singular_loops", "warnings"]
 
+_LISTED = 8  # idle freedoms that are named
 _ROUNDED = 1e-5  # m or rad: smaller gaps come from the rounded numbers of files
 _LISTED = 8  # loops named in a finding
 _NEAR = 1e-3  # quality of the coordinates, 0 where they are singular and usually about 0.1: less is suspicious
@@ -90,12 +90,15 @@ def singular_loops(robot: Robot) -> Iterator[Finding]:
 
 
 def idle_freedoms(robot: Robot) -> Iterator[Finding]:
-    """Idle freedoms: motions in which no other part of the robot takes part."""
+    """Idle freedoms: motions in which no other part of the robot takes part; one finding for all of them."""
     links = robot.tree.links
-    for freedom in robot.idle:
-        yield Finding(
-            "warning",
-            f"body {listed(links[link].name for link in freedom.links)} can move alone, at joint "
-            f"{links[freedom.joint].joint!r}",
-            "lock it with --lock-idle, or load(..., lock_idle=True)",
-        )
+    bodies = [" with ".join(repr(links[link].name) for link in freedom.links) for freedom in robot.idle]
+    joints = [repr(links[freedom.joint].joint) for freedom in robot.idle]
+    told = [f"{body} at joint {joint}" for body, joint in zip(bodies, joints, strict=True)]
+    if len(told) == 1:
+        what, it = f"body {bodies[0]} can move alone, at joint {joints[0]}", "it"
+    else:
+        more = f" and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
+        what, it = f"{len(told)} bodies can move alone: {', '.join(told[:_LISTED])}{more}", "them"
+    if told:
+        yield Finding("warning", what, f"lock {it} with --lock-idle, or load(..., lock_idle=True)")
