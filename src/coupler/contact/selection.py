@@ -8,7 +8,7 @@ part of its size in one of them stays, and all that does not overlap does where 
 
 What stands or lies on the ground may well start within it, and what floats goes anywhere. So both are asked only of
 shapes between which all joints have a range, and what touches the ground is left out only if it overlaps in all
-configurations.
+configurations. A body that is welded to the ground is one of the robot's own.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from coupler.contact.pairs import Pair
 from coupler.contact.proximity import Proximity
 from coupler.model import Robot
 from coupler.model.joint import Joint
+from coupler.model.tree import GROUND
 
 __all__ = ["Selection", "select"]
 
@@ -69,7 +70,7 @@ def select(robot: Robot, pairs: Sequence[Pair], named: Collection[str] = (), lim
         return Selection(tuple(pairs))
     own = [pairs[i] for i in asked]
     overlapping, far = _overlaps(robot, own), dict[int, float]()
-    sure = {n for n, by in overlapping.items() if by > _OVERLAP and robot.tree.place[own[n].other.body][0]}
+    sure = {n for n, by in overlapping.items() if by > _OVERLAP and own[n].other.body != GROUND}
     others = [n for n in range(len(own)) if n not in overlapping]
     poses = _poses(robot) if others or len(sure) < len(overlapping) else np.zeros((0, robot.nq))
     tried = len(poses) >= _ENOUGH

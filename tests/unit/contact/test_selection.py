@@ -128,6 +128,19 @@ def test_what_may_leave_the_ground_keeps_its_contacts_with_it(base: str, kept: b
     assert ("post on floor" in names) is kept
 
 
+def test_a_body_that_is_welded_to_the_ground_is_one_of_the_robots_own() -> None:
+    """A lift in its column: in the neutral pose they overlap, at the upper limit they do not."""
+    b = RobotBuilder("lift")
+    for name in ("column", "carriage"):
+        b.body(name, 1.0, inertia=(1, 1, 1))
+    b.joint("weld", Fixed(), "ground", "column")
+    b.joint("lift", Prismatic(axis=Z, lower=0.0, upper=1.0), "column", "carriage", at=(0, 0, 0.1))
+    for name in ("column", "carriage"):
+        b.shape(name, Box((0.2, 0.2, 0.4)))
+    robot = b.build()
+    assert [name for name, _ in select(robot, pairs_of(robot)).overlapping] == ["carriage on column"]
+
+
 def test_different_trees_of_bodies_are_never_left_out() -> None:
     robot = two(Sphere(0.1), Sphere(0.1))
     assert len(select(robot, pairs_of(robot)).pairs) == 1
