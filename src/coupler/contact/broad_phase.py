@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.convex import cores
+from coupler.contact.forms import is_endless
 from coupler.graph import Builder, View, Window, constants, fields
 from coupler.model.height_fields import HeightField
-from coupler.model.shapes import Geometry, Plane
+from coupler.model.shapes import Geometry
 from coupler.spatial import Transform, cross
 
 __all__ = ["Alike", "BroadPhase", "End"]
@@ -73,20 +74,15 @@ class Alike:
         return [ends[name == "other"] for ends in self.ends]
 
     @property
-    def each(self) -> range:
-        """The numbers of a pair's contacts."""
-        return range(self.contacts)
-
-    @property
     def on_ground(self) -> bool:
         """Whether the second shape has no ball around it."""
-        return isinstance(self.ends[0][1].form, Plane | HeightField)
+        return is_endless(self.ends[0][1].form)
 
     @property
     def may_be_left_out(self) -> bool:
         """Whether there is a bound on how near they are, and to ask for it costs less than their contacts."""
         worthwhile = self.contacts >= _MANY or self.searched
-        unbounded = isinstance(self.ends[0][0].form, Plane | HeightField) or (self.moving["other"] and self.on_ground)
+        unbounded = is_endless(self.ends[0][0].form) or (self.moving["other"] and self.on_ground)
         return worthwhile and not unbounded
 
 

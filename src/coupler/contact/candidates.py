@@ -169,8 +169,7 @@ class Candidates:
                 pairs += alike.numbers
                 ends += [(corner, plane) for hull, plane in alike.ends for corner in _corners(hull)]
             elif not alike.searched:
-                own = [(f"{name}{k}", at(name, self.first[alike.numbers] + k)) for name in names for k in alike.each]
-                window, flags = self.poses(sweep, alike) | fields(**dict(own)), where and where(alike.numbers)
+                window, flags = self.poses(sweep, alike) | self.places(alike, at, names), where and where(alike.numbers)
                 sweep.builder.loop(finding_kernel(both, alike.moving, names), here=window, where=flags)
         for pairs, ends in kinds.values():
             corners = Alike([pair for pair in pairs for _ in range(self.pairs[pair].count)], ends, 1, searched=False)
@@ -239,7 +238,7 @@ class Candidates:
             pace=constants(np.full(len(alike.numbers), 1.0 / scene.step)),
             bound=self._broad_phase.bounds.at(alike.numbers),
         )
-        window |= self.places(alike, told, told.names)
+        window |= self.places(alike, told.at, told.names)
         builder.loop(leave_out, here=window, where=self._broad_phase.far.at(alike.numbers))
 
     def _alike(self) -> list[Alike]:
@@ -265,7 +264,7 @@ class Candidates:
         search = Search(sweep.builder, [self.ends[i] for i in pairs], self._broad_phase.fresh.at(pairs))
         search.run(
             lambda rows: self.motion(sweep, alike(rows), ("E", "r")),
-            lambda rows: self.places(alike(rows), told, _FOUND),
+            lambda rows: self.places(alike(rows), told.at, _FOUND),
         )
 
     def _search_fields(self, sweep: Sweep[Any, Any], pairs: Sequence[int], told: Told, step: float) -> None:
@@ -277,7 +276,7 @@ class Candidates:
         FieldSearch(sweep.builder, name, [self.ends[i] for i in pairs], flags, step).run(
             lambda rows: places(alike(rows).ends) | self.motion(sweep, alike(rows), ("E", "r", "u", "start")),
             lambda here, rows: on_links(here, alike(rows).ends[0]),
-            lambda rows: self.places(alike(rows), told, _FOUND),
+            lambda rows: self.places(alike(rows), told.at, _FOUND),
         )
 
     def begin(self, blocks: Blocks) -> None:
@@ -336,12 +335,12 @@ class Candidates:
         builder.replay(self._measuring_steps)
         self._mark(blocks, self._broad_phase.fresh, _let_in)
 
-    def places(self, alike: Alike, told: Told, names: Sequence[str]) -> Window:
+    def places(self, alike: Alike, at: Callable[[str, np.ndarray], Slot], names: Sequence[str]) -> Window:
         """Where contacts of pairs are told of: of the first one of each pair `gaps0`, and so on."""
         found = {}
         for name in names:
             for k in range(alike.contacts):
-                found[f"{name}{k}"] = told.at(name, self.first[alike.numbers] + k)
+                found[f"{name}{k}"] = at(name, self.first[alike.numbers] + k)
         return fields(**found)
 
     def motion(self, sweep: Sweep[Any, Any], alike: Alike, names: Sequence[str]) -> Window:

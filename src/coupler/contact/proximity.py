@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.convex import cores
+from coupler.contact.forms import is_endless
 from coupler.contact.geometry import contacts
 from coupler.contact.pairs import Pair
 from coupler.kinematics import body_poses
 from coupler.model import Robot, Shape
 from coupler.model.height_fields import HeightField
-from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Plane
+from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull
 from coupler.spatial import Transform
 
 __all__ = ["Proximity"]
@@ -84,7 +85,7 @@ class _Placed:
         self.R = R @ at.E.T
         self.origin = poses[:, :3, 3] + R @ at.r
         self.centre = self.origin + self.R @ cores.centre(self.geometry)
-        self.is_ground = isinstance(self.geometry, Plane | HeightField)
+        self.is_ground = is_endless(self.geometry)
         self.radius = 0.0 if self.is_ground else cores.radius(self.geometry)
         self.top = float(np.max(self.geometry.heights)) if isinstance(self.geometry, HeightField) else 0.0
 

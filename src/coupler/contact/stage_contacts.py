@@ -58,7 +58,7 @@ class StageContacts:
             where: flags of these pairs; None for all.
         """
         window = self._candidates.poses(sweep, alike) | self._candidates.motion(sweep, alike, ("start", "ahead"))
-        window |= self._candidates.places(alike, told, ("gaps", "points", "frames"))
+        window |= self._candidates.places(alike, told.at, ("gaps", "points", "frames"))
         names = ["velocity", "reach", *(f"{side}_place" for side, moves in alike.moving.items() if moves)]
         window |= fields(step=constants(np.full(len(alike.numbers), self._step)))
         for k in range(alike.contacts):
@@ -112,10 +112,9 @@ class StageContacts:
     def press(self, sweep: Sweep[Any, Any]) -> None:
         """Writes the steps that add forces of contacts to the loads of links, which are where a stage is."""
         groups: dict[Hashable, list[int]] = {}
-        self._candidates.find(
-            sweep, self._candidates.groups, ("points",), lambda _, contacts: self._at("found", contacts), self._acting
-        )
-        for alike in self._candidates.groups:
+        groups_of_pairs, where = self._candidates.groups, self._pair_acts.at
+        self._candidates.find(sweep, groups_of_pairs, ("points",), lambda _, rows: self._at("found", rows), where)
+        for alike in groups_of_pairs:
             for i in alike.numbers:
                 first = int(self._candidates.first[i])
                 own = groups.setdefault((tuple(alike.moving.values()), alike.searched), [])
@@ -126,10 +125,6 @@ class StageContacts:
             here = fields(**{name: self._at(name, rows) for name in names})
             ends = [sweep.bodies([self._link(row, side) for row in rows]) for side in sides]
             self._builder.loop(_pressing(sides, searched), here=here, ends=ends, where=self._at("acts", rows))
-
-    def _acting(self, pairs: Sequence[int]) -> Slot:
-        """Flags of pairs that press."""
-        return self._pair_acts.at(pairs)
 
     def _at(self, name: str, contacts: Any) -> Slot:
         size = _SIZES[name]

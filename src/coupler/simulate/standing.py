@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from coupler.contact.forms import is_endless
 from coupler.contact.pairs import Pair
 from coupler.contact.proximity import Proximity
-from coupler.model import HeightField, Plane, Robot
+from coupler.model import Robot
+from coupler.model.tree import GROUND
 
 __all__ = ["standing"]
 
@@ -30,7 +32,7 @@ def standing(robot: Robot, pairs: Sequence[Pair]) -> np.ndarray:
     proximity = Proximity(robot, below, q[None])
     heights = [proximity.nearest(i, 0.0) / _rise(pair) for i, pair in enumerate(below)]
     for joint in robot.joints:
-        if not joint.kind.floats or joint.parent != "ground" or joint.name not in robot.position_joints:
+        if not joint.kind.floats or joint.parent != GROUND or joint.name not in robot.position_joints:
             continue
         base = tree.number[joint.name]
         own = [
@@ -43,8 +45,8 @@ def standing(robot: Robot, pairs: Sequence[Pair]) -> np.ndarray:
 
 
 def _is_ground(robot: Robot, pair: Pair) -> bool:
-    fixed = not robot.tree.place[pair.other.body][0] and isinstance(pair.other.geometry, Plane | HeightField)
-    return fixed and _rise(pair) > _LEVEL
+    fixed = not robot.tree.place[pair.other.body][0]
+    return fixed and is_endless(pair.other.geometry) and _rise(pair) > _LEVEL
 
 
 def _rise(pair: Pair) -> float:

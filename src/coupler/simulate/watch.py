@@ -41,8 +41,8 @@ class Ledger:
 
     def __init__(self, engine: Engine, batch: tuple[int, ...] = ()) -> None:
         self._engine, self._velocities = engine, engine.layout.places["v"]
-        self._gaps, self._normal_rows = engine.layout.places["gaps"], engine.layout.contact_rows.first
-        self._normal_rows = self._normal_rows + engine.layout.places["impulses"].start
+        places = engine.layout.places
+        self._gaps, self._normal_rows = places["gaps"], engine.layout.contact_rows.first + places["impulses"].start
         self._limits = _limits_in_state(engine)
         self._work, self._kinetic, self._lowest = np.zeros(batch), np.zeros(batch), np.full(batch, np.inf)
         self._low, self._high = np.full(batch, np.inf), np.full(batch, -np.inf)

@@ -88,7 +88,8 @@ class Elimination:
         schedule = Schedule(self._builder)
         if self._sparse:
             for a, b in S.starts:  # type: ignore[misc]
-                schedule.call(_nothing(*S.fields[a, b].shape), out=S.place((a, b)), where=self._coupling(a, b))
+                coupled = self._flag(a, b) if a != b else None  # a node is coupled with itself
+                schedule.call(_nothing(*S.fields[a, b].shape), out=S.place((a, b)), where=coupled)
         else:
             clear(self._builder, S.buffer)
         self._builder.loop(_positive, matrix=fields(sign=self.sign.at(0)))
@@ -107,10 +108,6 @@ class Elimination:
                     parts = S.place((i, j)), S.place((i, k)), S.place((k, j))
                     schedule.call(_reduced, *parts, out=parts[0], where=self._flag(k, i, j))
         schedule.run()
-
-    def _coupling(self, a: int, b: int) -> Place | None:
-        """Whether two nodes are coupled; a node is to itself, wherever one asks."""
-        return None if a == b else self._met.place(_pair(a, b))
 
     def solve(self) -> None:
         """Writes the steps from p of all active blocks to Δx."""
