@@ -12,10 +12,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
+from common.timing import best_times
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 
@@ -90,6 +91,7 @@ def run_times(overhead: float) -> list[Row]:
             lambda native=native, first=first: native(*first),
             lambda native=native, states=states: native(*states),
             lambda two=two, states=states: two(*states),
+            budget=3.0,
         )
         batch, threads = batch / STATES[n], threads / STATES[n]
         alone = one - overhead
@@ -124,27 +126,8 @@ def call_overhead() -> float:
     b.loop(kernel, s=fields(**inputs, qdd=b.output("qdd", 12).at(0, 12)))
     native, state = Native(b.build()), np.ones((3, 12))
     a, c, d = state
-    (seconds,) = best_times(lambda: native(a, c, d))
+    (seconds,) = best_times(lambda: native(a, c, d), budget=3.0)
     return seconds
-
-
-def best_times(*calls: Callable[[], object], budget: float = 3.0) -> list[float]:
-    """The best time of each call, measured in turns over the budget in seconds."""
-    repeats = []
-    for call in calls:
-        call()
-        start = time.perf_counter()
-        call()
-        repeats.append(max(1, int(1e-3 / (time.perf_counter() - start))))
-    best = [np.inf] * len(calls)
-    end = time.perf_counter() + budget
-    while time.perf_counter() < end:
-        for i, (call, repeat) in enumerate(zip(calls, repeats, strict=True)):
-            start = time.perf_counter()
-            for _ in range(repeat):
-                call()
-            best[i] = min(best[i], (time.perf_counter() - start) / repeat)
-    return best
 
 
 if __name__ == "__main__":

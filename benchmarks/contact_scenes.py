@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 import coupler
+from common.timing import best_in_rounds
 from coupler.algorithms.baselines import with_armatures
 from coupler.model import (
     Box,
@@ -148,18 +149,6 @@ def in_mujoco(robot: Robot) -> Any:
     return model
 
 
-def best(calls: dict[str, Callable[[], object]], repeats: int, rounds: int = 20) -> dict[str, float]:
-    """The best time of each call, in turns, s."""
-    found = dict.fromkeys(calls, float("inf"))
-    for _ in range(rounds):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            for _ in range(repeats):
-                call()
-            found[name] = min(found[name], (time.perf_counter() - start) / repeats)
-    return found
-
-
 def bearing(robot: Robot, ours: coupler.Simulation, model: Any, data: Any) -> None:
     """Prints the weight that the ground bears, and how high the robot stands."""
     force, theirs = np.zeros(6), 0.0
@@ -194,7 +183,7 @@ def row(robot: Robot, q: np.ndarray, tau: np.ndarray, contacts: str = "*") -> No
         mujoco.mj_step(model, data)
         worst = max(worst, ours.status.residual)
     calls = {"ours": lambda: ours.step(tau), "mujoco": lambda: mujoco.mj_step(model, data)}
-    found = best(calls, 50)
+    found = best_in_rounds(calls, 50, rounds=20)
     q0, v0 = np.repeat(ours.q[None], STATES, axis=0), np.repeat(ours.v[None], STATES, axis=0)
     controls = np.tile(tau, (STEPS, 1))
     state = np.zeros(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
@@ -205,7 +194,7 @@ def row(robot: Robot, q: np.ndarray, tau: np.ndarray, contacts: str = "*") -> No
             "ours": lambda: coupler.rollout(robot, q0, v0, controls, STEP, contacts=contacts),
             "mujoco": lambda: pool.rollout(model, datas, states, nstep=STEPS),
         }
-        batch = {name: t / (STATES * STEPS) for name, t in best(several, 1, rounds=4).items()}
+        batch = {name: t / (STATES * STEPS) for name, t in best_in_rounds(several, 1, rounds=4).items()}
     overlaps = max(-ours.gaps.min(initial=0.0), 0.0), max(-data.contact.dist.min(initial=0.0), 0.0)
     print(
         f"{robot.name:14s} {found['ours'] * 1e6:8.1f} {found['mujoco'] * 1e6:8.1f} µs "

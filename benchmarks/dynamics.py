@@ -22,7 +22,6 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -33,6 +32,8 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as many threads as everything else
 import numpy as np
 
 import coupler
+from common.pinocchio_tree import PinocchioTree
+from common.timing import best_times
 from coupler import Robot, RobotBuilder
 from coupler.algorithms.aba import forward_dynamics_program
 from coupler.algorithms.rnea import inverse_dynamics_program
@@ -42,11 +43,11 @@ from coupler.graph.elementary import DOUBLE, sincos
 from coupler.graph.llvm import chosen
 from coupler.graph.measure import operations
 from coupler.graph.rewrite import rewrite
-from coupler.model import Free, Revolute, Spherical
+from coupler.model import Revolute, Spherical
 
 DRAWN, STATES = 64, 4096  # random states that are checked, and how many a batch has: copies of them
 MU = 1e-10
-PASSES, TURN = 4, 0.01  # how often all pairs are gone through; how long one of a pair is called in turn, s
+PASSES = 4  # how often all pairs are gone through
 
 Call = Callable[[], Any]
 
@@ -73,70 +74,12 @@ class Measured:
     batch: dict[int, tuple[float, float]]
 
 
-# Pinocchio
-
-
-class Peer:
-    """The spanning tree of a robot in Pinocchio, and the way from coupler's coordinates to its own."""
-
-    def __init__(self, pin: Any, robot: Robot) -> None:
-        self.pin, self.robot, self.model = pin, robot, pin.Model()
-        self.model.gravity.linear = np.array(robot.gravity)
-        self.joint, self._q, self._v = {0: 0}, [], []
-        for child in robot.tree.children[0]:
-            self._add(child)
-        self.data = self.model.createData()
-
-    def _add(self, number: int) -> None:
-        """Depth first, which `crba` needs. Axes of all revolute links are z already."""
-        pin, tree = self.pin, self.robot.tree
-        link = tree.links[number]
-        if not isinstance(link.kind, Free | Revolute):
-            raise TypeError(f"joint {link.joint!r}: only free and revolute joints are converted, not {link.kind}")
-        free = isinstance(link.kind, Free)
-        kind = pin.JointModelFreeFlyer() if free else pin.JointModelRZ()
-        self.joint[number] = self.model.addJoint(self.joint[link.parent], kind, self.pose(link.placement), link.joint)
-        mass, h = float(link.inertia.m), np.asarray(link.inertia.h)
-        centre = h / mass if mass else h
-        about_centre = np.asarray(link.inertia.I) + mass * pin.skew(centre) @ pin.skew(centre)
-        self.model.appendBodyToJoint(self.joint[number], pin.Inertia(mass, centre, about_centre), pin.SE3.Identity())
-        # Quaternions are x, y, z, w there, and velocities linear first.
-        self._q += tree.positions(number)[[0, 1, 2, 4, 5, 6, 3] if free else [0]].tolist()
-        self._v += tree.velocities(number)[[3, 4, 5, 0, 1, 2] if free else [0]].tolist()
-        for child in tree.children[number]:
-            self._add(child)
-
-    def pose(self, X: Any) -> Any:
-        """Of a frame in another, for the transform from that other to it."""
-        return self.pin.SE3(np.array(X.E).T, np.array(X.r))
-
-    def positions(self, q: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(self.robot.embedding.positions(q)[..., self._q])
-
-    def velocities(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        embedding = self.robot.embedding
-        return np.ascontiguousarray(embedding.velocities(embedding.positions(q), v)[..., self._v])
-
-    def spread(self, x: np.ndarray) -> np.ndarray:
-        """What belongs to independent joints, with zeros at all others."""
-        whole = np.zeros((*x.shape[:-1], len(self._v)))
-        whole[..., self.robot.embedding.v_index] = x
-        return whole[..., self._v]
-
-    def gathered(self, x: np.ndarray) -> np.ndarray:
-        """What belongs to independent joints, in coupler's order."""
-        whole = np.empty_like(x)
-        whole[..., self._v] = x
-        return whole[..., self.robot.embedding.v_index]
-
-    def motion_matrix(self) -> np.ndarray:
-        """G: velocities of all joints from independent ones. With gears and belts it is constant."""
-        return self.robot.explicit_constraint(self.robot.neutral())[0][self._v]
+# Contests
 
 
 def tree_contests(pin: Any, robot: Robot) -> list[Contest]:
     """(a) Forward and inverse dynamics of a tree."""
-    peer, (q, v, x) = Peer(pin, robot), random_states(robot)
+    peer, (q, v, x) = PinocchioTree(pin, robot), random_states(robot)
     model, data, pool = peer.model, peer.data, pin.ModelPool(peer.model, 2)
     whole = peer.positions(q), peer.velocities(q, v), peer.spread(x)
     columns = [np.asfortranarray(part.T) for part in whole]
@@ -159,7 +102,7 @@ def tree_contests(pin: Any, robot: Robot) -> list[Contest]:
 
 def geared_contest(pin: Any, robot: Robot) -> Contest:
     """(b) Forward dynamics with rotors: H = Gᵀ H_tree G, c = Gᵀ c_tree."""
-    peer, (q, v, tau) = Peer(pin, robot), random_states(robot)
+    peer, (q, v, tau) = PinocchioTree(pin, robot), random_states(robot)
     from scipy.linalg.lapack import dposv  # type: ignore  # the quickest Cholesky solution for a single matrix
 
     model, data, crba, nle = peer.model, peer.data, pin.crba, pin.nonLinearEffects
@@ -190,16 +133,8 @@ def geared_contest(pin: Any, robot: Robot) -> Contest:
 
 def loop_contest(pin: Any, robot: Robot) -> Contest:
     """(c) Forward dynamics with loops that are held together by points."""
-    peer, (q, v, tau) = Peer(pin, robot), random_states(robot)
-    loops, datas = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
-    for loop in robot.loops:
-        ends: list[Any] = []
-        for body, frame in ((loop.predecessor, loop.predecessor_frame), (loop.successor, loop.successor_frame)):
-            number, placed = robot.tree.place[body]
-            ends += [peer.joint[number], peer.pose(frame @ placed)]
-        kind, axes = pin.ContactType.CONTACT_3D, pin.ReferenceFrame.LOCAL
-        loops.append(pin.RigidConstraintModel(kind, peer.model, *ends, axes))
-        datas.append(loops[len(loops) - 1].createData())
+    peer, (q, v, tau) = PinocchioTree(pin, robot), random_states(robot)
+    loops, datas = peer.point_constraints()
     pin.initConstraintDynamics(peer.model, peer.data, loops, datas)
     whole = peer.positions(q), peer.velocities(q, v), peer.spread(tau)
     first = [part[0].copy() for part in whole]
@@ -269,29 +204,6 @@ def check(robot: Robot, what: str, ours: np.ndarray, theirs: np.ndarray, toleran
 
 
 # Times
-
-
-def best_times(*calls: Call, budget: float) -> list[float]:
-    """The best time of each call, measured in turns over the budget in seconds.
-
-    A turn is long enough for several calls: the first one finds the caches full of what the other used.
-    """
-    repeats = []
-    for call in calls:
-        call()
-        start = time.perf_counter()
-        call()
-        repeats.append(max(1, int(TURN / 20 / (time.perf_counter() - start))))
-    best = [np.inf] * len(calls)
-    end = time.perf_counter() + budget
-    while time.perf_counter() < end:
-        for i, (call, repeat) in enumerate(zip(calls, repeats, strict=True)):
-            turn_ends = time.perf_counter() + TURN
-            while (start := time.perf_counter()) < turn_ends:
-                for _ in range(repeat):
-                    call()
-                best[i] = min(best[i], (time.perf_counter() - start) / repeat)
-    return best
 
 
 def measure(contest: Contest) -> Measured:

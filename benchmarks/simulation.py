@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import coupler
+from common.timing import best_in_rounds
 from coupler.algorithms.baselines import with_armatures
 from coupler.model import ModelWarning, Robot, Shape, Sphere
 from coupler.model.compose import compose
@@ -111,23 +111,11 @@ class Scene:
         )
 
 
-def best(calls: dict[str, Callable[[], object]], repeats: int, rounds: int = 25) -> dict[str, float]:
-    """The best time of each call, in turns, s."""
-    found = dict.fromkeys(calls, float("inf"))
-    for _ in range(rounds):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            for _ in range(repeats):
-                call()
-            found[name] = min(found[name], (time.perf_counter() - start) / repeats)
-    return found
-
-
 def one_robot(scene: Scene) -> float:
     """Steps of one robot that stands, from Python; the ratio of times."""
     tau = np.zeros(scene.robot.nv)
     calls = {"ours": lambda: scene.ours.step(tau), "mujoco": lambda: mujoco.mj_step(scene.model, scene.data)}
-    found = best(calls, 200)
+    found = best_in_rounds(calls, 200, rounds=25)
     ratio = found["mujoco"] / found["ours"]
     print(f"  one robot     {found['ours'] * 1e6:7.2f} µs {found['mujoco'] * 1e6:8.2f} µs   {ratio:5.1f} ×")
     return ratio
@@ -156,7 +144,7 @@ def batch(scene: Scene, what: str, height: float, spread: float) -> float:
             "ours": lambda: coupler.rollout(robot, q0, v0, controls, STEP, contacts="*_ball on floor"),
             "mujoco": lambda: pool.rollout(scene.model, datas, states, nstep=STEPS),
         }
-        found = {name: t / (STATES * STEPS) for name, t in best(calls, 1, rounds=6).items()}
+        found = {name: t / (STATES * STEPS) for name, t in best_in_rounds(calls, 1, rounds=6).items()}
     ratio = found["mujoco"] / found["ours"]
     print(f"  {what:12s}  {found['ours'] * 1e6:7.2f} µs {found['mujoco'] * 1e6:8.2f} µs   {ratio:5.1f} ×")
     return ratio

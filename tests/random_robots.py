@@ -146,7 +146,7 @@ class Sketch:
         """A coupling of the joints that carry these bodies."""
         self.builder.couple(name, [f"j{b}" for b in bodies], function, [f"j{b}" for b in independent])
 
-    def build(self, **options: bool) -> Robot:
+    def build(self, **options: Any) -> Robot:
         return self.builder.build(**options)
 
 

@@ -63,7 +63,7 @@ class Arm:
             axes.append(X.E.T @ np.array([0.0, 0.0, 1.0]))
             points.append(X.r)
             if isinstance(kind, Revolute):
-                quarters = round(q / (0.5 * np.pi))
+                quarters = 0 if abs(q) < 0.5 * np.pi else round(q / (0.5 * np.pi))  # zeros are left out of a trace
                 kinds, reference = kinds + "R", 0.5 * np.pi * quarters
                 X = kind.placed(np.array(_QUARTER[quarters % 4])) @ X
             elif isinstance(kind, Prismatic):
