@@ -39,6 +39,21 @@ def test_left_and_right_are_mirror_images() -> None:
     np.testing.assert_allclose(tau[robot.v_slice("ALElbow")], tau[robot.v_slice("ARElbow")], rtol=1e-3)
 
 
+def test_actuators_are_as_long_as_geometry_says() -> None:
+    """From where a leg stands to where its tip is on the body that it moves; at zero, the tip is at 0.23999 m."""
+    robot = rh5_manus()
+    tips = {loop.name: (loop.predecessor, loop.predecessor_frame.r) for loop in robot.loops}
+    for seed in range(5):
+        q = robot.random_state(seed)[0]
+        p = robot.joint_positions(q)
+        legs = {"BodyActL": ("BodyBL1", 0.23999), "BodyActR": ("BodyBR1", 0.23999)}
+        for actuator, (foot, length) in (legs | {f"A{s}ElbowAct": (f"A{s}ElbowB11", 0.29542) for s in "LR"}).items():
+            body, tip = tips[f"{actuator}_loop"]
+            pose = frame_pose(robot, q, body)
+            between = pose[:3, :3] @ tip + pose[:3, 3] - frame_pose(robot, q, f"{foot}_Link")[:3, 3]
+            assert p[actuator] == pytest.approx(np.linalg.norm(between) - length, abs=1e-9)
+
+
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
 @pytest.mark.parametrize("floating", sweep([False, True], [True]))
 def test_it_moves_like_the_published_model(floating: bool) -> None:

@@ -20,7 +20,7 @@ BLOCKS = 1000  # looks at a run of many steps; at one of few, every tenth step
 SPEED = 0.5  # of random velocities
 
 # Of the largest kinetic energy. Joints of Tello have no limits, and its differentials come near poses at which they
-# have more freedoms than elsewhere: there no step of this length keeps energy, and a motion may end. The same is true of
+# have more freedoms than elsewhere: there no step of this length keeps energy, and a motion may end. So it is with
 # RH5's torso where its limits do not count.
 ENERGY = {"five_bar": 0.05, "six_bar": 0.05, "planar_leg_linkage": 0.05}
 USUAL = 0.01

@@ -1,9 +1,8 @@
 """Dynamics of all joints, with loops that are held together by Baumgarte's stabilisation. [003, §II-C, §III-A]
 
 Libraries for trees know positions and velocities w of all joints, which need not fit the loops. Of these, they keep
-K ẇ = k alone, and what rounding and the integrator miss grows. Baumgarte's k − 2/T φ̇ − φ/T² makes it decay within a
-time T, as RBDL does, which is the numerical method of the paper. Explicit constraints follow by partitioning [003, eq. 5,
-8].
+K ẇ = k alone, and what rounding and the integrator miss grows. With k − 2/T φ̇ − φ/T² instead, it decays within a time
+T. RBDL, the paper's numerical method, does so. Explicit constraints follow by partitioning [003, eq. 5, 8].
 """
 
 from __future__ import annotations
