@@ -42,6 +42,7 @@ def load_robot(given: Namespace) -> Robot:
         arguments=dict(given.argument),
         xacro=given.trust,
         precision=given.precision,
+        closure=given.closure or "auto",
     )
 
 
@@ -72,7 +73,7 @@ def caught_warnings() -> Iterator[list[str]]:
 def _bundled(given: Namespace, path: Path) -> Robot:
     if given.file not in names():
         raise ModelError(_missing(given.file, path))
-    for option in ("closures", "floating", "package", "argument", "trust", "precision", "lock_idle"):
+    for option in ("closures", "floating", "package", "argument", "trust", "precision", "lock_idle", "closure"):
         if getattr(given, option) not in (None, False, []):
             raise ModelError(f"{given.file!r} is a bundled robot: --{option.replace('_', '-')} is for files only")
     return load_bundled(given.file)

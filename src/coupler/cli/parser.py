@@ -71,6 +71,11 @@ def add_file(parser: ArgumentParser, name: str = "FILE") -> None:
     group.add_argument(
         "--lock-idle", action="store_true", help="lock idle freedoms, such as the spin of a rod between two ball joints"
     )
+    group.add_argument(
+        "--closure",
+        choices=("auto", "analytical", "numerical"),
+        help="how loops are closed; auto: analytically, if without dead points",
+    )
 
 
 def add_json(parser: ArgumentParser) -> None:

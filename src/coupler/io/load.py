@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from coupler.io.limits import JOINED
 from coupler.io.precision import precision_of
 from coupler.io.reading import Closures, Options
 from coupler.io.xml import Element, parse_file
-from coupler.model import ModelError, ModelWarning, Robot, RobotBuilder
+from coupler.model import ClosureChoice, ModelError, ModelWarning, Robot, RobotBuilder
 from coupler.model.wording import clipped
 
 __all__ = ["Options", "load"]
@@ -32,6 +33,7 @@ def load(
     xacro: bool = False,
     precision: float | None = None,
     massless: str = "refuse",
+    closure: ClosureChoice = "auto",
 ) -> Robot:
     """The robot that a file describes: URDF, URDF+, xacro, MJCF or SDFormat.
 
@@ -60,6 +62,8 @@ def load(
             tells. 0 takes every number as exact.
         massless: what to do with joints of a URDF behind which there is no mass, and which therefore nothing resists:
             "refuse" the robot, or "lock" them.
+        closure: how loops are closed: "analytical" where there is a closed form, "numerical", or "auto", analytical
+            where the closed form has no dead points; for all, or by name. See `Robot.with_closure`.
 
     Raises:
         ModelError: for a file that cannot be loaded; it names file, line and element, and says what to do.
@@ -74,7 +78,8 @@ def load(
     roots, builder, elements = _read(file, options)
     precision = precision_of(*roots) if precision is None else precision
     lockable = roots[0].tag == "robot" and massless != "lock"
-    robot = _build(builder, file, elements, lock_idle, precision, lockable)
+    build = partial(builder.build, lock_idle=lock_idle, largest=JOINED, precision=precision, closure=closure)
+    robot = _build(build, file, elements, lockable)
     if robot.warnings:
         told = "; ".join(clipped(text, 2000, quote=False) for text in robot.warnings)
         warnings.warn(f"{file}: {told}", ModelWarning, stacklevel=2)
@@ -153,17 +158,10 @@ def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str,
     return builder, named
 
 
-def _build(
-    builder: RobotBuilder,
-    file: Path,
-    elements: dict[str, Element],
-    lock_idle: bool,
-    precision: float,
-    lockable: bool,
-) -> Robot:
+def _build(build: Callable[[], Robot], file: Path, elements: dict[str, Element], lockable: bool) -> Robot:
     """Builds the robot; an error names the line of the first part that its message names."""
     try:
-        return builder.build(lock_idle=lock_idle, largest=JOINED, precision=precision)
+        return build()
     except ModelError as error:
         if lockable and "nothing resists a motion" in str(error):
             error = ModelError(f"{error}; or load it with massless='lock'")

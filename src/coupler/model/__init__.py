@@ -2,6 +2,8 @@
 
 from coupler.model.bodies import Body
 from coupler.model.builder import RobotBuilder
+from coupler.model.closed_forms import ClosedForm
+from coupler.model.closed_forms.choice import ClosureChoice
 from coupler.model.clusters import Cluster, ClusterTree, find_clusters, joints_of_loop
 from coupler.model.elements import PointElement
 from coupler.model.errors import ModelError, ModelWarning
@@ -27,6 +29,8 @@ __all__ = [
     "Body",
     "Box",
     "Capsule",
+    "ClosedForm",
+    "ClosureChoice",
     "Cluster",
     "ClusterTree",
     "Continuous",

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from coupler.model.attaching import Attached
+from coupler.model.closed_forms.choice import ClosureChoice
 from coupler.model.compose import compose
 from coupler.model.errors import ModelError
 from coupler.model.height_fields import HeightField
@@ -88,6 +89,7 @@ class RobotBuilder(Parts):
         self._warnings += attached.warnings
         self._precision = max(self._precision, robot.precision)
         self._lock_idle |= robot.locks_idle
+        self._closure |= {prefix + name: closing for name, closing in robot.closure.items()}
 
     def object(
         self,
@@ -131,7 +133,14 @@ class RobotBuilder(Parts):
         """Ground of given heights over a grid; see `HeightField` and `Robot.with_terrain`."""
         self.shape(GROUND, HeightField(heights, size), at, turned, name="terrain", meets=-1, friction=friction)
 
-    def build(self, *, lock_idle: bool = False, largest: int | None = None, precision: float = 0.0) -> Robot:
+    def build(
+        self,
+        *,
+        lock_idle: bool = False,
+        largest: int | None = None,
+        precision: float = 0.0,
+        closure: ClosureChoice | None = None,
+    ) -> Robot:
         """The robot, checked as a whole.
 
         Args:
@@ -141,6 +150,8 @@ class RobotBuilder(Parts):
                 not trusted; any number if not given.
             precision: m or rad, by how much lengths, angles and directions are rounded. Where they are, rows of loops
                 that nearly follow from others are dropped, and a warning tells.
+            closure: how loops are closed, as for `Robot.with_closure`; as in the robots that were attached, and "auto",
+                if not given.
         """
         for shape in self._shapes:
             if shape.body not in self._bodies and shape.body != GROUND:
@@ -162,6 +173,7 @@ class RobotBuilder(Parts):
             lock_idle=lock_idle,
             largest=largest,
             precision=max(self._precision, float(numbers("precision", precision, (), least=0.0))),
+            closure=self._closure if closure is None else closure,
         )
         keyframes, lost = self._keyframes_of(robot)
         return replace(

@@ -8,6 +8,8 @@ from types import MappingProxyType
 import numpy as np
 
 from coupler.model.bodies import Body
+from coupler.model.closed_forms import ClosedForm, find_closed_forms, remarks_of
+from coupler.model.closed_forms.choice import Closing, ClosureChoice, chosen_closure
 from coupler.model.clusters import ClusterTree, find_clusters
 from coupler.model.elements import PointElement
 from coupler.model.embedding.assembly import Assembly, assemble, described
@@ -42,6 +44,7 @@ def compose(
     largest: int | None = None,
     precision: float = 0.0,
     weigh: bool = True,
+    closure: ClosureChoice = "auto",
 ) -> Robot:
     """The robot that is made of these parts; see `RobotBuilder`. Whether masses suffice is asked if it is weighed.
 
@@ -60,6 +63,12 @@ def compose(
         constraints += parts.locks(idle, states.neutral, {constraint.name for constraint in constraints})
         clusters, states, idle, assembly = parts.embed(constraints)
     warnings += [*told, *assembly.warnings]
+    remarks = assembly.remarks
+    closing = chosen_closure(closure, [constraint.name for constraint in (*loops, *couplings)])
+    closed_forms = parts.closed_forms(states, assembly, closing)
+    by_name = {name: form for coupling, form in closed_forms for name in coupling.solves}
+    if closed_forms:
+        clusters, states, idle, assembly = parts.embed_closed(constraints, closed_forms, assembly.neutral)
     if weigh:
         warnings += check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
     return Robot(
@@ -70,13 +79,15 @@ def compose(
         loops=tuple(loops),
         couplings=tuple(couplings),
         elements=tuple(elements),
-        remarks=tuple(assembly.remarks),
+        remarks=(*remarks, *remarks_of(by_name)),
         warnings=tuple(warnings),
         idle=tuple(idle),
         tree=tree,
         cluster_tree=clusters,
         states=states,
         precision=precision if told else 0.0,
+        closed_forms=MappingProxyType(by_name),
+        closure=MappingProxyType(closing),
     )
 
 
@@ -147,12 +158,46 @@ class _Parts:
         clusters = find_clusters(self.tree.parent, [constraint.links for constraint in constraints])
         return Closure(self.tree, self._loops(clusters, constraints))
 
-    def embed(self, constraints: Sequence[Constraint]) -> tuple[ClusterTree, States, list[IdleFreedom], Assembly]:
-        """Clusters, coordinates with a closed neutral configuration, idle freedoms, and how it was assembled."""
+    def closed_forms(
+        self, states: States, assembly: Assembly, closing: Mapping[str, Closing]
+    ) -> list[tuple[Coupling, ClosedForm]]:
+        """Closed forms of clusters that have none yet, as far as they are wanted."""
+
+        def wanted(loop: Loop, form: ClosedForm) -> bool:
+            words = [closing[c.name] for c in loop.constraints if c.name in closing]
+            return "numerical" not in words and ("analytical" in words or not form.dead_points)
+
+        explicit = states.embedding.explicit
+        open_loops = [loop for loop, solved in zip(states.closure.loops, explicit, strict=True) if not solved]
+        if not open_loops or all(word == "numerical" for word in closing.values()):
+            return []
+        return find_closed_forms(states.closure, assembly.choices, assembly.neutral, self.couplings, open_loops, wanted)
+
+    def embed_closed(
+        self,
+        constraints: Sequence[Constraint],
+        closed_forms: Sequence[tuple[Coupling, ClosedForm]],
+        neutral: np.ndarray,
+    ) -> tuple[ClusterTree, States, list[IdleFreedom], Assembly]:
+        """As `embed`, with clusters in closed form, which are assembled already."""
+        added = {coupling.name: coupling for coupling, _ in closed_forms}
+        parts = _Parts(self.tree, self.joints, {**self.couplings, **added}, self.largest)
+        relations = [RelationConstraint.of(coupling, self.tree, found=True) for coupling in added.values()]
+        return parts.embed([*constraints, *relations], neutral)
+
+    def embed(
+        self, constraints: Sequence[Constraint], start: np.ndarray | None = None
+    ) -> tuple[ClusterTree, States, list[IdleFreedom], Assembly]:
+        """Clusters, coordinates with a closed neutral configuration, idle freedoms, and how it was assembled.
+
+        Args:
+            constraints: of all clusters.
+            start: Σ nq, near which loops are closed; where joints start, if not given.
+        """
         clusters = find_clusters(self.tree.parent, [constraint.links for constraint in constraints])
         closure = Closure(self.tree, self._loops(clusters, constraints))
         solutions = Solutions(closure, self.couplings)
-        assembly = assemble(solutions, self._preferences(solutions.solved))
+        assembly = assemble(solutions, self._preferences(solutions.solved), start)
         order = [self.tree.number[joint] for joint in self.joints if joint in self.tree.number]
         explicit = [own is not None for own in solutions.of_loop]
         embedding = Embedding(closure, assembly.choices, explicit, solutions.in_order, order)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from coupler.model.bodies import Body
+from coupler.model.closed_forms.choice import Closing
 from coupler.model.elements import PointElement
 from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
@@ -45,6 +46,7 @@ class Parts:
         self._exclusions: dict[tuple[str, str], None] = {}
         self._keyframes: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         self._precision, self._lock_idle = 0.0, False  # of robots that are attached
+        self._closure: dict[str, Closing] = {}
         self._warnings: list[str] = []
         self._remarks: list[str] = []
         # What names are taken by: places that can be asked for, what binds bodies, and springs.

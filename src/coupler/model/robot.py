@@ -13,6 +13,8 @@ import numpy as np
 from coupler.forks import imports
 from coupler.graph import Backend
 from coupler.model.bodies import Body
+from coupler.model.closed_forms import ClosedForm, remarks_of
+from coupler.model.closed_forms.choice import Closing, ClosureChoice
 from coupler.model.clusters import ClusterTree
 from coupler.model.elements import PointElement
 from coupler.model.embedding.coordinates import Embedding
@@ -63,6 +65,8 @@ class Robot:
         exclusions: pairs of bodies, of which one may be "ground", that do not touch each other.
         precision: by how much its numbers are rounded, m or rad, if rows of its loops were dropped for that; else 0.
         locks_idle: whether idle freedoms are locked; see `RobotBuilder.build`.
+        closed_forms: of loops and couplings that are closed analytically, by their names.
+        closure: how each loop and coupling was to be closed; see `with_closure`.
         backend: what runs its programs; see `with_backend`.
     """
 
@@ -84,6 +88,8 @@ class Robot:
     exclusions: tuple[tuple[str, str], ...] = ()
     precision: float = 0.0
     locks_idle: bool = False
+    closed_forms: Mapping[str, ClosedForm] = field(default_factory=dict)
+    closure: Mapping[str, Closing] = field(default_factory=dict)
     backend: Backend = "llvm"
 
     # Names and places
@@ -422,6 +428,33 @@ class Robot:
         if backend not in get_args(Backend):
             raise ModelError(f"backend: there is no {backend!r}; there are {listed(get_args(Backend))}")
         return replace(self, backend=backend)
+
+    def with_closure(self, closure: ClosureChoice) -> Robot:
+        """The same robot, with its loops closed in another way. [003, §III-B]
+
+            robot.with_closure("numerical")
+            robot.with_closure({"left_ankle": "analytical"})
+
+        A loop that is closed analytically has a solution γ in closed form: q holds the positions of its independent
+        joints only. Of one that is closed numerically, q holds the positions of all joints.
+
+        Args:
+            closure: for all loops and couplings, or by name: "analytical", where there is a closed form; "numerical";
+                or "auto", analytical where the closed form has no dead points, at which the independent joints fail to
+                determine the others.
+
+        Raises:
+            ModelError: for another word, or for a loop that there is not.
+        """
+        from coupler.model.builder import RobotBuilder  # which makes robots
+
+        b = RobotBuilder(self.name, gravity=self.gravity)
+        b.attach(self)
+        robot = b.build(closure=closure, precision=self.precision)
+        told = remarks_of(self.closed_forms)
+        kept = [remark for remark in self.remarks if remark not in told and remark not in robot.remarks]
+        remarks = (*kept, *robot.remarks)
+        return replace(robot, remarks=remarks, warnings=self.warnings, backend=self.backend)
 
     def spanning_tree(self) -> Robot:
         """The same robot with its loops open: all joints are independent. Its masses may not suffice any more."""

@@ -45,19 +45,20 @@ class Assembly:
     warnings: list[str]
 
 
-def assemble(solutions: Solutions, preferences: np.ndarray) -> Assembly:
+def assemble(solutions: Solutions, preferences: np.ndarray, start: np.ndarray | None = None) -> Assembly:
     """Closes all loops and chooses their coordinates.
 
     Args:
         solutions: the loops and what solves them.
         preferences: for each entry of w how much it should be independent.
+        start: Σ nq, near which loops are closed; where joints start, if not given.
 
     Raises:
         ModelError: for a loop that cannot close or cannot move, or coordinates that do not fit its freedoms.
     """
     loops = solutions.closure.loops
     choices = [_solved_choice(solutions, i, preferences) for i in range(len(loops))]
-    start = solutions.start()
+    start = solutions.start(start)
     solutions.check(start)
     neutral, elsewhere, warnings = start.copy(), start.copy(), []
     if not all(solutions.linear):
@@ -159,8 +160,8 @@ class _Samples:
 
 
 def described(loop: Loop, tree: Tree) -> str:
-    """A loop by its constraints and joints, for messages."""
-    names = listed(constraint.name for constraint in loop.constraints)
+    """A loop by its constraints, as they were described, and joints, for messages."""
+    names = listed(c.name for c in loop.constraints if isinstance(c, LoopConstraint) or not c.found)
     kind = "loop" if any(isinstance(constraint, LoopConstraint) for constraint in loop.constraints) else "coupling"
     return f"the {kind} {names} of joints {listed(tree.links[link].joint for link in loop.links)}"
 

@@ -1,0 +1,5 @@
+"""Loops that have a solution in closed form: found in a robot, and solved leg by leg. [003, §III]"""
+
+from coupler.model.closed_forms.recognition import ClosedForm, find_closed_forms, remarks_of
+
+__all__ = ["ClosedForm", "find_closed_forms", "remarks_of"]

@@ -1,0 +1,36 @@
+"""Which loops are closed analytically, and which numerically. [003, §III-B]"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, get_args
+
+from coupler.model.errors import ModelError
+from coupler.model.wording import listed
+
+__all__ = ["Closing", "ClosureChoice", "chosen_closure"]
+
+Closing = Literal["auto", "analytical", "numerical"]
+ClosureChoice = Closing | Mapping[str, Closing]
+
+
+def chosen_closure(choice: Any, names: Iterable[str]) -> dict[str, Closing]:
+    """How each of some loops and couplings is to be closed.
+
+    Args:
+        choice: one word for all, or by name; what is not named is "auto".
+        names: of all loops and couplings.
+
+    Raises:
+        ModelError: for another word, or for the name of something else.
+    """
+    words, known = get_args(Closing), list(names)
+    by_name = dict(choice) if isinstance(choice, Mapping) else {}
+    default = "auto" if isinstance(choice, Mapping) else choice
+    for word in (default, *by_name.values()):
+        if word not in words:
+            raise ModelError(f"closure: {listed(words)} can be chosen, got {word!r}")
+    for name in by_name:
+        if name not in known:
+            raise ModelError(f"closure: there is no loop or coupling {name!r}; there are {listed(known)}")
+    return {name: by_name.get(name, default) for name in known}

@@ -1,0 +1,255 @@
+"""Finding closed forms: which loops of a robot are made of legs that can be solved one after the other.
+
+The independent joints of a cluster are known. A loop of which the joints that are not known make a leg is solved, its
+joints are known from there on, and so it goes on. Where all joints of the cluster become known in this way, γ is a
+sequence of legs. Whether a leg is what it seems is asked of the loops themselves: γ must close them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from coupler.model.closed_forms.arms import Arm
+from coupler.model.closed_forms.chains import Chain, ChainJoint, Positions
+from coupler.model.closed_forms.legs import LEGS, Leg
+from coupler.model.embedding.choice import Choice
+from coupler.model.embedding.closure import Closure
+from coupler.model.embedding.constraints import Loop, LoopConstraint
+from coupler.model.loops import Coupling, Rod
+from coupler.model.tolerances import CLOSED
+from coupler.model.tree import Tree
+from coupler.model.wording import listed
+
+__all__ = ["ClosedForm", "find_closed_forms", "remarks_of"]
+
+Array = Any  # an ndarray of floats, or of nodes
+
+_ASSEMBLED = 1e-7  # rad or m: how far a leg may put a joint from where it is assembled, in the right mode
+_SAMPLES = 24  # poses about the neutral one in which γ must close the loops
+_SPREAD = 1.0  # rad or m: how far the furthest of them are from it; most are much nearer
+_TRUE = CLOSED * 0.01  # rad or m: the gap that γ may leave, so that it changes no answer
+
+
+class Step(Protocol):
+    """What gives positions of some joints from those of others."""
+
+    @property
+    def solves(self) -> tuple[int, ...]:
+        """Numbers of the joints that it gives positions to."""
+        ...
+
+    def __call__(self, q: Positions) -> Sequence[Any]:
+        """Their positions."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class _LegStep:
+    leg: Leg
+
+    @property
+    def solves(self) -> tuple[int, ...]:
+        return self.leg.base.joints + self.leg.goal.joints
+
+    def __call__(self, q: Positions) -> Sequence[Any]:
+        return self.leg.solve(q)
+
+
+@dataclass(frozen=True, eq=False)
+class _CouplingStep:
+    """A coupling of the user's, solved for the joints `solves` from the `given` ones; `entries` are theirs in γ."""
+
+    function: Callable[[Array], Array]
+    given: tuple[int, ...]
+    entries: tuple[int, ...]
+    solves: tuple[int, ...]
+
+    def __call__(self, q: Positions) -> Sequence[Any]:
+        positions = self.function(np.concatenate([q[number] for number in self.given]))
+        return [positions[entry] for entry in self.entries]
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedForm:
+    """γ of a cluster: positions of all its joints from those of the independent ones, leg by leg.
+
+    Attributes:
+        size: how many joints there are.
+        independent: their numbers, in the order in which γ takes their positions.
+        steps: what gives the other positions, in order.
+    """
+
+    size: int
+    independent: tuple[int, ...]
+    steps: tuple[Step, ...]
+
+    def __call__(self, y: Array) -> Array:
+        q: list[Any] = [None] * self.size
+        for number, position in zip(self.independent, y, strict=True):
+            q[number] = np.array([position])
+        for step in self.steps:
+            for number, position in zip(step.solves, step(q), strict=True):
+                q[number] = np.array([position])
+        return np.concatenate(q)
+
+    @property
+    def legs(self) -> list[Leg]:
+        return [step.leg for step in self.steps if isinstance(step, _LegStep)]
+
+    @property
+    def dead_points(self) -> bool:
+        """Whether the independent joints may fail to determine the others within the workspace."""
+        return any(leg.dead_points for leg in self.legs)
+
+    @property
+    def name(self) -> str:
+        """What the literature calls such a mechanism: 2-SPU+1U, or the like."""
+        names = [leg.name for leg in self.legs]
+        if names == ["RPR"]:
+            return "RRPR"
+        counts = {name: names.count(name) for name in names}
+        return " and ".join(name if count == 1 else f"{count}-{name}" for name, count in counts.items())
+
+
+def find_closed_forms(
+    closure: Closure,
+    choices: Sequence[Choice],
+    neutral: np.ndarray,
+    couplings: Mapping[str, Coupling],
+    loops: Sequence[Loop],
+    wanted: Callable[[Loop, ClosedForm], bool],
+) -> list[tuple[Coupling, ClosedForm]]:
+    """Closed forms of clusters, as couplings that solve all of their constraints.
+
+    Args:
+        closure: the constraints of all clusters.
+        choices: their coordinates.
+        neutral: Σ nq, a closed configuration, whose assembly modes are kept.
+        couplings: by name.
+        loops: the clusters to look at.
+        wanted: whether a cluster with such a closed form is to have it.
+    """
+    found = []
+    for loop, choice in zip(closure.loops, choices, strict=True):
+        form = _Search(closure, loop, choice, neutral, couplings).form() if loop in loops else None
+        if form is None or not wanted(loop, form):
+            continue
+        joints = [closure.tree.links[link].joint for link in loop.links]
+        names = tuple(constraint.name for constraint in loop.constraints)
+        independent = tuple(joints[number] for number in form.independent)
+        found.append((Coupling(f"closed form of {' and '.join(names)}", tuple(joints), independent, form, names), form))
+    return found
+
+
+def remarks_of(closed_forms: Mapping[str, ClosedForm]) -> list[str]:
+    """Which loops are closed analytically, a line for each kind of mechanism."""
+    alike: dict[str, list[str]] = {}
+    for name, form in closed_forms.items():
+        alike.setdefault(form.name, []).append(name)
+    return [f"{listed(names)}: closed analytically, as {mechanism}" for mechanism, names in alike.items()]
+
+
+class _Search:
+    """The search for a closed form of one cluster."""
+
+    def __init__(
+        self, closure: Closure, loop: Loop, choice: Choice, p: np.ndarray, couplings: Mapping[str, Coupling]
+    ) -> None:
+        self._closure, self._loop, self._p, self._couplings = closure, loop, p, couplings
+        self._tree: Tree = closure.tree
+        self._number = {link: i for i, link in enumerate(loop.links)}
+        free = set(loop.columns[choice.independent].tolist())
+        self._independent = [i for link, i in self._number.items() if free & set(self._tree.velocities(link).tolist())]
+
+    def form(self) -> ClosedForm | None:
+        """The closed form, if there is one that closes the loops wherever it exists."""
+        singles = [self._tree.links[link].kind.nv == 1 for link in self._loop.links]
+        if not all(singles) or not any(isinstance(c, LoopConstraint) for c in self._loop.constraints):
+            return None
+        steps = self._steps()
+        if steps is None:
+            return None
+        form = ClosedForm(len(self._loop.links), tuple(self._independent), tuple(steps))
+        return form if self._is_true(form) else None
+
+    def _steps(self) -> list[Step] | None:
+        """What gives the positions of all joints, or None."""
+        known, steps, waiting = set(self._independent), list[Step](), list(self._loop.constraints)
+        while waiting:
+            for constraint in waiting:
+                unknown = {self._number[link] for link in constraint.links} - known
+                if not unknown:  # it follows from others, or the closed form is not true
+                    waiting.remove(constraint)
+                    break
+                step = next(self._steps_of(constraint, known), None)
+                if step is not None:
+                    steps.append(step)
+                    known |= set(step.solves)
+                    waiting.remove(constraint)
+                    break
+            else:
+                return None
+        return steps if len(known) == len(self._number) else None
+
+    def _steps_of(self, constraint: Any, known: set[int]) -> Iterator[Step]:
+        """Steps by which a constraint may give the positions of all its joints that are not known."""
+        if isinstance(constraint, LoopConstraint):
+            for leg in self._legs(constraint, known):
+                positions = [self._p[self._tree.q_start[link]] for link in self._loop.links]
+                step = _LegStep(leg)
+                with np.errstate(all="ignore"):
+                    solved = step([np.array([position]) for position in positions])
+                apart = [abs(float(x) - positions[number]) for x, number in zip(solved, step.solves, strict=True)]
+                if max(apart) < _ASSEMBLED:
+                    yield step
+            return
+        coupling = self._couplings.get(constraint.name)
+        if coupling is None or not coupling.solved:
+            return
+        numbers = [self._number[self._tree.number[joint]] for joint in coupling.joints]
+        given = tuple(self._number[self._tree.number[joint]] for joint in coupling.independent)
+        if set(given) <= known and not known & (set(numbers) - set(given)):
+            entries = tuple(i for i, number in enumerate(numbers) if number not in given)
+            yield _CouplingStep(coupling.function, given, entries, tuple(numbers[i] for i in entries))
+
+    def _legs(self, constraint: LoopConstraint, known: set[int]) -> Iterator[Leg]:
+        """The legs that the unknown joints of a loop may be, in all assembly modes, seen from either side."""
+        sides = []
+        for way, held in zip(constraint.ways, constraint.frames, strict=True):
+            unknown = [self._number[link] not in known for link in way]
+            count = sum(unknown)
+            if not all(unknown[:count]):
+                return  # a known joint lies between unknown ones and the end
+            outwards = way[:count][::-1]
+            arm = Arm.of(self._tree, outwards, [self._number[link] for link in outwards], self._p, held)
+            if arm is None:
+                return
+            carriers = [
+                ChainJoint(self._number[link], self._tree.links[link].kind, self._tree.links[link].placement)
+                for link in reversed(way[count:])
+            ]
+            sides.append((arm, tuple(carriers)))
+        rod = constraint.kind.length if isinstance(constraint.kind, Rod) else None
+        for (base, to_base), (goal, to_goal) in (sides, sides[::-1]):
+            for kind in LEGS:
+                if kind.fits(base, goal, rod):
+                    yield from kind.in_all_modes(base, goal, Chain(to_base, to_goal), rod)
+
+    def _is_true(self, form: ClosedForm) -> bool:
+        """Whether γ closes the loops of its cluster about the neutral configuration."""
+        rng, places = np.random.default_rng(0), [int(self._tree.q_start[link]) for link in self._loop.links]
+        samples = np.repeat(self._p[None], _SAMPLES, axis=0)
+        exists = np.zeros(_SAMPLES, bool)
+        for i, p in enumerate(samples):
+            y = p[[places[number] for number in form.independent]]
+            with np.errstate(all="ignore"):
+                q = form(y + _SPREAD * (i / _SAMPLES) ** 2 * rng.uniform(-1.0, 1.0, len(y)))
+            exists[i] = np.isfinite(q).all()
+            if exists[i]:
+                p[places] = q
+        gaps = self._closure.gaps(self._closure.at(samples)[0])[:, self._closure.loops.index(self._loop)]
+        return bool(exists[0] and exists.sum() > _SAMPLES // 4 and (gaps[exists] < _TRUE).all())

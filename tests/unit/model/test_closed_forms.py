@@ -1,0 +1,260 @@
+"""Closed forms of loops: found where there are such, and the same to rounding as what Newton's method finds."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import coupler
+from coupler.mechanisms import gear
+from coupler.model import ModelError, Revolute, Robot, RobotBuilder, Rod, Spherical
+from posed import PosedBuilder
+
+Axes = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def random_axes(rng: np.random.Generator) -> Axes:
+    """Three directions at right angles, which no axis of the world is along."""
+    Q, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    return tuple(Q.T)  # type: ignore[return-value]
+
+
+def angle(rng: np.random.Generator) -> float:
+    return float(rng.uniform(-3.0, 3.0))
+
+
+def rrpr(rng: np.random.Generator) -> PosedBuilder:
+    """A linear actuator across a hinge, whose slide does not pass through its own hinge."""
+    x, y, z = random_axes(rng)
+    b = PosedBuilder("rrpr", rng)
+    b.turn("arm", "ground", z, 0.1 * x, angle(rng), free=True)
+    b.turn("cylinder", "ground", z, 0.3 * y + 0.05 * z, angle(rng))
+    b.slide("piston", "cylinder", 0.4 * x - 0.3 * y, 0.2 * x + 0.2 * y, angle(rng))
+    b.hold("pin", Revolute(axis=z), "arm", "piston", 0.5 * x)
+    return b
+
+
+def two_spu(rng: np.random.Generator, offset: float = 0.0) -> PosedBuilder:
+    """A platform on a universal joint, tilted by two legs, whose axes miss each other by an offset."""
+    x, y, z = random_axes(rng)
+    b = PosedBuilder("2-SPU+1U", rng)
+    b.turn("cross", "ground", x, 0.5 * z, angle(rng), free=True)
+    b.turn("platform", "cross", y, 0.5 * z, angle(rng), free=True)
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        foot, ball = 0.2 * x + sign * 0.15 * y, 0.15 * x + sign * 0.1 * y + 0.45 * z
+        axis = (ball - foot) / np.linalg.norm(ball - foot)
+        first = np.cross(axis, rng.normal(size=3))
+        first = first / np.linalg.norm(first)
+        second = np.cross(axis, first)
+        b.turn(f"{side}_cross", "ground", first, foot, angle(rng))
+        b.turn(f"{side}_cylinder", f"{side}_cross", second, foot + offset * axis, angle(rng))
+        b.slide(f"{side}_piston", f"{side}_cylinder", axis, foot + 0.1 * axis + offset * second, angle(rng))
+        b.hold(f"{side}_ball", Spherical(), f"{side}_piston", "platform", ball)
+    return b
+
+
+def two_sprr(rng: np.random.Generator) -> PosedBuilder:
+    return two_spu(rng, offset=0.02)
+
+
+def four_bar(rng: np.random.Generator, in_one: bool = False, ground: float = 0.6) -> PosedBuilder:
+    """A crank-rocker; the rocker hangs on the ground, or on the coupler."""
+    x, y, z = random_axes(rng)
+    b = PosedBuilder("four-bar", rng)
+    b.turn("crank", "ground", z, 0.0 * x, angle(rng), free=True)
+    b.turn("coupler", "crank", z, 0.2 * x + 0.1 * y, angle(rng))
+    if in_one:
+        b.turn("rocker", "coupler", -z, 0.5 * x + 0.4 * y, angle(rng))
+        b.hold("pin", Revolute(axis=z), "rocker", "ground", ground * x)
+    else:
+        b.turn("rocker", "ground", -z, ground * x, angle(rng))
+        b.hold("pin", Revolute(axis=z), "coupler", "rocker", 0.5 * x + 0.4 * y)
+    return b
+
+
+def four_bar_in_one(rng: np.random.Generator) -> PosedBuilder:
+    return four_bar(rng, in_one=True)
+
+
+def slider_crank(rng: np.random.Generator, rod_on_crank: bool = True) -> PosedBuilder:
+    x, y, z = random_axes(rng)
+    b = PosedBuilder("slider-crank", rng)
+    b.turn("crank", "ground", z, 0.02 * y, angle(rng), free=True)
+    b.slide("slider", "ground", x, 0.5 * x, angle(rng))
+    tip = 0.1 * x + 0.12 * y
+    if rod_on_crank:
+        b.turn("rod", "crank", z, tip, angle(rng))
+        b.hold("pin", Revolute(axis=z), "rod", "slider", 0.5 * x)
+    else:
+        b.turn("rod", "slider", -z, 0.5 * x, angle(rng))
+        b.hold("pin", Revolute(axis=z), "rod", "crank", tip)
+    return b
+
+
+def slider_crank_from_slider(rng: np.random.Generator) -> PosedBuilder:
+    return slider_crank(rng, rod_on_crank=False)
+
+
+def two_rss(rng: np.random.Generator, rod: str = "massless") -> PosedBuilder:
+    """A platform on a universal joint, tilted by two cranks with rods."""
+    x, y, z = random_axes(rng)
+    b = PosedBuilder("ankle", rng)
+    b.turn("cross", "ground", x, 0.0 * z, angle(rng), free=True)
+    b.turn("foot", "cross", y, 0.01 * z, angle(rng), free=True)
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        pivot = sign * 0.05 * y + 0.3 * z
+        tip, ball = pivot + 0.06 * x + 0.02 * y, 0.05 * x + sign * 0.07 * y - 0.02 * z
+        b.turn(f"{side}_crank", "ground", y + 0.1 * x, pivot, angle(rng))
+        along = (ball - tip) / np.linalg.norm(ball - tip) + rng.uniform(-0.2, 0.2, 3)
+        first = np.cross(along, rng.normal(size=3))
+        second = np.cross(along, first)
+        if rod == "massless":
+            length = float(np.linalg.norm(tip - ball))
+            b.hold(f"{side}_rod", Rod(length), f"{side}_crank", "foot", tip, ball)
+            continue
+        carrier, at, end = (f"{side}_crank", tip, "foot") if rod == "crank" else ("foot", ball, f"{side}_crank")
+        b.turn(f"{side}_cross", carrier, first, at, angle(rng))
+        b.turn(f"{side}_rod", f"{side}_cross", second, at, angle(rng))
+        b.hold(f"{side}_ball", Spherical(), f"{side}_rod", end, ball if rod == "crank" else tip)
+    return b
+
+
+def two_rus(rng: np.random.Generator) -> PosedBuilder:
+    return two_rss(rng, "crank")
+
+
+def two_rus_from_below(rng: np.random.Generator) -> PosedBuilder:
+    return two_rss(rng, "foot")
+
+
+def spherical_four_bar(rng: np.random.Generator, in_one: bool = False) -> PosedBuilder:
+    """Four hinges whose axes pass through one point."""
+    x, y, z = random_axes(rng)
+    b, centre = PosedBuilder("spherical four-bar", rng), 0.3 * x + 0.1 * z
+    tip, knee, ground = x + 0.4 * y + z, x - 0.5 * y + 0.9 * z, x - 0.6 * y
+    tip, knee = tip / np.linalg.norm(tip), knee / np.linalg.norm(knee)
+    b.turn("crank", "ground", x, centre, angle(rng), free=True)
+    b.turn("coupler", "crank", tip, centre + 0.1 * tip, angle(rng))
+    if in_one:
+        b.turn("rocker", "coupler", knee, centre + 0.2 * knee, angle(rng))
+        b.hold("pin", Revolute(axis=ground), "rocker", "ground", centre)
+    else:
+        b.turn("rocker", "ground", ground, centre, angle(rng))
+        b.hold("pin", Revolute(axis=knee), "coupler", "rocker", centre + 0.2 * knee)
+    return b
+
+
+def spherical_four_bar_in_one(rng: np.random.Generator) -> PosedBuilder:
+    return spherical_four_bar(rng, in_one=True)
+
+
+def nested(rng: np.random.Generator) -> PosedBuilder:
+    """Cranks that linear actuators turn, with rods to a platform, and a rotor geared to one of the cranks."""
+    b = two_rus(rng)
+    for side in ("left", "right"):
+        axis = np.array(b._joints[f"{side}_crank"].kind.axis)  # type: ignore[attr-defined]
+        pivot = b._origins[f"{side}_crank"]
+        x = np.cross(axis, rng.normal(size=3))
+        x, y = x / np.linalg.norm(x), np.cross(axis, x / np.linalg.norm(x))
+        pin, foot = pivot + 0.05 * x, pivot + 0.02 * x + 0.2 * y
+        b.turn(f"{side}_cylinder", "ground", axis, foot, angle(rng))
+        b.slide(f"{side}_piston", f"{side}_cylinder", pin - foot, 0.5 * (pin + foot), angle(rng))
+        b.hold(f"{side}_pin", Revolute(axis=axis), f"{side}_piston", f"{side}_crank", pin)
+    b.turn("rotor", "ground", [0, 0, 1], [0.2, 0, 0.3])
+    assembled = np.array(b._joints["left_crank"].start).item()
+    b.couple("gears", ["left_crank", "rotor"], gear(9.0, -9.0 * assembled), independent=["left_crank"])
+    return b
+
+
+MECHANISMS: dict[str, Callable[[np.random.Generator], PosedBuilder]] = {
+    "RRPR": rrpr,
+    "2-SPU": two_spu,
+    "2-SPRR": two_sprr,
+    "RRR": four_bar,
+    "RRR in one": four_bar_in_one,
+    "PRR": slider_crank,
+    "PRR in one": slider_crank_from_slider,
+    "2-RSS": two_rss,
+    "2-RUS": two_rus,
+    "2-RUS from below": two_rus_from_below,
+    "spherical RRR": spherical_four_bar,
+    "spherical RRR in one": spherical_four_bar_in_one,
+    "2-RUS and 2-RPR": nested,
+}
+
+
+def pair(build: Callable[[np.random.Generator], PosedBuilder], seed: int) -> tuple[Robot, Robot]:
+    """The same robot with its loops closed analytically and numerically."""
+    one, other = (build(np.random.default_rng(seed)).build(closure=c) for c in ("analytical", "numerical"))
+    return one, other
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_closed_form_gives_what_newtons_method_does(name: str, seed: int) -> None:
+    robot, numerical = pair(MECHANISMS[name], seed)
+    assert {form.name for form in robot.closed_forms.values()} == {
+        name.removesuffix(" in one").removesuffix(" from below")
+    }
+    assert not numerical.closed_forms and robot.nq == robot.nv == numerical.nv < numerical.nq
+    rng, loops = np.random.default_rng(seed), numerical.states.closure
+    near = numerical.joint_positions(numerical.neutral())
+    assert np.allclose(list(robot.joint_positions(robot.neutral()).values()), list(near.values()), atol=1e-9)
+    for _ in range(20):
+        q = robot.neutral() + rng.uniform(-0.15, 0.15, robot.nq)
+        v, a = rng.normal(size=(2, robot.nv))
+        positions = robot.joint_positions(q)
+        p = numerical.pack_q(positions)
+        # The numerical robot takes all positions as they are: nothing is left for Newton's method to close.
+        assert np.abs(loops.at(p)[0]).max() < 1e-12
+        assert np.allclose(p, list(positions.values()), atol=1e-12)
+        for mine, theirs in zip(robot.explicit_constraint(q, v), numerical.explicit_constraint(p, v), strict=True):
+            assert np.allclose(mine, theirs, rtol=1e-9, atol=1e-9)
+        for function in (coupler.inverse_dynamics, coupler.forward_dynamics):
+            mine, theirs = function(robot, q, v, a), function(numerical, p, v, a)
+            assert np.allclose(mine, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_what_has_dead_points_is_closed_numerically_unless_asked(name: str) -> None:
+    robot = MECHANISMS[name](np.random.default_rng(0)).build()
+    assert bool(robot.closed_forms) == (name in ("RRPR", "2-SPU", "2-SPRR"))
+    assert bool(robot.closed_forms) == any("closed analytically" in remark for remark in robot.remarks)
+
+
+def test_beyond_its_workspace_a_leg_does_not_close() -> None:
+    turns = np.linspace(0, 2 * np.pi, 50)[:, None]
+    robot = four_bar(np.random.default_rng(0)).build(closure="analytical")
+    assert np.isfinite(coupler.mass_matrix(robot, robot.neutral() + turns)).all()
+    robot = four_bar(np.random.default_rng(0), ground=0.7).build(closure="analytical")
+    with pytest.raises(ModelError, match=r"pin.*does not close.*there is no solution"):
+        robot.joint_positions(robot.neutral() + turns)
+
+
+def test_the_way_is_chosen_loop_by_loop() -> None:
+    b = two_rus(np.random.default_rng(1))
+    with pytest.raises(ModelError, match="closure: 'auto', 'analytical', 'numerical' can be chosen, got 'exact'"):
+        b.build(closure="exact")  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="there is no loop or coupling 'ball'; there are 'left_ball', 'right_ball'"):
+        b.build(closure={"ball": "numerical"})
+    assert not b.build(closure={"left_ball": "numerical"}).closed_forms
+    robot = b.build(closure={"left_ball": "analytical"})
+    assert list(robot.closed_forms) == ["left_ball", "right_ball"]  # which make one cluster
+    assert robot.with_closure("numerical").nq == 8 and robot.with_closure("auto").nq == 8
+    assert robot.with_closure("numerical").with_closure("analytical").remarks == robot.remarks
+
+
+def test_robots_keep_how_they_are_closed() -> None:
+    robot = four_bar(np.random.default_rng(2)).build(closure="analytical")
+    b = RobotBuilder("two")
+    b.attach(robot, prefix="a/")
+    b.attach(robot.with_closure("numerical"), prefix="b/", at=(1, 0, 0))
+    both = b.build()
+    assert list(both.closed_forms) == ["a/pin"] and both.nq == 4
+    again = pickle.loads(pickle.dumps(robot))
+    assert again.closed_forms["pin"].name == "RRR" and again.closure == robot.closure
+    q, v = robot.random_state(0)
+    assert np.array_equal(coupler.bias_force(again, q, v), coupler.bias_force(robot, q, v))
