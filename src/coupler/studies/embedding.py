@@ -29,7 +29,7 @@ def run(name: str, folder: Path) -> None:
     rows: list[list[Any]] = []
     curves: dict[str, np.ndarray] = {}
     robots = {way: reduced(way) for way in WAYS}
-    motion = cycloids(robots["numerical"], DURATION, STATES)
+    motion = cycloids(robots[WAYS[0]], DURATION, STATES)
     for way, robot in robots.items():
         q = motion.positions(robot)
         tau = inverse_dynamics(robot, q, motion.v, motion.a)
@@ -50,9 +50,9 @@ def run(name: str, folder: Path) -> None:
 
     def draw(plt: Any) -> None:
         for joint in SHOWN:
-            i = robots["hybrid"].v_slice(joint).start
-            plt.plot(motion.t, curves["hybrid_direct"][:, i], "k-", label="direct" if joint == SHOWN[0] else None)
-            plt.plot(motion.t, curves["hybrid_recursive"][:, i], "--", label=f"C-ABA, {joint}")
+            i = robots[WAYS[0]].v_slice(joint).start
+            plt.plot(motion.t, curves[f"{WAYS[0]}_direct"][:, i], "k-", label="direct" if joint == SHOWN[0] else None)
+            plt.plot(motion.t, curves[f"{WAYS[0]}_recursive"][:, i], "--", label=f"C-ABA, {joint}")
         plt.xlabel("time, s")
         plt.ylabel("accelerations of RH5 Manus, rad/s²")
         plt.legend()

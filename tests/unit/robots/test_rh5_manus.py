@@ -21,9 +21,11 @@ def test_the_robot_is_the_papers() -> None:
     """[003, §V-A]: 13 freedoms of 23 joints; the torso with 8 joints and 6 rows, each elbow with 3 and 2."""
     robot = rh5_manus()
     assert (robot.tree.nv, robot.nv, len(robot.actuated_joints)) == (23, 13, 13)
-    sizes = [(len(loop.columns), loop.rows) for loop in robot.embedding.closure.loops]
+    numerical = robot.with_closure("numerical")
+    sizes = [(len(loop.columns), loop.rows) for loop in numerical.embedding.closure.loops]
     assert sizes == [(8, 6), (3, 2), (3, 2)]
-    assert not robot.idle and not robot.warnings and not robot.remarks
+    assert (numerical.nq, robot.nq) == (23, 13)  # closed analytically throughout, unless something else is asked for
+    assert not robot.idle and not robot.warnings and not numerical.remarks
     moving = [joint.name for joint in robot.joints if joint.kind.nv]
     assert (moving[4], moving[7]) == ("BodyActL", "BodyActR")  # joints 5 and 8 [003, Table II]
     assert rh5_manus(floating=True).nv == 19
@@ -57,7 +59,8 @@ def test_actuators_are_as_long_as_geometry_says() -> None:
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
 @pytest.mark.parametrize("floating", sweep([False, True], [True]))
 def test_it_moves_like_the_published_model(floating: bool) -> None:
-    robot, file = rh5_manus(floating=floating), published(floating)
+    """Closed analytically; the model of the file numerically."""
+    robot, file = rh5_manus(floating=floating), published(floating).with_closure("numerical")
     order = np.concatenate([np.arange(robot.nv)[robot.v_slice(joint)] for joint in file.independent_joints])
     assert robot.mass == pytest.approx(file.mass, rel=1e-14)
     for seed in range(3):
