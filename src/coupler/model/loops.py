@@ -8,7 +8,7 @@ derived; none is written by hand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,7 +103,10 @@ class LoopJoint:
 
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """A relation between the positions of tree joints of one freedom each, either solved or not.
+    """A relation between the positions of tree joints, either solved or not.
+
+    Joints have one freedom each, but for independent ones of a γ, which may have any. Positions are given and taken one
+    after the other, with all their entries.
 
     Attributes:
         name: unique in its robot.
@@ -111,6 +114,7 @@ class Coupling:
         independent: names of those that are free, in the order in which γ takes them; empty for a φ.
         function: γ, which gives all positions from the independent ones, or φ, which is zero when they fit together.
         solves: for a γ, names of the loop joints and couplings that it is the solution of.
+        sizes: for each joint how many entries its position has; one each, if not given.
     """
 
     name: str
@@ -118,6 +122,7 @@ class Coupling:
     independent: tuple[str, ...]
     function: Callable[[Array], Array]
     solves: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         what = f"coupling {self.name!r}"
@@ -133,6 +138,7 @@ class Coupling:
             raise ModelError(f"{what}: its independent joint {unknown[0]!r} is not among its joints")
         if len(self.joints) < 2 or len(self.independent) >= len(self.joints):
             raise ModelError(f"{what}: it must relate two joints or more, and leave one dependent")
+        object.__setattr__(self, "sizes", tuple(self.sizes) or (1,) * len(self.joints))
         if not callable(self.function):
             raise ModelError(f"{what}: its function must be callable, got {self.function!r}")
         if self.solves and not self.solved:
@@ -142,17 +148,25 @@ class Coupling:
 
     def _check_solution(self, what: str) -> None:
         """γ gives as many positions as there are joints, and those of the independent ones as they are."""
-        y = 0.1 + 0.01 * np.arange(len(self.independent))
+        given = self.entries(self.independent)
+        y = 0.1 + 0.01 * np.arange(len(given))
         try:
             with np.errstate(all="ignore"):
                 q = np.asarray(self.function(y), dtype=float)
         except Exception as error:
             raise ModelError(f"{what}: its function fails for {len(y)} independent positions: {error}") from error
-        if q.shape != (len(self.joints),):
+        if q.shape != (sum(self.sizes),):
             raise ModelError(f"{what}: its function gives {q.shape} positions for {len(self.joints)} joints")
-        for joint, value in zip(self.independent, y, strict=True):
-            if abs(q[self.joints.index(joint)] - value) > _SAME:
+        for joint in self.independent:
+            own = self.entries([joint])
+            if np.abs(q[own] - y[[given.index(entry) for entry in own]]).max() > _SAME:
                 raise ModelError(f"{what}: its function changes the independent joint {joint!r}; is the order right?")
+
+    def entries(self, joints: Iterable[str]) -> list[int]:
+        """Where positions of some joints are among those of all its joints."""
+        starts = np.cumsum([0, *self.sizes]).tolist()
+        places = {joint: range(starts[i], starts[i + 1]) for i, joint in enumerate(self.joints)}
+        return [entry for joint in joints for entry in places[joint]]
 
     @property
     def solved(self) -> bool:
@@ -163,7 +177,6 @@ class Coupling:
         """Zero when the positions of all its joints, in order, fit together."""
         if not self.solved:
             return np.atleast_1d(self.function(positions))
-        given = np.array([positions[self.joints.index(joint)] for joint in self.independent])
-        computed = self.function(given)
-        dependent = [i for i, joint in enumerate(self.joints) if joint not in self.independent]
-        return np.array([positions[i] - computed[i] for i in dependent])
+        given = self.entries(self.independent)
+        computed = self.function(np.array([positions[i] for i in given]))
+        return np.array([positions[i] - computed[i] for i in range(sum(self.sizes)) if i not in given])

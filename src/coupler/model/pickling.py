@@ -102,7 +102,8 @@ def _portable_function(coupling: Coupling) -> Any:
     except Exception:  # whatever pickle makes of a user's object
         pass
     try:
-        return TracedFunction(template(coupling.function, len(coupling.independent or coupling.joints)))
+        size = len(coupling.entries(coupling.independent or coupling.joints))
+        return TracedFunction(template(coupling.function, size))
     except Exception as error:  # whatever a user's function raises
         raise ModelError(
             f"coupling {coupling.name!r} cannot be pickled: its function {coupling.function!r} cannot be imported by "

@@ -31,25 +31,29 @@ class SolvedLoops:
         self._inputs = [i for i in sorted({i for own in solutions for i in own.inputs}) if stored[i]]
         self._outputs = [i for i in range(len(stored)) if not stored[i]]
 
-    def _solution(self, y: Array) -> Array:
+    def _solution(self, known: dict[int, Array]) -> Array:
         """γ: dependent positions from the independent ones that they start from."""
-        known = dict(zip(self._inputs, y, strict=True))
         for solution, constants in zip(self.solutions, self.constants, strict=True):
-            known |= solution.positions(constants.numbers, known)
-        return np.array([known[i] for i in self._outputs])
+            known = known | solution.positions(constants.numbers, known)
+        return np.concatenate([known[i] for i in self._outputs])
+
+    def _moved(self, x: Array) -> Array:
+        """γ where the joints that it starts from have moved by x, as `integrate` does."""
+        kinds, starts = self.cluster.shape.kinds, np.cumsum([self.cluster.shape.kinds[i].nv for i in self._inputs])
+        steps = zip(self._inputs, np.split(x, starts[:-1]), strict=True)
+        return self._solution({i: kinds[i].integrate(self.cluster.q[i], step) for i, step in steps})
 
     @cached_property
     def positions(self) -> dict[int, Array]:
         """Positions of dependent joints, by body."""
-        y = np.concatenate([self.cluster.views.joints[i].q for i in self._inputs])
-        positions = self._solution(y)
+        positions = self._solution({i: self.cluster.views.joints[i].q for i in self._inputs})
         return {i: positions[j : j + 1] for j, i in enumerate(self._outputs)}
 
     @property
     def GD(self) -> Array:
         """Rows of G of dependent velocities: ∂γ/∂y."""
-        shape, rates = self.cluster.shape, jacobian(self._solution, self._y)
-        columns = {int(shape.starts[i]): rates[:, j] for j, i in enumerate(self._inputs)}
+        shape, rates = self.cluster.shape, jacobian(self._moved, np.zeros(len(self._entries)))
+        columns = {entry: rates[:, j] for j, entry in enumerate(self._entries)}
         zero = np.zeros(len(shape.dependent))
         return np.array([columns.get(int(entry), zero) for entry in shape.independent]).T
 
@@ -57,11 +61,13 @@ class SolvedLoops:
     def gD(self) -> Array:
         """Entries of g of dependent velocities."""
         speed = np.concatenate([self.cluster.bodies[i].w for i in self._inputs])
-        return second_directional(self._solution, self._y, speed)
+        return second_directional(self._moved, np.zeros(len(self._entries)), speed)
 
     @property
-    def _y(self) -> Array:
-        return np.concatenate([self.cluster.q[i] for i in self._inputs])
+    def _entries(self) -> list[int]:
+        """The velocities of the joints that γ starts from, among those of the cluster."""
+        starts = self.cluster.shape.starts
+        return [entry for i in self._inputs for entry in range(int(starts[i]), int(starts[i + 1]))]
 
 
 class Loops:

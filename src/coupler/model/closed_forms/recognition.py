@@ -78,19 +78,20 @@ class ClosedForm:
     """γ of a cluster: positions of all its joints from those of the independent ones, leg by leg.
 
     Attributes:
-        size: how many joints there are.
-        independent: their numbers, in the order in which γ takes their positions.
+        sizes: for each joint how many entries its position has.
+        independent: numbers of the independent ones, in the order in which γ takes their positions.
         steps: what gives the other positions, in order.
     """
 
-    size: int
+    sizes: tuple[int, ...]
     independent: tuple[int, ...]
     steps: tuple[Step, ...]
 
     def __call__(self, y: Array) -> Array:
-        q: list[Any] = [None] * self.size
-        for number, position in zip(self.independent, y, strict=True):
-            q[number] = np.array([position])
+        q: list[Any] = [None] * len(self.sizes)
+        starts = np.cumsum([0, *(self.sizes[number] for number in self.independent)])
+        for number, start in zip(self.independent, starts, strict=False):
+            q[number] = y[start : start + self.sizes[number]]
         for step in self.steps:
             for number, position in zip(step.solves, step(q), strict=True):
                 q[number] = np.array([position])
@@ -141,7 +142,8 @@ def find_closed_forms(
         joints = [closure.tree.links[link].joint for link in loop.links]
         names = tuple(constraint.name for constraint in loop.constraints)
         independent = tuple(joints[number] for number in form.independent)
-        found.append((Coupling(f"closed form of {' and '.join(names)}", tuple(joints), independent, form, names), form))
+        name = f"closed form of {' and '.join(names)}"
+        found.append((Coupling(name, tuple(joints), independent, form, names, form.sizes), form))
     return found
 
 
@@ -163,17 +165,20 @@ class _Search:
         self._tree: Tree = closure.tree
         self._number = {link: i for i, link in enumerate(loop.links)}
         free = set(loop.columns[choice.independent].tolist())
-        self._independent = [i for link, i in self._number.items() if free & set(self._tree.velocities(link).tolist())]
+        self._free = [[entry in free for entry in self._tree.velocities(link).tolist()] for link in loop.links]
+        self._independent = [i for i, entries in enumerate(self._free) if any(entries)]
 
     def form(self) -> ClosedForm | None:
         """The closed form, if there is one that closes the loops wherever it exists."""
-        singles = [self._tree.links[link].kind.nv == 1 for link in self._loop.links]
-        if not all(singles) or not any(isinstance(c, LoopConstraint) for c in self._loop.constraints):
+        if any(any(entries) and not all(entries) for entries in self._free):
+            return None  # of a joint of several freedoms some are independent, and others not
+        if not any(isinstance(constraint, LoopConstraint) for constraint in self._loop.constraints):
             return None
         steps = self._steps()
         if steps is None:
             return None
-        form = ClosedForm(len(self._loop.links), tuple(self._independent), tuple(steps))
+        sizes = tuple(self._tree.links[link].kind.nq for link in self._loop.links)
+        form = ClosedForm(sizes, tuple(self._independent), tuple(steps))
         return form if self._is_true(form) else None
 
     def _steps(self) -> list[Step] | None:
@@ -199,11 +204,11 @@ class _Search:
         """Steps by which a constraint may give the positions of all its joints that are not known."""
         if isinstance(constraint, LoopConstraint):
             for leg in self._legs(constraint, known):
-                positions = [self._p[self._tree.q_start[link]] for link in self._loop.links]
+                positions = [self._p[self._tree.positions(link)] for link in self._loop.links]
                 step = _LegStep(leg)
                 with np.errstate(all="ignore"):
-                    solved = step([np.array([position]) for position in positions])
-                apart = [abs(float(x) - positions[number]) for x, number in zip(solved, step.solves, strict=True)]
+                    solved = step(positions)
+                apart = [abs(x - positions[number].item()) for x, number in zip(solved, step.solves, strict=True)]
                 if max(apart) < _ASSEMBLED:
                     yield step
             return
@@ -241,15 +246,17 @@ class _Search:
 
     def _is_true(self, form: ClosedForm) -> bool:
         """Whether γ closes the loops of its cluster about the neutral configuration."""
-        rng, places = np.random.default_rng(0), [int(self._tree.q_start[link]) for link in self._loop.links]
-        samples = np.repeat(self._p[None], _SAMPLES, axis=0)
-        exists = np.zeros(_SAMPLES, bool)
+        rng, tree, motion = np.random.default_rng(0), self._tree, self._closure.motion
+        own, inputs = tree.positions_of(self._loop.links), [self._loop.links[number] for number in form.independent]
+        samples, exists = np.repeat(self._p[None], _SAMPLES, axis=0), np.zeros(_SAMPLES, bool)
         for i, p in enumerate(samples):
-            y = p[[places[number] for number in form.independent]]
+            way = np.zeros(tree.nv)
+            way[tree.velocities_of(inputs)] = _SPREAD * (i / _SAMPLES) ** 2
+            moved = motion.integrate(p, way * rng.uniform(-1.0, 1.0, tree.nv))
             with np.errstate(all="ignore"):
-                q = form(y + _SPREAD * (i / _SAMPLES) ** 2 * rng.uniform(-1.0, 1.0, len(y)))
+                q = form(moved[tree.positions_of(inputs)])
             exists[i] = np.isfinite(q).all()
             if exists[i]:
-                p[places] = q
+                p[own] = q
         gaps = self._closure.gaps(self._closure.at(samples)[0])[:, self._closure.loops.index(self._loop)]
         return bool(exists[0] and exists.sum() > _SAMPLES // 4 and (gaps[exists] < _TRUE).all())

@@ -190,10 +190,13 @@ class RelationConstraint:
         for joint in coupling.joints:
             if joint not in tree.number:
                 raise ModelError(f"{what}: there is no joint {joint!r} that moves; there are {listed(tree.number)}")
-            if (nv := tree.links[tree.number[joint]].kind.nv) != 1:
-                raise ModelError(f"{what}: joint {joint!r} has {nv} freedoms; only joints of one can be coupled")
+            if (nv := tree.links[tree.number[joint]].kind.nv) != 1 and joint not in coupling.independent:
+                raise ModelError(f"{what}: joint {joint!r} has {nv} freedoms; only joints of one can depend on others")
+        sizes = tuple(tree.links[tree.number[joint]].kind.nq for joint in coupling.joints)
+        if sizes != coupling.sizes:
+            raise ModelError(f"{what}: positions of its joints have {sizes} entries, not {coupling.sizes}")
         try:
-            traced = template(coupling.residual, len(coupling.joints))
+            traced = template(coupling.residual, sum(sizes))
         except Exception as error:  # whatever a user's function raises
             raise ModelError(
                 f"{what}: its function fails for {len(coupling.joints)} positions that are not known yet: {error!r}; "

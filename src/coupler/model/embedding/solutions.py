@@ -34,6 +34,7 @@ class Solution:
         function: γ, with its numbers taken out.
         inputs: links of the independent joints.
         outputs: links of all joints, in the order in which γ gives their positions.
+        sizes: for each of these how many entries its position has.
         linear: whether its rates are the same everywhere.
         level: solutions of lower levels come first.
     """
@@ -42,6 +43,7 @@ class Solution:
     function: Template
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    sizes: tuple[int, ...]
     linear: bool
     level: int = 0
 
@@ -68,9 +70,11 @@ class Solution:
         return replace(self, inputs=inputs, outputs=outputs)
 
     def positions(self, numbers: Any, known: Mapping[int, Any]) -> dict[int, Any]:
-        """Positions of the dependent joints by link, for its numbers and known positions of others."""
-        given = self.function(np.array([known[link] for link in self.inputs]), numbers)
-        return {link: given[i] for i, link in enumerate(self.outputs) if link not in self.inputs}
+        """Positions of the dependent joints by link, for its numbers and known positions of others; all are arrays."""
+        given = self.function(np.concatenate([known[link] for link in self.inputs]), numbers)
+        starts = np.cumsum([0, *self.sizes])
+        places = zip(self.outputs, starts[:-1], starts[1:], strict=True)
+        return {link: given[start:end] for link, start, end in places if link not in self.inputs}
 
 
 class Solutions:
@@ -125,8 +129,10 @@ class Solutions:
                 return None
             inputs = tuple(self.tree.number[joint] for joint in coupling.independent)
             outputs = tuple(self.tree.number[joint] for joint in coupling.joints)
-            function = template(coupling.function, len(inputs))
-            solutions.append(Solution(coupling.name, function, inputs, outputs, self._is_linear(function, len(inputs))))
+            size = len(coupling.entries(coupling.independent))
+            function = template(coupling.function, size)
+            linear = size == len(inputs) and self._is_linear(function, size)
+            solutions.append(Solution(coupling.name, function, inputs, outputs, coupling.sizes, linear))
         source = {link: i for i, solution in enumerate(solutions) for link in solution.dependent}
         if len(source) < sum(len(solution.dependent) for solution in solutions):
             return None
@@ -171,13 +177,14 @@ class Solutions:
 
     def spread(self, p: np.ndarray) -> np.ndarray:
         """Positions, one state or several, with dependent ones as solutions give them."""
-        p, start = p.copy(), self.tree.q_start
+        p = p.copy()
         for state in np.atleast_2d(p):
             for solution in self.in_order:
-                known = {link: state[start[link]] for link in solution.inputs}
+                known = {link: state[self.tree.positions(link)] for link in solution.inputs}
                 with np.errstate(all="ignore"):
                     given = solution.positions(solution.function.numbers, known)
-                state[start[list(given)]] = list(given.values())
+                for link, position in given.items():
+                    state[self.tree.positions(link)] = position
         return p
 
     def check(self, start: np.ndarray) -> None:
@@ -198,15 +205,15 @@ class Solutions:
                 self._compare(constraint, self.solved[constraint.name], samples, phi[:, rows])
 
     def _entries(self, joints: Sequence[str]) -> list[int]:
-        return [int(self.tree.q_start[self.tree.number[joint]]) for joint in joints]
+        return self.tree.positions_of(self.tree.number[joint] for joint in joints).tolist()
 
     def _compare(self, constraint: Constraint, name: str, samples: np.ndarray, phi: np.ndarray) -> None:
         joints = self.couplings[name].joints
         gap = np.where(np.isfinite(phi).all(axis=1), np.abs(phi).max(axis=1), 0.0)
         worst = int(np.argmax(gap))
         if gap[worst] > CLOSED:
-            at = zip(joints, samples[worst, self._entries(joints)], strict=True)
-            told = ", ".join(f"{joint} = {position:.4g}" for joint, position in at)
+            at = [(joint, samples[worst, self._entries([joint])]) for joint in joints]
+            told = ", ".join(f"{joint} = {', '.join(f'{x:.4g}' for x in position)}" for joint, position in at)
             raise ModelError(
                 f"coupling {name!r} contradicts {constraint.name!r}, which it is said to solve: at {told} it leaves a "
                 f"gap of {gap[worst]:.3g} (m or rad)"
@@ -219,9 +226,10 @@ def spread_program(tree: Tree, q_index: np.ndarray, solutions: Sequence[Solution
     q, p = b.input("q", len(q_index)), b.output("p", tree.nq)
     b.loop(copy, entry=fields(source=q.at(range(q.size)), target=p.at(q_index)))
     numbered = [(own.within({link: j for j, link in enumerate(own.outputs)}), own) for own in solutions]
-    for alike in grouped(numbered, lambda pair: (pair[0].level, pair[0].form, pair[0].inputs)):
+    for alike in grouped(numbered, lambda pair: (pair[0].level, pair[0].form, pair[0].inputs, pair[0].sizes)):
         links = np.transpose([own.outputs for _, own in alike])
-        positions = {f"p{j}": p.at(tree.q_start[row]) for j, row in enumerate(links)}
+        sizes = alike[0][1].sizes
+        positions = {f"p{j}": p.at(tree.q_start[row], sizes[j]) for j, row in enumerate(links)}
         numbers = constant_fields([own.constants for _, own in alike])
         b.loop(_spread(alike[0][0]), joints=fields(**numbers, **positions))
     return b.build()
