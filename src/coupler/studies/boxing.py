@@ -15,7 +15,7 @@ import numpy as np
 
 from coupler.dynamics import inverse_dynamics
 from coupler.inertia import mass_matrix
-from coupler.kinematics import frame_pose
+from coupler.kinematics import body_poses, frame_pose
 from coupler.model import Robot
 from coupler.model.tree import GROUND
 from coupler.simulate import Simulation
@@ -73,7 +73,7 @@ def _poses(name: str, folder: Path, robot: Robot, motion: Motion) -> None:
     save_table(folder / f"{name}.csv", head, rows)
     reach = [float(np.ptp(hands[side][:, 0])) for side in hands]
     verdict("boxing motion", "photographs", f"hands reach {reach[0]:.2f} and {reach[1]:.2f} m forward", "substituted")
-    places = {body: frame_pose(robot, q, body)[:, :3, 3] for body in robot.body_names}
+    places = dict(zip(robot.body_names, np.moveaxis(body_poses(robot, q)[..., :3, 3], 1, 0), strict=True))
     bones = [(joint.parent, joint.child, "Act" in joint.name) for joint in robot.joints if joint.parent != GROUND]
 
     def draw(plt: Any) -> None:

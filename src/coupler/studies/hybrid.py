@@ -3,7 +3,7 @@
 A time is that of one state, from the motion of the independent joints to the result: loops are closed, and then comes
 what is asked for. Numerical loops are closed by Newton's method from the state before in a random trajectory, as in a
 control loop; analytical ones by their formulas. All programs are compiled, run on one thread, and are called 10,000
-times with one state each, as in the paper, and once with all of them, in SIMD lanes.
+times with one state each, as in the paper, and with 500 states at once, in SIMD lanes.
 
 "Projected" is the paper's way: forces of the spanning tree, multiplied by Gᵀ, and for forward dynamics the mass matrix
 GᵀHG, or Lagrange multipliers. Cluster algorithms do the same without a spanning tree. With Baumgarte's stabilisation,
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,9 @@ from coupler.studies.rh5 import WAYS, Motion, decay_times, full, numerical_rows,
 __all__ = ["run"]
 
 CALLS = 10_000
-CALLED = ("one a call", "all at once")
-SECONDS = 1.0  # for each program, while they take turns
+PART = 500  # of the states, which are timed together
+CALLED = ("one a call", f"{PART} at once")
+SECONDS = 1.0  # for each result, while they take turns
 RESULTS = {
     "full state": joint_motion_program,
     "inverse, projected": projected_rnea_program,
@@ -47,11 +49,12 @@ RESULTS = {
     "forward, C-ABA": forward_dynamics_program,
 }
 STABILIZED = {"inverse, projected": stabilized_rnea_program, "forward, projected": stabilized_dynamics_program}
+CLOSING = "closing"  # which is in all the others
 BAUMGARTE = "numerical, Baumgarte"
 _SAME = 1e-8  # rad or m
 
-Both = tuple[Callable[[], Any], Callable[[], Any]]  # state by state, and all at once
-Calls = Mapping[str, Both]
+Calls = list[Callable[[], Any]]
+Both = tuple[Calls, Calls]  # state by state, and many at once; together they go over all states
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ FIGURES = {
 def run(name: str, folder: Path) -> None:
     """Runs the study; see `coupler.studies.run`."""
     figure = FIGURES[name]
-    calls: dict[str, Calls] = {}
+    calls: dict[str, dict[str, Both]] = {}
     results = {**RESULTS, **figure.further}
     for way in figure.rows:
         robot = figure.robot(way)
@@ -111,8 +114,8 @@ def run(name: str, folder: Path) -> None:
     saved: list[list[Any]] = []
     for i, called in enumerate(CALLED):
         for way, own in times.items():
-            saved.append([way, called, *(own[result][i] if result in own else "" for result in results)])
-    save_table(folder / f"{name}.csv", ["loops closed, µs", "states", *results], saved)
+            saved.append([way, called, *(own[result][i] if result in own else "" for result in (CLOSING, *results))])
+    save_table(folder / f"{name}.csv", ["loops closed, µs", "states", CLOSING, *results], saved)
     print()
     for method in ("projected", "C-RNEA"):
         for i, called in enumerate(CALLED):
@@ -125,18 +128,15 @@ def run(name: str, folder: Path) -> None:
     draw_bars(folder / f"{name}.png", figure, times)
 
 
-def programs(robot: Robot, motion: Motion, results: Mapping[str, Callable[..., Any]]) -> Calls:
-    """For each result, a function that computes it state by state, and one that does so for all states at once."""
+def programs(robot: Robot, motion: Motion, results: Mapping[str, Callable[..., Any]]) -> dict[str, Both]:
+    """What closes the loops, where there is a search for it, and then computes each result, in both ways."""
     q = motion.positions(robot)
-    close = closing(robot, q)
-    calls: dict[str, Both] = {}
-    for result, make in results.items():
-        one, many = both_ways(compile(make(robot)), q, motion.v, motion.a)
-        calls[result] = (one, many) if close is None else (_after(close[0], one), _after(close[1], many))
-    return calls
+    search = closing(robot, q)
+    calls = {} if search is None else {CLOSING: search}
+    return calls | {result: both_ways(compile(make(robot)), q, motion.v, motion.a) for result, make in results.items()}
 
 
-def stabilized(robot: Robot, motion: Motion) -> Calls:
+def stabilized(robot: Robot, motion: Motion) -> dict[str, Both]:
     """The same by projection with Baumgarte's stabilisation, from positions and velocities of all joints."""
     q = motion.positions(robot)
     _, w, _ = compile(joint_motion_program(robot))(q, motion.v, motion.a)
@@ -167,31 +167,34 @@ def _sought(robot: Robot) -> np.ndarray:
 
 
 def both_ways(executable: Any, *arguments: np.ndarray) -> Both:
-    """Calls an executable for state after state, and for all of them at once."""
+    """Calls of an executable for state after state, and for many of them at once, in parts."""
     arrays = [np.ascontiguousarray(array) for array in arguments]
-    states = list(zip(*arrays, strict=True))
+    parts = [np.arange(len(arrays[0]))[k : k + PART] for k in range(0, len(arrays[0]), PART)]
 
-    def one_by_one() -> None:
+    def one_by_one(states: list[Any]) -> None:
         for state in states:
             executable(*state)
 
-    return one_by_one, lambda: executable(*arrays)
+    ones = [partial(one_by_one, list(zip(*(array[part] for array in arrays), strict=True))) for part in parts]
+    return ones, [partial(executable, *(array[part] for array in arrays)) for part in parts]
 
 
-def _after(first: Callable[[], Any], second: Callable[[], Any]) -> Callable[[], Any]:
-    def both() -> None:
-        first()
-        second()
+def measured(calls: Mapping[str, Mapping[str, Both]]) -> dict[str, dict[str, np.ndarray]]:
+    """The times of one state, one a call and many at once, µs, by way and result, each with what closes the loops.
 
-    return both
-
-
-def measured(calls: Mapping[str, Calls]) -> dict[str, dict[str, tuple[float, float]]]:
-    """The times of one state, one a call and all at once, µs, by way and result; all take turns."""
-    flat = [call for own in calls.values() for pair in own.values() for call in pair]
-    print(f"{len(flat)} programs are measured, with {CALLS} states each", flush=True)
-    micro = iter([1e6 * seconds / CALLS for seconds in best_times(flat, SECONDS)])
-    return {way: {result: (next(micro), next(micro)) for result in own} for way, own in calls.items()}
+    All take turns, and the best time of each part of the states counts: machines are shared.
+    """
+    groups = [own for results in calls.values() for both in results.values() for own in both]
+    print(f"{len(groups)} results are measured, for {CALLS} states each", flush=True)
+    best = iter(best_times([call for own in groups for call in own], SECONDS * PART / CALLS))
+    micro = iter([1e6 / CALLS * sum(next(best) for _ in own) for own in groups])
+    times = {way: {result: np.array([next(micro), next(micro)]) for result in own} for way, own in calls.items()}
+    for own in times.values():
+        search = own.pop(CLOSING, np.zeros(2))
+        for result in own:
+            own[result] += search
+        own[CLOSING] = search
+    return times
 
 
 def _judged(ratio: float, paper: float, why: str) -> str:
@@ -202,7 +205,7 @@ def _judged(ratio: float, paper: float, why: str) -> str:
     return "agrees" if gain > 0.5 else f"differs: {why}"
 
 
-def draw_bars(path: Path, figure: Figure, times: Mapping[str, Mapping[str, tuple[float, float]]]) -> None:
+def draw_bars(path: Path, figure: Figure, times: Mapping[str, Mapping[str, np.ndarray]]) -> None:
     """Times as bars, and as lines what inverse dynamics would take with the paper's ratios."""
 
     def draw(plt: Any) -> None:

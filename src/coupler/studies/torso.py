@@ -63,7 +63,7 @@ def run(name: str, folder: Path) -> None:
         verdict(row[0], told, f"{row[1]} and {row[3]}", _judged(worst, min(PAPER[quantity])))
 
     def draw(plt: Any) -> None:
-        figure, axes = plt.subplots(len(PAPER), 1, sharex=True, figsize=(7, 9))
+        _, axes = plt.subplots(len(PAPER), 1, sharex=True, figsize=(7, 9))
         for axis, (quantity, paper) in zip(axes, PAPER.items(), strict=True):
             error = np.abs(curves[f"{quantity}_hybrid"] - curves[f"{quantity}_analytical"])
             for own, theirs, actuator, colour in zip(error.T, paper, ACTUATORS.values(), ("C0", "C1"), strict=True):
@@ -72,7 +72,7 @@ def run(name: str, folder: Path) -> None:
             axis.set_ylabel(f"{quantity}, {UNITS[quantity]}")
         axes[0].legend(fontsize="small")
         axes[-1].set_xlabel("time, s")
-        figure.suptitle("differences of the torso's actuators, numerical against analytical")
+        axes[0].set_title("differences of the torso's actuators, numerical against analytical")
 
     with_pyplot(folder / f"{name}.png", draw)
 

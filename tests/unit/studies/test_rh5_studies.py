@@ -127,6 +127,7 @@ def test_costs_of_closing_loops(
         pytest.skip(ABSENT)
     monkeypatch.setenv("COUPLER_MODELS", str(FOLDER))
     monkeypatch.setattr(hybrid, "CALLS", 16)
+    monkeypatch.setattr(hybrid, "PART", 8)
     monkeypatch.setattr(hybrid, "SECONDS", 0.001)
     kept = ("inverse, projected", "inverse, C-RNEA")
     monkeypatch.setattr(hybrid, "RESULTS", {result: hybrid.RESULTS[result] for result in kept})
@@ -137,7 +138,10 @@ def test_costs_of_closing_loops(
     ways = [hybrid.BAUMGARTE, *hybrid.FIGURES[name].rows]
     head, *rows = table(tmp_path / f"{name}.csv")
     assert [row[:2] for row in rows] == [[way, called] for called in hybrid.CALLED for way in ways]
-    assert all(float(row[2]) > 0.0 for row in rows) and len(head) == 4
+    assert head[2:] == [hybrid.CLOSING, *kept]
+    for way, _, closing, *times in rows:
+        assert (float(closing) > 0.0) == (way in ("numerical", "hybrid"))
+        assert all(float(time) > float(closing) for time in times if time)
     out = capsys.readouterr().out
     for way, count in hybrid.FIGURES[name].rows.items():
         assert f"{way}, rows that are closed numerically: paper {count}, here {count}: agrees" in out

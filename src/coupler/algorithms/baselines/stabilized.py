@@ -23,9 +23,8 @@ from coupler.algorithms.baselines.spanning_tree import (
     write_motion,
 )
 from coupler.algorithms.rnea import inverse_dynamics_program
-from coupler.graph import constants
 from coupler.model import Robot
-from coupler.passes import ClusterWindows, Shape, Sweep, Visit, provided
+from coupler.passes import ClusterWindows, Shape, Sweep, Visit, constants, provided
 
 __all__ = ["stabilized_dynamics_program", "stabilized_rnea_program"]
 
