@@ -1,4 +1,4 @@
-"""Mechanisms described as they stand: axes and points in the world, in a pose in which all loops are closed."""
+"""Mechanisms in general position, with bodies of random inertia."""
 
 from __future__ import annotations
 
@@ -6,41 +6,30 @@ from typing import Any
 
 import numpy as np
 
-from coupler.model import Joint, LoopKind, Prismatic, Revolute, RobotBuilder
-from coupler.rotation import about_axis
+from coupler.mechanisms import PosedBuilder
+from coupler.model import Joint, Prismatic, Revolute
 
-__all__ = ["PosedBuilder"]
+__all__ = ["RandomBuilder"]
 
 
-class PosedBuilder(RobotBuilder):
-    """Describes a mechanism in a pose whose joint positions are any: those of its joints, not zeros.
-
-    Bodies are frames parallel to the world's in that pose, with their origins on their joints.
-    """
+class RandomBuilder(PosedBuilder):
+    """Describes a mechanism as it stands, with joints at any positions in that pose."""
 
     def __init__(self, name: str, rng: np.random.Generator) -> None:
         super().__init__(name)
-        self._rng, self._origins = rng, {"ground": np.zeros(3)}
+        self._rng = rng
 
-    def _add(self, name: str, kind: Joint, parent: str, point: Any, turned: Any, start: float, free: bool) -> None:
+    def _add(self, name: str, kind: Joint, parent: str, point: Any, at: float, free: bool) -> None:
         size = self._rng.uniform(0.5, 1.5, 3)
         inertia = np.diag(0.02 * (size.sum() - size)) + 0.002 * np.outer(size, size)
-        self.body(name, self._rng.uniform(0.5, 2.0), self._rng.uniform(-0.1, 0.1, 3), inertia)
-        self.joint(name, kind, parent, name, point - self._origins[parent], turned, independent=free, start=start)
+        centre = np.asarray(point) + self._rng.uniform(-0.1, 0.1, 3)
+        weighs = self._rng.uniform(0.5, 2.0), centre, inertia
+        self.link(name, kind, parent, point, weighs=weighs, position=[at], independent=free)
 
     def turn(self, name: str, parent: str, axis: Any, point: Any, at: float = 0.0, *, free: bool = False) -> None:
         """A body on a hinge whose axis passes through a point."""
-        axis, self._origins[name] = np.asarray(axis) / np.linalg.norm(axis), np.asarray(point, float)
-        self._add(name, Revolute(axis=axis), parent, self._origins[name], about_axis(axis, -at), at, free)
+        self._add(name, Revolute(axis=axis), parent, point, at, free)
 
     def slide(self, name: str, parent: str, axis: Any, point: Any, at: float = 0.0, *, free: bool = False) -> None:
         """A body that slides along an axis."""
-        axis, self._origins[name] = np.asarray(axis) / np.linalg.norm(axis), np.asarray(point, float)
-        self._add(name, Prismatic(axis=axis), parent, self._origins[name] - at * axis, None, at, free)
-
-    def hold(self, name: str, kind: LoopKind, first: str, second: str, point: Any, other: Any = None) -> None:
-        """Closes a loop at a point; of a rod, the second end is at another."""
-        at, meets = (np.asarray(p) - self._origins[b] for p, b in ((point, first), (point, second)))
-        if other is not None:
-            meets = np.asarray(other) - self._origins[second]
-        self.loop(name, kind, first, second, at, meets)
+        self._add(name, Prismatic(axis=axis), parent, point, at, free)

@@ -1,6 +1,18 @@
-"""Sub-mechanisms whose loops have a closed form: functions γ from independent joint positions to all of them."""
+"""Sub-mechanisms: linkages and parallel mechanisms with the user's dimensions, and functions γ of transmissions.
+
+    b = RobotBuilder("robot")
+    b.body("torso", ...)
+    b.attach(stewart(hexagon(0.06, 0.3), hexagon(0.05, 1.7), height=0.1), prefix="neck/", to="torso", at=(0, 0, 0.4))
+
+A sub-mechanism is a robot of its own, and part of another once it is attached to it. Its loops have a closed form, by
+which they are closed unless another way is chosen: see docs/mechanisms.md.
+"""
 
 from coupler.mechanisms.four_bar import FourBar
+from coupler.mechanisms.parallel_robots import delta, hexagon, spherical_rrr, stewart
+from coupler.mechanisms.planar import pantograph, planar_rrr, rrpr, slider_crank
+from coupler.mechanisms.platforms import rus_platform, spu_platform, wrist
+from coupler.mechanisms.posed import Bars, PosedBuilder
 from coupler.mechanisms.transmissions import (
     Linear,
     Polynomial,
@@ -12,4 +24,27 @@ from coupler.mechanisms.transmissions import (
     rack_and_pinion,
 )
 
-__all__ = ["FourBar", "Linear", "Polynomial", "belt", "differential", "gear", "linear", "polynomial", "rack_and_pinion"]
+__all__ = [
+    "Bars",
+    "FourBar",
+    "Linear",
+    "Polynomial",
+    "PosedBuilder",
+    "belt",
+    "delta",
+    "differential",
+    "gear",
+    "hexagon",
+    "linear",
+    "pantograph",
+    "planar_rrr",
+    "polynomial",
+    "rack_and_pinion",
+    "rrpr",
+    "rus_platform",
+    "slider_crank",
+    "spherical_rrr",
+    "spu_platform",
+    "stewart",
+    "wrist",
+]

@@ -441,7 +441,7 @@ class Robot:
         Args:
             closure: for all loops and couplings, or by name: "analytical", where there is a closed form; "numerical";
                 or "auto", analytical where the closed form has no dead points, at which the independent joints fail to
-                determine the others.
+                determine the others. What is not named stays as it is.
 
         Raises:
             ModelError: for another word, or for a loop that there is not.
@@ -450,6 +450,8 @@ class Robot:
 
         b = RobotBuilder(self.name, gravity=self.gravity)
         b.attach(self)
+        if isinstance(closure, Mapping):
+            closure = {**self.closure, **closure}
         robot = b.build(closure=closure, precision=self.precision)
         told = remarks_of(self.closed_forms)
         kept = [remark for remark in self.remarks if remark not in told and remark not in robot.remarks]

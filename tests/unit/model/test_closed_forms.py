@@ -11,7 +11,7 @@ import pytest
 import coupler
 from coupler.mechanisms import gear
 from coupler.model import ModelError, Revolute, Robot, RobotBuilder, Rod, Spherical
-from posed import PosedBuilder
+from posed import RandomBuilder
 
 Axes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -26,21 +26,21 @@ def angle(rng: np.random.Generator) -> float:
     return float(rng.uniform(-3.0, 3.0))
 
 
-def rrpr(rng: np.random.Generator) -> PosedBuilder:
+def rrpr(rng: np.random.Generator) -> RandomBuilder:
     """A linear actuator across a hinge, whose slide does not pass through its own hinge."""
     x, y, z = random_axes(rng)
-    b = PosedBuilder("rrpr", rng)
+    b = RandomBuilder("rrpr", rng)
     b.turn("arm", "ground", z, 0.1 * x, angle(rng), free=True)
     b.turn("cylinder", "ground", z, 0.3 * y + 0.05 * z, angle(rng))
     b.slide("piston", "cylinder", 0.4 * x - 0.3 * y, 0.2 * x + 0.2 * y, angle(rng))
-    b.hold("pin", Revolute(axis=z), "arm", "piston", 0.5 * x)
+    b.close("pin", Revolute(axis=z), "arm", "piston", 0.5 * x)
     return b
 
 
-def two_spu(rng: np.random.Generator, offset: float = 0.0) -> PosedBuilder:
+def two_spu(rng: np.random.Generator, offset: float = 0.0) -> RandomBuilder:
     """A platform on a universal joint, tilted by two legs, whose axes miss each other by an offset."""
     x, y, z = random_axes(rng)
-    b = PosedBuilder("2-SPU+1U", rng)
+    b = RandomBuilder("2-SPU+1U", rng)
     b.turn("cross", "ground", x, 0.5 * z, angle(rng), free=True)
     b.turn("platform", "cross", y, 0.5 * z, angle(rng), free=True)
     for side, sign in (("left", 1.0), ("right", -1.0)):
@@ -52,56 +52,56 @@ def two_spu(rng: np.random.Generator, offset: float = 0.0) -> PosedBuilder:
         b.turn(f"{side}_cross", "ground", first, foot, angle(rng))
         b.turn(f"{side}_cylinder", f"{side}_cross", second, foot + offset * axis, angle(rng))
         b.slide(f"{side}_piston", f"{side}_cylinder", axis, foot + 0.1 * axis + offset * second, angle(rng))
-        b.hold(f"{side}_ball", Spherical(), f"{side}_piston", "platform", ball)
+        b.close(f"{side}_ball", Spherical(), f"{side}_piston", "platform", ball)
     return b
 
 
-def two_sprr(rng: np.random.Generator) -> PosedBuilder:
+def two_sprr(rng: np.random.Generator) -> RandomBuilder:
     return two_spu(rng, offset=0.02)
 
 
-def four_bar(rng: np.random.Generator, in_one: bool = False, ground: float = 0.6) -> PosedBuilder:
+def four_bar(rng: np.random.Generator, in_one: bool = False, ground: float = 0.6) -> RandomBuilder:
     """A crank-rocker; the rocker hangs on the ground, or on the coupler."""
     x, y, z = random_axes(rng)
-    b = PosedBuilder("four-bar", rng)
+    b = RandomBuilder("four-bar", rng)
     b.turn("crank", "ground", z, 0.0 * x, angle(rng), free=True)
     b.turn("coupler", "crank", z, 0.2 * x + 0.1 * y, angle(rng))
     if in_one:
         b.turn("rocker", "coupler", -z, 0.5 * x + 0.4 * y, angle(rng))
-        b.hold("pin", Revolute(axis=z), "rocker", "ground", ground * x)
+        b.close("pin", Revolute(axis=z), "rocker", "ground", ground * x)
     else:
         b.turn("rocker", "ground", -z, ground * x, angle(rng))
-        b.hold("pin", Revolute(axis=z), "coupler", "rocker", 0.5 * x + 0.4 * y)
+        b.close("pin", Revolute(axis=z), "coupler", "rocker", 0.5 * x + 0.4 * y)
     return b
 
 
-def four_bar_in_one(rng: np.random.Generator) -> PosedBuilder:
+def four_bar_in_one(rng: np.random.Generator) -> RandomBuilder:
     return four_bar(rng, in_one=True)
 
 
-def slider_crank(rng: np.random.Generator, rod_on_crank: bool = True) -> PosedBuilder:
+def slider_crank(rng: np.random.Generator, rod_on_crank: bool = True) -> RandomBuilder:
     x, y, z = random_axes(rng)
-    b = PosedBuilder("slider-crank", rng)
+    b = RandomBuilder("slider-crank", rng)
     b.turn("crank", "ground", z, 0.02 * y, angle(rng), free=True)
     b.slide("slider", "ground", x, 0.5 * x, angle(rng))
     tip = 0.1 * x + 0.12 * y
     if rod_on_crank:
         b.turn("rod", "crank", z, tip, angle(rng))
-        b.hold("pin", Revolute(axis=z), "rod", "slider", 0.5 * x)
+        b.close("pin", Revolute(axis=z), "rod", "slider", 0.5 * x)
     else:
         b.turn("rod", "slider", -z, 0.5 * x, angle(rng))
-        b.hold("pin", Revolute(axis=z), "rod", "crank", tip)
+        b.close("pin", Revolute(axis=z), "rod", "crank", tip)
     return b
 
 
-def slider_crank_from_slider(rng: np.random.Generator) -> PosedBuilder:
+def slider_crank_from_slider(rng: np.random.Generator) -> RandomBuilder:
     return slider_crank(rng, rod_on_crank=False)
 
 
-def two_rss(rng: np.random.Generator, rod: str = "massless") -> PosedBuilder:
+def two_rss(rng: np.random.Generator, rod: str = "massless") -> RandomBuilder:
     """A platform on a universal joint, tilted by two cranks with rods."""
     x, y, z = random_axes(rng)
-    b = PosedBuilder("ankle", rng)
+    b = RandomBuilder("ankle", rng)
     b.turn("cross", "ground", x, 0.0 * z, angle(rng), free=True)
     b.turn("foot", "cross", y, 0.01 * z, angle(rng), free=True)
     for side, sign in (("left", 1.0), ("right", -1.0)):
@@ -113,45 +113,45 @@ def two_rss(rng: np.random.Generator, rod: str = "massless") -> PosedBuilder:
         second = np.cross(along, first)
         if rod == "massless":
             length = float(np.linalg.norm(tip - ball))
-            b.hold(f"{side}_rod", Rod(length), f"{side}_crank", "foot", tip, ball)
+            b.close(f"{side}_rod", Rod(length), f"{side}_crank", "foot", tip, ball)
             continue
         carrier, at, end = (f"{side}_crank", tip, "foot") if rod == "crank" else ("foot", ball, f"{side}_crank")
         b.turn(f"{side}_cross", carrier, first, at, angle(rng))
         b.turn(f"{side}_rod", f"{side}_cross", second, at, angle(rng))
-        b.hold(f"{side}_ball", Spherical(), f"{side}_rod", end, ball if rod == "crank" else tip)
+        b.close(f"{side}_ball", Spherical(), f"{side}_rod", end, ball if rod == "crank" else tip)
     return b
 
 
-def two_rus(rng: np.random.Generator) -> PosedBuilder:
+def two_rus(rng: np.random.Generator) -> RandomBuilder:
     return two_rss(rng, "crank")
 
 
-def two_rus_from_below(rng: np.random.Generator) -> PosedBuilder:
+def two_rus_from_below(rng: np.random.Generator) -> RandomBuilder:
     return two_rss(rng, "foot")
 
 
-def spherical_four_bar(rng: np.random.Generator, in_one: bool = False) -> PosedBuilder:
+def spherical_four_bar(rng: np.random.Generator, in_one: bool = False) -> RandomBuilder:
     """Four hinges whose axes pass through one point."""
     x, y, z = random_axes(rng)
-    b, centre = PosedBuilder("spherical four-bar", rng), 0.3 * x + 0.1 * z
+    b, centre = RandomBuilder("spherical four-bar", rng), 0.3 * x + 0.1 * z
     tip, knee, ground = x + 0.4 * y + z, x - 0.5 * y + 0.9 * z, x - 0.6 * y
     tip, knee = tip / np.linalg.norm(tip), knee / np.linalg.norm(knee)
     b.turn("crank", "ground", x, centre, angle(rng), free=True)
     b.turn("coupler", "crank", tip, centre + 0.1 * tip, angle(rng))
     if in_one:
         b.turn("rocker", "coupler", knee, centre + 0.2 * knee, angle(rng))
-        b.hold("pin", Revolute(axis=ground), "rocker", "ground", centre)
+        b.close("pin", Revolute(axis=ground), "rocker", "ground", centre)
     else:
         b.turn("rocker", "ground", ground, centre, angle(rng))
-        b.hold("pin", Revolute(axis=knee), "coupler", "rocker", centre + 0.2 * knee)
+        b.close("pin", Revolute(axis=knee), "coupler", "rocker", centre + 0.2 * knee)
     return b
 
 
-def spherical_four_bar_in_one(rng: np.random.Generator) -> PosedBuilder:
+def spherical_four_bar_in_one(rng: np.random.Generator) -> RandomBuilder:
     return spherical_four_bar(rng, in_one=True)
 
 
-def nested(rng: np.random.Generator) -> PosedBuilder:
+def nested(rng: np.random.Generator) -> RandomBuilder:
     """Cranks that linear actuators turn, with rods to a platform, and a rotor geared to one of the cranks."""
     b = two_rus(rng)
     for side in ("left", "right"):
@@ -162,31 +162,31 @@ def nested(rng: np.random.Generator) -> PosedBuilder:
         pin, foot = pivot + 0.05 * x, pivot + 0.02 * x + 0.2 * y
         b.turn(f"{side}_cylinder", "ground", axis, foot, angle(rng))
         b.slide(f"{side}_piston", f"{side}_cylinder", pin - foot, 0.5 * (pin + foot), angle(rng))
-        b.hold(f"{side}_pin", Revolute(axis=axis), f"{side}_piston", f"{side}_crank", pin)
+        b.close(f"{side}_pin", Revolute(axis=axis), f"{side}_piston", f"{side}_crank", pin)
     b.turn("rotor", "ground", [0, 0, 1], [0.2, 0, 0.3])
     assembled = np.array(b._joints["left_crank"].start).item()
     b.couple("gears", ["left_crank", "rotor"], gear(9.0, -9.0 * assembled), independent=["left_crank"])
     return b
 
 
-MECHANISMS: dict[str, Callable[[np.random.Generator], PosedBuilder]] = {
+MECHANISMS: dict[str, Callable[[np.random.Generator], RandomBuilder]] = {
     "RRPR": rrpr,
-    "2-SPU": two_spu,
-    "2-SPRR": two_sprr,
-    "RRR": four_bar,
-    "RRR in one": four_bar_in_one,
-    "PRR": slider_crank,
-    "PRR in one": slider_crank_from_slider,
-    "2-RSS": two_rss,
-    "2-RUS": two_rus,
-    "2-RUS from below": two_rus_from_below,
-    "spherical RRR": spherical_four_bar,
-    "spherical RRR in one": spherical_four_bar_in_one,
-    "2-RUS and 2-RPR": nested,
+    "2-SPU+1U": two_spu,
+    "2-SPRR+1U": two_sprr,
+    "four-bar": four_bar,
+    "four-bar in one": four_bar_in_one,
+    "slider-crank": slider_crank,
+    "slider-crank in one": slider_crank_from_slider,
+    "2-RSS+1U": two_rss,
+    "2-RUS+1U": two_rus,
+    "2-RUS+1U from below": two_rus_from_below,
+    "spherical four-bar": spherical_four_bar,
+    "spherical four-bar in one": spherical_four_bar_in_one,
+    "2-RUS and 2-RPR+1U": nested,
 }
 
 
-def pair(build: Callable[[np.random.Generator], PosedBuilder], seed: int) -> tuple[Robot, Robot]:
+def pair(build: Callable[[np.random.Generator], RandomBuilder], seed: int) -> tuple[Robot, Robot]:
     """The same robot with its loops closed analytically and numerically."""
     one, other = (build(np.random.default_rng(seed)).build(closure=c) for c in ("analytical", "numerical"))
     return one, other
@@ -221,7 +221,7 @@ def test_a_closed_form_gives_what_newtons_method_does(name: str, seed: int) -> N
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_what_has_dead_points_is_closed_numerically_unless_asked(name: str) -> None:
     robot = MECHANISMS[name](np.random.default_rng(0)).build()
-    assert bool(robot.closed_forms) == (name in ("RRPR", "2-SPU", "2-SPRR"))
+    assert bool(robot.closed_forms) == (name in ("RRPR", "2-SPU+1U", "2-SPRR+1U"))
     assert bool(robot.closed_forms) == any("closed analytically" in remark for remark in robot.remarks)
 
 
@@ -255,6 +255,6 @@ def test_robots_keep_how_they_are_closed() -> None:
     both = b.build()
     assert list(both.closed_forms) == ["a/pin"] and both.nq == 4
     again = pickle.loads(pickle.dumps(robot))
-    assert again.closed_forms["pin"].name == "RRR" and again.closure == robot.closure
+    assert again.closed_forms["pin"].name == "four-bar" and again.closure == robot.closure
     q, v = robot.random_state(0)
     assert np.array_equal(coupler.bias_force(again, q, v), coupler.bias_force(robot, q, v))

@@ -35,11 +35,13 @@ class ChainJoint:
         number: among the joints of the mechanism.
         kind: how it moves.
         placement: transform from the frame of the link that carries it to its own.
+        assembled: nq, its position where the mechanism is assembled.
     """
 
     number: int
     kind: Joint
     placement: Transform
+    assembled: np.ndarray
 
     def outwards(self, q: Positions, vector: Array, free: bool) -> Array:
         """A point, or a free vector, given in the carrying link's frame, as the carried link sees it."""
@@ -83,3 +85,15 @@ class Chain:
         for joint in self.to_base:
             vector = joint.outwards(q, vector, free)
         return vector
+
+    def to_carrier(self, q: Positions, vector: Array) -> Array:
+        """A free vector that the base sees, as the last link sees it that carries both."""
+        for joint in reversed(self.to_base):
+            vector = joint.inwards(q, vector, free=True)
+        return vector
+
+    @property
+    def assembled(self) -> Positions:
+        """Positions of its joints where the mechanism is assembled."""
+        known = {joint.number: joint.assembled for joint in self.joints}
+        return [known.get(number) for number in range(max(known, default=-1) + 1)]

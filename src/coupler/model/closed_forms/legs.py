@@ -11,7 +11,7 @@ Names of legs are those of the literature: R turns, P slides, U is a pair of tur
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar
@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from coupler.model.closed_forms.arms import Arm, across, frame_of, is_parallel, is_square
-from coupler.model.closed_forms.chains import Chain, Positions, snapped
+from coupler.model.closed_forms.chains import Chain, ChainJoint, Positions, snapped
+from coupler.model.joints import Revolute
 from coupler.spatial import Transform
 
 __all__ = ["LEGS", "Leg"]
@@ -78,9 +79,47 @@ class Leg(ABC):
         """A point of the goal in a frame of the base."""
         return frame.E @ (self.chain.from_goal(q, point) - frame.r)
 
-    def _seen_from_goal(self, q: Positions, frame: Transform, vector: Array, goal_frame: Transform) -> Array:
-        """A free vector in a frame of the base, in a frame of the goal."""
-        return goal_frame.E @ self.chain.reversed().from_goal(q, frame.E.T @ vector, free=True)
+    def _bend(self, q: Positions, arm: Arm, reference: np.ndarray, frame: Transform, vector: Array) -> Any:
+        """The position of an arm's first joint that turns a direction of the arm into a vector.
+
+        Where the chain turns in the arm's plane, or not at all, the angle is measured against the link that carries
+        base and goal, and the chain's own angles are added: it is continuous then, however often the chain turns.
+
+        Args:
+            q: positions of the chain's joints.
+            arm: one of the leg's own.
+            reference: 3, the direction as the link sees it that carries the arm, where it is bent for reference.
+            frame: of the base.
+            vector: 3, in this frame.
+        """
+        chain, on_goal = self.chain, arm is self.goal
+        own, other = (chain.to_goal, chain.to_base) if on_goal else (chain.to_base, chain.to_goal)
+        seen = frame.E.T @ vector  # by the base
+        turns = _turns(own, arm.axes[0])
+        if turns is None:
+            if on_goal:
+                seen = chain.reversed().from_goal(q, seen, free=True)
+            plane = frame_of(arm.axes[0], reference, np.zeros(3)).E
+            side = plane @ seen
+            return arm.references[0] + np.arctan2(side[1], side[0])
+        from_own = Chain(own, other)
+        axis, start = (from_own.to_carrier(chain.assembled, x) for x in (arm.axes[0], reference))
+        side = frame_of(axis, start, np.zeros(3)).E @ chain.to_carrier(q, seen)
+        angle = arm.references[0] + np.arctan2(side[1], side[0])
+        for joint, sign in zip(own, turns, strict=True):
+            angle = angle - sign * (q[joint.number][0] - float(joint.assembled[0]))
+        return angle
+
+
+def _turns(joints: Sequence[ChainJoint], axis: np.ndarray) -> list[float] | None:
+    """For joints from a carrier to a link, in which way each turns about an axis of the link; None if one does not."""
+    signs: list[float] = []
+    for joint in reversed(joints):
+        if not isinstance(joint.kind, Revolute) or not is_parallel(axis, np.array([0.0, 0.0, 1.0])):
+            return None
+        signs.append(1.0 if axis[2] > 0.0 else -1.0)
+        axis = joint.placement.E.T @ axis
+    return signs[::-1]
 
 
 def _turn(v: Array, w: Array) -> Any:
@@ -198,15 +237,14 @@ class Elbow(Leg):
         alpha = 0.5 + (0.5 * (first**2 - forearm @ forearm)) / square
         beta = self.modes[0] * np.sqrt(first**2 / square - alpha * alpha)
         C = np.array([alpha * t[0] - beta * t[1], alpha * t[1] + beta * t[0]])
-        angle = arm.references[0] + np.arctan2(C[1], C[0])
+        angle = self._bend(q, arm, elbow - arm.points[0], frame, np.array([C[0], C[1], 0.0]))
         rest = t - C
         if two:  # as the upper arm sees it, whose x axis is along C
             turned = np.array([C[0] * rest[0] + C[1] * rest[1], C[0] * rest[1] - C[1] * rest[0]])
             direction = 1.0 if arm.axes[0] @ arm.axes[1] > 0.0 else -1.0
             return [angle, arm.references[1] + direction * _turn(forearm, turned)]
-        goal_frame = frame_of(self.goal.axes[0], self.goal.end - self.goal.points[0], self.goal.points[0])
-        back = self._seen_from_goal(q, frame, np.array([-rest[0], -rest[1], 0.0]), goal_frame)
-        return [angle, self.goal.references[0] + np.arctan2(back[1], back[0])]
+        back = np.array([-rest[0], -rest[1], 0.0])
+        return [angle, self._bend(q, self.goal, self.goal.end - self.goal.points[0], frame, back)]
 
 
 def _radius(arm: Arm) -> float:
@@ -247,9 +285,8 @@ class SlidingElbow(Leg):
         height = self._target_axis(q, frame)
         aside = t - (t @ height) * height  # in the plane of motion
         x = aside[2] + self.modes[0] * np.sqrt(_radius(self.goal) ** 2 - aside[0] * aside[0] - aside[1] * aside[1])
-        goal_frame = frame_of(self.goal.axes[0], self.goal.end - self.goal.points[0], self.goal.points[0])
-        back = self._seen_from_goal(q, frame, np.array([-aside[0], -aside[1], x - aside[2]]), goal_frame)
-        return [x, self.goal.references[0] + np.arctan2(back[1], back[0])]
+        back = np.array([-aside[0], -aside[1], x - aside[2]])
+        return [x, self._bend(q, self.goal, self.goal.end - self.goal.points[0], frame, back)]
 
     def _target_axis(self, q: Positions, frame: Transform) -> Array:
         """The axis of the goal's arm, in a frame of the base."""
@@ -301,9 +338,9 @@ class Crank(Leg):
             w = np.array([cosine * t[0] + sine * t[1] - e, cosine * t[1] - sine * t[0], t[2]])
             return [angle, *self._pointed(arm, frame, w)]
         if self.goal.kinds:
-            goal_frame = Transform.identity()
-            back = np.array([e * cosine - t[0], e * sine - t[1], -t[2]])
-            return [angle, *self._pointed(self.goal, goal_frame, self._seen_from_goal(q, frame, back, goal_frame))]
+            back = frame.E.T @ np.array([e * cosine - t[0], e * sine - t[1], -t[2]])
+            seen = self.chain.reversed().from_goal(q, back, free=True)
+            return [angle, *self._pointed(self.goal, Transform.identity(), seen)]
         return [angle]
 
     @property
@@ -364,9 +401,7 @@ class SphericalElbow(Leg):
         x = np.array([beta * m[0] - gamma * m[1], beta * m[1] + gamma * m[0], alpha + beta * m[2]])
         angle = arm.references[0] + np.arctan2(x[1], x[0])
         if not two:
-            goal_frame = frame_of(self.goal.axes[0], self.goal.end_axis, np.zeros(3))
-            back = self._seen_from_goal(q, frame, x, goal_frame)
-            return [angle, self.goal.references[0] + np.arctan2(back[1], back[0])]
+            return [angle, self._bend(q, self.goal, self.goal.end_axis, frame, x)]
         # The known axis as the upper arm sees it, turned back about z; x has the same part across z before and after.
         part = float(np.sqrt(1.0 - k * k))
         cosine, sine = x[0] / part, x[1] / part

@@ -19,6 +19,7 @@ from coupler.model.closed_forms.legs import LEGS, Leg
 from coupler.model.embedding.choice import Choice
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Loop, LoopConstraint
+from coupler.model.joints import Free, Prismatic, Revolute
 from coupler.model.loops import Coupling, Rod
 from coupler.model.tolerances import CLOSED
 from coupler.model.tree import Tree
@@ -109,11 +110,24 @@ class ClosedForm:
     @property
     def name(self) -> str:
         """What the literature calls such a mechanism: 2-SPU+1U, or the like."""
-        names = [leg.name for leg in self.legs]
-        if names == ["RPR"]:
-            return "RRPR"
+        names, carrier = [leg.name for leg in self.legs], self._carrier
+        if len(names) == 1 and carrier == "R":
+            return _OF_ONE_HINGE.get(names[0], names[0])
+        if carrier == "6":
+            names = ["UPS" if name == "SPU" else name for name in names]
         counts = {name: names.count(name) for name in names}
-        return " and ".join(name if count == 1 else f"{count}-{name}" for name, count in counts.items())
+        told = " and ".join(name if count == 1 else f"{count}-{name}" for name, count in counts.items())
+        return f"{told}+1U" if carrier == "RR" else told
+
+    @property
+    def _carrier(self) -> str:
+        """What is known between base and goal of the first leg: R for each turn, P for each slide, 6 if it floats."""
+        kinds = [joint.kind for joint in self.legs[0].chain.joints]
+        letters = {Revolute: "R", Prismatic: "P", Free: "6"}
+        return "".join(next((s for kind, s in letters.items() if isinstance(own, kind)), "?") for own in kinds)
+
+
+_OF_ONE_HINGE = {"RPR": "RRPR", "RRR": "four-bar", "PRR": "slider-crank", "spherical RRR": "spherical four-bar"}
 
 
 def find_closed_forms(
@@ -234,8 +248,8 @@ class _Search:
             if arm is None:
                 return
             carriers = [
-                ChainJoint(self._number[link], self._tree.links[link].kind, self._tree.links[link].placement)
-                for link in reversed(way[count:])
+                ChainJoint(self._number[link], own.kind, own.placement, self._p[self._tree.positions(link)])
+                for link, own in ((link, self._tree.links[link]) for link in reversed(way[count:]))
             ]
             sides.append((arm, tuple(carriers)))
         rod = constraint.kind.length if isinstance(constraint.kind, Rod) else None

@@ -1,0 +1,67 @@
+"""Checks of dimensions: a mechanism that cannot be assembled is refused before it is built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coupler.model import ModelError
+from coupler.model.numbers import numbers
+
+__all__ = ["check_lengths", "check_signs", "elbow_of", "pointing_axes", "require"]
+
+
+def require(holds: Any, otherwise: str) -> None:
+    """Refuses dimensions for which something does not hold."""
+    if not holds:
+        raise ModelError(otherwise)
+
+
+def check_lengths(mechanism: str, **lengths: float) -> None:
+    """Refuses lengths, m, that are not above zero."""
+    for name, value in lengths.items():
+        length = float(numbers(f"{mechanism}: {name}", value, ()))
+        require(length > 0.0, f"{mechanism}: {name} must be longer than 0 m, got {length:g}")
+
+
+def check_signs(what: str, values: Any, count: int) -> np.ndarray:
+    """Assembly modes, 1 or -1 each."""
+    signs = numbers(what, values, (count,))
+    require(np.isin(signs, (-1.0, 1.0)).all(), f"{what} must be 1 or -1 each, got {signs}")
+    return signs
+
+
+def elbow_of(what: str, goal: np.ndarray, first: float, second: float, side: float) -> np.ndarray:
+    """2, the elbow of an arm of two links in a plane that reaches from the origin to a goal.
+
+    Args:
+        what: the arm, for messages.
+        goal: 2, m.
+        first, second: the lengths of its links, m.
+        side: 1 or -1, to the left or to the right of the way to the goal.
+    """
+    distance = float(np.linalg.norm(goal))
+    require(
+        abs(first - second) < distance < first + second,
+        f"{what} cannot be assembled: it reaches from {abs(first - second):.4g} to {first + second:.4g} m, and its "
+        f"ends are {distance:.4g} m apart",
+    )
+    along = (distance**2 + first**2 - second**2) / (2.0 * distance)
+    across = side * np.sqrt(first**2 - along**2)
+    x, y = goal / distance
+    return np.array([along * x - across * y, along * y + across * x])
+
+
+def pointing_axes(direction: np.ndarray, prefer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The axes of a universal joint that points anywhere around a direction: at right angles to it and to each other.
+
+    The first is as near as can be to a preferred axis.
+    """
+    along = direction / np.linalg.norm(direction)
+    first = prefer - (prefer @ along) * along
+    if np.linalg.norm(first) < 1e-6 * np.linalg.norm(prefer):
+        other = np.eye(3)[np.argmin(np.abs(along))]
+        first = other - (other @ along) * along
+    first = first / np.linalg.norm(first)
+    return first, np.cross(along, first)

@@ -1,0 +1,159 @@
+"""Parallel robots: platforms on three or six legs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coupler.mechanisms.checks import check_lengths, check_signs, elbow_of, pointing_axes, require
+from coupler.mechanisms.posed import ALUMINIUM, Bars, PosedBuilder
+from coupler.model import ClosureChoice, Free, Prismatic, Revolute, Robot, Spherical
+from coupler.model.numbers import numbers
+from coupler.rotation import about_z
+
+__all__ = ["delta", "hexagon", "spherical_rrr", "stewart"]
+
+Z = np.array([0.0, 0.0, 1.0])
+
+
+def hexagon(radius: float, gap: float, turned: float = 0.0) -> np.ndarray:
+    """6 × 3: points in pairs on a circle around z, as on the plates of a Stewart platform.
+
+    Args:
+        radius: of the circle, m.
+        gap: angle between the two points of a pair, rad.
+        turned: angle from x to the middle of the first pair, rad.
+    """
+    check_lengths("hexagon", radius=radius)
+    angles = [turned + pair * 2.0 * np.pi / 3.0 + side * 0.5 * gap for pair in range(3) for side in (-1.0, 1.0)]
+    return radius * np.array([[np.cos(angle), np.sin(angle), 0.0] for angle in angles])
+
+
+def stewart(
+    base: Any, platform: Any, height: float, *, bars: Bars = ALUMINIUM, closure: ClosureChoice = "analytical"
+) -> Robot:
+    """6-UPS, the platform of Stewart and Gough: 6 freedoms, those of the platform, which floats.
+
+        stewart(hexagon(0.3, gap=0.3), hexagon(0.2, gap=1.7), height=0.4)
+
+    Joints: platform, and for each leg i of 1 to 6: swing_i, cylinder_i, piston_i, whose motor drives it and whose
+    position is the leg's length. Leg lengths follow from the platform's pose in closed form; for the way back see
+    `coupler.configuration_of_actuators`.
+
+    Args:
+        base: 6 × 3, where legs are on the base, m.
+        platform: 6 × 3, where they are on the platform, in its own frame, m.
+        height: of the platform's origin above the base's, where it is assembled, m.
+        bars, closure: as for `slider_crank`.
+    """
+    check_lengths("stewart", height=height)
+    feet, points = numbers("stewart: base", base, (6, 3)), numbers("stewart: platform", platform, (6, 3))
+    origin = height * Z
+    b = PosedBuilder("stewart", bars)
+    plate = [(origin, origin + point) for point in points if point.any()]
+    b.link("platform", Free(), "ground", origin, bars=plate, position=[*origin, 1.0, 0.0, 0.0, 0.0], independent=True)
+    for i, (foot, point) in enumerate(zip(feet, origin + points, strict=True), 1):
+        along, length = point - foot, float(np.linalg.norm(point - foot))
+        require(length > 0.0, f"stewart: leg {i} has no length where it is assembled")
+        first, second = pointing_axes(along, np.cross(Z, foot) if foot[:2].any() else np.eye(3)[0])
+        middle = 0.5 * (foot + point)
+        b.link(f"swing_{i}", Revolute(axis=first), "ground", foot)
+        b.link(f"cylinder_{i}", Revolute(axis=second), f"swing_{i}", foot, bars=[(foot, middle)])
+        axis = Prismatic(axis=along)
+        b.link(f"piston_{i}", axis, f"cylinder_{i}", point, bars=[(middle, point)], position=[length], actuated=True)
+        b.close(f"ball_{i}", Spherical(), f"piston_{i}", "platform", point)
+    return b.build(closure=closure)
+
+
+def delta(
+    base: float,
+    platform: float,
+    upper: float,
+    lower: float,
+    *,
+    height: float | None = None,
+    bars: Bars = ALUMINIUM,
+    closure: ClosureChoice = "analytical",
+) -> Robot:
+    """A delta robot, which hangs below its base: 3 freedoms, the platform's x, y and z, which does not turn.
+
+    Joints: x, y, z (the platform's body), and for each arm i of 1, 2, 3: shoulder_i, whose motor drives it, swing_i,
+    forearm_i. The two rods of a forearm, which stay parallel, are one of twice the mass.
+
+    Args:
+        base, platform: radii of the circles, on which the shoulders and the forearms' ends are, 120° apart, m.
+        upper, lower: lengths of upper arms and forearms, m.
+        height: of the base above the platform where it is assembled, m; where the upper arms are level, if not given.
+        bars, closure: as for `slider_crank`.
+    """
+    check_lengths("delta", base=base, platform=platform, upper=upper, lower=lower)
+    if height is None:
+        level = base + upper - platform
+        require(abs(level) < lower, f"delta: forearms of {lower:g} m do not reach from level arms to the platform")
+        height = float(np.sqrt(lower**2 - level**2))
+    check_lengths("delta", height=height)
+    origin = -height * Z
+    b = PosedBuilder("delta", bars)
+    ends = [origin + about_z(turn) @ np.array([platform, 0.0, 0.0]) for turn in np.arange(3) * 2.0 * np.pi / 3.0]
+    for axis, parent, name in ((np.eye(3)[0], "ground", "x"), (np.eye(3)[1], "x", "y")):
+        b.link(name, Prismatic(axis=axis), parent, origin, independent=True)
+    plate = [(origin, end) for end in ends]
+    b.link("z", Prismatic(axis=Z), "y", origin, bars=plate, position=[-height], independent=True)
+    for i, end in enumerate(ends, 1):
+        R = about_z((i - 1) * 2.0 * np.pi / 3.0)
+        outwards, across = R[:, 0], R[:, 1]
+        goal = np.array([platform - base, -height])  # in the arm's plane
+        elbow = elbow_of(f"delta: arm {i}", goal, upper, lower, side=1.0)
+        shoulder = base * outwards
+        bend = shoulder + elbow[0] * outwards + elbow[1] * Z
+        first, second = pointing_axes(end - bend, across)
+        b.link(f"shoulder_{i}", Revolute(axis=across), "ground", shoulder, bars=[(shoulder, bend)], actuated=True)
+        b.link(f"swing_{i}", Revolute(axis=first), f"shoulder_{i}", bend)
+        b.link(f"forearm_{i}", Revolute(axis=second), f"swing_{i}", bend, bars=[(bend, end), (bend, end)])
+        b.close(f"ball_{i}", Spherical(), f"forearm_{i}", "z", end)
+    return b.build(closure=closure)
+
+
+def spherical_rrr(
+    upper: float = np.pi / 3.0,
+    lower: float = np.pi / 2.0,
+    base: float = 1.0,
+    platform: float = 1.0,
+    radius: float = 0.1,
+    elbows: Any = (1, 1, 1),
+    *,
+    bars: Bars = ALUMINIUM,
+    closure: ClosureChoice = "analytical",
+) -> Robot:
+    """A spherical 3-RRR robot: a platform that turns about a point, on three arms whose axes meet there: 3 freedoms.
+
+    Joints: platform (a ball), and for each arm i of 1, 2, 3: shoulder_i, whose motor drives it, elbow_i.
+
+    Args:
+        upper, lower: angles between the axes of the links of each arm, rad.
+        base, platform: angles of the shoulders' axes from −z, and of the platform's from +z, rad.
+        radius: of the sphere on which links are, m.
+        elbows: for each arm 1 or -1: on which side its elbow is.
+        bars, closure: as for `slider_crank`.
+    """
+    check_lengths("spherical_rrr", radius=radius)
+    sides = check_signs("spherical_rrr: elbows", elbows, 3)
+    b, turns = PosedBuilder("spherical_rrr", bars), np.arange(3) * 2.0 * np.pi / 3.0
+    tops = [np.array([np.sin(platform) * np.cos(t), np.sin(platform) * np.sin(t), np.cos(platform)]) for t in turns]
+    b.link(
+        "platform", Spherical(), "ground", (0, 0, 0), bars=[((0, 0, 0), radius * top) for top in tops], independent=True
+    )
+    for i, (turn, top, side) in enumerate(zip(turns, tops, sides, strict=True), 1):
+        shoulder = np.array([np.sin(base) * np.cos(turn), np.sin(base) * np.sin(turn), -np.cos(base)])
+        cosine = float(shoulder @ top)
+        square = 1.0 - cosine**2
+        alpha, beta = np.linalg.solve([[1.0, cosine], [cosine, 1.0]], [np.cos(upper), np.cos(lower)])
+        left = (1.0 - alpha * np.cos(upper) - beta * np.cos(lower)) / square
+        require(left > 0.0, f"spherical_rrr: arm {i} cannot be assembled: its links do not reach the platform")
+        elbow = alpha * shoulder + beta * top + side * np.sqrt(left) * np.cross(shoulder, top)
+        at, bend, end = radius * shoulder, radius * elbow, radius * top
+        b.link(f"shoulder_{i}", Revolute(axis=shoulder), "ground", at, bars=[(at, bend)], actuated=True)
+        b.link(f"elbow_{i}", Revolute(axis=elbow), f"shoulder_{i}", bend, bars=[(bend, end)])
+        b.close(f"pin_{i}", Revolute(axis=top), f"elbow_{i}", "platform", end)
+    return b.build(closure=closure)
