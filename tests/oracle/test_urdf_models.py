@@ -94,6 +94,21 @@ def test_a_file_gives_a_robot_with_its_freedoms(name: str) -> None:
     robot.check(robot.neutral())
 
 
+def test_the_full_rh5_has_the_papers_20_freedoms_with_its_head_and_without_idle_ones() -> None:
+    """61 joints; 30 rows of loops and 3 of the head's transmission, whose file is in another folder; 8 idle freedoms.
+
+    A cross in each of a wrist's two rods turns alone, and with it held the rod spins.
+    """
+    folder = FOLDER / "rh5_manus"
+    with pytest.warns(ModelWarning, match="123 meshes"):
+        robot = load(folder / "full_urdf/RH5v2.urdf", packages={"parts": folder / "submechanisms_urdf"}, lock_idle=True)
+    assert (robot.tree.nv, robot.nv, robot.idle) == (61, 20, ())
+    assert not any("transmission" in told for told in robot.warnings)
+    wrist = {"ALWristPitch", "ALWristYaw", "ARWristPitch", "ARWristYaw"}
+    assert wrist | {"HeadPitch", "HeadRoll", "HeadYaw"} <= {*robot.independent_joints}
+    assert {name for name in robot.independent_joints if "Wrist" in name} == wrist | {"ALWristRoll", "ARWristRoll"}
+
+
 @pytest.mark.parametrize("name", ["four_bar", "planar_leg_linkage"])
 def test_a_singular_home_pose_is_told_and_neutral_is_elsewhere(name: str) -> None:
     with pytest.warns(ModelWarning, match="singular"):

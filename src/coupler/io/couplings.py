@@ -173,10 +173,10 @@ def locks_of(robot: Robot) -> list[LoopJoint]:
 
 
 def _locks(robot: Robot) -> list[RelationConstraint]:
-    """The locks among the constraints: relations that are not couplings of the description."""
+    """The locks among the constraints: relations that are neither couplings of the description nor found in loops."""
     known = {coupling.name for coupling in robot.couplings}
     constraints = (constraint for loop in robot.embedding.closure.loops for constraint in loop.constraints)
-    return [c for c in constraints if isinstance(c, RelationConstraint) and c.name not in known]
+    return [c for c in constraints if isinstance(c, RelationConstraint) and c.name not in known and not c.found]
 
 
 def _lock(name: str, joint: TreeJoint, numbers: np.ndarray) -> LoopJoint:

@@ -51,7 +51,7 @@ def load(
         floating: whether the root is free to move in space, by a joint "floating_base". A model of SDFormat is, unless
             a joint connects it to the world.
         packages: folders by name, for `package://NAME/...`, `model://NAME/...` and `$(find NAME)`; files in them may
-            be read.
+            be read. Files of submechanisms are looked for in them, too, where they are not beside the YAML file.
         gravity: 3, m/s²; by default that of the file, or 9.81 downwards along z if it has none.
         lock_idle: whether to lock idle freedoms, such as the spin of a rod between two ball joints.
         arguments: arguments of a xacro file, by name.
@@ -137,7 +137,7 @@ def _read(file: Path, options: Options) -> tuple[list[Element], RobotBuilder, di
         from coupler.io.urdf.read import read_urdf
 
     description = read_urdf(root, options)
-    add_closures(description, options.closures)
+    add_closures(description, options.closures, options.packages.values())
     if options.massless == "lock":
         lock_massless(description)
     return [root], description.builder(options), dict(description.elements())

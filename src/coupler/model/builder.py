@@ -144,7 +144,8 @@ class RobotBuilder(Parts):
         """The robot, checked as a whole.
 
         Args:
-            lock_idle: whether idle freedoms, such as the spin of a rod between two balls, are locked.
+            lock_idle: whether idle freedoms, such as the spin of a rod between two balls, are locked, with those that
+                appear behind them, until none is left.
             largest: equations × joint velocities that the loops of one cluster may have, for descriptions that are
                 not trusted; any number if not given.
             precision: m or rad, by how much lengths, angles and directions are rounded. Where they are, rows of loops

@@ -59,7 +59,7 @@ def compose(
     constraints += [RelationConstraint.of(coupling, tree) for coupling in couplings]
     parts = _Parts(tree, {joint.name: joint for joint in joints}, {c.name: c for c in couplings}, largest)
     constraints, (clusters, states, idle, assembly), told = parts.embed_rounded(constraints, precision)
-    if idle and lock_idle:
+    while idle and lock_idle:  # one that is held may leave others behind it: a rod spins with its cross
         constraints += parts.locks(idle, states.neutral, {constraint.name for constraint in constraints})
         clusters, states, idle, assembly = parts.embed(constraints)
     warnings += [*told, *assembly.warnings]

@@ -1,6 +1,6 @@
 """Passes over the clusters of a robot: what algorithms are written in, and how they become programs."""
 
-from coupler.graph import symmetric
+from coupler.graph import constants, symmetric
 from coupler.passes.body import Body, Output
 from coupler.passes.climb import Climb, ClimbingBody, ClimbingCluster, CoupledClusters, velocities_of
 from coupler.passes.cluster import Visit
@@ -50,6 +50,7 @@ __all__ = [
     "afterwards",
     "collect_loads",
     "collected",
+    "constants",
     "entry",
     "numbered",
     "provided",

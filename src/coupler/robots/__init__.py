@@ -31,6 +31,7 @@ _NAMES = (
     "six_bar",
     "slider_crank",
     "five_bar",
+    "rh5_manus",
 )
 
 

@@ -22,7 +22,12 @@ STUDIES = {  # name: module, and what the study shows
     "002-fig6": ("formulations", "cost of the three ways to set up the contact problem, with no, one and two contacts"),
     "002-fig7": ("drift", "energy drift of a swinging chain, with Euler's and with a Runge-Kutta method"),
     "002-fig8": ("penetration", "drift and penetration of a chain that lands, with the same methods"),
-    "003-fig10": ("embedding", "accelerations along cycloids, by C-ABA and by the inverse of the mass matrix"),
+    "003-table2": ("torso", "RH5 Manus: its torso's actuators, closed numerically and analytically, along cycloids"),
+    "003-fig5": ("boxing", "RH5 Manus in a boxing motion, which stands for the paper's: poses"),
+    "003-fig6": ("boxing", "RH5 Manus in that motion: positions and forces of its actuators, hybrid and analytical"),
+    "003-fig7": ("hybrid", "RH5 Manus, reduced: the cost of closing loops numerically, analytically, and in part"),
+    "003-fig9": ("hybrid", "RH5 Manus, complete, whose wrists are closed numerically: the same"),
+    "003-fig10": ("embedding", "RH5 Manus: accelerations along cycloids, by C-ABA and by the mass matrix"),
 }
 
 

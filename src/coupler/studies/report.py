@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["best_times", "save_table", "with_pyplot"]
+__all__ = ["best_times", "save_table", "verdict", "with_pyplot"]
 
 
 def save_table(path: Path, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -20,6 +20,11 @@ def save_table(path: Path, head: Sequence[str], rows: Sequence[Sequence[Any]]) -
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([head, *rows])
     print(f"\nsaved {path}")
+
+
+def verdict(what: str, paper: str, ours: str, found: str) -> None:
+    """Prints in one line what a paper says, what was found here, and what that means: agrees, better, or differs."""
+    print(f"{what}: paper {paper}, here {ours}: {found}")
 
 
 def with_pyplot(path: Path, draw: Callable[[Any], None]) -> None:

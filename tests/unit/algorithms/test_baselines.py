@@ -11,10 +11,13 @@ import pytest
 
 import coupler
 from coupler.algorithms.baselines import (
+    joint_motion_program,
     lagrange_program,
     projected_osim_program,
     projected_rnea_program,
     projection_program,
+    stabilized_dynamics_program,
+    stabilized_rnea_program,
     with_armatures,
     without_rotors,
 )
@@ -82,6 +85,51 @@ def test_random_robots(name: str) -> None:
     near(run(robot, projection_program, q, v, x), coupler.forward_dynamics(robot, q, v, x), 1e-8)
     frames = list(robot.bodies)[-2:]
     near(projected_osim(robot, q, frames), coupler.inverse_osim(robot, q, frames), 1e-8)
+
+
+def test_the_motion_of_all_joints() -> None:
+    robot = bundled("five_bar")
+    q, v, a = some_states(robot)
+    p, w, wd = run(robot, joint_motion_program, q, v, a)
+    G, g = robot.explicit_constraint(q, v)
+    near(p, np.stack([robot.joint_positions(q)[joint] for joint in robot.joint_names], axis=-1))
+    order = velocities_of_the_tree(robot)
+    near(w, (G @ v[..., None])[..., 0][:, order])
+    near(wd, ((G @ a[..., None])[..., 0] + g)[:, order])
+
+
+def velocities_of_the_tree(robot: Robot) -> np.ndarray:
+    """Where velocities of the spanning tree, in the order of its joints, are among those of all links."""
+    return np.concatenate([robot.tree.velocities(robot.tree.number[joint]) for joint in robot._moving])
+
+
+@pytest.mark.parametrize("name", ["five_bar", "mit_humanoid_leg", "tello"])
+def test_stabilisation_does_nothing_where_loops_are_closed(name: str) -> None:
+    robot = bundled(name)
+    q, v, a = some_states(robot)
+    times = {constraint.name: 0.01 for constraint in (*robot.loops, *robot.couplings)}
+    G, g = robot.explicit_constraint(q, v)
+    w, wd = (((G @ x[..., None])[..., 0] + y)[:, velocities_of_the_tree(robot)] for x, y in ((v, 0.0), (a, g)))
+    tau = compile(stabilized_rnea_program(robot, times), backend=robot.backend)(q, w, a)
+    near(tau, coupler.inverse_dynamics(robot, q, v, a))
+    near(compile(stabilized_dynamics_program(robot, times), backend=robot.backend)(q, w, tau), wd, 1e-9)
+
+
+@pytest.mark.parametrize(("time", "left"), [(0.05, 1e-3), (None, 1.0)])
+def test_stabilisation_closes_what_is_open(time: float | None, left: float) -> None:
+    """By e^(−t/T) (1 + t/T) after t = 10 T, with the gap at rest at first; without it, the gap stays."""
+    robot = coupler.robots.load("five_bar").with_gravity((0, 0, 0))
+    program = stabilized_dynamics_program(robot, {} if time is None else {robot.loops[0].name: time})
+    rate, h = compile(program), 1e-3
+    q, w = robot.neutral(), np.zeros(robot.tree.nv)
+    q[-1] += 1e-4
+    start = max(error.max() for error in robot.loop_errors(q).values())
+    for _ in range(500):  # the midpoint rule; q and w are in the same order, all joints turn
+        half = w + 0.5 * h * rate(q, w, np.zeros(robot.nv))
+        q, w = q + h * half, w + h * rate(q + 0.5 * h * w, half, np.zeros(robot.nv))
+    gap = max(error.max() for error in robot.loop_errors(q).values())
+    assert gap < 2 * left * start
+    assert time is not None or gap > 0.5 * start
 
 
 def test_the_spanning_tree_has_all_joints() -> None:

@@ -805,6 +805,23 @@ def test_an_idle_freedom_is_told_and_locked_on_request() -> None:
     locked.check(locked.neutral())
 
 
+def test_idle_freedoms_behind_others_are_locked_with_them() -> None:
+    """A cross at the end of a rod turns alone about its pin; once it is held, the rod spins with it between balls."""
+    b = RobotBuilder("layers")
+    for name in ("crank", "rocker", "rod", "cross"):
+        bar(b, name)
+    b.joint("in", Z, "ground", "crank")
+    b.joint("out", Z, "ground", "rocker", at=(1.2, 0, 0))
+    b.joint("ball", Spherical(), "crank", "rod", at=(1, 0, 0))
+    b.joint("pin", Y, "rod", "cross", at=(1, 0, 0))
+    b.loop("socket", Spherical(), "cross", "rocker", meets=(0.9, 0, 0.1))
+    free, locked = b.build(), b.build(lock_idle=True)
+    assert (free.nv, locked.nv) == (3, 1)
+    assert [free.tree.links[link].name for freedom in free.idle for link in freedom.links] == ["cross"]
+    assert not locked.idle and "lock of cross, lock of rod" in str(locked)
+    locked.check(locked.neutral())
+
+
 def test_a_universal_joint_leaves_no_idle_freedom() -> None:
     b = RobotBuilder("spatial four-bar")
     for name in ("crank", "rocker", "rod"):

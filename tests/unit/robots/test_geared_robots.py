@@ -122,7 +122,7 @@ def figures(robot: Robot) -> list[Any]:
 
 
 def test_names() -> None:
-    assert len(set(names())) == len(names()) == 13
+    assert len(set(names())) == len(names()) == 14
     names().clear()
     assert names()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,13 @@ __all__ = ["add_closures"]
 _AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 
 
-def add_closures(d: Description, closures: Closures) -> None:
+def add_closures(d: Description, closures: Closures, folders: Iterable[Path] = ()) -> None:
     """Adds the loops that the user gives, or those that are described beside the robot's file.
+
+    Args:
+        d: the robot.
+        closures: what the user gives; see `load`.
+        folders: where else the files of submechanisms may be than beside the file that names them.
 
     Raises:
         ModelError: for an unknown frame or joint; it names file and line.
@@ -44,7 +50,7 @@ def add_closures(d: Description, closures: Closures) -> None:
         content = parse_yaml(path)
         if not _describes_loops(content):
             raise ModelError(f"{path}: it describes no loops: it has neither 'closed_loop' nor 'submechanisms'")
-        _add(d, path, content)
+        _add(d, path, content, folders)
     elif isinstance(closures, list | tuple):
         for i, given in enumerate(closures, 1):
             _add_pair(d, f"closures[{i - 1}]", f"closure_{i}", given)
@@ -59,7 +65,7 @@ def add_closures(d: Description, closures: Closures) -> None:
             except ModelError as error:
                 raise ModelError(f"{error} (pass closures=False if it has nothing to do with loops)") from None
             if _describes_loops(content):
-                _add(d, path, content)
+                _add(d, path, content, folders)
                 break
         else:
             tell_unused(d)
@@ -70,10 +76,10 @@ def _describes_loops(content: Any) -> bool:
     return isinstance(content, dict) and ("closed_loop" in content or "submechanisms" in content)
 
 
-def _add(d: Description, path: Path, content: dict[str, Any]) -> None:
+def _add(d: Description, path: Path, content: dict[str, Any], folders: Iterable[Path]) -> None:
     if "submechanisms" in content:
         for part in _list(path, content["submechanisms"], "submechanisms"):
-            _Submechanism(d, path, part).add()
+            _Submechanism(d, path, part, [path.parent, *folders]).add()
     if "closed_loop" in content:
         _add_pairs(d, path, content)
 
@@ -159,10 +165,10 @@ def _add_closing_frames(d: Description) -> None:
 class _Submechanism:
     """One entry of `submechanisms`."""
 
-    def __init__(self, d: Description, path: Path, part: Any) -> None:
+    def __init__(self, d: Description, path: Path, part: Any, folders: Sequence[Path]) -> None:
         if not isinstance(part, dict):
             raise ModelError(f"{path}{line_of(part)}: a submechanism must be a mapping, got {clipped(part)}")
-        self.d, self.path, self.part = d, path, part
+        self.d, self.path, self.part, self.folders = d, path, part, folders
 
     def add(self) -> None:
         for joint in _known(self.d, self.path, self._names("jointnames_active")):
@@ -210,16 +216,22 @@ class _Submechanism:
 
     def _add_transmission(self, name: Any) -> None:
         """Couplings from the submechanism's own URDF."""
-        path = self.path.parent / str(name)
-        try:
-            inside = real_path(path).is_relative_to(real_path(self.path.parent))
-        except ModelError:  # not a valid file name
-            inside = True
-        if not inside or not os.path.isfile(path):
-            why = "there is no such file" if inside else "it is outside the folder"
-            self.d.warnings.append(f"the transmission that {clipped(name)} describes is left out: {why}")
-            return
-        read_transmissions(parse_file(path), self.d)
+        allowed, outside = [real_path(folder) for folder in self.folders], False
+        for folder in self.folders:
+            path = folder / str(name)
+            try:
+                real = real_path(path)
+            except ModelError:  # not a valid file name
+                continue
+            inside = any(real.is_relative_to(within) for within in allowed)
+            if inside and os.path.isfile(path):
+                read_transmissions(parse_file(path), self.d)
+                return
+            outside |= not inside
+        why = "it is outside the folder" if outside else "there is no such file"
+        self.d.warnings.append(
+            f"the transmission that {clipped(name)} describes is left out: {why}; name its folder in packages={{...}}"
+        )
 
 
 def _kind_of(axes: list[list[float]]) -> LoopKind:

@@ -42,6 +42,7 @@ from sdf_samples import BIPED, FOUR_BAR, STEWART
 
 EXACT = 1e-12  # relative to the largest entry
 FUNCTIONS = ("tello", "tello_with_arms")  # have couplings that no file holds
+HELD = ("rh5_manus",)  # has loops that hold along two axes, for which SDFormat has no word
 WRITABLE = [
     *("fixed loop", "prismatic loop", "helical loop", "universal loop", "spherical loop", "revolute loop afloat"),
     *("idle rod", "geared loop", "five-bar", "gear", "belt", "differential", "rack and pinion", "linear"),
@@ -76,7 +77,7 @@ def assert_same(first: Robot, second: Robot) -> None:
 SHORT = ("mit_humanoid_leg", "four_bar", "planar_leg_linkage")
 
 
-@pytest.mark.parametrize("name", sweep([name for name in robots.names() if name not in FUNCTIONS], SHORT))
+@pytest.mark.parametrize("name", sweep([name for name in robots.names() if name not in FUNCTIONS + HELD], SHORT))
 def test_a_bundled_robot_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
     robot = robots.load(name)
     assert_same(robot, again(robot, tmp_path))

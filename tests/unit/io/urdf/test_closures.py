@@ -353,6 +353,17 @@ def test_a_transmission_is_read_from_its_file(robot: Load) -> None:
     assert p["j_knuckle"] == pytest.approx(0.1 - 0.6, abs=1e-15)
 
 
+@pytest.mark.parametrize("name", ["knee.urdf", "../sub/knee.urdf"])
+def test_the_folder_of_a_transmission_can_be_named(name: str, robot: Load, tmp_path: Path) -> None:
+    text = f"submechanisms:\n- {{type: TRANSMISSION, file_path: {name}}}\n"
+    depends = '<joint name="j_knuckle"><depends_on joint="j_coupler" multiplier="-2"/></joint>'
+    own = f'<robot name="knee"><link name="x"/><transmission name="t">{depends}</transmission></robot>'
+    beside, named = {"loops/x.yaml": text, "sub/knee.urdf": own}, {"any name": tmp_path / "sub"}
+    with pytest.warns(ModelWarning, match=r"is left out: .*; name its folder in packages="):
+        assert robot(beside, closures="loops/x.yaml").nv == 4
+    assert robot(beside, closures="loops/x.yaml", packages=named).nv == 3
+
+
 @pytest.mark.parametrize("name", ["gone.urdf", "../leg.urdf", "/etc/hostname"])
 def test_a_transmission_whose_file_is_not_there_is_told(name: str, robot: Load, tmp_path: Path) -> None:
     (tmp_path / "loops").mkdir()

@@ -42,7 +42,15 @@ def assert_same(first: Robot, second: Robot) -> None:
     assert dynamics_gap(first, second) < EXACT
 
 
-SHORT = ("mini_cheetah", "geared_chain", "belt_chain", "mit_humanoid_leg", "four_bar", "planar_leg_linkage")
+SHORT = (
+    "mini_cheetah",
+    "geared_chain",
+    "belt_chain",
+    "mit_humanoid_leg",
+    "four_bar",
+    "planar_leg_linkage",
+    "rh5_manus",
+)
 
 
 @pytest.mark.parametrize("name", sweep([name for name in robots.names() if name not in FUNCTIONS], SHORT))
