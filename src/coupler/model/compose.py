@@ -12,8 +12,8 @@ from coupler.model.closed_forms import ClosedForm, find_closed_forms, remarks_of
 from coupler.model.closed_forms.choice import Closing, ClosureChoice, chosen_closure
 from coupler.model.clusters import ClusterTree, find_clusters
 from coupler.model.elements import PointElement
-from coupler.model.embedding.assembly import Assembly, assemble, described
-from coupler.model.embedding.choice import Preference
+from coupler.model.embedding.assembly import Assembly, assemble, described, solved_choice
+from coupler.model.embedding.choice import Choice, Preference
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, Loop, LoopConstraint, RelationConstraint
 from coupler.model.embedding.coordinates import Embedding
@@ -63,12 +63,11 @@ def compose(
         constraints += parts.locks(idle, states.neutral, {constraint.name for constraint in constraints})
         clusters, states, idle, assembly = parts.embed(constraints)
     warnings += [*told, *assembly.warnings]
-    remarks = assembly.remarks
     closing = chosen_closure(closure, [constraint.name for constraint in (*loops, *couplings)])
     closed_forms = parts.closed_forms(states, assembly, closing)
     by_name = {name: form for coupling, form in closed_forms for name in coupling.solves}
     if closed_forms:
-        clusters, states, idle, assembly = parts.embed_closed(constraints, closed_forms, assembly.neutral)
+        states = parts.embed_closed(constraints, closed_forms, assembly)
     if weigh:
         warnings += check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
     return Robot(
@@ -79,7 +78,7 @@ def compose(
         loops=tuple(loops),
         couplings=tuple(couplings),
         elements=tuple(elements),
-        remarks=(*remarks, *remarks_of(by_name)),
+        remarks=(*assembly.remarks, *remarks_of(by_name)),
         warnings=tuple(warnings),
         idle=tuple(idle),
         tree=tree,
@@ -174,37 +173,35 @@ class _Parts:
         return find_closed_forms(states.closure, assembly.choices, assembly.neutral, self.couplings, open_loops, wanted)
 
     def embed_closed(
-        self,
-        constraints: Sequence[Constraint],
-        closed_forms: Sequence[tuple[Coupling, ClosedForm]],
-        neutral: np.ndarray,
-    ) -> tuple[ClusterTree, States, list[IdleFreedom], Assembly]:
-        """As `embed`, with clusters in closed form, which are assembled already."""
+        self, constraints: Sequence[Constraint], closed_forms: Sequence[tuple[Coupling, ClosedForm]], assembly: Assembly
+    ) -> States:
+        """Coordinates of clusters that are assembled already, some of which have a closed form now."""
         added = {coupling.name: coupling for coupling, _ in closed_forms}
-        parts = _Parts(self.tree, self.joints, {**self.couplings, **added}, self.largest)
         relations = [RelationConstraint.of(coupling, self.tree, found=True) for coupling in added.values()]
-        return parts.embed([*constraints, *relations], neutral)
+        closure = self._closure([*constraints, *relations])
+        solutions = Solutions(closure, {**self.couplings, **added})
+        choices = list(assembly.choices)
+        for i, loop in enumerate(closure.loops):
+            if any(constraint.name in added for constraint in loop.constraints):
+                choices[i] = solved_choice(solutions, i)
+        return self._states(solutions, choices, solutions.spread(assembly.neutral))
 
-    def embed(
-        self, constraints: Sequence[Constraint], start: np.ndarray | None = None
-    ) -> tuple[ClusterTree, States, list[IdleFreedom], Assembly]:
-        """Clusters, coordinates with a closed neutral configuration, idle freedoms, and how it was assembled.
-
-        Args:
-            constraints: of all clusters.
-            start: Σ nq, near which loops are closed; where joints start, if not given.
-        """
+    def embed(self, constraints: Sequence[Constraint]) -> tuple[ClusterTree, States, list[IdleFreedom], Assembly]:
+        """Clusters, coordinates with a closed neutral configuration, idle freedoms, and how it was assembled."""
         clusters = find_clusters(self.tree.parent, [constraint.links for constraint in constraints])
         closure = Closure(self.tree, self._loops(clusters, constraints))
         solutions = Solutions(closure, self.couplings)
-        assembly = assemble(solutions, self._preferences(solutions.solved), start)
+        assembly = assemble(solutions, self._preferences(solutions.solved))
+        states = self._states(solutions, assembly.choices, assembly.neutral)
+        idle: list[IdleFreedom] = []
+        if not all(states.embedding.explicit):
+            idle = find_idle(closure, np.stack([assembly.neutral, assembly.elsewhere]))
+        return clusters, states, idle, assembly
+
+    def _states(self, solutions: Solutions, choices: Sequence[Choice], neutral: np.ndarray) -> States:
         order = [self.tree.number[joint] for joint in self.joints if joint in self.tree.number]
         explicit = [own is not None for own in solutions.of_loop]
-        embedding = Embedding(closure, assembly.choices, explicit, solutions.in_order, order)
-        idle: list[IdleFreedom] = []
-        if not all(explicit):
-            idle = find_idle(closure, np.stack([assembly.neutral, assembly.elsewhere]))
-        return clusters, States(embedding, assembly.neutral), idle, assembly
+        return States(Embedding(solutions.closure, choices, explicit, solutions.in_order, order), neutral)
 
     def _loops(self, clusters: ClusterTree, constraints: Sequence[Constraint]) -> list[Loop]:
         bound: dict[int, list[Constraint]] = {}

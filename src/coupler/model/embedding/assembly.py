@@ -19,7 +19,7 @@ from coupler.model.tolerances import CLOSED, WITHIN_LIMITS
 from coupler.model.tree import Tree
 from coupler.model.wording import counted, listed
 
-__all__ = ["Assembly", "assemble", "described", "outside_limits"]
+__all__ = ["Assembly", "assemble", "described", "outside_limits", "solved_choice"]
 
 _STARTS = (0.0, 0.03, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.0)  # how far they are from neutral, of the way to random
 _REGULAR = 0.1  # coordinates are regular where their quality is above this part of what it is elsewhere
@@ -45,20 +45,18 @@ class Assembly:
     warnings: list[str]
 
 
-def assemble(solutions: Solutions, preferences: np.ndarray, start: np.ndarray | None = None) -> Assembly:
+def assemble(solutions: Solutions, preferences: np.ndarray) -> Assembly:
     """Closes all loops and chooses their coordinates.
 
     Args:
         solutions: the loops and what solves them.
         preferences: for each entry of w how much it should be independent.
-        start: Σ nq, near which loops are closed; where joints start, if not given.
 
     Raises:
         ModelError: for a loop that cannot close or cannot move, or coordinates that do not fit its freedoms.
     """
-    loops = solutions.closure.loops
-    choices = [_solved_choice(solutions, i, preferences) for i in range(len(loops))]
-    start = solutions.start(start)
+    choices = [solved_choice(solutions, i, preferences) if own else None for i, own in enumerate(solutions.of_loop)]
+    start = solutions.start()
     solutions.check(start)
     neutral, elsewhere, warnings = start.copy(), start.copy(), []
     if not all(solutions.linear):
@@ -72,14 +70,16 @@ def assemble(solutions: Solutions, preferences: np.ndarray, start: np.ndarray | 
     return Assembly(done, neutral, elsewhere, _redundant(solutions, done), warnings)
 
 
-def _solved_choice(solutions: Solutions, i: int, preferences: np.ndarray) -> Choice | None:
-    """The coordinates of a loop that is solved, else None."""
-    own, loop, tree = solutions.of_loop[i], solutions.closure.loops[i], solutions.tree
-    if own is None:
-        return None
+def solved_choice(solutions: Solutions, i: int, preferences: np.ndarray | None = None) -> Choice:
+    """The coordinates of a loop that is solved.
+
+    Raises:
+        ModelError: for a joint that ought to be independent, by its preferences, and is not.
+    """
+    own, loop, tree = solutions.of_loop[i] or (), solutions.closure.loops[i], solutions.tree
     dependent = {link: solution.name for solution in own for link in solution.dependent}
     for link, name in dependent.items():
-        if (preferences[tree.velocities(link)] == Preference.MARKED).any():
+        if preferences is not None and (preferences[tree.velocities(link)] == Preference.MARKED).any():
             raise ModelError(
                 f"joint {tree.links[link].joint!r} is marked as independent, but coupling {name!r} gives its "
                 "position from others"

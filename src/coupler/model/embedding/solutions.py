@@ -160,10 +160,9 @@ class Solutions:
         """For each row of a loop whether it may be kept; those that a coupling solves follow from it."""
         return np.array([c.name not in self.solved for c in loop.constraints for _ in range(c.rows)])
 
-    def start(self, given: np.ndarray | None = None) -> np.ndarray:
-        """Given positions, or those where joints start; in clusters without a solution there, random ones with one."""
-        rng, motion = np.random.default_rng(0), self.closure.motion
-        p = motion.start() if given is None else given.copy()
+    def start(self) -> np.ndarray:
+        """Where joints start; in clusters in which a solution does not exist there, random positions where it does."""
+        p, rng, motion = self.closure.motion.start(), np.random.default_rng(0), self.closure.motion
         broken = np.zeros(0, int)
         for _ in range(_TRIES):
             spread = self.spread(p)
