@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.graph import Buffer, View, constants, fields
+from coupler.graph import Buffer, Vector, View, constants, fields
 from coupler.model.actuators import terms_of
 from coupler.passes.cluster import Visit
 from coupler.passes.records import Record, provided
@@ -18,7 +18,7 @@ from coupler.passes.windows import ClusterWindows
 __all__ = ["TermRecord", "TermRow", "cleared", "position_of", "row_of", "visit_terms"]
 
 TermRow = tuple[int, int, int, float]  # the number of an actuator, a link, an entry of its joint, and the gear
-Slots = dict[str, Buffer]  # numbers of all actuators, by the names of fields
+Slots = dict[str, Vector]  # numbers of all actuators, by the names of fields
 
 
 class TermRecord(Record):

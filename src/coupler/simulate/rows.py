@@ -36,7 +36,7 @@ class Rows:
         k = self._count
         self._times[k], self._states[k] = time, state
         self._tau[k] = 0.0 if tau is None else tau
-        self._results[k] = 0.0 if result is None else result
+        self._results[k] = 0.0 if result is None else result[: self._engine.layout.size]
         self._count = k + 1
         if self._writer.is_due():
             self.flush()

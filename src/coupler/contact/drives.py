@@ -1,0 +1,322 @@
+"""Actuators in the program of a step: motors push, servos feel where and how fast the step ends.
+
+A servo's force is clip(F − D u̇⁺) over the step, with the actuator's velocity u̇⁺ after it. F has the target, and D the
+gains: dampers feel u̇⁺, and springs the position that joint springs feel (see damping.py). So no gain is too large.
+
+A servo without limits at one joint is a spring and a damper of that joint, with a force beside them (servos.py). Any
+other is a row of the contact problem: dry friction against a target velocity, that gives way. With λ = h (f − f₀) for
+the middle f₀ of its limits, |λ| ≤ h (upper − lower)/2, its law u̇⁺ − (F − f₀)/D + λ/(h D) = 0 between the bounds is that
+of dry friction with a mobility 1/(h D) more, which the row has by itself (see `Start.soft`). Whether it is saturated is
+thus decided with contacts, limits and all other servos, for the end of the step.
+
+Beyond its speed limit an actuator may brake, but not drive: a force f > 0 lies anywhere between 0 and f where u̇⁺ is the
+limit. That, too, is dry friction, around the speed limit and half the force. Such a row takes part near the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.blocks import Blocks
+from coupler.contact.columns import Columns, Start
+from coupler.contact.kernels import clear
+from coupler.contact.scene import ContactScene
+from coupler.contact.servos import at_joint, servo_damping
+from coupler.graph import Buffer, Vector, View, Window, constants, fields
+from coupler.model import Robot
+from coupler.model.actuators import Actuator, terms_of
+from coupler.passes import Sweep, TermRecord, Visit, position_of, provided, row_of, visit_terms
+
+__all__ = ["Drives", "controls_of"]
+
+_ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
+_LARGE = 1e6  # N m or N: the same where one side alone has a limit
+_FAR = 1e10  # rad/s or m/s: stands for a limit that a joint does not have
+_NEAR = 0.5  # of the speed limit: an actuator that is faster may reach it within a step
+
+
+class DriveTerm(TermRecord):
+    """What a cluster sees of one term of an actuator: sums over terms."""
+
+    position, start, speed = provided(), provided(), provided()
+
+
+@dataclass(frozen=True)
+class DriveRow:
+    """A row of the contact problem: a servo, or an actuator at its speed limit.
+
+    Attributes:
+        actuator: its number.
+        servo: which of the two.
+        scale: the row's velocity is so many times the actuator's, and its impulse so many times smaller, so that rows
+            of weak servos and of large gears have numbers like others.
+    """
+
+    actuator: int
+    servo: bool
+    scale: float
+
+
+def controls_of(robot: Robot) -> int:
+    """How many numbers control a robot in a step: one for each actuator, then the rates of targets if servos need."""
+    return len(robot.actuators) * (2 if any(actuator.kind == "position" for actuator in robot.actuators) else 1)
+
+
+def _drive_rows(robot: Robot, h: float, damping: Sequence[float]) -> list[DriveRow]:
+    rows = []
+    for number, actuator in enumerate(robot.actuators):
+        gear = float(np.linalg.norm([gear for _, _, gear in terms_of(robot, actuator)]))
+        if actuator.servo and not at_joint(robot, actuator):
+            rows.append(DriveRow(number, True, min(1.0 / gear, float(np.sqrt(h * damping[number])))))
+        if actuator.speed < np.inf:
+            rows.append(DriveRow(number, False, 1.0 / gear))
+    return rows
+
+
+class Drives:
+    """The actuators of a program.
+
+    Attributes:
+        rows: those in the contact problem, servos and speed limits.
+        starts: where the columns of these rows start.
+        bounds: the largest impulse of each.
+    """
+
+    def __init__(self, sweep: Sweep[Any, Any], robot: Robot, scene: ContactScene, controls: Vector) -> None:
+        """Args: a program, the robot as it is described, what the step takes into account, and the controls."""
+        self._sweep, self._robot, self._h = sweep, robot, scene.step
+        self._controls, self._ahead = controls, 0.25 * scene.step if scene.integrator == "midpoint" else 0.0
+        self._damping = [servo_damping(actuator, scene) for actuator in robot.actuators]
+        self.rows = _drive_rows(robot, scene.step, self._damping) if scene.has_rows else []
+        self.starts = [self._start(row) for row in self.rows]
+        n, names = len(robot.actuators), ("position", "start", "speed", "aim", "push", "given")
+        self._own = {name: sweep.builder.scratch(f"drive_{name}", n) for name in names}
+        self._edge = sweep.builder.scratch("drive_edge", 2 * n)  # a speed that is not passed, and the force that ends
+        self._place = {(row.actuator, row.servo): i for i, row in enumerate(self.rows)}
+
+    def _start(self, row: DriveRow) -> Start:
+        terms = terms_of(self._robot, self._robot.actuators[row.actuator])
+        return Start(1, geared=tuple((link, j, row.scale * gear) for link, j, gear in terms), soft=row.servo)
+
+    # Before velocities are known
+
+    def prepare(self) -> None:
+        """Writes the steps to what actuators push with, and adds it to the forces at joints."""
+        own, builder = self._own, self._sweep.builder
+        for name in ("position", "start"):
+            clear(builder, own[name])
+        visit_terms(self._sweep, _look, {name: own[name] for name in ("position", "start")})
+        for kind, alike in self._kinds().items():
+            builder.loop(_deciding(*kind), own=self._known(alike))
+        self.push()
+
+    def push(self) -> None:
+        """Writes the steps that add what actuators push with to the forces at joints."""
+        visit_terms(self._sweep, _push, {"force": self._own["push"]})
+
+    def _kinds(self) -> dict[tuple[str, bool, bool], list[int]]:
+        """Actuators, those together that follow the same law: the kind, whether at a joint, and limited in speed."""
+        kinds: dict[tuple[str, bool, bool], list[int]] = {}
+        for number, actuator in enumerate(self._robot.actuators):
+            limited = (number, False) in self._place
+            kinds.setdefault((actuator.kind, at_joint(self._robot, actuator), limited), []).append(number)
+        return kinds
+
+    def _known(self, numbers: Sequence[int]) -> Window:
+        actuators = [self._robot.actuators[number] for number in numbers]
+        places = [2 * number for number in numbers]
+        known = {name: buffer.at(numbers) for name, buffer in self._own.items()}
+        known |= {"control": self._controls.at(numbers), "edge": self._edge.at(places, 2)}
+        if actuators[0].kind == "position":
+            known["rate"] = self._controls.at([len(self._robot.actuators) + number for number in numbers])
+        limits = np.array([_limits(actuator) for actuator in actuators])
+        table = {
+            "least": np.clip([actuator.control[0] for actuator in actuators], -_ENDLESS, _ENDLESS),
+            "most": np.clip([actuator.control[1] for actuator in actuators], -_ENDLESS, _ENDLESS),
+            "lower": limits[:, 0],
+            "upper": limits[:, 1],
+            "stiffness": [actuator.stiffness for actuator in actuators],
+            "gain": [actuator.damping for actuator in actuators],
+            "damping": [self._damping[number] for number in numbers],
+            "ahead": np.full(len(numbers), self._ahead),
+            "rest": [self._rest(actuator) for actuator in actuators],
+            "fastest": np.clip([actuator.speed for actuator in actuators], 0.0, _FAR),
+            "step": np.full(len(numbers), self._h),
+        }
+        return fields(**known, **{name: constants(np.array(values)) for name, values in table.items()})
+
+    def _rest(self, actuator: Actuator) -> float:
+        """The position of an actuator where the springs of its joint are at ease, if it is one of them."""
+        if not at_joint(self._robot, actuator):
+            return 0.0
+        ((link, j, gear),) = terms_of(self._robot, actuator)
+        return gear * float(self._robot.tree.links[link].kind.rest[j])
+
+    # In the contact problem
+
+    def measure(self, blocks: Blocks, columns: Columns, bounds: Buffer, friction: Sequence[float]) -> None:
+        """Writes the steps to what is known of rows, from velocities after the step without impulses.
+
+        Args:
+            blocks, columns: the problem, whose last blocks are these rows.
+            bounds: the largest impulse of each joint and each row.
+            friction: of joints, which come first.
+        """
+        builder, first = self._sweep.builder, blocks.contacts + len(friction)
+        if friction:
+            row = fields(bound=bounds.at(range(len(friction))), known=constants(np.array(friction)))
+            builder.loop(_bound, row=row)
+        clear(builder, self._own["speed"])
+        visit_terms(self._sweep, _speeding("u"), {"speed": self._own["speed"]})
+        for servo in (True, False):
+            own = [i for i, row in enumerate(self.rows) if row.servo is servo]
+            if own:
+                numbers = [first + i for i in own]
+                window = self._known([self.rows[i].actuator for i in own]) | blocks.of(numbers) | self._scales(own)
+                if servo:
+                    soft = columns.soft_nodes(numbers).fields
+                    window |= fields(z=soft["z"], y=soft["y"])
+                builder.loop(_begin_servo if servo else _begin_limit, own=window)
+
+    def _scales(self, rows: Sequence[int]) -> Window:
+        return fields(scale=constants(np.array([self.rows[i].scale for i in rows])))
+
+    # Afterwards
+
+    def tell(self, blocks: Blocks | None, joints: int, forces: Vector, work: Vector) -> None:
+        """Writes the steps to the forces of all actuators in the step, and to the work that they do.
+
+        Args:
+            blocks: the problem; None if there is none.
+            joints: how many joints come before these rows in it.
+            forces, work: of each actuator, N m or N, and J.
+        """
+        builder, own = self._sweep.builder, self._own
+        clear(builder, own["speed"])
+        visit_terms(self._sweep, _speeding("v_next"), {"speed": own["speed"]})
+        for kind, alike in self._kinds().items():
+            builder.loop(_telling(kind[1]), own=self._known(alike) | fields(force=forces.at(alike)))
+        for servo in (True, False):
+            rows = [i for i, row in enumerate(self.rows) if row.servo is servo]
+            if rows and blocks is not None:
+                window = blocks.of([blocks.contacts + joints + i for i in rows]) | self._scales(rows)
+                window |= fields(force=forces.at([self.rows[i].actuator for i in rows]))
+                builder.loop(_add_row, own=window | fields(step=constants(np.full(len(rows), self._h))))
+        every = range(len(self._robot.actuators))
+        window = {"force": forces, "work": work, "start": own["start"], "speed": own["speed"]}
+        step = constants(np.full(len(every), self._h))
+        builder.loop(_work, own=fields(step=step, **{name: buffer.at(every) for name, buffer in window.items()}))
+
+
+def _limits(actuator: Actuator) -> tuple[float, float]:
+    """The limits of effort, as finite numbers."""
+    low, high = actuator.effort
+    if low == -np.inf and high == np.inf:
+        return -_ENDLESS, _ENDLESS
+    large = max(_LARGE, 1e3 * min(abs(low), abs(high)))
+    return max(low, -large), min(high, large)
+
+
+# Kernels of terms
+
+
+def _look(cluster: Visit[Any, Any], i: int, j: int) -> None:
+    term = DriveTerm(cluster.views.cluster)
+    term.position = term.position + term.gear * position_of(cluster, i, j)
+    term.start = term.start + term.gear * (row_of(cluster, i, j) @ cluster.memory.start)
+
+
+def _push(cluster: Visit[Any, Any], i: int, j: int) -> None:
+    term = DriveTerm(cluster.views.cluster)
+    cluster.memory.tau = cluster.memory.tau + row_of(cluster, i, j) * (term.gear * term.force)
+
+
+def _speeding(vector: str) -> Callable[[Visit[Any, Any], int, int], None]:
+    def sum_speeds(cluster: Visit[Any, Any], i: int, j: int) -> None:
+        term = DriveTerm(cluster.views.cluster)
+        term.speed = term.speed + term.gear * (row_of(cluster, i, j) @ getattr(cluster.memory, vector))
+
+    return sum_speeds
+
+
+# Kernels of actuators
+
+
+def _deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
+    def decide(own: View) -> None:
+        """The force F of a servo's target, what the actuator pushes with, and what ends at its speed limit."""
+        control = np.minimum(np.maximum(own.control, own.least), own.most)
+        if kind == "motor":
+            own.aim = np.minimum(np.maximum(control, own.lower), own.upper)
+            own.given = own.push = own.aim
+        else:
+            rate = own.rate if kind == "position" else control
+            own.aim = own.gain * rate
+            if kind == "position":
+                own.aim = own.aim + own.stiffness * (control - own.position + own.ahead * own.start)
+            own.given = np.array(0.0) if joint else 0.5 * (own.lower + own.upper)
+            own.push = own.given
+            if joint:
+                own.push = own.gain * rate
+                own.push = own.push + own.stiffness * (control - own.rest) if kind == "position" else own.push
+        if limited:
+            _decide_edge(own)
+
+    return decide
+
+
+def _decide_edge(own: View) -> None:
+    """Near a speed limit, half of the force with which it would be passed; the row is the other half, or less."""
+    forwards, backwards = (
+        np.minimum(np.maximum(own.aim - side * own.damping * own.fastest, own.lower), own.upper) for side in (1.0, -1.0)
+    )
+    onwards = forwards > 0.0
+    side = np.where(onwards, 1.0, -1.0)
+    force = np.where(onwards, forwards, np.maximum(-backwards, 0.0))
+    half = np.where(side * own.start > _NEAR * own.fastest, 0.5 * force, 0.0)
+    own.edge = np.stack([side * own.fastest, half])
+    own.given, own.push = own.given - side * half, own.push - side * half
+
+
+def _begin_servo(own: View) -> None:
+    """A servo's row: its target velocity, its own mobility, and the impulse that fits the velocity before the step."""
+    middle = 0.5 * (own.lower + own.upper)
+    own.b = np.array([own.scale * (own.speed - (own.aim - middle) / own.damping)])
+    own.z, own.y = np.ones((1, 1)), np.array([[own.scale * own.scale / (own.step * own.damping)]])
+    own.bound = own.step * 0.5 * (own.upper - own.lower) / own.scale
+    force = np.minimum(np.maximum(own.aim - own.damping * own.start, own.lower), own.upper)
+    _begin_row(own, own.step * (force - middle) / own.scale)
+
+
+def _begin_limit(own: View) -> None:
+    own.b = np.array([own.scale * (own.speed - own.edge[0])])
+    own.bound = own.step * own.edge[1] / own.scale
+    _begin_row(own, np.where(own.edge[0] > 0.0, own.bound, -own.bound))
+
+
+def _begin_row(own: View, impulse: Any) -> None:
+    own.low, own.high = np.array(-_FAR), np.array(_FAR)
+    own.impulse = np.array([impulse])
+
+
+def _bound(row: View) -> None:
+    row.bound = row.known
+
+
+def _telling(joint: bool) -> Callable[[View], None]:
+    def tell(own: View) -> None:
+        own.force = own.given + (own.aim - own.damping * own.speed) if joint else own.given
+
+    return tell
+
+
+def _add_row(own: View) -> None:
+    own.force = own.force + own.scale * own.impulse[0] / own.step
+
+
+def _work(own: View) -> None:
+    own.work = own.step * own.force * (0.5 * (own.start + own.speed))
