@@ -36,6 +36,7 @@ __all__ = ["Drives", "controls_of"]
 _ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
 _LARGE = 1e6  # N m or N: the same where one side alone has a limit
 _FAR = 1e10  # rad/s or m/s: stands for a limit that a joint does not have
+_LEAST_ON = 1e-9  # of a damper that is off, so that all numbers stay finite
 _NEAR = 0.5  # of the speed limit: an actuator that is faster may reach it within a step
 
 
@@ -93,7 +94,7 @@ class Drives:
         self._damping = [servo_damping(actuator, scene) for actuator in robot.actuators]
         self.rows = _drive_rows(robot, scene.step, self._damping) if scene.has_rows else []
         self.starts = [self._start(row) for row in self.rows]
-        n, names = len(robot.actuators), ("position", "start", "speed", "aim", "push", "given")
+        n, names = len(robot.actuators), ("position", "start", "speed", "aim", "loss", "push", "given")
         self._own = {name: sweep.builder.scratch(f"drive_{name}", n) for name in names}
         self._edge = sweep.builder.scratch("drive_edge", 2 * n)  # a speed that is not passed, and the force that ends
         self._place = {(row.actuator, row.servo): i for i, row in enumerate(self.rows)}
@@ -250,9 +251,13 @@ def _deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
     def decide(own: View) -> None:
         """The force F of a servo's target, what the actuator pushes with, and what ends at its speed limit."""
         control = np.minimum(np.maximum(own.control, own.least), own.most)
+        own.loss = own.damping
         if kind == "motor":
             own.aim = np.minimum(np.maximum(control, own.lower), own.upper)
             own.given = own.push = own.aim
+        elif kind == "damper":
+            own.aim, own.loss = np.array(0.0), own.gain * np.maximum(control, _LEAST_ON)
+            own.given = own.push = 0.5 * (own.lower + own.upper)
         else:
             rate = own.rate if kind == "position" else control
             own.aim = own.gain * rate
@@ -272,7 +277,7 @@ def _deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
 def _decide_edge(own: View) -> None:
     """Near a speed limit, half of the force with which it would be passed; the row is the other half, or less."""
     forwards, backwards = (
-        np.minimum(np.maximum(own.aim - side * own.damping * own.fastest, own.lower), own.upper) for side in (1.0, -1.0)
+        np.minimum(np.maximum(own.aim - side * own.loss * own.fastest, own.lower), own.upper) for side in (1.0, -1.0)
     )
     onwards = forwards > 0.0
     side = np.where(onwards, 1.0, -1.0)
@@ -285,10 +290,10 @@ def _decide_edge(own: View) -> None:
 def _begin_servo(own: View) -> None:
     """A servo's row: its target velocity, its own mobility, and the impulse that fits the velocity before the step."""
     middle = 0.5 * (own.lower + own.upper)
-    own.b = np.array([own.scale * (own.speed - (own.aim - middle) / own.damping)])
-    own.z, own.y = np.ones((1, 1)), np.array([[own.scale * own.scale / (own.step * own.damping)]])
+    own.b = np.array([own.scale * (own.speed - (own.aim - middle) / own.loss)])
+    own.z, own.y = np.ones((1, 1)), np.array([[own.scale * own.scale / (own.step * own.loss)]])
     own.bound = own.step * 0.5 * (own.upper - own.lower) / own.scale
-    force = np.minimum(np.maximum(own.aim - own.damping * own.start, own.lower), own.upper)
+    force = np.minimum(np.maximum(own.aim - own.loss * own.start, own.lower), own.upper)
     _begin_row(own, own.step * (force - middle) / own.scale)
 
 
@@ -309,7 +314,7 @@ def _bound(row: View) -> None:
 
 def _telling(joint: bool) -> Callable[[View], None]:
     def tell(own: View) -> None:
-        own.force = own.given + (own.aim - own.damping * own.speed) if joint else own.given
+        own.force = own.given + (own.aim - own.loss * own.speed) if joint else own.given
 
     return tell
 

@@ -16,13 +16,18 @@ __all__ = ["at_joint", "servo_damping", "servoed"]
 
 def at_joint(robot: Robot, actuator: Actuator) -> bool:
     """Whether a servo is a spring and a damper of a joint, as no limit cuts its force short."""
-    if not actuator.servo or np.isfinite(actuator.effort).any():
+    if actuator.kind not in ("position", "velocity") or np.isfinite(actuator.effort).any():
         return False
     return len(terms_of(robot, actuator)) == 1
 
 
 def servo_damping(actuator: Actuator, scene: ContactScene) -> float:
-    """D of a servo in a step: how much less it pushes by unit of velocity after it; see drives.py and damping.py."""
+    """D of a servo in a step: how much less it pushes by unit of velocity after it; see drives.py and damping.py.
+
+    Of a damper, the most that it is: its control decides.
+    """
+    if actuator.kind == "damper":
+        return actuator.damping * (actuator.control[1] if 0.0 < actuator.control[1] < np.inf else 1.0)
     return actuator.damping + (0.25 if scene.integrator == "midpoint" else 1.0) * scene.step * actuator.stiffness
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Actuator", "Term", "actuators_of", "terms_of"]
 
-KINDS = ("motor", "position", "velocity")
+KINDS = ("motor", "position", "velocity", "damper")
 
 _STILL = 1e-9  # of a gear: an actuator that moves no more with any independent joint does not move
 
@@ -33,13 +33,13 @@ class Actuator:
     of ratio n, if the gear is n. A force f along u acts on each of these joints with gear · f.
 
     One number controls it: of a motor, its force f; of a position servo, the target u* of f = k (u* − u) + d (u̇* − u̇);
-    of a velocity servo, the target u̇* of f = d (u̇* − u̇). Forces stay within the effort's limits, and beyond the speed
-    limit nothing drives it further.
+    of a velocity servo, the target u̇* of f = d (u̇* − u̇); of a damper, how much it is on, c ≥ 0 of f = −c d u̇. Forces
+    stay within the effort's limits, and beyond the speed limit nothing drives it further.
 
     Attributes:
         name: unique among the actuators of its robot.
         gears: by joint a number; or, of a joint with several freedoms, one for each.
-        kind: "motor", "position" or "velocity".
+        kind: "motor", "position", "velocity" or "damper".
         effort: the least and the largest f, N m or N. A single number stands for both sides.
         speed: the largest |u̇| up to which it drives, rad/s or m/s.
         stiffness: k, N m/rad or N/m.
@@ -81,12 +81,13 @@ class Actuator:
             raise ModelError(f'{what}: a motor has no gains; kind="position" or "velocity" makes it a servo')
         if self.kind == "position" and not self.stiffness:
             raise ModelError(f"{what}: a position servo needs a stiffness above zero")
-        if self.kind == "velocity" and (self.stiffness or not self.damping):
-            raise ModelError(f"{what}: a velocity servo needs a damping above zero, and has no stiffness")
+        if self.kind in ("velocity", "damper") and (self.stiffness or not self.damping):
+            name = "a velocity servo" if self.kind == "velocity" else "a damper"
+            raise ModelError(f"{what}: {name} needs a damping above zero, and has no stiffness")
 
     @property
     def servo(self) -> bool:
-        """Whether it follows a target."""
+        """Whether its force depends on how it moves, as that of a servo and of a damper."""
         return self.kind != "motor"
 
     @property

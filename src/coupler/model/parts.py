@@ -279,7 +279,7 @@ class Parts:
         Args:
             name: its name.
             gears: by joint a number, or one for each of its freedoms; the name of a joint stands for a gear of 1.
-            kind: "motor", "position" or "velocity".
+            kind: "motor", "position", "velocity" or "damper".
             effort: the least and the largest force, or a number for both sides, N m or N. Limits of its joints hold,
                 too.
             speed: the largest velocity up to which it drives, rad/s or m/s.

@@ -81,6 +81,7 @@ def _independent(robot: Robot, k: int) -> str:
 def _actuators(robot: Robot) -> str:
     """Its actuators by kind: motors, servos."""
     words = {"motor": ("motor", "motors"), "position": ("position servo", ""), "velocity": ("velocity servo", "")}
+    words["damper"] = ("damper", "")
     parts = []
     for kind, (one, many) in words.items():
         names = [actuator.name for actuator in robot.actuators if actuator.kind == kind]

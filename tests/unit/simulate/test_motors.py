@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 import coupler
 from coupler import Simulation
-from coupler.model import Actuator, Box, ModelError, Revolute, Robot, RobotBuilder
+from coupler.model import Actuator, Box, ModelError, Prismatic, Revolute, Robot, RobotBuilder
 
 
 def arm(*actuators: Actuator, gravity: Any = (0.0, 0.0, -9.81), **hinge: Any) -> Robot:
@@ -33,7 +32,7 @@ def servo(gears: Any, stiffness: float = 0.0, damping: float = 0.0, **limits: An
     return Actuator(name, gears, kind, stiffness=stiffness, damping=damping, **limits)
 
 
-def after_euler(robot: Robot, q: Any, v: Any, h: float, controls: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+def after_euler(robot: Robot, q: Any, v: Any, h: float, controls: Any) -> tuple[np.ndarray, np.ndarray]:
     """v⁺ and forces of a step of Euler's method: all ways in which actuators are saturated or not are tried.
 
     H (v⁺ − v) = h (Aᵀ f − c), where f is at a limit, or F − D A v⁺ between them.
@@ -44,7 +43,8 @@ def after_euler(robot: Robot, q: Any, v: Any, h: float, controls: Sequence[float
     for actuator, at, control in zip(robot.actuators, u, controls, strict=True):
         position = actuator.kind == "position"
         aims.append(actuator.stiffness * (control - at) if position else actuator.damping * control)
-        gains.append(actuator.damping + h * actuator.stiffness)
+        gains.append(actuator.damping * (control if actuator.kind == "damper" else 1.0) + h * actuator.stiffness)
+        aims[-1] = 0.0 if actuator.kind == "damper" else aims[-1]
         limits.append(actuator.effort)
         if not actuator.servo:
             limits[-1] = (force := float(np.clip(control, *actuator.effort)), force)
@@ -74,14 +74,14 @@ def after_euler(robot: Robot, q: Any, v: Any, h: float, controls: Sequence[float
 def test_a_step_of_limited_servos_is_that_of_the_right_ones_at_their_limits(name: str, gain: float) -> None:
     robot, rng = coupler.robots.load(name).with_gravity((0, 0, 0)), np.random.default_rng(0)
     joints = [joint.name for joint in robot.joints if joint.kind.nv == 1]
-    chosen = [list(rng.choice(joints, 1 + k % 2, replace=False)) for k in range(3)]
+    chosen = [list(rng.choice(joints, 1 + k % 2, replace=False)) for k in range(4)]
     robot = robot.with_actuators(
         Actuator(
             f"a{k}",
             {joint: float(rng.uniform(0.5, 3.0)) for joint in own},
-            ("position", "velocity", "position")[k],
-            stiffness=(10.0 * gain, 0.0, gain)[k],
-            damping=(0.1 * gain, gain, 0.0)[k],
+            ("position", "velocity", "position", "damper")[k],
+            stiffness=(10.0 * gain, 0.0, gain, 0.0)[k],
+            damping=(0.1 * gain, gain, 0.0, gain)[k],
             effort=(-2.0, 3.0) if k < 2 else 1.0,
         )
         for k, own in enumerate(chosen)
@@ -89,7 +89,8 @@ def test_a_step_of_limited_servos_is_that_of_the_right_ones_at_their_limits(name
     for seed in range(4):
         q, v = robot.random_state(seed)
         v = v if all(robot.embedding.explicit) else 0.0 * v  # in loops, a step goes on along their tangents
-        controls = coupler.actuator_positions(robot, q) + rng.normal(size=3) * (0.3 if gain < 1e3 else 1e-3)
+        controls = coupler.actuator_positions(robot, q) + rng.normal(size=4) * (0.3 if gain < 1e3 else 1e-3)
+        controls[3] = rng.uniform(0.0, 2.0)
         simulation = Simulation(robot, 1e-3, q=q, v=v, integrator="euler", contacts=[], limits=False)
         simulation.step(motors=controls)
         v_next, forces = after_euler(robot, q, v, 1e-3, controls)
@@ -246,7 +247,7 @@ def test_contacts_count_when_it_is_decided_who_saturates() -> None:
     """A servo presses a box down with what it has, and the floor takes it."""
     b = RobotBuilder("press", (0.0, 0.0, 0.0))
     b.body("ram", 1.0, (0, 0, 0), (0.1, 0.1, 0.1))
-    b.joint("slide", coupler.model.Prismatic(axis=(0, 0, 1)), "ground", "ram", (0, 0, 0.1))
+    b.joint("slide", Prismatic(axis=(0, 0, 1)), "ground", "ram", (0, 0, 0.1))
     b.shape("ram", Box((0.1, 0.1, 0.1)))
     b.floor()
     b.actuator("servo", "slide", "position", stiffness=1e4, damping=1e2, effort=50.0)
