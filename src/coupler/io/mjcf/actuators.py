@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.mjcf.attributes import NO_LIMIT
 from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import Taken, fresh
@@ -61,8 +62,8 @@ def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuild
     limited = {tree.names.joints[j] for j in np.flatnonzero(model.jnt_actfrclimited)}
     if shared := sum(acted[joint] > 1 for joint in limited):
         words = (
-            "actfrcrange for several actuators together, that limits each",
-            "actfrcranges, that limit each of several",
+            "actfrcrange of several actuators, that limits each",
+            "actfrcranges of several actuators, that limit each",
         )
         left_out[words] += shared
     if scaled:
@@ -116,8 +117,8 @@ def _law(model: Compiled, tree: Tree, i: int) -> tuple[dict[str, Any], tuple[str
     dynamics, told = int(model.actuator_dyntype[i]), None
     adr = int(model.actuator_ctrladr[i])
     clamped = bool(model.actuator_ctrllimited[adr]) and not tree.off("CLAMPCTRL")
-    control = model.actuator_ctrlrange[adr] if clamped else np.array([-np.inf, np.inf])
-    effort = model.actuator_forcerange[i] if model.actuator_forcelimited[i] else np.array([-np.inf, np.inf])
+    control = _range(model.actuator_ctrlrange[adr] if clamped else np.array([-np.inf, np.inf]))
+    effort = _range(model.actuator_forcerange[i] if model.actuator_forcelimited[i] else np.array([-np.inf, np.inf]))
     if dynamics in _FILTERS:
         told = "delay of an actuator", "delays of actuators"
     law = _affine_law(model, i, control) if dynamics == _DIRECT or dynamics in _FILTERS else None
@@ -129,6 +130,11 @@ def _law(model: Compiled, tree: Tree, i: int) -> tuple[dict[str, Any], tuple[str
     if law["kind"] == "motor" and law["control"][0] <= 0.0 <= law["control"][1]:  # what is never asked for is a limit
         effort = np.clip(effort, *law["control"])
     return law | {"effort": tuple(effort.tolist())}, told
+
+
+def _range(given: np.ndarray) -> np.ndarray:
+    """Two limits, of which very large ones are none."""
+    return np.where(np.abs(given) < NO_LIMIT, given, np.where(given > 0.0, np.inf, -np.inf))
 
 
 def _affine_law(model: Compiled, i: int, control: np.ndarray) -> dict[str, Any] | None:
