@@ -16,7 +16,7 @@ from coupler.algorithms.actuation import (
     actuator_velocities_program,
     generalized_forces_program,
 )
-from coupler.compiled import run
+from coupler.compiled import attempted, run
 from coupler.dynamics import inverse_dynamics
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
@@ -67,6 +67,11 @@ def actuator_jacobian(robot: Robot, q: Any) -> np.ndarray:
 def generalized_forces(robot: Robot, q: Any, forces: Any) -> np.ndarray:
     """τ = Aᵀ f: what forces of actuators, (..., actuators), N m or N, do at independent joints, (..., nv)."""
     return run(_driven(robot), generalized_forces_program, q, forces)
+
+
+def possible_forces(robot: Robot, q: np.ndarray, forces: np.ndarray) -> np.ndarray:
+    """The same, with NaN for states in which independent joints do not determine the others."""
+    return attempted(_driven(robot), generalized_forces_program, q, forces)
 
 
 def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exact: bool = True) -> np.ndarray:

@@ -231,3 +231,11 @@ def test_mistakes_between_parts_are_told() -> None:
         coupler.actuator_positions(robot, robot.neutral())
     with pytest.raises(ModelError, match="turns as a ball does"):
         robot.with_actuators([robot.actuators[0].position_servo(1.0)])
+
+
+def test_an_actuator_tells_what_of_it_is_not_as_usual() -> None:
+    assert repr(Actuator("knee", {"left": 6.0})) == "Actuator('knee', {'left': 6.0})"
+    servo = Actuator("knee", "left", effort=(-1, 2)).position_servo(3.0, 0.5)
+    told = "Actuator('knee', {'left': 1.0}, kind='position', effort=(-1.0, 2.0), stiffness=3.0, damping=0.5)"
+    assert repr(servo) == told
+    assert repr(servo.velocity_servo(2.0)).endswith("kind='velocity', effort=(-1.0, 2.0), damping=2.0)")

@@ -20,12 +20,13 @@ __all__ = ["KINDS", "Actuator", "Term", "actuators_of", "terms_of"]
 
 KINDS = ("motor", "position", "velocity", "damper")
 
+_ENDLESS = (-np.inf, np.inf)
 _STILL = 1e-9  # of a gear: an actuator that moves no more with any independent joint does not move
 
 Term = tuple[int, int, float]  # a link, an entry of its joint's velocity, and the gear
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Actuator:
     """What drives joints: a motor, or a servo that follows a target.
 
@@ -102,6 +103,13 @@ class Actuator:
     def velocity_servo(self, damping: float) -> Actuator:
         """The same actuator as a servo that follows velocities; its control is not limited any more."""
         return replace(self, kind="velocity", stiffness=0.0, damping=damping, control=np.inf)
+
+    def __repr__(self) -> str:
+        """What it is, and what of it is not as usual."""
+        usual = (("kind", "motor"), ("effort", _ENDLESS), ("speed", np.inf), ("stiffness", 0.0), ("damping", 0.0))
+        own = [(name, getattr(self, name), value) for name, value in (*usual, ("control", _ENDLESS))]
+        more = [(name, is_) for name, is_, value in own if is_ != value]
+        return f"Actuator({self.name!r}, {dict(self.gears)}{''.join(f', {name}={value!r}' for name, value in more)})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "gears": dict(self.gears)}

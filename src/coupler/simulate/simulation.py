@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -375,7 +375,7 @@ class Simulation:
             motors, rates = None, None
             if driver is not None:
                 motors = driver(time, self.q, self.v)
-                if type(motors) is tuple and len(motors) == 2 and np.ndim(motors[0]) != 0:
+                if type(motors) is tuple and len(motors) == 2 and _are_several(motors[0]):
                     motors, rates = motors
             self.step(tau, f_ext, motors=motors, rates=rates)
             assert self._last_result is not None
@@ -391,6 +391,11 @@ class Simulation:
 def _read_only(view: np.ndarray) -> np.ndarray:
     view.flags.writeable = False
     return view
+
+
+def _are_several(controls: Any) -> bool:
+    """Whether these are controls of actuators, and not the control of one."""
+    return isinstance(controls, Mapping) or np.ndim(controls) > 0
 
 
 def _no_control(time: float, q: np.ndarray, v: np.ndarray) -> None:

@@ -266,8 +266,20 @@ def test_targets_that_move_and_controls_out_of_range() -> None:
     simulation = Simulation(robot, 1e-3, v=[1.0, 0.0])
     log = simulation.run(1.0, motors=lambda t, q, v: ([t + 1e-3, 0.0], [1.0, 0.0]))
     assert log.q[-1][0] == pytest.approx(1.0, abs=1e-3)
+    by_name = {"hinge": 1.0, "elbow": 0.0}, {"hinge": 0.0, "elbow": 0.0}
+    simulation.run(2.0, motors=lambda t, q, v: by_name)
+    assert simulation.v[0] == pytest.approx(0.0, abs=1e-3)
     simulation.step(motors=[1.0, 9.0])
     assert simulation.motor_forces[1] == 0.5
+
+
+def test_logs_tell_what_actuators_do_at_independent_joints() -> None:
+    robot = arm(servo({"hinge": 2.0}, 20.0, 1.0, effort=3.0), Actuator("elbow", {"elbow": 3.0, "hinge": 1.0}))
+    simulation = Simulation(robot, q=[0.2, 0.1])
+    log = simulation.run(0.02, lambda t, q, v: [0.5, 0.0], motors=[1.0, -0.1])
+    last = coupler.generalized_forces(robot, log.q[-2], simulation.motor_forces) + np.array([0.5, 0.0])
+    assert log.tau[-2] == pytest.approx(last, abs=1e-12)
+    assert log.tau[0] == pytest.approx([0.5 + 2.0 * 3.0 - 0.1, -0.3], abs=1e-9)
 
 
 def test_rollouts_take_motors() -> None:
