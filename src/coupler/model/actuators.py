@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -154,15 +155,15 @@ def actuators_of(robot: Robot, described: Sequence[Actuator]) -> tuple[Actuator,
     Raises:
         ModelError: for a joint that there is not or that is fixed, and for an actuator that cannot move.
     """
-    names = [actuator.name for actuator in described]
-    for name in names:
-        if names.count(name) > 1:
-            raise ModelError(f"there is an actuator {name!r} already")
+    names = Counter(actuator.name for actuator in described)
+    for name, count in names.items():
+        if count > 1:
+            raise ModelError(f"there are {count} actuators {name!r}; each needs a name of its own")
     driven = {joint for actuator in described for joint in actuator.gears}
-    actuators = [*described]
+    actuators, taken = [*described], {*names}
     for joint in robot.joints:
         if joint.actuated and joint.name not in driven:
-            actuators += _motors(joint.name, joint.kind.nv, {*names})
+            actuators += _motors(joint.name, joint.kind.nv, taken)
     limited = tuple(_limited(robot, actuator) for actuator in actuators)
     _check_motion(robot, limited)
     return limited
@@ -188,19 +189,20 @@ def terms_of(robot: Robot, actuator: Actuator) -> list[Term]:
         ModelError: for a joint that there is not, that is fixed, or that has another number of freedoms.
     """
     what, terms = f"actuator {actuator.name!r}", list[Term]()
-    kinds = {joint.name: joint.kind for joint in robot.joints}
     for joint, gear in actuator.gears.items():
-        if joint not in kinds:
-            raise ModelError(f"{what}: there is no joint {joint!r}; there are {listed(kinds)}")
-        if joint not in robot.tree.number:
+        link = robot.tree.number.get(joint)
+        if link is None and joint in robot.joint_names:
             raise ModelError(f"{what}: joint {joint!r} is fixed, and cannot be driven")
-        freedoms, own = kinds[joint].nv, np.atleast_1d(gear)
+        if link is None:
+            raise ModelError(f"{what}: there is no joint {joint!r}; there are {listed(robot.joint_names)}")
+        kind = robot.tree.links[link].kind
+        freedoms, own = kind.nv, np.atleast_1d(gear)
         if len(own) != freedoms:
             wanted = "a number" if freedoms == 1 else f"{freedoms} numbers"
             raise ModelError(f"{what}: its gear at joint {joint!r} must be {wanted}, got {gear}")
-        if actuator.kind == "position" and kinds[joint].nq != freedoms:
+        if actuator.kind == "position" and kind.nq != freedoms:
             raise ModelError(f"{what}: joint {joint!r} turns as a ball does, and has no position that a servo follows")
-        terms += [(robot.tree.number[joint], j, float(own[j])) for j in range(freedoms) if own[j]]
+        terms += [(link, j, float(own[j])) for j in range(freedoms) if own[j]]
     return terms
 
 

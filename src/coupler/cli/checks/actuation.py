@@ -50,7 +50,8 @@ def motors_without_effect(robot: Robot) -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 f"joint {listed(joints)}: its {what} limit is zero",
-                f'if there is no limit, leave it out; with {what}="0" a motor can do nothing',
+                'if there is no limit, leave it out; with effort="0" a motor can do nothing, and velocity="0" counts '
+                "as no limit",
             )
 
 
