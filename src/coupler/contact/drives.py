@@ -15,35 +15,32 @@ limit. That, too, is dry friction, around the speed limit and half the force. Su
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from coupler.algorithms.actuation import actuator_jacobian_program
+from coupler.compiled import remembered, run
+from coupler.contact import drive_kernels as kernels
 from coupler.contact.blocks import Blocks
 from coupler.contact.columns import Columns, Start
 from coupler.contact.kernels import clear
 from coupler.contact.scene import ContactScene
 from coupler.contact.servos import at_joint, servo_damping
-from coupler.graph import Buffer, Vector, View, Window, constants, fields
-from coupler.model import Robot
+from coupler.graph import Buffer, Vector, Window, constants, fields
+from coupler.inertia import mass_matrix_solve
+from coupler.model import ModelError, Robot
 from coupler.model.actuators import Actuator, terms_of
-from coupler.passes import Sweep, TermRecord, Visit, position_of, provided, row_of, visit_terms
+from coupler.passes import Sweep, visit_terms
 
 __all__ = ["Drives", "controls_of"]
 
 _ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
 _LARGE = 1e6  # N m or N: the same where one side alone has a limit
-_FAR = 1e10  # rad/s or m/s: stands for a limit that a joint does not have
-_LEAST_ON = 1e-9  # of a damper that is off, so that all numbers stay finite
-_NEAR = 0.5  # of the speed limit: an actuator that is faster may reach it within a step
-
-
-class DriveTerm(TermRecord):
-    """What a cluster sees of one term of an actuator: sums over terms."""
-
-    position, start, speed = provided(), provided(), provided()
+_FAR = 1e10  # rad/s or m/s: stands for a speed limit that there is not
+_CARE = 4.0  # times the mobility that an actuator has in the neutral configuration: so much it may have elsewhere
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,6 @@ class Drives:
     Attributes:
         rows: those in the contact problem, servos and speed limits.
         starts: where the columns of these rows start.
-        bounds: the largest impulse of each.
     """
 
     def __init__(self, sweep: Sweep[Any, Any], robot: Robot, scene: ContactScene, controls: Vector) -> None:
@@ -110,14 +106,14 @@ class Drives:
         own, builder = self._own, self._sweep.builder
         for name in ("position", "start"):
             clear(builder, own[name])
-        visit_terms(self._sweep, _look, {name: own[name] for name in ("position", "start")})
+        visit_terms(self._sweep, kernels.look, {name: own[name] for name in ("position", "start")})
         for kind, alike in self._kinds().items():
-            builder.loop(_deciding(*kind), own=self._known(alike))
+            builder.loop(kernels.deciding(*kind), own=self._known(alike))
         self.push()
 
     def push(self) -> None:
         """Writes the steps that add what actuators push with to the forces at joints."""
-        visit_terms(self._sweep, _push, {"force": self._own["push"]})
+        visit_terms(self._sweep, kernels.push, {"force": self._own["push"]})
 
     def _kinds(self) -> dict[tuple[str, bool, bool], list[int]]:
         """Actuators, those together that follow the same law: the kind, whether at a joint, and limited in speed."""
@@ -145,10 +141,17 @@ class Drives:
             "damping": [self._damping[number] for number in numbers],
             "ahead": np.full(len(numbers), self._ahead),
             "rest": [self._rest(actuator) for actuator in actuators],
+            "kick": [self._kick(number) for number in numbers],
             "fastest": np.clip([actuator.speed for actuator in actuators], 0.0, _FAR),
             "step": np.full(len(numbers), self._h),
         }
         return fields(**known, **{name: constants(np.array(values)) for name, values in table.items()})
+
+    def _kick(self, number: int) -> float:
+        """By how much an actuator becomes faster within a step, at most, by unit of its force."""
+        if (number, False) not in self._place:
+            return 0.0
+        return self._h * _CARE * float(remembered(self._robot, _mobilities, _mobilities)[number])
 
     def _rest(self, actuator: Actuator) -> float:
         """The position of an actuator where the springs of its joint are at ease, if it is one of them."""
@@ -170,9 +173,9 @@ class Drives:
         builder, first = self._sweep.builder, blocks.contacts + len(friction)
         if friction:
             row = fields(bound=bounds.at(range(len(friction))), known=constants(np.array(friction)))
-            builder.loop(_bound, row=row)
+            builder.loop(kernels.bound, row=row)
         clear(builder, self._own["speed"])
-        visit_terms(self._sweep, _speeding("u"), {"speed": self._own["speed"]})
+        visit_terms(self._sweep, kernels.speeding("u"), {"speed": self._own["speed"]})
         for servo in (True, False):
             own = [i for i, row in enumerate(self.rows) if row.servo is servo]
             if own:
@@ -181,7 +184,7 @@ class Drives:
                 if servo:
                     soft = columns.soft_nodes(numbers).fields
                     window |= fields(z=soft["z"], y=soft["y"])
-                builder.loop(_begin_servo if servo else _begin_limit, own=window)
+                builder.loop(kernels.begin_servo if servo else kernels.begin_limit, own=window)
 
     def _scales(self, rows: Sequence[int]) -> Window:
         return fields(scale=constants(np.array([self.rows[i].scale for i in rows])))
@@ -198,19 +201,19 @@ class Drives:
         """
         builder, own = self._sweep.builder, self._own
         clear(builder, own["speed"])
-        visit_terms(self._sweep, _speeding("v_next"), {"speed": own["speed"]})
+        visit_terms(self._sweep, kernels.speeding("v_next"), {"speed": own["speed"]})
         for kind, alike in self._kinds().items():
-            builder.loop(_telling(kind[1]), own=self._known(alike) | fields(force=forces.at(alike)))
+            builder.loop(kernels.telling(kind[1]), own=self._known(alike) | fields(force=forces.at(alike)))
         for servo in (True, False):
             rows = [i for i, row in enumerate(self.rows) if row.servo is servo]
             if rows and blocks is not None:
                 window = blocks.of([blocks.contacts + joints + i for i in rows]) | self._scales(rows)
                 window |= fields(force=forces.at([self.rows[i].actuator for i in rows]))
-                builder.loop(_add_row, own=window | fields(step=constants(np.full(len(rows), self._h))))
+                builder.loop(kernels.add_row, own=window | fields(step=constants(np.full(len(rows), self._h))))
         every = range(len(self._robot.actuators))
         window = {"force": forces, "work": work, "start": own["start"], "speed": own["speed"]}
         step = constants(np.full(len(every), self._h))
-        builder.loop(_work, own=fields(step=step, **{name: buffer.at(every) for name, buffer in window.items()}))
+        builder.loop(kernels.work, own=fields(step=step, **{name: buffer.at(every) for name, buffer in window.items()}))
 
 
 def _limits(actuator: Actuator) -> tuple[float, float]:
@@ -222,106 +225,11 @@ def _limits(actuator: Actuator) -> tuple[float, float]:
     return max(low, -large), min(high, large)
 
 
-# Kernels of terms
-
-
-def _look(cluster: Visit[Any, Any], i: int, j: int) -> None:
-    term = DriveTerm(cluster.views.cluster)
-    term.position = term.position + term.gear * position_of(cluster, i, j)
-    term.start = term.start + term.gear * (row_of(cluster, i, j) @ cluster.memory.start)
-
-
-def _push(cluster: Visit[Any, Any], i: int, j: int) -> None:
-    term = DriveTerm(cluster.views.cluster)
-    cluster.memory.tau = cluster.memory.tau + row_of(cluster, i, j) * (term.gear * term.force)
-
-
-def _speeding(vector: str) -> Callable[[Visit[Any, Any], int, int], None]:
-    def sum_speeds(cluster: Visit[Any, Any], i: int, j: int) -> None:
-        term = DriveTerm(cluster.views.cluster)
-        term.speed = term.speed + term.gear * (row_of(cluster, i, j) @ getattr(cluster.memory, vector))
-
-    return sum_speeds
-
-
-# Kernels of actuators
-
-
-def _deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
-    def decide(own: View) -> None:
-        """The force F of a servo's target, what the actuator pushes with, and what ends at its speed limit."""
-        control = np.minimum(np.maximum(own.control, own.least), own.most)
-        own.loss = own.damping
-        if kind == "motor":
-            own.aim = np.minimum(np.maximum(control, own.lower), own.upper)
-            own.given = own.push = own.aim
-        elif kind == "damper":
-            own.aim, own.loss = np.array(0.0), own.gain * np.maximum(control, _LEAST_ON)
-            own.given = own.push = 0.5 * (own.lower + own.upper)
-        else:
-            rate = own.rate if kind == "position" else control
-            own.aim = own.gain * rate
-            if kind == "position":
-                own.aim = own.aim + own.stiffness * (control - own.position + own.ahead * own.start)
-            own.given = np.array(0.0) if joint else 0.5 * (own.lower + own.upper)
-            own.push = own.given
-            if joint:
-                own.push = own.gain * rate
-                own.push = own.push + own.stiffness * (control - own.rest) if kind == "position" else own.push
-        if limited:
-            _decide_edge(own)
-
-    return decide
-
-
-def _decide_edge(own: View) -> None:
-    """Near a speed limit, half of the force with which it would be passed; the row is the other half, or less."""
-    forwards, backwards = (
-        np.minimum(np.maximum(own.aim - side * own.loss * own.fastest, own.lower), own.upper) for side in (1.0, -1.0)
-    )
-    onwards = forwards > 0.0
-    side = np.where(onwards, 1.0, -1.0)
-    force = np.where(onwards, forwards, np.maximum(-backwards, 0.0))
-    half = np.where(side * own.start > _NEAR * own.fastest, 0.5 * force, 0.0)
-    own.edge = np.stack([side * own.fastest, half])
-    own.given, own.push = own.given - side * half, own.push - side * half
-
-
-def _begin_servo(own: View) -> None:
-    """A servo's row: its target velocity, its own mobility, and the impulse that fits the velocity before the step."""
-    middle = 0.5 * (own.lower + own.upper)
-    own.b = np.array([own.scale * (own.speed - (own.aim - middle) / own.loss)])
-    own.z, own.y = np.ones((1, 1)), np.array([[own.scale * own.scale / (own.step * own.loss)]])
-    own.bound = own.step * 0.5 * (own.upper - own.lower) / own.scale
-    force = np.minimum(np.maximum(own.aim - own.loss * own.start, own.lower), own.upper)
-    _begin_row(own, own.step * (force - middle) / own.scale)
-
-
-def _begin_limit(own: View) -> None:
-    own.b = np.array([own.scale * (own.speed - own.edge[0])])
-    own.bound = own.step * own.edge[1] / own.scale
-    _begin_row(own, np.where(own.edge[0] > 0.0, own.bound, -own.bound))
-
-
-def _begin_row(own: View, impulse: Any) -> None:
-    own.low, own.high = np.array(-_FAR), np.array(_FAR)
-    own.impulse = np.array([impulse])
-
-
-def _bound(row: View) -> None:
-    row.bound = row.known
-
-
-def _telling(joint: bool) -> Callable[[View], None]:
-    def tell(own: View) -> None:
-        own.force = own.given + (own.aim - own.loss * own.speed) if joint else own.given
-
-    return tell
-
-
-def _add_row(own: View) -> None:
-    own.force = own.force + own.scale * own.impulse[0] / own.step
-
-
-def _work(own: View) -> None:
-    own.work = own.step * own.force * (0.5 * (own.start + own.speed))
+def _mobilities(robot: Robot) -> np.ndarray:
+    """Of all actuators, how easily each is moved in the neutral configuration: the diagonal of A H⁻¹ Aᵀ."""
+    q, count = robot.neutral(), len(robot.actuators)
+    try:
+        A = run(robot, actuator_jacobian_program, q).reshape(count, robot.nv)
+        return np.sum(A * mass_matrix_solve(robot, q, A), axis=1)
+    except ModelError:  # at a dead point
+        return np.full(count, _FAR)
