@@ -25,6 +25,7 @@ __all__ = [
 
 _FAR = 1e10  # rad/s or m/s: stands for a limit that a joint does not have
 _LEAST_ON = 1e-9  # of a damper that is off, so that all numbers stay finite
+_CARE = 4.0  # times the mobility that an actuator has in the neutral configuration: so much it may have elsewhere
 _NEAR = 0.5  # of the speed limit: an actuator that may become faster within a step may reach the limit
 
 
@@ -67,16 +68,15 @@ def deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
         if kind == "motor":
             own.aim = np.minimum(np.maximum(control, own.lower), own.upper)
             own.given = own.push = own.aim
-        elif kind == "damper":
-            own.aim, own.loss = np.array(0.0), own.gain * np.maximum(control, _LEAST_ON)
-            own.given = own.push = 0.5 * (own.lower + own.upper)
         else:
-            rate = own.rate if kind == "position" else control
+            rate = {"position": lambda: own.rate, "velocity": lambda: control, "damper": lambda: 0.0}[kind]()
             own.aim = own.gain * rate
             if kind == "position":
                 own.aim = own.aim + own.stiffness * (control - own.position + own.ahead * own.start)
+            elif kind == "damper":
+                own.loss = own.gain * np.maximum(control, _LEAST_ON)
             own.given = np.array(0.0) if joint else 0.5 * (own.lower + own.upper)
-            own.push = own.given
+            own.push = _expected(own)
             if joint:
                 own.push = own.gain * rate
                 own.push = own.push + own.stiffness * (control - own.rest) if kind == "position" else own.push
@@ -84,6 +84,12 @@ def deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
             _decide_edge(own)
 
     return decide_force
+
+
+def _expected(own: View) -> Any:
+    """About the force that a servo will have, were it alone."""
+    now = np.minimum(np.maximum(own.aim - own.loss * own.start, own.lower), own.upper)
+    return now / (1.0 + own.loss * own.kick)
 
 
 def _decide_edge(own: View) -> None:
@@ -94,25 +100,26 @@ def _decide_edge(own: View) -> None:
     onwards = forwards > 0.0
     side = np.where(onwards, 1.0, -1.0)
     force = np.where(onwards, forwards, np.maximum(-backwards, 0.0))
-    near = side * own.start + own.kick * force > _NEAR * own.fastest
+    near = side * own.start + _CARE * own.kick * force > _NEAR * own.fastest
     half = np.where(near, 0.5 * force, 0.0)
     own.edge = np.stack([side * own.fastest, half])
     own.given, own.push = own.given - side * half, own.push - side * half
 
 
 def begin_servo(own: View) -> None:
-    """A servo's row: its target velocity, its own mobility, and the impulse that fits the velocity before the step."""
-    middle = 0.5 * (own.lower + own.upper)
-    own.b = np.array([own.scale * (own.speed - (own.aim - middle) / own.loss)])
-    own.z, own.y = np.ones((1, 1)), np.array([[own.scale * own.scale / (own.step * own.loss)]])
+    """A servo's row: its target velocity, its own mobility, and what the expected force is beside the middle one."""
+    middle, mobility = 0.5 * (own.lower + own.upper), own.scale * own.scale / (own.step * own.loss)
+    own.offset = np.array([own.step * (own.given - own.push) / own.scale])
+    own.z, own.y = np.ones((1, 1)), np.array([[mobility]])
+    target = (own.aim - middle) / own.loss
+    own.b = np.array([own.scale * (own.speed - target) - mobility * own.offset[0]])  # which moves no node of its own
     own.bound = own.step * 0.5 * (own.upper - own.lower) / own.scale
-    force = np.minimum(np.maximum(own.aim - own.loss * own.start, own.lower), own.upper)
-    _begin_row(own, own.step * (force - middle) / own.scale)
+    _begin_row(own, -own.offset[0])
 
 
 def begin_limit(own: View) -> None:
     own.b = np.array([own.scale * (own.speed - own.edge[0])])
-    own.bound = own.step * own.edge[1] / own.scale
+    own.bound, own.offset = own.step * own.edge[1] / own.scale, np.zeros(1)
     _begin_row(own, np.where(own.edge[0] > 0.0, own.bound, -own.bound))
 
 

@@ -7,7 +7,8 @@ A servo without limits at one joint is a spring and a damper of that joint, with
 other is a row of the contact problem: dry friction against a target velocity, that gives way. With λ = h (f − f₀) for
 the middle f₀ of its limits, |λ| ≤ h (upper − lower)/2, its law u̇⁺ − (F − f₀)/D + λ/(h D) = 0 between the bounds is that
 of dry friction with a mobility 1/(h D) more, which the row has by itself (see `Start.soft`). Whether it is saturated is
-thus decided with contacts, limits and all other servos, for the end of the step.
+thus decided with contacts, limits and all other servos, for the end of the step. Velocities without impulses have about
+the force in them that the servo will have; what that is beside f₀ is an offset of the row.
 
 Beyond its speed limit an actuator may brake, but not drive: a force f > 0 lies anywhere between 0 and f where u̇⁺ is the
 limit. That, too, is dry friction, around the speed limit and half the force. Such a row takes part near the limit.
@@ -40,7 +41,6 @@ __all__ = ["Drives", "controls_of"]
 _ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
 _LARGE = 1e6  # N m or N: the same where one side alone has a limit
 _FAR = 1e10  # rad/s or m/s: stands for a speed limit that there is not
-_CARE = 4.0  # times the mobility that an actuator has in the neutral configuration: so much it may have elsewhere
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,7 @@ class Drives:
         n, names = len(robot.actuators), ("position", "start", "speed", "aim", "loss", "push", "given")
         self._own = {name: sweep.builder.scratch(f"drive_{name}", n) for name in names}
         self._edge = sweep.builder.scratch("drive_edge", 2 * n)  # a speed that is not passed, and the force that ends
+        self._offsets = sweep.builder.scratch("drive_offsets", len(self.rows)) if self.rows else None
         self._place = {(row.actuator, row.servo): i for i, row in enumerate(self.rows)}
 
     def _start(self, row: DriveRow) -> Start:
@@ -148,10 +149,10 @@ class Drives:
         return fields(**known, **{name: constants(np.array(values)) for name, values in table.items()})
 
     def _kick(self, number: int) -> float:
-        """By how much an actuator becomes faster within a step, at most, by unit of its force."""
-        if (number, False) not in self._place:
+        """By how much an actuator becomes faster within a step by unit of its force, about as much as that is."""
+        if not {(number, False), (number, True)} & self._place.keys():
             return 0.0
-        return self._h * _CARE * float(remembered(self._robot, _mobilities, _mobilities)[number])
+        return self._h * float(remembered(self._robot, _mobilities, _mobilities)[number])
 
     def _rest(self, actuator: Actuator) -> float:
         """The position of an actuator where the springs of its joint are at ease, if it is one of them."""
@@ -171,6 +172,8 @@ class Drives:
             friction: of joints, which come first.
         """
         builder, first = self._sweep.builder, blocks.contacts + len(friction)
+        blocks.offsets = offsets = self._offsets
+        assert offsets is not None
         if friction:
             row = fields(bound=bounds.at(range(len(friction))), known=constants(np.array(friction)))
             builder.loop(kernels.bound, row=row)
@@ -181,6 +184,7 @@ class Drives:
             if own:
                 numbers = [first + i for i in own]
                 window = self._known([self.rows[i].actuator for i in own]) | blocks.of(numbers) | self._scales(own)
+                window |= fields(offset=offsets.at(own, 1))
                 if servo:
                     soft = columns.soft_nodes(numbers).fields
                     window |= fields(z=soft["z"], y=soft["y"])

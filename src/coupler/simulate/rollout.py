@@ -132,15 +132,18 @@ def _given_controls(engine: Engine, controls: Any, motors: Any, rates: Any) -> l
         return [_over_time("controls", controls, engine.robot.nv)]
     engine.check_actuators()
     own = _over_time("motors", motors, len(engine.robot.actuators))
-    moving = None if rates is None else _over_time("rates", rates, len(engine.robot.actuators))
+    moving = own if rates is None else _over_time("rates", rates, len(engine.robot.actuators))
     tau = np.zeros((own.shape[-2], engine.robot.nv))
     if controls is not None:
         tau = _over_time("controls", controls, engine.robot.nv)
-    for name, other in (("controls", tau), ("rates", own if moving is None else moving)):
+    for name, other in (("controls", tau), ("rates", moving)):
         if other.shape[-2] != own.shape[-2]:
             raise ModelError(f"{name} are {other.shape[-2]} in a row, and motors {own.shape[-2]}")
-    batch = own.shape[:-1] if moving is None else np.broadcast_shapes(own.shape[:-1], moving.shape[:-1])
-    return [tau, engine.controls(own, moving, batch)]
+    try:
+        batch = np.broadcast_shapes(own.shape[:-1], moving.shape[:-1])
+    except ValueError:
+        raise ModelError(f"motors of {own.shape[:-2]} states do not fit rates of {moving.shape[:-2]}") from None
+    return [tau, engine.controls(own, None if rates is None else moving, batch)]
 
 
 def _over_time(name: str, given: Any, width: int) -> np.ndarray:

@@ -82,7 +82,7 @@ def test_a_step_of_limited_servos_is_that_of_the_right_ones_at_their_limits(name
             ("position", "velocity", "position", "damper")[k],
             stiffness=(10.0 * gain, 0.0, gain, 0.0)[k],
             damping=(0.1 * gain, gain, 0.0, gain)[k],
-            effort=(-2.0, 3.0) if k < 2 else 1.0,
+            effort=((-2.0, 3.0), (-np.inf, 3.0), 1.0, 1.0)[k],
         )
         for k, own in enumerate(chosen)
     )
@@ -111,8 +111,8 @@ def test_a_servo_is_a_spring_and_a_damper(integrator: str, limit: float) -> None
         for _ in range(300):
             simulation.step(motors=motors)
         ends.append(np.concatenate([simulation.q, simulation.v]))
-    exact = limit == np.inf or integrator == "euler"  # a row of the problem is of first order
-    assert ends[0] == pytest.approx(ends[1], abs=1e-10 if exact else 1e-3)
+    exact = limit == np.inf or integrator == "euler"  # what a row will do is not known exactly beforehand
+    assert ends[0] == pytest.approx(ends[1], abs=1e-10 if exact else 1e-5)
 
 
 @pytest.mark.parametrize("integrator", ["midpoint", "euler"])
