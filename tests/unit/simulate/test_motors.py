@@ -11,6 +11,7 @@ import pytest
 import coupler
 from coupler import Simulation
 from coupler.model import Actuator, Box, ModelError, Prismatic, Revolute, Robot, RobotBuilder
+from effort import sweep
 
 
 def arm(*actuators: Actuator, gravity: Any = (0.0, 0.0, -9.81), **hinge: Any) -> Robot:
@@ -69,8 +70,13 @@ def after_euler(robot: Robot, q: Any, v: Any, h: float, controls: Any) -> tuple[
     return found[0]
 
 
-@pytest.mark.parametrize("name", ["geared_chain", "four_bar", "six_bar", "mini_cheetah", "tello"])
-@pytest.mark.parametrize("gain", [0.1, 10.0, 1e5])
+@pytest.mark.parametrize(
+    ("name", "gain"),
+    sweep(
+        product(["geared_chain", "four_bar", "six_bar", "mini_cheetah", "tello"], [0.1, 10.0, 1e5]),
+        [("geared_chain", 10.0), ("six_bar", 1e5), ("mini_cheetah", 0.1)],
+    ),
+)
 def test_a_step_of_limited_servos_is_that_of_the_right_ones_at_their_limits(name: str, gain: float) -> None:
     robot, rng = coupler.robots.load(name).with_gravity((0, 0, 0)), np.random.default_rng(0)
     joints = [joint.name for joint in robot.joints if joint.kind.nv == 1]
@@ -115,7 +121,7 @@ def test_a_servo_is_a_spring_and_a_damper(integrator: str, limit: float) -> None
     assert ends[0] == pytest.approx(ends[1], abs=1e-10 if exact else 1e-5)
 
 
-@pytest.mark.parametrize("integrator", ["midpoint", "euler"])
+@pytest.mark.parametrize("integrator", sweep(["midpoint", "euler"], ["midpoint"]))
 def test_motion_is_that_of_tiny_steps(integrator: str) -> None:
     """Runge and Kutta's method on the laws as they are written, a hundred times finer."""
     robot = arm(
@@ -224,7 +230,7 @@ def test_loops_are_driven_at_dependent_joints_and_through_dead_points() -> None:
     assert robot.joint_velocities(simulation.q, simulation.v)[crank] == pytest.approx(4.0, rel=0.3)
 
 
-@pytest.mark.parametrize("effort", [np.inf, 40.0])
+@pytest.mark.parametrize("effort", sweep([np.inf, 40.0], [40.0]))
 def test_a_robot_stands_on_its_servos(effort: float) -> None:
     robot = coupler.robots.load("mini_cheetah").with_floor(friction=0.8)
     angles = {"abad": 0.0, "hip": -0.8, "knee": 1.6}
