@@ -2,6 +2,17 @@
 
 import coupler.forks  # noqa: F401  (which says so where NumPy does not run)
 from coupler import robots
+from coupler.actuation import (
+    accelerations_of_actuators,
+    actuator_accelerations,
+    actuator_forces,
+    actuator_jacobian,
+    actuator_positions,
+    actuator_velocities,
+    generalized_forces,
+    motor_forces,
+    velocities_of_actuators,
+)
 from coupler.dynamics import bias_force, forward_dynamics, inverse_dynamics, inverse_osim
 from coupler.forces import JointForces, joint_forces
 from coupler.inertia import (
@@ -24,10 +35,12 @@ from coupler.kinematics import (
     momentum,
     potential_energy,
 )
-from coupler.model import ModelError, ModelWarning, Robot, RobotBuilder
+from coupler.model import Actuator, ModelError, ModelWarning, Robot, RobotBuilder
+from coupler.reaching import UnreachableError, configuration_of_actuators
 from coupler.simulate import Simulation, SimulationError, rollout
 
 __all__ = [
+    "Actuator",
     "JointForces",
     "ModelError",
     "ModelWarning",
@@ -35,15 +48,24 @@ __all__ = [
     "RobotBuilder",
     "Simulation",
     "SimulationError",
+    "UnreachableError",
+    "accelerations_of_actuators",
+    "actuator_accelerations",
+    "actuator_forces",
+    "actuator_jacobian",
+    "actuator_positions",
+    "actuator_velocities",
     "bias_force",
     "body_poses",
     "centre_of_mass",
+    "configuration_of_actuators",
     "forward_dynamics",
     "frame_acceleration",
     "frame_jacobian",
     "frame_jacobian_rate",
     "frame_pose",
     "frame_velocity",
+    "generalized_forces",
     "inverse_dynamics",
     "inverse_osim",
     "joint_forces",
@@ -55,9 +77,11 @@ __all__ = [
     "mass_matrix_product",
     "mass_matrix_solve",
     "momentum",
+    "motor_forces",
     "potential_energy",
     "robots",
     "rollout",
+    "velocities_of_actuators",
 ]
 
 __version__ = "0.1.0"

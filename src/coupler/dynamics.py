@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from coupler.algorithms.aba import forward_dynamics_program
+from coupler.algorithms.actuation import generalized_forces_program
 from coupler.algorithms.efpa import inverse_osim_program
 from coupler.algorithms.loop_dynamics import loop_dynamics_program, loop_velocities_program
 from coupler.algorithms.rnea import inverse_dynamics_program
@@ -22,7 +23,9 @@ from coupler.model import ModelError, Robot
 __all__ = ["bias_force", "forward_dynamics", "inverse_dynamics", "inverse_osim", "loop_dynamics", "loop_velocities"]
 
 
-def forward_dynamics(robot: Robot, q: Any, v: Any, tau: Any, f_ext: Any = None) -> np.ndarray:
+def forward_dynamics(
+    robot: Robot, q: Any, v: Any, tau: Any = None, f_ext: Any = None, *, motors: Any = None
+) -> np.ndarray:
     """Accelerations that forces cause, by the cluster-based articulated-body algorithm (C-ABA).
 
     H(q) a + c(q, v) = τ + forces of f_ext, where springs, dampers and armatures of the robot are part of H and c.
@@ -31,13 +34,20 @@ def forward_dynamics(robot: Robot, q: Any, v: Any, tau: Any, f_ext: Any = None) 
         robot: the robot.
         q: (..., nq), a closed configuration.
         v: (..., nv), velocities of independent joints.
-        tau: (..., nv), forces at independent joints, N m or N.
+        tau: (..., nv), forces at independent joints, N m or N; none if not given.
         f_ext: (..., bodies, 6), a spatial force (moment, force) on each body, about the world's origin in the world's
             axes, in the order of `robot.body_names`.
+        motors: (..., actuators), forces of actuators, N m or N, which act besides tau; none if not given. Their limits
+            are not looked at.
 
     Returns:
         (..., nv), accelerations of independent joints.
     """
+    if motors is not None:
+        own = run(robot, generalized_forces_program, q, motors)
+        tau = own if tau is None else own + np.asarray(tau)
+    elif tau is None:
+        tau = np.zeros(robot.nv, getattr(q, "dtype", float))
     if f_ext is None:
         return run_on_state(robot, forward_dynamics_program, q, v, tau)
     return run(robot, forward_dynamics_program, q, v, tau, on_bodies(robot, f_ext), options=(True,))

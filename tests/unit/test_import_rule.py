@@ -32,13 +32,15 @@ ALLOWED: dict[str, set[str]] = {
     "inertia": {"model", "algorithms", "compiled"},
     "dynamics": {"model", "algorithms", "compiled", "kinematics"},
     "forces": {"model", "algorithms", "compiled", "dynamics"},
+    "actuation": {"model", "algorithms", "compiled", "dynamics"},
+    "reaching": {"model", "passes", "actuation"},
     "contact": {
         *("files", "spatial", "rotation", "linear", "graph", "model", "passes", "algorithms", "compiled"),
         *("kinematics", "dynamics", "inertia"),
     },
     "simulate": {
         *("files", "threads", "spatial", "rotation", "graph", "model", "compiled"),
-        *("kinematics", "dynamics", "inertia", "contact"),
+        *("kinematics", "dynamics", "inertia", "actuation", "contact"),
     },
     "view": {"spatial", "model", "kinematics", "simulate"},
     "io": {"files", "children", "spatial", "rotation", "model", "mechanisms", "robots"},

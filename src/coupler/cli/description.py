@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from coupler.model import Robot
 
 __all__ = ["described"]
@@ -22,6 +24,7 @@ def described(robot: Robot) -> dict[str, Any]:
         "joints": _joints(robot),
         "independent": robot.independent_joints,
         "actuated": robot.actuated_joints,
+        "actuators": _actuators(robot),
         "clusters": _clusters(robot),
         "loops": _loops(robot, errors),
         "couplings": _couplings(robot, errors),
@@ -42,6 +45,20 @@ def _joints(robot: Robot) -> list[dict[str, Any]]:
     return [
         {"name": joint.name, "kind": joint.kind.kind, "parent": joint.parent, "child": joint.child}
         for joint in robot.joints
+    ]
+
+
+def _actuators(robot: Robot) -> list[dict[str, Any]]:
+    """What drives the robot; a limit that there is not is null."""
+    return [
+        {
+            "name": actuator.name,
+            "kind": actuator.kind,
+            "gears": dict(actuator.gears),
+            "effort": [limit if np.isfinite(limit) else None for limit in actuator.effort],
+            "speed": actuator.speed if np.isfinite(actuator.speed) else None,
+        }
+        for actuator in robot.actuators
     ]
 
 

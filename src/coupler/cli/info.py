@@ -36,9 +36,12 @@ def _run(given: Namespace) -> int:
 VERB = Verb("info", "describe a robot: clusters, loops, freedoms", "coupler info tello", _add, _run)
 
 
+_BELOW = ("driven by ", "note: ", "warning: ")  # what else the text of a robot has, told further down
+
+
 def _tree(robot: Robot) -> Iterator[str]:
-    """The lines of `print(robot)` up to its notes; long lines are wrapped, and the branches drawn on."""
-    first, *lines = (line for line in str(robot).splitlines() if not line.startswith(("note: ", "warning: ")))
+    """The lines of `print(robot)` up to its actuators and notes; long lines are wrapped, and the branches drawn on."""
+    first, *lines = (line for line in str(robot).splitlines() if not line.startswith(_BELOW))
     yield heading(fitted(first))
     for line in lines:
         branch = re.match(r"[ │├└─]*", line)[0]  # type: ignore[index]
@@ -55,7 +58,7 @@ def _facts(about: dict[str, Any]) -> dict[str, str]:
         "bodies": bodies,
         "joints": f"{len(about['joints'])}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}",
         "independent": ", ".join(about["independent"]),
-        "actuated": ", ".join(about["actuated"]),
+        "actuators": ", ".join(_told(actuator) for actuator in about["actuators"]),
         "springs": ", ".join(spring["name"] for spring in about["springs"]),
         "frames": ", ".join(about["frames"]),
         "keyframes": ", ".join(about["keyframes"]),
@@ -63,6 +66,11 @@ def _facts(about: dict[str, Any]) -> dict[str, str]:
         if shapes["count"]
         else "",
     }
+
+
+def _told(actuator: dict[str, Any]) -> str:
+    """An actuator by its name, and its kind if it is no motor."""
+    return actuator["name"] + ("" if actuator["kind"] == "motor" else f" ({actuator['kind']})")
 
 
 def _closures(about: dict[str, Any]) -> Iterator[str]:

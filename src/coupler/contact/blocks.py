@@ -55,6 +55,8 @@ class Blocks:
         joining: 1, whether any block is waiting.
         given: impulses of contacts that act besides λ, and that no law asks about; None if there are none.
         given_where: the flag of the contacts that have such impulses.
+        offsets: impulses that the last blocks, those of actuators, have besides λ wherever they are active; None if
+            there are none.
     """
 
     def __init__(self, builder: Builder, rows: ContactRows, friction: Numbers, bounds: Numbers) -> None:
@@ -73,6 +75,7 @@ class Blocks:
         self.joining = builder.scratch("joining", 1)
         self.given: Buffer | None = None
         self.given_where = "active"
+        self.offsets: Buffer | None = None
         self._records = BlockRecords(builder, "block", rows, self.joints, _contact, _JOINT)
 
     @property

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coupler.graph import Buffer, Slot, Window, fields
+import numpy as np
+
+from coupler.graph import Buffer, Slot, Window, constants, fields
 from coupler.passes import ClusterRecord, ClusterWindows, Record, Shape, Store, Sweep, Visit, provided
 
 __all__ = ["ColumnBody", "ColumnCluster", "Columns", "Node", "Passage", "Start"]
@@ -26,6 +28,7 @@ class ColumnBody(Record):
 
 class ColumnCluster(ClusterRecord):
     z, y = provided(), provided()  # freedoms × width: forces at joints, and D⁻¹ of them
+    gears = provided()  # of each velocity that columns push, where they start at several joints
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,15 @@ class Start:
         width: how many columns.
         links: the links on which they are forces, which somebody writes (see `Columns.at_link`).
         joint: or the link whose joint they push, and which entry of its velocity.
+        geared: or several such, each with a gear: the force there by unit of theirs.
+        soft: whether they have a mobility of their own besides, as a node that no other group has.
     """
 
     width: int
     links: tuple[int, ...] = ()
     joint: tuple[int, int] | None = None
+    geared: tuple[tuple[int, int, float], ...] = ()
+    soft: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,11 +58,13 @@ class Passage:
         active: bodies on which the columns are felt.
         begins: for each output body whether nothing has been felt there before.
         entry: the velocity of the cluster that the columns push, where they start at a joint.
+        geared: the velocities that they push with gears.
     """
 
     active: tuple[int, ...]
     begins: tuple[bool, ...]
     entry: int | None
+    geared: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,10 +94,15 @@ class Columns:
 
     def __init__(self, sweep: Sweep[Any, Any], starts: Sequence[Start]) -> None:
         self.sweep, self.starts = sweep, starts
-        self._ways = [self._way(start) for start in starts]
+        self._gears: dict[tuple[int, int], list[float]] = {}  # of groups in clusters
+        self._ways = [self._way(start, group) for group, start in enumerate(starts)]
         self.nodes, self._place, self._node_of = self._numbered()
+        self._soft = {group: len(self.nodes) + i for i, group in enumerate(g for g, x in enumerate(starts) if x.soft)}
+        self.nodes += [Node(self.nodes[-1].stop + i, self.nodes[-1].stop + i + 1) for i in range(len(self._soft))]
         self.x = sweep.builder.scratch("answers", self.nodes[-1].stop)
         self._parts = [self._parts_of(way) for way in self._ways]
+        for group, node in self._soft.items():
+            self._parts[group][node] = 1
         self._P, self._z, self._y = (sweep.store(f"column_{name}") for name in "Pzy")
         for group, (start, way) in enumerate(zip(starts, self._ways, strict=True)):
             for k, passage in way.items():
@@ -139,6 +153,10 @@ class Columns:
         x = (vector or self.x).at([self.nodes[node].start for node in nodes], self._parts[groups[0]][nodes[0]])
         return fields(z=self._z.at(steps), y=self._y.at(steps), x=x)
 
+    def soft_nodes(self, groups: Sequence[int]) -> Window:
+        """z and y of the nodes that soft groups have for themselves: their product is the mobility of their own."""
+        return self.way(groups, [self._soft[group] for group in groups])
+
     def answers(self, clusters: Sequence[int]) -> Slot:
         """The parts of x of clusters with the same freedoms."""
         return self.x.at([self._place[k] for k in clusters], self._freedoms(clusters[0]))
@@ -176,7 +194,7 @@ class Columns:
     def _freedoms(self, cluster: int) -> int:
         return self.sweep.shapes[self.sweep.shape_of[cluster]][0].freedoms
 
-    def _way(self, start: Start) -> dict[int, Passage]:
+    def _way(self, start: Start, group: int) -> dict[int, Passage]:
         """The clusters on the way of columns, outermost first."""
         felt: dict[int, set[int]] = {}
         for link in start.links:
@@ -187,6 +205,12 @@ class Columns:
             own, i = self.sweep.number_in_cluster(start.joint[0])
             felt.setdefault(own, set())
             entry = own, int(self.sweep.shapes[self.sweep.shape_of[own]][0].starts[i]) + start.joint[1]
+        geared: dict[int, list[int]] = {}
+        for link, j, gear in start.geared:
+            own, i = self.sweep.number_in_cluster(link)
+            felt.setdefault(own, set())
+            geared.setdefault(own, []).append(int(self.sweep.shapes[self.sweep.shape_of[own]][0].starts[i]) + j)
+            self._gears.setdefault((group, own), []).append(gear)
         way: dict[int, Passage] = {}
         while felt:
             k = max(felt)  # carriers have lower numbers
@@ -196,7 +220,8 @@ class Columns:
                 begins.append(bool(above) and i not in felt.setdefault(above, set()))
                 if above:
                     felt[above].add(i)
-            way[k] = Passage(active, tuple(begins), entry[1] if entry is not None and entry[0] == k else None)
+            pushed = entry[1] if entry is not None and entry[0] == k else None
+            way[k] = Passage(active, tuple(begins), pushed, tuple(geared.get(k, ())))
         return way
 
     def _of_cluster(self, store: Store, steps: Sequence[tuple[int, int]]) -> Slot:
@@ -212,6 +237,8 @@ class Columns:
         for i in self._ways[group][k].active:
             windows.bodies[i]["P"] = self._P.at([(group, k, i) for group, k in steps])
         windows.cluster |= {"z": self._of_cluster(self._z, steps), "y": self._of_cluster(self._y, steps)}
+        if self._ways[group][k].geared:
+            windows.cluster["gears"] = constants(np.array([self._gears[step] for step in steps]))
         for j, output in enumerate(self.sweep.instances[k].outputs):
             if output:
                 outputs = [self.sweep.instances[k].outputs[j] for _, k in steps]

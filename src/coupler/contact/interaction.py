@@ -91,6 +91,10 @@ class InteractingBlocks(Blocks):
         if vector is None and (given := self.given) is not None:
             more = lambda own: fields(given=self.place(own, given))  # noqa: E731
             self.along(_pushing("given"), self.given_where, more, blocks=self.all[: self.contacts])
+        if vector is None and (offsets := self.offsets) is not None:
+            last = self.all[len(self.all) - offsets.size :]
+            more = lambda own: fields(offset=offsets.at([block - last[0] for block in own], 1))  # noqa: E731
+            self.along(_pushing("offset"), more=more, blocks=last)
 
     def measure(self) -> None:
         """Writes the steps from x to `w` of blocks."""

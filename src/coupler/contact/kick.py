@@ -13,6 +13,7 @@ I a⁰ + v ×* I v, is answered by the factors of H [003, eq. 24], which are fou
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -125,15 +126,18 @@ class Kick:
         names = enumerate(("change", "fastest", "fastest_near"))
         return {name: self._progress.at([i] * rows) for i, name in names} | {"rounds": self._rounds.at([0] * rows)}
 
-    def write(self, external: bool, h: float) -> Buffer | None:
+    def write(self, external: bool, h: float, drive: Callable[[], None] | None = None) -> Buffer | None:
         """Writes the passes; returns the input of forces on bodies, if there is one.
 
         Args:
             external: whether there are forces on bodies from outside, as a further input.
             h: the step's length, s.
+            drive: writes the steps that add forces of actuators to those at joints.
         """
         sweep, builder = self._sweep, self._sweep.builder
         sweep.outward(self._begin)
+        if drive:
+            drive()
         loads = add_loads(sweep, external) if sweep.loaded else None
         names = enumerate(("change", "fastest", "fastest_near", "before", "left", "step"))
         progress = fields(rounds=self._rounds.at(0), **{name: self._progress.at(i) for i, name in names})

@@ -41,6 +41,7 @@ class ContactScene:
         most: the largest number of sweeps.
         limits: whether joints stop at their limits.
         external: whether there are forces on bodies from outside, as a further input.
+        motors: whether actuators act, with their controls as a further input.
         penetration: how overlaps count; see `gap_seen`.
         integrator: "euler", "midpoint", or one of `SCHEMES`: how a step moves on.
         recovery: how fast overlaps are parted at most, m/s (see `let_out`); angles beyond a limit ten times as fast,
@@ -53,9 +54,15 @@ class ContactScene:
     most: int = 10
     limits: bool = True
     external: bool = False
+    motors: bool = False
     penetration: str | float = "position"
     integrator: str = "euler"
     recovery: float = np.inf
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether actuators can be rows of the contact problem: not in steps of several stages."""
+        return self.integrator in ("midpoint", "euler")
 
 
 def limited_joints(robot: Robot) -> list[Entry]:
@@ -116,7 +123,8 @@ class Layout:
     all, the impulses of the step before, from which a step starts, what that step left of contacts which rebound in
     place, and for each tree of bodies, by the midpoint rule, whether it is near a contact. What a step leads to starts
     with the next state; then come gap, point and frame of each contact, as they were where the step took forces, the
-    residual, and the numbers of sweeps, further iterations, and rounds of its kick.
+    residual, and the numbers of sweeps, further iterations, and rounds of its kick; and where actuators act, their
+    forces, N m or N, and their work, J.
 
     Attributes:
         limited: entries of joints with limits.
@@ -151,6 +159,8 @@ class Layout:
         sizes |= {"near": self.trees if midpoint and n else 0}
         self.state, self.parts_of_state = sum(sizes.values()), tuple(sizes)
         sizes |= {"gaps": n, "points": 3 * n, "frames": 9 * n, "residual": 1, "sweeps": 1, "iterations": 1, "rounds": 1}
+        if scene.motors:
+            sizes |= dict.fromkeys(("motors", "motor_work"), len(robot.actuators))
         ends = np.cumsum([*sizes.values()]).tolist()
         self.size = ends[-1]
         self.places = {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}

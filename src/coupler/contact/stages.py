@@ -13,7 +13,7 @@ projected to, and has the order of it. [Hairer, Lubich, Wanner, Geometric numeri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,7 @@ class Stages:
         self._q, self._progress = builder.scratch("stage_q", robot.nq), Progress(builder, scheme, h)
         self._pushes = builder.scratch("pushes", robot.tree.nv) if layout.joints else None
         self._closing = closing
+        self.drive: Callable[[], None] | None = None  # adds forces of actuators to those at joints
 
     def provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
         """Adds what passes see of joints: their parts of vectors, and forces of limits and dry friction."""
@@ -124,6 +125,8 @@ class Stages:
         q, sweep.vectors["q"] = sweep.vectors["q"], self._q
         sweep.forget()
         sweep.outward(settling(self._pushes is not None))
+        if self.drive:
+            self.drive()
         if sweep.loaded:
             collect_loads(sweep, loads)
         if stopped:

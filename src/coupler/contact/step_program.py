@@ -25,6 +25,7 @@ from coupler.contact.candidates import Candidates
 from coupler.contact.columns import Columns, Passage, Start
 from coupler.contact.damping import damped
 from coupler.contact.drift import Drift
+from coupler.contact.drives import Drives, controls_of
 from coupler.contact.halves import Halves
 from coupler.contact.impact import Impacts
 from coupler.contact.interaction import InteractingBlocks
@@ -37,6 +38,7 @@ from coupler.contact.refinement import Refinement
 from coupler.contact.relaxation import Relaxation
 from coupler.contact.scene import ContactScene, Layout, friction_impulses, travelling
 from coupler.contact.scheme import SCHEMES
+from coupler.contact.servos import servoed
 from coupler.contact.sliding import Sliding
 from coupler.contact.stage_contacts import StageContacts
 from coupler.contact.stages import Stages
@@ -51,14 +53,20 @@ _ROUNDS = 30  # how often candidates can join; each time those do that the other
 
 
 def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
-    """The program (state, tau) → after of a step, laid out as `Layout` tells; f_ext is a further input."""
+    """The program (state, tau) → after of a step, laid out as `Layout` tells.
+
+    Controls of actuators and f_ext are further inputs, in this order.
+    """
     candidates, layout, h = Candidates(robot, scene.pairs), Layout(robot, scene), scene.step
     midpoint, scheme = scene.integrator == "midpoint", SCHEMES.get(scene.integrator)
-    robot = robot if scheme else damped(robot, h, midpoint)
+    described, robot = robot, robot if scheme else damped(servoed(robot) if scene.motors else robot, h, midpoint)
     sweep = _sweep(robot, scene, candidates)
     parts = _Parts(sweep, layout)
     tau = sweep.input("tau", robot.nv)
-    if layout.loop_links or scheme:  # clusters of loops feel forces along bases of their own
+    drives = None
+    if scene.motors:
+        drives = Drives(sweep, described, scene, sweep.builder.input("motors", controls_of(robot)))
+    if layout.loop_links or scheme or drives:  # clusters of loops feel forces along bases of their own
         sweep.vectors |= {"tau_given": tau, "tau": sweep.builder.scratch("own_tau", robot.nv)}
         copy(sweep.builder, tau, sweep.vectors["tau"], robot.nv)
     halves = Halves(sweep.builder, layout, midpoint, parts.before["near"], parts["near"])
@@ -73,8 +81,9 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     sweep.vectors["v_next"] = parts["v"]
     kick = Kick(sweep, candidates.links, scene.integrator, bool(parts["near"].size), parts["rounds"])
 
-    stopped = bool(candidates.starts or layout.joints)
-    columns = Columns(sweep, [*candidates.starts, *(Start(1, joint=joint) for joint in layout.joints)])
+    driven = drives.starts if drives else []
+    stopped = bool(candidates.starts or layout.joints or driven)
+    columns = Columns(sweep, [*candidates.starts, *(Start(1, joint=joint) for joint in layout.joints), *driven])
 
     stages = Stages(sweep, layout, h, scheme, kick, drift.closing, parts.before, parts.after) if scheme else None
 
@@ -88,18 +97,25 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
             stages.provide(windows, shape, clusters)
 
     sweep.provide = provide
-    loads = kick.write(scene.external, h)
+    if stages and drives:
+        stages.drive = drives.push
+    loads = kick.write(scene.external, h, drives.prepare if drives else None)
     told = {name: parts[name].at(0) for name in ("residual", "sweeps", "iterations")}
     sweep.builder.loop(_no_contact, problem=fields(**told))
-    jump, pressing, acting = None, None, None
+    jump, pressing, acting, blocks = None, None, None, None
     if stopped:
-        bounds = friction_impulses(robot, layout.joints, h)
-        blocks = InteractingBlocks(sweep.builder, columns, layout.contact_rows, candidates.friction, bounds)
+        friction = friction_impulses(robot, layout.joints, h)
+        bounds = sweep.builder.scratch("bounds", len(friction) + len(driven)) if driven else None
+        blocks = InteractingBlocks(sweep.builder, columns, layout.contact_rows, candidates.friction, bounds or friction)
         impulses = _Impulses(sweep, scene, layout, candidates, blocks, columns, parts, halves)
+        if drives and bounds:
+            drives.measure(blocks, columns, bounds, friction)
         impulses.write(_applying(kick.located))
         halves.end(parts["impulses"])
         jump = impulses.impacts.jump if impulses.impacts else None
         pressing, acting = impulses.stages, impulses.closing
+    if drives:
+        drives.tell(blocks, len(layout.joints), parts["motors"], parts["motor_work"])
     if stages:
         stages.write(pressing, acting, jump, loads)
     else:
@@ -245,6 +261,7 @@ def climb(cluster: Node, passage: Passage) -> None:
     """Forces by unit of impulse, as they are felt beyond a cluster: χᵀ := Xᵀ Lᵀ χᵀ, Lᵀ = 1 − U D⁻¹ Sᵀ. [001, eq. 62]"""
     active = [cluster.bodies[i] for i in passage.active]
     pushed = [] if passage.entry is None else [cluster.G[passage.entry][:, None]]
+    pushed += [cluster.memory.gears[i] * cluster.G[entry][:, None] for i, entry in enumerate(passage.geared)]
     z = sum((body.S.T @ body.memory.P for body in active), sum(pushed, np.zeros((1, 1))))
     cluster.memory.z, cluster.memory.y = z, cluster.memory.Dinv @ z
     for output, begins in zip(cluster.outputs, passage.begins, strict=True):

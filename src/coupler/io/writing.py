@@ -57,7 +57,7 @@ class Names:
 
 def check_names(robot: Robot) -> None:
     """Refuses names that XML cannot hold, and names with blanks at their ends, which readers strip."""
-    parts = (*robot.joints, *robot.loops, *robot.couplings, *robot.elements, *robot.shapes)
+    parts = (*robot.joints, *robot.loops, *robot.couplings, *robot.elements, *robot.shapes, *robot.actuators)
     names = [robot.name, *robot.bodies, *robot.frame_names, *robot.keyframes, *(part.name for part in parts)]
     odd = [name for name in names if _NO_XML.search(name) or name != name.strip()]
     if odd:

@@ -1,5 +1,6 @@
 """What a robot is made of: bodies, joints, loops, springs and dampers, and how bodies make clusters."""
 
+from coupler.model.actuators import Actuator
 from coupler.model.bodies import Body
 from coupler.model.builder import RobotBuilder
 from coupler.model.closed_forms import ClosedForm
@@ -26,6 +27,7 @@ from coupler.model.robot import Robot
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Mesh, Plane, Shape, Sphere
 
 __all__ = [
+    "Actuator",
     "Body",
     "Box",
     "Capsule",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.model.actuators import Actuator
 from coupler.model.bodies import Body
 from coupler.model.elements import PointElement
 from coupler.model.joints import Free
@@ -24,7 +25,7 @@ class Attached:
     """All parts of a robot, renamed, with what was on its ground on another body.
 
     Attributes:
-        bodies, joints, loops, couplings, springs, frames, contacts, keyframes: by name.
+        bodies, joints, loops, couplings, springs, actuators, frames, contacts, keyframes: by name.
         shapes, exclusions, warnings: of the robot.
     """
 
@@ -40,6 +41,7 @@ class Attached:
         self.loops = {prefix + loop.name: self._loop(loop) for loop in robot.loops}
         self.couplings = {prefix + coupling.name: self._coupling(coupling) for coupling in robot.couplings}
         self.springs = {prefix + spring.name: self._spring(spring) for spring in robot.elements}
+        self.actuators = {prefix + actuator.name: self._actuator(actuator) for actuator in robot.actuators}
         self.shapes = [self._shape(shape) for shape in robot.shapes]
         self.keyframes = {prefix + name: self._keyframe(*state) for name, state in robot.keyframes.items()}
         self.exclusions = dict[tuple[str, str], None]()
@@ -117,6 +119,10 @@ class Attached:
         }
         bodies = {"first": self._name(spring.first), "second": self._name(spring.second)}
         return replace(spring, name=self._prefix + spring.name, **bodies, **points)
+
+    def _actuator(self, actuator: Actuator) -> Actuator:
+        gears = {self._prefix + joint: gear for joint, gear in actuator.gears.items()}
+        return replace(actuator, name=self._prefix + actuator.name, gears=gears)
 
     def _shape(self, shape: Shape) -> Shape:
         name = self._prefix + shape.name if shape.name else ""

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.model.actuators import actuators_of
 from coupler.model.attaching import Attached
 from coupler.model.closed_forms.choice import ClosureChoice
 from coupler.model.compose import compose
@@ -31,7 +32,7 @@ from coupler.model.places import Place, placed
 from coupler.model.robot import Robot
 from coupler.model.shapes import Geometry, Plane
 from coupler.model.solids import solid_of
-from coupler.model.tree import GROUND
+from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import listed
 
 __all__ = ["RobotBuilder"]
@@ -75,12 +76,16 @@ class RobotBuilder(Parts):
         lost = sorted({*self._keyframes} & {*attached.keyframes})
         if lost:
             raise ModelError(f"there is a keyframe {lost[0]!r} already; choose another prefix")
+        lost = sorted({*self._actuators} & {*attached.actuators})
+        if lost:
+            raise ModelError(f"there is an actuator {lost[0]!r} already; choose another prefix")
         self._places, self._bonds, self._elements = taken
         self._bodies |= attached.bodies
         self._joints |= attached.joints
         self._loops |= attached.loops
         self._couplings |= attached.couplings
         self._springs |= attached.springs
+        self._actuators |= attached.actuators
         self._frames |= attached.frames
         self._contacts |= attached.contacts
         self._shapes += attached.shapes
@@ -166,7 +171,7 @@ class RobotBuilder(Parts):
             self.name,
             self.gravity,
             self._equipped(),
-            tuple(self._joints.values()),
+            self._marked(),
             tuple(self._loops.values()),
             tuple(self._couplings.values()),
             tuple(self._springs.values()),
@@ -176,14 +181,24 @@ class RobotBuilder(Parts):
             closure=self._closure if closure is None else closure,
         )
         keyframes, lost = self._keyframes_of(robot)
+        actuators = tuple(self._actuators.values())
         return replace(
             robot,
             shapes=tuple(self._shapes),
             exclusions=tuple(sorted(self._exclusions)),
             locks_idle=lock_idle,
             keyframes=MappingProxyType(keyframes),
+            actuators=actuators_of(robot, actuators),
             remarks=(*self._remarks, *robot.remarks),
             warnings=(*self._warnings, *robot.warnings, *lost),
+        )
+
+    def _marked(self) -> tuple[TreeJoint, ...]:
+        """The joints; what an actuator drives by itself is marked as actuated."""
+        driven = {actuator.joints[0] for actuator in self._actuators.values() if len(actuator.joints) == 1}
+        return tuple(
+            replace(joint, actuated=joint.actuated or (joint.name in driven and joint.kind.nv > 0))
+            for joint in self._joints.values()
         )
 
     def _keyframes_of(self, robot: Robot) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], list[str]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.model.actuators import Actuator
 from coupler.model.bodies import Body
 from coupler.model.closed_forms.choice import Closing
 from coupler.model.elements import PointElement
@@ -40,6 +41,7 @@ class Parts:
         self._loops: dict[str, LoopJoint] = {}
         self._couplings: dict[str, Coupling] = {}
         self._springs: dict[str, PointElement] = {}
+        self._actuators: dict[str, Actuator] = {}
         self._frames: dict[str, tuple[str, Transform]] = {}
         self._contacts: dict[str, tuple[str, np.ndarray]] = {}
         self._shapes: list[Shape] = []
@@ -261,6 +263,34 @@ class Parts:
         spring = PointElement(name, *bodies, at, meets, stiffness, free_length, pretension, damping)
         take(self._elements, name, "a spring")
         self._springs[name] = spring
+
+    def actuator(
+        self,
+        name: str,
+        gears: Mapping[str, Any] | str,
+        kind: str = "motor",
+        *,
+        effort: Any = np.inf,
+        speed: float = np.inf,
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        control: Any = np.inf,
+    ) -> None:
+        """What drives joints; see `Actuator`. A joint that is only marked as actuated has a motor of its own name.
+
+        Args:
+            name: its name.
+            gears: by joint a number, or one for each of its freedoms; the name of a joint stands for a gear of 1.
+            kind: "motor", "position", "velocity" or "damper".
+            effort: the least and the largest force, or a number for both sides, N m or N. Limits of its joints hold,
+                too.
+            speed: the largest velocity up to which it drives, rad/s or m/s.
+            stiffness, damping: the gains of a servo.
+            control: the least and the largest number that controls it.
+        """
+        if name in self._actuators:
+            raise ModelError(f"there is an actuator {name!r} already")
+        self._actuators[name] = Actuator(name, gears, kind, effort, speed, stiffness, damping, control)
 
     def _equipped(self) -> dict[str, Body]:
         """The bodies with their frames and contact points."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from coupler.forks import imports
 from coupler.graph import Backend
+from coupler.model.actuators import Actuator, actuators_of
 from coupler.model.bodies import Body
 from coupler.model.closed_forms import ClosedForm, remarks_of
 from coupler.model.closed_forms.choice import Closing, ClosureChoice
@@ -62,6 +63,8 @@ class Robot:
         states: its configurations and how they are closed.
         shapes: what its bodies look like and touch with.
         keyframes: states (q, v) that have a name.
+        actuators: what drives it, in the order in which it is described; see `Actuator`. Each joint that is marked as
+            actuated and that none of them acts on has a motor of its own name, with the joint's limits.
         exclusions: pairs of bodies, of which one may be "ground", that do not touch each other.
         precision: by how much its numbers are rounded, m or rad, if rows of its loops were dropped for that; else 0.
         locks_idle: whether idle freedoms are locked; see `RobotBuilder.build`.
@@ -85,6 +88,7 @@ class Robot:
     states: States
     shapes: tuple[Shape, ...] = ()
     keyframes: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    actuators: tuple[Actuator, ...] = ()
     exclusions: tuple[tuple[str, str], ...] = ()
     precision: float = 0.0
     locks_idle: bool = False
@@ -143,6 +147,11 @@ class Robot:
     def _moving(self) -> dict[str, int]:
         """The link of each joint that moves, in the order in which joints are described."""
         return {joint.name: self.tree.number[joint.name] for joint in self.joints if joint.name in self.tree.number}
+
+    @property
+    def actuator_names(self) -> list[str]:
+        """All actuators, in the order in which `Simulation.step(motors=...)` takes their controls."""
+        return [actuator.name for actuator in self.actuators]
 
     def q_slice(self, joint: str) -> slice:
         """Where the position of a joint is in q."""
@@ -417,6 +426,31 @@ class Robot:
         names = {shape.name for shape in self.shapes}
         return next(own for own in (name, *(f"{name}{i}" for i in range(2, 10**6))) if own not in names)
 
+    def with_actuators(self, actuators: Iterable[Actuator]) -> Robot:
+        """The same robot, driven by other actuators.
+
+            servos = [motor.position_servo(stiffness=100.0, damping=3.0) for motor in robot.actuators]
+            robot = robot.with_actuators(servos)
+
+        Args:
+            actuators: all that it then has; limits of their joints hold for them, too.
+
+        Raises:
+            ModelError: for a joint that there is not, or an actuator that cannot move.
+        """
+        given = tuple(actuators)
+        for actuator in given:
+            if not isinstance(actuator, Actuator):
+                raise ModelError(f"with_actuators: an Actuator is wanted, got {actuator!r}")
+        driven = {joint for actuator in given for joint in actuator.gears}
+        marked = [replace(joint, actuated=joint.name in driven) for joint in self.joints]
+        joints = tuple(
+            joint if joint.actuated == other.actuated else other
+            for joint, other in zip(self.joints, marked, strict=True)
+        )
+        robot = replace(self, joints=joints)
+        return replace(robot, actuators=actuators_of(robot, given))
+
     def with_backend(self, backend: Backend) -> Robot:
         """The same robot, whose dynamics and simulations are run by another back end.
 
@@ -464,7 +498,7 @@ class Robot:
 
         joints = [replace(joint, independent=False) for joint in self.joints]
         tree = compose(f"{self.name}_tree", self.gravity, self.bodies, joints, (), (), self.elements, weigh=False)
-        return replace(tree, shapes=self.shapes, exclusions=self.exclusions)
+        return replace(tree, shapes=self.shapes, exclusions=self.exclusions, actuators=self.actuators)
 
     def save(self, path: str | Path) -> Path:
         """Writes it as URDF+ (".urdf"), MJCF (".xml") or SDFormat (".sdf"); loading that gives the same dynamics.

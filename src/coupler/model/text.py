@@ -43,6 +43,8 @@ def robot_text(robot: Robot) -> str:
         waiting += [(child, indent + ("   " if last else "│  ")) for child in reversed(children.get(k, []))]
     if len(lines) <= len(clusters):
         lines.append(f"... and {counted(len(clusters) + 1 - len(lines), 'more cluster')}")
+    if robot.actuators:
+        lines.append(f"driven by {_actuators(robot)}")
     lines += [f"note: {remark}" for remark in (*robot.remarks, *_idle(robot))]
     return "\n".join([*lines, *(f"warning: {warning}" for warning in robot.warnings)])
 
@@ -74,6 +76,17 @@ def _independent(robot: Robot, k: int) -> str:
     tree, index = robot.tree, robot.embedding.v_index
     own = [i for i in robot.cluster_tree.clusters[k].bodies if np.isin(tree.velocities(i), index).any()]
     return _shortened([f"{tree.links[link].joint} ({tree.links[link].kind.kind})" for link in own])
+
+
+def _actuators(robot: Robot) -> str:
+    """Its actuators by kind: motors, servos."""
+    words = {"motor": ("motor", "motors"), "position": ("position servo", ""), "velocity": ("velocity servo", "")}
+    words["damper"] = ("damper", "")
+    parts = []
+    for kind, (one, many) in words.items():
+        names = [actuator.name for actuator in robot.actuators if actuator.kind == kind]
+        parts += [f"{counted(len(names), one, many)}: {_shortened(names)}"] if names else []
+    return "; ".join(parts)
 
 
 def _idle(robot: Robot) -> list[str]:

@@ -21,6 +21,7 @@ from coupler.passes.records import (
 from coupler.passes.schedule import Place, Schedule, Store
 from coupler.passes.shape import Shape
 from coupler.passes.sweep import Sweep, tables
+from coupler.passes.terms import TermRecord, TermRow, cleared, position_of, row_of, visit_terms
 from coupler.passes.windows import ClusterWindows
 
 __all__ = [
@@ -44,17 +45,23 @@ __all__ = [
     "Shape",
     "Store",
     "Sweep",
+    "TermRecord",
+    "TermRow",
     "Visit",
     "add_element_energy",
     "add_loads",
     "afterwards",
+    "cleared",
     "collect_loads",
     "collected",
     "constants",
     "entry",
     "numbered",
+    "position_of",
     "provided",
+    "row_of",
     "symmetric",
     "tables",
     "velocities_of",
+    "visit_terms",
 ]

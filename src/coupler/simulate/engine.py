@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from coupler.compiled import on_bodies, remembered
 from coupler.contact.candidates import Candidates
+from coupler.contact.drives import controls_of
 from coupler.contact.pairs import Pair, known_names, pairs_of
 from coupler.contact.proximity import Proximity
 from coupler.contact.scene import ContactScene, Layout
@@ -22,7 +23,7 @@ from coupler.graph import Executable, compile
 from coupler.kinematics import energies, kinetic_energy
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
-from coupler.model.wording import counted, in_state
+from coupler.model.wording import counted, in_state, listed
 from coupler.simulate.options import SimulationOptions
 from coupler.simulate.overlaps import joint_overlaps, warn_of_overlaps
 from coupler.simulate.standing import standing
@@ -80,16 +81,38 @@ class Engine:
         """(state, tau) → result of a step, or None where only `advance` can say: see `Executable.one`."""
         return self.executable.one if "executable" in self.__dict__ else _no_fast_step
 
+    @property
+    def fast_motor_step(self) -> Any:
+        """(state, tau, controls) → the same of a step in which actuators act."""
+        return self.executable_with_motors.one if "executable_with_motors" in self.__dict__ else _no_fast_step
+
     @cached_property
     def executable(self) -> Executable:
         """(state, tau) → result of a step."""
-        return compile(contact_step_program(self.robot, self.scene), backend=self.robot.backend)
+        return self._compiled()
 
     @cached_property
     def executable_with_loads(self) -> Executable:
         """The same with f_ext as the last input."""
-        scene = replace(self.scene, external=True)
-        return compile(contact_step_program(self.robot, scene), backend=self.robot.backend)
+        return self._compiled(external=True)
+
+    @cached_property
+    def executable_with_motors(self) -> Executable:
+        """(state, tau, controls) → result of a step in which actuators act."""
+        return self._compiled(motors=True)
+
+    @cached_property
+    def executable_with_motors_and_loads(self) -> Executable:
+        """The same with f_ext as the last input."""
+        return self._compiled(motors=True, external=True)
+
+    def _compiled(self, **changes: bool) -> Executable:
+        return compile(contact_step_program(self.robot, replace(self.scene, **changes)), backend=self.robot.backend)
+
+    @cached_property
+    def motor_layout(self) -> Layout:
+        """Where results of a step have what in which actuators act: all that `layout` has, and what these do."""
+        return Layout(self.robot, replace(self.scene, motors=True))
 
     def start(self, q: Any, v: Any) -> np.ndarray:
         """States to start from, (..., state), without impulses.
@@ -145,34 +168,43 @@ class Engine:
                 stacklevel=3,
             )
 
-    def advance(self, state: np.ndarray, tau: Any, f_ext: Any = None) -> np.ndarray:
+    def advance(self, state: np.ndarray, tau: Any, f_ext: Any = None, controls: np.ndarray | None = None) -> np.ndarray:
         """The result of a step, (..., layout.size): the next state first; see `Layout`.
 
         Args:
             state: (..., layout.state), the state before it.
             tau: (..., nv), forces at independent joints.
             f_ext: (..., bodies, 6), forces on bodies about the world's origin; none if not given.
+            controls: of actuators, as `controls` makes them; without, none of them acts. With them the result is as
+                `motor_layout` tells.
 
         Raises:
             ModelError: for arguments of a wrong shape or that are not finite, and where a step is not possible.
         """
         tau = self._forces("tau", tau, state.shape[:-1], (self.robot.nv,))
+        inputs = (state, tau) if controls is None else (state, tau, controls)
         if f_ext is None:
-            result = self.executable(state, tau)
+            result = (self.executable if controls is None else self.executable_with_motors)(*inputs)
         else:
             loads = self._forces("f_ext", f_ext, state.shape[:-1], (len(self.robot.bodies), 6))
-            result = self.executable_with_loads(state, tau, on_bodies(self.robot, loads))
+            run = self.executable_with_loads if controls is None else self.executable_with_motors_and_loads
+            result = run(*inputs, on_bodies(self.robot, loads))
         if not np.isfinite(result).all():
             raise ModelError(self.why_not(state, result))
         return result
 
-    def advance_batch(self, states: np.ndarray, tau: np.ndarray, result: np.ndarray) -> np.ndarray | None:
+    def advance_batch(
+        self, states: np.ndarray, tau: np.ndarray, result: np.ndarray, controls: np.ndarray | None = None
+    ) -> np.ndarray | None:
         """The same for finite arrays of one leading dimension; the result is written to an array, for speed.
 
         Returns:
             Which states could not take the step; None if all did.
         """
-        self.executable(states, tau, out=result)
+        if controls is None:
+            self.executable(states, tau, out=result)
+        else:
+            self.executable_with_motors(states, tau, controls, out=result)
         if all(np.isfinite(result[:, self.layout.places[name]]).all() for name in ("v", "residual")):
             return None
         return np.logical_not(np.isfinite(result).all(axis=1))
@@ -184,6 +216,46 @@ class Engine:
             return np.broadcast_to(values, (*batch, *shape))
         except ValueError:
             raise ModelError(f"{name} has the shape {values.shape}, for states of {batch}") from None
+
+    def controls(self, motors: Any, rates: Any = None, batch: tuple[int, ...] = ()) -> np.ndarray:
+        """What a step takes to control actuators, (..., as many as `controls_of` tells).
+
+        Args:
+            motors: (..., actuators), a number for each actuator, or by name.
+            rates: the same of rates of targets; zero if not given.
+            batch: the leading dimensions of states.
+
+        Raises:
+            ModelError: for a robot without actuators, a servo that these steps do not take, an unknown name, a missing
+                one, a wrong shape, and what is not finite.
+        """
+        robot, count = self.robot, len(self.robot.actuators)
+        self.check_actuators()
+        values = self._forces("motors", _by_actuator(robot, "motors", motors), batch, (count,))
+        if controls_of(robot) == count:
+            if rates is not None:
+                raise ModelError(f"rates: robot {robot.name!r} has no position servo, which alone has rates of targets")
+            return values
+        given = None if rates is None else _by_actuator(robot, "rates", rates)
+        return np.concatenate([values, self._forces("rates", given, batch, (count,))], axis=-1)
+
+    def check_actuators(self) -> None:
+        """Refuses motors of a robot that has none, and servos in steps of several stages."""
+        robot = self.robot
+        if not robot.actuators:
+            raise ModelError(
+                f"motors: robot {robot.name!r} has no actuators; mark joints as actuated, or describe actuators "
+                "(RobotBuilder.actuator, Robot.with_actuators)"
+            )
+        if self.scene.has_rows:
+            return
+        for actuator in robot.actuators:
+            if actuator.servo or actuator.speed < np.inf:
+                what = "it is a servo" if actuator.servo else "it has a speed limit"
+                raise ModelError(
+                    f"motors: actuator {actuator.name!r}: {what}, which steps of {self.scene.integrator!r} do not "
+                    'take; integrator="midpoint" does'
+                )
 
     def why_not(self, state: np.ndarray, result: np.ndarray) -> str:
         """What is wrong with a step that has no finite result, of one state or of the first such state of several."""
@@ -231,8 +303,26 @@ class Engine:
         return result[..., self.layout.places["points"]].reshape(*result.shape[:-1], self.layout.contacts, 3)
 
 
-def _no_fast_step(state: np.ndarray, tau: Any) -> None:
+def _no_fast_step(state: np.ndarray, tau: Any, controls: Any = None) -> None:
     """Gives no result."""
+
+
+def _by_actuator(robot: Robot, what: str, given: Any) -> Any:
+    """Numbers of all actuators, in order; given by name, or in order."""
+    if not isinstance(given, Mapping):
+        return given
+    for name in given:
+        if name not in robot.actuator_names:
+            raise ModelError(f"{what}: there is no actuator {name!r}; there are {listed(robot.actuator_names)}")
+    missing = [name for name in robot.actuator_names if name not in given]
+    if missing:
+        raise ModelError(f"{what}: there is nothing for actuator {listed(missing)}")
+    try:
+        return np.stack(
+            np.broadcast_arrays(*(np.asarray(given[name], float) for name in robot.actuator_names)), axis=-1
+        )
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{what}: {error}") from None
 
 
 def _chosen(pairs: Sequence[Pair], patterns: Iterable[str]) -> list[Pair]:

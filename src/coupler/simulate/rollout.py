@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,9 +54,11 @@ def rollout(
     robot: Robot,
     q0: Any,
     v0: Any,
-    controls: Any,
+    controls: Any = None,
     step: float = SimulationOptions.step,
     *,
+    motors: Any = None,
+    rates: Any = None,
     hold: int = 1,
     forces: bool = False,
     on_energy_gain: str = "stop",
@@ -78,8 +80,11 @@ def rollout(
         robot: the robot, with what it may touch, as for `Simulation`.
         q0: (..., nq), the configurations to start from.
         v0: (..., nv), the velocities there.
-        controls: (..., T, nv), forces at independent joints.
+        controls: (..., T, nv), forces at independent joints; none if not given, where `motors` are.
         step: the length of a step, h, s.
+        motors: (..., T, actuators), controls of `robot.actuators`: forces of motors, targets of servos. Without, no
+            actuator acts.
+        rates: (..., T, actuators), how fast the targets of position servos move; zero, if not given.
         hold: for how many steps each control is held.
         forces: whether contact forces are returned.
         on_energy_gain: what to do with a state whose energy grows without work done on it, which a step that is too
@@ -110,30 +115,56 @@ def rollout(
     gains = known_gain(on_energy_gain)
     engine.warn_of_selection()
     state = engine.start(q0, v0)
-    given = np.asarray(controls)
-    if given.ndim < 2 or given.shape[-1] != robot.nv:
-        raise ModelError(f"controls must have the shape (..., T, {robot.nv}), got {given.shape}")
-    given = numbers("controls", given, given.shape[-2:], batch=True)
+    given = _given_controls(engine, controls, motors, rates)
     try:
-        batch = np.broadcast_shapes(state.shape[:-1], given.shape[:-2])
+        batch = np.broadcast_shapes(state.shape[:-1], *(own.shape[:-2] for own in given))
     except ValueError:
-        raise ModelError(
-            f"q0 and v0 are states of {state.shape[:-1]}, which do not fit controls of {given.shape[:-2]}"
-        ) from None
+        shapes = " and ".join(str(own.shape[:-2]) for own in given)
+        raise ModelError(f"q0 and v0 are states of {state.shape[:-1]}, which do not fit controls of {shapes}") from None
     return _in_chunks(engine, np.broadcast_to(state, (*batch, state.shape[-1])), given, hold, forces, gains)
 
 
+def _given_controls(engine: Engine, controls: Any, motors: Any, rates: Any) -> list[np.ndarray]:
+    """Forces at independent joints, (..., T, nv), and what controls actuators, if they act, (..., T, n)."""
+    if motors is None:
+        if rates is not None:
+            raise ModelError("rates: they are those of targets; give motors, too")
+        return [_over_time("controls", controls, engine.robot.nv)]
+    engine.check_actuators()
+    own = _over_time("motors", motors, len(engine.robot.actuators))
+    moving = own if rates is None else _over_time("rates", rates, len(engine.robot.actuators))
+    tau = np.zeros((own.shape[-2], engine.robot.nv))
+    if controls is not None:
+        tau = _over_time("controls", controls, engine.robot.nv)
+    for name, other in (("controls", tau), ("rates", moving)):
+        if other.shape[-2] != own.shape[-2]:
+            raise ModelError(f"{name} are {other.shape[-2]} in a row, and motors {own.shape[-2]}")
+    try:
+        batch = np.broadcast_shapes(own.shape[:-1], moving.shape[:-1])
+    except ValueError:
+        raise ModelError(f"motors of {own.shape[:-2]} states do not fit rates of {moving.shape[:-2]}") from None
+    return [tau, engine.controls(own, None if rates is None else moving, batch)]
+
+
+def _over_time(name: str, given: Any, width: int) -> np.ndarray:
+    """Numbers that a user gave, (..., T, width)."""
+    values = np.asarray(given)
+    if values.ndim < 2 or values.shape[-1] != width:
+        raise ModelError(f"{name} must have the shape (..., T, {width}), got {values.shape}")
+    return numbers(name, values, values.shape[-2:], batch=True)
+
+
 def _in_chunks(
-    engine: Engine, state: np.ndarray, controls: np.ndarray, hold: int, with_forces: bool, gains: str
+    engine: Engine, state: np.ndarray, given: Sequence[np.ndarray], hold: int, with_forces: bool, gains: str
 ) -> Rollout:
     """Simulates all states, in chunks that threads share."""
-    batch, count, states = state.shape[:-1], controls.shape[-2], int(np.prod(state.shape[:-1], dtype=int))
+    batch, count, states = state.shape[:-1], given[0].shape[-2], int(np.prod(state.shape[:-1], dtype=int))
     sizes: dict[str, tuple[int, ...]] = {"q": (engine.robot.nq,), "v": (engine.robot.nv,), "residual": (1,)}
     if with_forces:
         sizes["forces"] = engine.layout.contacts, 3
     recorded = {name: np.empty((count + 1, states, *size)) for name, size in sizes.items()}  # time first: fast to fill
     state = np.ascontiguousarray(state).reshape(states, state.shape[-1])
-    controls = np.broadcast_to(controls, (*batch, *controls.shape[-2:])).reshape(states, count, engine.robot.nv)
+    controls = [np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(states, count, x.shape[-1]) for x in given]
 
     stops, reasons, gained = np.full(states, np.inf), dict[int, str](), dict[int, str]()
     gaps = np.full((-(-states // _CHUNK), engine.layout.contacts), np.inf)  # the least to start with, of each chunk
@@ -141,12 +172,13 @@ def _in_chunks(
     def simulate_chunk(first: int) -> Iterator[None]:
         own = slice(first, min(first + _CHUNK, states))
         parts = {name: array[:, own] for name, array in recorded.items()}
-        chunk = _Chunk(engine, state[own], stops[own], gaps[first // _CHUNK], gains)
-        yield from chunk.simulate(controls[own], hold, parts)
+        layout = engine.layout if len(controls) == 1 else engine.motor_layout
+        chunk = _Chunk(engine, layout.size, state[own], stops[own], gaps[first // _CHUNK], gains)
+        yield from chunk.simulate([x[own] for x in controls], hold, parts)
         reasons.update({first + i: reason for i, reason in chunk.reasons.items()})
         gained.update({first + i: told for i, told in chunk.gained.items()})
 
-    engine.executable  # noqa: B018  (compiled once, not by each thread)
+    _ = engine.executable if len(controls) == 1 else engine.executable_with_motors  # once, not by each thread
     if gains != "ignore" and states:
         engine.energies(state[0])
     for_each(simulate_chunk, range(0, states, _CHUNK), thread_count())
@@ -195,32 +227,35 @@ class _Chunk:
         gained: of those that go on, which have gained energy.
     """
 
-    def __init__(self, engine: Engine, states: np.ndarray, stops: np.ndarray, gaps: np.ndarray, gains: str) -> None:
+    def __init__(
+        self, engine: Engine, size: int, states: np.ndarray, stops: np.ndarray, gaps: np.ndarray, gains: str
+    ) -> None:
         """Starts from some states.
 
         Args:
             engine: takes the steps.
+            size: of the result of a step.
             states: (n, layout.state), to start from.
             stops: (n,), where to note when they stop.
             gaps: (contacts,), where to note the least that they start with.
             gains: what to do with those that gain energy.
         """
         self._engine, self._start, self._states, self._stops, self._gaps = engine, states, states, stops, gaps
-        self._results = [np.empty((len(states), engine.layout.size)) for _ in range(2)]  # of a step and the one before
+        self._results = [np.empty((len(states), size)) for _ in range(2)]  # of a step and the one before
         self.reasons: dict[int, str] = {}
         self.gained: dict[int, str] = {}
         self._ledger, self._gains = None if gains == "ignore" else Ledger(engine, (len(states),)), gains
 
-    def simulate(self, controls: np.ndarray, hold: int, recorded: dict[str, np.ndarray]) -> Iterator[None]:
+    def simulate(self, controls: Sequence[np.ndarray], hold: int, recorded: dict[str, np.ndarray]) -> Iterator[None]:
         """Simulates from start to end, and writes what comes of each control to `recorded`; yields after each step."""
         engine, places = self._engine, self._engine.layout.places
         for name in ("q", "v"):
             recorded[name][0] = self._states[:, places[name]]
-        for t in range(controls.shape[1]):
+        for t in range(controls[0].shape[1]):
             residual = recorded["residual"][t + 1]
             residual[:] = 0.0
             for i in range(hold):
-                self._step(controls[:, t], t * hold + i)
+                self._step([x[:, t] for x in controls], t * hold + i)
                 if not t and not i:
                     self._gaps[:] = self._results[0][:, places["gaps"]].min(axis=0)
                 np.maximum(residual, self._results[0][:, places["residual"]], out=residual)
@@ -233,13 +268,13 @@ class _Chunk:
                 for array in recorded.values():
                     array[t + 1, self._stops < np.inf] = np.nan
 
-    def _step(self, controls: np.ndarray, steps: int) -> None:
+    def _step(self, controls: Sequence[np.ndarray], steps: int) -> None:
         """One step of all states, after some. Those that cannot go on start anew, so that numbers stay finite."""
         self._results.reverse()
         result, size, time = self._results[0], self._engine.layout.state, steps * self._engine.step
-        failed = self._engine.advance_batch(self._states, controls, result)
+        failed = self._engine.advance_batch(self._states, controls[0], result, *controls[1:])
         if self._ledger is not None:
-            self._ledger.add_work(self._states, result, controls)
+            self._ledger.add_work(self._states, result, controls[0])
             if (steps + 1) % EVERY == 0:
                 self._look_at_energy(self._ledger, result[:, :size], time + self._engine.step)
         if failed is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.actuation import possible_forces
 from coupler.simulate.engine import Engine
 from coupler.simulate.logs import LogWriter
 
@@ -23,6 +24,7 @@ class Rows:
         nv, layout = engine.robot.nv, engine.layout
         self._times, self._states = np.empty(_BLOCK), np.empty((_BLOCK, layout.state))
         self._tau, self._results = np.empty((_BLOCK, nv)), np.empty((_BLOCK, layout.size))
+        self._motors = np.zeros((_BLOCK, len(engine.robot.actuators)))
 
     def add(self, time: float, state: np.ndarray, tau: Any, result: np.ndarray | None) -> None:
         """Adds a row.
@@ -30,13 +32,18 @@ class Rows:
         Args:
             time: s.
             state: (layout.state,), the state at that time.
-            tau: (nv,), forces in the step that starts there, or at the end of a run in the one before; None for none.
+            tau: (nv,), forces in the step that starts there, or at the end of a run in the one before, but for those of
+                actuators; None for none.
             result: (layout.size,), the result of that step; None if there was none.
         """
         k = self._count
         self._times[k], self._states[k] = time, state
         self._tau[k] = 0.0 if tau is None else tau
-        self._results[k] = 0.0 if result is None else result
+        self._results[k], self._motors[k] = 0.0, 0.0
+        if result is not None:
+            self._results[k] = result[: self._engine.layout.size]
+            if len(result) > self._engine.layout.size:
+                self._motors[k] = result[self._engine.motor_layout.places["motors"]]
         self._count = k + 1
         if self._writer.is_due():
             self.flush()
@@ -54,7 +61,7 @@ class Rows:
             "times": lambda: self._times[own],
             "q": lambda: self._states[own, places["q"]],
             "v": lambda: self._states[own, places["v"]],
-            "tau": lambda: self._tau[own],
+            "tau": lambda: self._all_forces(own),
             "gaps": lambda: results[:, places["gaps"]],
             "forces": lambda: engine.forces(results),
             "points": lambda: engine.points(results),
@@ -65,6 +72,11 @@ class Rows:
         if len(results):
             self._writer.extend(**{name: columns[name]() for name in self._writer.columns})
         self._handed, self._count = len(self._writer), 0
+
+    def _all_forces(self, own: slice) -> np.ndarray:
+        """Forces at independent joints, with those of actuators; NaN where joints do not determine the others."""
+        motors, q = self._motors[own], self._states[own, self._engine.layout.places["q"]]
+        return self._tau[own] + possible_forces(self._engine.robot, q, motors) if motors.any() else self._tau[own]
 
     def _kinetic_energies(self, states: np.ndarray) -> np.ndarray:
         """Those of states, where v cannot tell them: of loops without a solution, at a dead point."""

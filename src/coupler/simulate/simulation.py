@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from coupler.contact.drives import controls_of
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
@@ -125,14 +126,16 @@ class Simulation:
     def _attach_engine(self) -> None:
         """Sets what follows from robot and options."""
         robot, engine = self.robot, engine_of(self.robot, self.options)
-        self._engine, self._fast_step = engine, engine.fast_step
+        self._engine, self._fast_step, self._fast_motor_step = engine, engine.fast_step, engine.fast_motor_step
         self.step_size, self.contacts = engine.step, engine.contacts
         self._nq, self._nq_nv, self._size = robot.nq, robot.nq + robot.nv, engine.layout.state
-        self._no_forces = np.zeros(robot.nv)
+        self._no_forces, self._actuators = np.zeros(robot.nv), len(robot.actuators)
+        self._control = np.zeros(controls_of(robot))
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the compiled step, which a copy shares or compiles again."""
-        return {name: value for name, value in vars(self).items() if name not in ("_engine", "_fast_step")}
+        compiled = ("_engine", "_fast_step", "_fast_motor_step")
+        return {name: value for name, value in vars(self).items() if name not in compiled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -225,31 +228,58 @@ class Simulation:
         solved = residual <= self.options.tolerance * fast
         return StepStatus(residual, int((normals > 0.0).sum()), int(sweeps), int(iterations), rounds, solved)
 
+    @property
+    def motor_forces(self) -> np.ndarray:
+        """(actuators,), what actuators did in the last step, N m or N: within their limits, as servos found them."""
+        layout = self._engine.motor_layout
+        if self._last_result is None or len(self._last_result) != layout.size:
+            return np.zeros(self._actuators)
+        return self._last_result[layout.places["motors"]].copy()
+
     def _last(self, name: str, default: np.ndarray) -> np.ndarray:
         return default if self._last_result is None else self._last_result[self._engine.layout.places[name]]
 
     # Motion
 
-    def step(self, tau: Any = None, f_ext: Any = None) -> None:
+    def step(self, tau: Any = None, f_ext: Any = None, *, motors: Any = None, rates: Any = None) -> None:
         """Takes one step.
 
         Args:
             tau: (nv,), forces at independent joints, held over the step; none, if not given.
             f_ext: (bodies, 6), forces on bodies along the world's axes about its origin, as `wrench` gives; none, if
                 not given.
+            motors: (actuators,), the control of each of `robot.actuators`, or by name: the force of a motor, the target
+                of a servo, held over the step. Without, no actuator acts.
+            rates: (actuators,), or by name, how fast the targets of position servos move; zero, if not given.
 
         Raises:
             ModelError: for forces of a wrong shape or that are not finite, and where a step is not possible.
         """
         if tau is None:
             tau = self._no_forces
-        result = self._fast_step(self._state, tau) if f_ext is None else None
-        if result is None:
-            result = self._engine.advance(self._state, tau, f_ext)
-            self._fast_step = self._engine.fast_step  # compiled by now
+        if motors is None and rates is None:
+            result = self._fast_step(self._state, tau) if f_ext is None else None
+            if result is None:
+                result = self._engine.advance(self._state, tau, f_ext)
+                self._fast_step = self._engine.fast_step  # compiled by now
+        else:
+            result = self._driven(tau, f_ext, motors, rates)
         self._last_result = result
         self._state = result[: self._size]
         self._steps += 1
+
+    def _driven(self, tau: Any, f_ext: Any, motors: Any, rates: Any) -> np.ndarray:
+        """The result of a step in which actuators act."""
+        if type(motors) is np.ndarray and motors.shape == (self._actuators,) and rates is None and f_ext is None:
+            self._control[: self._actuators] = motors
+            result = self._fast_motor_step(self._state, tau, self._control)
+            if result is not None:
+                return result
+        if motors is None:
+            raise ModelError("rates: they are those of targets; give motors, too")
+        result = self._engine.advance(self._state, tau, f_ext, self._engine.controls(motors, rates))
+        self._fast_motor_step = self._engine.fast_motor_step
+        return result
 
     def wrench(self, body: str, force: Any, at: Any = (0.0, 0.0, 0.0)) -> np.ndarray:
         """Forces on all bodies, (bodies, 6), of which one is pushed.
@@ -272,6 +302,7 @@ class Simulation:
         duration: float,
         controller: Controller | None = None,
         *,
+        motors: Any = None,
         log: str | Path | None = None,
         every: int = 1,
         record: str | Iterable[str] | None = None,
@@ -285,6 +316,8 @@ class Simulation:
             duration: s, rounded to whole steps.
             controller: a function of (t, q, v), asked before each step, that gives forces tau at independent joints, or
                 tau and f_ext; None for none.
+            motors: the same for actuators: a function that gives their controls, or controls and rates of targets (see
+                `step`), or controls that are held all the time; None if no actuator acts.
             log: the file that the log is written to while the run goes on, run.clog or the like, so that memory holds
                 no more than a second's rows; None keeps it in memory. An npz file is written at the end.
             every: one step of so many is logged.
@@ -310,7 +343,8 @@ class Simulation:
         ):
             rows = Rows(writer, self._engine)
             try:
-                self._take_steps(steps, controller or _no_control, rows, every, shown, unsolved, watch)
+                driver = motors if callable(motors) or motors is None else (lambda t, q, v: motors)
+                self._take_steps(steps, (controller or _no_control, driver), rows, every, shown, unsolved, watch)
             except ModelError as error:
                 rows.flush()
                 writer.note = f"stopped at {self.time:.6g} s: {error}"
@@ -325,20 +359,25 @@ class Simulation:
     def _take_steps(
         self,
         steps: int,
-        controller: Controller,
+        controllers: tuple[Controller, Controller | None],
         rows: Rows,
         every: int,
         shown: Progress,
         unsolved: Unsolved,
         watch: EnergyWatch,
     ) -> None:
-        tau, residual = None, self._engine.layout.places["residual"].start
+        tau, residual, (controller, driver) = None, self._engine.layout.places["residual"].start, controllers
         for k in range(steps):
             time, state = self._steps * self.step_size, self._state
             tau, f_ext = controller(time, self.q, self.v), None
             if type(tau) is tuple and len(tau) == 2 and (tau[1] is None or np.ndim(tau[1]) == 2):
                 tau, f_ext = tau
-            self.step(tau, f_ext)
+            motors, rates = None, None
+            if driver is not None:
+                motors = driver(time, self.q, self.v)
+                if type(motors) is tuple and len(motors) == 2 and _are_several(motors[0]):
+                    motors, rates = motors
+            self.step(tau, f_ext, motors=motors, rates=rates)
             assert self._last_result is not None
             unsolved.note(float(self._last_result[residual]), time)
             if k % every == 0:
@@ -352,6 +391,11 @@ class Simulation:
 def _read_only(view: np.ndarray) -> np.ndarray:
     view.flags.writeable = False
     return view
+
+
+def _are_several(controls: Any) -> bool:
+    """Whether these are controls of actuators, and not the control of one."""
+    return isinstance(controls, Mapping) or np.ndim(controls) > 0
 
 
 def _no_control(time: float, q: np.ndarray, v: np.ndarray) -> None:

@@ -64,6 +64,8 @@ class Ledger:
             if f_ext is not None:
                 power = power + _power(self._engine, before, f_ext) + _power(self._engine, after, f_ext)
             self._work = self._work + 0.5 * self._engine.step * power
+        if after.shape[-1] > self._engine.layout.size:
+            self._work = self._work + np.sum(after[..., self._engine.motor_layout.places["motor_work"]], axis=-1)
         gaps = after[..., self._gaps]
         if gaps.min(initial=0.0) < -_OVERLAP:
             self._work = self._work + np.sum(after[..., self._normal_rows] * self._parting(gaps), axis=-1)

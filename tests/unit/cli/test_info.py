@@ -36,6 +36,7 @@ KEYS: dict[str, type | tuple[type, ...]] = {
     "joints": list,
     "independent": list,
     "actuated": list,
+    "actuators": list,
     "clusters": list,
     "loops": list,
     "couplings": list,
@@ -118,6 +119,7 @@ def test_a_file_with_a_missing_mesh_is_told_without_a_python_warning(
 ) -> None:
     about = data(capsys, bar)
     assert about["name"] == "bar" and about["actuated"] == ["slide"]
+    assert [actuator["name"] for actuator in about["actuators"]] == ["slide"]
     assert about["shapes"] == {"count": 2, "visible": 1, "touching": 1}
     assert len(about["warnings"]) == 1 and "bar.stl" in about["warnings"][0]
     text = told(capsys, bar)

@@ -786,6 +786,7 @@ def test_the_text_of_a_four_bar_with_a_gear() -> None:
         "four-bar: 4 bodies, 4 joints, 1 loop, 1 coupling; 4 positions, 1 freedom",
         "ground",
         "└─ 1: crank, coupler, rocker, rotor [tip, gears] · 1 of 4 freedoms: j1 (revolute)",
+        "driven by 1 motor: j1",
         "note: 3 of the 5 rows of 'tip' follow from the others",
     ]
 

@@ -50,29 +50,29 @@ def motors_without_effect(robot: Robot) -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 f"joint {listed(joints)}: its {what} limit is zero",
-                f'if there is no limit, leave it out; with {what}="0" a motor can do nothing',
+                'if there is no limit, leave it out; with effort="0" a motor can do nothing, and velocity="0" counts '
+                "as no limit",
             )
 
 
 def actuators(robot: Robot) -> Iterator[Finding]:
-    """No motors, more motors than freedoms, and motors at dependent joints."""
-    driven = [joint for joint in robot.joints if joint.actuated]
-    if not driven:
+    """No actuators, more of them than freedoms, and joints that are driven and dependent."""
+    if not robot.actuators:
         yield Finding("note", "no joint is actuated", 'mark the joints that motors drive: actuated="true" on the joint')
-    count = sum(joint.kind.nv for joint in driven)
+    count = sum(actuator.kind != "damper" for actuator in robot.actuators)
     if count > robot.nv:
         yield Finding(
             "warning",
-            f"{counted(count, 'joint velocity is', 'joint velocities are')} actuated, but the robot has "
-            f"{counted(robot.nv, 'freedom')}",
-            "some motors work against each other; unless that is intended, mark fewer joints as actuated",
+            f"{counted(count, 'actuator')} for {counted(robot.nv, 'freedom')}",
+            "some work against each other; unless that is intended, mark fewer joints as actuated",
         )
-    dependent = [joint.name for joint in driven if joint.name not in robot.independent_joints]
+    driven = dict.fromkeys(joint for actuator in robot.actuators for joint in actuator.joints)
+    dependent = [joint for joint in driven if joint not in robot.independent_joints]
     if dependent:
         yield Finding(
-            "warning",
-            f"joint {listed(dependent)} is actuated but dependent: tau has the forces of independent joints only",
-            "mark it as independent instead of another joint, or map its force with Gᵀ from explicit_constraint",
+            "note",
+            f"joint {listed(dependent)} is driven but dependent: tau has the forces of independent joints only",
+            "step(motors=...) and forward_dynamics(motors=...) take forces of actuators wherever they act",
         )
 
 

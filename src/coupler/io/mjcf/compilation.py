@@ -24,7 +24,7 @@ class Compiled:
     """A compiled model: its arrays and sizes are attributes, by MuJoCo's names.
 
     Attributes:
-        names: lists of names by kind: body, jnt, site, equality, geom, tendon, key, mesh.
+        names: lists of names by kind: body, jnt, site, equality, geom, tendon, key, mesh, actuator.
         disabled: the parts that flags switch off, by MuJoCo's words.
         fluid: whether bodies move in a fluid.
         mesh_paths: the file of each mesh, or None.

@@ -17,7 +17,7 @@ __all__ = ["locate", "prepare", "run"]
 _OLDEST = 4  # versions before compute axes of inertia only to 1e-9
 # Of the compiled model: what is read elsewhere by these names.
 _SIZES = ("nbody", "njnt", "nsite", "neq", "ngeom", "ntendon", "nkey", "npair", "nexclude", "nflex", "nplugin")
-_NAMES = ("body", "jnt", "site", "equality", "geom", "tendon", "key", "mesh")
+_NAMES = ("body", "jnt", "site", "equality", "geom", "tendon", "key", "mesh", "actuator")
 _ARRAYS = (
     *("body_gravcomp", "body_inertia", "body_ipos", "body_iquat", "body_jntadr", "body_jntnum", "body_mass"),
     *("body_mocapid", "body_parentid", "body_pos", "body_quat", "qpos0", "qpos_spring"),
@@ -33,9 +33,10 @@ _ARRAYS = (
     *("tendon_adr", "tendon_armature", "tendon_damping", "tendon_dampingpoly", "tendon_frictionloss"),
     *("tendon_lengthspring", "tendon_limited", "tendon_num", "tendon_springyield", "tendon_stiffness"),
     *("tendon_stiffnesspoly", "wrap_objid", "wrap_prm", "wrap_type", "key_act", "key_ctrl", "key_qpos", "key_qvel"),
-    *("actuator_armature", "actuator_biastype", "actuator_ctrladr", "actuator_ctrllimited", "actuator_ctrlnum"),
-    *("actuator_damping", "actuator_dampingpoly", "actuator_dyntype", "actuator_forcelimited", "actuator_gainprm"),
-    *("actuator_gaintype", "actuator_gear", "actuator_outadr", "actuator_trnid", "actuator_trntype"),
+    *("actuator_armature", "actuator_biasprm", "actuator_biastype", "actuator_ctrladr", "actuator_ctrllimited"),
+    *("actuator_ctrlnum", "actuator_ctrlrange", "actuator_damping", "actuator_dampingpoly", "actuator_dyntype"),
+    *("actuator_forcelimited", "actuator_forcerange", "actuator_gainprm", "actuator_gaintype", "actuator_gear"),
+    *("actuator_outadr", "actuator_trnid", "actuator_trntype"),
 )
 
 

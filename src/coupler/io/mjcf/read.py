@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.mjcf.actuators import add_actuators, driven_tendons
 from coupler.io.mjcf.compilation import Compiled, compile_model
 from coupler.io.mjcf.contact_points import contact_points
 from coupler.io.mjcf.equalities import Equalities
@@ -18,7 +19,7 @@ from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import Names
 from coupler.io.mjcf.shapes import add_shapes
 from coupler.io.mjcf.tendons import add_tendons
-from coupler.io.mjcf.tree import BALL, FREE, Off, Tree, add_keyframes, at_joints, gears
+from coupler.io.mjcf.tree import BALL, FREE, Off, Tree, add_keyframes, at_joints
 from coupler.io.reading import Options
 from coupler.io.xml import Element
 from coupler.model import RobotBuilder
@@ -56,7 +57,8 @@ def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]
     left_out += add_shapes(model, files, names, builder, not off("CONTACT"))
     for signature in model.exclude_signature.tolist():
         builder.exclude(names.bodies[signature >> 16], names.bodies[signature & 0xFFFF])
-    left_out += add_tendons(model, files, names, builder, off, equalities.summed)
+    left_out += add_tendons(model, files, names, builder, off, equalities.summed | driven_tendons(model))
+    left_out += add_actuators(model, files, tree, builder)
     left_out += add_keyframes(model, tree, builder)
     left_out += _forces(model) + _contacts(model)
     if len(names.renamed) == 1:
@@ -103,12 +105,6 @@ def _forces(model: Compiled) -> list[str]:
         (_joints(model, model.dof_dampingpoly), "damping that is not constant", "dampings that are not constant"),
         (model.jnt_springyield, "springyield of a joint", "springyields of joints"),
         (asymmetric, "actfrcrange that is not symmetric", "actfrcranges that are not symmetric"),
-        (
-            direct & ~_plain(model),
-            "actuator's law: its joint is marked as actuated",
-            "actuators' laws: their joints are marked as actuated",
-        ),
-        (~direct, "actuator that drives no joint directly", "actuators that drive no joint directly"),
         (motors & ~simple, "armature or damping of an actuator", "armatures or dampings of actuators"),
         (_rows(model.actuator_dampingpoly), "damping of an actuator, not constant", "dampings of actuators"),
         (model.body_gravcomp, "gravcomp of a body", "gravcomps of bodies"),
@@ -116,15 +112,6 @@ def _forces(model: Compiled) -> list[str]:
         (np.ones(model.nflex), "flex", "flexes"),
         (np.ones(model.nplugin), "plugin", "plugins"),
     )
-
-
-def _plain(model: Compiled) -> np.ndarray:
-    """Which actuators are simply a force at a joint, without gear, feedback or limits."""
-    types = model.actuator_dyntype, model.actuator_gaintype, model.actuator_biastype
-    unit = (model.actuator_gainprm[:, 0] == 1.0) & (gears(model) == np.eye(6)[0]).all(axis=1)
-    spans = zip(model.actuator_ctrladr, model.actuator_ctrlnum, strict=True)
-    limited = np.array([model.actuator_ctrllimited[adr : adr + num].any() for adr, num in spans], bool)
-    return unit & ~np.any(types, axis=0) & ~limited & (model.actuator_forcelimited == 0)
 
 
 def _joints(model: Compiled, *of_dofs: np.ndarray) -> np.ndarray:

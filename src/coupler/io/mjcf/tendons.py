@@ -21,7 +21,8 @@ def add_tendons(
 ) -> list[str]:
     """Adds the tendons that are springs between two points; returns a description of those that are left out.
 
-    Tendons in `sums` are sums of joint positions that an equality keeps; they are left out silently unless they pull.
+    Tendons in `sums` are sums of joint positions that an equality keeps, or that an actuator pulls; they are left out
+    silently unless they pull by themselves.
     """
     names_given, other, partly = [model.names["tendon"][i] for i in range(model.ntendon)], 0, 0
     taken = Taken(names_given)

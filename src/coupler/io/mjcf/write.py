@@ -20,6 +20,7 @@ from coupler.io.mjcf.attributes import figures, form, inertial, place
 from coupler.io.mjcf.contact_points import add_contact_points
 from coupler.io.mjcf.inertias import at_zero, outwards, real_inertias
 from coupler.io.mjcf.joints import JOINTS, Step, is_axial, steps_of
+from coupler.io.mjcf.write_actuators import add_actuators
 from coupler.io.mjcf.write_equalities import add_couplings, add_keyframes, add_loops, add_springs
 from coupler.io.precision import PRECISION
 from coupler.io.writing import Names, check_kinds, check_names, document, mesh_path, put
@@ -106,7 +107,8 @@ class _Writer:
         add_loops(robot, equalities, self.element, self.joint_names, self.frame_names)
         add_couplings(self.relations, equalities, tendons, self.position, self.joint_names)
         add_springs(robot, tendons, self.element, self.frame_names)
-        self.add_motors(motors)
+        for words in add_actuators(robot, motors, tendons, self.steps, self.joint_names):
+            self.leave(*words)
         add_keyframes(robot, keys, self.steps)
         self.count_left_out()
         if robot.precision:
@@ -218,15 +220,6 @@ class _Writer:
                 turn, pitch = self.position[joint.name], joint.kind.pitch  # type: ignore[attr-defined]
                 own = self.joint_names.new(f"{joint.name}_pitch")
                 put(equalities, "joint", name=own, joint1=name, joint2=turn, polycoef=(0, pitch, 0, 0, 0))
-
-    def add_motors(self, motors: ET.Element) -> None:
-        """A motor for each freedom of an actuated joint."""
-        for joint, step, name in self.steps:
-            if joint.actuated and step.axis is not None and step.entries:
-                put(motors, "motor", name=name, joint=name)
-            elif joint.actuated and step.axis is None:
-                for i, gear in enumerate(np.eye(len(step.entries)), 1):
-                    put(motors, "motor", name=f"{name}_{i}", joint=name, gear=gear)
 
     def stands(self, joint: TreeJoint) -> bool:
         """Whether a body floats in the world, where MuJoCo lets it start in any place."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from coupler.io.actuators import read_actuator
 from coupler.io.limits import KEYFRAMES
 from coupler.io.reading import Options, read_keyframe, warn_left_out
 from coupler.io.sdf.bodies import Bodies
@@ -93,7 +94,7 @@ class _Reader:
             self.builder.remark(f"frames of the world have no name in a robot: {listed(grounded)}")
 
     def _states(self) -> None:
-        """Springs, pairs that do not touch and named states, which SDFormat lacks."""
+        """Springs, actuators, pairs that do not touch and named states, which SDFormat lacks."""
         count = 0
         for scope in self.outline.models:
             for element in scope.element.all(f"{NAMESPACE}:exclude"):
@@ -103,6 +104,9 @@ class _Reader:
             for element in scope.element.all(f"{NAMESPACE}:spring"):
                 with element.blamed():
                     self.builder.spring(**self.bodies.spring(element, scope))
+            for element in scope.element.all(f"{NAMESPACE}:actuator"):
+                with element.blamed():
+                    self.builder.actuator(**read_actuator(element, scope.prefix))
             for element in scope.element.all(f"{NAMESPACE}:keyframe"):
                 count += 1
                 if count > KEYFRAMES:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.actuators import put_actuators
 from coupler.io.couplings import Relation, locks_of, relations_of
 from coupler.io.mjcf.inertias import real_inertias
 from coupler.io.sdf.joints import JOINTS
@@ -126,6 +127,7 @@ class _Writer:
             self.add_relation(model, relation)
         for spring in robot.elements:
             self.add_spring(model, spring)
+        put_actuators(model, own("actuator"), robot)
         for one, other in robot.exclusions:
             put(model, own("exclude"), link1=one, link2=other)
         for name, (q, v) in robot.keyframes.items():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from coupler.io.actuators import read_actuator
 from coupler.io.dependences import check_amount, read_dependence, solved_for
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.joints import axes_and_pitch, joint_kind
 from coupler.io.urdf.origins import origin
 from coupler.io.urdf.parts import CouplingPart, JointPart, LoopPart
 from coupler.io.urdf.sdf import read_gazebo
+from coupler.io.urdf.transmissions import actuator_number, read_motors
 from coupler.io.xml import Element
 from coupler.mechanisms import linear
 from coupler.model import Held, LoopKind, Rod
@@ -33,6 +35,8 @@ def read_constraints(d: Description) -> None:
         if mimic is not None and _can_mimic(joint, mimic, d):
             d.couplings.append(_mimic(joint, mimic, d))
     read_transmissions(d.root, d)
+    for element in d.root.all("actuator"):
+        d.actuators.append((element, read_actuator(element)))
     for element in d.root.all("spring"):
         d.springs.append((element, _spring(element, d)))
     for element in d.root.all("gazebo"):
@@ -147,7 +151,8 @@ def _check_single(element: Element, joint: JointPart) -> None:
 
 
 def _transmission(element: Element, d: Description) -> None:
-    """Marks joints as actuated and adds the inertia of their rotors; or a coupling, if joints depend on others.
+    """Marks joints as actuated, with their actuators, and adds the inertia of rotors; or a coupling, if joints depend
+    on others.
 
     The file does not say where the rotor is: its inertia J behind a reduction n counts as the armature n² J.
     """
@@ -161,31 +166,25 @@ def _transmission(element: Element, d: Description) -> None:
         return
     driven = [_joint_of(joint, joint.require("name"), d) for joint in joints]
     for part in joints:
-        for interface in part.all("hardwareInterface", "role", "mechanicalReduction", "offset"):
+        for interface in part.all("hardwareInterface", "role", "offset"):
             interface.ignore()
     for joint in driven:
         joint.actuated = joint.kind != "fixed"
+    read_motors(element, driven, d)
     for actuator in element.all("actuator"):
         actuator.get("name")
         for interface in actuator.all("hardwareInterface", "role"):
             interface.ignore()
-        inertia = _actuator_number(actuator, "rotor_inertia", "rotorInertia", "motorInertia")
+        inertia = actuator_number(actuator, "rotor_inertia", "rotorInertia", "motorInertia")
         ratio = (
-            _actuator_number(actuator, "gear_ratio", "mechanicalReduction")
-            or _actuator_number(element, "mechanicalReduction")
+            actuator_number(actuator, "gear_ratio", "mechanicalReduction")
+            or actuator_number(element, "mechanicalReduction")
             or 1.0
         )
         if inertia and len(driven) == 1 and driven[0].kind != "fixed":
             driven[0].properties["armature"] = driven[0].properties.get("armature", 0.0) + ratio**2 * inertia
         elif inertia:
             d.left_out["rotor inertia of a transmission with several joints"] += 1
-
-
-def _actuator_number(actuator: Element, *tags: str) -> float | None:
-    """A number of an actuator, under its name in ROS or in Drake."""
-    for element in actuator.all(*tags, *(f"drake:{tag}" for tag in tags)):
-        return element.number("value") if element.has("value") else float(element.values(1)[0])
-    return None
 
 
 def _spring(element: Element, d: Description) -> dict[str, Any]:

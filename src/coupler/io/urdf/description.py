@@ -38,6 +38,7 @@ class Description:
     loops: list[LoopPart] = field(default_factory=list)
     couplings: list[CouplingPart] = field(default_factory=list)
     springs: list[tuple[Element, dict[str, Any]]] = field(default_factory=list)
+    actuators: list[tuple[Element, dict[str, Any]]] = field(default_factory=list)
     keyframes: list[tuple[Element, str, dict[str, Any], dict[str, Any]]] = field(default_factory=list)
     exclusions: list[tuple[str, str]] = field(default_factory=list)
     gravity: Any = (0.0, 0.0, -9.81)
@@ -149,6 +150,7 @@ class Description:
                 with joint.element.blamed():
                     self._describe_joint(b, joint, seats.get(joint.parent))
         self._describe_constraints(b, seats)
+        self._describe_actuators(b)
         for pair in self.exclusions:
             b.exclude(*pair)
         for element, name, positions, velocities in self.keyframes:
@@ -246,6 +248,16 @@ class Description:
             second, meets = on(spring["second"], Transform.translation(spring["meets"]))
             with element.blamed():
                 b.spring(**(spring | {"first": first, "at": at.r, "second": second, "meets": meets.r}))
+
+    def _describe_actuators(self, b: RobotBuilder) -> None:
+        """All actuators but those of joints that are fixed."""
+        for element, given in self.actuators:
+            fixed = [joint for joint in given["gears"] if joint in self.joints and self.joints[joint].kind == "fixed"]
+            own: dict[str, Any] = {joint: gear for joint, gear in given["gears"].items() if joint not in fixed}
+            arguments: dict[str, Any] = {**given, "gears": own}
+            with element.blamed():
+                if own or not fixed:
+                    b.actuator(**arguments)
 
     def elements(self) -> Iterator[tuple[str, Element]]:
         """Names of all parts, and the elements that describe them."""

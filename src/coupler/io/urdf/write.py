@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from coupler.io.actuators import put_actuators
 from coupler.io.couplings import locks_of, relations_of
 from coupler.io.urdf.elements import (
     add_coupling,
@@ -111,6 +112,7 @@ class _Writer:
             add_coupling(root, relation)
         for spring in robot.elements:
             self.add_spring(root, spring)
+        put_actuators(root, "actuator", robot)
         for one, other in robot.exclusions:
             put(root, "disable_collisions", link1=one, link2=other)
         for name, (q, v) in robot.keyframes.items():

@@ -46,7 +46,7 @@ class Log:
     Attributes:
         times: (T,), s.
         q, v: (T, nq) and (T, nv), the states.
-        tau: (T, nv), forces at independent joints, N m or N.
+        tau: (T, nv), forces at independent joints, N m or N, what actuators do there included.
         gaps: (T, nc), m.
         forces: (T, nc, 3), contact forces on the first body of each pair, along the world's axes, N.
         points: (T, nc, 3), where they act, in the world, m.

@@ -161,17 +161,45 @@ def test_motors_add_their_inertia_and_damping_by_the_square_of_the_gear(write: A
     world = body("ball", '<joint name="ball" type="ball"/>') + body("arm", '<joint name="turn" armature="0.01"/>')
     path = write(world, f"<actuator>{actuators}</actuator>")
     robot, untold = read(path)
-    assert untold == ["2 actuators' laws: their joints are marked as actuated"]
+    assert untold == ["1 actuator with several controls"]
     assert robot.actuated_joints == ["ball", "turn"]
+    assert robot.actuators[0].gears == {"turn": 3.0}
     assert float(robot.joints[1].kind.armature[0]) == pytest.approx(0.91, rel=1e-15)
     agree(path, robot)
 
 
-def test_a_motor_that_is_a_force_at_a_joint_is_told_by_the_joint_alone(write: Any) -> None:
-    world = body("arm", '<joint name="a"/>') + body("b", '<joint name="b"/>') + body("c", '<joint name="c"/>')
-    motors = '<actuator><motor joint="a"/><motor joint="b" ctrlrange="-1 1" ctrllimited="true"/></actuator>'
-    robot, untold = read(write(world, motors))
-    assert (robot.actuated_joints, untold) == (["a", "b"], ["1 actuator's law: its joint is marked as actuated"])
+def test_actuators_that_are_not_modelled_are_told(write: Any) -> None:
+    world = body("arm", '<joint name="a"/><site name="s"/>') + body("b", '<joint name="b"/>')
+    world += body("c", '<joint name="c"/>') + body("f", '<freejoint name="f"/>')
+    motors = '<motor joint="a"/><motor joint="b" ctrlrange="-1 1"/><muscle joint="a" lengthrange="0 1"/>'
+    motors += '<motor site="s"/><motor joint="f"/><position joint="c" kp="2" timeconst="0.1"/>'
+    motors += '<intvelocity joint="c" kp="3" actrange="-1 1"/>'
+    robot, untold = read(write(world, f"<actuator>{motors}</actuator>"))
+    assert robot.actuator_names[:5] == ["a", "b", "a_2", "c", "c_2"]
+    assert [actuator.kind for actuator in robot.actuators[:5]] == ["motor", "motor", "motor", "position", "motor"]
+    assert robot.actuators[1].effort == (-1.0, 1.0)
+    assert untold == [
+        "2 actuators' laws: they are motors here",
+        "1 actuator that drives neither a joint nor a sum of joints",
+        "1 actuator of a free or ball joint",
+        "1 delay of an actuator",
+    ]
+
+
+def test_a_limit_for_several_actuators_together_is_told(write: Any) -> None:
+    motors = '<actuator><motor joint="a" gear="2"/><motor joint="a" ctrlrange="-1 9"/></actuator>'
+    robot, untold = read(write(body("arm", '<joint name="a" actuatorfrcrange="-3 3"/>'), motors))
+    assert [actuator.effort for actuator in robot.actuators] == [(-1.5, 1.5), (-1.0, 3.0)]
+    assert untold == ["1 actfrcrange of several actuators, that limits each"]
+
+
+def test_an_actuator_of_a_joint_that_an_equality_holds_is_told(write: Any) -> None:
+    world = body("arm", '<joint name="a"/>') + body("b", '<joint name="b"/>')
+    rest = '<equality><joint joint1="a"/></equality><tendon><fixed name="t"><joint joint="a" coef="1"/>'
+    rest += '<joint joint="b" coef="2"/></fixed></tendon><actuator><motor joint="a"/><motor tendon="t"/></actuator>'
+    robot, untold = read(write(world, rest))
+    assert [dict(actuator.gears) for actuator in robot.actuators] == [{"b": 2.0}]
+    assert untold == ["1 actuator of joints that stand still"]
 
 
 def test_flags_of_the_file_are_heeded(write: Any) -> None:
@@ -555,7 +583,7 @@ def test_what_is_not_modelled_is_counted(write: Any) -> None:
         "1 sensor",
         "1 equality switched off",
         "1 equality of tendons or flexes",
-        "1 tendon other than a spring between two sites",
+        "1 actfrcrange of several actuators, that limits each",
         "ctrl or act of 1 keyframe",
         "the fluid around the bodies",
         "1 limit of a ball joint",
@@ -564,8 +592,6 @@ def test_what_is_not_modelled_is_counted(write: Any) -> None:
         "1 stiffness that is not constant",
         "1 damping that is not constant",
         "1 actfrcrange that is not symmetric",
-        "2 actuators' laws: their joints are marked as actuated",
-        "1 actuator that drives no joint directly",
         "1 armature or damping of an actuator",
         "1 gravcomp of a body",
         "1 mocap body, which stands still",

@@ -1,0 +1,211 @@
+"""Between independent joints and actuators: positions, velocities, accelerations and forces, both ways. [003, §II-III]
+
+Actuators are those of `robot.actuators`, in that order. Leading dimensions are a batch, as in dynamics.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coupler.algorithms.actuation import (
+    actuator_accelerations_program,
+    actuator_jacobian_program,
+    actuator_positions_program,
+    actuator_velocities_program,
+    generalized_forces_program,
+)
+from coupler.compiled import attempted, run
+from coupler.dynamics import inverse_dynamics
+from coupler.model import ModelError, Robot
+from coupler.model.numbers import numbers
+from coupler.model.wording import in_state
+
+__all__ = [
+    "accelerations_of_actuators",
+    "actuator_accelerations",
+    "actuator_forces",
+    "actuator_jacobian",
+    "actuator_positions",
+    "actuator_velocities",
+    "generalized_forces",
+    "motor_forces",
+    "velocities_of_actuators",
+]
+
+_RANK = {8: 1e-10, 4: 1e-5}  # of the largest singular value, by the bytes of a number: what is below counts as zero
+_MISSED = {8: 1e-8, 4: 1e-3}  # of what is asked for: by so much it may be missed
+
+
+def actuator_positions(robot: Robot, q: Any) -> np.ndarray:
+    """u = Σ gear q of all actuators, (..., actuators), for configurations q, (..., nq).
+
+    Raises:
+        ModelError: for an actuator at a joint that turns as a ball does, which has a velocity but no position.
+    """
+    check_positions(_driven(robot))
+    return run(robot, actuator_positions_program, q)
+
+
+def actuator_velocities(robot: Robot, q: Any, v: Any) -> np.ndarray:
+    """u̇ = A v of all actuators, (..., actuators), for velocities v of independent joints, (..., nv)."""
+    return run(_driven(robot), actuator_velocities_program, q, v)
+
+
+def actuator_accelerations(robot: Robot, q: Any, v: Any, a: Any) -> np.ndarray:
+    """ü = A a + Ȧ v of all actuators, (..., actuators), for accelerations a of independent joints, (..., nv)."""
+    return run(_driven(robot), actuator_accelerations_program, q, v, a)
+
+
+def actuator_jacobian(robot: Robot, q: Any) -> np.ndarray:
+    """A with u̇ = A v and τ = Aᵀ f, (..., actuators, nv)."""
+    A = run(_driven(robot), actuator_jacobian_program, q)
+    return A.reshape(*A.shape[:-1], len(robot.actuators), robot.nv)
+
+
+def generalized_forces(robot: Robot, q: Any, forces: Any) -> np.ndarray:
+    """τ = Aᵀ f: what forces of actuators, (..., actuators), N m or N, do at independent joints, (..., nv)."""
+    return run(_driven(robot), generalized_forces_program, q, forces)
+
+
+def possible_forces(robot: Robot, q: np.ndarray, forces: np.ndarray) -> np.ndarray:
+    """The same, with NaN for states in which independent joints do not determine the others."""
+    return attempted(_driven(robot), generalized_forces_program, q, forces)
+
+
+def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exact: bool = True) -> np.ndarray:
+    """f with Aᵀ f = τ: forces of actuators that do the same as forces at independent joints.
+
+    Where more actuators than needed act, the forces are those of least Σ weight · f².
+
+    Args:
+        robot: the robot.
+        q: (..., nq), closed configurations.
+        tau: (..., nv), forces at independent joints.
+        weights: (actuators,), above zero: how dear the force of each actuator is; all alike if not given.
+        exact: whether τ that actuators cannot do is an error. Otherwise Aᵀ f is as near to it as can be: of a robot
+            that floats, whose base nothing drives, the joints get what they need and the base is left out.
+
+    Returns:
+        (..., actuators), N m or N. Limits of effort are not looked at.
+
+    Raises:
+        ModelError: for τ that actuators cannot do, naming the joint.
+    """
+    A, tau = actuator_jacobian(robot, q), np.asarray(tau)
+    if tau.shape[-1:] != (robot.nv,):
+        raise ModelError(f"tau has the shape {tau.shape}; robot {robot.name!r} takes (..., {robot.nv})")
+    count = len(robot.actuators)
+    cost = np.ones(count) if weights is None else numbers("weights", weights, (count,))
+    if not (cost > 0.0).all():
+        raise ModelError(f"weights must be above zero, got {cost.tolist()}")
+    root = (1.0 / np.sqrt(cost)).astype(A.dtype)
+    forces = root * _solved(np.swapaxes(A * root[:, None], -1, -2), tau)
+    if exact:
+        missing, allowed = np.abs(_times(np.swapaxes(A, -1, -2), forces) - tau), _allowed(tau)
+        if (wrong := np.argwhere(~(missing <= allowed))).size:
+            *state, entry = (int(i) for i in wrong[0])
+            entry = int(missing[tuple(state)].argmax())
+            joint = robot.tree.joint_of(int(robot.embedding.v_index[entry]))
+            raise ModelError(
+                f"robot {robot.name!r}: its actuators cannot do tau{in_state(state)}: at joint {joint!r} "
+                f"{missing[(*state, entry)]:.3g} N m or N is missing; exact=False comes as near as can be"
+            )
+    return forces
+
+
+def motor_forces(
+    robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None, weights: Any = None, *, exact: bool = True
+) -> np.ndarray:
+    """Forces of actuators that accelerations need, (..., actuators): inverse dynamics, and `actuator_forces` of that.
+
+    Args:
+        robot: the robot.
+        q, v, a, f_ext: as in `inverse_dynamics`.
+        weights, exact: as in `actuator_forces`.
+    """
+    return actuator_forces(robot, q, inverse_dynamics(robot, q, v, a, f_ext), weights, exact=exact)
+
+
+def velocities_of_actuators(robot: Robot, q: Any, rates: Any, near: Any = None) -> np.ndarray:
+    """v with A v = u̇: velocities of independent joints that move actuators so.
+
+    Args:
+        robot: the robot.
+        q: (..., nq), closed configurations.
+        rates: (..., actuators), u̇, rad/s or m/s.
+        near: (..., nv), velocities from which v differs least, where actuators leave a choice; zero if not given.
+
+    Raises:
+        ModelError: where actuators cannot move so together, naming one.
+    """
+    return _moved(robot, actuator_jacobian(robot, q), rates, near, "velocity")
+
+
+def accelerations_of_actuators(robot: Robot, q: Any, v: Any, rates: Any, near: Any = None) -> np.ndarray:
+    """a with A a + Ȧ v = ü: accelerations of independent joints, as `velocities_of_actuators` for velocities.
+
+    Args:
+        robot: the robot.
+        q, v: (..., nq) and (..., nv), states.
+        rates: (..., actuators), ü, rad/s² or m/s².
+        near: (..., nv), accelerations from which a differs least, where actuators leave a choice; zero if not given.
+    """
+    A = actuator_jacobian(robot, q)
+    bias = actuator_accelerations(robot, q, v, np.zeros(robot.nv, A.dtype))
+    return _moved(robot, A, np.asarray(rates) - bias, near, "acceleration")
+
+
+def check_positions(robot: Robot) -> None:
+    """Refuses actuators at joints that turn as a ball does: they have a velocity, but no position."""
+    kinds = {joint.name: joint.kind for joint in robot.joints}
+    for actuator in robot.actuators:
+        for joint in actuator.joints:
+            if kinds[joint].nq != kinds[joint].nv:
+                raise ModelError(
+                    f"actuator {actuator.name!r}: joint {joint!r} turns as a ball does, and has no position to sum up"
+                )
+
+
+def _driven(robot: Robot) -> Robot:
+    """The robot, refused unless it has actuators."""
+    if not robot.actuators:
+        raise ModelError(
+            f"robot {robot.name!r} has no actuators: mark joints as actuated, or describe actuators "
+            "(RobotBuilder.actuator, Robot.with_actuators)"
+        )
+    return robot
+
+
+def _moved(robot: Robot, A: np.ndarray, rates: Any, near: Any, what: str) -> np.ndarray:
+    """The motion nearest to another that moves actuators with these rates."""
+    rates = np.asarray(rates)
+    if rates.shape[-1:] != (len(robot.actuators),):
+        raise ModelError(f"rates have the shape {rates.shape}; there are {len(robot.actuators)} actuators")
+    near = np.zeros(robot.nv, A.dtype) if near is None else numbers("near", near, (robot.nv,), batch=True)
+    motion = near + _solved(A, rates - _times(A, near))
+    missing = np.abs(_times(A, motion) - rates)
+    if (wrong := np.argwhere(~(missing <= _allowed(rates)))).size:
+        *state, _ = (int(i) for i in wrong[0])
+        name = robot.actuators[int(missing[tuple(state)].argmax())].name
+        raise ModelError(
+            f"robot {robot.name!r}: its actuators cannot move so{in_state(state)}: no motion of independent joints "
+            f"gives {name!r} its {what} together with those of the others"
+        )
+    return motion
+
+
+def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """x of least length with A x nearest to b."""
+    return _times(np.linalg.pinv(A, rcond=_RANK[A.dtype.itemsize]), b)
+
+
+def _times(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return (A @ x[..., None])[..., 0]
+
+
+def _allowed(wanted: np.ndarray) -> np.ndarray:
+    """By how much what is asked for may be missed, (..., 1)."""
+    size = _MISSED[4 if wanted.dtype == np.float32 else 8]
+    return size * np.maximum(np.abs(wanted).max(axis=-1, initial=0.0, keepdims=True), 1.0)

@@ -1,0 +1,239 @@
+"""Actuators in the program of a step: motors push, servos feel where and how fast the step ends.
+
+A servo's force is clip(F − D u̇⁺) over the step, with the actuator's velocity u̇⁺ after it. F has the target, and D the
+gains: dampers feel u̇⁺, and springs the position that joint springs feel (see damping.py). So no gain is too large.
+
+A servo without limits at one joint is a spring and a damper of that joint, with a force beside them (servos.py). Any
+other is a row of the contact problem: dry friction against a target velocity, that gives way. With λ = h (f − f₀) for
+the middle f₀ of its limits, |λ| ≤ h (upper − lower)/2, its law u̇⁺ − (F − f₀)/D + λ/(h D) = 0 between the bounds is that
+of dry friction with a mobility 1/(h D) more, which the row has by itself (see `Start.soft`). Whether it is saturated is
+thus decided with contacts, limits and all other servos, for the end of the step. Velocities without impulses have about
+the force in them that the servo will have; what that is beside f₀ is an offset of the row.
+
+Beyond its speed limit an actuator may brake, but not drive: a force f > 0 lies anywhere between 0 and f where u̇⁺ is the
+limit. That, too, is dry friction, around the speed limit and half the force. Such a row takes part near the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.algorithms.actuation import actuator_jacobian_program
+from coupler.compiled import remembered, run
+from coupler.contact import drive_kernels as kernels
+from coupler.contact.blocks import Blocks
+from coupler.contact.columns import Columns, Start
+from coupler.contact.kernels import clear
+from coupler.contact.scene import ContactScene
+from coupler.contact.servos import at_joint, servo_damping
+from coupler.graph import Buffer, Vector, Window, constants, fields
+from coupler.inertia import mass_matrix_solve
+from coupler.model import ModelError, Robot
+from coupler.model.actuators import Actuator, terms_of
+from coupler.passes import Sweep, visit_terms
+
+__all__ = ["Drives", "controls_of"]
+
+_ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
+_LARGE = 1e6  # N m or N: the same where one side alone has a limit
+_FAR = 1e10  # rad/s or m/s: stands for a speed limit that there is not
+
+
+@dataclass(frozen=True)
+class DriveRow:
+    """A row of the contact problem: a servo, or an actuator at its speed limit.
+
+    Attributes:
+        actuator: its number.
+        servo: which of the two.
+        scale: the row's velocity is so many times the actuator's, and its impulse so many times smaller, so that rows
+            of weak servos and of large gears have numbers like others.
+    """
+
+    actuator: int
+    servo: bool
+    scale: float
+
+
+def controls_of(robot: Robot) -> int:
+    """How many numbers control a robot in a step: one for each actuator, then the rates of targets if servos need."""
+    return len(robot.actuators) * (2 if any(actuator.kind == "position" for actuator in robot.actuators) else 1)
+
+
+def _drive_rows(robot: Robot, h: float, damping: Sequence[float]) -> list[DriveRow]:
+    rows = []
+    for number, actuator in enumerate(robot.actuators):
+        gear = float(np.linalg.norm([gear for _, _, gear in terms_of(robot, actuator)]))
+        if actuator.servo and not at_joint(robot, actuator):
+            rows.append(DriveRow(number, True, min(1.0 / gear, float(np.sqrt(h * damping[number])))))
+        if actuator.speed < np.inf:
+            rows.append(DriveRow(number, False, 1.0 / gear))
+    return rows
+
+
+class Drives:
+    """The actuators of a program.
+
+    Attributes:
+        rows: those in the contact problem, servos and speed limits.
+        starts: where the columns of these rows start.
+    """
+
+    def __init__(self, sweep: Sweep[Any, Any], robot: Robot, scene: ContactScene, controls: Vector) -> None:
+        """Args: a program, the robot as it is described, what the step takes into account, and the controls."""
+        self._sweep, self._robot, self._h = sweep, robot, scene.step
+        self._controls, self._ahead = controls, 0.25 * scene.step if scene.integrator == "midpoint" else 0.0
+        self._damping = [servo_damping(actuator, scene) for actuator in robot.actuators]
+        self.rows = _drive_rows(robot, scene.step, self._damping) if scene.has_rows else []
+        self.starts = [self._start(row) for row in self.rows]
+        n, names = len(robot.actuators), ("position", "start", "speed", "aim", "loss", "push", "given")
+        self._own = {name: sweep.builder.scratch(f"drive_{name}", n) for name in names}
+        self._edge = sweep.builder.scratch("drive_edge", 2 * n)  # a speed that is not passed, and the force that ends
+        self._offsets = sweep.builder.scratch("drive_offsets", len(self.rows)) if self.rows else None
+        self._place = {(row.actuator, row.servo): i for i, row in enumerate(self.rows)}
+
+    def _start(self, row: DriveRow) -> Start:
+        terms = terms_of(self._robot, self._robot.actuators[row.actuator])
+        return Start(1, geared=tuple((link, j, row.scale * gear) for link, j, gear in terms), soft=row.servo)
+
+    # Before velocities are known
+
+    def prepare(self) -> None:
+        """Writes the steps to what actuators push with, and adds it to the forces at joints."""
+        own, builder = self._own, self._sweep.builder
+        for name in ("position", "start"):
+            clear(builder, own[name])
+        visit_terms(self._sweep, kernels.look, {name: own[name] for name in ("position", "start")})
+        for kind, alike in self._kinds().items():
+            builder.loop(kernels.deciding(*kind), own=self._known(alike))
+        self.push()
+
+    def push(self) -> None:
+        """Writes the steps that add what actuators push with to the forces at joints."""
+        visit_terms(self._sweep, kernels.push, {"force": self._own["push"]})
+
+    def _kinds(self) -> dict[tuple[str, bool, bool], list[int]]:
+        """Actuators, those together that follow the same law: the kind, whether at a joint, and limited in speed."""
+        kinds: dict[tuple[str, bool, bool], list[int]] = {}
+        for number, actuator in enumerate(self._robot.actuators):
+            limited = (number, False) in self._place
+            kinds.setdefault((actuator.kind, at_joint(self._robot, actuator), limited), []).append(number)
+        return kinds
+
+    def _known(self, numbers: Sequence[int]) -> Window:
+        actuators = [self._robot.actuators[number] for number in numbers]
+        places = [2 * number for number in numbers]
+        known = {name: buffer.at(numbers) for name, buffer in self._own.items()}
+        known |= {"control": self._controls.at(numbers), "edge": self._edge.at(places, 2)}
+        if actuators[0].kind == "position":
+            known["rate"] = self._controls.at([len(self._robot.actuators) + number for number in numbers])
+        limits = np.array([_limits(actuator) for actuator in actuators])
+        table = {
+            "least": np.clip([actuator.control[0] for actuator in actuators], -_ENDLESS, _ENDLESS),
+            "most": np.clip([actuator.control[1] for actuator in actuators], -_ENDLESS, _ENDLESS),
+            "lower": limits[:, 0],
+            "upper": limits[:, 1],
+            "stiffness": [actuator.stiffness for actuator in actuators],
+            "gain": [actuator.damping for actuator in actuators],
+            "damping": [self._damping[number] for number in numbers],
+            "ahead": np.full(len(numbers), self._ahead),
+            "rest": [self._rest(actuator) for actuator in actuators],
+            "kick": [self._kick(number) for number in numbers],
+            "fastest": np.clip([actuator.speed for actuator in actuators], 0.0, _FAR),
+            "step": np.full(len(numbers), self._h),
+        }
+        return fields(**known, **{name: constants(np.array(values)) for name, values in table.items()})
+
+    def _kick(self, number: int) -> float:
+        """By how much an actuator becomes faster within a step by unit of its force, about as much as that is."""
+        if not {(number, False), (number, True)} & self._place.keys():
+            return 0.0
+        return self._h * float(remembered(self._robot, _mobilities, _mobilities)[number])
+
+    def _rest(self, actuator: Actuator) -> float:
+        """The position of an actuator where the springs of its joint are at ease, if it is one of them."""
+        if not at_joint(self._robot, actuator):
+            return 0.0
+        ((link, j, gear),) = terms_of(self._robot, actuator)
+        return gear * float(self._robot.tree.links[link].kind.rest[j])
+
+    # In the contact problem
+
+    def measure(self, blocks: Blocks, columns: Columns, bounds: Buffer, friction: Sequence[float]) -> None:
+        """Writes the steps to what is known of rows, from velocities after the step without impulses.
+
+        Args:
+            blocks, columns: the problem, whose last blocks are these rows.
+            bounds: the largest impulse of each joint and each row.
+            friction: of joints, which come first.
+        """
+        builder, first = self._sweep.builder, blocks.contacts + len(friction)
+        blocks.offsets = offsets = self._offsets
+        assert offsets is not None
+        if friction:
+            row = fields(bound=bounds.at(range(len(friction))), known=constants(np.array(friction)))
+            builder.loop(kernels.bound, row=row)
+        clear(builder, self._own["speed"])
+        visit_terms(self._sweep, kernels.speeding("u"), {"speed": self._own["speed"]})
+        for servo in (True, False):
+            own = [i for i, row in enumerate(self.rows) if row.servo is servo]
+            if own:
+                numbers = [first + i for i in own]
+                window = self._known([self.rows[i].actuator for i in own]) | blocks.of(numbers) | self._scales(own)
+                window |= fields(offset=offsets.at(own, 1))
+                if servo:
+                    soft = columns.soft_nodes(numbers).fields
+                    window |= fields(z=soft["z"], y=soft["y"])
+                builder.loop(kernels.begin_servo if servo else kernels.begin_limit, own=window)
+
+    def _scales(self, rows: Sequence[int]) -> Window:
+        return fields(scale=constants(np.array([self.rows[i].scale for i in rows])))
+
+    # Afterwards
+
+    def tell(self, blocks: Blocks | None, joints: int, forces: Vector, work: Vector) -> None:
+        """Writes the steps to the forces of all actuators in the step, and to the work that they do.
+
+        Args:
+            blocks: the problem; None if there is none.
+            joints: how many joints come before these rows in it.
+            forces, work: of each actuator, N m or N, and J.
+        """
+        builder, own = self._sweep.builder, self._own
+        clear(builder, own["speed"])
+        visit_terms(self._sweep, kernels.speeding("v_next"), {"speed": own["speed"]})
+        for kind, alike in self._kinds().items():
+            builder.loop(kernels.telling(kind[1]), own=self._known(alike) | fields(force=forces.at(alike)))
+        for servo in (True, False):
+            rows = [i for i, row in enumerate(self.rows) if row.servo is servo]
+            if rows and blocks is not None:
+                window = blocks.of([blocks.contacts + joints + i for i in rows]) | self._scales(rows)
+                window |= fields(force=forces.at([self.rows[i].actuator for i in rows]))
+                builder.loop(kernels.add_row, own=window | fields(step=constants(np.full(len(rows), self._h))))
+        every = range(len(self._robot.actuators))
+        window = {"force": forces, "work": work, "start": own["start"], "speed": own["speed"]}
+        step = constants(np.full(len(every), self._h))
+        builder.loop(kernels.work, own=fields(step=step, **{name: buffer.at(every) for name, buffer in window.items()}))
+
+
+def _limits(actuator: Actuator) -> tuple[float, float]:
+    """The limits of effort, as finite numbers."""
+    low, high = actuator.effort
+    if low == -np.inf and high == np.inf:
+        return -_ENDLESS, _ENDLESS
+    large = max(_LARGE, 1e3 * min(abs(low), abs(high)))
+    return max(low, -large), min(high, large)
+
+
+def _mobilities(robot: Robot) -> np.ndarray:
+    """Of all actuators, how easily each is moved in the neutral configuration: the diagonal of A H⁻¹ Aᵀ."""
+    q, count = robot.neutral(), len(robot.actuators)
+    try:
+        A = run(robot, actuator_jacobian_program, q).reshape(count, robot.nv)
+        return np.sum(A * mass_matrix_solve(robot, q, A), axis=1)
+    except ModelError:  # at a dead point
+        return np.full(count, _FAR)

@@ -1,0 +1,49 @@
+"""Servos that are springs and dampers of single joints: those that no limit of effort ever cuts short."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from coupler.compiled import remembered
+from coupler.contact.scene import ContactScene
+from coupler.model import Robot
+from coupler.model.actuators import Actuator, terms_of
+
+__all__ = ["at_joint", "servo_damping", "servoed"]
+
+
+def at_joint(robot: Robot, actuator: Actuator) -> bool:
+    """Whether a servo is a spring and a damper of a joint, as no limit cuts its force short."""
+    if actuator.kind not in ("position", "velocity") or np.isfinite(actuator.effort).any():
+        return False
+    return len(terms_of(robot, actuator)) == 1
+
+
+def servo_damping(actuator: Actuator, scene: ContactScene) -> float:
+    """D of a servo in a step: how much less it pushes by unit of velocity after it; see drives.py and damping.py.
+
+    Of a damper, the most that it is: its control decides.
+    """
+    if actuator.kind == "damper":
+        return actuator.damping * (actuator.control[1] if 0.0 < actuator.control[1] < np.inf else 1.0)
+    return actuator.damping + (0.25 if scene.integrator == "midpoint" else 1.0) * scene.step * actuator.stiffness
+
+
+def servoed(robot: Robot) -> Robot:
+    """The robot whose joints have the springs and dampers that such servos are."""
+    if not any(at_joint(robot, actuator) for actuator in robot.actuators):
+        return robot
+    return remembered(robot, servoed, _servoed)
+
+
+def _servoed(robot: Robot) -> Robot:
+    links = list(robot.tree.links)
+    for actuator in robot.actuators:
+        if at_joint(robot, actuator):
+            ((link, j, gear),) = terms_of(robot, actuator)
+            kind, more = links[link].kind, gear**2 * np.eye(links[link].kind.nv)[j]
+            stiffness, damping = kind.stiffness + actuator.stiffness * more, kind.damping + actuator.damping * more
+            links[link] = replace(links[link], kind=kind.with_values(stiffness=stiffness, damping=damping))
+    return replace(robot, tree=replace(robot.tree, links=tuple(links)))

@@ -1,0 +1,65 @@
+"""Actuators in formats that have no words for all of them: an element of ours, the same in URDF and SDFormat.
+
+<actuator name="knee" type="position" effort="-30 30" speed="12" stiffness="100" damping="3">
+  <joint name="left_knee" gear="6"/>
+</actuator>
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import numpy as np
+
+from coupler.io.writing import put
+from coupler.io.xml import Element
+from coupler.model import Actuator, Robot
+from coupler.model.actuators import actuators_of
+
+__all__ = ["described_actuators", "own_limits", "put_actuators", "read_actuator"]
+
+_FIGURES = ("effort", "speed", "stiffness", "damping", "control")
+
+
+def described_actuators(robot: Robot) -> list[Actuator]:
+    """The actuators that marks at joints do not say by themselves: none, if all are the motors of marked joints."""
+    return [] if robot.actuators == actuators_of(robot, ()) else list(robot.actuators)
+
+
+def own_limits(robot: Robot, actuator: Actuator) -> dict[str, Any]:
+    """The limits of effort and speed that an actuator has besides those of its joints; nothing for those of none."""
+    (joints,) = actuators_of(robot.with_actuators([]), [Actuator(actuator.name, actuator.gears)])
+    effort = None if actuator.effort == joints.effort else actuator.effort
+    return {"effort": effort, "speed": None if actuator.speed == joints.speed else actuator.speed}
+
+
+def put_actuators(root: ET.Element, tag: str, robot: Robot) -> None:
+    """Writes the actuators of a robot, as elements of that name, unless marks at joints say all of them."""
+    for actuator in described_actuators(robot):
+        _put_actuator(root, tag, robot, actuator)
+
+
+def _put_actuator(root: ET.Element, tag: str, robot: Robot, actuator: Actuator) -> None:
+    figures: dict[str, Any] = {name: getattr(actuator, name) or None for name in ("stiffness", "damping")}
+    figures |= own_limits(robot, actuator)
+    figures["control"] = None if actuator.control == (-np.inf, np.inf) else actuator.control
+    kind = None if actuator.kind == "motor" else actuator.kind
+    element = put(root, tag, name=actuator.name, type=kind, **{name: figures[name] for name in _FIGURES})
+    for joint, gear in actuator.gears.items():
+        put(element, "joint", name=joint, gear=gear)
+
+
+def read_actuator(element: Element, prefix: str = "") -> dict[str, Any]:
+    """An actuator as `RobotBuilder.actuator` takes it, with something before all names."""
+    gears: dict[str, Any] = {}
+    for part in element.all("joint"):
+        name = prefix + part.require("name")
+        own = part.numbers("gear", None) if part.has("gear") else np.ones(1)
+        gears[name] = float(own[0]) if len(own) == 1 else own
+    figures: dict[str, Any] = {}
+    for name in _FIGURES:
+        if element.has(name):
+            own = element.numbers(name, None, finite=False)
+            figures[name] = float(own[0]) if len(own) == 1 else own
+    return {"name": prefix + element.require("name"), "gears": gears, "kind": element.get("type", "motor")} | figures

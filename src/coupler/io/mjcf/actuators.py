@@ -1,0 +1,161 @@
+"""Actuators of a compiled model in MJCF: motors, servos and dampers, at joints or at tendons that sum up joints.
+
+MuJoCo's force is gain · ctrl + bias, along a length that is the gear times that of the transmission. A gain without
+bias is a motor, whose gear has the gain, so that its control is ctrl. A bias against the length makes a position servo,
+one against the velocity alone a velocity servo, and a gain by the velocity a damper.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from coupler.io.mjcf.attributes import NO_LIMIT
+from coupler.io.mjcf.compilation import Compiled
+from coupler.io.mjcf.files import Files
+from coupler.io.mjcf.names import Taken, fresh
+from coupler.io.mjcf.tree import BALL, FREE, Tree, gears
+from coupler.model import RobotBuilder
+from coupler.model.wording import counted
+
+__all__ = ["add_actuators", "driven_tendons"]
+
+_JOINT, _IN_PARENT, _TENDON = 0, 1, 3  # MuJoCo's transmissions
+_WRAP_JOINT = 1  # MuJoCo's type of a joint in a tendon's sum
+_FIXED, _AFFINE = 0, 1  # gains
+_BIASES = (0, 1)  # none, and affine
+_DIRECT, _FILTERS = 0, (2, 3)  # dynamics: none, and those that only delay
+
+
+class _LeftOut(Exception):
+    """An actuator that is not modelled; one word for one of them, and one for several."""
+
+
+def driven_tendons(model: Compiled) -> set[int]:
+    """The tendons that actuators pull and that are sums of joints."""
+    return {int(i) for i in model.actuator_trnid[model.actuator_trntype == _TENDON, 0] if _is_sum(model, int(i))}
+
+
+def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuilder) -> list[str]:
+    """Adds the actuators; returns a description of what is left out of them."""
+    names, left_out, scaled = model.names["actuator"], Counter[tuple[str, str]](), list[str]()
+    acted = Counter[str]()
+    taken = Taken(name for name in names if name)
+    for i, name in enumerate(names):
+        try:
+            own = _gears(model, tree, i)
+        except _LeftOut as why:
+            left_out[why.args[0], why.args[1]] += 1
+            continue
+        law, told = _law(model, tree, i)
+        if told is not None:
+            left_out[told] += 1
+        gain = law.pop("gain")
+        if scale := law.pop("scale", None):
+            scaled.append(f"{name or i + 1!r} {scale}")
+        own = {joint: np.asarray(gear) * gain if np.ndim(gear) else gear * gain for joint, gear in own.items()}
+        with files.root.blamed():
+            builder.actuator(name or fresh(next(iter(own)), taken), own, **law)
+        acted.update(own.keys())
+    limited = {tree.names.joints[j] for j in np.flatnonzero(model.jnt_actfrclimited)}
+    if shared := sum(acted[joint] > 1 for joint in limited):
+        words = (
+            "actfrcrange of several actuators, that limits each",
+            "actfrcranges of several actuators, that limit each",
+        )
+        left_out[words] += shared
+    if scaled:
+        builder.remark(f"targets of servos are positions or velocities here, from ctrl: {', '.join(scaled)}")
+    return [counted(count, *words) for words, count in left_out.items()]
+
+
+def _is_sum(model: Compiled, tendon: int) -> bool:
+    own = slice(model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon])
+    return bool((model.wrap_type[own] == _WRAP_JOINT).all())
+
+
+def _gears(model: Compiled, tree: Tree, i: int) -> dict[str, Any]:
+    """By joint, how far an actuator moves by unit of the joint's position.
+
+    Raises:
+        _LeftOut: for transmissions that are no sums of joint positions.
+    """
+    kind, target, gear = int(model.actuator_trntype[i]), int(model.actuator_trnid[i, 0]), gears(model)[i]
+    fixed = {*tree.locked, *tree.hung}
+    if model.actuator_ctrlnum[i] != 1:
+        raise _LeftOut("actuator with several controls", "actuators with several controls")
+    if kind == _TENDON and _is_sum(model, target):
+        own: dict[str, Any] = {}
+        first = int(model.tendon_adr[target])
+        for k in range(first, first + int(model.tendon_num[target])):
+            joint, name = int(model.wrap_objid[k]), tree.names.joints[model.wrap_objid[k]]
+            if joint not in fixed:
+                own[name] = own.get(name, 0.0) + float(gear[0] * model.wrap_prm[k])
+        own = {name: value for name, value in own.items() if value}
+        if not own:
+            raise _LeftOut("actuator of joints that stand still", "actuators of joints that stand still")
+        return own
+    if kind not in (_JOINT, _IN_PARENT):
+        raise _LeftOut(
+            "actuator that drives neither a joint nor a sum of joints",
+            "actuators that drive neither joints nor sums of joints",
+        )
+    if target in fixed:
+        raise _LeftOut("actuator of joints that stand still", "actuators of joints that stand still")
+    if model.jnt_type[target] == FREE or (model.jnt_type[target] == BALL and kind == _IN_PARENT):
+        raise _LeftOut("actuator of a free or ball joint", "actuators of free or ball joints")
+    own = {tree.names.joints[target]: gear[:3] if model.jnt_type[target] == BALL else float(gear[0])}
+    if not np.any(next(iter(own.values()))):
+        raise _LeftOut("actuator whose gear is zero", "actuators whose gears are zero")
+    return own
+
+
+def _law(model: Compiled, tree: Tree, i: int) -> tuple[dict[str, Any], tuple[str, str] | None]:
+    """How an actuator is controlled, as `RobotBuilder.actuator` takes it, and the gain of a motor; and what is lost."""
+    dynamics, told = int(model.actuator_dyntype[i]), None
+    adr = int(model.actuator_ctrladr[i])
+    clamped = bool(model.actuator_ctrllimited[adr]) and not tree.off("CLAMPCTRL")
+    control = _range(model.actuator_ctrlrange[adr] if clamped else np.array([-np.inf, np.inf]))
+    effort = _range(model.actuator_forcerange[i] if model.actuator_forcelimited[i] else np.array([-np.inf, np.inf]))
+    if dynamics in _FILTERS:
+        told = "delay of an actuator", "delays of actuators"
+    law = _affine_law(model, i, control) if dynamics == _DIRECT or dynamics in _FILTERS else None
+    ball = model.actuator_trntype[i] != _TENDON and model.jnt_type[model.actuator_trnid[i, 0]] == BALL
+    if law is None or not effort[0] <= 0.0 <= effort[1] or (ball and law["kind"] == "position"):
+        told = "actuator's law: it is a motor here", "actuators' laws: they are motors here"
+        return {"gain": 1.0, "kind": "motor"}, told
+    effort = np.sort(effort / law["gain"])
+    if law["kind"] == "motor" and law["control"][0] <= 0.0 <= law["control"][1]:  # what is never asked for is a limit
+        effort = np.clip(effort, *law["control"])
+    return law | {"effort": tuple(effort.tolist())}, told
+
+
+def _range(given: np.ndarray) -> np.ndarray:
+    """Two limits, of which very large ones are none."""
+    return np.where(np.abs(given) < NO_LIMIT, given, np.where(given > 0.0, np.inf, -np.inf))
+
+
+def _affine_law(model: Compiled, i: int, control: np.ndarray) -> dict[str, Any] | None:
+    """The law of gain and bias; None for one that is none of ours."""
+    gain, bias = int(model.actuator_gaintype[i]), int(model.actuator_biastype[i])
+    g = np.where(np.arange(3) < (1 if gain == _FIXED else 3), model.actuator_gainprm[i, :3], 0.0)
+    b = model.actuator_biasprm[i, :3] if bias == _BIASES[1] else np.zeros(3)
+    if gain not in (_FIXED, _AFFINE) or bias not in _BIASES or g[1] != 0.0:
+        return None
+    limits = {"control": tuple(control.tolist())}
+    if g[2] != 0.0:
+        plain = g[2] < 0.0 and g[0] == 0.0 and not b.any()
+        return {"gain": 1.0, "kind": "damper", "damping": 0.0 - float(g[2])} | limits if plain else None
+    if g[0] == 0.0 or b[1] > 0.0 or b[2] > 0.0:
+        return None
+    if not b[1] and not b[2]:
+        return {"gain": float(g[0]), "kind": "motor"} | limits if not b[0] else None
+    stiffness, damping = 0.0 - float(b[1]), 0.0 - float(b[2])
+    factor, offset = float(g[0]) / (stiffness or damping), float(b[0]) / (stiffness or damping)
+    limits = {"control": tuple(np.sort(factor * control + offset).tolist())}
+    law = {"gain": 1.0, "kind": "position" if stiffness else "velocity", "stiffness": stiffness, "damping": damping}
+    if factor != 1.0 or offset:
+        law["scale"] = f"{factor:.6g} ctrl" + (f" {offset:+.6g}" if offset else "")
+    return law | limits

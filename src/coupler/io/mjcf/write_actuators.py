@@ -1,0 +1,69 @@
+"""Writing actuators as MJCF: at a joint, or at a tendon that sums up several."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.io.actuators import own_limits
+from coupler.io.mjcf.attributes import NO_LIMIT
+from coupler.io.mjcf.joints import Step
+from coupler.io.writing import Names, put
+from coupler.model import Actuator, Robot
+from coupler.model.tree import TreeJoint
+
+__all__ = ["add_actuators"]
+
+Steps = Sequence[tuple[TreeJoint, Step, str]]  # joints of MJCF: the joint that each is of, its step, and its name
+
+
+def add_actuators(
+    robot: Robot, actuators: ET.Element, tendons: ET.Element, steps: Steps, names: Names
+) -> Iterator[tuple[str, str]]:
+    """Writes all actuators; gives phrases for one and for several of what MJCF cannot express."""
+    for actuator in robot.actuators:
+        limits = own_limits(robot, actuator)
+        if limits["speed"] is not None:
+            yield "speed limit of an actuator", "speed limits of actuators"
+        terms = list(_terms(actuator, steps))
+        if len(terms) == 1:
+            (name, gear), others = terms[0], {}
+            target = {"joint": name, "gear": None if np.array_equal(gear, [1.0]) else gear}
+        elif all(np.size(gear) == 1 for _, gear in terms):
+            tendon, target, others = names.new(f"{actuator.name}_sum"), {}, dict(terms)
+            target = {"tendon": tendon}
+            element = put(tendons, "fixed", name=tendon)
+            for name, gear in others.items():
+                put(element, "joint", joint=name, coef=gear)
+        else:
+            yield "actuator of a ball or free joint and others", "actuators of ball or free joints and others"
+            continue
+        put(actuators, _TAGS[actuator.kind], name=actuator.name, **target, **_law(actuator, limits["effort"]))
+
+
+_TAGS = {"motor": "motor", "position": "position", "velocity": "velocity", "damper": "damper"}
+
+
+def _terms(actuator: Actuator, steps: Steps) -> Iterator[tuple[str, np.ndarray]]:
+    """The joints of MJCF that an actuator acts on, with the gear of each of their freedoms."""
+    for joint, step, name in steps:
+        if joint.name in actuator.gears and step.entries:
+            gear = np.atleast_1d(actuator.gears[joint.name])[step.entries]
+            if gear.any():
+                yield name, gear
+
+
+def _law(actuator: Actuator, effort: Any) -> dict[str, Any]:
+    """Gains and limits."""
+    law: dict[str, Any] = {"kp": actuator.stiffness or None, "kv": actuator.damping or None}
+    low, high = actuator.control
+    if actuator.kind == "damper":
+        low, high = max(low, 0.0), high if high < np.inf else NO_LIMIT
+    if np.isfinite([low, high]).any():
+        law["ctrlrange"] = max(low, -NO_LIMIT), min(high, NO_LIMIT)
+    if effort is not None and not (actuator.kind == "motor" and effort == actuator.control):
+        law["forcerange"] = max(effort[0], -NO_LIMIT), min(effort[1], NO_LIMIT)
+    return law

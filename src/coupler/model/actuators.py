@@ -1,0 +1,240 @@
+"""Actuators: what drives joints, one, or several through a transmission, and how strongly. [003, §II]"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coupler.model.errors import ModelError
+from coupler.model.numbers import numbers
+from coupler.model.wording import clipped, listed
+
+if TYPE_CHECKING:
+    from coupler.model.robot import Robot
+
+__all__ = ["KINDS", "Actuator", "Term", "actuators_of", "terms_of"]
+
+KINDS = ("motor", "position", "velocity", "damper")
+
+_ENDLESS = (-np.inf, np.inf)
+_STILL = 1e-9  # of a gear: an actuator that moves no more with any independent joint does not move
+
+Term = tuple[int, int, float]  # a link, an entry of its joint's velocity, and the gear
+
+
+@dataclass(frozen=True, repr=False)
+class Actuator:
+    """What drives joints: a motor, or a servo that follows a target.
+
+    Its coordinate is u = Σ gear q over joints of the tree, dependent ones included: the angle of a rotor behind a gear
+    of ratio n, if the gear is n. A force f along u acts on each of these joints with gear · f.
+
+    One number controls it: of a motor, its force f; of a position servo, the target u* of f = k (u* − u) + d (u̇* − u̇);
+    of a velocity servo, the target u̇* of f = d (u̇* − u̇); of a damper, how much it is on, c ≥ 0 of f = −c d u̇. Forces
+    stay within the effort's limits, and beyond the speed limit nothing drives it further.
+
+    Attributes:
+        name: unique among the actuators of its robot.
+        gears: by joint a number; or, of a joint with several freedoms, one for each.
+        kind: "motor", "position", "velocity" or "damper".
+        effort: the least and the largest f, N m or N. A single number stands for both sides.
+        speed: the largest |u̇| up to which it drives, rad/s or m/s.
+        stiffness: k, N m/rad or N/m.
+        damping: d, N m s/rad or N s/m.
+        control: the least and the largest number that controls it; what is beyond counts as these.
+    """
+
+    name: str
+    gears: Any
+    kind: str = "motor"
+    effort: Any = np.inf
+    speed: float = np.inf
+    stiffness: float = 0.0
+    damping: float = 0.0
+    control: Any = np.inf
+
+    def __post_init__(self) -> None:
+        what = f"actuator {self.name!r}"
+        if not isinstance(self.name, str) or not self.name:
+            raise ModelError(f"an actuator needs a name, got {self.name!r}")
+        if self.kind not in KINDS:
+            raise ModelError(f"{what}: there is no kind {clipped(self.kind)}; there are {listed(KINDS)}")
+        values: dict[str, Any] = {"gears": _gears(what, self.gears)}
+        for name in ("effort", "control"):
+            values[name] = _interval(f"{what}: its {name}", getattr(self, name))
+        if not values["effort"][0] <= 0.0 <= values["effort"][1]:
+            raise ModelError(f"{what}: its effort must be free to be zero, got limits {values['effort']}")
+        for name in ("stiffness", "damping"):
+            values[name] = float(numbers(f"{what}: its {name}", getattr(self, name), (), least=0.0))
+        values["speed"] = float(numbers(f"{what}: its speed", self.speed, (), least=0.0, finite=False))
+        if values["speed"] == 0.0:
+            raise ModelError(f"{what}: its speed must be above zero")
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check_gains(what)
+
+    def _check_gains(self, what: str) -> None:
+        if self.kind == "motor" and (self.stiffness or self.damping):
+            raise ModelError(f'{what}: a motor has no gains; kind="position" or "velocity" makes it a servo')
+        if self.kind == "position" and not self.stiffness:
+            raise ModelError(f"{what}: a position servo needs a stiffness above zero")
+        if self.kind in ("velocity", "damper") and (self.stiffness or not self.damping):
+            name = "a velocity servo" if self.kind == "velocity" else "a damper"
+            raise ModelError(f"{what}: {name} needs a damping above zero, and has no stiffness")
+
+    @property
+    def servo(self) -> bool:
+        """Whether its force depends on how it moves, as that of a servo and of a damper."""
+        return self.kind != "motor"
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """The joints that it acts on."""
+        return tuple(self.gears)
+
+    def position_servo(self, stiffness: float, damping: float = 0.0) -> Actuator:
+        """The same actuator as a servo that follows positions; its control is not limited any more."""
+        return replace(self, kind="position", stiffness=stiffness, damping=damping, control=np.inf)
+
+    def velocity_servo(self, damping: float) -> Actuator:
+        """The same actuator as a servo that follows velocities; its control is not limited any more."""
+        return replace(self, kind="velocity", stiffness=0.0, damping=damping, control=np.inf)
+
+    def __repr__(self) -> str:
+        """What it is, and what of it is not as usual."""
+        usual = (("kind", "motor"), ("effort", _ENDLESS), ("speed", np.inf), ("stiffness", 0.0), ("damping", 0.0))
+        own = [(name, getattr(self, name), value) for name, value in (*usual, ("control", _ENDLESS))]
+        more = [(name, is_) for name, is_, value in own if is_ != value]
+        return f"Actuator({self.name!r}, {dict(self.gears)}{''.join(f', {name}={value!r}' for name, value in more)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "gears": dict(self.gears)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, gears=MappingProxyType(state["gears"]))
+
+
+def _gears(what: str, given: Any) -> Mapping[str, Any]:
+    """Gears by joint; the name of a joint alone stands for a gear of 1."""
+    given = {given: 1.0} if isinstance(given, str) else given
+    if not isinstance(given, Mapping) or not given or not all(isinstance(joint, str) for joint in given):
+        raise ModelError(f"{what}: its gears must go by names of joints, got {clipped(given)}")
+    gears: dict[str, Any] = {}
+    for joint, gear in given.items():
+        own = numbers(f"{what}: its gear at joint {joint!r}", gear, np.shape(gear)[:1])
+        gears[joint] = float(own) if own.ndim == 0 else tuple(own.tolist())
+        if not own.any():
+            raise ModelError(f"{what}: its gear at joint {joint!r} is zero; leave the joint out")
+    return MappingProxyType(gears)
+
+
+def _interval(what: str, given: Any) -> tuple[float, float]:
+    """Two limits; a single number stands for both sides."""
+    if np.ndim(given) == 0:
+        size = float(numbers(what, given, (), least=0.0, finite=False))
+        return -size, size
+    low, high = numbers(what, given, (2,), finite=False).tolist()
+    if low > high:
+        raise ModelError(f"{what} must be a range from low to high, got {low:g} to {high:g}")
+    return low, high
+
+
+# Actuators of a robot
+
+
+def actuators_of(robot: Robot, described: Sequence[Actuator]) -> tuple[Actuator, ...]:
+    """The actuators of a robot: those that are described, and a motor for each other joint that is marked as actuated.
+
+    What limits effort and velocity of a joint limits the actuators that act on it, too.
+
+    Raises:
+        ModelError: for a joint that there is not or that is fixed, and for an actuator that cannot move.
+    """
+    names = Counter(actuator.name for actuator in described)
+    for name, count in names.items():
+        if count > 1:
+            raise ModelError(f"there are {count} actuators {name!r}; each needs a name of its own")
+    driven = {joint for actuator in described for joint in actuator.gears}
+    actuators, taken = [*described], {*names}
+    for joint in robot.joints:
+        if joint.actuated and joint.name not in driven:
+            actuators += _motors(joint.name, joint.kind.nv, taken)
+    limited = tuple(_limited(robot, actuator) for actuator in actuators)
+    _check_motion(robot, limited)
+    return limited
+
+
+def _motors(joint: str, freedoms: int, taken: set[str]) -> list[Actuator]:
+    """A motor for each freedom of a joint, named after it."""
+    gears: list[Any] = [1.0] if freedoms == 1 else np.eye(freedoms).tolist()
+    motors = []
+    for i, gear in enumerate(gears, 1):
+        name = joint if freedoms == 1 else f"{joint}_{i}"
+        while name in taken:
+            name += "_motor"
+        taken.add(name)
+        motors.append(Actuator(name, {joint: gear}))
+    return motors
+
+
+def terms_of(robot: Robot, actuator: Actuator) -> list[Term]:
+    """Which entries of joint velocities make an actuator's velocity, with their gears.
+
+    Raises:
+        ModelError: for a joint that there is not, that is fixed, or that has another number of freedoms.
+    """
+    what, terms = f"actuator {actuator.name!r}", list[Term]()
+    for joint, gear in actuator.gears.items():
+        link = robot.tree.number.get(joint)
+        if link is None and joint in robot.joint_names:
+            raise ModelError(f"{what}: joint {joint!r} is fixed, and cannot be driven")
+        if link is None:
+            raise ModelError(f"{what}: there is no joint {joint!r}; there are {listed(robot.joint_names)}")
+        kind = robot.tree.links[link].kind
+        freedoms, own = kind.nv, np.atleast_1d(gear)
+        if len(own) != freedoms:
+            wanted = "a number" if freedoms == 1 else f"{freedoms} numbers"
+            raise ModelError(f"{what}: its gear at joint {joint!r} must be {wanted}, got {gear}")
+        if actuator.kind == "position" and kind.nq != freedoms:
+            raise ModelError(f"{what}: joint {joint!r} turns as a ball does, and has no position that a servo follows")
+        terms += [(link, j, float(own[j])) for j in range(freedoms) if own[j]]
+    return terms
+
+
+def _limited(robot: Robot, actuator: Actuator) -> Actuator:
+    """The actuator, within the limits of its joints."""
+    terms = terms_of(robot, actuator)
+    kinds = [(robot.tree.links[link].kind, j, abs(gear)) for link, j, gear in terms]
+    most = min(float(kind.effort_limit[j]) / gear for kind, j, gear in kinds)
+    low, high = max(actuator.effort[0], -most), min(actuator.effort[1], most)
+    kind, j, gear = kinds[0]
+    fastest = float(kind.velocity_limit[j]) * gear if len(kinds) == 1 else np.inf
+    if (low, high) == actuator.effort and fastest >= actuator.speed:
+        return actuator
+    return replace(actuator, effort=(low, high), speed=min(actuator.speed, fastest if fastest > 0.0 else np.inf))
+
+
+def _check_motion(robot: Robot, actuators: Iterable[Actuator]) -> None:
+    """Refuses actuators that stay where they are whatever independent joints do."""
+    independent, starts = {*robot.embedding.v_index.tolist()}, robot.tree.v_start
+    doubtful = []
+    for actuator in actuators:
+        terms = [(int(starts[link]) + j, gear) for link, j, gear in terms_of(robot, actuator)]
+        if not any(entry in independent for entry, _ in terms):
+            doubtful.append((actuator, terms))
+    if not doubtful:
+        return
+    p = np.stack([robot.states.neutral, robot.states.random(np.random.default_rng(0))])
+    G, _ = robot.embedding.explicit_constraint(p, np.zeros((2, robot.nv)))
+    for actuator, terms in doubtful:
+        row = sum((gear * G[:, entry] for entry, gear in terms), np.zeros((2, robot.nv)))
+        if np.abs(row).max(initial=0.0) < _STILL * max(abs(gear) for _, gear in terms):
+            raise ModelError(
+                f"actuator {actuator.name!r}: no independent joint moves it, as loops hold {listed(actuator.joints)}; "
+                "it can drive nothing"
+            )

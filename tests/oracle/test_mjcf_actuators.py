@@ -1,0 +1,120 @@
+"""Actuators of files in MJCF: what MuJoCo's do at joints, ours do as well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coupler
+from coupler import Simulation
+from coupler.model import Robot
+from effort import sweep
+from mjcf_peer import Peer
+from models_folder import ABSENT, FOLDER, loaded
+
+pytest.importorskip("mujoco")
+
+CASSIE = "cassie_menagerie/cassie_nomesh.xml"
+MODELS = (CASSIE, "ufactory_xarm7/xarm7_nomesh.xml", "reachy_mini/mjcf/reachy_mini_nomesh.xml")
+
+ARM = """<mujoco><compiler angle="radian"/><option integrator="implicitfast"/><worldbody>
+  <body><joint name="a" axis="0 1 0" damping="0.1"/><geom size="0.1" pos="0 0 -0.5"/>
+    <body pos="0 0 -1"><joint name="b" axis="0 1 0" ref="0.2"/><geom size="0.1" pos="0 0 -0.3"/>
+      <body pos="0 0 -0.6"><joint name="c" type="slide" axis="0 0 1"/><geom size="0.1"/>
+        <body pos="0 0.3 0"><joint name="d" type="ball"/><geom size="0.1" pos="0.1 0 0"/></body>
+        <body><joint name="e" actuatorfrcrange="-3 3"/><geom size="0.1" pos="0.1 0 0"/></body>
+      </body>
+    </body>
+  </body></worldbody>
+  <tendon><fixed name="sum"><joint joint="a" coef="0.7"/><joint joint="b" coef="-1.5"/></fixed></tendon>
+  <actuator>
+    <motor joint="a" gear="-4" ctrlrange="-1 1"/>
+    <general name="strong" jointinparent="b" gainprm="3" forcerange="-2 5"/>
+    <position joint="b" kp="20" kv="1" gear="2" forcerange="-30 30"/>
+    <velocity joint="c" kv="5" ctrlrange="-2 1" gear="0.5"/>
+    <damper joint="a" kv="2" ctrlrange="0 1"/>
+    <position name="both" tendon="sum" kp="10" dampratio="1" gear="1.2"/>
+    <general name="odd" joint="c" biastype="affine" gainprm="2" biasprm="1 -4 -0.5" forcerange="-6 6"/>
+    <velocity joint="e" kv="2" gear="4"/>
+    <motor name="turn" joint="d" gear="1 -2 0.5"/>
+  </actuator></mujoco>"""
+
+
+def forces(robot: Robot, q: np.ndarray, v: np.ndarray, controls: np.ndarray) -> np.ndarray:
+    """Of all actuators in a state: in a step so short that nothing moves."""
+    robot = robot.with_gravity((0, 0, 0))
+    simulation = Simulation(robot, 1e-10, q=q, v=v, integrator="euler", contacts=(), limits=False)
+    simulation.step(motors=controls)
+    return simulation.motor_forces
+
+
+def controlled(robot: Robot, peer: Peer, ctrl: np.ndarray) -> np.ndarray:
+    """What controls our actuators: targets are positions or velocities."""
+    controls, model = ctrl.copy(), peer.model
+    for i, actuator in enumerate(robot.actuators):
+        if actuator.kind in ("position", "velocity"):
+            bias, gain = model.actuator_biasprm[i], model.actuator_gainprm[i, 0]
+            controls[i] = (gain * ctrl[i] + bias[0]) / (actuator.stiffness or actuator.damping)
+    return controls
+
+
+def agree(robot: Robot, path: Path, scale: float = 1.0) -> None:
+    peer, rng = Peer(path), np.random.default_rng(0)
+    mujoco: Any = peer._mujoco
+    assert [peer.model.actuator(i).name or "" for i in range(peer.model.nu)] == [
+        peer.model.actuator(i).name and name for i, name in enumerate(robot.actuator_names)
+    ]
+    for seed in range(3):
+        q, v = robot.random_state(seed)
+        A, _ = peer.move(robot, q, v)
+        ctrl = scale * rng.normal(size=peer.model.nu)
+        peer.data.ctrl[:] = ctrl
+        mujoco.mj_forward(peer.model, peer.data)
+        own = forces(robot, q, v, controlled(robot, peer, ctrl))
+        tau = coupler.generalized_forces(robot, q, own)
+        expected = A.T @ peer.data.qfrc_actuator
+        np.testing.assert_allclose(tau, expected, atol=1e-6 * max(1.0, np.abs(expected).max()))
+
+
+@pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
+@pytest.mark.parametrize("name", sweep(MODELS, [CASSIE]))
+def test_models_of_others(name: str) -> None:
+    robot = loaded(name)
+    agree(robot, FOLDER / name, 10.0 if name == CASSIE else 1.0)
+    assert len(robot.actuators) == {CASSIE: 10, MODELS[1]: 8, MODELS[2]: 9}[name]
+
+
+def test_every_kind_of_law_and_transmission(tmp_path: Path) -> None:
+    path = tmp_path / "arm.xml"
+    path.write_text(ARM)
+    robot = coupler.load(path)
+    kinds = [actuator.kind for actuator in robot.actuators]
+    assert kinds == ["motor", "motor", "position", "velocity", "damper", "position", "position", "velocity", "motor"]
+    assert robot.actuator_names == ["a", "strong", "b", "c", "a_2", "both", "odd", "e", "turn"]
+    assert not robot.warnings
+    for scale in (0.1, 1.0, 10.0):
+        agree(robot, path, scale)
+
+
+def test_motion_is_that_of_mujoco(tmp_path: Path) -> None:
+    """Servos, saturated at first, against MuJoCo's own steps, shorter ones."""
+    text = ARM.replace('<option integrator="implicitfast"/>', '<option integrator="implicitfast" timestep="2e-5"/>')
+    left_out = ("<damper", 'name="turn"', 'name="odd"', 'name="both"', "<tendon")
+    text = "\n".join(line for line in text.splitlines() if not any(word in line for word in left_out))
+    path = tmp_path / "arm.xml"
+    path.write_text(text)
+    robot = coupler.load(path)
+    peer = Peer(path)
+    ctrl = np.array([0.5, -0.1, 0.8, -0.4, 0.3])
+    simulation = Simulation(robot, 2e-4)
+    simulation.run(0.5, motors=controlled(robot, peer, ctrl))
+    peer.move(robot, robot.neutral(), np.zeros(robot.nv))
+    peer.data.ctrl[:] = ctrl
+    for _ in range(25000):
+        peer._mujoco.mj_step(peer.model, peer.data)
+    ours = robot.joint_positions(simulation.q)
+    for i, name in enumerate("abc"):
+        assert float(ours[name]) == pytest.approx(float(peer.data.qpos[i]), abs=2e-3)

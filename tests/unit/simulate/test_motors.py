@@ -1,0 +1,360 @@
+"""Actuators in simulations: motors, servos within their limits, and speed limits, at the end of each step."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coupler
+from coupler import Simulation
+from coupler.model import Actuator, Box, ModelError, Prismatic, Revolute, Robot, RobotBuilder
+from effort import sweep
+
+
+def arm(*actuators: Actuator, gravity: Any = (0.0, 0.0, -9.81), **hinge: Any) -> Robot:
+    """Two links that swing in a plane."""
+    b = RobotBuilder("arm", gravity)
+    for name, parent, at, kind in (
+        ("hinge", "ground", (0, 0, 0), Revolute(axis=(0, 1, 0), **hinge)),
+        ("elbow", "upper", (0, 0, -1.0), Revolute(axis=(0, 1, 0))),
+    ):
+        body = "upper" if name == "hinge" else "lower"
+        b.body(body, 1.0, (0, 0, -0.5), (0.1, 0.1, 0.02))
+        b.joint(name, kind, parent, body, at)
+    return b.build().with_actuators(actuators)
+
+
+def servo(gears: Any, stiffness: float = 0.0, damping: float = 0.0, **limits: Any) -> Actuator:
+    name = "+".join(gears) if isinstance(gears, dict) else gears
+    kind = "position" if stiffness else "velocity"
+    return Actuator(name, gears, kind, stiffness=stiffness, damping=damping, **limits)
+
+
+def after_euler(robot: Robot, q: Any, v: Any, h: float, controls: Any) -> tuple[np.ndarray, np.ndarray]:
+    """v⁺ and forces of a step of Euler's method: all ways in which actuators are saturated or not are tried.
+
+    H (v⁺ − v) = h (Aᵀ f − c), where f is at a limit, or F − D A v⁺ between them.
+    """
+    A, H, c = coupler.actuator_jacobian(robot, q), coupler.mass_matrix(robot, q), coupler.bias_force(robot, q, v)
+    u, found = coupler.actuator_positions(robot, q), []
+    aims, gains, limits = [], [], []
+    for actuator, at, control in zip(robot.actuators, u, controls, strict=True):
+        position = actuator.kind == "position"
+        aims.append(actuator.stiffness * (control - at) if position else actuator.damping * control)
+        gains.append(actuator.damping * (control if actuator.kind == "damper" else 1.0) + h * actuator.stiffness)
+        aims[-1] = 0.0 if actuator.kind == "damper" else aims[-1]
+        limits.append(actuator.effort)
+        if not actuator.servo:
+            limits[-1] = (force := float(np.clip(control, *actuator.effort)), force)
+    for sides in product((-1, 0, 1), repeat=len(aims)):
+        free = np.array([side == 0 for side in sides])
+        fixed = np.array(
+            [{-1: low, 0: aim, 1: high}[s] for s, aim, (low, high) in zip(sides, aims, limits, strict=True)]
+        )
+        if not np.isfinite(fixed).all():
+            continue
+        D = np.where(free, gains, 0.0)
+        v_next = np.linalg.solve(H + h * A.T @ (D[:, None] * A), H @ v + h * (A.T @ fixed - c))
+        force, wanted = fixed - D * (A @ v_next), np.array(aims) - np.array(gains) * (A @ v_next)
+        low, high = np.array(limits).T
+        side = np.array(sides)
+        right = (force >= low - 1e-9) & (force <= high + 1e-9)
+        right &= (side <= 0) | (wanted >= high - 1e-9) | (low == high)
+        right &= (side >= 0) | (wanted <= low + 1e-9) | (low == high)
+        if right.all():
+            found.append((v_next, force))
+    assert found
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "gain"),
+    sweep(
+        product(["geared_chain", "four_bar", "six_bar", "mini_cheetah", "tello"], [0.1, 10.0, 1e5]),
+        [("geared_chain", 10.0), ("six_bar", 1e5), ("mini_cheetah", 0.1)],
+    ),
+)
+def test_a_step_of_limited_servos_is_that_of_the_right_ones_at_their_limits(name: str, gain: float) -> None:
+    robot, rng = coupler.robots.load(name).with_gravity((0, 0, 0)), np.random.default_rng(0)
+    joints = [joint.name for joint in robot.joints if joint.kind.nv == 1]
+    chosen = [list(rng.choice(joints, 1 + k % 2, replace=False)) for k in range(4)]
+    robot = robot.with_actuators(
+        Actuator(
+            f"a{k}",
+            {joint: float(rng.uniform(0.5, 3.0)) for joint in own},
+            ("position", "velocity", "position", "damper")[k],
+            stiffness=(10.0 * gain, 0.0, gain, 0.0)[k],
+            damping=(0.1 * gain, gain, 0.0, gain)[k],
+            effort=((-2.0, 3.0), (-np.inf, 3.0), 1.0, 1.0)[k],
+        )
+        for k, own in enumerate(chosen)
+    )
+    for seed in range(4):
+        q, v = robot.random_state(seed)
+        v = v if all(robot.embedding.explicit) else 0.0 * v  # in loops, a step goes on along their tangents
+        controls = coupler.actuator_positions(robot, q) + rng.normal(size=4) * (0.3 if gain < 1e3 else 1e-3)
+        controls[3] = rng.uniform(0.0, 2.0)
+        simulation = Simulation(robot, 1e-3, q=q, v=v, integrator="euler", contacts=[], limits=False)
+        simulation.step(motors=controls)
+        v_next, forces = after_euler(robot, q, v, 1e-3, controls)
+        assert simulation.motor_forces == pytest.approx(forces, abs=1e-7)
+        if name == "geared_chain":  # else velocities turn on with a base, or fit loops where they end
+            assert simulation.v == pytest.approx(v_next, abs=1e-9)
+
+
+@pytest.mark.parametrize("integrator", ["midpoint", "euler"])
+@pytest.mark.parametrize("limit", [np.inf, 1e6])
+def test_a_servo_is_a_spring_and_a_damper(integrator: str, limit: float) -> None:
+    k, d, gear, target = 40.0, 2.0, 3.0, 0.5
+    passive = arm(stiffness=k * gear**2, damping=d * gear**2, rest=target / gear)
+    driven = arm(servo({"hinge": gear}, k, d, effort=limit))
+    ends = []
+    for robot, motors in ((passive, None), (driven, [target])):
+        simulation = Simulation(robot, 1e-3, q=[0.1, 0.3], v=[1.0, -1.0], integrator=integrator)
+        for _ in range(300):
+            simulation.step(motors=motors)
+        ends.append(np.concatenate([simulation.q, simulation.v]))
+    exact = limit == np.inf or integrator == "euler"  # what a row will do is not known exactly beforehand
+    assert ends[0] == pytest.approx(ends[1], abs=1e-10 if exact else 1e-5)
+
+
+@pytest.mark.parametrize("integrator", sweep(["midpoint", "euler"], ["midpoint"]))
+def test_motion_is_that_of_tiny_steps(integrator: str) -> None:
+    """Runge and Kutta's method on the laws as they are written, a hundred times finer."""
+    robot = arm(
+        servo({"hinge": 2.0}, 30.0, 1.0, effort=(-2.0, 4.0)),
+        servo({"elbow": 1.0, "hinge": -0.5}, damping=2.0, effort=1.5),
+    )
+    targets, x = np.array([1.0, 0.8]), np.array([0.4, 0.2, 0.0, 0.0])
+
+    def rate(x: np.ndarray) -> np.ndarray:
+        q, v = x[:2], x[2:]
+        u, w = coupler.actuator_positions(robot, q), coupler.actuator_velocities(robot, q, v)
+        forces = [np.clip(30.0 * (1.0 - u[0]) - w[0], -2.0, 4.0), np.clip(2.0 * (0.8 - w[1]), -1.5, 1.5)]
+        return np.concatenate([v, coupler.forward_dynamics(robot, q, v, motors=forces)])
+
+    for _ in range(1000):
+        h = 1e-3
+        k1 = rate(x)
+        k2 = rate(x + h / 2 * k1)
+        k3 = rate(x + h / 2 * k2)
+        x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + rate(x + h * k3))
+    errors = []
+    for h in (2e-4, 1e-4):
+        simulation = Simulation(robot, h, q=[0.4, 0.2], integrator=integrator)
+        for _ in range(round(1.0 / h)):
+            simulation.step(motors=targets)
+        errors.append(np.abs(np.concatenate([simulation.q, simulation.v]) - x).max())
+    assert errors[1] < 2e-3
+    assert errors[1] < 0.6 * errors[0]
+
+
+@pytest.mark.parametrize("integrator", ["midpoint", "euler"])
+@pytest.mark.parametrize("effort", [np.inf, 1e4])
+def test_stiff_servos_hold(integrator: str, effort: float) -> None:
+    """Gains at which an explicit servo would blow up at once: d h / m = 1e5."""
+    robot = arm(servo("hinge", 1e8, 1e7, effort=effort), servo({"elbow": 50.0}, 1e5, 1e3, effort=effort))
+    simulation = Simulation(robot, 1e-2, q=[0.3, 0.2], v=[1.0, -2.0], integrator=integrator)
+    simulation.run(2.0, motors=[0.3, 10.0])
+    assert simulation.q == pytest.approx([0.3, 0.2], abs=2e-3)
+    assert np.abs(simulation.v).max() < 1e-3
+    assert simulation.status.solved
+
+
+def test_forces_stay_within_their_limits_and_reach_them() -> None:
+    robot = arm(servo("hinge", 100.0, 5.0, effort=(-3.0, 2.0)), servo("elbow", damping=50.0, effort=1.0))
+    simulation, told = Simulation(robot, 1e-3), []
+    for _ in range(2000):
+        simulation.step(motors=[1.0 if simulation.time < 1.0 else -1.0, 0.2])
+        told.append(simulation.motor_forces)
+    assert np.max(told, axis=0) == pytest.approx([2.0, 1.0], abs=1e-9)
+    assert np.min(told, axis=0)[0] == pytest.approx(-3.0, abs=1e-9)
+    assert np.min(told, axis=0)[1] > -1.0
+
+
+@pytest.mark.parametrize("integrator", ["midpoint", "euler"])
+@pytest.mark.parametrize(("gear", "inertia"), [(1.0, 0.1), (-4.0, 0.1), (1.0, 1e-4)])  # the last within a step
+def test_a_motor_drives_up_to_its_speed_limit_and_no_further(integrator: str, gear: float, inertia: float) -> None:
+    motor = Actuator("motor", {"hinge": gear}, effort=5.0, speed=3.0)
+    b = RobotBuilder("wheel")
+    b.body("wheel", 1.0, (0, 0, 0), (inertia, inertia, inertia))
+    b.joint("hinge", Revolute(axis=(0, 1, 0)), "ground", "wheel")
+    robot = b.build().with_actuators([motor])
+    simulation, fastest = Simulation(robot, 1e-3, integrator=integrator), 0.0
+    for _ in range(3000):
+        simulation.step(motors=[50.0])
+        fastest = max(fastest, float(coupler.actuator_velocities(robot, simulation.q, simulation.v)[0]))
+    assert fastest == pytest.approx(3.0, abs=1e-6)
+    assert 0.0 <= simulation.motor_forces[0] <= 5.0
+    fast = Simulation(robot, 1e-3, v=[8.0 / gear], integrator=integrator)  # which something else has driven
+    before = coupler.kinetic_energy(robot, fast.q, fast.v)
+    for _ in range(10):
+        fast.step(motors=[5.0])
+        assert fast.motor_forces[0] == pytest.approx(0.0, abs=1e-9)
+    assert coupler.kinetic_energy(robot, fast.q, fast.v) == pytest.approx(before, rel=1e-2)
+    fast.step(motors=[-0.01 if inertia < 0.1 else -5.0])
+    assert fast.motor_forces[0] == pytest.approx(-0.01 if inertia < 0.1 else -5.0, abs=1e-9)
+
+
+def test_a_servo_keeps_its_speed_limit() -> None:
+    for effort in (4.0, np.inf):
+        robot = arm(servo("hinge", 20.0, 1.0, effort=effort, speed=0.5), gravity=(0, 0, 0))
+        simulation, speeds = Simulation(robot, 1e-3), []
+        for _ in range(4000):
+            simulation.step(motors=[1.0])
+            speeds.append(simulation.v[0])
+        assert max(speeds) == pytest.approx(0.5, abs=1e-2)
+        assert simulation.q[0] == pytest.approx(1.0, abs=2e-2)
+
+
+def test_loops_are_driven_at_dependent_joints_and_through_dead_points() -> None:
+    robot = coupler.robots.load("slider_crank")
+    crank = next(joint for joint in robot.joint_names if "crank" in joint)
+    slider = next(joint for joint in robot.joint_names if "slid" in joint)
+    q = robot.pack_q({crank: 1.0})
+    robot = robot.with_actuators([Actuator("piston", slider, effort=7.0), Actuator("crank", crank)])
+    f = np.array([5.0, 0.3])
+    tau = coupler.generalized_forces(robot, q, f)
+    ends = []
+    for given in ({"tau": tau}, {"motors": f}):
+        simulation = Simulation(robot, 1e-4, q=q, integrator="euler")
+        simulation.step(**given)
+        ends.append(simulation.v)
+    assert ends[0] == pytest.approx(ends[1], abs=1e-12)
+    turning = robot.with_actuators([Actuator("crank", crank, "velocity", damping=5.0, effort=100.0)])
+    simulation = Simulation(turning, 1e-3, q=q)
+    simulation.run(3.0, motors=[4.0])
+    assert robot.joint_velocities(simulation.q, simulation.v)[crank] == pytest.approx(4.0, rel=0.3)
+
+
+@pytest.mark.parametrize("effort", sweep([np.inf, 40.0], [40.0]))
+def test_a_robot_stands_on_its_servos(effort: float) -> None:
+    robot = coupler.robots.load("mini_cheetah").with_floor(friction=0.8)
+    angles = {"abad": 0.0, "hip": -0.8, "knee": 1.6}
+    pose = {joint: angles[joint.split("_")[1]] for joint in robot.actuator_names}
+    servos = [
+        Actuator(motor.name, motor.gears, "position", stiffness=100.0, damping=3.0, effort=effort)
+        for motor in robot.actuators
+    ]
+    robot = robot.with_actuators(servos)
+    q = robot.pack_q({"floating_base": [0, 0, 0.4, 1, 0, 0, 0], **pose})
+    simulation = Simulation(robot, 2e-3, q=q, contacts="*floor*")
+    simulation.run(1.0, motors=pose)
+    assert simulation.q[2] > 0.2
+    assert np.abs(simulation.v).max() < 0.05
+    assert simulation.status.solved
+    assert simulation.status.contacts >= 3
+
+
+def test_contacts_count_when_it_is_decided_who_saturates() -> None:
+    """A servo presses a box down with what it has, and the floor takes it."""
+    b = RobotBuilder("press", (0.0, 0.0, 0.0))
+    b.body("ram", 1.0, (0, 0, 0), (0.1, 0.1, 0.1))
+    b.joint("slide", Prismatic(axis=(0, 0, 1)), "ground", "ram", (0, 0, 0.1))
+    b.shape("ram", Box((0.1, 0.1, 0.1)))
+    b.floor()
+    b.actuator("servo", "slide", "position", stiffness=1e4, damping=1e2, effort=50.0)
+    simulation = Simulation(b.build(), 1e-3)
+    for target, force in ((-0.051, 10.0), (-0.1, 50.0), (-0.05, 0.0)):
+        for _ in range(600):
+            simulation.step(motors=[target])
+        assert -simulation.motor_forces[0] == pytest.approx(force, abs=0.2)
+        assert simulation.contact_forces[:, 2].sum() == pytest.approx(force, abs=0.2)
+
+
+def test_targets_that_move_and_controls_out_of_range() -> None:
+    robot = arm(
+        servo("hinge", 1e3, 1e2, effort=1e3), Actuator("elbow", "elbow", control=(-0.5, 0.5)), gravity=(0, 0, 0)
+    )
+    simulation = Simulation(robot, 1e-3, v=[1.0, 0.0])
+    log = simulation.run(1.0, motors=lambda t, q, v: ([t + 1e-3, 0.0], [1.0, 0.0]))
+    assert log.q[-1][0] == pytest.approx(1.0, abs=1e-3)
+    by_name = {"hinge": 1.0, "elbow": 0.0}, {"hinge": 0.0, "elbow": 0.0}
+    simulation.run(2.0, motors=lambda t, q, v: by_name)
+    assert simulation.v[0] == pytest.approx(0.0, abs=1e-3)
+    simulation.step(motors=[1.0, 9.0])
+    assert simulation.motor_forces[1] == 0.5
+
+
+def test_logs_tell_what_actuators_do_at_independent_joints() -> None:
+    robot = arm(servo({"hinge": 2.0}, 20.0, 1.0, effort=3.0), Actuator("elbow", {"elbow": 3.0, "hinge": 1.0}))
+    simulation = Simulation(robot, q=[0.2, 0.1])
+    log = simulation.run(0.02, lambda t, q, v: [0.5, 0.0], motors=[1.0, -0.1])
+    last = coupler.generalized_forces(robot, log.q[-2], simulation.motor_forces) + np.array([0.5, 0.0])
+    assert log.tau[-2] == pytest.approx(last, abs=1e-12)
+    assert log.tau[0] == pytest.approx([0.5 + 2.0 * 3.0 - 0.1, -0.3], abs=1e-9)
+
+
+def test_rollouts_take_motors() -> None:
+    robot = arm(servo("hinge", 30.0, 2.0, effort=3.0), Actuator("elbow", "elbow", effort=1.0, speed=2.0))
+    rng = np.random.default_rng(0)
+    q0, targets = rng.normal(size=(3, 2)), rng.normal(size=(3, 50, 2))
+    result = coupler.rollout(robot, q0, np.zeros(2), motors=targets, rates=0.1 * targets, hold=2)
+    for i in range(3):
+        simulation = Simulation(robot, q=q0[i])
+        for target in np.repeat(targets[i], 2, axis=0):
+            simulation.step(motors=target, rates=0.1 * target)
+        assert result.q[i, -1] == pytest.approx(simulation.q, abs=1e-12)
+    both = coupler.rollout(robot, q0, np.zeros(2), np.zeros((50, 2)), motors=targets[0])
+    assert both.q.shape == (3, 51, 2)
+    with pytest.raises(ModelError, match=r"motors must have the shape \(..., T, 2\)"):
+        coupler.rollout(robot, q0, np.zeros(2), motors=np.zeros((50, 3)))
+    with pytest.raises(ModelError, match="give motors, too"):
+        coupler.rollout(robot, q0, np.zeros(2), np.zeros((50, 2)), rates=np.zeros((50, 2)))
+    with pytest.raises(ModelError, match="controls are 3 in a row"):
+        coupler.rollout(robot, q0, np.zeros(2), np.zeros((3, 2)), motors=targets)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "trapezoid"])
+def test_steps_of_several_stages_take_motors_alone(integrator: str) -> None:
+    robot = arm(Actuator("hinge", {"hinge": 2.0}, effort=1.5))
+    ends = []
+    for given in ({"tau": [3.0, 0.0]}, {"motors": [9.0]}):
+        simulation = Simulation(robot, 1e-2, q=[0.3, 0.0], integrator=integrator)
+        for _ in range(50):
+            simulation.step(**given)
+        ends.append(simulation.q)
+    assert ends[0] == pytest.approx(ends[1], abs=1e-12)
+    for actuator, message in (
+        (servo("hinge", 1.0), "it is a servo"),
+        (Actuator("m", "hinge", speed=1.0), "speed limit"),
+    ):
+        simulation = Simulation(arm(actuator), 1e-2, integrator=integrator)
+        with pytest.raises(ModelError, match=message):
+            simulation.step(motors=[0.0])
+
+
+def test_mistakes_in_controls_are_told() -> None:
+    robot = arm(servo("hinge", 10.0, 1.0), Actuator("elbow", "elbow"))
+    simulation = Simulation(robot)
+    for motors, message in (
+        ([1.0], "motors must be 2 finite numbers"),
+        (np.array([1.0]), "motors must be 2 finite numbers"),
+        (np.array([np.nan, 0.0]), "motors must be 2 finite numbers"),
+        ({"hinge": 1.0}, "nothing for actuator 'elbow'"),
+        ({"hinge": 1.0, "elbow": 0.0, "wrist": 0.0}, "no actuator 'wrist'"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            simulation.step(motors=motors)
+    with pytest.raises(ModelError, match="give motors, too"):
+        simulation.step(rates=[0.0, 0.0])
+    simulation.step(motors={"elbow": 1.0, "hinge": 0.5})
+    assert simulation.motor_forces == pytest.approx([5.0, 1.0], abs=0.1)
+    idle = Simulation(arm())
+    with pytest.raises(ModelError, match="has no actuators"):
+        idle.step(motors=[])
+    motors = Simulation(arm(Actuator("elbow", "elbow")))
+    with pytest.raises(ModelError, match="no position servo"):
+        motors.step(motors=[1.0], rates=[0.0])
+
+
+def test_a_robot_without_use_of_actuators_has_the_same_program() -> None:
+    from coupler.contact.scene import ContactScene
+    from coupler.contact.step_program import contact_step_program
+
+    scene = ContactScene((), 1e-3, integrator="midpoint")
+    texts = [str(contact_step_program(robot, scene)) for robot in (arm(), arm(servo("hinge", 1.0, 1.0, effort=2.0)))]
+    assert texts[0] == texts[1]
