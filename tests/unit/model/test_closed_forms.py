@@ -230,7 +230,9 @@ def test_beyond_its_workspace_a_leg_does_not_close() -> None:
     robot = four_bar(np.random.default_rng(0)).build(closure="analytical")
     assert np.isfinite(coupler.mass_matrix(robot, robot.neutral() + turns)).all()
     robot = four_bar(np.random.default_rng(0), ground=0.7).build(closure="analytical")
-    with pytest.raises(ModelError, match=r"pin.*does not close.*there is no solution"):
+    with pytest.raises(
+        ModelError, match=r"'pin'.*does not close.*there is no solution: 'coupler', 'rocker' cannot reach"
+    ):
         robot.joint_positions(robot.neutral() + turns)
 
 

@@ -89,14 +89,31 @@ class ClosedForm:
     steps: tuple[Step, ...]
 
     def __call__(self, y: Array) -> Array:
-        q: list[Any] = [None] * len(self.sizes)
-        starts = np.cumsum([0, *(self.sizes[number] for number in self.independent)])
-        for number, start in zip(self.independent, starts, strict=False):
-            q[number] = y[start : start + self.sizes[number]]
+        q = self._given(y)
         for step in self.steps:
             for number, position in zip(step.solves, step(q), strict=True):
                 q[number] = np.array([position])
         return np.concatenate(q)
+
+    def _given(self, y: Array) -> list[Any]:
+        """Positions of all joints, of which only the independent ones are known."""
+        q: list[Any] = [None] * len(self.sizes)
+        starts = np.cumsum([0, *(self.sizes[number] for number in self.independent)])
+        for number, start in zip(self.independent, starts, strict=False):
+            q[number] = y[start : start + self.sizes[number]]
+        return q
+
+    def beyond_reach(self, y: np.ndarray) -> tuple[int, ...]:
+        """Numbers of the joints of the first leg that does not reach from its base to its goal; none if all do."""
+        q = self._given(y)
+        for step in self.steps:
+            with np.errstate(all="ignore"):
+                solved = step(q)
+            if not np.isfinite(np.array(solved, float)).all():
+                return step.solves
+            for number, position in zip(step.solves, solved, strict=True):
+                q[number] = np.array([position])
+        return ()
 
     @property
     def legs(self) -> list[Leg]:

@@ -147,9 +147,19 @@ class States:
             *state, i = (int(x) for x in wrong[0])
             what = described(self.closure.loops[i], self.tree)
             gap = gaps[tuple(wrong[0])]
-            told = f"the gap is {gap:.3g} (m or rad)" if np.isfinite(gap) else "there is no solution"
+            told = f"the gap is {gap:.3g} (m or rad)" if np.isfinite(gap) else self._no_solution(p[tuple(state)])
             why = f"; {condition}" if condition else ""
             raise ModelError(f"{what} does not close{in_state(state)}: {told}{why}")
+
+    def _no_solution(self, p: np.ndarray) -> str:
+        """That there is no solution at positions of one state, and which joints do not reach, if a γ can tell."""
+        for solution in self.embedding.solutions:
+            beyond_reach = getattr(solution.function.function, "beyond_reach", None)
+            joints = beyond_reach(p[self.tree.positions_of(solution.inputs)]) if beyond_reach else ()
+            if joints:
+                names = listed(self.tree.links[solution.outputs[number]].joint for number in joints)
+                return f"there is no solution: {names} cannot reach from one end of their leg to the other"
+        return "there is no solution"
 
     def check_regular(self, p: np.ndarray) -> None:
         """Refuses positions at which the independent velocities do not determine the others."""

@@ -1,0 +1,12 @@
+"""The kinds of legs, one a file. A new kind is a subclass of `Leg` in a file of its own, and an entry in this list."""
+
+from coupler.model.closed_forms.legs.crank import Crank
+from coupler.model.closed_forms.legs.elbow import Elbow
+from coupler.model.closed_forms.legs.leg import Leg
+from coupler.model.closed_forms.legs.slide import Slide
+from coupler.model.closed_forms.legs.sliding_elbow import SlidingElbow
+from coupler.model.closed_forms.legs.spherical_elbow import SphericalElbow
+
+__all__ = ["LEGS", "Leg"]
+
+LEGS: tuple[type[Leg], ...] = (Slide, Elbow, SlidingElbow, Crank, SphericalElbow)

@@ -1,0 +1,143 @@
+"""Legs: chains of joints between two links whose places are known, solved in closed form.
+
+A leg has an arm on its base, an arm on its goal, or both. The arms' ends are held together, by a ball, a hinge or a
+rod. What the leg solves for are the positions of the arms' joints; where the goal is against the base follows from the
+joints of a chain, whose positions are known. Where the ends cannot reach each other, positions are NaN. Every square
+root has a sign, the assembly mode of the leg: which of two elbows it has.
+
+Names of legs are those of the literature: R turns, P slides, U is a pair of turns at right angles, S is a ball.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+
+from coupler.model.closed_forms.arms import Arm, across, frame_of, is_parallel
+from coupler.model.closed_forms.chains import Chain, ChainJoint, Positions
+from coupler.model.joints import Revolute
+from coupler.spatial import Transform
+
+__all__ = ["NEAR", "Leg", "length", "pointed", "radius_of", "turn"]
+
+Array = Any  # an ndarray of floats, or of nodes
+Modes = tuple[float, ...]  # signs of square roots
+
+NEAR = 1e-12  # m: what is nearer than this is in the same place
+
+
+@dataclass(frozen=True, eq=False)
+class Leg(ABC):
+    """One leg.
+
+    Attributes:
+        base, goal: its arms, of which one may have no joints; each as the link sees it that carries it.
+        chain: the joints between the two links.
+        rod: the length of the rod between the arms' ends, m; None where they are held directly.
+        modes: its assembly mode.
+    """
+
+    base: Arm
+    goal: Arm
+    chain: Chain
+    rod: float | None
+    modes: Modes
+
+    dead_points: ClassVar[bool] = True  # whether, in its workspace, the known joints may fail to determine the others
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the literature calls it."""
+
+    @classmethod
+    @abstractmethod
+    def fits(cls, base: Arm, goal: Arm, rod: float | None) -> bool:
+        """Whether these arms, held together directly or by a rod of some length, make such a leg."""
+
+    @classmethod
+    def roots(cls, base: Arm, goal: Arm) -> int:
+        """How many square roots it has."""
+        return 1
+
+    @classmethod
+    def in_all_modes(cls, base: Arm, goal: Arm, chain: Chain, rod: float | None) -> Iterator[Leg]:
+        """The leg in each of its assembly modes."""
+        for modes in product((1.0, -1.0), repeat=cls.roots(base, goal)):
+            yield cls(base, goal, chain, rod, modes)
+
+    @abstractmethod
+    def solve(self, q: Positions) -> list[Any]:
+        """Positions of the joints of both arms, the base's first, for those of the chain's joints."""
+
+    def _target(self, q: Positions, frame: Transform, point: np.ndarray) -> Array:
+        """A point of the goal in a frame of the base."""
+        return frame.E @ (self.chain.from_goal(q, point) - frame.r)
+
+    def _bend(self, q: Positions, arm: Arm, reference: np.ndarray, frame: Transform, vector: Array) -> Any:
+        """The position of an arm's first joint that turns a direction of the arm into a vector.
+
+        Where the chain turns in the arm's plane, or not at all, the angle is measured against the link that carries
+        base and goal, and the chain's own angles are added: it is continuous then, however often the chain turns.
+
+        Args:
+            q: positions of the chain's joints.
+            arm: one of the leg's own.
+            reference: 3, the direction as the link sees it that carries the arm, where it is bent for reference.
+            frame: of the base.
+            vector: 3, in this frame.
+        """
+        chain, on_goal = self.chain, arm is self.goal
+        own, other = (chain.to_goal, chain.to_base) if on_goal else (chain.to_base, chain.to_goal)
+        seen = frame.E.T @ vector  # by the base
+        turns = _turns(own, arm.axes[0])
+        if turns is None:
+            if on_goal:
+                seen = chain.reversed().from_goal(q, seen, free=True)
+            plane = frame_of(arm.axes[0], reference, np.zeros(3)).E
+            side = plane @ seen
+            return arm.references[0] + np.arctan2(side[1], side[0])
+        from_own = Chain(own, other)
+        axis, start = (from_own.to_carrier(chain.assembled, x) for x in (arm.axes[0], reference))
+        side = frame_of(axis, start, np.zeros(3)).E @ chain.to_carrier(q, seen)
+        angle = arm.references[0] + np.arctan2(side[1], side[0])
+        for joint, sign in zip(own, turns, strict=True):
+            angle = angle - sign * (q[joint.number][0] - float(joint.assembled[0]))
+        return angle
+
+
+def _turns(joints: Sequence[ChainJoint], axis: np.ndarray) -> list[float] | None:
+    """For joints from a carrier to a link, in which way each turns about an axis of the link; None if one does not."""
+    signs: list[float] = []
+    for joint in reversed(joints):
+        if not isinstance(joint.kind, Revolute) or not is_parallel(axis, np.array([0.0, 0.0, 1.0])):
+            return None
+        signs.append(1.0 if axis[2] > 0.0 else -1.0)
+        axis = joint.placement.E.T @ axis
+    return signs[::-1]
+
+
+def turn(v: Array, w: Array) -> Any:
+    """The angle from v to w, both of 2, in a plane."""
+    return np.arctan2(v[0] * w[1] - v[1] * w[0], v[0] * w[0] + v[1] * w[1])
+
+
+def length(v: Array) -> float:
+    return float(np.linalg.norm(v))
+
+
+def pointed(h: float, sign: float, w: Array) -> tuple[Any, Any]:
+    """Turns (s, h), with s of the given sign, about z until it is above (w₀, w₁); the angle, and s."""
+    square = w[0] * w[0] + w[1] * w[1]
+    s = sign * np.sqrt(square - h * h if h else square)
+    return (turn((s, h), w) if h else np.arctan2(sign * w[1], sign * w[0])), s
+
+
+def radius_of(arm: Arm) -> float:
+    """How far the end of an arm of one joint is from its axis."""
+    return length(across(arm.end - arm.points[0], arm.axes[0]))

@@ -1,0 +1,78 @@
+"""Linear actuators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coupler.model.closed_forms.arms import Arm, frame_of, is_square
+from coupler.model.closed_forms.chains import Positions, snapped
+from coupler.model.closed_forms.legs.leg import NEAR, Array, Leg, length, pointed, turn
+from coupler.spatial import Transform
+
+__all__ = ["Slide"]
+
+
+class Slide(Leg):
+    """A joint that slides along an arm that turns in a plane, RPR, or points anywhere, SPU: a linear actuator.
+
+    With u the direction of the slide and f the distance of its line from the last axis, the end is at (√(w² − f²), f)
+    along and across u when it is at the distance w from that axis. How the arm turns follows.
+    """
+
+    dead_points = False
+
+    @property
+    def name(self) -> str:
+        if self.base.kinds == "RP":
+            return "RPR"
+        offset = np.cross(*self.base.axes[:2]) @ (self.base.points[1] - self.base.points[0])
+        return "SPU" if abs(offset) < NEAR and length(self._hinge) < NEAR else "SPRR"
+
+    @classmethod
+    def fits(cls, base: Arm, goal: Arm, rod: float | None) -> bool:
+        if rod is not None or goal.kinds or base.kinds not in ("RP", "RRP"):
+            return False
+        return is_square(base.axes[-1], base.axes[-2]) and (base.kinds == "RP" or is_square(*base.axes[:2]))
+
+    @classmethod
+    def roots(cls, base: Arm, goal: Arm) -> int:
+        return len(base.kinds) - 1
+
+    @property
+    def _frame(self) -> Transform:
+        """Of an arm that points anywhere: z along its first axis, y along the second, which passes at z = 0."""
+        z, y = self.base.axes[:2]
+        height = (self.base.points[1] - self.base.points[0]) @ z
+        return frame_of(z, np.cross(y, z), self.base.points[0] + height * z)
+
+    @property
+    def _hinge(self) -> np.ndarray:
+        """Where the second axis passes beside the first, along x."""
+        return snapped((self._frame.E @ (self.base.points[1] - self._frame.r))[:1])
+
+    def solve(self, q: Positions) -> list[Any]:
+        if self.base.kinds == "RP":
+            frame = frame_of(self.base.axes[0], self.base.axes[1], self.base.points[0])
+            end = snapped(frame.E @ (self.base.end - frame.r))
+            angle, slide = self._extended(end[:2], self._target(q, frame, self.goal.end)[:2])
+            return [self.base.references[0] + angle, slide]
+        frame = self._frame
+        w, end = self._target(q, frame, self.goal.end), snapped(frame.E @ (self.base.end - frame.r))
+        first, s = pointed(float(end[1]), self.modes[1], w)
+        u = snapped(frame.E @ self.base.axes[2])
+        along, sideways = (u[2], u[0]), (-u[0], u[2])  # in the plane of z and x, through which y points
+        plane = np.array([w[2], s - self._hinge[0]])
+        here = np.array([end[2], end[0] - self._hinge[0]])
+        along_and_across = [np.array([np.dot(d, v) for d in (along, sideways)]) for v in (here, plane)]
+        second, slide = self._extended(snapped(along_and_across[0]), along_and_across[1])
+        return [self.base.references[0] + first, self.base.references[1] + second, slide]
+
+    def _extended(self, end: np.ndarray, w: Array) -> tuple[Any, Any]:
+        """Angle and slide for an end to get to w, in a plane around the last axis with x along the slide."""
+        f = float(end[1])
+        square = w[0] * w[0] + w[1] * w[1]
+        x = self.modes[0] * np.sqrt(square - f * f if f else square)
+        angle = turn((x, f), w) if f else np.arctan2(self.modes[0] * w[1], self.modes[0] * w[0])
+        return angle, x - end[0]
