@@ -8,6 +8,7 @@ A sub-mechanism is a robot of its own, and part of another once it is attached t
 which they are closed unless another way is chosen: see docs/mechanisms.md.
 """
 
+from coupler.mechanisms.differentials import HipDifferential, KneeAnkleDifferential
 from coupler.mechanisms.four_bar import FourBar
 from coupler.mechanisms.parallel_robots import delta, hexagon, spherical_rrr, stewart
 from coupler.mechanisms.planar import pantograph, planar_rrr, rrpr, slider_crank
@@ -27,6 +28,8 @@ from coupler.mechanisms.transmissions import (
 __all__ = [
     "Bars",
     "FourBar",
+    "HipDifferential",
+    "KneeAnkleDifferential",
     "Linear",
     "Polynomial",
     "PosedBuilder",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import asin, atan2, hypot, pi, radians, sqrt
+from dataclasses import replace
+from math import asin, atan2, hypot, radians, sqrt
 from typing import Any
 
 import numpy as np
 
-from coupler.mechanisms import gear
+from coupler.mechanisms import HipDifferential, KneeAnkleDifferential, gear
 from coupler.model import Free, Revolute, Robot, RobotBuilder
 from coupler.robots._legged import X, Y, Z, foot_point, inertia_matrix, on_side, rotor_inertia
-from coupler.rotation import about_x, about_y
 
 __all__ = ["tello"]
 
@@ -36,6 +36,18 @@ PIVOT, PIVOT_ANGLE = 0.042, 20.0  # from the knee, against the shin
 ANKLE_CRANK, ANKLE_CRANK_ANGLE = 0.04, -59.16
 ANKLE_LEVER, ANKLE_LEVER_ANGLE = 0.035, 24.0  # of the foot, on which the rod ends; against a line across the shin
 ANKLE_ROD = 0.2146
+
+HIP = HipDifferential(HIP_HEIGHT, HIP_CRANK, HIP_SIDE, HIP_ROD, GEAR)
+
+
+def knee_and_ankle(degree: float) -> KneeAnkleDifferential:
+    """The differential of knee and ankle, for what a degree is in rad."""
+    angles = PIVOT_ANGLE * degree, ANKLE_CRANK_ANGLE * degree, ANKLE_LEVER_ANGLE * degree
+    pivot, crank, lever = zip((PIVOT, ANKLE_CRANK, ANKLE_LEVER), angles, strict=True)
+    return KneeAnkleDifferential(SHIN, pivot, crank, lever, ANKLE_ROD, GEAR)
+
+
+KNEE_ANKLE = knee_and_ankle(radians(1.0))
 
 # Mass in kg, centre in m, inertia about it: xx, yy, zz, xy, xz, yz in mg m².
 TORSO = 2.3008, (0.0073, -0.0013, -0.0023), inertia_matrix((36600, 14200, 29100, 0, -600, -200))
@@ -81,7 +93,7 @@ def tello(*, as_shipped: bool = False) -> Robot:
 
 def add_tello(b: RobotBuilder, base: str, as_shipped: bool) -> None:
     """The torso, on a free joint of the given name, and both legs, which differ in where they hang and in toes."""
-    hip, knee_ankle = shipped() if as_shipped else (hip_differential, knee_ankle_differential)
+    hip, knee_ankle = shipped() if as_shipped else (HIP.opening, KNEE_ANKLE.opening)
     b.body("torso", *TORSO)
     b.joint(base, Free(), "ground", "torso")
     for side, sign in (("left", 1), ("right", -1)):
@@ -111,32 +123,6 @@ def add_tello(b: RobotBuilder, base: str, as_shipped: bool) -> None:
         foot_point(b, f"{side}-heel_contact", f"{side}-foot", (HEEL, 0, SOLE), again=True)
 
 
-def hip_differential(q: Array, rod: float = HIP_ROD) -> Array:
-    """φ of (rotor 1, rotor 2, gimbal, thigh): by how much the distance of each rod's ends misses its length, 2, in m.
-
-    Turned alike, the cranks pitch the thigh; turned against each other, they roll the gimbal.
-    """
-    turned = about_x(q[2]) @ about_y(q[3])
-    misses = []
-    for angle, side in ((q[0] / GEAR, HIP_SIDE), (q[1] / GEAR, -HIP_SIDE)):
-        top = np.array([-HIP_CRANK * np.cos(angle), side, HIP_HEIGHT + HIP_CRANK * np.sin(angle)])
-        bottom = turned @ np.array([-HIP_CRANK, side, 0.0])
-        misses.append(_miss(top - bottom, rod))
-    return np.array(misses)
-
-
-def knee_ankle_differential(q: Array, rod: float = ANKLE_ROD, degree: float = radians(1.0)) -> Array:
-    """φ of (rotor 1, rotor 2, shin, foot): what the rod misses in m, and the knee in rad.
-
-    The knee turns with the mean of the rotors, the ankle's crank with half their difference, both through the gears.
-    """
-    first, second, knee, ankle = q[0] / GEAR, q[1] / GEAR, q[2], q[3]
-    to_ankle = SHIN * _direction(0.0) - PIVOT * _direction(PIVOT_ANGLE * degree)
-    crank = ANKLE_CRANK * _direction(ANKLE_CRANK_ANGLE * degree - (first - second) / 2.0)
-    lever = ANKLE_LEVER * _direction(ANKLE_LEVER_ANGLE * degree + ankle - pi / 2.0)
-    return np.array([_miss(to_ankle + lever - crank, rod), knee - (first + second) / 2.0])
-
-
 def shipped() -> tuple[Phi, Phi]:
     """Both differentials with the public code's slips: the same relations for another mechanism.
 
@@ -145,17 +131,6 @@ def shipped() -> tuple[Phi, Phi]:
     """
     hip_rod = sqrt(2 * HIP_CRANK**2 + 2 * HIP_SIDE**2 + HIP_HEIGHT**2)
     ankle_rod = sqrt(SHIN**2 + PIVOT**2 + ANKLE_CRANK**2 + ANKLE_LEVER**2)
-    swapped, degree = [2, 3, 0, 1], 3.1415 / 180.0
-    return (
-        lambda q: hip_differential(q[swapped], hip_rod),
-        lambda q: knee_ankle_differential(q[swapped], ankle_rod, degree),
-    )
-
-
-def _miss(between: Array, rod: float) -> Any:
-    """By how much a distance misses a rod's length, to first order."""
-    return (between @ between - rod**2) / (2.0 * rod)
-
-
-def _direction(angle: Any) -> Array:
-    return np.array([np.cos(angle), np.sin(angle)])
+    swapped = [2, 3, 0, 1]
+    hip, knee_ankle = replace(HIP, rod=hip_rod), replace(knee_and_ankle(3.1415 / 180.0), rod=ankle_rod)
+    return lambda q: hip.opening(q[swapped]), lambda q: knee_ankle.opening(q[swapped])
