@@ -99,7 +99,7 @@ class KneeAnkleDifferential:
         x, z = self._end(ankle)
         length, angle = self.crank
         c = (x * x + z * z + length**2 - self.rod**2) / (2.0 * length)
-        half = angle - _angle(x, z, c, side=-1.0)
+        half = angle - _angle(x, z, c, side=1.0)
         return np.array([self.ratio * (knee + half), self.ratio * (knee - half), knee, ankle])
 
     def opening(self, q: Array) -> Array:
