@@ -96,41 +96,8 @@ def _fold_odd(op: str) -> Callable[[Node], Node | None]:
     return lambda x: apply("neg", apply(op, x.args[0])) if x.op == "neg" else None
 
 
-def _fold_sin(x: Node) -> Node | None:
-    if x.op == "neg":
-        return apply("neg", apply("sin", x.args[0]))
-    parts = _parts_of_angle(x)
-    if parts is not None:
-        (sa, ca), (sb, cb) = parts
-        return sa * cb + ca * sb
-    return _of_direction(x, x.args[0], 0.0) if x.op == "atan2" else None
-
-
-def _fold_cos(x: Node) -> Node | None:
-    if x.op in ("neg", "abs"):
-        return apply("cos", x.args[0])
-    parts = _parts_of_angle(x)
-    if parts is not None:
-        (sa, ca), (sb, cb) = parts
-        return ca * cb - sa * sb
-    return _of_direction(x, x.args[1], 1.0) if x.op == "atan2" else None
-
-
-def _of_direction(angle: Node, coordinate: Node, otherwise: float) -> Node:
-    """The cosine or sine of an arctangent y/x, without either: x/√(x² + y²) or y/√(x² + y²)."""
-    y, x = angle.args
-    square = x * x + y * y
-    is_direction = square > 0.0
-    length = apply("sqrt", apply("select", is_direction, square, constant(1.0)))
-    return apply("select", is_direction, coordinate / length, constant(otherwise))
-
-
-def _parts_of_angle(x: Node) -> tuple[tuple[Node, Node], tuple[Node, Node]] | None:
-    """Sines and cosines of two angles whose sum is x, if one is an arctangent: they cost no more than those of x."""
-    if x.op not in ("add", "sub") or "atan2" not in (x.args[0].op, x.args[1].op):
-        return None
-    (sa, ca), (sb, cb) = ((apply("sin", part), apply("cos", part)) for part in x.args)
-    return (sa, ca), (sb if x.op == "add" else -sb, cb)
+def _fold_even(op: str) -> Callable[[Node], Node | None]:
+    return lambda x: apply(op, x.args[0]) if x.op == "neg" or (op == "cos" and x.op == "abs") else None
 
 
 def _fold_abs(x: Node) -> Node | None:
@@ -175,10 +142,10 @@ FOLD.update(
         "div": _fold_div,
         "neg": _fold_neg,
         "fma": _fold_fma,
-        "sin": _fold_sin,
+        "sin": _fold_odd("sin"),
         "tan": _fold_odd("tan"),
         "asin": _fold_odd("asin"),
-        "cos": _fold_cos,
+        "cos": _fold_even("cos"),
         "abs": _fold_abs,
         "min": _fold_same,
         "max": _fold_same,

@@ -70,6 +70,46 @@ def _rebuild(outputs: Sequence[Node], rule: Callable[[Node, tuple[Node, ...]], N
 
 
 @_pass
+def spare_sines(outputs: Sequence[Node]) -> list[Node]:
+    """Sine and cosine of an arctangent of y and x become y/√(x² + y²) and x/√(x² + y²), and those of its sums follow.
+
+    Angles that a closed form gives are such: what their arctangent costs is saved as well where nobody asks for it.
+    """
+
+    def rule(node: Node, args: tuple[Node, ...]) -> Node | None:
+        if node.op not in ("sin", "cos") or not _has_arctangent(args[0]):
+            return None
+        sine, cosine = _sine_and_cosine(args[0])
+        return sine if node.op == "sin" else cosine
+
+    return _rebuild(outputs, rule)
+
+
+def _has_arctangent(angle: Node) -> bool:
+    """Whether an angle is an arctangent, or a sum or difference with one."""
+    return angle.op == "atan2" or (angle.op in ("add", "sub", "neg") and any(map(_has_arctangent, angle.args)))
+
+
+def _sine_and_cosine(angle: Node) -> tuple[Node, Node]:
+    if not _has_arctangent(angle):
+        return apply("sin", angle), apply("cos", angle)
+    if angle.op == "atan2":
+        y, x = angle.args
+        square = x * x + y * y
+        is_direction = square > 0.0
+        length = apply("sqrt", apply("select", is_direction, square, constant(1.0)))
+        sine = apply("select", is_direction, y / length, constant(0.0))
+        return sine, apply("select", is_direction, x / length, constant(1.0))
+    (sa, ca), *others = map(_sine_and_cosine, angle.args)
+    if not others:
+        return -sa, ca
+    sb, cb = others[0]
+    if angle.op == "sub":
+        sb = -sb
+    return sa * cb + ca * sb, ca * cb - sa * sb
+
+
+@_pass
 def share_reciprocals(outputs: Sequence[Node]) -> list[Node]:
     """x/d and y/d become x·r and y·r with one r = 1/d: a division costs as much as a dozen products.
 

@@ -50,7 +50,7 @@ class HipDifferential:
             over, off = self.height - z, side - aside
             # |top − bottom| = rod: x cos θ + over sin θ = c, for the crank's angle θ
             c = (self.rod**2 - self.crank**2 - x * x - off * off - over * over) / (2.0 * self.crank)
-            rotors.append(self.ratio * _angle(x, over, c, side=1.0))
+            rotors.append(self.ratio * _angle(x, over, c))
         return np.array([*rotors, y[0], y[1]])
 
     def opening(self, q: Array) -> Array:
@@ -99,7 +99,7 @@ class KneeAnkleDifferential:
         x, z = self._end(ankle)
         length, angle = self.crank
         c = (x * x + z * z + length**2 - self.rod**2) / (2.0 * length)
-        half = angle - _angle(x, z, c, side=1.0)
+        half = angle - _angle(x, z, c)
         return np.array([self.ratio * (knee + half), self.ratio * (knee - half), knee, ankle])
 
     def opening(self, q: Array) -> Array:
@@ -115,9 +115,9 @@ class KneeAnkleDifferential:
         return self.shin * _direction(0.0) - pivot * _direction(at) + lever * _direction(lean + ankle - pi / 2.0)
 
 
-def _angle(a: Any, b: Any, c: Any, side: float) -> Any:
-    """θ with a cos θ + b sin θ = c, before or behind the direction of (a, b)."""
-    s = side * np.sqrt(a * a + b * b - c * c)
+def _angle(a: Any, b: Any, c: Any) -> Any:
+    """θ with a cos θ + b sin θ = c, of the two the one before the direction of (a, b)."""
+    s = np.sqrt(a * a + b * b - c * c)
     return np.arctan2(c * b - s * a, c * a + s * b)
 
 

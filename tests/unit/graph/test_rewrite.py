@@ -90,6 +90,27 @@ def test_other_operations_pass_unchanged() -> None:
 # What each pass does
 
 
+def test_sines_of_arctangents_are_quotients() -> None:
+    y, x, q = symbol("y"), symbol("x"), symbol("q")
+    angle = apply("atan2", y, x)
+    angles = [angle, -angle, angle - q, q - angle, angle + q + angle]
+    outputs = [apply(op, own) for own in angles for op in ("sin", "cos")]
+    after = rewrite(outputs, ["spare_sines"])
+    assert set(operations(after)) >= {"sin", "cos", "sqrt"} and "atan2" not in operations(after)
+    functions = {op: operation.evaluate for op, operation in OPERATIONS.items()}
+    values = np.random.default_rng(0).normal(size=(3, 200)) * [[1.0], [1e-3], [2.0]]
+    values[:2, :4] = [[0.0, 0.0, 1.0, -1.0], [0.0, -2.0, 0.0, 0.0]]  # also where there is no direction
+    at = dict(zip((y, x, q), values, strict=True))
+    before, now = (evaluate(own, at, np.float64, functions) for own in (outputs, after))
+    np.testing.assert_allclose(now, before, rtol=0, atol=8 * np.finfo(float).eps)
+
+
+def test_other_sines_stay() -> None:
+    x = symbol("x")
+    outputs = [apply("sin", x), apply("cos", 2.0 * apply("atan2", x, 1.0 + x))]
+    assert rewrite(outputs, ["spare_sines"]) == outputs
+
+
 def test_quotients_by_the_same_denominator_share_one_division() -> None:
     x, y, d = symbol("x"), symbol("y"), symbol("d")
     r = 1.0 / d
@@ -218,6 +239,7 @@ def test_explain_has_a_line_for_each_stage() -> None:
     lines = explain([x / d + 1.0, y / d + 2.0]).splitlines()
     assert [line.split(":")[0].split() for line in lines] == [
         ["traced", "4", "operations,", "depth", "2"],
+        ["spare_sines", "4", "operations,", "depth", "2"],
         ["share_reciprocals", "5", "operations,", "depth", "3"],
         ["fuse_multiply_add", "3", "operations,", "depth", "2"],
     ]
@@ -232,7 +254,7 @@ def test_explain_runs_the_passes_named() -> None:
 def test_explain_with_text_lists_every_stage() -> None:
     x, y, z = symbol("x"), symbol("y"), symbol("z")
     text = explain([x * y + z], text=True)
-    assert text.count("%0 = mul(x, y)\n%1 = add(%0, z)") == 2
+    assert text.count("%0 = mul(x, y)\n%1 = add(%0, z)") == 3
     assert text.endswith("%0 = fma(x, y, z)")
 
 

@@ -61,7 +61,7 @@ class Renderer:
         return self._kernels[key]
 
     def _kernel_text(self, name: str, kernel: Kernel, masked: bool) -> str:
-        passes = ["share_reciprocals", *(["fuse_multiply_add"] if self.fused else [])]
+        passes = ["spare_sines", "share_reciprocals", *(["fuse_multiply_add"] if self.fused else [])]
         outputs = rewrite(kernel.outputs, passes)
         lines: list[str] = []
 

@@ -298,8 +298,11 @@ class States:
             entries = self.tree.positions(number[joint])
             apart = np.abs(p[..., entries] - spread[..., entries]).max()
             if not apart < GIVEN:
+                cluster = [own for own in self.embedding.solutions if number[joint] in own.dependent]
+                inputs = listed(self.tree.links[link].joint for own in cluster for link in own.inputs)
                 raise ModelError(
-                    f"joint {joint!r} is given a position that its coupling contradicts, by {apart:.3g}; leave it out"
+                    f"joint {joint!r} depends on {inputs}, which put it elsewhere, by {apart:.3g}; leave it out, or "
+                    "make it an actuator and ask for a configuration of actuators"
                 )
 
 
