@@ -98,8 +98,8 @@ def slider_crank_from_slider(rng: np.random.Generator) -> RandomBuilder:
     return slider_crank(rng, rod_on_crank=False)
 
 
-def two_rss(rng: np.random.Generator, rod: str = "massless") -> RandomBuilder:
-    """A platform on a universal joint, tilted by two cranks with rods."""
+def two_rss(rng: np.random.Generator, rod: str = "massless", *, spins: bool = False) -> RandomBuilder:
+    """A platform on a universal joint, tilted by two cranks with rods, which may spin about themselves."""
     x, y, z = random_axes(rng)
     b = RandomBuilder("ankle", rng)
     b.turn("cross", "ground", x, 0.0 * z, angle(rng), free=True)
@@ -118,12 +118,20 @@ def two_rss(rng: np.random.Generator, rod: str = "massless") -> RandomBuilder:
         carrier, at, end = (f"{side}_crank", tip, "foot") if rod == "crank" else ("foot", ball, f"{side}_crank")
         b.turn(f"{side}_cross", carrier, first, at, angle(rng))
         b.turn(f"{side}_rod", f"{side}_cross", second, at, angle(rng))
-        b.close(f"{side}_ball", Spherical(), f"{side}_rod", end, ball if rod == "crank" else tip)
+        last, point = f"{side}_rod", ball if rod == "crank" else tip
+        if spins:
+            b.turn(f"{side}_spin", last, ball - tip, 0.3 * ball + 0.7 * tip, angle(rng), free=True)
+            last = f"{side}_spin"
+        b.close(f"{side}_ball", Spherical(), last, end, point)
     return b
 
 
 def two_rus(rng: np.random.Generator) -> RandomBuilder:
     return two_rss(rng, "crank")
+
+
+def two_rus_that_spin(rng: np.random.Generator) -> RandomBuilder:
+    return two_rss(rng, "foot", spins=True)
 
 
 def two_rus_from_below(rng: np.random.Generator) -> RandomBuilder:
@@ -180,6 +188,7 @@ MECHANISMS: dict[str, Callable[[np.random.Generator], RandomBuilder]] = {
     "2-RSS+1U": two_rss,
     "2-RUS+1U": two_rus,
     "2-RUS+1U from below": two_rus_from_below,
+    "2-RUS+1U that spin": two_rus_that_spin,
     "spherical four-bar": spherical_four_bar,
     "spherical four-bar in one": spherical_four_bar_in_one,
     "2-RUS and 2-RPR+1U": nested,
@@ -197,7 +206,7 @@ def pair(build: Callable[[np.random.Generator], RandomBuilder], seed: int) -> tu
 def test_a_closed_form_gives_what_newtons_method_does(name: str, seed: int) -> None:
     robot, numerical = pair(MECHANISMS[name], seed)
     assert {form.name for form in robot.closed_forms.values()} == {
-        name.removesuffix(" in one").removesuffix(" from below")
+        name.removesuffix(" in one").removesuffix(" from below").removesuffix(" that spin")
     }
     assert not numerical.closed_forms and robot.nq == robot.nv == numerical.nv < numerical.nq
     rng, loops = np.random.default_rng(seed), numerical.states.closure

@@ -74,6 +74,23 @@ def test_it_moves_like_the_published_model(floating: bool) -> None:
             np.testing.assert_allclose(found, expected, rtol=0, atol=EXACT * np.abs(expected).max())
 
 
+@pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
+def test_all_loops_of_the_complete_robot_have_a_closed_form() -> None:
+    """Those of the wrists, too, which the paper closes numerically [003, §V-C]."""
+    numerical = loaded_file("rh5_manus/full_urdf/RH5v2.urdf").with_closure("numerical")
+    robot = numerical.with_closure("analytical")
+    assert numerical.nq == 61 and robot.nq == robot.nv == 31
+    kinds = {form.name for form in robot.closed_forms.values()}
+    assert kinds == {"2-SPU+1U", "RRPR", "2-RUS and 2-RPR+1U"}
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        q = robot.neutral() + rng.uniform(-0.2, 0.2, robot.nq)
+        v, a = rng.normal(size=(2, robot.nv))
+        p = numerical.pack_q(robot.joint_positions(q))
+        found, expected = coupler.inverse_dynamics(robot, q, v, a), coupler.inverse_dynamics(numerical, p, v, a)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
 def published(floating: bool) -> Robot:
     name = "rh5_manus/submechanisms_urdf/submechanisms_reduced.urdf"
     if not floating:

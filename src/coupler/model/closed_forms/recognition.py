@@ -24,6 +24,7 @@ from coupler.model.loops import Coupling, Rod
 from coupler.model.tolerances import CLOSED
 from coupler.model.tree import Tree
 from coupler.model.wording import listed
+from coupler.spatial import Transform
 
 __all__ = ["ClosedForm", "find_closed_forms", "remarks_of"]
 
@@ -257,16 +258,19 @@ class _Search:
         sides = []
         for way, held in zip(constraint.ways, constraint.frames, strict=True):
             unknown = [self._number[link] not in known for link in way]
+            first = unknown.index(True) if any(unknown) else 0
             count = sum(unknown)
-            if not all(unknown[:count]):
-                return  # a known joint lies between unknown ones and the end
-            outwards = way[:count][::-1]
+            if not all(unknown[first : first + count]):
+                return  # a known joint lies between unknown ones
+            for link in way[:first]:  # idle, or what is found is not true: it does not move what is held
+                held = held @ self._assembled(link)
+            outwards = way[first : first + count][::-1]
             arm = Arm.of(self._tree, outwards, [self._number[link] for link in outwards], self._p, held)
             if arm is None:
                 return
             carriers = [
                 ChainJoint(self._number[link], own.kind, own.placement, self._p[self._tree.positions(link)])
-                for link, own in ((link, self._tree.links[link]) for link in reversed(way[count:]))
+                for link, own in ((link, self._tree.links[link]) for link in reversed(way[first + count :]))
             ]
             sides.append((arm, tuple(carriers)))
         rod = constraint.kind.length if isinstance(constraint.kind, Rod) else None
@@ -274,6 +278,11 @@ class _Search:
             for kind in LEGS:
                 if kind.fits(base, goal, rod):
                     yield from kind.in_all_modes(base, goal, Chain(to_base, to_goal), rod)
+
+    def _assembled(self, link: int) -> Transform:
+        """From the frame of what carries a link to its own, as it is assembled."""
+        own = self._tree.links[link]
+        return own.kind.transform(self._p[self._tree.positions(link)]) @ own.placement
 
     def _is_true(self, form: ClosedForm) -> bool:
         """Whether γ closes the loops of its cluster about the neutral configuration."""
