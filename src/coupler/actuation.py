@@ -19,6 +19,7 @@ from coupler.algorithms.actuation import (
 from coupler.compiled import attempted, run
 from coupler.dynamics import inverse_dynamics
 from coupler.model import ModelError, Robot
+from coupler.model.embedding.states import batch_of
 from coupler.model.numbers import numbers
 from coupler.model.wording import in_state
 
@@ -93,10 +94,8 @@ def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exac
     Raises:
         ModelError: for τ that actuators cannot do, naming the joint.
     """
-    A, tau = actuator_jacobian(robot, q), np.asarray(tau)
-    if tau.shape[-1:] != (robot.nv,):
-        raise ModelError(f"tau has the shape {tau.shape}; robot {robot.name!r} takes (..., {robot.nv})")
-    count = len(robot.actuators)
+    A, count = actuator_jacobian(robot, q), len(robot.actuators)
+    tau = _given("tau", tau, robot.nv, A)
     cost = np.ones(count) if weights is None else numbers("weights", weights, (count,))
     if not (cost > 0.0).all():
         raise ModelError(f"weights must be above zero, got {cost.tolist()}")
@@ -154,7 +153,7 @@ def accelerations_of_actuators(robot: Robot, q: Any, v: Any, rates: Any, near: A
     """
     A = actuator_jacobian(robot, q)
     bias = actuator_accelerations(robot, q, v, np.zeros(robot.nv, A.dtype))
-    return _moved(robot, A, np.asarray(rates) - bias, near, "acceleration")
+    return _moved(robot, A, _given("rates", rates, len(robot.actuators), A) - bias, near, "acceleration")
 
 
 def check_positions(robot: Robot) -> None:
@@ -180,11 +179,12 @@ def _driven(robot: Robot) -> Robot:
 
 def _moved(robot: Robot, A: np.ndarray, rates: Any, near: Any, what: str) -> np.ndarray:
     """The motion nearest to another that moves actuators with these rates."""
-    rates = np.asarray(rates)
-    if rates.shape[-1:] != (len(robot.actuators),):
-        raise ModelError(f"rates have the shape {rates.shape}; there are {len(robot.actuators)} actuators")
-    near = np.zeros(robot.nv, A.dtype) if near is None else numbers("near", near, (robot.nv,), batch=True)
-    motion = near + _solved(A, rates - _times(A, near))
+    rates = _given("rates", rates, len(robot.actuators), A)
+    near = np.zeros(robot.nv, A.dtype) if near is None else _given("near", near, robot.nv, A)
+    batch_of({"rates": rates, "near": near})
+    size = np.abs(A).max(axis=-1, initial=0.0, keepdims=True)  # large gears must not hide small ones
+    size = np.where(size > 0.0, size, 1.0).astype(A.dtype)
+    motion = near + _solved(A / size, (rates - _times(A, near)) / size[..., 0])
     missing = np.abs(_times(A, motion) - rates)
     if (wrong := np.argwhere(~(missing <= _allowed(rates)))).size:
         *state, _ = (int(i) for i in wrong[0])
@@ -194,6 +194,13 @@ def _moved(robot: Robot, A: np.ndarray, rates: Any, near: Any, what: str) -> np.
             f"gives {name!r} its {what} together with those of the others"
         )
     return motion
+
+
+def _given(what: str, values: Any, size: int, A: np.ndarray) -> np.ndarray:
+    """Finite numbers, (..., size), of a batch that fits the Jacobian's; in single precision only if they are."""
+    given = numbers(what, values, (size,), batch=True)
+    batch_of({"q": A[..., 0], what: given})
+    return given.astype(np.float32) if np.asarray(values).dtype == np.float32 else given
 
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:

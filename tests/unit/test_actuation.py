@@ -239,3 +239,30 @@ def test_an_actuator_tells_what_of_it_is_not_as_usual() -> None:
     told = "Actuator('knee', {'left': 1.0}, kind='position', effort=(-1.0, 2.0), stiffness=3.0, damping=0.5)"
     assert repr(servo) == told
     assert repr(servo.velocity_servo(2.0)).endswith("kind='velocity', effort=(-1.0, 2.0), damping=2.0)")
+
+
+def test_arguments_of_wrong_shape_are_refused() -> None:
+    robot = coupler.robots.load("tello")
+    q, n = np.tile(robot.neutral(), (3, 1)), len(robot.actuators)
+    with pytest.raises(ModelError, match="do not fit together"):
+        coupler.actuator_forces(robot, q, np.zeros((4, robot.nv)))
+    with pytest.raises(ModelError, match="do not fit together"):
+        coupler.velocities_of_actuators(robot, q, np.zeros((4, n)))
+    with pytest.raises(ModelError, match="rates must be"):
+        coupler.accelerations_of_actuators(robot, q[0], np.zeros(robot.nv), np.zeros(n + 1))
+    with pytest.raises(ModelError, match="rates must be"):
+        coupler.velocities_of_actuators(robot, q[0], ["a"] * n)
+    with pytest.raises(ModelError, match="tau must be"):
+        coupler.actuator_forces(robot, q[0], np.full(robot.nv, np.nan))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_large_gears_do_not_hide_small_ones(dtype: type) -> None:
+    b = RobotBuilder("two")
+    for name in ("j", "k"):
+        b.body(name, 1.0, inertia=(1, 1, 1))
+        b.joint(name, Revolute(axis=(0, 0, 1)), "ground", name)
+    b.actuator("fast", {"j": 160.0})
+    b.actuator("slow", {"k": 0.0015})
+    v = coupler.velocities_of_actuators(b.build(), np.zeros(2, dtype), np.array([160.0, 0.0015], dtype))
+    assert v == pytest.approx([1.0, 1.0], rel=1e-5)

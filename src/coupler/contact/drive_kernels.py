@@ -25,7 +25,7 @@ __all__ = [
 
 _FAR = 1e10  # rad/s or m/s: stands for a limit that a joint does not have
 _LEAST_ON = 1e-9  # of a damper that is off, so that all numbers stay finite
-_CARE = 4.0  # times the mobility that an actuator has in the neutral configuration: so much it may have elsewhere
+_CARE = 4.0  # times the largest mobility that an actuator was found to have: so much it may have elsewhere
 _NEAR = 0.5  # of the speed limit: an actuator that may become faster within a step may reach the limit
 
 
@@ -93,9 +93,13 @@ def _expected(own: View) -> Any:
 
 
 def _decide_edge(own: View) -> None:
-    """Near a speed limit, half of the force with which it would be passed; the row is the other half, or less."""
+    """Near a speed limit, half of the force with which it would be passed; the row is the other half, or less.
+
+    Beyond the limit, it is what drives at the speed that there is: a servo that brakes by itself is left alone.
+    """
     forwards, backwards = (
-        np.minimum(np.maximum(own.aim - side * own.loss * own.fastest, own.lower), own.upper) for side in (1.0, -1.0)
+        np.minimum(np.maximum(own.aim - side * own.loss * speed, own.lower), own.upper)
+        for side, speed in ((side, np.maximum(own.fastest, side * own.start)) for side in (1.0, -1.0))
     )
     onwards = forwards > 0.0
     side = np.where(onwards, 1.0, -1.0)

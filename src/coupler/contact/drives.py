@@ -41,6 +41,7 @@ __all__ = ["Drives", "controls_of"]
 _ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
 _LARGE = 1e6  # N m or N: the same where one side alone has a limit
 _FAR = 1e10  # rad/s or m/s: stands for a speed limit that there is not
+_CONFIGURATIONS = 64  # in which it is looked at how easily actuators move
 
 
 @dataclass(frozen=True)
@@ -230,10 +231,14 @@ def _limits(actuator: Actuator) -> tuple[float, float]:
 
 
 def _mobilities(robot: Robot) -> np.ndarray:
-    """Of all actuators, how easily each is moved in the neutral configuration: the diagonal of A H⁻¹ Aᵀ."""
-    q, count = robot.neutral(), len(robot.actuators)
-    try:
-        A = run(robot, actuator_jacobian_program, q).reshape(count, robot.nv)
-        return np.sum(A * mass_matrix_solve(robot, q, A), axis=1)
-    except ModelError:  # at a dead point
-        return np.full(count, _FAR)
+    """Of all actuators, how easily each is moved at most in some configurations: the diagonal of A H⁻¹ Aᵀ."""
+    rng, count = np.random.default_rng(0), len(robot.actuators)
+    largest = np.zeros(count)
+    for _ in range(_CONFIGURATIONS):
+        q = robot.random_state(rng)[0]
+        try:
+            A = run(robot, actuator_jacobian_program, q).reshape(count, robot.nv)
+            largest = np.maximum(largest, np.sum(A * mass_matrix_solve(robot, q, A), axis=1))
+        except ModelError:  # at a dead point
+            continue
+    return np.where(largest > 0.0, largest, _FAR)

@@ -148,6 +148,7 @@ def spherical_rrr(
         shoulder = np.array([np.sin(base) * np.cos(turn), np.sin(base) * np.sin(turn), -np.cos(base)])
         cosine = float(shoulder @ top)
         square = 1.0 - cosine**2
+        require(square > 1e-12, f"spherical_rrr: arm {i} has its shoulder in line with the platform; change an angle")
         alpha, beta = np.linalg.solve([[1.0, cosine], [cosine, 1.0]], [np.cos(upper), np.cos(lower)])
         left = (1.0 - alpha * np.cos(upper) - beta * np.cos(lower)) / square
         require(left > 0.0, f"spherical_rrr: arm {i} cannot be assembled: its links do not reach the platform")

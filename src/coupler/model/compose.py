@@ -66,6 +66,8 @@ def compose(
     closing = chosen_closure(closure, [constraint.name for constraint in (*loops, *couplings)])
     closed_forms = parts.closed_forms(states, assembly, closing)
     by_name = {name: form for coupling, form in closed_forms for name in coupling.solves}
+    asked = {name for name, word in closing.items() if word == "analytical"}
+    missing = [name for name in parts.unsolved(states) if name in asked and name not in by_name]
     if closed_forms:
         states = parts.embed_closed(constraints, closed_forms, assembly)
     if weigh:
@@ -78,7 +80,7 @@ def compose(
         loops=tuple(loops),
         couplings=tuple(couplings),
         elements=tuple(elements),
-        remarks=(*assembly.remarks, *remarks_of(by_name)),
+        remarks=(*assembly.remarks, *remarks_of(by_name, missing)),
         warnings=tuple(warnings),
         idle=tuple(idle),
         tree=tree,
@@ -157,14 +159,20 @@ class _Parts:
         clusters = find_clusters(self.tree.parent, [constraint.links for constraint in constraints])
         return Closure(self.tree, self._loops(clusters, constraints))
 
+    @staticmethod
+    def unsolved(states: States) -> list[str]:
+        """The names of constraints in clusters without a solution."""
+        pairs = zip(states.closure.loops, states.embedding.explicit, strict=True)
+        return [constraint.name for loop, solved in pairs if not solved for constraint in loop.constraints]
+
     def closed_forms(
         self, states: States, assembly: Assembly, closing: Mapping[str, Closing]
     ) -> list[tuple[Coupling, ClosedForm]]:
         """Closed forms of clusters that have none yet, as far as they are wanted."""
 
-        def wanted(loop: Loop, form: ClosedForm) -> bool:
+        def wanted(loop: Loop, form: ClosedForm, has_dead_points: bool) -> bool:
             words = [closing[c.name] for c in loop.constraints if c.name in closing]
-            return "numerical" not in words and ("analytical" in words or not form.dead_points)
+            return "numerical" not in words and ("analytical" in words or not has_dead_points)
 
         explicit = states.embedding.explicit
         open_loops = [loop for loop, solved in zip(states.closure.loops, explicit, strict=True) if not solved]

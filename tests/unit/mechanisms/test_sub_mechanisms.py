@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -51,10 +52,15 @@ MECHANISMS: dict[str, tuple[Callable[..., Robot], str, int, int, float]] = {
 }
 
 
+@cache
+def made(name: str) -> Robot:
+    return MECHANISMS[name][0]()
+
+
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_closed_forms_agree_with_newtons_method(name: str) -> None:
     make, called, freedoms, joints, span = MECHANISMS[name]
-    robot, numerical = make(), make(closure="numerical")
+    robot, numerical = made(name), make(closure="numerical")
     assert {form.name for form in robot.closed_forms.values()} == {called}
     assert robot.nv == numerical.nv == freedoms and robot.tree.nv == joints and not numerical.closed_forms
     rng = np.random.default_rng(0)
@@ -75,8 +81,8 @@ def test_closed_forms_agree_with_newtons_method(name: str) -> None:
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_velocities_are_the_rates_of_positions(name: str) -> None:
-    make, *_, span = MECHANISMS[name]
-    robot, rng, h = make(), np.random.default_rng(1), 1e-6
+    *_, span = MECHANISMS[name]
+    robot, rng, h = made(name), np.random.default_rng(1), 1e-6
     q, v = robot.integrate(robot.neutral(), rng.uniform(-0.5 * span, 0.5 * span, robot.nv)), rng.normal(size=robot.nv)
     ahead, behind = (robot.joint_positions(robot.integrate(q, v, dt)) for dt in (h, -h))
     for joint, rate in robot.joint_velocities(q, v).items():
@@ -145,6 +151,7 @@ def test_mechanisms_are_parts_of_robots() -> None:
         (lambda: rus_platform(CRANKS, CRANKS, RODS), "rus_platform: left: crank must be longer than 0 m"),
         (lambda: pantograph(0.3, 0.1, 0.3, spread=0.0), "pantograph: the parallelogram is flat"),
         (lambda: Bars(radius=-1.0), "bars: their radius"),
+        (lambda: spherical_rrr(*[np.pi / 2] * 4), "arm 1 has its shoulder in line with the platform"),
     ],
 )
 def test_dimensions_that_cannot_be_are_refused(make: Callable[[], Robot], told: str) -> None:

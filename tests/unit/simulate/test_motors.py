@@ -358,3 +358,36 @@ def test_a_robot_without_use_of_actuators_has_the_same_program() -> None:
     scene = ContactScene((), 1e-3, integrator="midpoint")
     texts = [str(contact_step_program(robot, scene)) for robot in (arm(), arm(servo("hinge", 1.0, 1.0, effort=2.0)))]
     assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "control", "gains", "force"),
+    [
+        ("position", 1.0, {"stiffness": 50.0, "damping": 100.0, "effort": 60.0, "speed": 0.3}, -60.0),  # it brakes
+        ("velocity", 5.0, {"damping": 10.0, "speed": 1.0}, 0.0),  # it would drive
+        ("motor", 5.0, {"speed": 1.0}, 0.0),
+        ("motor", -5.0, {"speed": 1.0}, -5.0),
+    ],
+)
+def test_beyond_its_speed_limit_an_actuator_brakes_and_does_not_drive(
+    kind: str, control: float, gains: dict[str, float], force: float
+) -> None:
+    b = RobotBuilder("wheel", gravity=(0, 0, 0))
+    b.body("wheel", 1.0, inertia=(10, 10, 10))
+    b.joint("axle", Revolute(axis=(0, 1, 0)), "ground", "wheel")
+    b.actuator("drive", "axle", kind, **gains)
+    simulation = coupler.Simulation(b.build(), 1e-3, v=[3.0])
+    simulation.step(motors=[control])
+    assert simulation.motor_forces == pytest.approx([force], abs=1e-6)
+
+
+def test_a_speed_limit_holds_where_a_robot_is_light() -> None:
+    b = RobotBuilder("turret", gravity=(0, 0, 0))
+    b.body("hub", 0.01, inertia=(1e-4, 1e-4, 1e-4))
+    b.body("weight", 1.0, (1, 0, 0), (1e-4, 1e-4, 1e-4))
+    b.joint("turn", Revolute(axis=(0, 0, 1)), "ground", "hub")
+    b.joint("slide", Prismatic(axis=(1, 0, 0)), "hub", "weight")
+    b.actuator("drive", "turn", speed=1.0)
+    simulation = coupler.Simulation(b.build(), 1e-3, q=[0, -0.95])  # where the weight is next to the axis
+    simulation.step(motors=[100.0])
+    assert simulation.v[0] == pytest.approx(1.0, abs=1e-6)

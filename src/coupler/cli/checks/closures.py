@@ -39,9 +39,11 @@ def warnings(robot: Robot) -> Iterator[Finding]:
 
 
 def remarks(robot: Robot) -> Iterator[Finding]:
-    """Redundant rows of loops."""
+    """Redundant rows of loops, and which loops have a closed form."""
+    redundant = "normal for planar loops, whose rows out of the plane are dropped; nothing to do"
     for text in robot.remarks:
-        yield Finding("note", text, "normal for planar loops, whose rows out of the plane are dropped; nothing to do")
+        closed = "closed analytically" in text or "closed numerically" in text
+        yield Finding("note", text, "see closure= of load, or --closure" if closed else redundant)
 
 
 def open_loops(robot: Robot) -> Iterator[Finding]:

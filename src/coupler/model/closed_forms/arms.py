@@ -23,8 +23,8 @@ _QUARTER = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))  # cosine and sine
 class Arm:
     """Joints that follow each other from a link outwards, each turning about or sliding along an axis, and their end.
 
-    For reference the arm is bent by right angles only, as near as can be to how it is assembled, and not slid. All
-    vectors are as the link sees them that carries it.
+    For reference the arm is bent by right angles only, to the middle of its limits or as it is assembled, and not slid.
+    All vectors are as the link sees them that carries it.
 
     Attributes:
         joints: their numbers in the mechanism.
@@ -63,7 +63,7 @@ class Arm:
             axes.append(X.E.T @ np.array([0.0, 0.0, 1.0]))
             points.append(X.r)
             if isinstance(kind, Revolute):
-                quarters = 0 if abs(q) < 0.5 * np.pi else round(q / (0.5 * np.pi))  # zeros are left out of a trace
+                quarters = _quarters(q, float(np.max(kind.lower)), float(np.min(kind.upper)))
                 kinds, reference = kinds + "R", 0.5 * np.pi * quarters
                 X = kind.placed(np.array(_QUARTER[quarters % 4])) @ X
             elif isinstance(kind, Prismatic):
@@ -75,6 +75,16 @@ class Arm:
         lines = np.reshape(axes, (-1, 3)), np.reshape(points, (-1, 3))
         end_axis = X.E.T @ np.array([0.0, 0.0, 1.0])
         return cls(tuple(numbers), kinds, tuple(references), *map(snapped, (*lines, X.r, end_axis)))
+
+
+def _quarters(q: float, lower: float, upper: float) -> int:
+    """By how many right angles a joint is turned for reference: such that its limits, or q, are within half a turn."""
+    if upper - lower < np.inf:
+        q = 0.5 * (lower + upper)
+        is_near_zero = -np.pi <= lower and upper <= np.pi
+    else:
+        is_near_zero = abs(q) < 0.5 * np.pi
+    return 0 if is_near_zero else round(q / (0.5 * np.pi))  # a trace is shorter without zeros
 
 
 def is_parallel(a: np.ndarray, b: np.ndarray) -> bool:

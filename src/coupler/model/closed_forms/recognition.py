@@ -15,7 +15,7 @@ import numpy as np
 
 from coupler.model.closed_forms.arms import Arm
 from coupler.model.closed_forms.chains import Chain, ChainJoint, Positions
-from coupler.model.closed_forms.legs import LEGS, Leg
+from coupler.model.closed_forms.legs import LEGS, Leg, Limits, Slide
 from coupler.model.embedding.choice import Choice
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Loop, LoopConstraint
@@ -33,6 +33,12 @@ Array = Any  # an ndarray of floats, or of nodes
 _ASSEMBLED = 1e-7  # rad or m: how far a leg may put a joint from where it is assembled, in the right mode
 _SAMPLES = 24  # poses about the neutral one in which γ must close the loops
 _SPREAD = 1.0  # rad or m: how far the furthest of them are from it; most are much nearer
+_POSES, _SEARCHES, _ROUNDS = (
+    40,
+    4,
+    12,
+)  # in which it is looked for dead points, how many are searched from, and how long
+_APART = 0.05  # of what clears a dead point where it is assembled: less is one
 _TRUE = CLOSED * 0.01  # rad or m: the gap that γ may leave, so that it changes no answer
 
 
@@ -83,11 +89,13 @@ class ClosedForm:
         sizes: for each joint how many entries its position has.
         independent: numbers of the independent ones, in the order in which γ takes their positions.
         steps: what gives the other positions, in order.
+        turning: numbers of joints that turn about an axis.
     """
 
     sizes: tuple[int, ...]
     independent: tuple[int, ...]
     steps: tuple[Step, ...]
+    turning: frozenset[int]
 
     def __call__(self, y: Array) -> Array:
         q = self._given(y)
@@ -120,10 +128,44 @@ class ClosedForm:
     def legs(self) -> list[Leg]:
         return [step.leg for step in self.steps if isinstance(step, _LegStep)]
 
-    @property
-    def dead_points(self) -> bool:
-        """Whether the independent joints may fail to determine the others within the workspace."""
-        return any(leg.dead_points for leg in self.legs)
+    def has_dead_points(self, limits: Limits, assembled: np.ndarray) -> bool:
+        """Whether the independent joints may fail to determine the others, while joints keep within their limits.
+
+        Where independent joints have limits, or turn, such poses are searched for.
+
+        Args:
+            limits: of joints.
+            assembled: the positions of independent joints where it is assembled.
+        """
+        ranges = [limits.get(number, np.array([-np.inf, np.inf])) for number in self.independent]
+        ranges = [
+            np.clip(own, -np.pi, np.pi) if number in self.turning else own
+            for number, own in zip(self.independent, ranges, strict=True)
+        ]
+        if not all(map(np.isfinite, np.ravel(ranges))):
+            return any(leg.has_dead_points(limits) for leg in self.legs)
+        lower, upper = np.transpose(ranges)
+        rng, usual = np.random.default_rng(0), self._clearances(assembled)
+
+        def worst(y: np.ndarray) -> float:
+            return float((self._clearances(y) / usual).min(initial=np.inf))
+
+        samples = rng.uniform(lower, upper, (_POSES, len(lower)))
+        samples[: _POSES // 2] = np.where(samples[: _POSES // 2] > 0.5 * (lower + upper), upper, lower)
+        found = sorted((worst(y), tuple(y)) for y in samples)
+        return any(_lowered(worst, np.array(y), value, lower, upper) < _APART for value, y in found[:_SEARCHES])
+
+    def _clearances(self, y: np.ndarray) -> np.ndarray:
+        """What is zero at dead points of linear actuators, and where they do not reach."""
+        q, found = self._given(y), list[float]()
+        for step in self.steps:
+            with np.errstate(all="ignore"):
+                solved = step(q)
+                if isinstance(step, _LegStep) and isinstance(step.leg, Slide):
+                    found += np.nan_to_num(step.leg.clearances(q), nan=0.0).tolist()
+            for number, position in zip(step.solves, solved, strict=True):
+                q[number] = np.array([position])
+        return np.array(found)
 
     @property
     def name(self) -> str:
@@ -145,6 +187,22 @@ class ClosedForm:
         return "".join(next((s for kind, s in letters.items() if isinstance(own, kind)), "?") for own in kinds)
 
 
+def _lowered(
+    function: Callable[[np.ndarray], float], x: np.ndarray, value: float, lower: np.ndarray, upper: np.ndarray
+) -> float:
+    """About the least value of a function near x within limits, by steps along one coordinate after the other."""
+    steps = 0.25 * (upper - lower)
+    for _ in range(_ROUNDS):
+        for i in range(len(x)):
+            for sign in (1.0, -1.0):
+                tried = x.copy()
+                tried[i] = np.clip(tried[i] + sign * steps[i], lower[i], upper[i])
+                if (now := function(tried)) < value:
+                    x, value = tried, now
+        steps = 0.6 * steps
+    return value
+
+
 _OF_ONE_HINGE = {"RPR": "RRPR", "RRR": "four-bar", "PRR": "slider-crank", "spherical RRR": "spherical four-bar"}
 
 
@@ -154,7 +212,7 @@ def find_closed_forms(
     neutral: np.ndarray,
     couplings: Mapping[str, Coupling],
     loops: Sequence[Loop],
-    wanted: Callable[[Loop, ClosedForm], bool],
+    wanted: Callable[[Loop, ClosedForm, bool], bool],
 ) -> list[tuple[Coupling, ClosedForm]]:
     """Closed forms of clusters, as couplings that solve all of their constraints.
 
@@ -164,12 +222,15 @@ def find_closed_forms(
         neutral: Σ nq, a closed configuration, whose assembly modes are kept.
         couplings: by name.
         loops: the clusters to look at.
-        wanted: whether a cluster with such a closed form is to have it.
+        wanted: whether a cluster with such a closed form, which has dead points or not, is to have it.
     """
     found = []
     for loop, choice in zip(closure.loops, choices, strict=True):
-        form = _Search(closure, loop, choice, neutral, couplings).form() if loop in loops else None
-        if form is None or not wanted(loop, form):
+        if loop not in loops:
+            continue
+        search = _Search(closure, loop, choice, neutral, couplings)
+        form = search.form()
+        if form is None or not wanted(loop, form, search.has_dead_points(form)):
             continue
         joints = [closure.tree.links[link].joint for link in loop.links]
         names = tuple(constraint.name for constraint in loop.constraints)
@@ -179,12 +240,18 @@ def find_closed_forms(
     return found
 
 
-def remarks_of(closed_forms: Mapping[str, ClosedForm]) -> list[str]:
-    """Which loops are closed analytically, a line for each kind of mechanism."""
+def remarks_of(closed_forms: Mapping[str, ClosedForm], missing: Sequence[str] = ()) -> list[str]:
+    """Which loops are closed analytically, a line for each kind of mechanism, and which are not that ought to be."""
     alike: dict[str, list[str]] = {}
     for name, form in closed_forms.items():
         alike.setdefault(form.name, []).append(name)
-    return [f"{listed(names)}: closed analytically, as {mechanism}" for mechanism, names in alike.items()]
+    told = [f"{listed(names)}: closed analytically, as {mechanism}" for mechanism, names in alike.items()]
+    if missing:
+        told.append(
+            f"{listed(missing)}: closed numerically, for want of a closed form; there is none with these independent "
+            "joints, with joints of other kinds, or where limits and springs are beyond half a turn"
+        )
+    return told
 
 
 class _Search:
@@ -210,8 +277,38 @@ class _Search:
         if steps is None:
             return None
         sizes = tuple(self._tree.links[link].kind.nq for link in self._loop.links)
-        form = ClosedForm(sizes, tuple(self._independent), tuple(steps))
-        return form if self._is_true(form) else None
+        kinds = [self._tree.links[link].kind for link in self._loop.links]
+        turning = frozenset(i for i, kind in enumerate(kinds) if isinstance(kind, Revolute))
+        form = ClosedForm(sizes, tuple(self._independent), tuple(steps), turning)
+        return form if self._can_tell_turns(form) and self._is_true(form) else None
+
+    def has_dead_points(self, form: ClosedForm) -> bool:
+        if not all(isinstance(leg, Slide) for leg in form.legs):
+            return True  # whatever its limits: robots may be simulated without
+        inputs = [self._loop.links[number] for number in form.independent]
+        return form.has_dead_points(self.limits, self._p[self._tree.positions_of(inputs)])
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of joints of one freedom, by their numbers."""
+        kinds = [self._tree.links[link].kind for link in self._loop.links]
+        return {i: np.array([np.max(k.lower), np.min(k.upper)]) for i, k in enumerate(kinds) if k.nv == 1}
+
+    def _can_tell_turns(self, form: ClosedForm) -> bool:
+        """Whether joints with springs or limits are never turned further than their closed form can tell."""
+        limits = self.limits
+        references = {
+            n: r
+            for leg in form.legs
+            for arm in (leg.base, leg.goal)
+            for n, r in zip(arm.joints, arm.references, strict=True)
+        }
+        for number, reach in (turn for leg in form.legs for turn in leg.turns_of(limits)):
+            kind = self._tree.links[self._loop.links[number]].kind
+            has_limits, has_spring = np.isfinite(limits[number]).any(), np.any(kind.stiffness)
+            if (has_limits or has_spring) and not (np.abs(limits[number] - references[number]) <= reach).all():
+                return False
+        return True
 
     def _steps(self) -> list[Step] | None:
         """What gives the positions of all joints, or None."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coupler.model.embedding.choice import Choice, Preference, choose, fitting, qualities
+from coupler.model.embedding.choice import Choice, Preference, choose, equilibrated, fitting, qualities
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
 from coupler.model.embedding.solutions import Solutions
 from coupler.model.errors import ModelError
@@ -117,6 +117,8 @@ class _Samples:
             fits = fitting(K, wishes == Preference.MARKED)
             closed, K = closed[fits], K[fits]
             choice = choose(K, wishes, self.solutions.usable(loop))
+            if (wishes[choice.dependent] == Preference.MARKED).any():  # large ratios may hide what depends on what
+                choice = choose(equilibrated(K), wishes, self.solutions.usable(loop))
             _check(loop, self.closure.tree, choice, wishes, K)
         quality = qualities(K[:, choice.rows][:, :, choice.dependent], K[:, choice.rows])
         usual = float(np.median(quality))

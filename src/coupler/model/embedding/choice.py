@@ -15,7 +15,7 @@ import numpy as np
 
 from coupler.model.tolerances import RANK, TINY
 
-__all__ = ["Choice", "Preference", "choose", "fitting", "pivots", "qualities"]
+__all__ = ["Choice", "Preference", "choose", "equilibrated", "fitting", "pivots", "qualities"]
 
 _CANDIDATES = 3  # samples that propose a choice; all of them judge it
 _ABOUT_EQUAL = 0.5  # pivots above this part of the largest are as good as it
@@ -81,6 +81,14 @@ def choose(K: np.ndarray, preferences: np.ndarray, usable: np.ndarray) -> Choice
     dependent = _best([pivots(A, rank, preferences) for A in K[some]], merit)
     independent = np.setdiff1d(np.arange(K.shape[2]), dependent)
     return Choice(rows, dependent, independent, 0.0)
+
+
+def equilibrated(K: np.ndarray) -> np.ndarray:
+    """Jacobians, samples × m × n, whose rows and then columns are scaled to the same size in all samples."""
+    for axes in ((0, 2), (0, 1)):
+        size = np.abs(np.nan_to_num(K)).max(axis=axes, keepdims=True)
+        K = K / np.where(size > _ZERO, size, 1.0)
+    return K
 
 
 def fitting(K: np.ndarray, marked: np.ndarray) -> np.ndarray:

@@ -2,11 +2,11 @@
 
 from coupler.model.closed_forms.legs.crank import Crank
 from coupler.model.closed_forms.legs.elbow import Elbow
-from coupler.model.closed_forms.legs.leg import Leg
+from coupler.model.closed_forms.legs.leg import Leg, Limits
 from coupler.model.closed_forms.legs.slide import Slide
 from coupler.model.closed_forms.legs.sliding_elbow import SlidingElbow
 from coupler.model.closed_forms.legs.spherical_elbow import SphericalElbow
 
-__all__ = ["LEGS", "Leg"]
+__all__ = ["LEGS", "Leg", "Limits", "Slide"]
 
 LEGS: tuple[type[Leg], ...] = (Slide, Elbow, SlidingElbow, Crank, SphericalElbow)

@@ -20,6 +20,8 @@ class Elbow(Leg):
     α = (t² + l₁² − l₂²) / 2t² and β = ± √(l₁²/t² − α²).
     """
 
+    _follows_chain = True
+
     @property
     def name(self) -> str:
         return "RRR"

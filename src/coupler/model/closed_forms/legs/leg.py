@@ -11,7 +11,7 @@ Names of legs are those of the literature: R turns, P slides, U is a pair of tur
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar
@@ -23,10 +23,11 @@ from coupler.model.closed_forms.chains import Chain, ChainJoint, Positions
 from coupler.model.joints import Revolute
 from coupler.spatial import Transform
 
-__all__ = ["NEAR", "Leg", "length", "pointed", "radius_of", "turn"]
+__all__ = ["NEAR", "Leg", "Limits", "length", "pointed", "radius_of", "turn"]
 
 Array = Any  # an ndarray of floats, or of nodes
 Modes = tuple[float, ...]  # signs of square roots
+Limits = Mapping[int, np.ndarray]  # by the number of each joint, 2: its least and largest position; infinite for none
 
 NEAR = 1e-12  # m: what is nearer than this is in the same place
 
@@ -48,8 +49,6 @@ class Leg(ABC):
     rod: float | None
     modes: Modes
 
-    dead_points: ClassVar[bool] = True  # whether, in its workspace, the known joints may fail to determine the others
-
     @property
     @abstractmethod
     def name(self) -> str:
@@ -70,6 +69,24 @@ class Leg(ABC):
         """The leg in each of its assembly modes."""
         for modes in product((1.0, -1.0), repeat=cls.roots(base, goal)):
             yield cls(base, goal, chain, rod, modes)
+
+    def has_dead_points(self, limits: Limits) -> bool:
+        """Whether the known joints may fail to determine the others, while its own keep within their limits."""
+        return True
+
+    def turns_of(self, limits: Limits) -> Iterator[tuple[int, float]]:
+        """The joints that it turns, and how far from reference it can tell how far they are turned, rad.
+
+        Beyond half a turn, an angle is the same as one on the other side. A chain that turns with the arm uses that up.
+        """
+        for arm, chain in ((self.base, self.chain.to_base), (self.goal, self.chain.to_goal)):
+            for i, (number, kind) in enumerate(zip(arm.joints, arm.kinds, strict=True)):
+                turning = chain if i == 0 and self._follows_chain else ()
+                used = [np.abs(limits[joint.number] - joint.assembled[0]).max() for joint in turning]
+                if kind == "R":
+                    yield number, np.pi - float(sum(used))
+
+    _follows_chain: ClassVar[bool] = False  # whether angles of the chain are added to those of its arms
 
     @abstractmethod
     def solve(self, q: Positions) -> list[Any]:

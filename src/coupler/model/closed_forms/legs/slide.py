@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.model.closed_forms.arms import Arm, frame_of, is_square
 from coupler.model.closed_forms.chains import Positions, snapped
-from coupler.model.closed_forms.legs.leg import NEAR, Array, Leg, length, pointed, turn
+from coupler.model.closed_forms.legs.leg import NEAR, Array, Leg, Limits, length, pointed, turn
 from coupler.spatial import Transform
 
 __all__ = ["Slide"]
@@ -20,8 +21,6 @@ class Slide(Leg):
     With u the direction of the slide and f the distance of its line from the last axis, the end is at (√(w² − f²), f)
     along and across u when it is at the distance w from that axis. How the arm turns follows.
     """
-
-    dead_points = False
 
     @property
     def name(self) -> str:
@@ -40,17 +39,47 @@ class Slide(Leg):
     def roots(cls, base: Arm, goal: Arm) -> int:
         return len(base.kinds) - 1
 
-    @property
+    @cached_property
     def _frame(self) -> Transform:
         """Of an arm that points anywhere: z along its first axis, y along the second, which passes at z = 0."""
         z, y = self.base.axes[:2]
         height = (self.base.points[1] - self.base.points[0]) @ z
         return frame_of(z, np.cross(y, z), self.base.points[0] + height * z)
 
-    @property
+    @cached_property
     def _hinge(self) -> np.ndarray:
         """Where the second axis passes beside the first, along x."""
         return snapped((self._frame.E @ (self.base.points[1] - self._frame.r))[:1])
+
+    def has_dead_points(self, limits: Limits) -> bool:
+        """Its length may become zero, and an arm that points anywhere may come to point along its first axis."""
+        slides = np.array(limits[self.base.joints[-1]])
+        if not (self._extents(slides) * self.modes[0] > 0.0).all():
+            return True
+        if self.base.kinds == "RP":
+            return False
+        frame, turns = self._frame, limits[self.base.joints[1]] - self.base.references[1]
+        if not np.isfinite(turns).all():
+            return True
+        end, u = frame.E @ (self.base.end - frame.r), frame.E @ self.base.axes[2]
+        ends = [end + slide * u for slide in np.where(np.isfinite(slides), slides, 1.0)]
+        for turn_by in np.linspace(turns[0], turns[1], 32):
+            across = [np.cos(turn_by) * (x - self._hinge[0]) + np.sin(turn_by) * z for x, _, z in ends]
+            if not ((np.array(across) + self._hinge[0]) * self.modes[1] > 0.0).all():
+                return True
+        return False
+
+    def _extents(self, slides: Any) -> Any:
+        """How far the end is along the slide from the point next to the last axis, for positions of the slide."""
+        return slides + (self.base.end - self.base.points[-2]) @ self.base.axes[-1]
+
+    def clearances(self, q: Positions) -> np.ndarray:
+        """What is zero at dead points, m: its length and, if it points anywhere, how far it is from its first axis."""
+        if self.base.kinds == "RP":
+            _, slide = self.solve(q)
+            return np.abs([self._extents(slide)])
+        w, end = self._target(q, self._frame, self.goal.end), self._frame.E @ (self.base.end - self._frame.r)
+        return np.abs([self._extents(self.solve(q)[2]), pointed(float(end[1]), self.modes[1], w)[1]])
 
     def solve(self, q: Positions) -> list[Any]:
         if self.base.kinds == "RP":

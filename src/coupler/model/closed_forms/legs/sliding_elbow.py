@@ -20,6 +20,8 @@ class SlidingElbow(Leg):
     The end of the slide is at the distance l from a known point t: at x = t₀ ± √(l² − t₁²) along the slide.
     """
 
+    _follows_chain = True
+
     @property
     def name(self) -> str:
         return "PRR"

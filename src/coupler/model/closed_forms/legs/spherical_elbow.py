@@ -20,6 +20,8 @@ class SphericalElbow(Leg):
     x = α a + β m + γ a × m, where α and β follow from x·a = k and x·m = l, and γ from its length.
     """
 
+    _follows_chain = True
+
     @property
     def name(self) -> str:
         return "spherical RRR"
