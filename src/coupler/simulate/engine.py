@@ -71,8 +71,9 @@ class Engine:
 
     def warn_if_it_can_only_fall(self) -> None:
         """Warns of a floating robot that can touch nothing."""
-        falls = self.robot.gravity.any() and any(joint.kind.floats for joint in self.robot.joints)
-        if falls and not self.layout.contacts:
+        held = {link for loop in self.robot.embedding.closure.loops for link in loop.links}
+        floating = any(link.kind.floats and i not in held for i, link in enumerate(self.robot.tree.links))
+        if floating and self.robot.gravity.any() and not self.layout.contacts:
             text = f"robot {self.robot.name!r} floats, and can touch nothing: robot.with_floor() adds a floor"
             warnings.warn(text, ModelWarning, stacklevel=3)
 
@@ -273,7 +274,16 @@ class Engine:
                 "near a pose at which it has more freedoms than elsewhere, and mechanics does not decide on which way "
                 "it goes on; limits of joints would keep it from there"
             )
-        fast = float(np.abs(own[self.layout.places["v"]]).max(initial=0.0))
+        v = own[self.layout.places["v"]]
+        fast = float(np.abs(v).max(initial=0.0))
+        try:
+            if self.robot.closed_forms:
+                self.robot.integrate(q, v, self.step)
+        except ModelError as error:
+            return (
+                f"{error}{in_state(where)}; a step of {self.step:g} s leads to the end of its workspace, or to a dead "
+                'point, which it passes with closure="numerical"'
+            )
         return (
             f"robot {self.robot.name!r}: a step of {self.step:g} s is not possible{in_state(where)}: a loop cannot "
             f"close, or numbers grow out of bounds (the largest velocity is {fast:.3g}); shorter steps or weaker "

@@ -176,3 +176,15 @@ def test_a_pose_is_described_by_points_in_the_world() -> None:
     mass = 2700 * np.pi * 1e-4 * 0.3
     assert robot.bodies["lever"].mass == pytest.approx(mass) and robot.bodies["cylinder"].mass == 0.0
     assert robot.bodies["lever"].inertia[1, 1] == pytest.approx(mass * (0.09 / 12 + 1e-4 / 4))
+
+
+def test_a_run_that_leaves_the_workspace_says_so() -> None:
+    robot = slider_crank(0.3, 0.2, angle=0.3).with_gravity((0, 0, 0))
+    simulation = coupler.Simulation(robot, 1e-3, v=[2.0])
+    with pytest.raises(ModelError, match=r"'slider', 'rod' cannot reach.*end of its workspace.*closure=\"numerical\""):
+        simulation.run(1.0)
+
+
+def test_a_platform_that_legs_hold_does_not_fall() -> None:
+    simulation = coupler.Simulation(made("stewart"))  # and nothing warns that it could touch nothing
+    assert simulation.q[2] == pytest.approx(0.4)
