@@ -63,6 +63,8 @@ def compose(
         constraints += parts.locks(idle, states.neutral, {constraint.name for constraint in constraints})
         clusters, states, idle, assembly = parts.embed(constraints)
     warnings += [*told, *assembly.warnings]
+    if weigh:
+        warnings += check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
     closing = chosen_closure(closure, [constraint.name for constraint in (*loops, *couplings)])
     closed_forms = parts.closed_forms(states, assembly, closing)
     by_name = {name: form for coupling, form in closed_forms for name in coupling.solves}
@@ -70,8 +72,6 @@ def compose(
     missing = [name for name in parts.unsolved(states) if name in asked and name not in by_name]
     if closed_forms:
         states = parts.embed_closed(constraints, closed_forms, assembly)
-    if weigh:
-        warnings += check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
     return Robot(
         name=name,
         gravity=gravity,

@@ -162,7 +162,7 @@ class ClosedForm:
             with np.errstate(all="ignore"):
                 solved = step(q)
                 if isinstance(step, _LegStep) and isinstance(step.leg, Slide):
-                    found += np.nan_to_num(step.leg.clearances(q), nan=0.0).tolist()
+                    found += np.nan_to_num(step.leg.clearances(solved), nan=0.0).tolist()
             for number, position in zip(step.solves, solved, strict=True):
                 q[number] = np.array([position])
         return np.array(found)

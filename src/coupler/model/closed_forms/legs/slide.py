@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,28 +59,27 @@ class Slide(Leg):
             return True
         if self.base.kinds == "RP":
             return False
-        frame, turns = self._frame, limits[self.base.joints[1]] - self.base.references[1]
+        turns = np.array(limits[self.base.joints[1]])
         if not np.isfinite(turns).all():
             return True
-        end, u = frame.E @ (self.base.end - frame.r), frame.E @ self.base.axes[2]
-        ends = [end + slide * u for slide in np.where(np.isfinite(slides), slides, 1.0)]
-        for turn_by in np.linspace(turns[0], turns[1], 32):
-            across = [np.cos(turn_by) * (x - self._hinge[0]) + np.sin(turn_by) * z for x, _, z in ends]
-            if not ((np.array(across) + self._hinge[0]) * self.modes[1] > 0.0).all():
-                return True
-        return False
+        ends = np.where(np.isfinite(slides), slides, 1.0)
+        aside = [self._aside(turned, slide) for turned in np.linspace(turns[0], turns[1], 32) for slide in ends]
+        return not (np.array(aside) * self.modes[1] > 0.0).all()
+
+    def _aside(self, turned: float, slide: float) -> float:
+        """How far the end of an arm that points anywhere is from its first axis, m, by its last two positions."""
+        by = turned - self.base.references[1]
+        x, _, z = self._frame.E @ (self.base.end + slide * self.base.axes[2] - self._frame.r)
+        return float(np.cos(by) * (x - self._hinge[0]) + np.sin(by) * z + self._hinge[0])
 
     def _extents(self, slides: Any) -> Any:
         """How far the end is along the slide from the point next to the last axis, for positions of the slide."""
         return slides + (self.base.end - self.base.points[-2]) @ self.base.axes[-1]
 
-    def clearances(self, q: Positions) -> np.ndarray:
+    def clearances(self, positions: Sequence[float]) -> list[float]:
         """What is zero at dead points, m: its length and, if it points anywhere, how far it is from its first axis."""
-        if self.base.kinds == "RP":
-            _, slide = self.solve(q)
-            return np.abs([self._extents(slide)])
-        w, end = self._target(q, self._frame, self.goal.end), self._frame.E @ (self.base.end - self._frame.r)
-        return np.abs([self._extents(self.solve(q)[2]), pointed(float(end[1]), self.modes[1], w)[1]])
+        clear = [abs(float(self._extents(positions[-1])))]
+        return clear if self.base.kinds == "RP" else [*clear, abs(self._aside(positions[1], positions[2]))]
 
     def solve(self, q: Positions) -> list[Any]:
         if self.base.kinds == "RP":
