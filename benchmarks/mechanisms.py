@@ -19,7 +19,6 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -29,43 +28,14 @@ import numpy as np
 
 import coupler
 from common.pinocchio_tree import PinocchioTree
+from common.sub_mechanisms import EXAMPLES
 from common.timing import best_times
 from coupler import Robot
-from coupler.mechanisms import (
-    delta,
-    hexagon,
-    planar_rrr,
-    rrpr,
-    rus_platform,
-    slider_crank,
-    spherical_rrr,
-    spu_platform,
-    stewart,
-    wrist,
-)
 from coupler.model import ModelWarning
 
 DRAWN, STATES = 64, 4096  # random states, and how many a batch has: copies of them
 NEARBY = 0.01  # rad or m: how far Newton's method starts from a closed pose
 MU = 1e-10
-
-FEET, BALLS = [[0.2, 0.15, 0], [0.2, -0.15, 0]], [[0.15, 0.1, 0.45], [0.15, -0.1, 0.45]]
-CRANKS, TIPS = [[0, 0.05, 0.3], [0, -0.05, 0.3]], [[0.06, 0.05, 0.3], [0.06, -0.05, 0.3]]
-RODS = [[0.05, 0.06, -0.02], [0.05, -0.06, -0.02]]
-ACTUATORS, PINS = [[0.02, 0.05, 0.5], [0.02, -0.05, 0.5]], [[0.05, 0.05, 0.31], [0.05, -0.05, 0.31]]
-
-MECHANISMS: dict[str, Callable[[], Robot]] = {
-    "slider-crank": lambda: slider_crank(0.1, 0.3, 0.02),
-    "RRPR": lambda: rrpr(0.2, (0.1, -0.3), 0.3, extent=0.1),
-    "planar 3-RRR": lambda: planar_rrr(0.5, 0.1, 0.3, 0.3),
-    "spherical 3-RRR": spherical_rrr,
-    "2-SPU+1U": lambda: spu_platform(FEET, BALLS, (0, 0, 0.5)),
-    "2-SPRR+1U": lambda: spu_platform(FEET, BALLS, (0, 0, 0.5), cross_offset=0.02, leg_offset=0.03),
-    "2-RUS+1U": lambda: rus_platform(CRANKS, TIPS, RODS),
-    "2-SU[RRPR]+1U": lambda: wrist(ACTUATORS, PINS, CRANKS, TIPS, RODS),
-    "6-UPS": lambda: stewart(hexagon(0.3, 0.3), hexagon(0.2, 1.7), 0.4),
-    "delta": lambda: delta(0.2, 0.05, 0.2, 0.5),
-}
 
 
 def main(files: list[str]) -> None:
@@ -75,7 +45,7 @@ def main(files: list[str]) -> None:
         pin = None
         print("Pinocchio is not installed: `pip install pin` adds its column")
     print(f"{'':20}{'freedoms':>9}{'joints':>7}  {'':10}{'analytical':>11}{'numerical':>16}{'Pinocchio':>18}")
-    for name, make in MECHANISMS.items():
+    for name, make in EXAMPLES.items():
         compare(pin, name, make())
     for file in files:
         warnings.simplefilter("ignore", ModelWarning)

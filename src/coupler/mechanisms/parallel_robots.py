@@ -57,11 +57,9 @@ def stewart(
         along, length = point - foot, float(np.linalg.norm(point - foot))
         require(length > 0.0, f"stewart: leg {i} has no length where it is assembled")
         first, second = pointing_axes(along, np.cross(Z, foot) if foot[:2].any() else np.eye(3)[0])
-        middle = 0.5 * (foot + point)
         b.link(f"swing_{i}", Revolute(axis=first), "ground", foot)
-        b.link(f"cylinder_{i}", Revolute(axis=second), f"swing_{i}", foot, bars=[(foot, middle)])
-        axis = Prismatic(axis=along)
-        b.link(f"piston_{i}", axis, f"cylinder_{i}", point, bars=[(middle, point)], position=[length], actuated=True)
+        names = f"cylinder_{i}", f"piston_{i}"
+        b.linear_actuator(names, Revolute(axis=second), f"swing_{i}", foot, point, length)
         b.close(f"ball_{i}", Spherical(), f"piston_{i}", "platform", point)
     return b.build(closure=closure)
 

@@ -84,14 +84,11 @@ def rrpr(
     length = float(np.linalg.norm(pin - start))
     require(start.any(), "rrpr: the actuator's foot is on the hinge, so that it turns nothing")
     require(length > 0.0, "rrpr: the actuator has no length where it is assembled; choose another angle")
-    middle, tip = 0.5 * (start + pin), (arm + extent) * direction
+    tip = (arm + extent) * direction
     b = PosedBuilder("rrpr", bars)
     up = Revolute(axis=(0.0, -1.0, 0.0))
     b.link("arm", up, "ground", ORIGIN, bars=[(ORIGIN, tip)], position=[angle], independent=True)
-    b.link("cylinder", up, "ground", start, bars=[(start, middle)])
-    b.link(
-        "piston", Prismatic(axis=pin - start), "cylinder", pin, bars=[(middle, pin)], position=[length], actuated=True
-    )
+    b.linear_actuator(("cylinder", "piston"), up, "ground", start, pin, length)
     b.close("pin", Revolute(axis=Y), "piston", "arm", pin)
     return b.build(closure=closure)
 

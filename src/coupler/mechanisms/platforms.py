@@ -8,7 +8,7 @@ import numpy as np
 
 from coupler.mechanisms.checks import check_lengths, pointing_axes, require
 from coupler.mechanisms.posed import ALUMINIUM, Bars, PosedBuilder
-from coupler.model import ClosureChoice, Prismatic, Revolute, Robot, Spherical
+from coupler.model import ClosureChoice, Revolute, Robot, Spherical
 from coupler.model.numbers import numbers
 
 __all__ = ["rus_platform", "spu_platform", "wrist"]
@@ -61,19 +61,10 @@ def spu_platform(
         require(length > abs(leg_offset), f"spu_platform: the {side} leg has no length where it is assembled")
         along, (first, second) = (end - start) / length, pointing_axes(end - start, Y)
         hinge = start + leg_offset * along
-        middle = 0.5 * (hinge + end)
         swing = [(start, hinge)] if leg_offset else ()
         b.link(f"{side}_swing", Revolute(axis=first), "ground", start, bars=swing)
-        b.link(f"{side}_cylinder", Revolute(axis=second), f"{side}_swing", hinge, bars=[(hinge, middle)])
-        b.link(
-            f"{side}_piston",
-            Prismatic(axis=along),
-            f"{side}_cylinder",
-            end,
-            bars=[(middle, end)],
-            position=[length],
-            actuated=True,
-        )
+        names = f"{side}_cylinder", f"{side}_piston"
+        b.linear_actuator(names, Revolute(axis=second), f"{side}_swing", hinge, end, length)
         b.close(f"{side}_ball", Spherical(), f"{side}_piston", "pitch", end)
     return b.build(closure=closure)
 
@@ -152,16 +143,6 @@ def wrist(
         require(length > 0.0, f"wrist: the {side} actuator has no length where it is assembled")
         across = abs(along @ np.asarray(axis, float)) < 1e-9 * length
         require(across, f"wrist: the {side} actuator does not lie in the plane in which its crank turns")
-        middle = 0.5 * (start + end)
-        b.link(f"{side}_cylinder", Revolute(axis=axis), "ground", start, bars=[(start, middle)])
-        b.link(
-            f"{side}_piston",
-            Prismatic(axis=along),
-            f"{side}_cylinder",
-            end,
-            bars=[(middle, end)],
-            position=[length],
-            actuated=True,
-        )
+        b.linear_actuator((f"{side}_cylinder", f"{side}_piston"), Revolute(axis=axis), "ground", start, end, length)
         b.close(f"{side}_pin", Revolute(axis=axis), f"{side}_piston", f"{side}_crank", end)
     return b.build(closure=closure)

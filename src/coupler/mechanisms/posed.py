@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.model import Cylinder, Joint, LoopKind, ModelError, RobotBuilder
+from coupler.model import Cylinder, Joint, LoopKind, ModelError, Prismatic, RobotBuilder
 from coupler.model.joints import plane_across
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
@@ -100,6 +100,23 @@ class PosedBuilder(RobotBuilder):
         self.joint(name, kind, parent, name, place, independent=independent, actuated=actuated, start=start)
         for begin, end in bars if self.bars.radius else ():
             self._draw(name, np.asarray(begin, float) - origin, np.asarray(end, float) - origin)
+
+    def linear_actuator(
+        self, names: tuple[str, str], hinge: Joint, parent: str, start: np.ndarray, end: np.ndarray, length: float
+    ) -> None:
+        """A cylinder on a hinge, and a piston in it, which a motor drives; each is half as long as both together.
+
+        Args:
+            names: of the cylinder and of the piston.
+            hinge: how the cylinder moves.
+            parent: the body that carries it, or "ground".
+            start, end: 3, where the cylinder begins and the piston ends, m.
+            length: the position of the piston in this pose, m.
+        """
+        middle, (cylinder, piston) = 0.5 * (start + end), names
+        self.link(cylinder, hinge, parent, start, bars=[(start, middle)])
+        along = Prismatic(axis=end - start)
+        self.link(piston, along, cylinder, end, bars=[(middle, end)], position=[length], actuated=True)
 
     def _draw(self, body: str, begin: np.ndarray, end: np.ndarray) -> None:
         """What a bar looks like; it touches nothing."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import coupler
+from common.sub_mechanisms import ACTUATORS, CRANKS, EXAMPLES, RODS, TIPS
 from coupler.mechanisms import (
     Bars,
     PosedBuilder,
@@ -20,47 +21,35 @@ from coupler.mechanisms import (
     rus_platform,
     slider_crank,
     spherical_rrr,
-    spu_platform,
     stewart,
     wrist,
 )
 from coupler.model import ModelError, Prismatic, Revolute, Robot, RobotBuilder
 
-FEET, BALLS = [[0.2, 0.15, 0], [0.2, -0.15, 0]], [[0.15, 0.1, 0.45], [0.15, -0.1, 0.45]]
-CRANKS, TIPS = [[0, 0.05, 0.3], [0, -0.05, 0.3]], [[0.06, 0.05, 0.3], [0.06, -0.05, 0.3]]
-RODS = [[0.05, 0.06, -0.02], [0.05, -0.06, -0.02]]
-ACTUATORS, PINS = [[0.02, 0.05, 0.5], [0.02, -0.05, 0.5]], [[0.05, 0.05, 0.31], [0.05, -0.05, 0.31]]
-
-# What makes it, what it is called, how many freedoms and joint velocities it has, and how far it moves each way.
-MECHANISMS: dict[str, tuple[Callable[..., Robot], str, int, int, float]] = {
-    "slider_crank": (lambda **k: slider_crank(0.1, 0.3, 0.02, **k), "slider-crank", 1, 3, 3.0),
-    "rrpr": (lambda **k: rrpr(0.2, (0.1, -0.3), 0.3, extent=0.1, **k), "RRPR", 1, 3, 1.0),
-    "planar_rrr": (lambda **k: planar_rrr(0.5, 0.1, 0.3, 0.3, **k), "3-RRR", 3, 9, 0.05),
-    "2-SPU+1U": (lambda **k: spu_platform(FEET, BALLS, (0, 0, 0.5), **k), "2-SPU+1U", 2, 8, 0.5),
-    "2-SPRR+1U": (
-        lambda **k: spu_platform(FEET, BALLS, (0, 0, 0.5), cross_offset=0.02, leg_offset=0.03, **k),
-        *("2-SPRR+1U", 2, 8, 0.5),
-    ),
-    "rus_platform": (lambda **k: rus_platform(CRANKS, TIPS, RODS, **k), "2-RUS+1U", 2, 8, 0.3),
-    "wrist": (
-        lambda **k: wrist(ACTUATORS, PINS, CRANKS, TIPS, RODS, **k),
-        *("2-RUS and 2-RPR+1U", 2, 12, 0.3),
-    ),
-    "stewart": (lambda **k: stewart(hexagon(0.3, 0.3), hexagon(0.2, 1.7), 0.4, **k), "6-UPS", 6, 24, 0.15),
-    "delta": (lambda **k: delta(0.2, 0.05, 0.2, 0.5, **k), "3-RUS", 3, 12, 0.08),
-    "spherical_rrr": (lambda **k: spherical_rrr(**k), "3-spherical RRR", 3, 9, 0.2),
+# What it is called, how many freedoms and joint velocities it has, and how far it moves each way.
+FACTS: dict[str, tuple[str, int, int, float]] = {
+    "slider_crank": ("slider-crank", 1, 3, 3.0),
+    "rrpr": ("RRPR", 1, 3, 1.0),
+    "planar_rrr": ("3-RRR", 3, 9, 0.05),
+    "2-SPU+1U": ("2-SPU+1U", 2, 8, 0.5),
+    "2-SPRR+1U": ("2-SPRR+1U", 2, 8, 0.5),
+    "rus_platform": ("2-RUS+1U", 2, 8, 0.3),
+    "wrist": ("2-RUS and 2-RPR+1U", 2, 12, 0.3),
+    "stewart": ("6-UPS", 6, 24, 0.15),
+    "delta": ("3-RUS", 3, 12, 0.08),
+    "spherical_rrr": ("3-spherical RRR", 3, 9, 0.2),
 }
 
 
 @cache
 def made(name: str) -> Robot:
-    return MECHANISMS[name][0]()
+    return EXAMPLES[name]()
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", FACTS)
 def test_closed_forms_agree_with_newtons_method(name: str) -> None:
-    make, called, freedoms, joints, span = MECHANISMS[name]
-    robot, numerical = made(name), make(closure="numerical")
+    called, freedoms, joints, span = FACTS[name]
+    robot, numerical = made(name), EXAMPLES[name](closure="numerical")
     assert {form.name for form in robot.closed_forms.values()} == {called}
     assert robot.nv == numerical.nv == freedoms and robot.tree.nv == joints and not numerical.closed_forms
     rng = np.random.default_rng(0)
@@ -79,9 +68,9 @@ def test_closed_forms_agree_with_newtons_method(name: str) -> None:
     assert np.allclose(coupler.forward_dynamics(robot, samples, v, mine), a, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", FACTS)
 def test_velocities_are_the_rates_of_positions(name: str) -> None:
-    *_, span = MECHANISMS[name]
+    *_, span = FACTS[name]
     robot, rng, h = made(name), np.random.default_rng(1), 1e-6
     q, v = robot.integrate(robot.neutral(), rng.uniform(-0.5 * span, 0.5 * span, robot.nv)), rng.normal(size=robot.nv)
     ahead, behind = (robot.joint_positions(robot.integrate(q, v, dt)) for dt in (h, -h))
