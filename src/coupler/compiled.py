@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from coupler.graph import compile
+from coupler.graph import Executable, compile
 from coupler.model import ModelError, Robot
 from coupler.model.wording import in_state
 
-__all__ = ["attempted", "on_bodies", "remembered", "run", "run_on_state", "thread_count"]
+__all__ = ["attempted", "inputs_given", "on_bodies", "remembered", "run", "run_on_state", "thread_count"]
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -42,23 +42,38 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
     if result is not None:
         return result
     single = getattr(vectors[0], "dtype", None) is _FLOAT32
-    compiled = remembered(robot, (make, options, single), _Compiled, make, options, single)
+    compiled = _compiled(robot, make, options, single)
+    given = tuple(values.astype(compiled.executable.dtype) for values in inputs_given(robot, compiled.executable))
     try:
-        result, finite = compiled.executable.answer(*vectors)
+        result, finite = compiled.executable.answer(*vectors, *given)
     except ValueError as error:
         raise ModelError(f"robot {robot.name!r}: {error}") from None
     results = result if isinstance(result, tuple) else (result,)
     for values in () if finite else (*results, *vectors):
         if not np.isfinite(values).all():
-            compiled.explain(vectors, np.asarray(values))
-    if not single:
-        robot.__dict__["_memory"][key] = compiled.executable.one  # from now on
+            compiled.explain(robot, vectors, np.asarray(values))
+    if not single:  # from now on
+        one = compiled.executable.one
+        memory = robot.__dict__.setdefault("_memory", {})
+        memory[key] = (lambda *vectors: one(*vectors, *given)) if given else one
     return result
+
+
+def _compiled(robot: Robot, make: Callable[..., Any], options: tuple[Any, ...], single: bool) -> _Compiled:
+    """The program of a robot; those that differ in the values of parameters alone share it."""
+    owner = robot if robot.given is None else robot.given.variant
+    return remembered(owner, (make, options, single), _Compiled, make, options, single)
+
+
+def inputs_given(robot: Robot, executable: Executable) -> tuple[np.ndarray, ...]:
+    """What a program of a robot takes besides its own inputs: the robot's parameters, if it depends on any."""
+    return robot.states.tree.inputs_of(executable)
 
 
 def attempted(robot: Robot, make: Callable[..., Any], *vectors: np.ndarray, options: tuple[Any, ...] = ()) -> Any:
     """What `run` gives in float64, with NaN for states that have no result, about which it says nothing."""
-    return remembered(robot, (make, options, False), _Compiled, make, options, False).executable(*vectors)
+    executable = _compiled(robot, make, options, False).executable
+    return executable(*vectors, *inputs_given(robot, executable))
 
 
 def run_on_state(robot: Robot, make: Callable[..., Any], q: Any, v: Any, x: Any) -> Any:
@@ -96,17 +111,16 @@ class _Compiled:
     """A program of a robot, ready to run.
 
     Attributes:
-        robot: the robot.
         executable: the program.
     """
 
     def __init__(self, robot: Robot, make: Callable[..., Any], options: tuple[Any, ...], single: bool) -> None:
         dtype, program = np.float32 if single else np.float64, make(robot, *options)
-        self.robot, self.executable = robot, compile(program, dtype, backend=robot.backend, threads=thread_count())
+        self.executable = compile(program, dtype, backend=robot.backend, threads=thread_count())
 
-    def explain(self, vectors: tuple[Any, ...], result: np.ndarray) -> None:
+    def explain(self, robot: Robot, vectors: tuple[Any, ...], result: np.ndarray) -> None:
         """Raises what is wrong with a call where a number is not finite; results of invalid configurations are not."""
-        for buffer, given in zip(self.executable.program.inputs, vectors, strict=True):
+        for buffer, given in zip(self.executable.program.inputs, vectors, strict=False):  # and parameters, which are
             values = np.asarray(given, dtype=float)
             wrong = np.argwhere(~np.isfinite(values))
             if wrong.size:
@@ -115,13 +129,17 @@ class _Compiled:
                 raise ModelError(f"{buffer.name} must be finite; entry {entry}{in_state(state)} is {value}")
         state = [int(i) for i in np.argwhere(~np.isfinite(result).all(axis=-1))[0]] if result.ndim > 1 else []
         q = np.asarray(vectors[0], dtype=float)
-        one = np.broadcast_to(q, (*result.shape[:-1], q.shape[-1]))[tuple(state)]
+        every = np.broadcast_to(q, (*result.shape[:-1], q.shape[-1]))
         try:
-            self.robot.check(one)
+            if robot.given is None:
+                robot.check(every[tuple(state)])
+            else:  # each state may be another robot's
+                state = []
+                robot.check(every)
         except ModelError as error:
             raise ModelError(f"{error}{in_state(state)}") from None
         raise ModelError(
-            f"robot {self.robot.name!r}: there is no finite result{in_state(state)}; is a loop singular, a mass zero?"
+            f"robot {robot.name!r}: there is no finite result{in_state(state)}; is a loop singular, a mass zero?"
         )
 
 

@@ -227,7 +227,7 @@ def centre_of_mass_program(robot: Robot) -> Any:
     sweep.input("q", robot.nq)
     moment, fixed = sweep.total("moment", 3), robot.tree.links[0].inertia
     sweep.outward(weigh)
-    sweep.finish("centre", 3, lambda total: (total + fixed.h) / robot.mass, moment)
+    sweep.finish("centre", 3, lambda total, h, m: (total + h) / m, moment, fixed.h, robot.mass)
     return sweep.build()
 
 
@@ -279,7 +279,7 @@ def potential_energy_program(robot: Robot) -> Any:
     energy, fixed = sweep.total("energy", 1), robot.tree.links[0].inertia
     sweep.outward(lift)
     add_element_energy(sweep, energy)
-    sweep.finish("V", 1, lambda total: total - fixed.h @ robot.gravity, energy)
+    sweep.finish("V", 1, lambda total, V: total - V, energy, fixed.h @ robot.gravity)
     return sweep.build()
 
 

@@ -18,7 +18,7 @@ from coupler.graph import Buffer, Builder, Constants, Slot, Vector, View, Window
 __all__ = ["Blocks", "More", "Numbers", "OwnKernel", "mobilities", "shared", "wait"]
 
 OwnKernel = Callable[[View], None]  # of a block's own numbers alone
-Numbers = Sequence[float] | Buffer  # of all blocks of a kind: known, or given to the program
+Numbers = Sequence[Any] | Buffer  # of all blocks of a kind: known, or given to the program
 More = Callable[[Sequence[int]], Window]  # further fields of some blocks
 
 _FLAGS = ("active", "idle", "waiting", "pressed", "slides", "newton", "interior", "path", "gauge", "starting")
@@ -148,7 +148,7 @@ def _of(numbers: Numbers, first: np.ndarray, count: int | None) -> Slot | Consta
     """A number of each block, or so many from a first one on."""
     if isinstance(numbers, Buffer):
         return numbers.at(first, () if count is None else count)
-    return constants(np.array(numbers, float)[first if count is None else first[:, None] + np.arange(count)])
+    return constants(np.array(numbers)[first if count is None else first[:, None] + np.arange(count)])
 
 
 def shared(**buffers: Vector) -> More:

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from coupler.compiled import remembered
+from coupler.graph import may_differ
 from coupler.model import Robot
 from coupler.model.tree import Link
 
@@ -21,7 +22,7 @@ __all__ = ["damped", "undamped"]
 
 def damped(robot: Robot, step: float, midpoint: bool = False) -> Robot:
     """The robot whose accelerations, over a step of that length, make dampers and springs take part in it."""
-    if not any(link.kind.damping.any() or link.kind.stiffness.any() for link in robot.tree.links):
+    if not any(may_differ([*link.kind.damping, *link.kind.stiffness]) for link in robot.tree.links):
         return robot
     return remembered(robot, (damped, step, midpoint), _damped, step, midpoint)
 

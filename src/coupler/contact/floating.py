@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.graph import may_differ
 from coupler.model import Free
 from coupler.model.tree import Link
 from coupler.rotation import matrix_from_quaternion
@@ -21,7 +22,7 @@ Array = Any  # an ndarray of floats, or of nodes
 
 def centre_of(link: Link) -> np.ndarray:
     """3: the centre of mass of a link that floats, in its own frame, m; its origin, if it has no mass."""
-    return link.inertia.h / link.inertia.m if link.inertia.m > 0.0 else np.zeros(3)
+    return link.inertia.h / link.inertia.m if may_differ(link.inertia.m) else np.zeros(3)
 
 
 def frame_rotation_bias(v: Array, centre: Array) -> Array:

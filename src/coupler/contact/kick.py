@@ -24,7 +24,7 @@ from coupler.algorithms.factorization import acceleration
 from coupler.contact.columns import ColumnBody, ColumnCluster
 from coupler.contact.floating import frame_rotation_bias
 from coupler.contact.scheme import SCHEMES
-from coupler.graph import Buffer, Vector, View, fields
+from coupler.graph import Buffer, Vector, View, fields, may_differ
 from coupler.passes import Body, Coordinate, Sweep, Visit, add_loads, afterwards, collected, entry, provided
 
 __all__ = [
@@ -110,7 +110,7 @@ class Kick:
         """
         self._sweep, self._midpoint, self._ahead = sweep, integrator == "midpoint", integrator in SCHEMES
         midpoint = self._midpoint
-        self._damped = any(link.kind.damping.any() for link in sweep.robot.tree.links)
+        self._damped = any(may_differ(link.kind.damping) for link in sweep.robot.tree.links)
         self._touching = touching and midpoint
         if self._touching:
             sweep.vector("at_rest")

@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import reduce
 from itertools import combinations
 from typing import Any
+
+import numpy as np
 
 from coupler.contact.geometry import Point, count
 from coupler.contact.meshes import with_hulls
@@ -170,6 +173,6 @@ def _meet(a: Shape, b: Shape) -> bool:
     return bool(a.group & b.meets or b.group & a.meets)
 
 
-def _friction(a: Shape, b: Shape, default: float) -> float:
+def _friction(a: Shape, b: Shape, default: float) -> Any:
     given = [shape.friction for shape in (a, b) if shape.friction is not None]
-    return max(given) if given else default
+    return reduce(np.maximum, given) if given else default

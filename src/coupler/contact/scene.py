@@ -10,6 +10,7 @@ import numpy as np
 
 from coupler.contact.pairs import Pair
 from coupler.contact.rows import ContactRows
+from coupler.graph import may_differ
 from coupler.model import ModelError, Robot
 
 __all__ = [
@@ -72,7 +73,7 @@ def limited_joints(robot: Robot) -> list[Entry]:
 
 def rubbing_joints(robot: Robot) -> list[Entry]:
     """The entries of joints that have dry friction."""
-    return _entries(robot, lambda kind, j: kind.friction[j] > 0.0)
+    return _entries(robot, lambda kind, j: may_differ(kind.friction[j]))
 
 
 def recovery_speeds(robot: Robot, joints: Sequence[Entry], recovery: float) -> np.ndarray:
@@ -87,9 +88,9 @@ def turns(robot: Robot, joint: Entry) -> bool:
     return bool(np.any(np.asarray(kind.subspace(kind.neutral()))[:3, j]))
 
 
-def friction_impulses(robot: Robot, joints: Sequence[Entry], step: float) -> list[float]:
+def friction_impulses(robot: Robot, joints: Sequence[Entry], step: float) -> list[Any]:
     """The largest impulse of dry friction of each entry of joints within a step, N s or N m s."""
-    return [step * float(robot.tree.links[link].kind.friction[j]) for link, j in joints]
+    return [step * robot.tree.links[link].kind.friction[j] for link, j in joints]
 
 
 def _entries(robot: Robot, holds: Callable[[Any, int], bool]) -> list[Entry]:

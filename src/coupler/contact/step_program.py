@@ -43,7 +43,7 @@ from coupler.contact.sliding import Sliding
 from coupler.contact.stage_contacts import StageContacts
 from coupler.contact.stages import Stages
 from coupler.contact.tables import Told
-from coupler.graph import Part, Program, View, constants, fields
+from coupler.graph import Part, Program, View, constants, fields, may_differ
 from coupler.model import Robot
 from coupler.passes import ClusterWindows, Shape, Sweep
 
@@ -155,7 +155,7 @@ class _Impulses:
         passing = Passing(sweep, scene, candidates, columns, blocks, layout, halves)
         self.passing = passing if passing.contacts and not self.rebounds else None  # which turn where they are
         higher = scene.integrator in SCHEMES and bool(candidates.pairs)
-        rough = higher and any(candidates.friction) and not (self.rebounds or self.impacts)
+        rough = higher and may_differ(candidates.friction) and not (self.rebounds or self.impacts)
         self.sliding = Sliding(blocks) if rough else None
         self.stages = StageContacts(sweep.builder, candidates, scene.step) if higher else None
         apart = scene.integrator in SCHEMES and self.impacts

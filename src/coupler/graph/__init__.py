@@ -6,6 +6,7 @@
     template                    functions with their numbers taken out
     table                       numbers that nodes are looked up in
     window, kernel              a function traced over the fields of its parameters
+    parameters                  numbers of tables that a program is given
     program, builder, check     kernels looped over tables, and the checks on them
     interpret, eager, llvm, c   what runs or renders a program
 
@@ -20,7 +21,7 @@ import numpy as np
 
 import coupler.graph.fold  # noqa: F401  fills in the rules
 from coupler.forks import imports
-from coupler.graph.array import Array, array, symbols
+from coupler.graph.array import Array, array, is_known, may_differ, symbols
 from coupler.graph.builder import Builder, Records, constants, fields
 from coupler.graph.diff import jacobian, jvp, second_directional, vjp
 from coupler.graph.eager import Eager
@@ -29,6 +30,7 @@ from coupler.graph.executable import Executable
 from coupler.graph.expr import Node, constant, symbol
 from coupler.graph.interpret import Interpreter
 from coupler.graph.kernel import View
+from coupler.graph.parameters import PARAMETERS, Parameters
 from coupler.graph.program import Program
 from coupler.graph.table import Table
 from coupler.graph.template import Template, template
@@ -36,6 +38,7 @@ from coupler.graph.unroll import unroll
 from coupler.graph.window import Buffer, Constants, Field, Part, Slot, Vector, Window, symmetric
 
 __all__ = [
+    "PARAMETERS",
     "Array",
     "Backend",
     "Buffer",
@@ -47,6 +50,7 @@ __all__ = [
     "GraphError",
     "Interpreter",
     "Node",
+    "Parameters",
     "Part",
     "Program",
     "Records",
@@ -61,8 +65,10 @@ __all__ = [
     "constant",
     "constants",
     "fields",
+    "is_known",
     "jacobian",
     "jvp",
+    "may_differ",
     "second_directional",
     "symbol",
     "symbols",

@@ -16,7 +16,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, apply, as_node, symbol, where
 
-__all__ = ["Array", "array", "nodes_of", "numbers_or_nodes", "symbols"]
+__all__ = ["Array", "array", "is_known", "may_differ", "nodes_of", "numbers_or_nodes", "symbols"]
 
 
 class Array(np.ndarray):
@@ -71,6 +71,16 @@ def numbers_or_nodes(nodes: Sequence[Node], shape: tuple[int, ...]) -> np.ndarra
     if all(node.op == "constant" for node in nodes):
         return np.array([node.value for node in nodes], dtype=np.float64).reshape(shape)
     return array(np.array(nodes, dtype=object).reshape(shape))
+
+
+def is_known(value: Any) -> bool:
+    """Whether a number or node has a value already."""
+    return not isinstance(value, Node) or value.op == "constant"
+
+
+def may_differ(values: Any, number: float = 0.0) -> bool:
+    """Whether one of some numbers or nodes is another number, or may turn out to be."""
+    return any(not is_known(value) or float(value) != number for value in _objects(values).ravel())
 
 
 def _objects(values: Any) -> np.ndarray:

@@ -22,9 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coupler.forks import cached_property
 from coupler.graph.check import check_data_flow
 from coupler.graph.errors import GraphError
 from coupler.graph.kernel import Case, Flags, each, trace
+from coupler.graph.parameters import PARAMETERS, Lowering, Parameters
 from coupler.graph.program import Loop, Program, Repeat, Step
 from coupler.graph.window import Buffer, Constants, Field, Slot, Window, whole_numbers
 
@@ -72,13 +74,16 @@ _RESERVED = {"out", "check"}  # what a call of the program takes besides its inp
 class Builder:
     """Writes a program down, step by step; `build` checks it and hands it out."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, parameters: Parameters | None = None) -> None:
+        """Args: what the program is called, and the parameters that its tables may depend on."""
         if not name.isidentifier():
             raise GraphError(f"a program's name must be an identifier, got {name!r}")
         self.name = name
         self._buffers: dict[str, Buffer] = {}
         self._steps: list[Step] = []  # of the innermost block that is open
         self._open = 0
+        self._parameters = parameters
+        self._first_steps: list[Step] = []  # those that compute what depends on parameters alone
 
     def input(self, name: str, size: int) -> Buffer:
         """A vector that the caller gives."""
@@ -183,6 +188,8 @@ class Builder:
             if not isinstance(buffer, Buffer):
                 raise GraphError(f"calling {program.name!r}: {name!r} must be a buffer, got {type(buffer).__name__}")
         wanted = {b.name: b for b in (*program.inputs, *program.outputs)}
+        if PARAMETERS in wanted and PARAMETERS not in bindings and self._parameters is not None:
+            bindings[PARAMETERS] = self._given
         for name in wanted.keys() ^ bindings.keys():
             raise GraphError(f"calling {program.name!r}: {name!r} is {'not bound' if name in wanted else 'unknown'}")
         for name, buffer in wanted.items():
@@ -204,16 +211,40 @@ class Builder:
         """The finished program, checked: what is read has been written, and every output is."""
         if self._open:
             raise GraphError("build is called inside a repeat or interleave that is still open")
-        program = Program(self.name, tuple(self._buffers.values()), tuple(self._steps))
+        if self._parameters is not None:
+            self._lowering.done = True
+        buffers = sorted(self._buffers.values(), key=lambda buffer: buffer.name == PARAMETERS)  # the last input
+        program = Program(self.name, tuple(buffers), (*self._first_steps, *self._steps))
         check_data_flow(program)
         return program
 
     def _trace(self, function: Callable[..., Any], windows: Mapping[str, Any], condition: bool = False) -> Case:
         each(windows, _check_window)
+        if self._parameters is not None:
+            windows = each(windows, lambda _, window: self._lowering.lowered(window))
         case = trace(function, windows, condition=condition)
         for buffer in case.buffers:
             self._check_own(buffer, f"kernel {case.kernel.name!r}")
         return case
+
+    @cached_property
+    def _given(self) -> Buffer:
+        """The input that holds parameters; a program that none of its tables needs has none."""
+        assert self._parameters is not None
+        return self.input(PARAMETERS, self._parameters.size)
+
+    @cached_property
+    def _lowering(self) -> Lowering:
+        assert self._parameters is not None
+
+        def loop(kernel: Callable[..., None], row: Window) -> None:
+            case = trace(kernel, {"row": row})
+            self._first_steps.append(Loop((case,), np.zeros(case.rows, np.int32)))
+
+        return Lowering(self._parameters, lambda: self._given, self._given_scratch, loop)
+
+    def _given_scratch(self, size: int) -> Buffer:
+        return self.scratch(self._free_name("given"), size)
 
     def _check_own(self, buffer: Buffer, user: str) -> None:
         if self._buffers.get(buffer.name) is not buffer:

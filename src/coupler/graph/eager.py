@@ -70,9 +70,20 @@ class Row:
             raise AttributeError(f"parameter {self._name!r} has no field {field!r}")
         slot = self._window.fields[field]
         if isinstance(slot, Constants):
-            dtype = next(iter(self._memory.values())).dtype
-            return slot.values[self._row].astype(dtype)
+            return self._constant(slot).astype(next(iter(self._memory.values())).dtype)[()]
         return self._memory[slot.buffer][self._elements(slot)].reshape(slot.field.shape)[()]
+
+    def _constant(self, slot: Constants) -> np.ndarray:
+        """The values of a table in this row."""
+        if not slot.varies:
+            return slot.values[self._row]
+        place = slot.place()
+        if place is None:  # no result depends on it: it is multiplied by zero, if anything
+            return np.ones(slot.field.shape)
+        found = self._memory[place.buffer][self._elements(place)]
+        columns = [slot.column(element) for element in range(slot.field.size)]
+        known = [x if own is None else own[self._row] for x, own in zip(found, columns, strict=True)]
+        return np.array(known).reshape(slot.field.shape)
 
     def __setattr__(self, field: str, value: Any) -> None:
         slot = self._window.fields[field]

@@ -225,8 +225,7 @@ def trace(
 
     def leaf(window: str, field: str, place: int) -> Node:
         slot = slots[window, field]
-        if isinstance(slot, Constants):
-            column = slot.column(place)
+        if isinstance(slot, Constants) and (column := slot.column(place)) is not None:
             bits = column.copy().view(np.int64)  # not the values: -0.0 is not 0.0
             if rows and column[0] in (0.0, 1.0, -1.0) and (bits == bits[0]).all():
                 return constant(column[0])
@@ -284,11 +283,16 @@ def _bind(
             raise GraphError(f"kernel {name!r} uses {node!r}, which is not a field of its parameters")
         window, field, place = leaves[node]
         slot = slots[window, field]
-        if isinstance(slot, Constants):
-            constants[node] = len(columns)
-            columns.append(slot.column(place))
-        else:
+        if not isinstance(slot, Constants):
             loads[node] = locate(slot, place)
+        elif (column := slot.column(place)) is not None:
+            constants[node] = len(columns)
+            columns.append(column)
+        else:
+            computed = slot.place()
+            if computed is None:
+                raise GraphError(f"{window}.{field} depends on parameters, which the program does not have")
+            loads[node] = locate(computed, place)
     owner = {location: leaves[node] for node, location in loads.items()}
     stores: list[Location] = []
     for key in written:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,7 +15,7 @@ from coupler.graph.array import nodes_of, numbers_or_nodes, symbols
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, apply, constant, known, listing, substitute, symbol, topological
 
-__all__ = ["Template", "template"]
+__all__ = ["Template", "lifted", "template"]
 
 _STRUCTURE = (0.0, 1.0, -1.0)  # what folding knows; such numbers stay where they are
 
@@ -43,7 +43,7 @@ class Template:
     _outputs: tuple[Node, ...]
 
     def __post_init__(self) -> None:
-        if self.function is not None:
+        if self.function is not None and self.numbers.dtype == float:
             _KNOWN[self.text, self.numbers.tobytes()] = self
 
     def __call__(self, x: Any, numbers: Any) -> Any:
@@ -66,25 +66,38 @@ class Template:
         return _from_text, (self.text, self.numbers, self.shape, len(self._inputs))
 
 
-def template(function: Callable[[Any], Any], size: int) -> Template:
-    """Traces a function of `size` numbers and takes its own numbers out, except 0 and ±1."""
+def template(function: Callable[[Any], Any], size: int, given: Container[Node] = ()) -> Template:
+    """Traces a function of `size` numbers and takes its own numbers out, except 0 and ±1.
+
+    Symbols that are `given` may be among its numbers: it is not known yet what they are.
+    """
     x = symbols("x", size)
     result = np.asarray(function(x.copy()), dtype=object).view(np.ndarray)
     outputs, own = nodes_of(result), set(x)
-    parameters: dict[Node, Node] = {}
     for node in topological(outputs):
-        if node.op == "constant" and not node.logical and known(node) not in _STRUCTURE:
-            if not np.isfinite(known(node)):
-                raise GraphError(f"the function computes with {known(node)}")
-            parameters[node] = symbol(f"n[{len(parameters)}]")
-        elif node.op == "symbol" and node not in own:
+        if node.op == "constant" and not node.logical and not np.isfinite(known(node)):
+            raise GraphError(f"the function computes with {known(node)}")
+        if node.op == "symbol" and node not in own and node not in given:
             raise GraphError(f"the function uses {node!r}, which is none of its {size} arguments")
-        elif node.table is not None:
+        if node.table is not None:
             raise GraphError(f"the function uses {node!r}: what is looked up in a table has no place in a template")
-    lifted = substitute(outputs, parameters)
-    text = sys.intern(listing(lifted, [f"y[{i}]" for i in range(len(lifted))]))  # many are alike: one string for all
-    values = np.array([known(node) for node in parameters], dtype=float)
-    return Template(text, values, result.shape, function, tuple(x), tuple(parameters.values()), tuple(lifted))
+    values, numbers, outputs = lifted(outputs, given)
+    text = sys.intern(listing(outputs, [f"y[{i}]" for i in range(len(outputs))]))  # many are alike: one string for all
+    return Template(text, values, result.shape, function, tuple(x), tuple(numbers), tuple(outputs))
+
+
+def lifted(outputs: Sequence[Node], given: Container[Node] = ()) -> tuple[np.ndarray, list[Node], list[Node]]:
+    """Numbers that outputs compute with, except 0 and ±1, new symbols for them, and the outputs with those instead.
+
+    Symbols that are `given` count as numbers, too, which are not known yet.
+    """
+    numbers: dict[Node, Node] = {}
+    for node in topological(outputs):
+        is_number = node.op == "constant" and not node.logical and known(node) not in _STRUCTURE
+        if is_number or (node.op == "symbol" and node in given):
+            numbers[node] = symbol(f"n[{len(numbers)}]")
+    values = numbers_or_nodes(list(numbers), (len(numbers),))
+    return values, list(numbers.values()), substitute(outputs, numbers)
 
 
 def _from_text(text: str, numbers: np.ndarray, shape: tuple[int, ...], size: int) -> Template:

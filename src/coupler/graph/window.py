@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from coupler.graph.array import is_known
 from coupler.graph.errors import GraphError
 
 __all__ = ["Buffer", "Constants", "Field", "Slot", "Window", "symmetric", "whole_numbers"]
@@ -118,18 +119,31 @@ class Slot:
 
 @dataclass(frozen=True, eq=False)
 class Constants:
-    """A field whose value is known: values[r] in row r."""
+    """A field whose value is known: values[r] in row r.
+
+    Attributes:
+        values: numbers; or nodes, where some depend on parameters of the program (parameters.py).
+        place: tells where those that do are when kernels run, row by row; a program computes what is asked for.
+    """
 
     values: np.ndarray
+    place: Callable[[], Slot | None] = lambda: None
 
     def __post_init__(self) -> None:
-        values = np.array(self.values, dtype=np.float64)
+        values = np.array(self.values)
+        if values.dtype != object or all(map(is_known, values.ravel())):
+            values = values.astype(np.float64)
+            if not np.isfinite(values).all():
+                raise GraphError(f"constants must be finite; row {int(np.argwhere(~np.isfinite(values))[0][0])} is not")
         if values.ndim == 0:
             raise GraphError("constants need one value per row, got a single number; use np.full(rows, value)")
-        if not np.isfinite(values).all():
-            raise GraphError(f"constants must be finite; row {int(np.argwhere(~np.isfinite(values))[0][0])} is not")
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
+
+    @property
+    def varies(self) -> bool:
+        """Whether some of its values depend on parameters."""
+        return self.values.dtype == object
 
     @property
     def rows(self) -> int:
@@ -140,14 +154,17 @@ class Constants:
         return Field.of(self.values.shape[1:])
 
     def backwards(self) -> Constants:
-        return Constants(self.values[::-1])
+        return Constants(self.values[::-1], lambda: (slot := self.place()) and slot.backwards())
 
     def rebound(self, new: Mapping[Buffer, Buffer]) -> Constants:
-        return self
+        return Constants(self.values, lambda: (slot := self.place()) and slot.rebound(new)) if self.varies else self
 
-    def column(self, place: int) -> np.ndarray:
-        """The value of one element in every row."""
-        return self.values.reshape(self.rows, self.field.size)[:, place]
+    def column(self, element: int) -> np.ndarray | None:
+        """The value of one element in every row; None where it depends on parameters in some."""
+        column = self.values.reshape(self.rows, self.field.size)[:, element]
+        if not self.varies:
+            return column
+        return column.astype(np.float64) if all(map(is_known, column)) else None
 
 
 @dataclass(frozen=True)

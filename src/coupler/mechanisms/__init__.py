@@ -15,6 +15,7 @@ from coupler.mechanisms.planar import pantograph, planar_rrr, rrpr, slider_crank
 from coupler.mechanisms.platforms import rus_platform, spu_platform, wrist
 from coupler.mechanisms.posed import Bars, PosedBuilder
 from coupler.mechanisms.transmissions import (
+    Gear,
     Linear,
     Polynomial,
     belt,
@@ -28,6 +29,7 @@ from coupler.mechanisms.transmissions import (
 __all__ = [
     "Bars",
     "FourBar",
+    "Gear",
     "HipDifferential",
     "KneeAnkleDifferential",
     "Linear",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Linear", "Polynomial", "belt", "differential", "gear", "linear", "polynomial", "rack_and_pinion"]
+__all__ = ["Gear", "Linear", "Polynomial", "belt", "differential", "gear", "linear", "polynomial", "rack_and_pinion"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -41,6 +41,17 @@ class Polynomial:
         return np.array([y[0], total])
 
 
+@dataclass(frozen=True, eq=False)
+class Gear:
+    """γ(y) = (y, ratio y + offset)."""
+
+    ratio: float
+    offset: float = 0.0
+
+    def __call__(self, y: Array) -> Array:
+        return np.array([y[0], self.ratio * y[0] + self.offset])
+
+
 def linear(G: Any, offset: Any = 0.0) -> Linear:
     """q = G y + offset.
 
@@ -57,12 +68,15 @@ def linear(G: Any, offset: Any = 0.0) -> Linear:
     return Linear(G, shift)
 
 
-def gear(ratio: float, offset: float = 0.0) -> Linear:
+def gear(ratio: float, offset: float = 0.0) -> Gear:
     """A pair of gears: (y, ratio y + offset) for the driving and the driven joint. [000, eq. 16]"""
-    return linear([[1.0], [ratio]], [0.0, offset])
+    for what, value in (("ratio", ratio), ("offset", offset)):
+        if not np.isfinite(value):
+            raise ValueError(f"gears need a finite {what}, got {value!r}")
+    return Gear(float(ratio), float(offset))
 
 
-def rack_and_pinion(radius: float, offset: float = 0.0) -> Linear:
+def rack_and_pinion(radius: float, offset: float = 0.0) -> Gear:
     """(y, radius y + offset): the pinion's angle in rad and the rack's shift in m, for a pitch radius in m."""
     return gear(radius, offset)
 

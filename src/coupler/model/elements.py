@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from coupler.graph import may_differ
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform, cross
@@ -14,6 +16,8 @@ from coupler.spatial import Transform, cross
 __all__ = ["PointElement"]
 
 Array = Any  # an ndarray of floats, or of nodes
+
+_NUMBERS = ("first_point", "second_point", "stiffness", "free_length", "pretension", "damping")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,17 @@ class PointElement:
         if self.first == self.second:
             raise ModelError(f"spring {self.name!r}: both its ends are on body {self.first!r}")
 
+    def numbers(self) -> dict[str, Any]:
+        """What distinguishes it from other springs between the same bodies."""
+        return {name: getattr(self, name) for name in _NUMBERS}
+
+    def with_numbers(self, **values: Any) -> PointElement:
+        """The same with other numbers, or nodes, which are not checked."""
+        other = copy(self)
+        for name, value in values.items():
+            object.__setattr__(other, name, value)
+        return other
+
     def length(self, first: Transform, second: Transform) -> Any:
         """L, m, for the transforms from the world to the two bodies."""
         gap = _place(second, self.second_point) - _place(first, self.first_point)
@@ -62,7 +77,7 @@ class PointElement:
 
     def energy(self, first: Transform, second: Transform) -> Any:
         """½ k (L − L₀)² + T₀ L, J: what the spring gives back."""
-        if not (self.free_length or self.pretension):  # smooth, even where the points meet
+        if not may_differ([self.free_length, self.pretension]):  # smooth, even where the points meet
             gap = _place(second, self.second_point) - _place(first, self.first_point)
             return 0.5 * self.stiffness * (gap @ gap)
         L = self.length(first, second)
@@ -83,11 +98,11 @@ class PointElement:
         p1, p2 = _place(first, self.first_point), _place(second, self.second_point)
         gap = p2 - p1
         pull: Any = self.stiffness * gap
-        if self.free_length or self.pretension or self.damping:
+        if may_differ([self.free_length, self.pretension, self.damping]):
             square = gap @ gap
             along = np.where(square > 0.0, gap / np.sqrt(np.where(square > 0.0, square, 1.0)), 0.0)
             pull = pull + (self.pretension - self.stiffness * self.free_length) * along
-            if self.damping:
+            if may_differ(self.damping):
                 v1 = _velocity(first, first_motion, self.first_point)
                 v2 = _velocity(second, second_motion, self.second_point)
                 pull = pull + self.damping * (along @ (v2 - v1)) * along

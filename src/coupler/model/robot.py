@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_args
 
 import numpy as np
 
-from coupler.forks import imports
+from coupler.forks import cached_property, imports
 from coupler.graph import Backend
 from coupler.model.actuators import Actuator, actuators_of
 from coupler.model.bodies import Body
@@ -25,6 +26,7 @@ from coupler.model.errors import ModelError
 from coupler.model.height_fields import HeightField
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.numbers import numbers
+from coupler.model.parameters import GivenParameters, packed_parameters, parameters_of, unpacked_parameters
 from coupler.model.pickling import packed, unpacked
 from coupler.model.places import Place, placed
 from coupler.model.shapes import Geometry, Plane, Shape
@@ -32,6 +34,7 @@ from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.text import robot_text
 from coupler.model.tolerances import GIVEN
 from coupler.model.tree import GROUND, Tree, TreeJoint
+from coupler.model.variants import variant_of
 from coupler.model.wording import counted, listed
 
 __all__ = ["Robot"]
@@ -71,6 +74,7 @@ class Robot:
         closed_forms: of loops and couplings that are closed analytically, by their names.
         closure: how each loop and coupling was to be closed; see `with_closure`.
         backend: what runs its programs; see `with_backend`.
+        given: parameters that its programs take as inputs; see `with_parameters`.
     """
 
     name: str
@@ -95,6 +99,13 @@ class Robot:
     closed_forms: Mapping[str, ClosedForm] = field(default_factory=dict)
     closure: Mapping[str, Closing] = field(default_factory=dict)
     backend: Backend = "llvm"
+    given: GivenParameters | None = None
+
+    def __post_init__(self) -> None:
+        if self.given is not None:  # programs are made of its base: it must not be another robot by now
+            apart = [own.name for own in fields(self) if own.name not in ("given", "states")]
+            if any(getattr(self, name) is not getattr(self.given.base, name) for name in apart):
+                raise ModelError(f"robot {self.name!r} has parameters: change it first, and give them then")
 
     # Names and places
 
@@ -194,6 +205,8 @@ class Robot:
 
     def neutral(self) -> np.ndarray:
         """A closed configuration away from singularities, with joints at or near their neutral positions."""
+        if self.given is not None:
+            return self._closed_anew(self.given.base.neutral())
         return self.states.neutral[self.embedding.q_index]
 
     def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -207,7 +220,14 @@ class Robot:
             raise ModelError(
                 f"random states need a generator or a seed, a whole number from 0 on, got {rng!r}"
             ) from None
+        if self.given is not None:
+            q, v = self.given.base.random_state(rng)
+            return self._closed_anew(q), v
         return self.states.random(rng)[self.embedding.q_index], rng.normal(size=self.nv)
+
+    def _closed_anew(self, q: np.ndarray, hold: Iterable[str] = ()) -> np.ndarray:
+        """A configuration that is closed for the numbers that it was built with, closed for those that are given."""
+        return q if all(self.embedding.explicit) else self.close(q, hold)
 
     def close(self, q: Any, hold: Iterable[str] = ()) -> np.ndarray:
         """The closed configuration nearest to q, of shape (..., nq), with quaternions of unit length.
@@ -282,6 +302,8 @@ class Robot:
             positions: by joint: a number, or a vector where it has several; with leading dimensions for a batch.
         """
         number = {joint: self._link(joint) for joint in _names("positions", positions)}
+        if self.given is not None:
+            return self._closed_anew(self.given.base.pack_q(positions), set(positions) & set(self.independent_joints))
         return self.states.packed(positions, number)[..., self.embedding.q_index]
 
     def pack_v(self, velocities: Mapping[str, Any], q: Any = None) -> np.ndarray:
@@ -362,7 +384,69 @@ class Robot:
 
     def with_gravity(self, gravity: Any) -> Robot:
         """The same robot under another gravity, 3, m/s²."""
-        return replace(self, gravity=numbers("gravity", gravity, (3,)))
+        return self._changed(gravity=numbers("gravity", gravity, (3,)))
+
+    @property
+    def parameters(self) -> Mapping[str, np.ndarray]:
+        """All numbers that `with_parameters` takes, by name, as they are: {"mass:torso": 3.3, "ratio:gears": 6.0, ...}.
+
+        There are "gravity"; "mass", "centre" and "inertia" of bodies; "stiffness", "damping", "armature" and "friction"
+        of joints, and "at", where they are on their parent; "at" and "meets" of loops; of a coupling by a dataclass, as
+        gears are, its fields; those of springs; and "friction" of shapes. Of two parts of one name neither has any.
+        """
+        if self.given is not None:
+            return MappingProxyType({**self.given.base.parameters, **self.given.values})
+        return self._parameters
+
+    @cached_property
+    def _parameters(self) -> Mapping[str, np.ndarray]:
+        return parameters_of(self)
+
+    def with_parameters(self, parameters: Mapping[str, Any]) -> Robot:
+        """The same robot with other numbers, which its programs take as an input: nothing is compiled again for others.
+
+            masses = np.random.uniform(2.0, 5.0, 4096)
+            fleet = robot.with_parameters({"mass:torso": masses})
+            coupler.forward_dynamics(fleet, q, v, tau)  # 4096 robots
+
+        All functions and simulations of coupler take it. With leading dimensions, each state of a batch has its own.
+
+        Args:
+            parameters: by name, see `parameters`; others stay as they are. An inertia is 3 × 3, about the centre of
+                mass, and stays as it is where a mass changes.
+
+        Raises:
+            ModelError: for a name that there is not, a wrong shape, or a number that cannot be; for lengths in loops
+                that are closed analytically.
+        """
+        base = self if self.given is None else self.given.base
+        merged = parameters if self.given is None else {**self.given.values, **parameters}
+        names, packed = packed_parameters(base, merged)
+        if not names:
+            return base
+        variants = base.__dict__.setdefault("_variants", {})
+        if names not in variants:
+            variants[names] = variant_of(base, names)
+        return base._given(variants[names], packed)
+
+    def of_states(self, batch: tuple[int, ...], states: slice | int) -> Robot:
+        """The robot with the parameters of some states of a batch, or of one; states are counted in a row."""
+        if self.given is None:
+            return self
+        packed = np.broadcast_to(self.given.packed, (*batch, self.given.packed.shape[-1]))
+        return self._given(self.given.variant, packed.reshape(-1, packed.shape[-1])[states])
+
+    def _given(self, variant: Robot, packed: np.ndarray) -> Robot:
+        base = self if self.given is None else self.given.base
+        names = next(names for names, own in base.__dict__["_variants"].items() if own is variant)
+        given = GivenParameters(base, variant, unpacked_parameters(base, names, packed), packed)
+        return replace(base, states=variant.states.with_given(packed), given=given)
+
+    def _changed(self, **parts: Any) -> Robot:
+        """The same robot with other parts, and the same parameters."""
+        if self.given is None:
+            return replace(self, **parts)
+        return replace(self.given.base, **parts).with_parameters(self.given.values)
 
     def with_floor(self, friction: float | None = None, height: float = 0.0) -> Robot:
         """The same robot over a floor, a plane through z = height, which contact points and touching shapes may touch.
@@ -419,7 +503,7 @@ class Robot:
             raise ModelError(f"shape {name!r}: there is no body {body!r}; there are {listed(self.bodies)}")
         place = placed(f"shape {name!r}", at, turned)
         shape = Shape(name, body, geometry, place, True, group, meets, friction, colour)
-        return replace(self, shapes=(*self.shapes, shape))
+        return self._changed(shapes=(*self.shapes, shape))
 
     def _new_name(self, name: str) -> str:
         """A name that no shape has: the name itself, or with a number."""
@@ -448,8 +532,8 @@ class Robot:
             joint if joint.actuated == other.actuated else other
             for joint, other in zip(self.joints, marked, strict=True)
         )
-        robot = replace(self, joints=joints)
-        return replace(robot, actuators=actuators_of(robot, given))
+        robot = self._changed(joints=joints)
+        return robot._changed(actuators=actuators_of(robot, given))
 
     def with_backend(self, backend: Backend) -> Robot:
         """The same robot, whose dynamics and simulations are run by another back end.
@@ -461,7 +545,7 @@ class Robot:
         """
         if backend not in get_args(Backend):
             raise ModelError(f"backend: there is no {backend!r}; there are {listed(get_args(Backend))}")
-        return replace(self, backend=backend)
+        return self._changed(backend=backend)
 
     def with_closure(self, closure: ClosureChoice) -> Robot:
         """The same robot, with its loops closed in another way. [003, §III-B]
@@ -482,6 +566,8 @@ class Robot:
         """
         from coupler.model.builder import RobotBuilder  # which makes robots
 
+        if self.given is not None:
+            return self.given.base.with_closure(closure).with_parameters(self.given.values)
         b = RobotBuilder(self.name, gravity=self.gravity)
         b.attach(self)
         if isinstance(closure, Mapping):
@@ -496,6 +582,7 @@ class Robot:
         """The same robot with its loops open: all joints are independent. Its masses may not suffice any more."""
         from coupler.model.compose import compose  # which makes robots
 
+        self._check_fixed("spanning_tree")
         joints = [replace(joint, independent=False) for joint in self.joints]
         tree = compose(f"{self.name}_tree", self.gravity, self.bodies, joints, (), (), self.elements, weigh=False)
         return replace(tree, shapes=self.shapes, exclusions=self.exclusions, actuators=self.actuators)
@@ -506,10 +593,16 @@ class Robot:
         Raises:
             ModelError: for something that the format cannot hold. Nothing is written then.
         """
+        self._check_fixed("save")
         with imports():
             from coupler.io.save import save  # a call upwards: files know robots
 
         return save(self, path)
+
+    def _check_fixed(self, method: str) -> None:
+        if self.given is not None:
+            given = listed(self.given.values)
+            raise ModelError(f"{method}: robot {self.name!r} has parameters, {given}; build it with these numbers")
 
     def draw(self, path: str | Path | None = None) -> Path:
         """Writes a picture of its connectivity graph and its cluster tree as an SVG file, named after it by default."""
@@ -541,6 +634,8 @@ class Robot:
 
     def __reduce__(self) -> Any:
         """Pickles what it is made of; programs are compiled again, or read from disk, where they are needed."""
+        if self.given is not None:
+            return Robot.with_parameters, (self.given.base, dict(self.given.values))
         parts = {part.name: getattr(self, part.name) for part in fields(self)}
         return _unpickled, (type(self), packed(self.name, parts))
 
@@ -548,7 +643,10 @@ class Robot:
 
     def _positions(self, q: Any) -> np.ndarray:
         """The positions of all joints, where solutions give them."""
-        p = self.embedding.positions(numbers("q", q, (self.nq,), batch=True))
+        q = numbers("q", q, (self.nq,), batch=True)
+        if self.given is not None and self.embedding.closure.loops:
+            q = np.broadcast_to(q, (*batch_of({"q": q, "parameters": self.given.packed}), self.nq))
+        p = self.embedding.positions(q)
         self.states.check_quaternions(p)
         self.states.check_solved(p)
         return p

@@ -14,6 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from coupler.forks import cached_property
+from coupler.graph import PARAMETERS, Executable, Node, Parameters
 from coupler.model.bodies import Body
 from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
@@ -22,7 +23,7 @@ from coupler.model.slides import best_slides, slid
 from coupler.model.wording import listed
 from coupler.spatial import RigidInertia, Transform
 
-__all__ = ["GROUND", "Link", "Tree", "TreeJoint"]
+__all__ = ["GROUND", "Link", "Tree", "TreeJoint", "gathered"]
 
 GROUND = "ground"  # the name of the world, on which robots stand
 _BALANCED = 1e-15  # m: a centre of mass nearer to an axis is on it but for rounding
@@ -88,10 +89,14 @@ class Tree:
     Attributes:
         links: all of them.
         place: for each body its link and the transform from the link's frame to the body's.
+        parameters: what its numbers depend on, where they are nodes; see variants.py.
+        given: (..., n), the values of these.
     """
 
     links: tuple[Link, ...]
     place: Mapping[str, tuple[int, Transform]]
+    parameters: Parameters | None = None
+    given: np.ndarray | None = None
 
     @classmethod
     def of(cls, bodies: Mapping[str, Body], joints: Iterable[TreeJoint]) -> Tree:
@@ -118,15 +123,22 @@ class Tree:
             members[place[body][0]].append(body)
         parents = [link.parent for link in links]
         kinds, placements = [link.kind for link in links], [link.placement for link in links]
-        inertias = [_gathered(own, bodies, place) for own in members]
+        inertias = [gathered(own, bodies, place) for own in members]
         slides = best_slides(parents, kinds, placements, inertias)
         for body, (link, X) in place.items():
             place[body] = link, X if slides[link] == 0.0 else X @ Transform.translation((0.0, 0.0, -slides[link]))
         for i, link in enumerate(links):
             placement = slid(link.placement, slides[link.parent], slides[i])
-            inertia = inertias[i] if slides[i] == 0.0 else _gathered(members[i], bodies, place)
+            inertia = inertias[i] if slides[i] == 0.0 else gathered(members[i], bodies, place)
             links[i] = replace(link, placement=placement, inertia=inertia, bodies=tuple(members[i]))
         return cls(tuple(links), MappingProxyType(place))
+
+    def inputs_of(self, executable: Executable) -> tuple[np.ndarray, ...]:
+        """What a program of it takes besides its own inputs: the parameters, if it depends on any."""
+        inputs = executable.program.inputs
+        if self.given is None or not inputs or inputs[-1].name != PARAMETERS:
+            return ()
+        return (self.given,)
 
     @cached_property
     def parent(self) -> list[int]:
@@ -215,7 +227,7 @@ class Tree:
 _NOTHING = RigidInertia(0.0, np.zeros(3), np.zeros((3, 3)))
 
 
-def _gathered(
+def gathered(
     members: Iterable[str], bodies: Mapping[str, Body], place: Mapping[str, tuple[int, Transform]]
 ) -> RigidInertia:
     """The inertia of bodies that make a link, in its frame; a first moment next to zero is zero."""
@@ -223,6 +235,8 @@ def _gathered(
     for body in members:
         if body != GROUND:
             inertia = inertia + bodies[body].spatial_inertia().seen_from(place[body][1])
+    if inertia.h.dtype == object or isinstance(inertia.m, Node):
+        return inertia
     h = np.where(np.abs(inertia.h) < _BALANCED * inertia.m, 0.0, inertia.h)
     return RigidInertia(inertia.m, h, inertia.I)
 

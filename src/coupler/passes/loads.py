@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from coupler.graph import Buffer, View, fields
+from coupler.graph import Buffer, View, constants, fields, is_known
 from coupler.model.elements import PointElement
 from coupler.passes.body import Moving
 from coupler.passes.cluster import Visit
@@ -44,8 +43,8 @@ def collect_loads(sweep: Sweep[Any, Any], forces: Buffer | None) -> None:
         builder.loop(_load, body=sweep.bodies([link for _, link in moving]), force=force)
     for element, ends in _elements(sweep):
 
-        def pull(first: list[View], second: list[View], element: PointElement = element) -> None:
-            force = element.force(*_motion(first), *_motion(second))
+        def pull(first: list[View], second: list[View], model: View, element: PointElement = element) -> None:
+            force = _given(element, model).force(*_motion(first), *_motion(second))
             for body in first:
                 body.load += force
             for body in second:
@@ -58,14 +57,19 @@ def add_element_energy(sweep: Sweep[Any, Any], energy: Buffer) -> None:
     """Writes the steps that add the energy of springs between points, for bodies that remember their poses."""
     for element, ends in _elements(sweep):
 
-        def store(first: list[View], second: list[View], total: View, element: PointElement = element) -> None:
-            total.energy += np.array([element.energy(_pose(first), _pose(second))])
+        def store(
+            first: list[View], second: list[View], model: View, total: View, element: PointElement = element
+        ) -> None:
+            total.energy += np.array([_given(element, model).energy(_pose(first), _pose(second))])
 
         sweep.builder.loop(store, **ends, total=fields(energy=energy.at(0, 1)))
 
 
 def _elements(sweep: Sweep[Any, Any]) -> Iterator[tuple[PointElement, dict[str, Any]]]:
-    """Springs and dampers with their points on links, and the memory of their ends: that of the ground is none."""
+    """Springs and dampers with their points on links, and the memory of their ends: that of the ground is none.
+
+    Numbers of theirs that depend on parameters are there, too, in a table.
+    """
     place = sweep.robot.tree.place
     for element in sweep.robot.elements:
         (first, on_first), (second, on_second) = place[element.first], place[element.second]
@@ -73,7 +77,20 @@ def _elements(sweep: Sweep[Any, Any]) -> Iterator[tuple[PointElement, dict[str, 
             points = {"first_point": _on_link(on_first, element.first_point)}
             points["second_point"] = _on_link(on_second, element.second_point)
             links = {"first": first, "second": second}
-            yield replace(element, **points), {x: [sweep.bodies([link])] if link else [] for x, link in links.items()}
+            ends: dict[str, Any] = {x: [sweep.bodies([link])] if link else [] for x, link in links.items()}
+            on_links = element.with_numbers(**points)
+            model = {x: constants([value]) for x, value in on_links.numbers().items() if not _is_known(value)}
+            yield on_links, ends | {"model": fields(**model)}
+
+
+def _is_known(value: Any) -> bool:
+    return all(map(is_known, np.ravel(np.asarray(value, dtype=object))))
+
+
+def _given(element: PointElement, model: View) -> PointElement:
+    """A spring with the numbers that a program is given."""
+    varied = [x for x, value in element.numbers().items() if not _is_known(value)]
+    return element.with_numbers(**{x: getattr(model, x) for x in varied})
 
 
 def _on_link(place: Transform, point: np.ndarray) -> np.ndarray:

@@ -85,7 +85,7 @@ class Sweep(Generic[B_co, C_co]):
             only: the clusters that passes go over, with each of them the one that it hangs on; all if not given.
             oriented: the links whose angles matter even where bodies are symmetric; all if not given.
         """
-        self.robot, self.loaded, self.builder = robot, loaded, Builder(name)
+        self.robot, self.loaded, self.builder = robot, loaded, Builder(name, robot.tree.parameters)
         self._body, self._cluster, self._remembering, self.tangent = body, cluster, remembering, tangent
         clusters = Clusters(robot, oriented)
         self.shapes, self.instances = clusters.shapes, clusters.instances
@@ -139,14 +139,15 @@ class Sweep(Generic[B_co, C_co]):
         self.builder.loop(_clear, total=fields(x=self._totals[name].at(0, size)))
         return self._totals[name]
 
-    def finish(self, name: str, size: int, function: Callable[[Any], Any], total: Buffer) -> None:
-        """An output that is a function of a total."""
+    def finish(self, name: str, size: int, function: Callable[..., Any], total: Buffer, *numbers: Any) -> None:
+        """An output that is a function of a total and of numbers of the robot, which may depend on parameters."""
 
         def kernel(entries: View) -> None:
-            entries.y = function(entries.x)
+            entries.y = function(entries.x, *(getattr(entries, name) for name in known))
 
+        known = {f"number{i}": constants([value]) for i, value in enumerate(numbers)}
         output = self.result(name, size)
-        self.builder.loop(kernel, entries=fields(x=total.at(0, total.size), y=output.at(0, size)))
+        self.builder.loop(kernel, entries=fields(x=total.at(0, total.size), y=output.at(0, size), **known))
 
     def store(self, name: str) -> Store:
         """Memory for matrices by key."""
@@ -260,7 +261,8 @@ class Sweep(Generic[B_co, C_co]):
 
     def evaluate(self, *inputs: Any) -> Any:
         """What the program gives, run once by NumPy: for decisions that are made before another program is written."""
-        return compile(self.build(), backend="interpreter")(*inputs)
+        executable = compile(self.build(), backend="interpreter")
+        return executable(*inputs, *self.robot.tree.inputs_of(executable))
 
     # Where things are
 

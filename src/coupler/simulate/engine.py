@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from coupler.compiled import on_bodies, remembered
+from coupler.compiled import inputs_given, on_bodies, remembered
 from coupler.contact.candidates import Candidates
 from coupler.contact.drives import controls_of
 from coupler.contact.pairs import Pair, known_names, pairs_of
@@ -31,10 +33,14 @@ from coupler.simulate.stiffness import check_stiffness
 
 __all__ = ["Engine", "engine_of"]
 
+_LOOKED_AT = 64  # robots of a batch whose springs are looked at before it starts
+
 
 def engine_of(robot: Robot, options: SimulationOptions) -> Engine:
-    """The engine of a robot for these options, made once."""
-    return remembered(robot, (Engine, options), Engine, options)
+    """The engine of a robot for these options, made once, for all values of its parameters."""
+    if robot.given is None:
+        return remembered(robot, (Engine, options), Engine, options)
+    return remembered(robot.given.variant, (Engine, options), lambda _: Engine(robot, options)).of_robot(robot)
 
 
 class Engine:
@@ -50,11 +56,12 @@ class Engine:
     """
 
     def __init__(self, robot: Robot, options: SimulationOptions) -> None:
-        self.robot, self.step = robot, options.step
+        self.robot, self.step, self._options = robot, options.step, options
         if not robot.nv:
             raise ModelError(f"robot {robot.name!r} cannot move: it has no freedoms, and there is nothing to simulate")
-        chosen = _chosen(pairs_of(robot, **options.laws), options.contacts)
-        self.selection = select(robot, chosen, tuple(options.contacts), options.limits)
+        made_of, base = (robot, robot) if robot.given is None else (robot.given.variant, robot.given.base)
+        chosen = _chosen(pairs_of(made_of, **options.laws), options.contacts)
+        self.selection = select(base, chosen, tuple(options.contacts), options.limits)
         pairs = self.selection.pairs
         self.scene = ContactScene(
             pairs=pairs,
@@ -66,8 +73,18 @@ class Engine:
             integrator=options.integrator,
             recovery=options.recovery,
         )
-        self.layout = Layout(robot, self.scene)
+        self._made_of, self.layout = made_of, Layout(made_of, self.scene)
         self.contacts = tuple(Candidates(robot, pairs).names)
+
+    def of_robot(self, robot: Robot) -> Engine:
+        """The same for a robot that differs in the values of parameters alone."""
+        other = copy(self)
+        other.robot = robot
+        return other
+
+    def of_states(self, batch: tuple[int, ...], states: slice | int) -> Engine:
+        """The engine of some states of a batch, which may have parameters of their own; see `Robot.of_states`."""
+        return self if self.robot.given is None else self.of_robot(self.robot.of_states(batch, states))
 
     def warn_if_it_can_only_fall(self) -> None:
         """Warns of a floating robot that can touch nothing."""
@@ -80,12 +97,17 @@ class Engine:
     @property
     def fast_step(self) -> Any:
         """(state, tau) → result of a step, or None where only `advance` can say: see `Executable.one`."""
-        return self.executable.one if "executable" in self.__dict__ else _no_fast_step
+        return self._fast(self.executable) if "executable" in self.__dict__ else _no_fast_step
 
     @property
     def fast_motor_step(self) -> Any:
         """(state, tau, controls) → the same of a step in which actuators act."""
-        return self.executable_with_motors.one if "executable_with_motors" in self.__dict__ else _no_fast_step
+        compiled = "executable_with_motors" in self.__dict__
+        return self._fast(self.executable_with_motors) if compiled else _no_fast_step
+
+    def _fast(self, executable: Executable) -> Any:
+        one, given = executable.one, inputs_given(self.robot, executable)
+        return (lambda *vectors: one(*vectors, *given)) if given else one
 
     @cached_property
     def executable(self) -> Executable:
@@ -108,12 +130,17 @@ class Engine:
         return self._compiled(motors=True, external=True)
 
     def _compiled(self, **changes: bool) -> Executable:
-        return compile(contact_step_program(self.robot, replace(self.scene, **changes)), backend=self.robot.backend)
+        """A step; robots that differ in the values of parameters alone share it."""
+        key = Engine, self._options, tuple(changes)
+        return remembered(self._made_of, key, _compiled_step, replace(self.scene, **changes))
+
+    def _run(self, executable: Executable, *vectors: np.ndarray, out: np.ndarray | None = None) -> Any:
+        return executable(*vectors, *inputs_given(self.robot, executable), out=out)
 
     @cached_property
     def motor_layout(self) -> Layout:
         """Where results of a step have what in which actuators act: all that `layout` has, and what these do."""
-        return Layout(self.robot, replace(self.scene, motors=True))
+        return Layout(self._made_of, replace(self.scene, motors=True))
 
     def start(self, q: Any, v: Any) -> np.ndarray:
         """States to start from, (..., state), without impulses.
@@ -133,7 +160,10 @@ class Engine:
         if not shape:  # states of a batch are checked by their first step
             robot.check_closed(q)
         if self.scene.integrator in SCHEMES and 0 not in shape:
-            check_stiffness(robot, q.reshape(-1, robot.nq)[0], self.step, self.scene.integrator)
+            batch = () if robot.given is None else robot.given.packed.shape[:-1]
+            for i in range(min(math.prod(batch), _LOOKED_AT)):
+                one = robot.of_states(batch, i) if batch else robot
+                check_stiffness(one, q.reshape(-1, robot.nq)[0], self.step, self.scene.integrator)
         return self.layout.start(robot, q, v)
 
     def kinetic_energy(self, states: np.ndarray) -> np.ndarray:
@@ -185,11 +215,11 @@ class Engine:
         tau = self._forces("tau", tau, state.shape[:-1], (self.robot.nv,))
         inputs = (state, tau) if controls is None else (state, tau, controls)
         if f_ext is None:
-            result = (self.executable if controls is None else self.executable_with_motors)(*inputs)
+            result = self._run(self.executable if controls is None else self.executable_with_motors, *inputs)
         else:
             loads = self._forces("f_ext", f_ext, state.shape[:-1], (len(self.robot.bodies), 6))
             run = self.executable_with_loads if controls is None else self.executable_with_motors_and_loads
-            result = run(*inputs, on_bodies(self.robot, loads))
+            result = self._run(run, *inputs, on_bodies(self.robot, loads))
         if not np.isfinite(result).all():
             raise ModelError(self.why_not(state, result))
         return result
@@ -203,9 +233,9 @@ class Engine:
             Which states could not take the step; None if all did.
         """
         if controls is None:
-            self.executable(states, tau, out=result)
+            self._run(self.executable, states, tau, out=result)
         else:
-            self.executable_with_motors(states, tau, controls, out=result)
+            self._run(self.executable_with_motors, states, tau, controls, out=result)
         if all(np.isfinite(result[:, self.layout.places[name]]).all() for name in ("v", "residual")):
             return None
         return np.logical_not(np.isfinite(result).all(axis=1))
@@ -311,6 +341,10 @@ class Engine:
     def points(self, result: np.ndarray) -> np.ndarray:
         """(..., contacts, 3): where contacts were before a step, in the world, m."""
         return result[..., self.layout.places["points"]].reshape(*result.shape[:-1], self.layout.contacts, 3)
+
+
+def _compiled_step(robot: Robot, scene: ContactScene) -> Executable:
+    return compile(contact_step_program(robot, scene), backend=robot.backend)
 
 
 def _no_fast_step(state: np.ndarray, tau: Any, controls: Any = None) -> None:

@@ -116,11 +116,13 @@ def rollout(
     engine.warn_of_selection()
     state = engine.start(q0, v0)
     given = _given_controls(engine, controls, motors, rates)
+    numbers_given = () if robot.given is None else robot.given.packed.shape[:-1]
     try:
-        batch = np.broadcast_shapes(state.shape[:-1], *(own.shape[:-2] for own in given))
+        batch = np.broadcast_shapes(state.shape[:-1], numbers_given, *(own.shape[:-2] for own in given))
     except ValueError:
         shapes = " and ".join(str(own.shape[:-2]) for own in given)
-        raise ModelError(f"q0 and v0 are states of {state.shape[:-1]}, which do not fit controls of {shapes}") from None
+        told = f"controls of {shapes}" + (f" and parameters of {numbers_given}" if numbers_given else "")
+        raise ModelError(f"q0 and v0 are states of {state.shape[:-1]}, which do not fit {told}") from None
     return _in_chunks(engine, np.broadcast_to(state, (*batch, state.shape[-1])), given, hold, forces, gains)
 
 
@@ -171,16 +173,17 @@ def _in_chunks(
 
     def simulate_chunk(first: int) -> Iterator[None]:
         own = slice(first, min(first + _CHUNK, states))
+        own_engine = engine.of_states(batch, own)
         parts = {name: array[:, own] for name, array in recorded.items()}
         layout = engine.layout if len(controls) == 1 else engine.motor_layout
-        chunk = _Chunk(engine, layout.size, state[own], stops[own], gaps[first // _CHUNK], gains)
+        chunk = _Chunk(own_engine, layout.size, state[own], stops[own], gaps[first // _CHUNK], gains)
         yield from chunk.simulate([x[own] for x in controls], hold, parts)
         reasons.update({first + i: reason for i, reason in chunk.reasons.items()})
         gained.update({first + i: told for i, told in chunk.gained.items()})
 
     _ = engine.executable if len(controls) == 1 else engine.executable_with_motors  # once, not by each thread
     if gains != "ignore" and states:
-        engine.energies(state[0])
+        engine.of_states(batch, slice(0, 1)).energies(state[:1])
     for_each(simulate_chunk, range(0, states, _CHUNK), thread_count())
     warn_of_overlaps(engine.robot, engine.scene, gaps.min(axis=0, initial=np.inf), engine.contacts)
     _tell_stops(batch, stops, reasons)
@@ -280,7 +283,8 @@ class _Chunk:
         if failed is not None:
             for i in np.flatnonzero(failed & (self._stops == np.inf)):
                 self._stops[i] = time
-                self.reasons[int(i)] = self._engine.why_not(self._states[i], result[i])
+                one = self._engine.of_states((len(result),), int(i))
+                self.reasons[int(i)] = one.why_not(self._states[i], result[i])
             result[failed] = 0.0
             result[failed, :size] = self._start[failed]
         self._states = result[:, :size]

@@ -114,6 +114,9 @@ class Simulation:
             tolerance=tolerance,
             sweeps=sweeps,
         )
+        if robot.given is not None and robot.given.packed.ndim > 1:
+            batch = robot.given.packed.shape[:-1]
+            raise ModelError(f"parameters must be those of one robot; a batch of {batch} is for coupler.rollout")
         self._attach_engine()
         self._first = self._engine.start(q, v)
         if self._first.ndim > 1:

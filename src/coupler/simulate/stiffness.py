@@ -24,8 +24,7 @@ def check_stiffness(robot: Robot, q: np.ndarray, step: float, integrator: str) -
     Raises:
         ModelError: naming the joint that moves most in what grows, and a step that is short enough.
     """
-    kinds = [link.kind for link in robot.tree.links]
-    stiffness, damping = (np.concatenate([getattr(kind, x) for kind in kinds]) for x in ("stiffness", "damping"))
+    stiffness, damping = (_of_joints(robot, quantity) for quantity in ("stiffness", "damping"))
     if not (stiffness.any() or damping.any()):
         return
     try:
@@ -49,3 +48,10 @@ def check_stiffness(robot: Robot, q: np.ndarray, step: float, integrator: str) -
         f'integrator="{integrator}", which is explicit; steps of {shortest:.2g} s would do, or integrator="midpoint", '
         "for which none is too strong"
     )
+
+
+def _of_joints(robot: Robot, quantity: str) -> np.ndarray:
+    """(Σ nv,): the stiffness or damping of all joints, of a robot with parameters as they are given."""
+    given = {} if robot.given is None else robot.given.values
+    values = [given.get(f"{quantity}:{link.joint}", getattr(link.kind, quantity)) for link in robot.tree.links]
+    return np.concatenate([np.atleast_1d(value) for value in values])

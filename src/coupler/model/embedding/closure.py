@@ -44,7 +44,10 @@ class Closure:
         places: for each loop, where its residuals are in φ, and its K, rows × columns, in the vector of all entries.
         groups: the same, by shape.
         size: number of residuals.
+        origin: the same with other parameters, whose programs it shares; see `States.with_given`.
     """
+
+    origin: Closure | None = None
 
     def __init__(self, tree: Tree, loops: Sequence[Loop]) -> None:
         self.tree, self.motion, self.loops = tree, Motion(tree), tuple(loops)
@@ -66,11 +69,12 @@ class Closure:
     @cached_property
     def rates(self) -> Executable:
         """(p, w) → φ, K, k, s, T: see `rates_program`."""
-        return compile(rates_program(self.tree, self.loops))
+        return compile(rates_program(self.tree, self.loops)) if self.origin is None else self.origin.rates
 
     def at(self, p: np.ndarray, w: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """φ, K and k (as vectors of all entries) at positions p and velocities w."""
-        phi, K, k, _, _ = self.rates(p, np.zeros(self.tree.nv) if w is None else w)
+        w = np.zeros(self.tree.nv) if w is None else w
+        phi, K, k, _, _ = self.rates(p, w, *self.tree.inputs_of(self.rates))
         return phi, K, k
 
     def gaps(self, phi: np.ndarray) -> np.ndarray:
@@ -161,7 +165,7 @@ def rates_program(tree: Tree, loops: Sequence[Loop]) -> Program:
     These are the residuals, the entries of ∂φ/∂w cluster by cluster and column by column, the biases −K̇ w, and what
     they are made of: the motion of each joint (6 for each entry of w) and the rates of loop joints (6 for each row).
     """
-    b = Builder("rates")
+    b = Builder("rates", tree.parameters)
     p, w = b.input("p", tree.nq), b.input("w", tree.nv)
     rows = sum(loop.rows for loop in loops)
     phi, K = b.output("phi", rows), b.output("K", sum(loop.rows * len(loop.columns) for loop in loops))

@@ -196,7 +196,7 @@ class RelationConstraint:
         if sizes != coupling.sizes:
             raise ModelError(f"{what}: positions of its joints have {sizes} entries, not {coupling.sizes}")
         try:
-            traced = template(coupling.residual, sum(sizes))
+            traced = template(coupling.residual, sum(sizes), tree.parameters or ())
         except Exception as error:  # whatever a user's function raises
             raise ModelError(
                 f"{what}: its function fails for {len(coupling.joints)} positions that are not known yet: {error!r}; "

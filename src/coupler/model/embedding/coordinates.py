@@ -50,7 +50,10 @@ class Embedding:
         q_place, v_place: for each entry of p its place in q, of w its place in v, or -1.
         unsolved_links: the links in loops whose couplings are not solved; v may be unable to tell all their velocities.
         unsolved_entries: the entries of w of these links, in their order.
+        origin: the same with other parameters, whose programs it shares; see `States.with_given`.
     """
+
+    origin: Embedding | None = None
 
     def __init__(
         self,
@@ -90,14 +93,14 @@ class Embedding:
 
     @cached_property
     def _spread(self) -> Executable | None:
-        if not self.solutions:
-            return None
+        if self.origin is not None or not self.solutions:
+            return None if self.origin is None else self.origin._spread
         return compile(spread_program(self.tree, self.q_index, self.solutions))
 
     def positions(self, q: np.ndarray) -> np.ndarray:
         """p = γ(q)."""
         if self._spread is not None:
-            return self._spread(q)
+            return self._spread(q, *self.tree.inputs_of(self._spread))
         p = np.empty_like(q)
         p[..., self.q_index] = q
         return p

@@ -33,7 +33,7 @@ def newton_program(tree: Tree, loops: Sequence[Loop]) -> Program:
         tree: the links.
         loops: what to close, by those of their rows that are kept; the others must follow from those.
     """
-    b = Builder("newton")
+    b = Builder("newton", tree.parameters)
     p, n = b.input("p", tree.nq), tree.nv
     step, weight, x = b.input("step", n), b.input("weight", n), b.scratch("x", n)
     q, phi = b.output("q", p.size), b.output("phi", sum(loop.rows for loop in loops))

@@ -221,7 +221,7 @@ class Solutions:
 
 def spread_program(tree: Tree, q_index: np.ndarray, solutions: Sequence[Solution]) -> Program:
     """q → p: positions of all joints, the dependent ones by the solutions, which are evaluated in this order."""
-    b = Builder("spread")
+    b = Builder("spread", tree.parameters)
     q, p = b.input("q", len(q_index)), b.output("p", tree.nq)
     b.loop(copy, entry=fields(source=q.at(range(q.size)), target=p.at(q_index)))
     numbered = [(own.within({link: j for j, link in enumerate(own.outputs)}), own) for own in solutions]

@@ -6,6 +6,8 @@ Everything here works on the positions p and velocities w of all joints; see coo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,13 @@ _SHORT, _STEPS = 0.2, 40  # the length of a step, rad or m, that stays on a bran
 
 
 class States:
-    """The configurations of a robot."""
+    """The configurations of a robot.
+
+    Attributes:
+        origin: the states that these are those of other parameters of, whose programs they share; see `with_given`.
+    """
+
+    origin: States | None = None
 
     def __init__(self, embedding: Embedding, neutral: np.ndarray) -> None:
         self.embedding, self.neutral = embedding, neutral.copy()
@@ -47,9 +55,17 @@ class States:
             i: loop.keeping(choice.rows) for i, (loop, choice, explicit) in enumerate(loops) if not explicit
         }
 
+    def with_given(self, parameters: np.ndarray) -> States:
+        """The same states, with programs that are given these parameters; see variants.py."""
+        other, embedding, closure = copy(self), copy(self.embedding), copy(self.closure)
+        other.origin, embedding.origin, closure.origin = self, self.embedding, self.closure
+        other.tree = closure.tree = replace(self.tree, given=parameters)
+        other.embedding, other.closure, embedding.closure = embedding, closure, closure
+        return other
+
     @cached_property
     def _newton(self) -> Executable:
-        return compile(self.closing_program())
+        return compile(self.closing_program()) if self.origin is None else self.origin._newton
 
     def closing_program(self) -> Program:
         """(p, step, weight) → q, φ: Newton's way to a closed configuration, see `newton_program`.
@@ -115,7 +131,7 @@ class States:
         if max(loop.kept for loop in self._implicit.values()) > _LARGEST:
             q = self.motion.integrate(p, step)
             return q, np.ones(q.shape[:-1], bool)
-        q, phi = self._newton(p, step, weight)
+        q, phi = self._newton(p, step, weight, *self.tree.inputs_of(self._newton))
         return q, ~(np.abs(phi).max(axis=-1) < MADE_CLOSED)
 
     def check_quaternions(self, p: np.ndarray, tolerance: float = _READABLE) -> None:

@@ -1,0 +1,189 @@
+"""Robots whose numbers are nodes: parameters that programs take as an input, in place of constants in their tables.
+
+Everything that follows from a number by arithmetic (the inertia of links that are welded of several bodies, where
+joints are placed on those, what dampers add to a step) follows from a node in the same way. What a number decides
+(which rows of loops count, which joints are independent) stays as it was for the numbers that the robot was built with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from coupler.graph import Parameters, template
+from coupler.model.bodies import Body
+from coupler.model.embedding.closure import Closure
+from coupler.model.embedding.constraints import Constraint, LoopConstraint, RelationConstraint
+from coupler.model.embedding.coordinates import Embedding
+from coupler.model.embedding.solutions import Solution
+from coupler.model.embedding.states import States
+from coupler.model.errors import ModelError
+from coupler.model.loops import Coupling
+from coupler.model.tree import Link, Tree, gathered
+from coupler.spatial import Transform
+
+if TYPE_CHECKING:
+    from coupler.model.robot import Robot
+
+__all__ = ["variant_of"]
+
+Part = TypeVar("Part")
+Owned = Mapping[str, Mapping[str, Any]]  # by owner and quantity: nodes
+
+
+def variant_of(robot: Robot, names: Iterable[str]) -> Robot:
+    """The robot in which these parameters are nodes, one after the other, of `tree.parameters`.
+
+    Raises:
+        ModelError: for a length in a loop that is closed analytically, whose solution is for lengths as they were.
+    """
+    known, names = robot.parameters, list(names)
+    parameters = Parameters(sum(known[name].size for name in names))
+    nodes, start = dict[str, Any](), 0
+    for name in names:
+        size, shape = known[name].size, known[name].shape
+        nodes[name] = parameters.nodes[start : start + size].reshape(shape)[()]
+        start += size
+    usual = np.concatenate([known[name].ravel() for name in names])
+    return _Variant(robot, parameters, nodes, usual).robot()
+
+
+class _Variant:
+    """The parts of a robot, with nodes in place of some numbers."""
+
+    def __init__(self, robot: Robot, parameters: Parameters, nodes: Mapping[str, Any], usual: np.ndarray) -> None:
+        """Args: the robot, what its numbers are to depend on, by name and in a row, and what these are in the robot."""
+        self.base, self.parameters, self.nodes, self.usual = robot, parameters, nodes, usual
+        self.own: dict[str, dict[str, Any]] = {}  # by owner
+        for name, value in nodes.items():
+            quantity, _, owner = name.partition(":")
+            self.own.setdefault(owner, {})[quantity] = value
+
+    def robot(self) -> Robot:
+        base = self.base
+        self._check_lengths()
+        bodies = {name: self._with(body, name, ("mass", "centre", "inertia")) for name, body in base.bodies.items()}
+        tree = replace(base.tree, links=tuple(self._links(bodies)), parameters=self.parameters, given=self.usual)
+        couplings = {c.name: self._coupling(c) for c in base.couplings}
+        springs = tuple(self._with(spring, spring.name, _SPRING) for spring in base.elements)
+        shapes = tuple(self._with(shape, shape.name, ("friction",)) if shape.name else shape for shape in base.shapes)
+        return replace(
+            base,
+            gravity=self.nodes.get("gravity", base.gravity),
+            bodies=MappingProxyType(bodies),
+            couplings=tuple(couplings.values()),
+            elements=springs,
+            shapes=shapes,
+            tree=tree,
+            states=self._states(tree, couplings),
+        )
+
+    def _check_lengths(self) -> None:
+        """Refuses lengths in loops whose solution is known for others."""
+        base, tree = self.base, self.base.tree
+        solved = dict.fromkeys(base.closed_forms, "is closed analytically")
+        for coupling in base.couplings:
+            solved |= dict.fromkeys(coupling.solves, f"is solved by coupling {coupling.name!r}")
+        for constraint, _ in base.embedding.closure.constraints():
+            if constraint.name in solved:
+                joints = [tree.links[link].joint for link in constraint.links]
+                for owner in (constraint.name, *joints):
+                    lengths = [f"{x}:{owner}" for x in ("at", "meets") if f"{x}:{owner}" in self.nodes]
+                    if lengths:
+                        raise ModelError(
+                            f"parameter {lengths[0]!r}: loop {constraint.name!r} {solved[constraint.name]}, for the "
+                            'lengths that the robot was built with; use robot.with_closure("numerical")'
+                        )
+
+    # Links
+
+    def _links(self, bodies: Mapping[str, Body]) -> list[Link]:
+        base, links = self.base, list(self.base.tree.links)
+        for link in {base.tree.place[name][0] for name, body in bodies.items() if body is not base.bodies[name]}:
+            links[link] = replace(links[link], inertia=gathered(links[link].bodies, bodies, base.tree.place))
+        for joint in base.joints:
+            number, own = base.tree.number.get(joint.name), self.own.get(joint.name, {})
+            if number is None:
+                continue
+            link = links[number]
+            values = {name: np.atleast_1d(own[name]) for name in _JOINT if name in own}
+            if values:
+                link = replace(link, kind=link.kind.with_values(**values))
+            if "at" in own:
+                on_link = base.tree.place[joint.parent][1]
+                link = replace(link, placement=_moved(link.placement, on_link, own["at"] - joint.placement.r))
+            links[number] = link
+        return links
+
+    # Loops
+
+    def _states(self, tree: Tree, couplings: Mapping[str, Coupling]) -> States:
+        old = self.base.embedding
+        loops = [
+            replace(loop, constraints=tuple(self._constraint(c, tree, couplings) for c in loop.constraints))
+            for loop in old.closure.loops
+        ]
+        solutions = [self._solution(solution, couplings) for solution in old.solutions]
+        order = [tree.number[joint.name] for joint in self.base.joints if joint.name in tree.number]
+        embedding = Embedding(Closure(tree, loops), old.choices, old.explicit, solutions, order)
+        return States(embedding, self.base.states.neutral)
+
+    def _constraint(self, constraint: Constraint, tree: Tree, couplings: Mapping[str, Coupling]) -> Constraint:
+        own = self.own.get(constraint.name, {})
+        if isinstance(constraint, LoopConstraint) and ("at" in own or "meets" in own):
+            loop = next(loop for loop in self.base.loops if loop.name == constraint.name)
+            frames = list(constraint.frames)
+            sides = (("at", loop.predecessor, loop.predecessor_frame), ("meets", loop.successor, loop.successor_frame))
+            for i, (name, body, frame) in enumerate(sides):
+                if name in own:
+                    frames[i] = _moved(frames[i], tree.place[body][1], own[name] - frame.r)
+            return replace(constraint, frames=tuple(frames))
+        if isinstance(constraint, RelationConstraint) and self._is_varied(couplings.get(constraint.name)):
+            return replace(RelationConstraint.of(couplings[constraint.name], tree), kept=constraint.kept)
+        return constraint
+
+    def _solution(self, solution: Solution, couplings: Mapping[str, Coupling]) -> Solution:
+        coupling = couplings.get(solution.name)
+        if coupling is None or not self._is_varied(coupling):
+            return solution
+        size = len(coupling.entries(coupling.independent))
+        return replace(solution, function=template(coupling.function, size, self.parameters))
+
+    def _is_varied(self, coupling: Coupling | None) -> bool:
+        return coupling is not None and coupling.name in self.own
+
+    def _coupling(self, coupling: Coupling) -> Coupling:
+        own = self.own.get(coupling.name)
+        if not own:
+            return coupling
+        return _changed(coupling, {"function": _changed(coupling.function, own)})
+
+    # Other parts
+
+    def _with(self, part: Part, name: str, quantities: Sequence[str]) -> Part:
+        own = self.own.get(name, {})
+        return _changed(part, {x: own[x] for x in quantities if x in own})
+
+
+_JOINT = ("stiffness", "damping", "armature", "friction")
+_SPRING = ("stiffness", "free_length", "pretension", "damping", "first_point", "second_point")
+
+
+def _changed(part: Part, values: Mapping[str, Any]) -> Part:
+    """A copy of a part with other values, which are nodes and hence not checked; the part itself if there are none."""
+    if not values:
+        return part
+    other = copy(part)
+    for name, value in values.items():
+        object.__setattr__(other, name, value)
+    return other
+
+
+def _moved(frame: Transform, on_link: Transform, shift: Any) -> Transform:
+    """A frame on a link, shifted along the axes of a body that is placed on that link."""
+    return Transform(frame.E, frame.r + on_link.E.T @ shift)

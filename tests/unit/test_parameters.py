@@ -1,0 +1,275 @@
+"""Numbers of a robot as inputs of its programs, against robots that are built with these numbers."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from copy import copy
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coupler
+from coupler import ModelError, RobotBuilder, Simulation
+from coupler.mechanisms import gear
+from coupler.model import Box, Fixed, Free, Revolute, Robot, Sphere, Spherical
+from varied import drawn, rebuilt
+
+EXACT = 1e-12  # relative to the largest: rounding
+Y = (0.0, 1.0, 0.0)
+
+
+@cache
+def hopper() -> Robot:
+    """A body on a leg, with everything that has a number: gears, springs, dampers, armature, dry friction, a floor."""
+    b = RobotBuilder("hopper")
+    b.floor(friction=0.6)
+    b.body("torso", mass=2.0, centre=(0.05, 0.0, -0.1), inertia=(0.02, 0.03, 0.025))
+    b.body("pack", mass=0.4, centre=(0.0, 0.01, 0.02), inertia=(1e-3, 1e-3, 1e-3))
+    b.body("leg", mass=0.5, centre=(0.0, 0.0, -0.1), inertia=(1e-3, 1e-3, 1e-3))
+    b.body("rotor", mass=0.2, inertia=(1e-4, 2e-4, 1e-4))
+    b.body("shin", mass=0.3, centre=(0.0, 0.0, -0.1), inertia=(1e-3, 1e-3, 1e-3))
+    b.joint("base", Free(), "ground", "torso")
+    b.joint("strap", Fixed(), "torso", "pack", at=(0.0, 0.0, 0.1))
+    hip = Revolute(axis=Y, stiffness=3.0, damping=0.2, armature=0.01, friction=0.3, lower=-1.0, upper=1.0)
+    b.joint("hip", hip, "pack", "leg", at=(0.2, 0.0, 0.0))
+    b.joint("motor", Revolute(axis=Y), "torso", "rotor", at=(0.0, 0.1, 0.0))
+    b.couple("gears", ["hip", "motor"], gear(6.0), ["hip"])
+    b.joint("knee", Revolute(axis=Y, stiffness=5.0, damping=0.1), "leg", "shin", at=(0.0, 0.0, -0.25))
+    b.shape("torso", Box((0.2, 0.2, 0.1)), name="trunk")
+    b.shape("shin", Sphere(0.03), at=(0.0, 0.0, -0.2), name="foot")
+    b.spring("band", "torso", "shin", (0, 0, -0.05), (0, 0, -0.05), stiffness=40.0, free_length=0.1, damping=0.5)
+    return b.build()
+
+
+@cache
+def linkage() -> Robot:
+    """A four-bar with a base that has a mass, and a tool that is welded to its coupler."""
+    b = RobotBuilder("linkage")
+    for name, mass in (("crank", 0.5), ("coupler", 1.0), ("rocker", 0.8), ("tool", 0.3), ("base", 3.0)):
+        b.body(name, mass, centre=(0.2, 0.0, 0.01), inertia=(1e-2, 2e-2, 2e-2))
+    b.joint("bolts", Fixed(), "ground", "base")
+    b.joint("shoulder", Revolute(axis=Y, damping=0.1, stiffness=2.0), "ground", "crank", actuated=True)
+    b.joint("elbow", Revolute(axis=Y), "crank", "coupler", at=(0.2, 0.0, 0.0))
+    b.joint("pivot", Revolute(axis=Y), "base", "rocker", at=(0.6, 0.0, 0.0))
+    b.joint("weld", Fixed(), "coupler", "tool", at=(0.5, 0.1, 0.0))
+    b.loop("tip", Spherical(), "coupler", "rocker", at=(0.5, 0.0, 0.0), meets=(0.4, 0.0, 0.0))
+    b.spring("spring", "ground", "coupler", (0, 0, 0.3), (0.1, 0, 0.05), stiffness=50.0, pretension=2.0)
+    return b.build(closure="numerical")
+
+
+def one_of(values: Mapping[str, np.ndarray], i: int) -> dict[str, Any]:
+    return {name: value[i] for name, value in values.items()}
+
+
+def answers(robot: Robot, q: Any, v: Any, tau: Any) -> dict[str, np.ndarray]:
+    """What functions of all kinds give."""
+    a = coupler.forward_dynamics(robot, q, v, tau)
+    forces = coupler.joint_forces(robot, q, v, a)
+    body = robot.body_names[-1]
+    return {
+        "a": a,
+        "tau": coupler.inverse_dynamics(robot, q, v, 0.3 * a),
+        "H": coupler.mass_matrix(robot, q),
+        "solved": coupler.mass_matrix_solve(robot, q, tau),
+        "osim": coupler.inverse_osim(robot, q, [body]),
+        "pose": coupler.frame_pose(robot, q, body),
+        "acceleration": coupler.frame_acceleration(robot, q, v, a, body),
+        "centre": coupler.centre_of_mass(robot, q),
+        "momentum": coupler.momentum(robot, q, v),
+        "kinetic": coupler.kinetic_energy(robot, q, v),
+        "potential": coupler.potential_energy(robot, q),
+        **{f"force in {name}": force for name, force in forces.joints.items()},
+        **{f"passive in {name}": force for name, force in forces.passive.items()},
+    }
+
+
+@pytest.mark.parametrize("made", [hopper, linkage])
+def test_all_numbers_at_once_give_what_robots_give_that_are_built_with_them(made: Any) -> None:
+    robot, rng, count = made(), np.random.default_rng(1), 3
+    values = drawn(robot, rng, count)
+    values["gravity"] = rng.normal(size=(count, 3))
+    fleet = robot.with_parameters(values)
+    q, v = fleet.random_state(rng)
+    tau = rng.normal(size=(count, robot.nv))
+    found = answers(fleet, q, v, tau)
+    for i in range(count):
+        other = rebuilt(robot, one_of(values, i))
+        assert other.independent_joints == robot.independent_joints
+        own = np.broadcast_to(q, (count, robot.nq))[i]
+        other.check(own)
+        for name, expected in answers(other, own, v, tau[i]).items():
+            error = np.abs(found[name][i] - expected).max() / (1.0 + np.abs(expected).max())
+            assert error < EXACT, name
+
+
+@pytest.mark.parametrize("quantity", ["mass", "centre", "inertia", "at", "ratio", "stiffness", "armature", "gravity"])
+def test_one_kind_of_number_by_itself(quantity: str) -> None:
+    robot, rng = hopper(), np.random.default_rng(2)
+    values = drawn(robot, rng, 2, quantity)
+    assert values
+    q, v = robot.random_state(rng)
+    found = coupler.forward_dynamics(robot.with_parameters(values), q, v)
+    assert np.abs(found[0] - found[1]).max() > 1e-9
+    for i in range(2):
+        expected = coupler.forward_dynamics(rebuilt(robot, one_of(values, i)), q, v)
+        np.testing.assert_allclose(found[i], expected, rtol=0.0, atol=EXACT * np.abs(expected).max())
+
+
+def test_lengths_of_loops_are_closed_for_each_robot() -> None:
+    robot, lengths = linkage(), np.array([0.36, 0.4, 0.44])
+    fleet = robot.with_parameters({"meets:tip": np.stack([lengths, 0 * lengths, 0 * lengths], axis=-1)})
+    q = fleet.neutral()
+    assert q.shape == (3, robot.nq)
+    assert np.abs(fleet.loop_errors(q)["tip"]).max() < 1e-12
+    held = fleet.pack_q({"shoulder": 0.7})
+    np.testing.assert_allclose(fleet.joint_positions(held)["shoulder"], 0.7, rtol=0.0, atol=1e-15)
+    assert np.abs(fleet.loop_errors(held)["tip"]).max() < 1e-12
+    moved = fleet.integrate(held, [0.5], 0.1)
+    np.testing.assert_allclose(fleet.joint_positions(moved)["shoulder"], 0.75, rtol=0.0, atol=1e-12)
+    assert np.abs(fleet.loop_errors(moved)["tip"]).max() < 1e-12
+    with pytest.raises(ModelError, match="does not close in state 0"):
+        coupler.forward_dynamics(fleet, robot.neutral(), [0.0])
+
+
+@pytest.mark.parametrize("integrator", ["midpoint", "rk4"])
+def test_a_batch_of_robots_that_all_differ_rolls_out_as_each_does_alone(integrator: str) -> None:
+    robot, rng, count = hopper(), np.random.default_rng(3), 3
+    values = drawn(robot, rng, count)
+    q = robot.pack_q({"base": [0, 0, 0.5, np.cos(0.2), 0, np.sin(0.2), 0], "hip": 0.3, "knee": -0.6})
+    v, controls = 0.3 * rng.normal(size=robot.nv), np.zeros((180, robot.nv))
+    found = coupler.rollout(robot.with_parameters(values), q, v, controls, integrator=integrator, forces=True)
+    assert found.forces is not None
+    assert np.abs(found.forces).max() > 10.0  # it has landed
+    for i in range(count):
+        alone = rebuilt(robot, one_of(values, i))
+        expected = coupler.rollout(alone, q, v, controls, integrator=integrator)
+        np.testing.assert_allclose(found.q[i], expected.q, rtol=0.0, atol=1e-10)
+    one = robot.with_parameters(one_of(values, 1))
+    simulation = Simulation(one, q=q, v=v, integrator=integrator)
+    simulation.run(0.18)
+    np.testing.assert_allclose(simulation.q, found.q[1, -1], rtol=0.0, atol=1e-11)
+    other = pickle.loads(pickle.dumps(simulation))
+    simulation.step()
+    other.step()
+    np.testing.assert_array_equal(other.q, simulation.q)
+
+
+def test_chunks_of_a_large_batch_have_their_own_numbers() -> None:
+    b = RobotBuilder("pendulum")
+    b.body("bob", mass=1.0, centre=(0.0, 0.0, -0.5), inertia=(1e-3, 1e-3, 1e-3))
+    b.joint("pivot", Revolute(axis=Y, damping=0.1), "ground", "bob")
+    robot = b.build()
+    masses = np.linspace(0.5, 2.0, 600).reshape(2, 300)
+    found = coupler.rollout(robot.with_parameters({"mass:bob": masses}), [0.5], [0.0], np.zeros((20, 1)))
+    assert found.q.shape == (2, 300, 21, 1)
+    for state in ((0, 0), (0, 299), (1, 0), (1, 299)):
+        alone = coupler.rollout(rebuilt(robot, {"mass:bob": masses[state]}), [0.5], [0.0], np.zeros((20, 1)))
+        np.testing.assert_allclose(found.q[state], alone.q, rtol=0.0, atol=1e-13)
+
+
+def test_other_values_compile_nothing() -> None:
+    robot = hopper()
+    one, other = robot.with_parameters({"mass:torso": 3.0}), robot.with_parameters({"mass:torso": np.ones(4)})
+    assert one.given is not None and other.given is not None
+    assert one.given.variant is other.given.variant
+    q, v = robot.random_state(1)
+    coupler.forward_dynamics(one, q, v)
+    programs = dict(vars(one.given.variant)["_memory"])
+    coupler.forward_dynamics(other, q, v)
+    assert vars(one.given.variant)["_memory"] == programs
+    both = one.with_parameters({"friction:floor": 0.2, "mass:torso": 4.0})
+    assert both.parameters["mass:torso"] == 4.0
+    assert both.parameters["friction:floor"] == 0.2
+    assert both.parameters["mass:leg"] == 0.5
+    assert robot.with_parameters({}) is robot
+
+
+def test_programs_that_do_not_depend_on_a_number_are_the_same() -> None:
+    robot = hopper()
+    q, _ = robot.random_state(2)
+    fleet = robot.with_parameters({"mass:torso": [1.0, 2.0]})
+    np.testing.assert_array_equal(coupler.frame_pose(fleet, q, "shin"), coupler.frame_pose(robot, q, "shin"))
+
+
+@pytest.mark.parametrize("backend", ["interpreter", "python"])
+def test_other_back_ends_take_parameters(backend: Any) -> None:
+    for robot in (hopper(), linkage()):
+        values = one_of(drawn(robot, np.random.default_rng(4), 1), 0)
+        given = robot.with_parameters(values)
+        q, v = given.random_state(5)
+        expected = coupler.forward_dynamics(given, q, v)
+        found = coupler.forward_dynamics(given.with_backend(backend), q, v)
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-11 * np.abs(expected).max())
+
+
+def test_single_precision() -> None:
+    robot = hopper()
+    given = robot.with_parameters({"mass:torso": np.array([1.0, 3.0])})
+    q, v = robot.random_state(6)
+    found = coupler.forward_dynamics(given, q.astype(np.float32), v.astype(np.float32))
+    assert found.dtype == np.float32
+    expected = coupler.forward_dynamics(given, q, v)
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-4 * np.abs(expected).max())
+
+
+def test_a_robot_with_parameters_keeps_them_when_it_is_changed_or_copied() -> None:
+    robot = hopper()
+    given = robot.with_parameters({"mass:torso": 3.0})
+    q, v = robot.random_state(7)
+    expected = coupler.forward_dynamics(given, q, v)
+    for other in (copy(given), pickle.loads(pickle.dumps(given)), given.with_floor(height=-9.0)):
+        np.testing.assert_array_equal(coupler.forward_dynamics(other, q, v), expected)
+    lighter = given.with_gravity((0.0, 0.0, -1.6))
+    assert lighter.given is not None and lighter.parameters["mass:torso"] == 3.0
+    np.testing.assert_array_equal(lighter.parameters["gravity"], [0.0, 0.0, -1.6])
+    for forbidden in (given.spanning_tree, lambda: given.save("never.xml")):
+        with pytest.raises(ModelError, match="'mass:torso'; build it with these numbers"):
+            forbidden()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"mass:torsi": 1.0}, "no parameter 'mass:torsi'; there is 'mass:torso'"),
+        ({"weight:torso": 1.0}, "there is 'mass:torso', 'centre:torso', 'inertia:torso'"),
+        ({"nothing": 1.0}, r"robot\.parameters lists all"),
+        ({"mass:torso": -1.0}, "'mass:torso' must be a finite number, 0 or more"),
+        ({"mass:torso": [1.0, np.nan]}, "must be a finite number"),
+        ({"centre:torso": [1.0, 2.0]}, "must be 3 finite numbers"),
+        ({"inertia:torso": -np.eye(3)}, "none can be negative"),
+        ({"inertia:torso": [np.eye(3), np.diag([1.0, 1.0, 9.0])]}, "in state 1: .*exceeds the sum"),
+        ({"mass:torso": np.ones(2), "mass:leg": np.ones(3)}, "do not fit together"),
+        ([1.0], "must go by name"),
+    ],
+)
+def test_what_cannot_be_is_refused(given: Any, told: str) -> None:
+    with pytest.raises(ModelError, match=told):
+        hopper().with_parameters(given)
+
+
+def test_two_parts_of_one_name_are_told() -> None:
+    b = RobotBuilder("twins")
+    b.body("a", mass=1.0, inertia=(1, 1, 1))
+    b.joint("pad", Revolute(axis=Y), "ground", "a")
+    b.shape("a", Sphere(0.1), name="pad", friction=0.5)
+    with pytest.raises(ModelError, match="'friction:pad': two parts have it, which are both called 'pad'; rename one"):
+        b.build().with_parameters({"friction:pad": 0.2})
+
+
+def test_lengths_in_loops_with_a_solution_are_refused() -> None:
+    robot = linkage().with_closure("analytical")
+    for name in ("meets:tip", "at:elbow"):
+        with pytest.raises(ModelError, match=r"'tip' is closed analytically.*with_closure\(\"numerical\"\)"):
+            robot.with_parameters({name: robot.parameters[name]})
+    robot.with_parameters({"mass:crank": 1.0})
+
+
+def test_a_batch_is_for_rollouts() -> None:
+    fleet = hopper().with_parameters({"mass:torso": np.ones(3)})
+    with pytest.raises(ModelError, match=r"batch of \(3,\) is for coupler.rollout"):
+        Simulation(fleet)
+    with pytest.raises(ModelError, match=r"parameters of \(3,\)"):
+        coupler.rollout(fleet, np.tile(hopper().neutral(), (2, 1)), np.zeros(hopper().nv), np.zeros((1, hopper().nv)))
