@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import coupler
-from coupler import ModelError, RobotBuilder, Simulation
+from coupler import Actuator, ModelError, RobotBuilder, Simulation
 from coupler.mechanisms import gear
 from coupler.model import Box, Fixed, Free, Revolute, Robot, Sphere, Spherical
 from varied import drawn, rebuilt
@@ -273,3 +273,22 @@ def test_a_batch_is_for_rollouts() -> None:
         Simulation(fleet)
     with pytest.raises(ModelError, match=r"parameters of \(3,\)"):
         coupler.rollout(fleet, np.tile(hopper().neutral(), (2, 1)), np.zeros(hopper().nv), np.zeros((1, hopper().nv)))
+
+
+@pytest.mark.parametrize("effort", [np.inf, 3.0])
+def test_gains_of_servos(effort: float) -> None:
+    """Servos that are springs of their joints, and those whose limits make them rows of the contact problem."""
+    rng, gains = np.random.default_rng(8), np.array([[20.0, 0.5], [60.0, 2.0], [5.0, 0.1]])
+    robot = hopper()
+
+    def driven(stiffness: float, damping: float) -> Robot:
+        return robot.with_actuators([Actuator("hip", "hip", "position", effort, np.inf, stiffness, damping)])
+
+    servo = driven(30.0, 1.0)
+    fleet = servo.with_parameters({"servo_stiffness:hip": gains[:, 0], "servo_damping:hip": gains[:, 1]})
+    q = robot.pack_q({"base": [0, 0, 0.9, 1, 0, 0, 0], "hip": 0.1})
+    v, targets = 0.2 * rng.normal(size=robot.nv), np.full((60, 1), 0.6)
+    found = coupler.rollout(fleet, q, v, motors=targets)
+    for i, (stiffness, damping) in enumerate(gains):
+        alone = coupler.rollout(driven(stiffness, damping), q, v, motors=targets)
+        np.testing.assert_allclose(found.q[i], alone.q, rtol=0.0, atol=1e-9)

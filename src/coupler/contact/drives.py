@@ -30,7 +30,7 @@ from coupler.contact.columns import Columns, Start
 from coupler.contact.kernels import clear
 from coupler.contact.scene import ContactScene
 from coupler.contact.servos import at_joint, servo_damping
-from coupler.graph import Buffer, Vector, Window, constants, fields
+from coupler.graph import Buffer, Vector, Window, constants, fields, is_known
 from coupler.inertia import mass_matrix_solve
 from coupler.model import ModelError, Robot
 from coupler.model.actuators import Actuator, terms_of
@@ -65,12 +65,13 @@ def controls_of(robot: Robot) -> int:
     return len(robot.actuators) * (2 if any(actuator.kind == "position" for actuator in robot.actuators) else 1)
 
 
-def _drive_rows(robot: Robot, h: float, damping: Sequence[float]) -> list[DriveRow]:
+def _drive_rows(robot: Robot, h: float, damping: Sequence[Any]) -> list[DriveRow]:
     rows = []
     for number, actuator in enumerate(robot.actuators):
         gear = float(np.linalg.norm([gear for _, _, gear in terms_of(robot, actuator)]))
         if actuator.servo and not at_joint(robot, actuator):
-            rows.append(DriveRow(number, True, min(1.0 / gear, float(np.sqrt(h * damping[number])))))
+            softest = float(np.sqrt(h * damping[number])) if is_known(damping[number]) else np.inf
+            rows.append(DriveRow(number, True, min(1.0 / gear, softest)))
         if actuator.speed < np.inf:
             rows.append(DriveRow(number, False, 1.0 / gear))
     return rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ def at_joint(robot: Robot, actuator: Actuator) -> bool:
     return len(terms_of(robot, actuator)) == 1
 
 
-def servo_damping(actuator: Actuator, scene: ContactScene) -> float:
+def servo_damping(actuator: Actuator, scene: ContactScene) -> Any:
     """D of a servo in a step: how much less it pushes by unit of velocity after it; see drives.py and damping.py.
 
     Of a damper, the most that it is: its control decides.

@@ -21,11 +21,22 @@ from coupler.model.wording import in_state, listed
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-__all__ = ["GivenParameters", "packed_parameters", "parameters_of", "unpacked_parameters"]
+__all__ = [
+    "OF_BODIES",
+    "OF_JOINTS",
+    "OF_SERVOS",
+    "OF_SPRINGS",
+    "GivenParameters",
+    "packed_parameters",
+    "parameters_of",
+    "unpacked_parameters",
+]
 
-_OF_JOINTS = ("stiffness", "damping", "armature", "friction")
-_OF_SPRINGS = ("stiffness", "free_length", "pretension", "damping", "first_point", "second_point")
-_NOT_NEGATIVE = {"mass", "stiffness", "damping", "armature", "friction", "free_length"}
+OF_BODIES = ("mass", "centre", "inertia")
+OF_JOINTS = ("stiffness", "damping", "armature", "friction")
+OF_SPRINGS = ("stiffness", "free_length", "pretension", "damping", "first_point", "second_point")
+OF_SERVOS = (("servo_stiffness", "stiffness"), ("servo_damping", "damping"))  # which mostly have names of joints
+_NOT_NEGATIVE = {"mass", *OF_JOINTS, "free_length", "servo_stiffness", "servo_damping"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +74,10 @@ def _twice(robot: Robot) -> set[str]:
 def _numbers(robot: Robot) -> Iterator[tuple[str, Any]]:
     yield "gravity", robot.gravity
     for body in robot.bodies.values():
-        yield from {f"{x}:{body.name}": getattr(body, x) for x in ("mass", "centre", "inertia")}.items()
+        yield from {f"{x}:{body.name}": getattr(body, x) for x in OF_BODIES}.items()
     for joint in robot.joints:
         if joint.name in robot.tree.number:
-            values = {f"{name}:{joint.name}": getattr(joint.kind, name) for name in _OF_JOINTS}
+            values = {f"{name}:{joint.name}": getattr(joint.kind, name) for name in OF_JOINTS}
             yield from ((name, value[0] if len(value) == 1 else value) for name, value in values.items())
             yield f"at:{joint.name}", joint.placement.r
     for loop in robot.loops:
@@ -75,7 +86,9 @@ def _numbers(robot: Robot) -> Iterator[tuple[str, Any]]:
     for coupling in robot.couplings:
         yield from ((f"{name}:{coupling.name}", value) for name, value in _own_numbers(coupling.function))
     for spring in robot.elements:
-        yield from ((f"{name}:{spring.name}", getattr(spring, name)) for name in _OF_SPRINGS)
+        yield from ((f"{name}:{spring.name}", getattr(spring, name)) for name in OF_SPRINGS)
+    for actuator in robot.actuators:
+        yield from ((f"{name}:{actuator.name}", getattr(actuator, own)) for name, own in OF_SERVOS if actuator.servo)
     for shape in robot.shapes:
         if shape.name and shape.friction is not None:
             yield f"friction:{shape.name}", shape.friction
@@ -146,7 +159,10 @@ def _unknown(robot: Robot, name: Any) -> str:
 
 def _check_inertias(robot: Robot, name: str, values: np.ndarray) -> None:
     body = robot.bodies[name.partition(":")[2]]
-    for state in np.ndindex(values.shape[:-2]):
+    moments = np.linalg.eigvalsh(0.5 * (values + np.swapaxes(values, -1, -2)))
+    skewed = np.abs(values - np.swapaxes(values, -1, -2)).max(axis=(-2, -1))
+    doubtful = (moments[..., 0] < 0.0) | (moments[..., 2] > moments[..., 0] + moments[..., 1]) | (skewed > 0.0)
+    for state in map(tuple, np.argwhere(doubtful)):  # of which rounding is let pass
         try:
             check_inertia(body.name, 1.0, values[state], body.ideal)
         except ModelError as error:

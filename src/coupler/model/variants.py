@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from coupler.graph import Parameters, template
+from coupler.model.actuators import Actuator
 from coupler.model.bodies import Body
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, LoopConstraint, RelationConstraint
@@ -24,6 +25,7 @@ from coupler.model.embedding.solutions import Solution
 from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling
+from coupler.model.parameters import OF_BODIES, OF_JOINTS, OF_SERVOS, OF_SPRINGS
 from coupler.model.tree import Link, Tree, gathered
 from coupler.spatial import Transform
 
@@ -67,10 +69,10 @@ class _Variant:
     def robot(self) -> Robot:
         base = self.base
         self._check_lengths()
-        bodies = {name: self._with(body, name, ("mass", "centre", "inertia")) for name, body in base.bodies.items()}
+        bodies = {name: self._with(body, name, OF_BODIES) for name, body in base.bodies.items()}
         tree = replace(base.tree, links=tuple(self._links(bodies)), parameters=self.parameters, given=self.usual)
         couplings = {c.name: self._coupling(c) for c in base.couplings}
-        springs = tuple(self._with(spring, spring.name, _SPRING) for spring in base.elements)
+        springs = tuple(self._with(spring, spring.name, OF_SPRINGS) for spring in base.elements)
         shapes = tuple(self._with(shape, shape.name, ("friction",)) if shape.name else shape for shape in base.shapes)
         return replace(
             base,
@@ -78,6 +80,7 @@ class _Variant:
             bodies=MappingProxyType(bodies),
             couplings=tuple(couplings.values()),
             elements=springs,
+            actuators=tuple(self._actuator(actuator) for actuator in base.actuators),
             shapes=shapes,
             tree=tree,
             states=self._states(tree, couplings),
@@ -111,7 +114,7 @@ class _Variant:
             if number is None:
                 continue
             link = links[number]
-            values = {name: np.atleast_1d(own[name]) for name in _JOINT if name in own}
+            values = {name: np.atleast_1d(own[name]) for name in OF_JOINTS if name in own}
             if values:
                 link = replace(link, kind=link.kind.with_values(**values))
             if "at" in own:
@@ -165,13 +168,13 @@ class _Variant:
 
     # Other parts
 
+    def _actuator(self, actuator: Actuator) -> Actuator:
+        own = self.own.get(actuator.name, {}) if actuator.servo else {}
+        return _changed(actuator, {quantity: own[name] for name, quantity in OF_SERVOS if name in own})
+
     def _with(self, part: Part, name: str, quantities: Sequence[str]) -> Part:
         own = self.own.get(name, {})
         return _changed(part, {x: own[x] for x in quantities if x in own})
-
-
-_JOINT = ("stiffness", "damping", "armature", "friction")
-_SPRING = ("stiffness", "free_length", "pretension", "damping", "first_point", "second_point")
 
 
 def _changed(part: Part, values: Mapping[str, Any]) -> Part:
