@@ -13,6 +13,7 @@ from coupler.actuation import (
     motor_forces,
     velocities_of_actuators,
 )
+from coupler.design import sweep
 from coupler.dynamics import bias_force, forward_dynamics, inverse_dynamics, inverse_osim
 from coupler.forces import JointForces, joint_forces
 from coupler.inertia import (
@@ -81,6 +82,7 @@ __all__ = [
     "potential_energy",
     "robots",
     "rollout",
+    "sweep",
     "velocities_of_actuators",
 ]
 

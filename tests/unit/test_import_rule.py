@@ -42,6 +42,7 @@ ALLOWED: dict[str, set[str]] = {
         *("files", "threads", "spatial", "rotation", "graph", "model", "compiled"),
         *("kinematics", "dynamics", "inertia", "actuation", "contact"),
     },
+    "design": {"files", "model"},
     "view": {"spatial", "model", "kinematics", "simulate"},
     "io": {"files", "children", "spatial", "rotation", "model", "mechanisms", "robots"},
 }

@@ -49,7 +49,8 @@ class Gear:
     offset: float = 0.0
 
     def __call__(self, y: Array) -> Array:
-        return np.array([y[0], self.ratio * y[0] + self.offset])
+        (x,) = y
+        return np.array([x, self.ratio * x + self.offset])
 
 
 def linear(G: Any, offset: Any = 0.0) -> Linear:

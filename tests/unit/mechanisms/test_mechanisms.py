@@ -104,8 +104,8 @@ def test_linear_transmissions_have_no_bias() -> None:
     [
         (lambda: FourBar(0.0, 1.0, 1.0, 1.0), "lengths must be finite and positive"),
         (lambda: FourBar(1.0, 1.0, 1.0, 3.5), "cannot close: one exceeds the sum of the others"),
-        (lambda: gear(np.nan), "needs a finite matrix"),
-        (lambda: gear(1.0, np.inf), "needs finite offsets"),
+        (lambda: gear(np.nan), "need a finite ratio"),
+        (lambda: gear(1.0, np.inf), "need a finite offset"),
         (lambda: polynomial([]), "needs finite coefficients"),
     ],
 )

@@ -1,0 +1,82 @@
+"""What a sweep has found: the numbers of many designs, and what was measured of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from coupler.files import whole_file
+from coupler.model import ModelError
+from coupler.model.wording import counted, listed
+
+__all__ = ["Designs"]
+
+
+@dataclass(frozen=True, eq=False)
+class Designs:
+    """Designs of a robot, one in a row.
+
+    Attributes:
+        parameters: by name, each (n, ...): the numbers of the designs.
+        results: by name, each (n, ...): what was measured of them.
+    """
+
+    parameters: Mapping[str, np.ndarray]
+    results: Mapping[str, np.ndarray]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.parameters.values())))
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """What was measured under a name, or the parameter of that name, (n, ...)."""
+        found = self.results.get(name, self.parameters.get(name))
+        if found is None:
+            raise ModelError(f"nothing was measured as {name!r}; there are {listed([*self.results, *self.parameters])}")
+        return found
+
+    def best(self, name: str, *, largest: bool = False) -> int:
+        """The number of the design with the smallest, or largest, value of a result; NaN counts as worse than any.
+
+        Raises:
+            ModelError: for a result that is not one number for each design, or that has none for any of them.
+        """
+        values = self[name]
+        if values.ndim != 1:
+            raise ModelError(f"{name!r} is {values.shape[1:]} numbers for each design; the best one has no meaning")
+        if np.isnan(values).all():
+            raise ModelError(f"{name!r} is no number for any design")
+        return int(np.nanargmax(values) if largest else np.nanargmin(values))
+
+    def design(self, number: int) -> dict[str, np.ndarray]:
+        """The parameters of one design, as `Robot.with_parameters` takes them."""
+        return {name: values[number] for name, values in self.parameters.items()}
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Writes a row for each design: its number, its parameters, and its results; the file is whole or not there."""
+        path, columns = Path(path), {"design": np.arange(len(self))}
+        for name, values in {**self.parameters, **self.results}.items():
+            flat = values.reshape(len(self), -1)
+            many = flat.shape[1] > 1 or values.ndim > 1
+            columns |= {f"{name}[{i}]" if many else name: flat[:, i] for i in range(flat.shape[1])}
+        rows = [",".join(_quoted(name) for name in columns)]
+        rows += [",".join(f"{x:.17g}" for x in row) for row in zip(*columns.values(), strict=True)]
+        with whole_file(path) as file:
+            file.write(("\n".join(rows) + "\n").encode())
+        return path
+
+    def __str__(self) -> str:
+        lines = [f"{counted(len(self), 'design')} by {listed(self.parameters)}"]
+        for name, values in self.results.items():
+            if values.ndim == 1 and not np.isnan(values).all():
+                least, most = np.nanmin(values), np.nanmax(values)
+                lines.append(f"  {name}: {least:.6g} (design {self.best(name)}) to {most:.6g}")
+            else:
+                lines.append(f"  {name}: {' × '.join(map(str, values.shape))}")
+        return "\n".join(lines)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if any(sign in name for sign in ',"\n') else name

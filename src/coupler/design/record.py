@@ -1,0 +1,70 @@
+"""The file of a sweep: what is done of it, kept as it is done, so that an interrupted sweep goes on where it was."""
+
+from __future__ import annotations
+
+import io
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+
+from coupler.model import ModelError
+
+__all__ = ["SweepFile"]
+
+Results = Mapping[str, np.ndarray]
+
+_KIND = "coupler sweep 1"
+
+
+class SweepFile:
+    """Shares of a sweep in an SQLite file, each of them there as a whole or not at all."""
+
+    def __init__(self, path: str | Path, key: str) -> None:
+        """Opens a file, or begins it.
+
+        Args:
+            path: of the file.
+            key: tells one sweep from another.
+
+        Raises:
+            ModelError: for a file of something else, or of another sweep.
+        """
+        self.path = Path(path)
+        try:
+            with closing(self._connected()) as file, file:
+                file.execute("CREATE TABLE IF NOT EXISTS about (kind TEXT, sweep TEXT)")
+                file.execute("CREATE TABLE IF NOT EXISTS shares (number INTEGER PRIMARY KEY, results BLOB)")
+                known = file.execute("SELECT kind, sweep FROM about").fetchone()
+                if known is None:
+                    file.execute("INSERT INTO about VALUES (?, ?)", (_KIND, key))
+        except sqlite3.Error as error:
+            raise ModelError(f"{self.path}: it cannot be used for a sweep: {error}") from None
+        if known is not None and known[0] != _KIND:
+            raise ModelError(f"{self.path}: it is no file of a sweep that this version writes")
+        if known is not None and known[1] != key:
+            raise ModelError(
+                f"{self.path}: it belongs to another sweep, with another robot, other parameters or another function; "
+                "name another file, or remove it"
+            )
+
+    def _connected(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, timeout=60.0)
+
+    def done(self) -> dict[int, Results]:
+        """The shares that are done, by number."""
+        with closing(self._connected()) as file:
+            rows = file.execute("SELECT number, results FROM shares").fetchall()
+        try:
+            return {number: dict(np.load(io.BytesIO(data), allow_pickle=False)) for number, data in rows}
+        except Exception as error:
+            raise ModelError(f"{self.path}: a share of it cannot be read: {error}") from None
+
+    def add(self, number: int, results: Results) -> None:
+        """Keeps a share."""
+        data = io.BytesIO()
+        np.savez(data, **results)  # type: ignore[arg-type]
+        with closing(self._connected()) as file, file:
+            file.execute("INSERT OR REPLACE INTO shares VALUES (?, ?)", (number, data.getvalue()))

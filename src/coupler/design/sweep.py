@@ -1,0 +1,190 @@
+"""Many designs of one robot, measured by one function: in batches, on all cores or machines, resumed if stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import math
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from coupler.design.designs import Designs
+from coupler.design.record import Results, SweepFile
+from coupler.design.workers import WORKERS, computed
+from coupler.model import ModelError, Robot
+from coupler.model.numbers import numbers
+from coupler.model.wording import listed
+
+__all__ = ["sweep"]
+
+Measure = Callable[[Robot], Any]
+
+_PATIENCE, _PAUSE = 1.0, 0.2  # s: shorter sweeps show nothing, and others a line so often
+_WIDTH = 24  # characters of the bar
+
+
+def sweep(
+    robot: Robot,
+    parameters: Mapping[str, Any],
+    measure: Measure,
+    *,
+    grid: bool = False,
+    at_once: int = 64,
+    on: str = "here",
+    workers: int | None = None,
+    file: str | Path | None = None,
+    progress: bool | None = None,
+) -> Designs:
+    """Measures many designs of a robot.
+
+        def effort(robot):  # a robot with the parameters of n designs, (n, 1) of each
+            tau = coupler.inverse_dynamics(robot, q, v, a)  # of a motion of T states: (n, T, nv)
+            return {"peak": np.abs(tau).max(axis=(1, 2))}
+
+        designs = coupler.sweep(robot, {"stiffness:spring": np.linspace(100, 900, 81)}, effort)
+        robot.with_parameters(designs.design(designs.best("peak")))
+
+    Args:
+        robot: the robot.
+        parameters: by name, as `Robot.parameters` lists them, each (n, ...): one for each design. With `grid`, each has
+            values of its own, and designs are all their combinations.
+        measure: takes the robot with parameters of leading dimensions (n, 1), which fit states of a motion along the
+            second; gives numbers by name, each (n, ...), or one such array, which is then called "result".
+        grid: whether to combine all values of each parameter with all of the others.
+        at_once: how many designs are measured in one call.
+        on: "here", in this process, whose batches use all cores; "processes", in several; or "ray", on the machines of
+            a Ray cluster: the one that is connected to, or a new one of this machine (extra `coupler[ray]`).
+        workers: how many processes, or how many shares Ray is given at a time; chosen if not given.
+        file: where to keep what is done. A sweep that was interrupted goes on from its file; that of another robot, of
+            other parameters or of another function is refused.
+        progress: whether to show the progress; None shows it on a terminal.
+
+    Raises:
+        ModelError: for parameters that there are not or do not fit together, and for results of a wrong shape. What the
+            function raises comes through.
+    """
+    if on not in WORKERS:
+        raise ModelError(f"on: there is no {on!r}; there are {listed(WORKERS)}")
+    at_once = _count("at_once", at_once)
+    values = _designs(robot, parameters, grid)
+    count = len(next(iter(values.values())))
+    shares = math.ceil(count / at_once)
+    task = _Share(robot, values, measure, at_once)
+    kept = None if file is None else SweepFile(file, _key(task))
+    found: dict[int, Results] = {} if kept is None else kept.done()
+    with _Progress(shares, len(found), progress) as shown:
+        for number, results in computed(task, (i for i in range(shares) if i not in found), on, workers):
+            if kept is not None:
+                kept.add(number, results)
+            found[number] = results
+            shown.update(len(found))
+    names = list(found[0])
+    for own in found.values():
+        if list(own) != names:
+            raise ModelError(f"the function measures {listed(names)} of the first designs, and {listed(own)} of others")
+    return Designs(values, {name: np.concatenate([found[i][name] for i in range(shares)]) for name in names})
+
+
+@dataclass(frozen=True)
+class _Share:
+    """Measures some of the designs, by the number of their share."""
+
+    robot: Robot
+    values: Mapping[str, np.ndarray]
+    measure: Measure
+    at_once: int
+
+    def __call__(self, number: int) -> Results:
+        own = slice(number * self.at_once, (number + 1) * self.at_once)
+        values = {name: value[own][:, None] for name, value in self.values.items()}
+        count = len(next(iter(values.values())))
+        given = self.measure(self.robot.with_parameters(values))
+        results = dict(given) if isinstance(given, Mapping) else {"result": given}
+        if not results:
+            raise ModelError("the function measures nothing: it must give numbers by name")
+        return {str(name): _by_design(str(name), value, count) for name, value in results.items()}
+
+
+def _by_design(name: str, value: Any, count: int) -> np.ndarray:
+    try:
+        found = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"the function gives {value!r} as {name!r}, which are no numbers") from None
+    if found.ndim == 0 or len(found) != count:
+        raise ModelError(f"the function gives {name!r} of the shape {found.shape} for {count} designs: one row each")
+    return found
+
+
+def _designs(robot: Robot, parameters: Mapping[str, Any], grid: bool) -> dict[str, np.ndarray]:
+    """The parameters of all designs, one row each."""
+    if not isinstance(parameters, Mapping) or not parameters:
+        raise ModelError(f"parameters must go by name, such as {{'mass:tool': [1.0, 2.0]}}, got {parameters!r}")
+    first = {name: np.asarray(value)[:1] if np.ndim(value) else value for name, value in parameters.items()}
+    robot.with_parameters(first)  # which refuses names and shapes
+    values = {
+        name: numbers(f"parameter {name!r}", value, robot.parameters[name].shape, batch=True)
+        for name, value in parameters.items()
+    }
+    for name, value in values.items():
+        if value.ndim != robot.parameters[name].ndim + 1 or not len(value):
+            raise ModelError(f"parameter {name!r} must have one row for each design, got the shape {value.shape}")
+    if grid:
+        index = np.meshgrid(*(np.arange(len(value)) for value in values.values()), indexing="ij")
+        values = {name: value[own.ravel()] for (name, value), own in zip(values.items(), index, strict=True)}
+    if len({len(value) for value in values.values()}) > 1:
+        told = ", ".join(f"{name}: {len(value)}" for name, value in values.items())
+        raise ModelError(f"parameters are those of different numbers of designs ({told}); grid=True combines them")
+    return values
+
+
+def _key(task: _Share) -> str:
+    """What tells a sweep from others: the robot's numbers, those of the designs, and the text of the function."""
+    robot, digest = task.robot, hashlib.sha256()
+    try:
+        text = inspect.getsource(task.measure)
+    except (OSError, TypeError):
+        text = getattr(task.measure, "__qualname__", repr(type(task.measure)))
+    for part in (robot.name, str(robot.nq), str(robot.nv), text, str(task.at_once)):
+        digest.update(part.encode() + b"\0")
+    for name, value in (*robot.parameters.items(), *task.values.items()):
+        digest.update(name.encode() + b"\0" + np.ascontiguousarray(value).tobytes())
+    return digest.hexdigest()
+
+
+def _count(what: str, value: Any) -> int:
+    if not isinstance(value, int | np.integer) or value < 1:
+        raise ModelError(f"{what} must be a whole number from 1 on, got {value!r}")
+    return int(value)
+
+
+class _Progress:
+    """A line on stderr, once a sweep takes long."""
+
+    def __init__(self, shares: int, before: int, shown: bool | None) -> None:
+        self._shares, self._before, self._done = shares, before, before
+        self._shown = sys.stderr.isatty() if shown is None else shown
+        self._begin = self._last = monotonic()
+        self._drawn = False
+
+    def update(self, done: int) -> None:
+        self._done, now = done, monotonic()
+        if self._shown and now - self._begin > _PATIENCE and (now - self._last > _PAUSE or done == self._shares):
+            self._last, self._drawn = now, True
+            part = done / self._shares
+            bar = ("=" * round(_WIDTH * part)).ljust(_WIDTH)
+            remaining = (now - self._begin) * (self._shares - done) / max(done - self._before, 1)
+            sys.stderr.write(f"\r[{bar}] {done} of {self._shares} shares, {remaining:.0f} s left   ")
+            sys.stderr.flush()
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._drawn:
+            sys.stderr.write("\n")

@@ -1,0 +1,126 @@
+"""Who computes the shares of a sweep: this process, other processes, or the machines of a Ray cluster.
+
+A worker that is lost, because it was killed, ran out of memory, or its machine is gone, loses its share, which another
+one then does. What a function raises is not tried again: it would raise it again.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from importlib import import_module
+from typing import Any
+
+from coupler.forks import imports
+from coupler.model import ModelError
+
+__all__ = ["WORKERS", "computed"]
+
+Task = Callable[[int], Any]  # from the number of a share to its results
+
+_TRIES = 3  # how often a share is done when workers are lost
+_AHEAD = 2  # shares that wait for each worker
+
+WORKERS = ("here", "processes", "ray")
+
+
+def computed(task: Task, shares: Iterable[int], on: str, workers: int | None) -> Iterator[tuple[int, Any]]:
+    """Results of shares, by number, as they come.
+
+    Args:
+        task: computes a share; what it holds goes to each worker once.
+        shares: their numbers.
+        on: one of `WORKERS`.
+        workers: how many; as many as there are processors, or as Ray decides, if not given.
+    """
+    if on == "here":
+        return ((number, task(number)) for number in shares)
+    return _in_processes(task, list(shares), workers) if on == "processes" else _on_ray(task, list(shares), workers)
+
+
+# Processes
+
+_task: Task | None = None  # of a worker
+
+
+def _receive(task: bytes) -> None:
+    global _task
+    _task = pickle.loads(task)
+
+
+def _run(number: int) -> Any:
+    assert _task is not None
+    return _task(number)
+
+
+def _in_processes(task: Task, shares: list[int], workers: int | None) -> Iterator[tuple[int, Any]]:
+    try:
+        data = pickle.dumps(task)
+    except Exception as error:
+        raise ModelError(
+            f'on="processes": the function cannot be sent to other processes: {error}; define it at the top level of '
+            'a module, or use on="ray"'
+        ) from None
+    left, tries = dict.fromkeys(shares, 0), 0
+    while left:
+        tries += 1
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(workers, context, _receive, (data,)) as pool:
+            try:
+                waiting: dict[Future[Any], int] = {pool.submit(_run, number): number for number in left}
+                while waiting:
+                    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                        number = waiting.pop(future)
+                        result = future.result()
+                        del left[number]
+                        yield number, result
+            except BrokenProcessPool:
+                if tries == _TRIES:
+                    raise ModelError(
+                        f"workers were lost {_TRIES} times, and {len(left)} shares are left to do; does one need more "
+                        "memory than there is? Fewer designs at once may help"
+                    ) from None
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+
+# Ray
+
+
+def _on_ray(task: Task, shares: list[int], workers: int | None) -> Iterator[tuple[int, Any]]:
+    try:
+        with imports():
+            ray: Any = import_module("ray")
+    except ImportError:
+        raise ModelError('on="ray" needs Ray: pip install "coupler[ray]"') from None
+    if not ray.is_initialized():
+        ray.init(include_dashboard=False, log_to_driver=False)
+    held = ray.put(task)
+
+    @ray.remote(max_retries=_TRIES)
+    def run(task: Task, number: int) -> Any:
+        return task(number)
+
+    most = workers or _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+    left, waiting, tries = list(reversed(shares)), dict[Any, int](), dict[int, int]()
+    while left or waiting:
+        while left and len(waiting) < most:
+            number = left.pop()
+            waiting[run.remote(held, number)] = number
+        done, _ = ray.wait(list(waiting), num_returns=1)
+        for reference in done:
+            number = waiting.pop(reference)
+            try:
+                result = ray.get(reference)
+            except ray.exceptions.RayTaskError as error:
+                raise error.as_instanceof_cause() from None
+            except ray.exceptions.RayError as error:  # a worker or a machine is gone
+                tries[number] = tries.get(number, 0) + 1
+                if tries[number] == _TRIES:
+                    raise ModelError(f"share {number} was lost {_TRIES} times: {error}") from None
+                left.append(number)
+                continue
+            yield number, result

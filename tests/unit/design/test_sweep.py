@@ -1,0 +1,176 @@
+"""Sweeps over designs: in this process, in others, on Ray; interrupted, resumed, and with workers that are lost."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coupler
+from coupler import ModelError, Robot
+from coupler.design import Designs
+from design_samples import TIMES as T
+from design_samples import Fragile, arm, effort
+
+
+def expected(stiffness: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """m g lever − spring, by hand."""
+    x, z = 0.2 * np.cos(T), -0.2 * np.sin(T)
+    gap = np.hypot(x, 0.5 - z)
+    pull = stiffness[:, None] * (gap - 0.1) / gap
+    gravity = mass[:, None] * 9.81 * 0.3 * np.cos(T)
+    return -(gravity - pull * (0.5 * 0.2 * np.cos(T)))
+
+
+STIFFNESS, MASS = np.linspace(50.0, 400.0, 23), np.linspace(1.0, 3.0, 23)
+BOTH = {"stiffness:spring": STIFFNESS, "mass:bar": MASS}
+
+
+def check(found: Designs) -> None:
+    assert len(found) == 23
+    np.testing.assert_allclose(found["tau"], expected(STIFFNESS, MASS), rtol=0.0, atol=1e-11)
+
+
+@pytest.mark.parametrize("at_once", [1, 5, 64])
+def test_designs_are_measured_in_batches(at_once: int) -> None:
+    found = coupler.sweep(arm(), BOTH, effort, at_once=at_once)
+    check(found)
+    best = found.best("peak")
+    assert found["peak"][best] == found["peak"].min()
+    assert found.best("peak", largest=True) == int(found["peak"].argmax())
+    own = found.design(best)
+    tau = coupler.inverse_dynamics(arm().with_parameters(own), T[:, None], np.zeros((5, 1)), np.zeros((5, 1)))
+    np.testing.assert_allclose(tau[:, 0], found["tau"][best], rtol=0.0, atol=1e-12)
+    assert str(found).startswith("23 designs by 'stiffness:spring', 'mass:bar'")
+
+
+def test_a_grid_combines_all_values() -> None:
+    found = coupler.sweep(arm(), {"stiffness:spring": [50.0, 100.0, 150.0], "mass:bar": [1.0, 2.0]}, effort, grid=True)
+    assert found["mass:bar"].tolist() == [1.0, 2.0] * 3
+    assert found["stiffness:spring"].tolist() == [50.0, 50.0, 100.0, 100.0, 150.0, 150.0]
+    np.testing.assert_allclose(found["tau"], expected(found["stiffness:spring"], found["mass:bar"]), atol=1e-11)
+
+
+def test_vectors_are_parameters_too(tmp_path: Path) -> None:
+    points = np.array([[0.0, 0.0, 0.4], [0.1, 0.0, 0.5]])
+    found = coupler.sweep(arm(), {"first_point:spring": points}, lambda robot: effort(robot)["peak"])
+    assert found["result"].shape == (2,)
+    lines = found.to_csv(tmp_path / "designs.csv").read_text().splitlines()
+    assert lines[0] == "design,first_point:spring[0],first_point:spring[1],first_point:spring[2],result"
+    np.testing.assert_array_equal(float(lines[2].split(",")[-1]), found["result"][1])
+
+
+def test_a_sweep_goes_on_from_its_file(tmp_path: Path) -> None:
+    file, asked = tmp_path / "sweep.db", []
+
+    def interrupted(robot: Robot) -> Any:
+        asked.append(robot.parameters["mass:bar"].size)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return effort(robot)
+
+    with pytest.raises(KeyboardInterrupt):
+        coupler.sweep(arm(), BOTH, interrupted, at_once=5, file=file)
+    assert asked == [5, 5, 5]
+    check(coupler.sweep(arm(), BOTH, interrupted, at_once=5, file=file))
+    assert asked == [5, 5, 5, 5, 5, 3]  # two shares were there
+    check(coupler.sweep(arm(), BOTH, interrupted, at_once=5, file=file))
+    assert len(asked) == 6
+
+
+def test_the_file_of_another_sweep_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "sweep.db"
+    coupler.sweep(arm(), BOTH, effort, file=file)
+    for other in ({"mass:bar": MASS}, {**BOTH, "mass:bar": MASS + 1.0}):
+        with pytest.raises(ModelError, match="belongs to another sweep"):
+            coupler.sweep(arm(), other, effort, file=file)
+    with pytest.raises(ModelError, match="belongs to another sweep"):
+        coupler.sweep(arm(), BOTH, lambda robot: effort(robot)["peak"], file=file)
+    wrong = tmp_path / "wrong.db"
+    wrong.write_text("this is no database, but a text that is long enough to be looked at as one" * 20)
+    with pytest.raises(ModelError, match=r"wrong\.db: it cannot be used for a sweep"):
+        coupler.sweep(arm(), BOTH, effort, file=wrong)
+    with sqlite3.connect(file) as database:
+        database.execute("UPDATE shares SET results = x'00'")
+    with pytest.raises(ModelError, match="a share of it cannot be read"):
+        coupler.sweep(arm(), BOTH, effort, file=file)
+
+
+def test_processes_share_the_work(tmp_path: Path) -> None:
+    """One of them is lost, and its share is done again."""
+    check(coupler.sweep(arm(), BOTH, Fragile(str(tmp_path / "marker")), at_once=8, on="processes", workers=2))
+
+
+def test_what_a_function_raises_comes_through() -> None:
+    def broken(robot: Robot) -> Any:
+        raise ZeroDivisionError("by nothing")
+
+    with pytest.raises(ZeroDivisionError, match="by nothing"):
+        coupler.sweep(arm(), BOTH, broken)
+    with pytest.raises(ModelError, match="cannot be sent to other processes"):
+        coupler.sweep(arm(), BOTH, broken, on="processes")
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"parameters": {"mass:bat": [1.0]}}, "no parameter 'mass:bat'"),
+        ({"parameters": {"mass:bar": 1.0}}, "must have one row for each design"),
+        ({"parameters": {"mass:bar": [1.0, -2.0]}}, "0 or more"),
+        ({"parameters": {"mass:bar": [1.0], "stiffness:spring": [1.0, 2.0]}}, "grid=True combines them"),
+        ({"parameters": {}}, "must go by name"),
+        ({"on": "mars"}, "there is no 'mars'"),
+        ({"at_once": 0}, "at_once must be a whole number from 1 on"),
+        ({"measure": lambda robot: {}}, "measures nothing"),
+        ({"measure": lambda robot: 1.0}, r"of the shape \(\) for 23 designs"),
+        ({"measure": lambda robot: "x"}, "no numbers"),
+    ],
+)
+def test_what_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:
+    given = {"parameters": BOTH, "measure": effort} | changes
+    with pytest.raises(ModelError, match=told):
+        coupler.sweep(arm(), **given)
+
+
+def test_results_that_have_no_best() -> None:
+    found = Designs({"mass:bar": MASS}, {"all": np.full(23, np.nan), "many": np.ones((23, 2))})
+    with pytest.raises(ModelError, match="no number for any design"):
+        found.best("all")
+    with pytest.raises(ModelError, match="the best one has no meaning"):
+        found.best("many")
+    with pytest.raises(ModelError, match="nothing was measured as 'more'"):
+        found["more"]
+
+
+# Ray
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """A cluster of three machines on loopback."""
+    ray = pytest.importorskip("ray", reason='sweeps on Ray need it: pip install "coupler[ray]"')
+    utils = pytest.importorskip("ray.cluster_utils")
+    made = utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    made.add_node(num_cpus=1)
+    made.add_node(num_cpus=1)
+    ray.init(address=made.address, log_to_driver=False)
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+def test_machines_of_a_ray_cluster_share_the_work(cluster: Any, tmp_path: Path) -> None:
+    """A worker is lost, and then a whole machine."""
+    check(coupler.sweep(arm(), BOTH, Fragile(str(tmp_path / "marker")), at_once=8, on="ray"))
+    cluster.remove_node(cluster.list_all_nodes()[-1], allow_graceful=False)
+    check(coupler.sweep(arm(), BOTH, effort, at_once=2, on="ray", file=tmp_path / "sweep.db"))
+
+    def broken(robot: Robot) -> Any:
+        raise ZeroDivisionError("by nothing")
+
+    with pytest.raises(ZeroDivisionError):
+        coupler.sweep(arm(), BOTH, broken, on="ray")
