@@ -69,6 +69,7 @@ class RobotBuilder(Parts):
         """
         if not isinstance(robot, Robot):
             raise ModelError(f"attach: a robot is wanted, got {robot!r}")
+        robot.check_fixed("attach")
         if not isinstance(prefix, str):
             raise ModelError(f"attach: its prefix must be text, got {prefix!r}")
         attached = Attached(robot, prefix, to, placed(f"robot {robot.name!r}", at, turned))

@@ -74,7 +74,8 @@ class Robot:
         closed_forms: of loops and couplings that are closed analytically, by their names.
         closure: how each loop and coupling was to be closed; see `with_closure`.
         backend: what runs its programs; see `with_backend`.
-        given: parameters that its programs take as inputs; see `with_parameters`.
+        given: parameters that its programs take as inputs; see `with_parameters`. Other attributes describe it without
+            them.
     """
 
     name: str
@@ -120,9 +121,10 @@ class Robot:
         return len(self.embedding.v_index)
 
     @property
-    def mass(self) -> float:
-        """The mass of all bodies, kg."""
-        return sum(body.mass for body in self.bodies.values())
+    def mass(self) -> Any:
+        """The mass of all bodies, kg; (...,) of a robot whose parameters are a batch."""
+        given = {} if self.given is None else self.given.values
+        return sum(given.get(f"mass:{name}", body.mass) for name, body in self.bodies.items())
 
     @property
     def body_names(self) -> list[str]:
@@ -583,7 +585,7 @@ class Robot:
         """The same robot with its loops open: all joints are independent. Its masses may not suffice any more."""
         from coupler.model.compose import compose  # which makes robots
 
-        self._check_fixed("spanning_tree")
+        self.check_fixed("spanning_tree")
         joints = [replace(joint, independent=False) for joint in self.joints]
         tree = compose(f"{self.name}_tree", self.gravity, self.bodies, joints, (), (), self.elements, weigh=False)
         return replace(tree, shapes=self.shapes, exclusions=self.exclusions, actuators=self.actuators)
@@ -594,13 +596,14 @@ class Robot:
         Raises:
             ModelError: for something that the format cannot hold. Nothing is written then.
         """
-        self._check_fixed("save")
+        self.check_fixed("save")
         with imports():
             from coupler.io.save import save  # a call upwards: files know robots
 
         return save(self, path)
 
-    def _check_fixed(self, method: str) -> None:
+    def check_fixed(self, method: str) -> None:
+        """Refuses what is made of its parts, which do not know the parameters that it is given."""
         if self.given is not None:
             given = listed(self.given.values)
             raise ModelError(f"{method}: robot {self.name!r} has parameters, {given}; build it with these numbers")
