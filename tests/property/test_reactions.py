@@ -1,8 +1,7 @@
-"""Reactions in over-constrained loops: statics under every rule, what is determinate, and loads that are shared by hand."""
+"""Reactions in over-constrained loops: statics under every rule, what is determinate, loads that are shared by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -13,8 +12,7 @@ import pytest
 import coupler
 from coupler import MinimumNorm, ModelError, Share, Shares, StiffnessWeighted, determinate_forces, joint_forces, robots
 from coupler.forces import JointForces
-from coupler.model import Cylindrical, Prismatic, Revolute, Robot, RobotBuilder, Spherical
-from coupler.spatial import Transform
+from coupler.model import Prismatic, Revolute, Robot, RobotBuilder
 from effort import sweep
 from property.test_joint_forces import STATES, Case, Walk, batched, case, case_of, left_over
 from property.test_random_dynamics import EVERY, robot_of
@@ -266,7 +264,8 @@ def test_single_precision_and_actuators_elsewhere() -> None:
     driven = joint_forces(c.robot, c.q, c.v, c.a, actuators=["slide"], rule="minimum_norm")
     gap, largest = left_over(replace(c, forces=driven), 0)
     assert gap < BALANCE * largest and list(driven.actuators) == ["slide"]
-    low = joint_forces(c.robot, *(x.astype(np.float32) for x in (c.q, c.v, c.a)), rule="minimum_norm")
+    q, v, a = (x.astype(np.float32) for x in (c.q, c.v, c.a))
+    low = joint_forces(c.robot, q, v, a, rule="minimum_norm")
     assert low.joints["shaft"].dtype == np.float32
 
 
@@ -329,12 +328,11 @@ def test_shares_of_what_statics_decide_are_refused() -> None:
         joint_forces(robot, q, v, v, rule=[Share("arm", {"rod": 0.5, "shoulder": 0.5}, "fx")])
     tello = robots.load("tello")
     with pytest.raises(ModelError, match="statics decide all forces"):
-        names = [joint.name for joint in tello.joints if joint.parent == tello.joints[1].child][:2]
-        joint_forces(tello, *tello.random_state(0), np.zeros(tello.nv), rule=[share_of(tello, names)])
+        joint_forces(tello, *tello.random_state(0), np.zeros(tello.nv), rule=[geared_share(tello)])
 
 
-def share_of(robot: Robot, _: Sequence[str]) -> Share:
-    """Of two joints of one cluster of couplings."""
+def geared_share(robot: Robot) -> Share:
+    """Of joints that gears couple."""
     joints = robot.couplings[0].joints
     by_name = {joint.name: joint for joint in robot.joints}
     parents = {by_name[name].parent for name in joints}
