@@ -108,10 +108,11 @@ def test_the_forces_of_a_plane_are_determinate_and_those_across_are_not(name: st
     robot, walk = case(name).robot, Walk(case(name).robot, *(x[0] for x in (case(name).q, case(name).v, case(name).a)))
     fixed, normal = determinate_forces(robot), None
     for joint in robot.joints:
-        axis = walk.X[joint.child].E.T @ np.asarray(joint.kind.axis, float)
+        kind: Any = joint.kind
+        axis = walk.X[joint.child].E.T @ np.asarray(kind.axis, float)
         normal = axis if normal is None else normal
         assert abs(abs(axis @ normal) - 1.0) < 1e-12
-        across = np.abs(joint.kind.axis) > 0.5
+        across = np.abs(kind.axis) > 0.5
         assert fixed.joints[joint.name].tolist() == [*across.tolist(), *(~across).tolist()]
     assert all(np.all(x) for part in (fixed.actuators, fixed.passive) for x in part.values())
 
@@ -275,7 +276,7 @@ def test_loads_from_outside_are_shared_too() -> None:
     rule = [Share("door", {"lower": 0.5, "upper": 0.5}, "fz")]
     found = joint_forces(robot, rest, rest, rest, f_ext, rule=rule)
     assert found.joints["lower"][5] == pytest.approx(0.5 * 148.1)
-    assert left_over(Case(robot, *[rest[None]] * 3, f_ext[None], batched(found), 1.0), 0)[0] < 1e-10
+    assert left_over(Case(robot, rest[None], rest[None], rest[None], f_ext[None], batched(found), 1.0), 0)[0] < 1e-10
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ __all__ = [
     "forward_dynamics_program",
     "inward",
     "outward",
+    "pass_on",
     "pulled_links",
 ]
 
@@ -102,8 +103,13 @@ def outward(cluster: Node) -> None:
         pair.IA = np.zeros((6, 6))
 
 
-def inward(cluster: Node) -> Cholesky:
-    """Backward pass: articulated inertia and bias force of a cluster, added to its parents'; gives D. [lines 24-35]
+def inward(cluster: Node) -> None:
+    """Backward pass: articulated inertia and bias force of a cluster, added to its parents'. [lines 24-35]"""
+    pass_on(cluster)
+
+
+def pass_on(cluster: Node) -> Cholesky:
+    """The backward pass; gives D, for what needs it besides.
 
     Accelerations are a' = X a + c (line 40), of which c is known already: p = pᴬ + Iᴬ c stands for pᴬ, and X a is what
     line 41 lacks. The sums are the same: pᴬ + Iᵃ c + U D⁻¹ (τ − Sᵀ pᴬ) = p + U D⁻¹ (τ − Sᵀ p).

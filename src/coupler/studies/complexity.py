@@ -85,10 +85,11 @@ def run(name: str, folder: Path) -> None:
             (panels[0], loops, "bodies of a loop", 3),
             (panels[1], effectors, "end effectors", 2),
         ):
-            for algorithm in dict.fromkeys(row[2] for row in rows):
-                n, counts = _series(rows, algorithm)
+            series = {algorithm: _series(rows, algorithm) for algorithm in dict.fromkeys(row[2] for row in rows)}
+            for algorithm, (n, counts) in series.items():
                 panel.loglog(n, counts, "o-", label=algorithm)
-            ends = np.array([n[-2], n[-1]], float)
+            n, counts = next(reversed(series.values()))
+            ends = np.array(n[-2:], float)
             panel.loglog(ends, counts[-1] * (ends / ends[-1]) ** power, "k:", label=f"paper: power {power}")
             panel.set_xlabel(what)
             panel.set_ylabel("operations")

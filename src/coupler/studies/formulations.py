@@ -188,9 +188,7 @@ def _judge_growth(contacts: int, own: np.ndarray) -> None:
     found = "agrees" if ratio > 1.0 else "differs: faster here"
     verdict(f"{what}: time of DCA over ABA, {n[-1]:.0f} bodies", "above 1", f"{ratio:.1f}", found)
     doubled = own[-1, _DEPTH:] - own[-2, _DEPTH:]
-    told = (
-        f"depth {last[_DEPTH + 1]:.0f}, of ABA {last[_DEPTH]:.0f}; doubling adds {doubled[1]:.0f} and {doubled[0]:.0f}"
-    )
+    told = f"depth {end[_DEPTH + 1]:.0f}, of ABA {end[_DEPTH]:.0f}; doubling adds {doubled[1]:.0f} and {doubled[0]:.0f}"
     found = "agrees" if doubled[1] < 0.5 * doubled[0] else "differs: chains are too short to show it"
     verdict(f"{what}: DCA on n processors, {n[-1]:.0f} bodies", "O(log n)", told, found)
 

@@ -170,8 +170,8 @@ def judge(figure: Figure, chain: str, times: Times) -> None:
         ratio = times[method][longest] / times[cluster][longest]
         found = "agrees" if ratio > 1.0 else "differs: slower"
         verdict(f"{chain}: time of {method} over {cluster}, {longest} links", "above 1", f"{ratio:.1f}", found)
-    drop = times[cluster][FURTHEST] / FURTHEST / (times[cluster][12] / 12)
-    note(f"{chain}: per link, {cluster} takes {drop:.2f} times as long with {FURTHEST} links as with 12.")
+    drop = times[cluster][FURTHEST] / FURTHEST / (times[cluster][longest] / longest)
+    note(f"{chain}: per link, {cluster} takes {drop:.2f} times as long with {FURTHEST} links as with {longest}.")
 
 
 def judge_chains(figure: Figure, times: Mapping[str, Times]) -> None:
