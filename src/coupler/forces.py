@@ -91,7 +91,7 @@ def joint_forces(
     a: Any,
     f_ext: Any = None,
     actuators: Sequence[str] | None = None,
-    rule: Rule | Sequence[Share] | str = "kept_rows",
+    rule: Rule | Share | Sequence[Share] | str = "kept_rows",
 ) -> JointForces:
     """The forces in every joint and every loop for a motion, actuators and constraints apart. [001, §V-D]
 
@@ -101,8 +101,8 @@ def joint_forces(
     - "kept_rows": rows of loops that follow from others transmit nothing. Which ones do is the robot's choice.
     - "minimum_norm" or `MinimumNorm(length)`: loads of all joints are as small as possible.
     - `StiffnessWeighted({joint or loop: stiffness})`: joints give elastically.
-    - a list of `Share(body, {joint or loop: part}, along)`: parts are given, and the rest is as small as possible;
-      `Shares` takes another rule for that.
+    - a `Share(body, {joint or loop: part}, along)`, or a list of them: parts are given, and the rest is as small as
+      possible; `Shares` takes another rule for that.
 
     Args:
         robot: the robot.

@@ -12,7 +12,8 @@ import pytest
 import coupler
 from coupler import MinimumNorm, ModelError, Share, Shares, StiffnessWeighted, determinate_forces, joint_forces, robots
 from coupler.forces import JointForces
-from coupler.model import Prismatic, Revolute, Robot, RobotBuilder
+from coupler.model import Fixed, Free, Prismatic, Revolute, Robot, RobotBuilder
+from coupler.spatial import Transform
 from effort import sweep
 from property.test_joint_forces import STATES, Case, Walk, batched, case, case_of, left_over
 from property.test_random_dynamics import EVERY, robot_of
@@ -218,6 +219,37 @@ def test_a_joint_can_be_given_all_or_nothing() -> None:
     assert abs(found.joints["rod"] - other.joints["rod"]).max() > 1e-6
 
 
+def test_shares_count_about_the_points_of_joints_along_the_axes_of_a_welded_body_or_a_carrier() -> None:
+    """A slab on four vertical guides, on a base that floats; moments are about each guide, not the slab's origin."""
+    b = RobotBuilder("slab")
+    b.body("base", mass=5.0, inertia=(1.0, 1.0, 1.0))
+    b.body("slab", mass=20.0, centre=(0.1, 0.05, 0.2), inertia=(1.0, 1.0, 2.0))
+    b.body("plate", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("afloat", Free(), "ground", "base")
+    corners = [(-0.5, -0.5, 0.0), (0.5, -0.5, 0.0), (0.5, 0.5, 0.0), (-0.5, 0.5, 0.0)]
+    b.joint("guide0", Prismatic(axis=(0, 0, 1)), "base", "slab", corners[0], meets=corners[0])
+    for i, at in enumerate(corners[1:], 1):
+        b.loop(f"guide{i}", Prismatic(axis=(0, 0, 1)), "base", "slab", at, at)
+    turn = np.array([[0, 0, 1.0], [1.0, 0, 0], [0, 1.0, 0]])
+    b.joint("weld", Fixed(), "slab", "plate", (0, 0, 0.3), turn)
+    robot = b.build()
+    parts = {"guide0": 0.1, "guide1": 0.2, "guide2": 0.3, "guide3": 0.4}
+    q, v = robot.random_state(0)
+    for body in ("slab", "base"):
+        found = joint_forces(robot, q, v, v, rule=Share(body, parts, "mx my mz fx fy"))
+        loads = [Transform.translation(np.array(corners[0])).inverse_force(found.constraints["guide0"])]
+        loads += [found.loops[f"guide{i}"] for i in (1, 2, 3)]
+        total = np.sum(loads, axis=0)
+        assert np.abs(total).min(where=np.arange(6) < 5, initial=np.inf) > 0.1
+        for load, part in zip(loads, parts.values(), strict=True):
+            assert load == pytest.approx(part * total, abs=1e-9)
+    found = joint_forces(robot, q, v, v, rule=Share("plate", parts, "fy"))
+    slab, plate = (coupler.frame_pose(robot, q, body)[:3, :3] for body in ("slab", "plate"))
+    axis = (slab.T @ plate)[:, 1]
+    along = [force[3:] @ axis for force in (found.constraints["guide0"], *found.loops.values())]
+    assert along == pytest.approx([part * sum(along) for part in parts.values()], abs=1e-9)
+
+
 def test_shares_leave_the_rest_to_another_rule() -> None:
     robot, rest = hinged_door(), np.zeros(1)
     soft = StiffnessWeighted({name: [1e-9] * 3 + [1.0] * 3 for name in ("lower", "upper")})
@@ -273,7 +305,7 @@ def test_single_precision_and_actuators_elsewhere() -> None:
 def test_loads_from_outside_are_shared_too() -> None:
     robot, rest = hinged_door(), np.zeros(1)
     f_ext = np.array([[0, 0, 0, 0, 0, -50.0]])
-    rule = [Share("door", {"lower": 0.5, "upper": 0.5}, "fz")]
+    rule = Share("door", {"lower": 0.5, "upper": 0.5}, "fz")
     found = joint_forces(robot, rest, rest, rest, f_ext, rule=rule)
     assert found.joints["lower"][5] == pytest.approx(0.5 * 148.1)
     assert left_over(Case(robot, rest[None], rest[None], rest[None], f_ext[None], batched(found), 1.0), 0)[0] < 1e-10
@@ -304,6 +336,9 @@ def test_rules_that_cannot_be_meant_are_told(rule: Any, said: str) -> None:
     ("make", "said"),
     [
         (lambda: MinimumNorm(0.0), "length must be positive"),
+        (lambda: MinimumNorm("long"), "length must be numbers, got 'long'"),  # type: ignore[arg-type]
+        (lambda: StiffnessWeighted({"a": "stiff"}), "of 'a' must be numbers"),  # type: ignore[dict-item]
+        (lambda: Share("b", {"a": "half", "c": 0.5}, "fx"), "parts must be numbers"),  # type: ignore[dict-item]
         (lambda: StiffnessWeighted({"a": np.inf}), "the stiffness of 'a' must be positive"),
         (lambda: StiffnessWeighted(3.0), "by name"),  # type: ignore[arg-type]
         (lambda: StiffnessWeighted({}, others=-1), "others must be positive"),

@@ -94,7 +94,7 @@ class Share:
         what = f"Share on {self.body!r}"
         if not isinstance(self.parts, Mapping) or len(self.parts) < 2:
             raise ModelError(f"{what}: parts must be given by name, of two joints at least, got {self.parts!r}")
-        values = np.asarray([*self.parts.values()], float)
+        values = _numbers(f"{what}: parts", [*self.parts.values()])
         if not np.isfinite(values).all() or abs(values.sum() - 1.0) > _WHOLE:
             raise ModelError(f"{what}: parts must add up to 1, got {values.sum():g}")
         along = tuple(self.along.replace(",", " ").split() if isinstance(self.along, str) else self.along)
@@ -140,6 +140,8 @@ def rule_of(given: Any) -> Rule | None:
         return MinimumNorm() if given == "minimum_norm" else None
     if isinstance(given, MinimumNorm | StiffnessWeighted | Shares):
         return given
+    if isinstance(given, Share):
+        return Shares([given])
     if isinstance(given, Sequence) and given and all(isinstance(share, Share) for share in given):
         return Shares(given)
     names = listed(("kept_rows", "minimum_norm"))
@@ -149,6 +151,13 @@ def rule_of(given: Any) -> Rule | None:
 
 
 def _check_positive(what: str, values: Any) -> None:
-    numbers = np.asarray(values, float)
+    numbers = _numbers(what, values)
     if numbers.size not in range(1, 7) or numbers.ndim > 1 or not (np.isfinite(numbers) & (numbers > 0.0)).all():
         raise ModelError(f"{what} must be positive, got {values!r}")
+
+
+def _numbers(what: str, values: Any) -> np.ndarray:
+    try:
+        return np.asarray(values, float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be numbers, got {values!r}") from None

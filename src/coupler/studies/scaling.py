@@ -31,7 +31,7 @@ LONG = (48, 96, 192, 384)  # for cluster algorithms, and for baselines with dens
 FURTHEST = 1000
 SECONDS = 0.2  # of measurement for each method
 DENSE = ", dense"
-DENSE_FROM = (24, 48, 96, 192, 384)
+DENSE_FROM = (24, 96, 192, 384)
 
 
 @dataclass(frozen=True)
