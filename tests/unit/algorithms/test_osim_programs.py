@@ -26,7 +26,7 @@ NAMES = ["mini_cheetah", "five_bar", "chain", "on several bodies", "tello"]
 
 def robot_named(name: str) -> Robot:
     if name == "chain":
-        return chain(9)  # 11 freedoms: tiles beyond the matrix
+        return chain(12)  # 14 freedoms: tiles beyond the matrix
     return robot_of("three carriers") if name == "on several bodies" else robots.load(name)
 
 

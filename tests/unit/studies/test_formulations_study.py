@@ -68,10 +68,23 @@ def test_costs_of_short_chains(
     assert "all compiled" in capsys.readouterr().out
     said = {told.what: told for told in record.verdicts}
     assert said["largest difference of the three motions of 4 bodies"].found == "agrees"
-    if name == "002-fig5":
-        assert said["freedoms n from which ABA costs less than H and its factors"].paper == "n > 7"
-    else:
+    crossing = f"freedoms n from which ABA costs less than H and its factors, {contacts[-1]} contacts"
+    assert said[crossing].paper == "n > 7"
+    if name == "002-fig6":
         assert said["ABA: operations per further body over those without contact"].found == "agrees"
+
+
+def test_recursion_is_cheaper_beyond_seven_freedoms_with_contacts_at_both_ends() -> None:
+    """002, §3.4; in operations, which are the same on every machine."""
+    cheaper = []
+    for bodies in (5, 6):
+        robot = formulations.chain(bodies)
+        frames = [robot.tree.place[body] for body in ("rod0", f"rod{bodies - 1}")]
+        traditional, recursive = (
+            formulations.PROGRAMS[method](robot, frames).operations().total() for method in ("traditional", "ABA")
+        )
+        cheaper.append(recursive < traditional)
+    assert cheaper == [False, True]
 
 
 @pytest.mark.parametrize("contacts", [1, 2])

@@ -1,8 +1,7 @@
 """Accelerations and inverse operational-space inertia from the mass matrix and its Cholesky factors [002, §3.1].
 
-H has as many entries as pairs of freedoms. Its factors are computed tile by tile of 6 × 6, small kernels looped over
-tables of tiles, so that a large matrix takes no longer to compile than a small one, and no library is faster than what
-it is compared with.
+H has as many entries as pairs of freedoms. The factors of a small one are written out. Those of a large one are
+computed tile by tile of 6 × 6, with small kernels looped over tables of tiles, so that it compiles as fast.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.algorithms.baselines.spanning_tree import tree_mass_matrix
 from coupler.algorithms.crba import mass_matrix_entries, mass_matrix_program
 from coupler.algorithms.kinematics import frame_jacobian_program
 from coupler.algorithms.rnea import inverse_dynamics_program
@@ -23,6 +23,7 @@ from coupler.spatial import Transform, mirrored
 __all__ = ["traditional_program"]
 
 TILE = 6  # rows and columns
+SMALL = 12  # freedoms, up to which factors are written out
 
 
 def traditional_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:
@@ -45,11 +46,31 @@ def traditional_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -
     jacobians = [sweep.scratch(f"J{i}", 6 * n) for i in range(len(frames))]
     for (link, place), J in zip(frames, jacobians, strict=True):
         sweep.call(frame_jacobian_program(robot, link, place, along_world=False), q=q, J=J)
+    if n <= SMALL:
+        schedule, given = sweep.schedule(), [H, tau, bias, *jacobians]
+        results = [Place.whole(x, x.size) for x in (a, omega) if x.size]
+        schedule.call(_written_out(robot), *(Place.whole(x, x.size) for x in given), out=results)
+        schedule.run()
+        return sweep.build()
     tiles = _Tiles(sweep, n, 1 + 6 * len(frames))
     tiles.fill(H, tau, bias, jacobians)
     tiles.factorise()
     tiles.solve(a, omega, len(frames))
     return sweep.build()
+
+
+def _written_out(robot: Robot) -> Any:
+    """a, and J H⁻¹ Jᵀ if there are frames, from the entries of H, τ, c and the Jacobians."""
+
+    def solve(entries: Any, tau: Any, bias: Any, *jacobians: Any) -> Any:
+        factors = Cholesky(tree_mass_matrix(robot, entries))
+        a = factors.solve(tau - bias)
+        if not jacobians:
+            return a
+        J = np.concatenate([own.reshape(6, -1) for own in jacobians])
+        return a, factors.sandwich(J.T).ravel()
+
+    return solve
 
 
 class _Tiles:
