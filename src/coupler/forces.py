@@ -6,7 +6,7 @@ Leading dimensions of q, v, a are a batch, computed in lanes and threads. Number
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -159,6 +159,8 @@ def _plan(robot: Robot, names: tuple[str, ...], rule: Rule) -> Sharings | None:
     sharings = planned(robot, rule)
     if not any(sharings):
         return None
+    if not any(sharing.conditions for sharing in sharings if sharing):
+        return tuple(sharing and replace(sharing, met=()) for sharing in sharings)
     forces, left = _tried(robot, names, sharings)
     return meeting(sharings, left, np.abs(forces[:, 0]).max(axis=-1))
 

@@ -27,9 +27,9 @@ from coupler.studies.speed import Make, at_effectors, sampled
 __all__ = ["growth", "run"]
 
 SHORT = (2, 4, 8, 12, 24)  # for all methods; (6, 16, 20) with --full
-LONG = (48, 96, 192, 384)  # for cluster algorithms, and for baselines with dense matrices; 1,000 of the former
+LONG = (48, 192, 384)  # for cluster algorithms, and for baselines with dense matrices; 1,000 of the former
 FURTHEST = 1000
-SECONDS = 0.2  # of measurement for each method
+SECONDS = 0.1  # of measurement for each method
 DENSE = ", dense"
 DENSE_FROM = (24, 96, 192, 384)
 
