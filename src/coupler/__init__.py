@@ -15,7 +15,15 @@ from coupler.actuation import (
 )
 from coupler.design import sweep
 from coupler.dynamics import bias_force, forward_dynamics, inverse_dynamics, inverse_osim
-from coupler.forces import JointForces, joint_forces
+from coupler.forces import (
+    JointForces,
+    MinimumNorm,
+    Share,
+    Shares,
+    StiffnessWeighted,
+    determinate_forces,
+    joint_forces,
+)
 from coupler.inertia import (
     mass_matrix,
     mass_matrix_factors,
@@ -43,12 +51,16 @@ from coupler.simulate import Simulation, SimulationError, rollout
 __all__ = [
     "Actuator",
     "JointForces",
+    "MinimumNorm",
     "ModelError",
     "ModelWarning",
     "Robot",
     "RobotBuilder",
+    "Share",
+    "Shares",
     "Simulation",
     "SimulationError",
+    "StiffnessWeighted",
     "UnreachableError",
     "accelerations_of_actuators",
     "actuator_accelerations",
@@ -60,6 +72,7 @@ __all__ = [
     "body_poses",
     "centre_of_mass",
     "configuration_of_actuators",
+    "determinate_forces",
     "forward_dynamics",
     "frame_acceleration",
     "frame_jacobian",

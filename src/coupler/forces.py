@@ -6,17 +6,24 @@ Leading dimensions of q, v, a are a batch, computed in lanes and threads. Number
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from coupler.algorithms.force_layout import ForceLayout
 from coupler.algorithms.joint_forces import joint_forces_layout, joint_forces_program
+from coupler.algorithms.reaction_rules import MinimumNorm, Rule, Share, Shares, StiffnessWeighted, rule_of
+from coupler.algorithms.sharing import Sharings
+from coupler.algorithms.sharing_plan import meeting, planned
 from coupler.compiled import on_bodies, remembered, run, run_on_state
 from coupler.model import ModelError, Robot
 from coupler.model.wording import listed
 
-__all__ = ["JointForces", "joint_forces"]
+__all__ = ["JointForces", "MinimumNorm", "Share", "Shares", "StiffnessWeighted", "determinate_forces", "joint_forces"]
+
+_SAMPLES = 3  # states at which a robot is asked what statics leave open
+_OPEN = 1e-8  # N and N m: a force that changes by more than this where 1 N is shared otherwise is not determinate
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +37,8 @@ class JointForces:
     with the motion subspace S of the joint and Tᵃ = S (SᵀS)⁻¹, so that Sᵀ joints[j] is the sum in brackets. For a screw
     this split of moment and force between thread and drive is a convention [001, eq. 9]; for all others it is physical.
 
-    Where rows of loops follow from others, as the out-of-plane rows of a planar loop do, forces are not unique: those
-    given are for rows that are kept, and the others transmit nothing.
+    Where rows of loops follow from others, as the out-of-plane rows of a planar loop do, forces are not unique, and a
+    rule decides; see `joint_forces`. `determinate_forces` says which ones are.
 
     Attributes:
         joints: of each moving joint, what it transmits to its child body, about the origin and along the axes of the
@@ -78,9 +85,24 @@ class _Parts(Mapping[str, Any]):
 
 
 def joint_forces(
-    robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None, actuators: Sequence[str] | None = None
+    robot: Robot,
+    q: Any,
+    v: Any,
+    a: Any,
+    f_ext: Any = None,
+    actuators: Sequence[str] | None = None,
+    rule: Rule | Share | Sequence[Share] | str = "kept_rows",
 ) -> JointForces:
     """The forces in every joint and every loop for a motion, actuators and constraints apart. [001, §V-D]
+
+    In over-constrained loops, statics leave open how joints share a load. A rule decides; under each of them forces on
+    every body are balanced, and determinate forces are the same:
+
+    - "kept_rows": rows of loops that follow from others transmit nothing. Which ones do is the robot's choice.
+    - "minimum_norm" or `MinimumNorm(length)`: loads of all joints are as small as possible.
+    - `StiffnessWeighted({joint or loop: stiffness})`: joints give elastically.
+    - a `Share(body, {joint or loop: part}, along)`, or a list of them: parts are given, and the rest is as small as
+      possible; `Shares` takes another rule for that.
 
     Args:
         robot: the robot.
@@ -92,16 +114,74 @@ def joint_forces(
             In the others, and if not given, the independent joints are driven, with the forces of `inverse_dynamics`. A
             gear between a rotor and its link carries the load of the link where the rotor is named, and the inertia of
             the rotor alone where the link is.
+        rule: how joints of over-constrained loops share what statics leave open.
     """
-    if isinstance(actuators, str) or not all(isinstance(joint, str) for joint in actuators or ()):
-        raise ModelError(f"actuators must be a list of names of joints, got {actuators!r}")
-    names = tuple(actuators or ())
+    names, chosen = _names(actuators), rule_of(rule)
     layout = remembered(robot, (joint_forces_layout, names), joint_forces_layout, names)
-    if f_ext is None and not names:
+    plan = None if chosen is None else remembered(robot, (_plan, names, chosen), _plan, names, chosen)
+    if f_ext is None and not names and plan is None:
         forces = run_on_state(robot, joint_forces_program, q, v, a)
     elif f_ext is None:
-        forces = run(robot, joint_forces_program, q, v, a, options=(False, names))
+        forces = run(robot, joint_forces_program, q, v, a, options=(False, names, plan))
     else:
-        forces = run(robot, joint_forces_program, q, v, a, on_bodies(robot, f_ext), options=(True, names))
+        forces = run(robot, joint_forces_program, q, v, a, on_bodies(robot, f_ext), options=(True, names, plan))
+    return _by_name(layout, forces)
+
+
+def determinate_forces(robot: Robot, actuators: Sequence[str] | None = None) -> JointForces:
+    """Which forces of `joint_forces` statics determine, whatever the rule: the same record, of True and False.
+
+    An entry is False if the force changes, in some usual configuration, with how joints of an over-constrained loop
+    share their load. Springs and dampers, and actuators, are always determinate.
+
+    Args:
+        robot: the robot.
+        actuators: as in `joint_forces`.
+    """
+    names = _names(actuators)
+    layout = remembered(robot, (joint_forces_layout, names), joint_forces_layout, names)
+    return _by_name(layout, remembered(robot, (_determinate, names), _determinate, names).copy())
+
+
+def _names(actuators: Sequence[str] | None) -> tuple[str, ...]:
+    if isinstance(actuators, str) or not all(isinstance(joint, str) for joint in actuators or ()):
+        raise ModelError(f"actuators must be a list of names of joints, got {actuators!r}")
+    return tuple(actuators or ())
+
+
+def _by_name(layout: ForceLayout, forces: np.ndarray) -> JointForces:
     parts = (layout.joints, layout.constraints, layout.actuators, layout.passive, layout.loops, layout.couplings)
     return JointForces(*(_Parts(forces, places) for places in parts))
+
+
+def _plan(robot: Robot, names: tuple[str, ...], rule: Rule) -> Sharings | None:
+    """How rows of loops that follow from others take part; None where there are none."""
+    sharings = planned(robot, rule)
+    if not any(sharings):
+        return None
+    if not any(sharing.conditions for sharing in sharings if sharing):
+        return tuple(sharing and replace(sharing, met=()) for sharing in sharings)
+    forces, left = _tried(robot, names, sharings)
+    return meeting(sharings, left, np.abs(forces[:, 0]).max(axis=-1))
+
+
+def _determinate(robot: Robot, names: tuple[str, ...]) -> np.ndarray:
+    """For each entry of the result whether no share changes it."""
+    sharings = planned(robot, MinimumNorm())
+    if not any(sharings):
+        return np.ones(joint_forces_layout(robot, names).size, bool)
+    forces, _ = _tried(robot, names, sharings)
+    return np.abs(forces[:, 1:] - forces[:, :1]).max(axis=(0, 1)) < _OPEN
+
+
+def _tried(robot: Robot, names: tuple[str, ...], sharings: Sharings) -> tuple[np.ndarray, np.ndarray]:
+    """Forces, and what is left of conditions, samples × (1 + Σ z) × entries: for z = 0, and for each row of z alone."""
+    rng, rows = np.random.default_rng(0), sum(len(sharing.spare) for sharing in sharings if sharing)
+    states = [robot.random_state(seed) for seed in range(_SAMPLES)]
+    q, v = (np.array(part)[:, None] for part in zip(*states, strict=True))
+    z = np.concatenate([np.zeros((1, rows)), np.eye(rows)])
+    told = any(sharing.conditions for sharing in sharings if sharing)
+    options = (False, names, sharings)
+    asked = robot.with_backend("interpreter")  # a few states only
+    found = run(asked, joint_forces_program, q, v, rng.normal(size=v.shape), z, options=options)
+    return found if told else (found, np.zeros((*found.shape[:-1], 0)))

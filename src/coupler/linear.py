@@ -49,6 +49,10 @@ class Cholesky:
         upper = {(i, j): scaled[:, i] @ x[:, j] for i in range(n) for j in range(i, n)}
         return np.array([[upper[min(i, j), max(i, j)] for j in range(n)] for i in range(n)])
 
+    def root(self) -> Array:
+        """R, lower triangular, with A⁻¹ = Rᵀ R."""
+        return np.sqrt(np.array(self.reciprocal))[:, None] * np.array(self._forward(np.eye(len(self.reciprocal))))
+
     def _forward(self, b: Array) -> list[Any]:
         """L⁻¹ b."""
         x = list(b)

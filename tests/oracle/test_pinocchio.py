@@ -359,6 +359,18 @@ def press() -> Robot:
     return b.build()
 
 
+def held(peer: Peer, kind: Any) -> Any:
+    """All loops of a robot as constraints of Pinocchio, and their data."""
+    models, datas = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
+    for loop in peer.robot.loops:
+        frames = [peer.model.frames[peer.model.getFrameId(f"{loop.name} {end}")] for end in ("first", "second")]
+        ends = [part for frame in frames for part in (frame.parentJoint, frame.placement)]
+        models.append(pin.RigidConstraintModel(kind, peer.model, *ends, pin.ReferenceFrame.LOCAL))
+        datas.append(models[len(models) - 1].createData())
+    pin.initConstraintDynamics(peer.model, peer.data, models, datas)
+    return models, datas
+
+
 @pytest.mark.parametrize("name", [*POINTS, *WELDS])
 def test_constraint_dynamics(name: str) -> None:
     """`constraintDynamics` with points or frames held together.
@@ -368,14 +380,7 @@ def test_constraint_dynamics(name: str) -> None:
     """
     robot = press() if name == "press" else robot_of(name)
     peer, batch = Peer(robot), batch_of(robot)
-    kind = pin.ContactType.CONTACT_6D if name in WELDS else pin.ContactType.CONTACT_3D
-    models, datas = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
-    for loop in robot.loops:
-        frames = [peer.model.frames[peer.model.getFrameId(f"{loop.name} {end}")] for end in ("first", "second")]
-        ends = [part for frame in frames for part in (frame.parentJoint, frame.placement)]
-        models.append(pin.RigidConstraintModel(kind, peer.model, *ends, pin.ReferenceFrame.LOCAL))
-        datas.append(models[len(models) - 1].createData())
-    pin.initConstraintDynamics(peer.model, peer.data, models, datas)
+    models, datas = held(peer, pin.ContactType.CONTACT_6D if name in WELDS else pin.ContactType.CONTACT_3D)
     found = coupler.forward_dynamics(robot, batch.q, batch.v, batch.tau)
     for i, q in enumerate(batch.q):
         G, g = robot.explicit_constraint(q, batch.v[i])
@@ -384,3 +389,42 @@ def test_constraint_dynamics(name: str) -> None:
         expected = pin.constraintDynamics(peer.model, peer.data, *state, models, datas, settings)
         assert settings.iter < 50
         assert gap(peer.given(G @ found[i] + g), expected) < EXACT
+
+
+@pytest.mark.parametrize("rule", ["kept_rows", "minimum_norm"])
+@pytest.mark.parametrize("name", ["four_bar", "five_bar", "slider_crank", "planar_leg_linkage", "press"])
+def test_determinate_reactions(name: str, rule: str) -> None:
+    """Loops by `constraintDynamics`, tree joints by `rnea` with the loops cut and their forces put on.
+
+    Where statics leave forces open, Pinocchio shares them in a way of its own; the others are the same.
+    """
+    robot = press() if name == "press" else robot_of(name)
+    peer, batch, fixed = Peer(robot), batch_of(robot), coupler.determinate_forces(robot)
+    models, datas = held(peer, pin.ContactType.CONTACT_3D)
+    assert not all(told.all() for told in fixed.joints.values())
+    a = coupler.forward_dynamics(robot, batch.q, batch.v, batch.tau)
+    found = coupler.joint_forces(robot, batch.q, batch.v, a, rule=rule)
+    for i, q in enumerate(batch.q):
+        G, _ = robot.explicit_constraint(q, batch.v[i])
+        state = peer.positions(q), peer.given(G @ batch.v[i])
+        tau = peer.given(spread(robot, batch.tau[i]))
+        settings = pin.ProximalSettings(1e-14, 1e-8, 50)
+        rates = pin.constraintDynamics(peer.model, peer.data, *state, tau, models, datas, settings)
+        outside = [pin.Force.Zero() for _ in range(peer.model.njoints)]
+        for loop, model, data in zip(robot.loops, models, datas, strict=True):
+            force = pin.Force(data.contact_force)  # on the first body, at the loop's frame there
+            outside[model.joint1_id] += model.joint1_placement.act(force)
+            on_second = -(data.c1Mc2.actInv(force))
+            outside[model.joint2_id] += model.joint2_placement.act(on_second)
+            ours, told = found.loops[loop.name][i], fixed.loops[loop.name]
+            expected = np.concatenate([on_second.angular, on_second.linear])
+            scale = np.abs(expected).max()
+            assert told[3:].sum() >= 2  # a plane's two forces
+            assert np.abs(ours - expected)[3:][told[3:]].max() < EXACT * scale
+        pin.rnea(peer.model, peer.data, *state, rates, pin.StdVec_Force(outside))
+        for joint in robot.joints:
+            force = peer.data.f[peer.place[joint.child][0]]
+            expected = np.concatenate([force.angular, force.linear])
+            told = fixed.joints[joint.name]
+            assert told.sum() >= 3
+            assert np.abs(found.joints[joint.name][i] - expected)[told].max() < EXACT * max(np.abs(expected).max(), 1.0)

@@ -35,6 +35,7 @@ __all__ = [
     "forward_dynamics_program",
     "inward",
     "outward",
+    "pass_on",
     "pulled_links",
 ]
 
@@ -103,7 +104,12 @@ def outward(cluster: Node) -> None:
 
 
 def inward(cluster: Node) -> None:
-    """Backward pass: articulated inertia and bias force of a cluster, added to its parents'. [lines 24-35]
+    """Backward pass: articulated inertia and bias force of a cluster, added to its parents'. [lines 24-35]"""
+    pass_on(cluster)
+
+
+def pass_on(cluster: Node) -> Cholesky:
+    """The backward pass; gives D, for what needs it besides.
 
     Accelerations are a' = X a + c (line 40), of which c is known already: p = pᴬ + Iᴬ c stands for pᴬ, and X a is what
     line 41 lacks. The sums are the same: pᴬ + Iᵃ c + U D⁻¹ (τ − Sᵀ pᴬ) = p + U D⁻¹ (τ − Sᵀ p).
@@ -114,10 +120,11 @@ def inward(cluster: Node) -> None:
     u = memory.tau + cluster.passive - cluster.armature_bias - I.force_on_joints()  # line 28: u = τ − Sᵀ p
     if cluster.grounded:
         memory.a = D.solve(u - I.joint_response(cluster.outputs[0].a))  # line 41
-        return
+        return D
     memory.y0 = D.solve(u)
     memory.Y = I.pass_on_inertia(D)  # lines 30, 32: Iᵃ = Iᴬ − U D⁻¹ Uᵀ, Iᴬ_λ += Xᵀ Iᵃ X
     I.pass_on_force(memory.y0)  # lines 31, 33: pᵃ = p + U D⁻¹ u, pᴬ_λ += Xᵀ pᵃ
+    return D
 
 
 def bias_forces(cluster: Visit[Any, Any]) -> dict[Any, Any]:

@@ -25,7 +25,15 @@ from coupler.passes import (
 )
 from coupler.spatial import Transform
 
-__all__ = ["ArticulatedBody", "ArticulatedCluster", "inverse_osim_program", "inward", "outward"]
+__all__ = [
+    "ArticulatedBody",
+    "ArticulatedCluster",
+    "inverse_osim_program",
+    "inward",
+    "outward",
+    "propagate",
+    "respond",
+]
 
 
 class ArticulatedBody(Record):

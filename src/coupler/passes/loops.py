@@ -133,18 +133,25 @@ class Loops:
             rows.append(np.array(columns).T)
         return rows
 
-    def wrench(self, i: int, constraint: LoopConstraint, multipliers: Array) -> tuple[Array, dict[int, Array]]:
-        """The force Tᵀλ of a loop joint on its second body, in its second frame, and what it does for tree joints.
+    def wrench(self, i: int, multipliers: Array) -> Array:
+        """The force Tᵀλ of a loop joint on its second body, in its second frame; of several λ as columns."""
+        return self._equations[i].wrenches.T @ multipliers
+
+    def axes(self, i: int) -> Array:
+        """The rotation from the output body to the second frame of a loop joint."""
+        return self._equations[i].end.E
+
+    def spared(self, i: int, constraint: LoopConstraint, multipliers: Array) -> dict[int, Array]:
+        """What the force of a loop joint does for tree joints, by body and in the body's frame.
 
         Its opposite acts on the first body. On the way to the second body tree joints carry so much less, on the way to
-        the first so much more: for each body on those ways, what its joint is spared, in the body's frame.
+        the first so much more.
         """
-        force = self._equations[i].wrenches.T @ multipliers
-        on_output = self._equations[i].end.transform_force(force)
+        on_output = self._equations[i].end.transform_force(self.wrench(i, multipliers))
         spared = {}
         for way, sign in zip(reversed(constraint.ways), (1.0, -1.0), strict=True):
             spared |= {j: sign * self.cluster.bodies[j].Xo.inverse_force(on_output) for j in way}
-        return force, spared
+        return spared
 
     def residuals(self) -> Array:
         """φ, without rows that follow from others."""

@@ -90,6 +90,14 @@ class Paths:
         """Where P of a frame's own link is."""
         return self._P.place((frame, *self.sweep.number_in_cluster(self.frames[frame][0])))
 
+    def clusters(self, frame: int) -> list[int]:
+        """The clusters on the way of a frame to the ground."""
+        return [step.cluster for step in self.steps if step.frame == frame]
+
+    def answer(self, frame: int, cluster: int) -> Place:
+        """Where y of a cluster for a frame is."""
+        return self._y.place((frame, cluster))
+
     def inward(self, function: Callable[..., None]) -> None:
         """Runs a pass over all steps, from frames to the ground."""
         self._run(function, self.steps)

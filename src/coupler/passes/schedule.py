@@ -38,6 +38,13 @@ class Place(NamedTuple):
         return Place(self.buffer, self.start, Field((columns, rows), tuple(places)))
 
     @staticmethod
+    def block(buffer: Buffer, start: int, shape: tuple[int, int], width: int) -> Place:
+        """A block of a matrix of so many columns, row by row in a buffer."""
+        rows, columns = shape
+        places = (np.arange(rows)[:, None] * width + np.arange(columns)).ravel().tolist()
+        return Place(buffer, start, Field(shape, tuple(places)))
+
+    @staticmethod
     def whole(buffer: Buffer, shape: int | tuple[int, ...] | Field) -> Place:
         """All of a buffer."""
         return Place.of(buffer, 0, shape)

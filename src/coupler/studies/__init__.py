@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 
 from coupler.model import ModelError
 from coupler.model.wording import listed
+from coupler.studies.page import write_page
+from coupler.studies.report import Record, recorded
 
-__all__ = ["STUDIES", "run"]
+__all__ = ["STUDIES", "run", "run_all"]
 
 STUDIES = {  # name: module, and what the study shows
-    "000-fig3": ("scaling", "forward dynamics of chains with random gears and belts, of 2 to 24 links, then to 1,000"),
+    "000-fig3": ("scaling", "forward dynamics of chains with random gears and belts, of 2 to 1,000 links"),
     "001-table2": ("speed", "inverse dynamics: the time of other methods relative to C-RNEA"),
     "001-table3": ("speed", "forward dynamics: the time of other methods relative to C-ABA"),
     "001-table4": ("speed", "inverse operational-space inertia: the time of other methods relative to C-EFPA"),
-    "001-fig11": ("scaling", "forward dynamics of chains of 2 to 24 links, then to 1,000"),
-    "001-fig13": ("scaling", "inverse operational-space inertia of chains of 2 to 24 links, then to 1,000"),
+    "001-fig9": ("speed", "inverse dynamics: times of all methods on six robots"),
+    "001-fig10": ("speed", "forward dynamics: times of all methods on six robots"),
+    "001-fig11": ("scaling", "forward dynamics of chains of 2 to 1,000 links, baselines to 384"),
+    "001-fig12": ("speed", "inverse operational-space inertia: times of all methods on six robots"),
+    "001-fig13": ("scaling", "inverse operational-space inertia of chains of 2 to 1,000 links, baselines to 384"),
+    "001-complexity": ("complexity", "operations by the length of loops and the number of end effectors"),
     "001-fig14": ("torques", "torque errors without rotors and with armatures"),
     "002-fig5": ("formulations", "cost of the mass matrix, ABA and divide and conquer on chains without contact"),
     "002-fig6": ("formulations", "cost of the three ways to set up the contact problem, with no, one and two contacts"),
@@ -31,14 +38,46 @@ STUDIES = {  # name: module, and what the study shows
 }
 
 
-def run(name: str, folder: Path) -> None:
+def run(name: str, folder: Path, *, full: bool = False) -> Record:
     """Runs a study, and saves its data and pictures in a folder.
 
     Args:
         name: one of `STUDIES`.
         folder: the folder to write to; it is created if necessary.
+        full: whether it may take longer than two minutes.
+
+    Returns:
+        What it has told.
     """
     if name not in STUDIES:
         raise ModelError(f"there is no study {name!r}; there are {listed(STUDIES)}")
+    module, about = STUDIES[name]
+    return _run(Record(name, about, full), module, folder)
+
+
+def run_all(folder: Path, *, full: bool = False) -> list[Record]:
+    """Runs all studies, goes on where one fails, and writes `report.html`, a page of all of them, beside their data.
+
+    Returns:
+        The records of all, with what has failed.
+    """
+    records = []
+    for i, (name, (module, about)) in enumerate(STUDIES.items(), 1):
+        print(f"\n{name} ({i} of {len(STUDIES)}): {about}", flush=True)
+        record = Record(name, about, full)
+        try:
+            _run(record, module, folder)
+        except Exception as error:  # whatever it is: the others go on
+            record.failure = str(error) or repr(error)
+            print(f"{name} failed: {record.failure}", file=sys.stderr)
+        records.append(record)
+        write_page(folder / "report.html", records)  # so that an interruption leaves what there is
+    print(f"\nsaved {folder / 'report.html'}")
+    return records
+
+
+def _run(record: Record, module: str, folder: Path) -> Record:
     folder.mkdir(parents=True, exist_ok=True)
-    import_module(f"coupler.studies.{STUDIES[name][0]}").run(name, folder)
+    with recorded(record):
+        import_module(f"coupler.studies.{module}").run(record.name, folder)
+    return record

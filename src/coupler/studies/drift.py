@@ -15,7 +15,7 @@ import numpy as np
 from coupler.kinematics import kinetic_energy, potential_energy
 from coupler.model import Revolute, Robot, RobotBuilder
 from coupler.simulate import integrate_motion
-from coupler.studies.report import save_table, with_pyplot
+from coupler.studies.report import save_table, verdict, with_pyplot
 
 __all__ = ["chain", "energy_errors", "run"]
 
@@ -57,11 +57,13 @@ def run(name: str, folder: Path) -> None:
     head = ["method", "largest energy error, J", f"after {DURATION:g} s, J", "largest, relative to rk4"]
     save_table(folder / f"{name}.csv", head, rows)
     ratio = largest["explicit_euler"] / largest["rk4"]
-    print(f'explicit Euler over rk4: {ratio:.1e} (paper: "errors of magnitude O(10^{np.log10(PAPER):.0f}) higher")')
+    found = "agrees" if 0.1 * PAPER < ratio < 10.0 * PAPER else "differs: by more than an order of magnitude"
+    verdict("energy error of explicit Euler over rk4", f"O(10^{np.log10(PAPER):.0f})", f"{ratio:.1e}", found)
 
     def draw(plt: Any) -> None:
         for method, error in errors.items():
             plt.semilogy(t[1:], np.abs(error[1:]), label=method)
+        plt.axhline(PAPER * largest["rk4"], color="k", linestyle=":", label="paper: Euler, O(10^6) times rk4")
         plt.xlabel("time, s")
         plt.ylabel("error of total energy, J")
         plt.legend()

@@ -2,15 +2,14 @@
 
 The paper drops planar chains of identical bodies, of mass and length 1, free at both ends, from rest in a horizontal
 line at height 1 [002, Fig. 4]. Both ends, P and Q, may touch the ground. It measures 2 s of motion in Matlab. Here
-the time is that of one step, and only of what differs between the ways: accelerations without contact, and A of the
-bodies that may touch [002, §2.3, step 1]; the rest is the same for all. Code without branches takes the same time in
-all states, so one state suffices. A short chain shows that all three ways give the same motion.
+the time is that of one step: of what differs between the ways, accelerations without contact and A of the bodies that
+may touch [002, §2.3, step 1], and of the solution for contact forces, which is the same for all. All of it is compiled,
+one state a call: H and its Cholesky factors; C-ABA and C-EFPA in one pass; divide and conquer. Code without branches
+takes the same time in all states, so one state suffices. A short chain shows that all three ways give the same motion.
 """
 
 from __future__ import annotations
 
-import gc
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,30 +17,34 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.aba import forward_dynamics_program
-from coupler.algorithms.crba import mass_matrix_program
+from coupler.algorithms.aba_with_osim import dynamics_and_osim_program
+from coupler.algorithms.baselines.traditional import traditional_program
 from coupler.algorithms.dca import divide_and_conquer_program
-from coupler.algorithms.efpa import inverse_osim_program
-from coupler.algorithms.rnea import inverse_dynamics_program
-from coupler.contact.divide_and_conquer import divide_and_conquer, divide_and_conquer_problem
+from coupler.contact.divide_and_conquer import divide_and_conquer_problem
 from coupler.contact.formulations import recursive_problem, traditional_problem
 from coupler.contact.pairs import pairs_of
 from coupler.contact.stepping import contact_step
-from coupler.dynamics import bias_force, forward_dynamics, inverse_osim
-from coupler.inertia import mass_matrix
-from coupler.kinematics import frame_jacobian
+from coupler.graph import Builder, View, compile, fields
 from coupler.model import Planar, Plane, Revolute, Robot, RobotBuilder
-from coupler.studies.report import save_table, with_pyplot
+from coupler.studies.report import full, median_times, note, progress, save_table, verdict, with_pyplot
 
-__all__ = ["chain", "run"]
+__all__ = ["chain", "run", "solving_program", "ways"]
 
 BODIES = (1, 2, 4, 8, 16, 32, 64, 128)
+LONGER = (256,)  # with --full
+NEAR = (2, 3, 4, 5, 6, 7, 9)  # short chains, to find where recursion becomes cheaper
 MASS, LENGTH, HEIGHT = 1.0, 1.0, 1.0  # kg, m, m
 FIGURES = {"002-fig5": ("",), "002-fig6": ("", "P", "PQ")}  # the ends that may touch the ground, case by case
-METHODS = ("traditional", "ABA", "DCA")
+PROGRAMS = {
+    "traditional": traditional_program,
+    "ABA": dynamics_and_osim_program,
+    "DCA": divide_and_conquer_program,
+}
+PAPER = {"traditional": 3, "ABA": 1, "DCA": 1}  # powers of growth
+CROSSING = 7  # freedoms, beyond which recursion is faster than H
 LONGEST = 3  # growth is fitted to so many of the longest chains
 STEP, DURATION, FALLING = 1e-3, 0.6, 4  # s, s, bodies of the chain whose motion is simulated
-SECONDS, ROUNDS = 0.5, 5  # time of measurement for each chain and number of contacts, and rounds that share it
+SECONDS = 0.4  # of measurement for each chain and number of contacts
 
 
 def chain(bodies: int) -> Robot:
@@ -60,61 +63,45 @@ def chain(bodies: int) -> Robot:
     return b.build()
 
 
-def ways(robot: Robot, bodies: Sequence[str]) -> list[Callable[[Any, Any], Any]]:
-    """Three functions of q and v that compute accelerations without contact, and A of the given bodies."""
-    tau = np.zeros(robot.nv)
-
-    def traditional(q: Any, v: Any) -> Any:
-        factor = np.linalg.cholesky(mass_matrix(robot, q))
-        columns = np.vstack([-bias_force(robot, q, v), *(frame_jacobian(robot, q, body) for body in bodies)]).T
-        half = np.linalg.solve(factor, columns)
-        return np.linalg.solve(factor.T, half[:, 0]), half[:, 1:].T @ half[:, 1:]
-
-    def recursive(q: Any, v: Any) -> Any:
-        return forward_dynamics(robot, q, v, tau), inverse_osim(robot, q, bodies) if bodies else np.zeros((0, 0))
-
-    return [traditional, recursive, lambda q, v: divide_and_conquer(robot, q, v, tau, bodies)]
+def ways(robot: Robot, bodies: Sequence[str]) -> dict[str, Any]:
+    """Three compiled functions of q, v and τ: accelerations without contact, and A of the given bodies, row by row."""
+    frames = [robot.tree.place[body] for body in bodies]
+    return {method: compile(make(robot, frames)) for method, make in PROGRAMS.items()}
 
 
-def work(robot: Robot, bodies: Sequence[str]) -> tuple[list[float], list[int]]:
-    """Operations of the three ways, and depths of the last two; factors count n³/3, solves 2 n² per column."""
-    frames, n = [robot.tree.place[body] for body in bodies], robot.nv
-    trees = [mass_matrix_program(robot), inverse_dynamics_program(robot)]
-    recursive = [forward_dynamics_program(robot), *([inverse_osim_program(robot, frames)] if frames else [])]
-    divided = [divide_and_conquer_program(robot, frames)]
-    counts = [float(sum(p.operations().total() for p in ps)) for ps in (trees, recursive, divided)]
-    counts[0] += n**3 / 3 + 2 * n**2 * (1 + 6 * len(frames))
-    return counts, [max(p.depth() for p in ps) for ps in (recursive, divided)]
+def solving_program(contacts: int) -> Any:
+    """The program (A, n, w) → impulses of frictionless contacts, one or two of them on bodies of their own.
 
-
-def median_times(cases: Sequence[Sequence[Callable[[], Any]]]) -> list[list[float]]:
-    """The median time of each function of each case, s; all take turns, because machines are shared.
-
-    Garbage collection is off meanwhile: it would visit all traced nodes, which takes longer than a call.
+    A is that of bodies, n the normals as rows in the bodies' frames, w velocities along them without contact.
     """
-    samples: list[list[list[float]]] = [[[] for _ in functions] for functions in cases]
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        for _ in range(ROUNDS):
-            for functions, times in zip(cases, samples, strict=True):
-                _sample(functions, times, SECONDS / ROUNDS)
-    finally:
-        if collecting:
-            gc.enable()
-    return [[float(np.median(own)) for own in times] for times in samples]
+    b = Builder("solving")
+    sizes = {"A": (6 * contacts) ** 2, "n": 6 * contacts, "w": contacts}
+    given = {name: b.input(name, size) for name, size in sizes.items()}
+    impulses = b.output("impulses", contacts)
+
+    def solve(problem: View) -> None:
+        rows = np.zeros((contacts, 6 * contacts), dtype=object)
+        for i in range(contacts):
+            rows[i, 6 * i : 6 * i + 6] = problem.n[6 * i : 6 * i + 6]
+        A = rows @ problem.A.reshape(6 * contacts, -1) @ rows.T
+        alone = [np.where(w < 0.0, -w / A[i, i], 0.0) for i, w in enumerate(problem.w)]
+        problem.impulses = np.array(alone if contacts == 1 else _both_or_one(A, problem.w, alone))
+
+    b.loop(solve, problem=fields(**{x: own.at(0, own.size) for x, own in {**given, "impulses": impulses}.items()}))
+    return b.build()
 
 
-def _sample(functions: Sequence[Callable[[], Any]], times: Sequence[list[float]], seconds: float) -> None:
-    """Calls functions in turns for some seconds; a first call of each does not count."""
-    for function in functions:
-        function()
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        for function, own in zip(functions, times, strict=True):
-            start = time.perf_counter()
-            function()
-            own.append(time.perf_counter() - start)
+def _both_or_one(A: Any, w: Any, alone: Sequence[Any]) -> list[Any]:
+    """Of two contacts: both push, or one of them does and the other parts, or none."""
+    both = np.array([A[0, 1] * w[1] - A[1, 1] * w[0], A[0, 1] * w[0] - A[0, 0] * w[1]]) / (
+        A[0, 0] * A[1, 1] - A[0, 1] ** 2
+    )
+    first_parts = w[0] + A[0, 1] * alone[1]  # velocities of each if only the other pushes
+    second_parts = w[1] + A[0, 1] * alone[0]
+    push = np.where(both[0] > 0.0, np.where(both[1] > 0.0, 1.0, 0.0), 0.0)
+    only_first = np.where(second_parts >= 0.0, alone[0], 0.0)
+    only_second = np.where(second_parts >= 0.0, 0.0, np.where(first_parts >= 0.0, alone[1], 0.0))
+    return [np.where(push > 0.5, both[0], only_first), np.where(push > 0.5, both[1], only_second)]
 
 
 def largest_difference(ends: str) -> float:
@@ -123,7 +110,7 @@ def largest_difference(ends: str) -> float:
     pairs = [pair for pair in pairs_of(robot) if pair.one.name in ends]
     problems = traditional_problem, recursive_problem, divide_and_conquer_problem
     motions: list[Any] = []
-    for free, problem in zip(ways(robot, ()), problems, strict=True):
+    for free, problem in zip(ways(robot, ()).values(), problems, strict=True):
         q, v, motion = robot.neutral(), np.zeros(robot.nv), []
         q[-1], v[-2] = 0.3, 1.0  # so that one end comes down first, and the chain rotates
         for _ in range(round(DURATION / STEP)):
@@ -131,78 +118,143 @@ def largest_difference(ends: str) -> float:
                 done = contact_step(robot, q, v, np.zeros(robot.nv), STEP, pairs, formulation=problem)
                 q, v = done.q, done.v
             else:
-                v = v + STEP * free(q, v)[0]
+                v = v + STEP * free(q, v, np.zeros(robot.nv))[0]
                 q = robot.integrate(q, v, STEP)
             motion.append(q)
         motions.append(motion)
     return float(np.abs(np.array(motions[1:]) - motions[0]).max())
 
 
-def growth(bodies: np.ndarray, values: np.ndarray) -> float:
-    """The exponent with which values grow with the number of bodies, fitted to the longest chains."""
-    return float(np.polyfit(np.log(bodies[-LONGEST:]), np.log(values[-LONGEST:]), 1)[0])
-
-
 def run(name: str, folder: Path) -> None:
-    cases = FIGURES[name]
-    rows: list[list[Any]] = []
-    timed: list[list[Callable[[], Any]]] = []
-    for bodies in BODIES:
-        robot = chain(bodies)
-        q, v = robot.random_state(0)
-        for ends in cases:
-            touching = list(dict.fromkeys({"P": "rod0", "Q": f"rod{bodies - 1}"}[end] for end in ends))
-            timed.append([partial(way, q, v) for way in ways(robot, touching)])
-            counts, depths = work(robot, touching)
-            rows.append([bodies, len(ends), *counts, *depths])
-        print(f"{bodies} bodies", flush=True)
-    rows = [
-        [*row[:2], *(1e6 * t for t in times), *row[2:]] for row, times in zip(rows, median_times(timed), strict=True)
-    ]
-    head = ["bodies", "contacts", *(f"{method}, µs" for method in METHODS)]
-    head += [*(f"{method}, operations" for method in METHODS), "ABA, depth", "DCA, depth"]
+    """Runs the study; see `coupler.studies.run`."""
+    cases, rows = FIGURES[name], list[list[Any]]()
+    for bodies in (*BODIES, *(LONGER if full() else ())):
+        progress(f"{bodies} bodies: {', '.join(PROGRAMS)}")
+        rows += [measured(bodies, ends) for ends in cases]
+    head = ["bodies", "contacts", *(f"{method}, µs" for method in PROGRAMS), "solve, µs"]
+    head += [f"{method} and solve, µs" for method in PROGRAMS]
+    head += [*(f"{method}, operations" for method in PROGRAMS), "ABA, depth", "DCA, depth"]
+    note(
+        "Times are medians of one state a call, all compiled, on one thread: of setting up a step's contact problem, "
+        "of its solution for frictionless contacts, which is the same in all ways, and of both together."
+    )
     save_table(folder / f"{name}.csv", head, rows)
     table = np.array(rows, dtype=float)
     np.savez(folder / f"{name}.npz", table=table, head=np.array(head))
-    print("(H is set up in n² operations and factorised by LAPACK, so its n³ shows only beyond these lengths)")
     for contacts in range(len(cases)):
-        _print_growth(contacts, table[table[:, 1] == contacts])
+        _judge_growth(contacts, table[table[:, 1] == contacts])
     if len(cases) > 1:
-        _print_contacts(table)
-    print(f"largest difference between the three motions of {FALLING} bodies: {largest_difference(cases[-1]):.1e}")
+        _judge_contacts(table)
+    _judge_crossing(cases[-1])
+    difference = largest_difference(cases[-1])
+    found = "agrees" if difference < 1e-9 else "differs: rounding is magnified by impacts"
+    verdict(f"largest difference of the three motions of {FALLING} bodies", "none", f"{difference:.1e}", found)
+    draw_times(folder / f"{name}.png", table)
+
+
+def measured(bodies: int, ends: str) -> list[Any]:
+    """A row of the table, for a chain whose ends, so many of them, may touch the ground."""
+    robot = chain(bodies)
+    (q, v), tau = robot.random_state(0), np.zeros(robot.nv)
+    touching = [{"P": "rod0", "Q": f"rod{bodies - 1}"}[end] for end in ends]
+    functions = ways(robot, touching)
+    calls: list[Callable[[], Any]] = [partial(function, q, v, tau) for function in functions.values()]
+    if ends:
+        normals = np.tile([0.0, 0.1, 0.0, 0.0, 0.0, 1.0], len(ends))
+        A = functions["ABA"](q, v, tau)[1] + 1e-9 * np.eye(6 * len(ends)).ravel()  # regular, of a single body too
+        calls.append(partial(compile(solving_program(len(ends))), A, normals, -np.ones(len(ends))))
+    times = [1e6 * seconds for seconds in median_times(calls, SECONDS)]
+    setup, solving = times[: len(functions)], times[-1] if ends else 0.0
+    programs = [function.program for function in functions.values()]
+    counts, depths = [p.operations().total() for p in programs], [p.depth() for p in programs[1:]]
+    return [bodies, len(ends), *setup, solving, *(own + solving for own in setup), *counts, *depths]
+
+
+_SETUP, _TOGETHER, _OPERATIONS, _DEPTH = 2, 6, 9, 12  # first columns
+
+
+def _judge_growth(contacts: int, own: np.ndarray) -> None:
+    """How cost grows with the number of bodies, beside what the paper says."""
+    n, end, what = own[:, 0], own[-1], f"{contacts} contacts"
+    for i, (method, paper) in enumerate(PAPER.items()):
+        time, count = (growth(n, own[:, first + i]) for first in (_SETUP, _OPERATIONS))
+        last = float(np.log2(own[-1, _OPERATIONS + i] / own[-2, _OPERATIONS + i]))
+        found = f"differs: between n² for H and n³ for its factors still; the last doubling has {last:.2f}"
+        found = "agrees" if abs(count - paper) < 0.25 else found
+        told = f"{count:.2f} in operations, {time:.2f} in time"
+        verdict(f"{what}: power of growth of {method}, to {n[-1]:.0f} bodies", str(paper), told, found)
+    ratio = end[_SETUP + 2] / end[_SETUP + 1]
+    found = "agrees" if ratio > 1.0 else "differs: faster here"
+    verdict(f"{what}: time of DCA over ABA, {n[-1]:.0f} bodies", "above 1", f"{ratio:.1f}", found)
+    doubled = own[-1, _DEPTH:] - own[-2, _DEPTH:]
+    told = f"depth {end[_DEPTH + 1]:.0f}, of ABA {end[_DEPTH]:.0f}; doubling adds {doubled[1]:.0f} and {doubled[0]:.0f}"
+    found = "agrees" if doubled[1] < 0.5 * doubled[0] else "differs: chains are too short to show it"
+    verdict(f"{what}: DCA on n processors, {n[-1]:.0f} bodies", "O(log n)", told, found)
+
+
+def _judge_contacts(table: np.ndarray) -> None:
+    """How much contacts add to the cost of each further body, beside what the paper says."""
+    cases = [table[table[:, 1] == contacts] for contacts in range(3)]
+    slopes = np.array([[case[-1, _OPERATIONS + i] - case[-2, _OPERATIONS + i] for case in cases] for i in range(3)])
+    for method, (none, one, two) in zip(PROGRAMS, slopes, strict=True):
+        told = f"{one / none:.2f} with one, {two / none:.2f} with two"
+        if method == "traditional":
+            paper, agrees = "parallel, shifted by the solution", two / none < 1.5
+        else:
+            paper, agrees = "parallel with one, steeper with two", one / none < 1.05 and two > 1.01 * one
+        found = "agrees" if agrees else "differs: its handles cost little beside the rest"
+        verdict(f"{method}: operations per further body over those without contact", paper, told, found)
+    shares = [100.0 * case[-1, 5] / case[-1, _TOGETHER + 1] for case in cases[1:]]
+    told = f"{shares[0]:.0f} and {shares[1]:.0f} % of a step by ABA with {table[-1, 0]:.0f} bodies"
+    verdict("solution for one and two contacts", "the same in all ways", told, "agrees")
+
+
+def _judge_crossing(ends: str) -> None:
+    """From how many freedoms on recursion costs less than H and its factors. [002, §3.4]"""
+    fewer, faster = list[int](), list[int]()
+    progress(f"{', '.join(map(str, NEAR))} bodies: where recursion becomes cheaper")
+    for bodies in NEAR:
+        row, freedoms = measured(bodies, ends), bodies + 2
+        fewer += [freedoms] if row[_OPERATIONS + 1] < row[_OPERATIONS] else []
+        faster += [freedoms] if row[_SETUP + 1] < row[_SETUP] else []
+    tried = [bodies + 2 for bodies in NEAR]
+    first = _from(fewer, tried)
+    told = f"fewer operations from n = {first}, less time from n = {_from(faster, tried)}"
+    found = "better: already on shorter chains" if first <= CROSSING else "agrees"
+    found = found if first <= CROSSING + 2 else "differs: on longer chains only"
+    what = f"freedoms n from which ABA costs less than H and its factors, {len(ends)} contacts"
+    verdict(what, f"n > {CROSSING}", told, found)
+
+
+def _from(found: Sequence[int], tried: Sequence[int]) -> int:
+    """The first of those tried from which on all are found."""
+    missing = [n for n in tried if n not in found]
+    return min((n for n in found if n > max(missing, default=0)), default=max(tried) + 1)
+
+
+def draw_times(path: Path, table: np.ndarray) -> None:
+    """A panel for each number of contacts: setting up, and together with the solution; and the paper's powers."""
+    counts = sorted({*table[:, 1].astype(int).tolist()})
 
     def draw(plt: Any) -> None:
-        for i, method in enumerate(METHODS):
-            for contacts in range(len(cases)):
-                own = table[table[:, 1] == contacts]
-                plt.loglog(own[:, 0], own[:, 2 + i], "o-", label=f"{method}, {contacts} contacts")
-        plt.xlabel("bodies")
-        plt.ylabel("time to set up a step's problem, µs")
-        plt.legend()
+        _, panels = plt.subplots(1, len(counts), figsize=(6 * len(counts), 5), squeeze=False)
+        for panel, contacts in zip(panels[0], counts, strict=True):
+            own = table[table[:, 1] == contacts]
+            for i, method in enumerate(PROGRAMS):
+                panel.loglog(own[:, 0], own[:, _SETUP + i], "o-", color=f"C{i}", label=method)
+                if contacts:
+                    panel.loglog(own[:, 0], own[:, _TOGETHER + i], ":", color=f"C{i}", label=f"{method} and solution")
+                ends = own[-2:, 0]
+                panel.loglog(ends, 1.3 * own[-1, _SETUP + i] * (ends / ends[-1]) ** PAPER[method], "k--", linewidth=0.8)
+            panel.plot([], [], "k--", linewidth=0.8, label="paper's powers: 3, 1, 1")
+            panel.set_title(f"{contacts} contacts")
+            panel.set_xlabel("bodies")
+            panel.set_ylabel("time of one step, µs")
+            panel.legend(fontsize="small")
 
-    with_pyplot(folder / f"{name}.png", draw)
-
-
-def _print_growth(contacts: int, own: np.ndarray) -> None:
-    """Prints how cost grows with the number of bodies, beside what the paper says."""
-    n, last = own[:, 0], own[-1]
-    for what, first in (("time grows", 2), ("operations grow", 5)):
-        powers = ", ".join(f"{method} {growth(n, own[:, first + i]):.2f}" for i, method in enumerate(METHODS))
-        print(f"{contacts} contacts: {what} with the power {powers} (paper: traditional 3, ABA 1, DCA 1)")
-    print(f"{contacts} contacts: DCA takes {last[4] / last[3]:.1f} times as long as ABA (paper: DCA is slower)")
-    doubled = own[-1, 8:] - own[-2, 8:]
-    print(
-        f"{contacts} contacts: depth {last[8]:.0f} of ABA, {last[9]:.0f} of DCA; the last doubling added "
-        f"{doubled[0]:.0f} and {doubled[1]:.0f} (paper: DCA is O(log n) on n processors)"
-    )
+    with_pyplot(path, draw)
 
 
-def _print_contacts(table: np.ndarray) -> None:
-    """Prints how much contacts add to the cost of each further body, beside what the paper says."""
-    none, one, two = (table[table[:, 1] == contacts] for contacts in range(3))
-    for i, method in enumerate(METHODS):
-        added = [(case[-1, 5 + i] - case[-2, 5 + i]) / (none[-1, 5 + i] - none[-2, 5 + i]) for case in (one, two)]
-        print(
-            f"{method}: operations per further body, over those without contact: {added[0]:.2f} with one contact, "
-            f"{added[1]:.2f} with two (paper: ABA and DCA are parallel with one and steeper with two)"
-        )
+def growth(bodies: np.ndarray, values: np.ndarray) -> float:
+    """The exponent with which values grow with the number of bodies, fitted to the longest chains."""
+    return float(np.polyfit(np.log(bodies[-LONGEST:]), np.log(values[-LONGEST:]), 1)[0])

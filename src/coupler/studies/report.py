@@ -1,14 +1,91 @@
-"""What studies share: printing and saving tables, drawing pictures, and measuring times."""
+"""What studies share: printing and saving tables, verdicts, notes and pictures, and measuring times.
+
+Whatever a study prints with these is kept in its record as well, from which `coupler study --all` makes a page.
+"""
 
 from __future__ import annotations
 
 import csv
+import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["best_times", "save_table", "verdict", "with_pyplot"]
+__all__ = [
+    "Record",
+    "Verdict",
+    "best_times",
+    "full",
+    "median_times",
+    "note",
+    "progress",
+    "recorded",
+    "save_table",
+    "verdict",
+    "with_pyplot",
+]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a paper says, what was measured here, and what that means: agrees, better, or differs and why."""
+
+    what: str
+    paper: str
+    ours: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: paper {self.paper}, here {self.ours}: {self.found}"
+
+
+@dataclass
+class Record:
+    """What a study has told.
+
+    Attributes:
+        name: of the study.
+        about: what it shows.
+        full: whether it may take longer than two minutes.
+        verdicts, notes, pictures: in order.
+        tables: heads and rows, as texts.
+        failure: why it ended early; empty if it did not.
+        seconds: how long it took.
+    """
+
+    name: str
+    about: str
+    full: bool = False
+    verdicts: list[Verdict] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    pictures: list[Path] = field(default_factory=list)
+    tables: list[list[list[str]]] = field(default_factory=list)
+    failure: str = ""
+    seconds: float = 0.0
+
+
+_RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
+
+
+@contextmanager
+def recorded(record: Record) -> Iterator[Record]:
+    """Keeps what is told meanwhile in a record, and for how long."""
+    token, start = _RECORD.set(record), time.perf_counter()
+    try:
+        yield record
+    finally:
+        record.seconds = time.perf_counter() - start
+        _RECORD.reset(token)
+
+
+def full() -> bool:
+    """Whether the study that runs may take longer than two minutes: `coupler study --full`."""
+    record = _RECORD.get()
+    return record is not None and record.full
 
 
 def save_table(path: Path, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -20,11 +97,28 @@ def save_table(path: Path, head: Sequence[str], rows: Sequence[Sequence[Any]]) -
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([head, *rows])
     print(f"\nsaved {path}")
+    if record := _RECORD.get():
+        record.tables.append(texts)
 
 
 def verdict(what: str, paper: str, ours: str, found: str) -> None:
     """Prints in one line what a paper says, what was found here, and what that means: agrees, better, or differs."""
-    print(f"{what}: paper {paper}, here {ours}: {found}")
+    told = Verdict(what, paper, ours, found)
+    print(told)
+    if record := _RECORD.get():
+        record.verdicts.append(told)
+
+
+def note(text: str) -> None:
+    """Prints what a reader must know to read the numbers: what a time is a time of, say."""
+    print(text)
+    if record := _RECORD.get():
+        record.notes.append(text)
+
+
+def progress(text: str) -> None:
+    """Prints what is being done, for whoever waits."""
+    print(f"... {text}", flush=True)
 
 
 def with_pyplot(path: Path, draw: Callable[[Any], None]) -> None:
@@ -41,17 +135,41 @@ def with_pyplot(path: Path, draw: Callable[[Any], None]) -> None:
     plt.savefig(path, bbox_inches="tight")
     plt.close("all")
     print(f"saved {path}")
+    if record := _RECORD.get():
+        record.pictures.append(path)
 
 
 def best_times(calls: Sequence[Callable[[], Any]], seconds: float = 1.0) -> list[float]:
     """The best time of each call, s; calls take turns, because machines are shared and noisy."""
-    best = [float("inf")] * len(calls)
+    return [min(own) for own in _samples(calls, seconds * len(calls))]
+
+
+def median_times(calls: Sequence[Callable[[], Any]], seconds: float = 1.0) -> list[float]:
+    """The median time of each call, s; calls take turns, for so many seconds altogether."""
+    return [sorted(own)[len(own) // 2] for own in _samples(calls, seconds)]
+
+
+def _samples(calls: Sequence[Callable[[], Any]], seconds: float) -> list[list[float]]:
+    """Times of calls that take turns, three of each at least; the first call of each, which compiles, does not count.
+
+    Garbage collection is off meanwhile: it would visit all traced nodes, which takes longer than a call.
+    """
+    times: list[list[float]] = [[] for _ in calls]
     for call in calls:
         call()
-    end = time.perf_counter() + seconds * len(calls)
-    while time.perf_counter() < end:
-        for i, call in enumerate(calls):
-            start = time.perf_counter()
-            call()
-            best[i] = min(best[i], time.perf_counter() - start)
-    return best
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end or len(times[-1]) < _FEWEST:
+            for call, own in zip(calls, times, strict=True):
+                start = time.perf_counter()
+                call()
+                own.append(time.perf_counter() - start)
+    finally:
+        if collecting:
+            gc.enable()
+    return times
+
+
+_FEWEST = 3

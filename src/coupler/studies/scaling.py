@@ -1,7 +1,9 @@
 """How methods scale with the number of links of a chain [001, Fig. 11, 13; 000, Fig. 3].
 
 According to the papers, the time of projection and of Lagrange multipliers grows with the cube of the number of links,
-that of cluster algorithms linearly.
+that of cluster algorithms linearly. Short chains are compared with all methods compiled: what is zero by structure is
+left out, and compilation takes longer and longer. For long ones, the baselines' matrices are dense and solved by
+LAPACK, as in the papers' library.
 """
 
 from __future__ import annotations
@@ -14,16 +16,22 @@ from typing import Any
 import numpy as np
 
 from coupler.algorithms.aba import forward_dynamics_program
-from coupler.algorithms.baselines import lagrange_program, projected_osim_program, projection_program
+from coupler.algorithms.baselines import lagrange_program, projected_osim_program, projection_program, with_armatures
 from coupler.algorithms.efpa import inverse_osim_program
+from coupler.algorithms.pv_osim import pv_osim_program
 from coupler.robots import load
-from coupler.studies.report import best_times, save_table, with_pyplot
+from coupler.studies.dense import dense_times
+from coupler.studies.report import best_times, full, note, progress, save_table, verdict, with_pyplot
 from coupler.studies.speed import Make, at_effectors, sampled
 
-__all__ = ["run"]
+__all__ = ["growth", "run"]
 
-LENGTHS = (2, 4, 6, 8, 12, 16, 20, 24)
-LONG = (48, 96, 200, 400, 1000)  # for the cluster algorithm alone
+SHORT = (2, 4, 8, 12, 24)  # for all methods; (6, 16, 20) with --full
+LONG = (48, 192, 384)  # for cluster algorithms, and for baselines with dense matrices; 1,000 of the former
+FURTHEST = 1000
+SECONDS = 0.1  # of measurement for each method
+DENSE = ", dense"
+DENSE_FROM = (24, 96, 192, 384)
 
 
 @dataclass(frozen=True)
@@ -32,61 +40,167 @@ class Figure:
 
     Attributes:
         chains: names of the bundled robots to compare.
-        methods: programs of the methods to compare, the cluster algorithm first.
+        cluster: name and program of the cluster algorithm.
+        others: programs of the methods to compare it with.
+        further: other programs that grow linearly.
+        dense: the methods to compare it with on long chains; see dense.py.
         seed: the seed of the chains' random parameters; None for chains of identical links.
     """
 
     chains: tuple[str, ...]
-    methods: Mapping[str, Make]
+    cluster: tuple[str, Make]
+    others: Mapping[str, Make]
+    further: Mapping[str, Make]
+    dense: tuple[str, ...]
     seed: int | None = None
 
 
-FORWARD = {"C-ABA": forward_dynamics_program, "projection": projection_program, "multipliers": lagrange_program}
-OSIM = {"C-EFPA": at_effectors(inverse_osim_program), "projected EFPA": at_effectors(projected_osim_program)}
+def _approximate(make: Make) -> Make:
+    """The same for the robot with armatures instead of rotors."""
+    return lambda robot: make(with_armatures(robot, [body for body in robot.body_names if "rotor" in body]))
+
+
+FORWARD = Figure(
+    ("geared_chain", "belt_chain"),
+    ("C-ABA", forward_dynamics_program),
+    {"projection": projection_program, "multipliers": lagrange_program},
+    {"approximate ABA": _approximate(forward_dynamics_program)},
+    ("projection", "multipliers"),
+)
+OSIM = Figure(
+    ("belt_chain",),
+    ("C-EFPA", at_effectors(inverse_osim_program)),
+    {"projected EFPA": at_effectors(projected_osim_program)},
+    {
+        "approximate EFPA": _approximate(at_effectors(inverse_osim_program)),
+        "PV-OSIM on clusters": at_effectors(pv_osim_program),
+    },
+    ("projected EFPA",),
+)
 FIGURES = {
-    "000-fig3": Figure(("geared_chain", "belt_chain"), FORWARD, seed=0),
-    "001-fig11": Figure(("geared_chain", "belt_chain"), FORWARD),
-    "001-fig13": Figure(("belt_chain",), OSIM),
+    "000-fig3": Figure(FORWARD.chains, FORWARD.cluster, FORWARD.others, FORWARD.further, FORWARD.dense, seed=0),
+    "001-fig11": FORWARD,
+    "001-fig13": OSIM,
 }
+Times = dict[str, dict[int, float]]  # µs of one state, by method and number of links
 
 
 def run(name: str, folder: Path) -> None:
     """Runs the study; see `coupler.studies.run`."""
     figure = FIGURES[name]
-    cluster, *others = figure.methods
+    times = {chain: measured(figure, chain) for chain in figure.chains}
+    methods = list(dict.fromkeys(method for own in times.values() for method in own))
     rows: list[list[Any]] = []
-    for chain in figure.chains:
-        for links in (*LENGTHS, *LONG):
-            robot, states = load(chain, links=links, seed=figure.seed), max(16, 4096 // links // 16 * 16)
-            methods = figure.methods if links <= max(LENGTHS) else {cluster: figure.methods[cluster]}
-            times = best_times([sampled(make, robot, states) for make in methods.values()], 0.5)
-            values = [1e6 * seconds / states for seconds in times] + [float("nan")] * (1 + len(others) - len(times))
-            rows.append([chain, links, *values, 1e3 * values[0] / links])
-            print(f"{chain}, {links} links", flush=True)
-    head = ["chain", "links", *(f"{method}, µs" for method in figure.methods), f"{cluster} per link, ns"]
-    save_table(folder / f"{name}.csv", head, rows)
-    for chain in figure.chains:
-        times_of = {row[1]: row[2:] for row in rows if row[0] == chain}
-        growth = [np.log(times_of[24][i] / times_of[12][i]) / np.log(2) for i in range(len(figure.methods))]
-        powers = ", ".join(f"{method} {power:.1f}" for method, power in zip(figure.methods, growth, strict=True))
-        print(f"{chain}: from 12 to 24 links, time grows with the power {powers} (paper: {cluster} 1, others 3)")
-        ratio = times_of[1000][-1] / times_of[12][-1]
-        print(f"{chain}: per link, {cluster} takes {ratio:.2f} times as long with 1,000 links as with 12")
-        ratios = [times_of[24][i] / times_of[24][0] for i in range(1, 1 + len(others))]
-        gains = ", ".join(f"{ratio:.1f} times that of {method}" for ratio, method in zip(ratios, others, strict=True))
-        print(f"{chain}: with 24 links, the speed of {cluster} is {gains}")
-    if len(figure.chains) > 1:
-        print("(paper: the gain is larger for gears than for belts, whose clusters are larger)")
+    for chain, own in times.items():
+        for links in sorted({n for of_method in own.values() for n in of_method}):
+            rows.append([chain, links, *(own[method].get(links, float("nan")) for method in methods)])
+    note(
+        "Times are of one state on one thread, the best of many: in a batch, in lanes, for compiled methods; one state "
+        "a call for those with dense matrices, which LAPACK solves."
+    )
+    save_table(folder / f"{name}.csv", ["chain", "links", *(f"{method}, µs" for method in methods)], rows)
+    for chain, own in times.items():
+        judge(figure, chain, own)
+    if len(times) > 1:
+        judge_chains(figure, times)
+    draw_times(folder / f"{name}.png", times)
+
+
+def measured(figure: Figure, chain: str) -> Times:
+    """Times of all methods on a chain of more and more links."""
+    cluster, make = figure.cluster
+    short = sorted({*SHORT, *((6, 16, 20) if full() else ())})
+    times: Times = {}
+    for links in (*short, *LONG, FURTHEST):
+        robot, states = load(chain, links=links, seed=figure.seed), max(16, 4096 // links // 16 * 16)
+        programs = {cluster: make}
+        if links != FURTHEST:
+            programs |= figure.further
+        if links in short:
+            programs |= figure.others
+        calls = {method: (sampled(own, robot, states), states) for method, own in programs.items()}
+        progress(f"{chain}, {links} links: {', '.join(calls)}")
+        best = best_times([call for call, _ in calls.values()], SECONDS)
+        for (method, (_, count)), seconds in zip(calls.items(), best, strict=True):
+            times.setdefault(method, {})[links] = 1e6 * seconds / count
+    progress(f"{chain}, {', '.join(map(str, DENSE_FROM))} links: {', '.join(figure.dense)}, dense")
+    for method, own in dense_times(chain, figure.seed, DENSE_FROM, figure.dense).items():
+        times[method + DENSE] = {links: 1e6 * seconds for links, seconds in own.items()}
+    return times
+
+
+def growth(times: Mapping[int, float], start: int, end: int) -> float:
+    """The power of the number of links with which a time grows."""
+    return float(np.log(times[end] / times[start]) / np.log(end / start))
+
+
+def judge(figure: Figure, chain: str, times: Times) -> None:
+    """Powers of growth, beside what the papers say."""
+    cluster, (middle, end), longest = figure.cluster[0], LONG[-2:], max(SHORT)
+    for method in (cluster, *figure.further):
+        power = growth(times[method], LONG[0], end)
+        found = "agrees" if abs(power - 1.0) < 0.25 else "differs: memory outgrows the caches of the processor"
+        verdict(f"{chain}: power of growth of {method}, {LONG[0]} to {end} links", "1", f"{power:.2f}", found)
+    for method in figure.dense:
+        power = growth(times[method + DENSE], middle, end)
+        found = "agrees" if power > 2.5 else "differs: below the cube still, where O(n²), to assemble matrices, shows"
+        verdict(
+            f"{chain}: power of growth of {method} with dense matrices, {middle} to {end} links",
+            "3",
+            f"{power:.2f}",
+            found,
+        )
+        first, last = (times[method + DENSE][links] / times[cluster][links] for links in (middle, end))
+        found = "agrees" if last > first else "differs: it does not grow"
+        told = f"{first:.0f} with {middle} links, {last:.0f} with {end}"
+        verdict(f"{chain}: time of {method} with dense matrices over {cluster}", "grows", told, found)
+    for method in figure.others:
+        power = growth(times[method], longest // 2, longest)
+        found = (
+            "agrees"
+            if power > 2.5
+            else "differs: compiled without zeros, a short chain costs O(n²) before it costs O(n³)"
+        )
+        verdict(
+            f"{chain}: power of growth of {method}, compiled, {longest // 2} to {longest} links",
+            "3",
+            f"{power:.2f}",
+            found,
+        )
+        ratio = times[method][longest] / times[cluster][longest]
+        found = "agrees" if ratio > 1.0 else "differs: slower"
+        verdict(f"{chain}: time of {method} over {cluster}, {longest} links", "above 1", f"{ratio:.1f}", found)
+    drop = times[cluster][FURTHEST] / FURTHEST / (times[cluster][longest] / longest)
+    note(f"{chain}: per link, {cluster} takes {drop:.2f} times as long with {FURTHEST} links as with {longest}.")
+
+
+def judge_chains(figure: Figure, times: Mapping[str, Times]) -> None:
+    """The gain with gears and with belts."""
+    cluster, longest = figure.cluster[0], max(SHORT)
+    for method in figure.others:
+        gears, belts = (times[chain][method][longest] / times[chain][cluster][longest] for chain in figure.chains)
+        found = "agrees" if gears > belts else "differs: belts cost no more, since pairs of links share a step"
+        told = f"{gears:.1f} and {belts:.1f} times"
+        verdict(f"gain over {method} with gears and with belts, {longest} links", "larger with gears", told, found)
+
+
+def draw_times(path: Path, times: Mapping[str, Times]) -> None:
+    """A panel for each chain, with lines of the papers' powers."""
 
     def draw(plt: Any) -> None:
-        for chain in figure.chains:
-            chain_rows = [row for row in rows if row[0] == chain]
-            for i, method in enumerate(figure.methods):
-                plt.loglog(
-                    [row[1] for row in chain_rows], [row[2 + i] for row in chain_rows], "o-", label=f"{chain}, {method}"
-                )
-        plt.xlabel("links")
-        plt.ylabel("time per state, µs")
-        plt.legend()
+        _, panels = plt.subplots(1, len(times), figsize=(7 * len(times), 6), squeeze=False)
+        for panel, (chain, own) in zip(panels[0], times.items(), strict=True):
+            for method, by_links in own.items():
+                panel.loglog([*by_links], [*by_links.values()], "o--" if method.endswith(DENSE) else "o-", label=method)
+            first = next(iter(own.values()))
+            ends = np.array([LONG[0], LONG[-1]], float)
+            panel.loglog(ends, first[LONG[0]] * ends / ends[0], "k:", label="paper: power 1")
+            dense = [by_links for method, by_links in own.items() if method.endswith(DENSE)]
+            if dense:
+                panel.loglog(ends, dense[0][LONG[-1]] * (ends / ends[-1]) ** 3, "k-.", label="paper: power 3")
+            panel.set_title(chain)
+            panel.set_xlabel("links")
+            panel.set_ylabel("time of one state, µs")
+            panel.legend(fontsize="small")
 
-    with_pyplot(folder / f"{name}.png", draw)
+    with_pyplot(path, draw)

@@ -1,13 +1,14 @@
-"""The speed of other methods relative to the cluster algorithms [001, Tables II, III, IV].
+"""The speed of other methods relative to the cluster algorithms [001, Tables II, III, IV, Fig. 9, 10, 12].
 
 All methods are written for the same compiler and run on the same batch, on one thread. Approximate methods run the
-cluster algorithm on a robot with armatures instead of rotors, which is the conventional algorithm on its tree.
+cluster algorithm on a robot with armatures instead of rotors, which is the conventional algorithm on its tree. The
+figures show the times themselves, the tables how many per cent longer other methods take.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +23,25 @@ from coupler.algorithms.baselines import (
     with_armatures,
 )
 from coupler.algorithms.efpa import inverse_osim_program
+from coupler.algorithms.pv_osim import pv_osim_program
 from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.graph import compile
 from coupler.kinematics import frame_place
 from coupler.model import Robot
 from coupler.robots import load
-from coupler.studies.report import best_times, save_table, with_pyplot
+from coupler.studies.report import best_times, note, progress, save_table, verdict, with_pyplot
 
 __all__ = ["at_effectors", "run", "sampled"]
 
 STATES = 1024
-ROBOTS = ("geared_chain", "belt_chain", "mini_cheetah", "mit_humanoid", "tello", "jvrc1")
+ROBOTS = ("geared_chain", "belt_chain", "mini_cheetah", "mit_humanoid", "tello_with_arms", "jvrc1")
+FREEDOMS = (12, 12, 18, 24, 24, 38)  # as the paper says
 Make = Callable[[Robot], Any]
 
 FEET = {
     "mini_cheetah": [f"{leg}_foot_contact" for leg in ("FR", "FL", "HR", "HL")],
     "mit_humanoid": [f"{side}_{end}_contact" for side in ("right", "left") for end in ("toe", "heel")],
-    "tello": [f"{side}-{end}_contact" for side in ("right", "left") for end in ("toe", "heel")],
+    "tello_with_arms": [f"{side}-{end}_contact" for side in ("right", "left") for end in ("toe", "heel")],
     "jvrc1": [f"{side}_{end}_contact" for side in ("right", "left") for end in ("toe", "heel")],
 }
 
@@ -63,6 +66,7 @@ class Table:
         cluster: its program.
         approximate: the name of the same algorithm for a robot with armatures.
         others: programs of other exact methods, by name.
+        further: those that the paper only mentions.
         paper: additional time of each method in the paper, in per cent, in the order of ROBOTS.
     """
 
@@ -71,6 +75,7 @@ class Table:
     approximate: str
     others: Mapping[str, Make]
     paper: Mapping[str, tuple[float, ...]]
+    further: Mapping[str, Make] = field(default_factory=dict)
 
 
 TABLES = {
@@ -104,44 +109,115 @@ TABLES = {
             "approximate EFPA": (-35.7, -52.1, -28.6, -37.4, -51.4, -22.54),
             "projected EFPA": (51.8, 6.3, 19.0, 23.2, 7.80, 107.4),
         },
+        {"PV-OSIM on clusters": at_effectors(pv_osim_program)},
     ),
 }
+FIGURES = {"001-fig9": "001-table2", "001-fig10": "001-table3", "001-fig12": "001-table4"}  # the same, as times
 
 
 def run(name: str, folder: Path) -> None:
     """Runs the study; see `coupler.studies.run`."""
-    table = TABLES[name]
-    methods = (table.approximate, *table.others)
-    rows: list[list[Any]] = []
-    for i, robot_name in enumerate(ROBOTS):
-        robot = load(robot_name)
-        approximate = with_armatures(robot, [body for body in robot.body_names if "rotor" in body])
-        makes = [
-            (table.cluster, robot),
-            (table.cluster, approximate),
-            *((make, robot) for make in table.others.values()),
-        ]
-        calls = [sampled(make, model) for make, model in makes]
-        print(f"{robot_name}: {len(calls)} programs", flush=True)
-        exact, *times = best_times(calls)
-        row: list[Any] = [robot_name, f"{exact / STATES * 1e6:.3f} µs"]
-        for method, seconds in zip(methods, times, strict=True):
-            row += [f"{100 * (seconds / exact - 1):+.0f} %", f"{table.paper[method][i]:+.1f} %"]
-        rows.append(row)
-    head = ["robot", table.exact]
-    for method in methods:
-        head += [method, "paper"]
-    save_table(folder / f"{name}.csv", head, rows)
+    table = TABLES[FIGURES.get(name, name)]
+    times = {robot: measured(table, load(robot)) for robot in ROBOTS}
+    note(
+        f"Times are of one state, best of many runs of a batch of {STATES} random states on one thread; all methods "
+        "are compiled by the same compiler, which leaves out what is zero by structure."
+    )
+    (show_times if name in FIGURES else show_additions)(name, folder, table, times)
+
+
+def measured(table: Table, robot: Robot) -> dict[str, float]:
+    """The time of one state by each method, µs, the cluster algorithm first."""
+    approximate = with_armatures(robot, [body for body in robot.body_names if "rotor" in body])
+    calls = {table.exact: sampled(table.cluster, robot), table.approximate: sampled(table.cluster, approximate)}
+    calls |= {method: sampled(make, robot) for method, make in {**table.others, **table.further}.items()}
+    progress(f"{robot.name}, {robot.nv} freedoms: {', '.join(calls)}")
+    best = best_times([*calls.values()])
+    return {method: 1e6 * seconds / STATES for method, seconds in zip(calls, best, strict=True)}
+
+
+def show_times(name: str, folder: Path, table: Table, times: Mapping[str, Mapping[str, float]]) -> None:
+    """The times themselves. [001, Fig. 9, 10, 12]"""
+    methods = [*next(iter(times.values()))]
+    rows = [[robot, *own.values()] for robot, own in times.items()]
+    save_table(folder / f"{name}.csv", ["robot", *(f"{method}, µs" for method in methods)], rows)
+    for method in table.others:
+        slower = [robot for robot, own in times.items() if own[method] > own[table.exact]]
+        others = [robot for robot in times if robot not in slower]
+        found = "agrees" if not others else f"differs: not on {', '.join(others)}, whose matrices are sparse"
+        told = f"on {len(slower)} of {len(times)}"
+        verdict(f"{table.exact} is faster than {method}", "on all robots", told, found)
+    for method in table.further:
+        ratio = np.median([own[method] / own[table.exact] for own in times.values()])
+        verdict(
+            f"time of {method} over {table.exact}, median", "none; said to be possible", f"{ratio:.2f}", _gain(ratio)
+        )
 
     def draw(plt: Any) -> None:
+        width = 0.8 / len(methods)
         for j, method in enumerate(methods):
-            values = [float(row[2 + 2 * j].rstrip(" %")) for row in rows]
-            plt.bar(np.arange(len(ROBOTS)) + 0.25 * j, values, 0.25, label=method)
-        plt.xticks(np.arange(len(ROBOTS)) + 0.25, ROBOTS, rotation=30)
-        plt.ylabel(f"additional time relative to {table.exact}, %")
-        plt.legend()
+            plt.bar(np.arange(len(times)) + width * j, [own[method] for own in times.values()], width, label=method)
+        plt.xticks(np.arange(len(times)) + 0.4, [*times], rotation=30)
+        plt.ylabel("time of one state in a batch, µs")
+        plt.legend(fontsize="small")
 
     with_pyplot(folder / f"{name}.png", draw)
+
+
+def show_additions(name: str, folder: Path, table: Table, times: Mapping[str, Mapping[str, float]]) -> None:
+    """How many per cent longer than the cluster algorithm others take. [001, Tables II, III, IV]"""
+    methods = (table.approximate, *table.others, *table.further)
+    added = {m: [100 * (own[m] / own[table.exact] - 1) for own in times.values()] for m in methods}
+    paper = {m: values[: len(times)] for m, values in table.paper.items()}
+    head, rows = ["robot", "freedoms", f"{table.exact}, µs"], []
+    for method in methods:
+        head += [f"{method}, %", *(["paper, %"] if method in paper else [])]
+    for i, robot in enumerate(times):
+        row: list[Any] = [robot, FREEDOMS[i], times[robot][table.exact]]
+        for method in methods:
+            row += [added[method][i], *([paper[method][i]] if method in paper else [])]
+        rows.append(row)
+    save_table(folder / f"{name}.csv", head, rows)
+    for method in methods:
+        ours = f"{min(added[method]):+.0f} to {max(added[method]):+.0f} %"
+        if method not in paper:
+            ratio = 1.0 + 0.01 * float(np.median(added[method]))
+            verdict(f"additional time of {method}", "none; said to be possible", ours, _gain(ratio))
+            continue
+        told = f"{min(paper[method]):+.0f} to {max(paper[method]):+.0f} %"
+        verdict(f"additional time of {method}", told, ours, _judged(added[method], paper[method], [*times]))
+
+    def draw(plt: Any) -> None:
+        width = 0.8 / len(methods)
+        for j, method in enumerate(methods):
+            places = np.arange(len(times)) + width * j
+            plt.bar(places, added[method], width, label=method)
+            if method in paper:
+                plt.plot(places, paper[method], "k_", markersize=12, label="paper" if not j else None)
+        plt.xticks(np.arange(len(times)) + 0.3, [*times], rotation=30)
+        plt.ylabel(f"additional time relative to {table.exact}, %")
+        plt.legend(fontsize="small")
+
+    with_pyplot(folder / f"{name}.png", draw)
+
+
+def _judged(added: Sequence[float], paper: Sequence[float], robots: Sequence[str]) -> str:
+    """Judges additional times of one method by how the paper's signs and sizes return."""
+    ratio = np.median([(1 + 0.01 * ours) / (1 + 0.01 * theirs) for ours, theirs in zip(added, paper, strict=True)])
+    if max(paper) < 0:
+        return "better: to be exact costs less here" if ratio > 1.1 else "agrees: inexact, and cheaper"
+    faster = [robot for robot, ours in zip(robots, added, strict=True) if ours < 0]
+    if faster:
+        return f"differs: faster on {', '.join(faster)}, where the compiler leaves out more of its zeros"
+    if ratio > 1.1:
+        return "better: the cluster algorithm gains more here"
+    return "agrees" if ratio > 0.9 else "differs: slower as well, by less; the compiler leaves out zeros of H and G"
+
+
+def _gain(ratio: float) -> str:
+    return (
+        "better: one sweep less" if ratio < 0.98 else "agrees: about as fast" if ratio < 1.1 else "differs: slower here"
+    )
 
 
 def sampled(make: Make, robot: Robot, states: int = STATES) -> Callable[[], Any]:

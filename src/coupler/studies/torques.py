@@ -14,12 +14,13 @@ import numpy as np
 from coupler.algorithms.baselines import with_armatures, without_rotors
 from coupler.dynamics import inverse_dynamics
 from coupler.robots import load
-from coupler.studies.report import save_table, with_pyplot
+from coupler.studies.report import save_table, verdict, with_pyplot
 
 __all__ = ["run"]
 
 AMPLITUDE, FREQUENCY, STEP, DURATION = 0.5, 1.5, 1e-3, 2.0  # rad, Hz, s, s
 PAPER = {"without rotors": 4.31, "armatures": 1.04}  # N m, root mean square
+PER_CENT = {"without rotors": 39.2, "armatures": 9.5}  # of the largest torque
 
 
 def run(name: str, folder: Path) -> None:
@@ -35,20 +36,37 @@ def run(name: str, folder: Path) -> None:
     data: dict[str, Any] = {method.replace(" ", "_"): x for method, x in tau.items()}
     np.savez(folder / f"{name}.npz", t=t, **data)
     errors = {method: np.sqrt(((tau[method] - tau["exact"]) ** 2).mean(axis=0)) for method in PAPER}
+    largest = np.abs(tau["exact"]).max(axis=0)
     rows: list[list[Any]] = []
     for i, joint in enumerate(leg.independent_joints):
         paper = [f"{PAPER[method]:.2f}" if "knee" in joint else "" for method in PAPER]
-        largest = np.abs(tau["exact"][:, i]).max()
-        rows.append([joint, errors["without rotors"][i], paper[0], errors["armatures"][i], paper[1], largest])
+        rows.append([joint, errors["without rotors"][i], paper[0], errors["armatures"][i], paper[1], largest[i]])
+        rows[-1] += [100.0 * errors[method][i] / largest[i] for method in PAPER]
     head = ["RMS error, N m", "without rotors", "paper", "armatures", "paper", "largest torque"]
-    save_table(folder / f"{name}.csv", head, rows)
+    save_table(folder / f"{name}.csv", [*head, "without rotors, % of it", "armatures, % of it"], rows)
+    knee = next(i for i, joint in enumerate(leg.independent_joints) if "knee" in joint)
+    for method, theirs in PAPER.items():
+        ours = errors[method][knee]
+        found = "agrees" if abs(ours - theirs) < 0.005 else "differs: the leg's numbers or its motion are others"
+        verdict(
+            f"RMS torque error {_of(method)}, N m", f"{theirs:.2f} (said of the ankle)", f"{ours:.2f} (knee)", found
+        )
+    for method, theirs in PER_CENT.items():
+        ours, whose = 100.0 * errors[method][knee] / largest[knee], 100.0 * PAPER[method] / theirs
+        close = "agrees" if abs(ours / theirs - 1.0) < 0.05 else "differs"
+        found = f"{close}: the largest torque is {largest[knee]:.1f} N m here, {whose:.1f} N m there"
+        verdict(f"error {_of(method)}, % of the largest torque", f"{theirs:.1f}", f"{ours:.1f}", found)
 
     def draw(plt: Any) -> None:
-        knee = next(i for i, joint in enumerate(leg.independent_joints) if "knee" in joint)
         for method, x in tau.items():
-            plt.plot(t, x[:, knee], label=method)
+            told = f", RMS error {errors[method][knee]:.2f} N m (paper {PAPER[method]:.2f})" if method in PAPER else ""
+            plt.plot(t, x[:, knee], label=method + told)
         plt.xlabel("time, s")
         plt.ylabel("torque of the knee joint, N m")
         plt.legend()
 
     with_pyplot(folder / f"{name}.png", draw)
+
+
+def _of(method: str) -> str:
+    return method if method.startswith("without") else f"with {method}"

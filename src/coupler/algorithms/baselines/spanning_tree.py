@@ -74,15 +74,22 @@ class Spanning:
         sizes: for each cluster how many velocities its joints have, and how many are independent.
     """
 
-    def __init__(self, sweep: Sweep[Any, Any], *, matrices: str = "") -> None:
-        """Args: the program, and which matrices of loops clusters tell: G, K, k."""
+    def __init__(self, sweep: Sweep[Any, Any], *, matrices: str = "", told: bool = False) -> None:
+        """Begins with a spanning tree's vectors.
+
+        Args:
+            sweep: the program.
+            matrices: which matrices of loops clusters tell: G, K, k.
+            told: whether these are results of the program.
+        """
         self.sweep, robot = sweep, sweep.robot
         self.tree = robot.spanning_tree()
         counts = {"p": self.tree.nq, "w": self.tree.nv, "wd": self.tree.nv, "f": self.tree.nv}
         self.vectors = {name: sweep.scratch(name, size) for name, size in counts.items()}
         shapes = [None, *(sweep.shapes[sweep.shape_of[k]][0] for k in range(1, len(sweep.instances)))]
         self.sizes = [(int(shape.starts[-1]), shape.freedoms) if shape else (0, 0) for shape in shapes]
-        self._stores = {name: sweep.store(f"all_{name}") for name in matrices}
+        store_of = sweep.result_store if told else sweep.store
+        self._stores = {name: store_of(f"all_{name}") for name in matrices}
         for name, store in self._stores.items():
             for k in range(len(self.sizes)):
                 store.add(k, self._shape(name, k))
@@ -141,9 +148,9 @@ def tree_dynamics(robot: Robot, name: str, matrices: str, spread: Callable[[Node
     return sweep, spanning, H, tau, a
 
 
-def add_mass_matrix(sweep: Sweep[Any, Any], spanning: Spanning) -> Any:
-    """Adds the computation of the spanning tree's mass matrix; returns the buffer of its entries."""
-    H = sweep.scratch("H", len(mass_matrix_entries(spanning.tree)[0]))
+def add_mass_matrix(sweep: Sweep[Any, Any], spanning: Spanning, H: Any = None) -> Any:
+    """Adds the computation of the spanning tree's mass matrix; returns the buffer of its entries, a new one or H."""
+    H = sweep.scratch("H", len(mass_matrix_entries(spanning.tree)[0])) if H is None else H
     sweep.call(mass_matrix_program(spanning.tree), q=spanning.vectors["p"], H=H)
     return H
 

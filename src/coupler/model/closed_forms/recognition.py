@@ -87,8 +87,8 @@ class _Search:
         if not any(isinstance(constraint, LoopConstraint) for constraint in self._loop.constraints):
             return None
         steps = self._steps()
-        if steps is None:
-            return None
+        if not steps:
+            return None  # there is none, or none is needed: all rows follow from how the tree is built
         sizes = tuple(self._tree.links[link].kind.nq for link in self._loop.links)
         kinds = [self._tree.links[link].kind for link in self._loop.links]
         turning = frozenset(i for i, kind in enumerate(kinds) if isinstance(kind, Revolute))

@@ -1,0 +1,68 @@
+"""Accelerations and inverse operational-space inertia from one set of articulated inertias [001, §VII, §VIII].
+
+C-EFPA needs the articulated inertias that C-ABA finds. A step with contacts needs both [002, §3.2]: velocities,
+articulated inertias and bias forces are computed once, and forces at frames are propagated along their own ways only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.algorithms import aba, efpa
+from coupler.model import Robot
+from coupler.passes import PathBody, PathCluster, Paths, Sweep, Visit, add_loads, entry, symmetric
+from coupler.spatial import Transform
+
+__all__ = ["dynamics_and_osim_program"]
+
+
+class BodyMemory(aba.BodyMemory, PathBody):
+    """What C-ABA remembers, and the force and acceleration by unit of force at a frame."""
+
+
+class ClusterMemory(aba.ClusterMemory, PathCluster):
+    """What C-ABA remembers, D⁻¹, and the answer of its joints."""
+
+    Dinv = entry(lambda shape: symmetric(shape.freedoms))
+
+
+def dynamics_and_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:
+    """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and what forces at frames do there.
+
+    Args:
+        robot: the robot.
+        frames: for each its link, and the transform from the link's frame to it.
+    """
+    links, loaded = {link for link, _ in frames}, bool(robot.elements)
+    sweep = Sweep(
+        robot,
+        "dynamics_and_osim",
+        body=BodyMemory,
+        cluster=ClusterMemory,
+        paired=True,
+        loaded=loaded,
+        oriented=aba.pulled_links(robot) | links,
+    )
+    for name, size in (("q", robot.nq), ("v", robot.nv), ("tau", robot.nv)):
+        sweep.input(name, size)
+    sweep.output("a", robot.nv)
+    omega = sweep.result("omega", (6 * len(frames)) ** 2)
+    if loaded:
+        add_loads(sweep, False)
+    sweep.outward(aba.outward, carriers=True)
+    sweep.inward(inward if frames else aba.inward)
+    paths = Paths(sweep, frames)
+    paths.inward(efpa.propagate)
+    sweep.outward(aba.accelerate)
+    paths.outward(efpa.respond)
+    paths.meet(omega)
+    return sweep.build()
+
+
+def inward(cluster: Visit[BodyMemory, ClusterMemory]) -> None:
+    """The backward pass of C-ABA, which keeps D⁻¹ for forces at frames."""
+    D = aba.pass_on(cluster)
+    cluster.memory.Dinv = D.solve(np.eye(len(D.reciprocal)))

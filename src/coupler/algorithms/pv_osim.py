@@ -1,0 +1,112 @@
+"""Inverse operational-space inertia in one sweep inwards, PV-OSIM on clusters [001, §VIII-E; its reference 18].
+
+Forces at frames are propagated inwards, as in C-EFPA: χᵀ := Xᵀ Lᵀ χᵀ [001, eq. 62]. With z = Sᵀ χᵀ of a cluster, what
+it adds to the accelerations of frames is zᵀ D⁻¹ z, and
+
+    J H⁻¹ Jᵀ = Σ zᵀ D⁻¹ z    over all clusters that carry both frames.
+
+There is no sweep outwards, as C-EFPA has. In return every two frames are multiplied in each cluster that carries both,
+not only in the nearest: N_ee² d products of 6 × 6 matrices for a depth d, instead of N_ee d + N_ee².
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.algorithms.articulated import articulated, propagated
+from coupler.algorithms.efpa import ArticulatedBody, ArticulatedCluster, outward
+from coupler.linear import Cholesky
+from coupler.model import Robot
+from coupler.passes import Body, PathBody, PathCluster, Paths, Place, Sweep, Visit, entry
+from coupler.spatial import Transform, mirrored
+
+__all__ = ["pv_osim_program"]
+
+
+class BodyMemory(ArticulatedBody, PathBody):
+    """Articulated inertia, and the force by unit of force at a frame."""
+
+
+class ClusterMemory(PathCluster):
+    """R with D⁻¹ = Rᵀ R, Y as in C-ABA, and y = R z."""
+
+    R = entry(lambda shape: (shape.freedoms, shape.freedoms))
+    Y = ArticulatedCluster.Y
+
+
+Node = Visit[BodyMemory, ClusterMemory]
+
+
+def pv_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:
+    """The program q → J H⁻¹ Jᵀ of some frames, 6 rows each, along their own axes.
+
+    Args:
+        robot: the robot.
+        frames: for each its link, and the transform from the link's frame to it.
+    """
+    links = {link for link, _ in frames}
+    sweep = Sweep(robot, "pv_osim", body=BodyMemory, cluster=ClusterMemory, paired=True, oriented=links)
+    sweep.input("q", robot.nq)
+    omega = sweep.result("omega", (6 * len(frames)) ** 2)
+    sweep.outward(outward, carriers=True)
+    sweep.inward(inward)
+    paths = Paths(sweep, frames)
+    paths.inward(propagate)
+    add_up(sweep, paths, omega)
+    return sweep.build()
+
+
+def inward(cluster: Node) -> None:
+    """Articulated inertias, collected on the output bodies. [001, eq. 49, 55, 56]"""
+    cluster.report_gap()
+    I = articulated(cluster)  # noqa: E741
+    D = Cholesky(I.D)
+    cluster.memory.R = D.root()
+    if not cluster.grounded:
+        cluster.memory.Y = I.pass_on_inertia(D)
+
+
+def propagate(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
+    """A force at a frame, as it is felt beyond the cluster [001, eq. 62], and R z."""
+    z = sum(body.S.T @ body.memory.P for body in active)
+    cluster.memory.y = cluster.memory.R @ z
+    if cluster.grounded:
+        return
+    for output in cluster.outputs:
+        P = {body: body.memory.P for body in active if body.output is output}
+        output.memory.P = propagated(cluster, output, cluster.memory.Y, P, z)
+
+
+def add_up(sweep: Sweep[Any, Any], paths: Paths, omega: Any) -> None:
+    """Σ yᵀ y of every two frames, over the clusters that carry both, into a symmetric matrix."""
+    size, schedule, sums = 6 * len(paths.frames), sweep.schedule(), sweep.store("sums")
+    pairs = [(one, other) for one in range(len(paths.frames)) for other in range(one + 1)]
+    for pair in pairs:
+        sums.add(pair, (6, 6))
+    for one, other in pairs:
+        total = sums.place((one, other))
+        common = [k for k in paths.clusters(one) if k in set(paths.clusters(other))]
+        schedule.call(nothing, out=total)
+        for k in common:
+            schedule.call(add_product, total, paths.answer(one, k), paths.answer(other, k), out=total)
+        lower, upper = (Place.block(omega, 6 * a * size + 6 * b, (6, 6), size) for a, b in ((one, other), (other, one)))
+        if one == other:
+            schedule.call(mirrored, total, out=lower)
+        else:
+            schedule.call(with_transpose, total, out=[lower, upper])
+    schedule.run()
+
+
+def nothing() -> Any:
+    return np.zeros((6, 6))
+
+
+def add_product(total: Any, y1: Any, y2: Any) -> Any:
+    return total + y1.T @ y2
+
+
+def with_transpose(total: Any) -> Any:
+    return total, total.T

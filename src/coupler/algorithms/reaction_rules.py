@@ -1,0 +1,163 @@
+"""Rules for what statics leaves open: how the joints of an over-constrained loop share its load.
+
+A planar four-bar of four hinges, a door on two of them, a table on four legs: the forces in such joints are not
+determined by the motion. What decides in reality is how the parts bend and how exactly they were made, which a model of
+rigid bodies does not know. A rule says what to assume. Statics hold exactly under each of them, and forces that are
+determinate are the same under all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coupler.model import ModelError
+from coupler.model.wording import listed
+
+__all__ = ["COMPONENTS", "MinimumNorm", "Rule", "Share", "Shares", "StiffnessWeighted", "rule_of"]
+
+COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")  # of a spatial force: moment, then force
+_WHOLE = 1e-9  # by how much parts of a whole may differ from one
+
+
+@dataclass(frozen=True)
+class MinimumNorm:
+    """The smallest loads: the least Σ |f|² + |m / length|² over all joints and loop joints of a cluster.
+
+    Every joint counts about the point and along the axes in which it ends, whether it is one of the tree or closes a
+    loop, so the result does not depend on where loops were cut. Rows of couplings count as forces.
+
+    Attributes:
+        length: m, the lever at which a moment counts as much as a force.
+    """
+
+    length: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_positive("MinimumNorm: length", self.length)
+
+
+@dataclass(frozen=True)
+class StiffnessWeighted:
+    """What elastic joints without play would do: the least elastic energy, Σ f² / k + Σ m² / k. (Castigliano)
+
+    Attributes:
+        stiffness: by joint, loop joint or coupling, either one number in N/m, of which moments count at a lever of
+            1 m, or six by row, N m/rad about and N/m along the axes in which the joint ends; of a coupling by row.
+        others: the stiffness of all that are not named, N/m.
+    """
+
+    stiffness: Mapping[str, float | Sequence[float]]
+    others: float = 1.0
+    rows: tuple[tuple[str, tuple[float, ...]], ...] = field(init=False, repr=False)  # the same, to be compared
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.stiffness, Mapping):
+            raise ModelError(f"StiffnessWeighted takes stiffness by name of joint or loop, got {self.stiffness!r}")
+        _check_positive("StiffnessWeighted: others", self.others)
+        rows = []
+        for name, values in self.stiffness.items():
+            _check_positive(f"StiffnessWeighted: the stiffness of {name!r}", values)
+            rows.append((name, tuple(np.atleast_1d(np.asarray(values, float)).tolist())))
+        object.__setattr__(self, "rows", tuple(rows))
+
+    def __hash__(self) -> int:
+        return hash((self.rows, self.others))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StiffnessWeighted) and (self.rows, self.others) == (other.rows, other.others)
+
+
+@dataclass(frozen=True)
+class Share:
+    """How joints share what they do to a body along some of its axes.
+
+    Each joint counts about its own point: for a joint of the tree where it ends on its child, for a loop joint where it
+    ends on its successor; what does work, as an actuator along the joint, does not count.
+
+    Attributes:
+        body: the name of the body.
+        parts: by joint or loop joint on that body its part of the sum over all that are named; together 1. A joint with
+            the part 0 takes nothing.
+        along: some of "mx my mz fx fy fz", moments about and forces along the body's axes.
+    """
+
+    body: str
+    parts: Mapping[str, float]
+    along: str | Sequence[str]
+    rows: tuple[Any, ...] = field(init=False, repr=False)  # the same, to be compared
+
+    def __post_init__(self) -> None:
+        what = f"Share on {self.body!r}"
+        if not isinstance(self.parts, Mapping) or len(self.parts) < 2:
+            raise ModelError(f"{what}: parts must be given by name, of two joints at least, got {self.parts!r}")
+        values = _numbers(f"{what}: parts", [*self.parts.values()])
+        if not np.isfinite(values).all() or abs(values.sum() - 1.0) > _WHOLE:
+            raise ModelError(f"{what}: parts must add up to 1, got {values.sum():g}")
+        along = tuple(self.along.replace(",", " ").split() if isinstance(self.along, str) else self.along)
+        if not along or any(x not in COMPONENTS for x in along):
+            raise ModelError(f"{what}: along must be some of {' '.join(COMPONENTS)}, got {self.along!r}")
+        object.__setattr__(self, "rows", (tuple(zip(self.parts, values.tolist(), strict=True)), along))
+
+    def __hash__(self) -> int:
+        return hash((self.body, self.rows))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Share) and (self.body, self.rows) == (other.body, other.rows)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares that are given, and a rule for what they leave open.
+
+    Attributes:
+        shares: all of them.
+        otherwise: the rule.
+    """
+
+    shares: Sequence[Share]
+    otherwise: MinimumNorm | StiffnessWeighted = field(default_factory=MinimumNorm)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.shares, Share) or not all(isinstance(share, Share) for share in self.shares):
+            raise ModelError(f"Shares takes a list of Share, got {self.shares!r}")
+        object.__setattr__(self, "shares", tuple(self.shares))
+
+
+Rule = MinimumNorm | StiffnessWeighted | Shares
+
+
+def rule_of(given: Any) -> Rule | None:
+    """The rule that a user means; None where rows that follow from others transmit nothing.
+
+    Raises:
+        ModelError: for anything else.
+    """
+    if isinstance(given, str) and given in ("kept_rows", "minimum_norm"):
+        return MinimumNorm() if given == "minimum_norm" else None
+    if isinstance(given, MinimumNorm | StiffnessWeighted | Shares):
+        return given
+    if isinstance(given, Share):
+        return Shares([given])
+    if isinstance(given, Sequence) and given and all(isinstance(share, Share) for share in given):
+        return Shares(given)
+    names = listed(("kept_rows", "minimum_norm"))
+    raise ModelError(
+        f"rule: {given!r} is none; take {names}, MinimumNorm(...), StiffnessWeighted(...) or a list of Share(...)"
+    )
+
+
+def _check_positive(what: str, values: Any) -> None:
+    numbers = _numbers(what, values)
+    if numbers.size not in range(1, 7) or numbers.ndim > 1 or not (np.isfinite(numbers) & (numbers > 0.0)).all():
+        raise ModelError(f"{what} must be positive, got {values!r}")
+
+
+def _numbers(what: str, values: Any) -> np.ndarray:
+    try:
+        return np.asarray(values, float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be numbers, got {values!r}") from None

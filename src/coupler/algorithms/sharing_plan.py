@@ -1,0 +1,197 @@
+"""What a rule means for the clusters of a robot: rows, compliances and conditions by number instead of by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from coupler.algorithms.bonds import bonds_of_clusters, with_every_row
+from coupler.algorithms.reaction_rules import COMPONENTS, MinimumNorm, Rule, Share, Shares, StiffnessWeighted
+from coupler.algorithms.sharing import Condition, Sharing, Sharings
+from coupler.model import ModelError, Robot
+from coupler.model.embedding.choice import pivots, qualities
+from coupler.model.embedding.constraints import Constraint, LoopConstraint
+from coupler.model.tolerances import RANK
+from coupler.model.wording import listed
+
+__all__ = ["meeting", "planned"]
+
+_UNMET = 1e-7  # relative to the largest load: a condition that is further from met contradicts statics
+
+
+def planned(robot: Robot, rule: Rule) -> Sharings:
+    """For each cluster with rows that follow from others how they share, z being given; None for the others.
+
+    Raises:
+        ModelError: for names that there are not, and shares of joints that are not on their body.
+    """
+    shares = rule.shares if isinstance(rule, Shares) else ()
+    weights = _Compliances(robot, rule.otherwise if isinstance(rule, Shares) else rule)
+    conditions: dict[int, list[Condition]] = {}
+    for share in shares:
+        cluster, own = _Named(robot, share).conditions()
+        conditions.setdefault(cluster, []).extend(own)
+    sharings: list[Sharing | None] = [None] * len(robot.cluster_tree.clusters)
+    for k, bonds in enumerate(bonds_of_clusters(robot)):
+        rows = [(bond, row) for bond in with_every_row(robot, bonds) for row in bond.kept]
+        kept_of = {bond.name: bond.kept for bond in bonds}
+        kept = [i for i, (bond, row) in enumerate(rows) if row in kept_of[bond.name]]
+        if len(kept) == len(rows):
+            if k in conditions:
+                body = next(share.body for share in shares if _Named(robot, share).conditions()[0] == k)
+                raise ModelError(f"Share on {body!r}: statics decide all forces of its joints; leave it out")
+            continue
+        sharings[k] = Sharing(
+            tuple(kept),
+            tuple(sorted({*range(len(rows))} - {*kept})),
+            tuple(weights.of_joint(robot.tree.links[link].joint) for link in robot.cluster_tree.clusters[k].bodies),
+            tuple(weights.of_bond(bond) for bond in with_every_row(robot, bonds)),
+            tuple(conditions.get(k, ())),
+            None,
+        )
+    return tuple(sharings)
+
+
+def meeting(sharings: Sharings, left: np.ndarray, largest: np.ndarray) -> Sharings:
+    """The same, with conditions that z is to meet: as many as do not follow from each other.
+
+    Args:
+        sharings: of each cluster, whose z is given.
+        left: samples × (1 + Σ z) × conditions: what is left of them where z is zero, and one in each of its rows.
+        largest: for each sample, the largest load where z is zero.
+
+    Raises:
+        ModelError: where statics contradict a condition, or the others do.
+    """
+    decided: list[Sharing | None] = []
+    row = condition = 0
+    for sharing in sharings:
+        if sharing is None:
+            decided.append(None)
+            continue
+        spare, count = len(sharing.spare), len(sharing.conditions)
+        own = left[..., condition : condition + count]
+        C0, C1 = own[:, 0], np.swapaxes(own[:, 1 + row : 1 + row + spare] - own[:, :1], 1, 2)
+        met = _independent(C1)
+        for number in range(count):
+            error = max(_error(C0[i], C1[i], met, number) / largest[i] for i in range(len(C0)))
+            if error > _UNMET:
+                component = COMPONENTS[sharing.conditions[number].component]
+                raise ModelError(
+                    f"rule: a share along {component} cannot be met: statics, or shares beside it, decide that force "
+                    "already; leave it out, and see `determinate_forces`"
+                )
+        decided.append(replace(sharing, met=tuple(met)))
+        row, condition = row + spare, condition + count
+    return tuple(decided)
+
+
+def _independent(C: np.ndarray) -> list[int]:
+    """Rows of C, samples × m × n, that do not follow from each other at any sample."""
+    if not C.size:
+        return []
+    sigma = np.linalg.svd(C, compute_uv=False)
+    rank = int((sigma > RANK * np.maximum(sigma[:, :1], 1.0)).sum(axis=1).max())
+    proposed = [np.sort(pivots(A.T, rank)) for A in C]
+    return max(proposed, key=lambda rows: qualities(C[:, rows], C).min()).tolist()
+
+
+def _error(C0: np.ndarray, C1: np.ndarray, met: Sequence[int], number: int) -> float:
+    """How far a condition is from met if others are."""
+    z = np.linalg.lstsq(C1[met], -C0[met], rcond=None)[0] if met else np.zeros(C1.shape[1])
+    return abs(C0[number] + C1[number] @ z)
+
+
+class _Compliances:
+    """1 / k of all rows."""
+
+    def __init__(self, robot: Robot, rule: MinimumNorm | StiffnessWeighted) -> None:
+        length = rule.length if isinstance(rule, MinimumNorm) else 1.0
+        self._others = rule.others if isinstance(rule, StiffnessWeighted) else 1.0
+        self._named = dict(rule.rows) if isinstance(rule, StiffnessWeighted) else {}
+        self._levers = np.array([length**-2] * 3 + [1.0] * 3)
+        known = {*robot.tree.number, *(loop.name for loop in robot.loops), *(own.name for own in robot.couplings)}
+        for name in self._named:
+            if name not in known:
+                raise ModelError(f"rule: there is no joint, loop or coupling {name!r}; there are {listed(known)}")
+
+    def of_joint(self, name: str) -> tuple[float, ...]:
+        given = self._named.get(name, (self._others,))
+        if len(given) not in (1, 6):
+            raise ModelError(f"rule: the stiffness of {name!r} is one number or six, by row, not {len(given)}")
+        return tuple((self._levers / given if len(given) == 1 else 1.0 / np.array(given)).tolist())
+
+    def of_bond(self, bond: Constraint) -> tuple[float, ...]:
+        if isinstance(bond, LoopConstraint):
+            return self.of_joint(bond.name)
+        given = self._named.get(bond.name, (self._others,))
+        if len(given) not in (1, bond.rows):
+            raise ModelError(f"rule: the stiffness of coupling {bond.name!r} is one number or {bond.rows}, by row")
+        return tuple((1.0 / np.resize(given, bond.rows))[list(bond.kept)].tolist())
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A share of joints by name."""
+
+    robot: Robot
+    share: Share
+
+    def conditions(self) -> tuple[int, list[Condition]]:
+        """The cluster of all its joints, and its conditions: of each joint but the one with the largest part."""
+        body, tree = self.share.body, self.robot.tree
+        if body not in tree.place:
+            raise ModelError(f"Share: there is no body {body!r}; there are {listed(self.robot.body_names)}")
+        (parts, along), on_link = self.share.rows, tree.place[body]
+        places = {name: self._place(name) for name, _ in parts}
+        clusters = {place[0] for place in places.values()}
+        if len(clusters) > 1:
+            raise ModelError(f"Share on {body!r}: {listed(places)} are in no loop together, so statics decide")
+        k = clusters.pop()
+        links = self.robot.cluster_tree.clusters[k].bodies
+        link = links.index(on_link[0]) if on_link[0] in links else None
+        axes = tuple(np.ravel(on_link[1].E).tolist())
+        last = max(parts, key=lambda item: item[1])[0]
+        found = []
+        for component in along:
+            for name in (name for name, _ in parts if name != last):
+                terms = list(_terms(places, dict(parts)[name], name))
+                joints, loops = ([term[1:] for term in terms if term[0] is is_loop] for is_loop in (False, True))
+                found.append(Condition(COMPONENTS.index(component), link, axes, tuple(joints), tuple(loops)))
+        return k, found
+
+    def _place(self, name: str) -> tuple[int, bool, int, float]:
+        """Of a joint its cluster, whether it closes a loop, its number there, and the sign of its force on the body."""
+        tree, clusters, on = self.robot.tree, self.robot.cluster_tree, self.robot.tree.place[self.share.body][0]
+        if name in tree.number:
+            link = tree.number[name]
+            k = clusters.cluster_of[link]
+            return (
+                k,
+                False,
+                clusters.clusters[k].bodies.index(link),
+                self._sign(name, tree.links[link].parent, link, on),
+            )
+        for k, bonds in enumerate(bonds_of_clusters(self.robot)):
+            for i, bond in enumerate(bonds):
+                if bond.name == name and isinstance(bond, LoopConstraint):
+                    loop = next(loop for loop in self.robot.loops if loop.name == name)
+                    first, second = (tree.place[end][0] for end in (loop.predecessor, loop.successor))
+                    return k, True, i, self._sign(name, first, second, on)
+        known = (*tree.number, *(loop.name for loop in self.robot.loops))
+        raise ModelError(f"Share on {self.share.body!r}: there is no joint or loop {name!r}; there are {listed(known)}")
+
+    def _sign(self, name: str, first: int, second: int, on: int) -> float:
+        if on not in (first, second):
+            raise ModelError(f"Share on {self.share.body!r}: {name!r} is not a joint of that body")
+        return 1.0 if on == second else -1.0
+
+
+def _terms(
+    places: dict[str, tuple[int, bool, int, float]], part: float, name: str
+) -> Iterator[tuple[bool, int, float]]:
+    """Factors of the loads in `load of one joint − its part of the sum`."""
+    for other, (_, is_loop, number, sign) in places.items():
+        yield is_loop, number, sign * ((1.0 if other == name else 0.0) - part)

@@ -1,0 +1,91 @@
+"""One page of all studies: verdicts, tables and pictures, in a file that needs no other."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from html import escape
+from itertools import groupby
+from pathlib import Path
+
+from coupler.studies.report import Record, Verdict
+
+__all__ = ["write_page"]
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; color: #222 }
+h1, h2, h3 { line-height: 1.2 } h3 { margin-top: 2.5rem }
+table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto }
+td, th { border: 1px solid #ddd; padding: 0.2rem 0.6rem; text-align: right }
+td:first-child, th:first-child { text-align: left }
+.verdicts td { text-align: left } th { background: #f5f5f5 }
+.agrees { background: #e6f4ea } .better { background: #e3effc }
+.differs { background: #fdeeda } .failed { background: #fbe3e3 }
+img { max-width: 100%; border: 1px solid #eee } summary { cursor: pointer; color: #555 }
+"""
+_VERDICTS = ("agrees", "better", "differs")
+
+
+def write_page(path: Path, records: Sequence[Record]) -> None:
+    """Writes the page.
+
+    Args:
+        path: the file.
+        records: of all studies, those of a paper one after the other.
+    """
+    parts = ["<h1>The papers, run again</h1>", _summary(records)]
+    for paper, studies in groupby(records, lambda record: record.name.split("-")[0]):
+        parts.append(f"<h2>Paper {escape(paper)}</h2>")
+        parts += [_study(record) for record in studies]
+    body = "\n".join(parts)
+    head = f'<meta charset="utf-8"><title>coupler: studies</title><style>{_STYLE}</style>'
+    path.write_text(f"<!DOCTYPE html><html lang=en><head>{head}</head><body>{body}</body></html>\n", encoding="utf-8")
+
+
+def _summary(records: Sequence[Record]) -> str:
+    """All studies with their verdicts counted."""
+    rows = []
+    for record in records:
+        counts = {kind: sum(_kind(told) == kind for told in record.verdicts) for kind in _VERDICTS}
+        cells = "".join(f'<td class="{kind if count else ""}">{count or ""}</td>' for kind, count in counts.items())
+        failed = f'<td class="failed">{escape(record.failure)}</td>' if record.failure else "<td></td>"
+        name = f'<a href="#{escape(record.name)}">{escape(record.name)}</a>'
+        rows.append(f"<tr><td>{name}</td>{cells}<td>{record.seconds:.0f} s</td>{failed}</tr>")
+    head = "".join(f"<th>{title}</th>" for title in ("study", *_VERDICTS, "took", "failed"))
+    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+
+
+def _study(record: Record) -> str:
+    parts = [f'<h3 id="{escape(record.name)}">{escape(record.name)}: {escape(record.about)}</h3>']
+    if record.failure:
+        parts.append(f'<p class="failed">This study failed: {escape(record.failure)}</p>')
+    if record.verdicts:
+        rows = "".join(_verdict_row(told) for told in record.verdicts)
+        head = "<tr><th>what</th><th>paper</th><th>here</th><th>verdict</th></tr>"
+        parts.append(f'<table class="verdicts">{head}{rows}</table>')
+    parts += [f"<p>{escape(text)}</p>" for text in record.notes]
+    parts += [_picture(path) for path in record.pictures if path.suffix == ".png" and path.exists()]
+    parts += [f"<details><summary>numbers</summary>{_table(texts)}</details>" for texts in record.tables]
+    return "\n".join(parts)
+
+
+def _verdict_row(told: Verdict) -> str:
+    cells = "".join(f"<td>{escape(text)}</td>" for text in (told.what, told.paper, told.ours, told.found))
+    return f'<tr class="{_kind(told)}">{cells}</tr>'
+
+
+def _kind(told: Verdict) -> str:
+    """The word with which what was found begins."""
+    return next((kind for kind in _VERDICTS if told.found.startswith(kind)), "")
+
+
+def _picture(path: Path) -> str:
+    return f'<p><img alt="{escape(path.stem)}" src="data:image/png;base64,{b64encode(path.read_bytes()).decode()}"></p>'
+
+
+def _table(texts: list[list[str]]) -> str:
+    head, *rows = (
+        "".join(f"<{tag}>{escape(text)}</{tag}>" for text in row)
+        for tag, row in zip(["th", *["td"] * (len(texts) - 1)], texts, strict=True)
+    )
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in (head, *rows))}</table>"
