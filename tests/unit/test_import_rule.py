@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
         *("files", "threads", "spatial", "rotation", "graph", "model", "compiled"),
         *("kinematics", "dynamics", "inertia", "actuation", "contact"),
     },
-    "view": {"spatial", "model", "kinematics", "simulate"},
+    "view": {"spatial", "rotation", "model", "kinematics", "inertia", "contact", "simulate"},
     "io": {"files", "children", "spatial", "rotation", "model", "mechanisms", "robots"},
 }
 # `robot.save`, `robot.draw`, and what meshes and hulls weigh: all that a room asks of one above it.

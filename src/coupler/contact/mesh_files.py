@@ -51,7 +51,7 @@ def mesh_triangles(path: Path) -> np.ndarray:
         corners = found[: len(found) // 3 * 3]
     else:
         vertices, faces = (_obj(path, data), _obj_faces(path, data)) if kind == ".obj" else _by_coal(path, data, True)
-        if len(faces) and not (0 <= faces.min() and faces.max() < len(vertices)):
+        if len(faces) and not (faces.min() >= 0 and faces.max() < len(vertices)):
             raise ModelError(f"mesh {path}: a triangle has a corner that is not among the vertices; export it again")
         corners = vertices[faces.reshape(-1)]
     if not len(corners):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from coupler.contact.pairs import FRICTION
+from coupler.forks import cached_property
 from coupler.kinematics import frame_pose
-from coupler.model import ModelError, Robot
+from coupler.model import ModelError, Plane, Robot
 from coupler.simulate import Log
 
 __all__ = ["Recording"]
@@ -65,10 +67,8 @@ class Recording:
 
     def row(self, time: float) -> int:
         """The row nearest to a time."""
-        k = int(np.searchsorted(self.times, time))
-        return min(k, len(self.times) - 1) if k == 0 or k >= len(self.times) else k - (
-            time - self.times[k - 1] < self.times[k] - time
-        )
+        between = (self.times[1:] + self.times[:-1]) / 2
+        return int(np.searchsorted(between, time))
 
     def frames(self, per_second: float, most: int) -> np.ndarray:
         """Rows that follow each other evenly in time, so many for each second, and not more than that at all."""
@@ -82,6 +82,28 @@ class Recording:
         strong = np.linalg.norm(forces, axis=1) > max(_PRESSED * weight, 1e-12)
         strong &= np.isfinite(points).all(axis=1)
         return points[strong], forces[strong]
+
+    def cones(self, row: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Friction cones of the contacts with planes that press at a row: tips, (n, 3), m, axes, and slopes, (n,)."""
+        axes, slopes = self._friction
+        points, forces = np.asarray(self.points[row], float), np.asarray(self.forces[row], float)
+        known = np.isfinite(slopes) & (np.linalg.norm(forces, axis=1) > 0.0) & np.isfinite(points).all(axis=1)
+        return points[known], axes[known], slopes[known]
+
+    @cached_property
+    def _friction(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each contact the normal of the plane that it is with, and its coefficient; NaN if with something else."""
+        place, count = self.robot.tree.place, self.points.shape[1]
+        shapes = {shape.name or shape.body: shape for shape in self.robot.shapes}
+        axes, slopes = np.full((count, 3), np.nan), np.full(count, np.nan)
+        for k, name in enumerate(self.log.contacts[:count]):
+            first, _, second = re.sub(r", \d+$", "", name).rpartition(" on ")
+            plane = shapes.get(second)
+            if plane is not None and isinstance(plane.geometry, Plane) and place[plane.body][0] == 0:
+                given = [each.friction for each in (plane, shapes.get(first)) if each and each.friction is not None]
+                axes[k] = (plane.at @ place[plane.body][1]).E[2]
+                slopes[k] = max(given, default=FRICTION)
+        return axes, slopes
 
     def force_scale(self, length: float) -> float:
         """Metres for each newton, so that the robot's weight, or the strongest force without one, has a length, m."""
@@ -98,5 +120,3 @@ class Recording:
         """How far the worst loop is from closed at rows, (n,), m or rad; empty without loops."""
         errors = list(self.robot.loop_errors(self.q[rows]).values())
         return np.max(errors, axis=0) if errors else np.zeros(0)
-
-

@@ -41,7 +41,9 @@ class Gate:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="coupler-gate", daemon=True)
         self._thread.start()
-        opened = asyncio.run_coroutine_threadsafe(asyncio.start_server(self._serve, host, port, limit=_HEAD), self._loop)
+        opened = asyncio.run_coroutine_threadsafe(
+            asyncio.start_server(self._serve, host, port, limit=_HEAD), self._loop
+        )
         try:
             self._server = opened.result()
         except OSError:
@@ -83,7 +85,9 @@ class Gate:
         given = parse_qs(target.query).get("token", [""])[0]
         if given and secrets.compare_digest(given.encode(), self.token.encode()):
             cookie = f"{self._cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
-            return f"HTTP/1.1 303 See Other\r\nLocation: /\r\nSet-Cookie: {cookie}\r\nConnection: close\r\n\r\n".encode()
+            return (
+                f"HTTP/1.1 303 See Other\r\nLocation: /\r\nSet-Cookie: {cookie}\r\nConnection: close\r\n\r\n".encode()
+            )
         cookies = SimpleCookie()
         with suppress(CookieError):
             for line in lines:

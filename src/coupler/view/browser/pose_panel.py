@@ -91,13 +91,15 @@ class PosePanel:
         self.sliders.append(slider)
 
     def _go(self, where: str) -> None:
-        self._place(self._posing.robot.neutral() if where == "neutral" else self._posing.robot.random_state(self._random)[0])
+        self.place(
+            self._posing.robot.neutral() if where == "neutral" else self._posing.robot.random_state(self._random)[0]
+        )
 
     def _go_to_keyframe(self, name: str) -> None:
         if name:
-            self._place(self._posing.robot.keyframes[name][0])
+            self.place(self._posing.robot.keyframes[name][0])
 
-    def _place(self, q: np.ndarray) -> None:
+    def place(self, q: np.ndarray) -> None:
         """Goes to a configuration at once, and takes the sliders there."""
         try:
             self._posing.reset(q)

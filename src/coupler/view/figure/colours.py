@@ -11,7 +11,7 @@ from coupler.model import ModelError, Robot
 from coupler.model.tree import GROUND
 from coupler.model.wording import listed
 
-__all__ = ["ACCENT", "Colouring", "METAL", "STONE", "body_colours"]
+__all__ = ["ACCENT", "METAL", "STONE", "Colouring", "body_colours"]
 
 Colouring = Literal["file", "cluster", "body"]
 
