@@ -83,10 +83,8 @@ class Posing:
         S = np.asarray(kind.subspace(kind.neutral()), dtype=float)
         coordinates = []
         for k in free:
-            if kind.nq != kind.nv:  # shifts, then a turn, whatever the order of velocities
-                angular = k >= kind.nv - 3
-            else:
-                angular = bool(np.abs(S[:3, k]).any())
+            with_quaternion = kind.nq != kind.nv  # then positions are shifts and a turn, whatever velocities are
+            angular = k >= kind.nv - 3 if with_quaternion else bool(np.abs(S[:3, k]).any())
             limits = [float(np.atleast_1d(x)[k]) for x in (kind.lower, kind.upper)]
             limited = kind.nq == kind.nv and bool(np.isfinite(limits).all())
             low, high = limits if limited else self._range(kind, k, angular, name)

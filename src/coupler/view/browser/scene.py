@@ -95,7 +95,7 @@ class RobotScene:
                 mesh.opacity = None if opacity >= 1.0 else opacity
 
     def on_click(self, told: Callable[[str], None]) -> None:
-        """Calls a function with the name of a body that is clicked; what may be clicked is outlined under the cursor."""
+        """Calls a function with the name of a body that is clicked; what is under the cursor is outlined."""
         for solid, mesh in zip(self.figure.solids, self._meshes, strict=True):
             if solid.body != GROUND:
                 mesh.on_click(lambda _, body=solid.body: told(body))

@@ -14,7 +14,7 @@ import numpy as np
 
 from coupler.model import Robot
 from coupler.model.tree import TreeJoint
-from coupler.view.figure.surface import Surface, ball, box, cylinder, joined, rod, rounded_hull, turned_to
+from coupler.view.figure.surface import Surface, ball, bar, box, cylinder, joined, rod, rounded_hull, turned_to
 from coupler.view.skeleton import Skeleton
 
 __all__ = ["LinkShapes", "Part", "Tone"]
@@ -138,7 +138,7 @@ class LinkShapes:
         X = self._neutral(link)
         for shift in (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0):
             step = shift * (thickness + _HUB_LENGTH * 0.5 * _THICK * self.size)
-            place = middle + [0.0, 0.0, step]
+            place = middle + np.array([0.0, 0.0, step])
             world = X[0] @ place + X[1]
             if all(np.linalg.norm(world - other) > 0.9 * thickness for other in self._taken):
                 self._taken.append(world)
@@ -230,12 +230,6 @@ def _range(joint: TreeJoint, now: float, half: float) -> tuple[float, float]:
     """The range of a slide, m: its limits, or so far around where it is."""
     lower, upper = float(joint.kind.lower[-1]), float(joint.kind.upper[-1])
     return (lower if np.isfinite(lower) else now - half), (upper if np.isfinite(upper) else now + half)
-
-
-def bar(start: np.ndarray, end: np.ndarray, radius: float) -> Surface:
-    """A cylinder from one point to another."""
-    along = end - start
-    return cylinder(radius, max(float(np.linalg.norm(along)), 1e-6)).moved(turned_to(along), (start + end) / 2)
 
 
 def _slides(joint: TreeJoint) -> bool:

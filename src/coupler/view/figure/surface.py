@@ -16,6 +16,7 @@ from coupler.contact.faces import Faces
 __all__ = [
     "Surface",
     "ball",
+    "bar",
     "box",
     "capsule",
     "cylinder",
@@ -126,6 +127,12 @@ def cylinder(radius: float, length: float) -> Surface:
     inner = radius - c
     corners = np.array([[0, -h], [inner, -h], [radius, c - h], [radius, h - c], [inner, h], [0, h]])
     return _revolved([corners[i : i + 2] for i in range(5)])
+
+
+def bar(start: np.ndarray, end: np.ndarray, radius: float) -> Surface:
+    """A cylinder from one point to another."""
+    along = end - start
+    return cylinder(radius, max(float(np.linalg.norm(along)), 1e-6)).moved(turned_to(along), (start + end) / 2)
 
 
 def box(size: np.ndarray) -> Surface:
