@@ -51,7 +51,7 @@ UPWARDS |= {("simulate/logs/log.py", "coupler.view.log_plots")}
 UPWARDS |= {("model/solids.py", "coupler.contact.meshes"), ("model/solids.py", "coupler.contact.faces")}
 # Imported only where they are used, so that `import coupler` stays light and works without them.
 HEAVY = {"llvmlite", "yaml", "mujoco", "pinocchio", "coal", "viser", "matplotlib", "gymnasium", "ray", "cupy"}
-HEAVY |= {"xacrodoc", "mcap", "rerun"}
+HEAVY |= {"xacrodoc", "mcap", "rerun", "PIL", "playwright"}
 
 
 def rooms() -> list[str]:

@@ -14,15 +14,14 @@ __all__ = ["VERB"]
 
 def _add(parser: ArgumentParser) -> None:
     add_file(parser, "LOG")
-    parser.add_argument(
-        "out", metavar="OUT", type=Path, nargs="?", help="the picture (default: LOG.png beside the log)"
-    )
+    parser.add_argument("out", metavar="OUT", type=Path, nargs="?", help="the picture (default: LOG_plot.png)")
     add_robot_of_log(parser)
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
 
 
 def _run(given: Namespace) -> int:
-    out = given.out or Path(given.file).with_suffix(".png")
+    log_file = Path(given.file)
+    out = given.out or log_file.with_name(f"{log_file.stem}_plot.png")
     if out.exists() and not given.force:
         raise ModelError(f"{out} exists already; --force overwrites it")
     robot, log = load_with_log(given, needed=False)

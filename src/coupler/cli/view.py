@@ -22,7 +22,7 @@ def _add(parser: ArgumentParser) -> None:
         metavar="FRAME",
         action="append",
         default=[],
-        help="draw the way of a frame in the page; may be repeated",
+        help="draw its way in the page; may be repeated",
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: this machine alone)")
     parser.add_argument("--port", type=int, default=8080, help="the first port to try (default: 8080)")

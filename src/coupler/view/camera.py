@@ -9,7 +9,7 @@ import numpy as np
 __all__ = ["Camera"]
 
 _FIELD = np.radians(45.0)  # of view, from below to above
-_ROOM = 1.2  # around the robot
+_ROOM = 1.4  # around the robot
 _FLAT = 0.3  # of its width: what is less deep is looked at from the front
 _TURNED, _TURNED_FLAT = np.radians(-52.0), np.radians(-22.0)  # about the vertical, from the front
 _RAISED, _RAISED_FLAT = np.radians(20.0), np.radians(12.0)

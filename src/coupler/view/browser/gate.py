@@ -17,6 +17,7 @@ __all__ = ["Gate"]
 
 _HEAD = 1 << 16  # bytes of a request before its body, at the most
 _PATIENCE = 10.0  # s, for a request to come
+_CLOSING = 0.05  # s, for connections to close
 _REFUSED = (
     b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
     b"This viewer wants the whole address that was printed when it started, with its token.\n"
@@ -56,10 +57,11 @@ class Gate:
 
     async def _close(self) -> None:
         self._server.close()
-        for task in asyncio.all_tasks():
-            if task is not asyncio.current_task():
-                task.cancel()
-        await asyncio.sleep(0)
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(_CLOSING)
 
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -67,15 +69,16 @@ class Gate:
         self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
-            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _PATIENCE)
-            answer = self._answer(head)
-            if answer is None:
-                await self._hand_on(_closing(head), reader, writer)
-            else:
-                writer.write(answer)
-                await writer.drain()
-        with suppress(OSError):
+        try:
+            with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _PATIENCE)
+                answer = self._answer(head)
+                if answer is None:
+                    await self._hand_on(_closing(head), reader, writer)
+                else:
+                    writer.write(answer)
+                    await writer.drain()
+        finally:
             writer.close()
 
     def _answer(self, head: bytes) -> bytes | None:

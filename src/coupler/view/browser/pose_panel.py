@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coupler.model import ModelError
+from coupler.view.browser.scene import RobotScene
 from coupler.view.posing import Coordinate, Posing
 
 if TYPE_CHECKING:
@@ -27,17 +27,17 @@ class PosePanel:
     """A panel of sliders that poses a robot.
 
     Sliders are read by one thread, which takes the newest values only: a browser sends them faster than loops close.
+
+    Attributes:
+        posing: the robot's pose.
+        scene: the robot in the scene.
+        sliders: of all coordinates.
+        message: why the robot does not come further.
     """
 
-    def __init__(self, server: ViserServer, posing: Posing, show: Callable[[np.ndarray], None]) -> None:
-        """Adds it to the current tab.
-
-        Args:
-            server: the server.
-            posing: the robot's pose.
-            show: called with q when the pose has changed.
-        """
-        self._posing, self._show, self._gui = posing, show, server.gui
+    def __init__(self, server: ViserServer, posing: Posing, scene: RobotScene) -> None:
+        """Adds it to the current tab, and moves the robot in the scene."""
+        self.posing, self.scene, self._gui = posing, scene, server.gui
         self._random = np.random.default_rng(_RANDOM_SEED)
         self._changed, self._stopped, self._quiet = threading.Event(), False, False
         buttons = self._gui.add_button_group("Go to", ("neutral", "random"), hint="a pose of all joints")
@@ -63,8 +63,8 @@ class PosePanel:
         self._thread.join()
 
     def _add_sliders(self) -> None:
-        folded = len(self._posing.coordinates) > _MOST_OPEN
-        pairs = zip(self._posing.coordinates, self._posing.values, strict=True)
+        folded = len(self.posing.coordinates) > _MOST_OPEN
+        pairs = zip(self.posing.coordinates, self.posing.values, strict=True)
         for joint, group in groupby(pairs, key=lambda pair: pair[0].joint):
             own = list(group)
             if len(own) > 1:
@@ -92,24 +92,24 @@ class PosePanel:
 
     def _go(self, where: str) -> None:
         self.place(
-            self._posing.robot.neutral() if where == "neutral" else self._posing.robot.random_state(self._random)[0]
+            self.posing.robot.neutral() if where == "neutral" else self.posing.robot.random_state(self._random)[0]
         )
 
     def _go_to_keyframe(self, name: str) -> None:
         if name:
-            self.place(self._posing.robot.keyframes[name][0])
+            self.place(self.posing.robot.keyframes[name][0])
 
     def place(self, q: np.ndarray) -> None:
         """Goes to a configuration at once, and takes the sliders there."""
         try:
-            self._posing.reset(q)
+            self.posing.reset(q)
         except ModelError as error:
-            self._posing.message = str(error)
+            self.posing.message = str(error)
         self._quiet = True
-        for slider, value in zip(self.sliders, self._posing.values, strict=True):
+        for slider, value in zip(self.sliders, self.posing.values, strict=True):
             step = slider.step
             slider.value = float(np.round(np.round(np.clip(value, slider.min, slider.max) / step) * step, 9))
-        self._seen, self._goal = [slider.value for slider in self.sliders], self._posing.values
+        self._seen, self._goal = [slider.value for slider in self.sliders], self.posing.values
         self._quiet = False
         self._tell()
 
@@ -122,13 +122,13 @@ class PosePanel:
             values = [slider.value for slider in self.sliders]
             moved = np.array(values) != self._seen  # the others are rounded to what a slider can show
             self._seen, self._goal = values, np.where(moved, values, self._goal)
-            self._posing.move(np.clip(self._goal, self._low, self._high))
+            self.posing.move(np.clip(self._goal, self._low, self._high))
             self._tell()
 
     def _tell(self) -> None:
-        self._show(self._posing.q)
-        self.message.content = _warning(self._posing.message)
-        self._state.content = told(self._posing)
+        self.scene.show(self.scene.figure.poses(self.posing.q))
+        self.message.content = _warning(self.posing.message)
+        self._state.content = told(self.posing)
 
 
 def _warning(text: str) -> str:

@@ -111,7 +111,7 @@ class RobotScene:
                 mesh.on_drag("left")(dragged)
 
 
-def dress(server: ViserServer, figure: Figure, low: np.ndarray, high: np.ndarray, shaded: bool = True) -> None:
+def dress(server: ViserServer, figure: Figure, low: np.ndarray, high: np.ndarray) -> None:
     """Light, the ground, and a camera that sees all between two corners, 3 each, m."""
     scene, up = server.scene, figure.up
     scene.set_up_direction(tuple(up))
@@ -123,7 +123,7 @@ def dress(server: ViserServer, figure: Figure, low: np.ndarray, high: np.ndarray
     server.initial_camera.fov = camera.field
     away = float(np.linalg.norm(camera.position - camera.target))
     server.initial_camera.near, server.initial_camera.far = 0.005 * away, 100.0 * away
-    scene.configure_default_lights(cast_shadow=shaded)
+    _light(scene, camera)
     extent = float(np.linalg.norm(high - low))
     cell = 10.0 ** np.floor(np.log10(max(extent, 1e-3) / 2.0))
     for k, (rotation, place) in enumerate(_grounds(figure, low, high)):
@@ -138,11 +138,24 @@ def dress(server: ViserServer, figure: Figure, low: np.ndarray, high: np.ndarray
             fade_distance=7.0 * away,
             fade_strength=1.6,
             plane_color=(246, 247, 249),
-            plane_opacity=1.0 if shaded else 0.0,
+            plane_opacity=1.0,
             shadow_opacity=0.22,
             wxyz=wxyz_of(rotation),
             position=tuple(place),
         )
+
+
+def _light(scene: Any, camera: Camera) -> None:
+    """Light from the sky, from the camera's side, and that of viser, which casts shadows.
+
+    Light from a picture all around, which viser has by default, takes seconds a frame without a graphics card.
+    """
+    scene.configure_environment_map(None)
+    scene.configure_default_lights(cast_shadow=True)
+    scene.add_light_hemisphere("/lights/sky", sky_color=(255, 255, 255), ground_color=(190, 190, 200), intensity=2.4)
+    back = camera.position - camera.target
+    aside = np.cross(camera.up, back)
+    scene.add_light_directional("/lights/front", intensity=0.9, position=tuple(back - 0.6 * aside + 0.5 * camera.up))
 
 
 def _grounds(figure: Figure, low: np.ndarray, high: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

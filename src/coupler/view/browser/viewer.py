@@ -106,7 +106,7 @@ def pose_viewer(robot: Robot, q: Any = None, host: str = LOOPBACK, port: int = P
     posing = Posing(robot, q, scene.figure.size)
     tabs = server.viser.gui.add_tab_group()
     with tabs.add_tab("Pose"):
-        pose = PosePanel(server.viser, posing, lambda q: scene.show(scene.figure.poses(q)))
+        pose = PosePanel(server.viser, posing, scene)
     with tabs.add_tab("Clusters"):
         TreePanel(server.viser, scene)
     return Viewer(server, robot, pose)
