@@ -13,7 +13,7 @@ import pytest
 
 # As root, Chromium refuses to run in its sandbox; the others make it draw without a graphics card.
 FLAGS = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"]
-SIZE = {"width": 700, "height": 360}
+SIZE = {"width": 620, "height": 260}
 PANEL = 330  # px at the right
 PATIENCE = 40.0  # s: machines are busy
 

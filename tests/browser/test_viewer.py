@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import coupler
-from browser.conftest import coloured, picture, wait_for
+from browser.conftest import SIZE, coloured, picture, wait_for
 from coupler.model import Box
+from coupler.view import save_page
 
 Opened = Callable[[str], Any]
 ORANGE = np.array([0.95, 0.55, 0.25])  # about what loops are drawn in, when lit
@@ -98,18 +99,25 @@ def test_dragging_pulls_a_body(opened: Opened) -> None:
         wait_for(lambda: viewer.shown.simulation.q[2] > start[2] + 0.02)
         page.mouse.up()
         wait_for(lambda: viewer.shown.pull is None)
-        page.get_by_text("reset").click()
+        page.get_by_role("button", name="reset", exact=True).click()
         page.get_by_role("button", name="Pause").click()
         wait_for(lambda: not viewer.shown.running)
 
 
-def test_a_saved_page_plays_from_its_file(opened: Opened, log: Any, tmp_path: Path) -> None:
+def test_a_saved_page_plays_from_its_file(chromium: Any, log: Any, tmp_path: Path) -> None:
     robot = coupler.robots.load("planar_leg_linkage")
-    path = coupler.view.save_page(robot, log, tmp_path / "run.html", trace=["foot"])  # pyright: ignore
-    page = opened(path.as_uri())
-    shown = page.locator("input").first.input_value  # the time
-    first = shown()
-    wait_for(lambda: shown() != first)  # it plays
+    path = save_page(robot, log, tmp_path / "run.html", trace=["foot"])
+    page, asked = chromium.new_page(viewport=SIZE), list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    try:
+        page.goto(path.as_uri())
+        time = page.locator("input").first
+        time.wait_for()
+        first = time.input_value()
+        wait_for(lambda: time.input_value() != first)  # it plays
+        assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    finally:
+        page.close()
 
 
 def test_a_stranger_is_refused_and_a_guest_is_let_in(opened: Opened, chromium: Any) -> None:

@@ -13,7 +13,7 @@ from coupler.model import Robot
 __all__ = ["Pull"]
 
 _STRENGTH = 4.0  # times the robot's weight, at a stretch of its size
-_DAMPING = 0.7  # of what is critical
+_DAMPING = 0.7  # of what is critical for the whole robot
 _STIFFEST, _STRONGEST = 0.1, 0.4  # of m/h² and m/h: stiffer springs and dampers would make steps unstable
 _GRAVITY = 9.81  # m/s²
 
@@ -47,7 +47,7 @@ class Pull:
         mass = self._mass_felt(q, self.target - T[:3, 3])
         wanted = _STRENGTH * robot.mass * _GRAVITY / size
         self.stiffness = min(wanted, _STIFFEST * mass / step**2)
-        self.damping = min(2.0 * _DAMPING * float(np.sqrt(self.stiffness * mass)), _STRONGEST * mass / step)
+        self.damping = min(2.0 * _DAMPING * float(np.sqrt(self.stiffness * robot.mass)), _STRONGEST * mass / step)
 
     def _mass_felt(self, q: np.ndarray, arm: np.ndarray) -> float:
         """The least mass that is felt at the point in any direction, kg."""

@@ -76,7 +76,9 @@ class Overlays:
         self._cones.visible = bool(len(tips))
         if len(tips):
             high = _CONE_HEIGHT * self._size
-            cones = joined(_cone(*each, high) for each in zip(tips, axes, slopes, strict=True))
+            cones = joined(
+                _cone(tip, axis, float(slope), high) for tip, axis, slope in zip(tips, axes, slopes, strict=True)
+            )
             self._cones.vertices, self._cones.faces = (
                 cones.vertices.astype(np.float32),
                 cones.triangles.astype(np.uint32),

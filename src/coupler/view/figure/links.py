@@ -79,7 +79,7 @@ class LinkShapes:
             return self._rotor(link)
         points, r = _apart(self.extent(link), 0.5 * self.radius(link)), self.radius(link)
         if len(points) < 2:
-            return self._lump(link, points)
+            return [] if link in self._barrels else self._lump(link, points)
         spread = points - points.mean(axis=0)
         if np.linalg.svd(spread, compute_uv=False)[1] > r:
             return [Part(link, rounded_hull(points, 0.9 * r))]
@@ -205,13 +205,14 @@ class LinkShapes:
         on_parent = (self.extent(parent) - X.r) @ X.E.T - place  # its points, in the joint's predecessor frame
         tree, r = self._robot.tree, self.radius(parent if parent else link)
         now = float(self._robot.embedding.positions(self._robot.neutral())[tree.positions(link)][-1])
+        now = float(np.clip(now, joint.kind.lower[-1], joint.kind.upper[-1]))
         behind = on_parent[np.linalg.norm(on_parent[:, :2], axis=1) < r, 2]
         start = float(behind.min(initial=np.inf))
         if parent and now - start > 4.0 * r:
             low, high = _range(joint, now, _STROKE * (now - start))
             low = max(low, start + 2.0 * r)
             barrel = bar(place + start * axis, place + low * axis, 1.2 * r)
-            inner = bar(place - max(high - low, now - low + r) * axis, place, 0.62 * r)
+            inner = bar(place - (max(high - low, now - low) + r) * axis, place, 0.62 * r)
             self._barrels.add(parent)
             return [Part(parent, self._before(link, barrel)), Part(link, inner, "metal")]
         low, high = _range(joint, now, _STROKE * self.size)
