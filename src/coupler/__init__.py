@@ -1,5 +1,7 @@
 """Exact dynamics and contact simulation for robots with kinematic loops."""
 
+from typing import TYPE_CHECKING
+
 import coupler.forks  # noqa: F401  (which says so where NumPy does not run)
 from coupler import robots
 from coupler.actuation import (
@@ -47,6 +49,11 @@ from coupler.kinematics import (
 from coupler.model import Actuator, ModelError, ModelWarning, Robot, RobotBuilder
 from coupler.reaching import UnreachableError, configuration_of_actuators
 from coupler.simulate import Simulation, SimulationError, rollout
+
+if TYPE_CHECKING:
+    from coupler.view.showing import view
+else:
+    from coupler import view  # a room that is called, which checkers of types do not know
 
 __all__ = [
     "Actuator",
@@ -97,6 +104,7 @@ __all__ = [
     "rollout",
     "sweep",
     "velocities_of_actuators",
+    "view",
 ]
 
 __version__ = "0.1.0"

@@ -8,14 +8,18 @@ from argparse import RawDescriptionHelpFormatter
 from collections.abc import Sequence
 
 from coupler import ModelError, __version__
-from coupler.cli import check, convert, demo, draw, info, log, study
+from coupler.cli import check, convert, demo, draw, info, log, plot, render, study, view
 from coupler.cli.output import complain, unknown
 from coupler.cli.parser import Parser, UsageError, Verb
 
 __all__ = ["main"]
 
 VERBS: dict[str, Verb] = {
-    verb.name: verb for verb in (info.VERB, check.VERB, draw.VERB, convert.VERB, log.VERB, study.VERB, demo.VERB)
+    verb.name: verb
+    for verb in (
+        *(info.VERB, check.VERB, draw.VERB, view.VERB, convert.VERB),
+        *(log.VERB, plot.VERB, render.VERB, study.VERB, demo.VERB),
+    )
 }
 INTERRUPTED = 130  # the status of a command that Ctrl-C ends, by the custom of shells
 

@@ -114,12 +114,19 @@ def _balance(robot: Robot, log: Log, feet: list[str]) -> _Balance:
 
 
 def _picture(robot: Robot, log: Log, folder: Path) -> None:
-    from coupler.view import plot_motion
+    from coupler.view import plot_motion, save_page
 
-    saved = [folder / "landing.npz"]
-    try:
-        saved.append(plot_motion(robot, log, folder / "landing.png", title="Mini Cheetah with all its rotors"))
-    except ModelError as error:  # no matplotlib
-        print(fitted(str(error)))
+    saved, title = [folder / "landing.npz"], "Mini Cheetah with all its rotors"
+    page = folder / "landing.html"
+    for draw in (
+        lambda: plot_motion(robot, log, folder / "landing.png", title=title),
+        lambda: save_page(robot, log, page),
+    ):
+        try:
+            saved.append(draw())
+        except ModelError as error:  # no matplotlib, or no viser
+            print(fitted(str(error)))
     for path in saved:
         print(f"saved {path}")
+    if page in saved:
+        print(f"open {page} in a browser to see it land")

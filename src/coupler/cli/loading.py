@@ -17,8 +17,9 @@ from coupler.model.wording import clipped, listed
 from coupler.robots import load as load_bundled
 from coupler.robots import names
 
-__all__ = ["caught_warnings", "load_file", "load_robot"]
+__all__ = ["caught_warnings", "is_log", "load_file", "load_robot", "load_with_log"]
 
+_LOGS = (".clog", ".npz")
 _SUFFIXES = (".urdf", ".xacro", ".xml", ".sdf", ".world")  # of files that may describe robots
 
 
@@ -44,6 +45,43 @@ def load_robot(given: Namespace) -> Robot:
         precision=given.precision,
         closure=given.closure or "auto",
     )
+
+
+def is_log(name: str) -> bool:
+    """Whether a file is a log of a run, by its suffix."""
+    return Path(name).suffix.lower() in _LOGS
+
+
+def load_with_log(given: Namespace, needed: bool = True) -> tuple[Any, Any]:
+    """The robot of a log, and the log, from the arguments of `parser.add_file` and `parser.add_robot_of_log`.
+
+    Args:
+        given: the arguments.
+        needed: whether it is an error that the log does not tell which robot it is of; if not, the robot is None then.
+
+    Raises:
+        ModelError: for a log that cannot be read, and for a robot that is not known or not that of the log.
+    """
+    from coupler.simulate import Log
+
+    log = Log.load(given.file)
+    if given.robot is not None:
+        robot = load_robot(Namespace(**{**vars(given), "file": given.robot}))
+    elif log.robot in names():
+        robot = load_bundled(log.robot)
+    elif needed:
+        raise ModelError(f"{given.file}: it is a log of robot {log.robot!r}; name the robot's file with --robot FILE")
+    else:
+        return None, log
+    if robot.independent_joints != list(log.joints):
+        if not needed and given.robot is None:
+            return None, log
+        raise ModelError(
+            f"{given.file}: the joints of its robot {log.robot!r} are not those of {robot.name!r}; name the robot that "
+            "moved with --robot FILE"
+        )
+    floor = any(contact.split(",")[0].endswith(" on floor") for contact in log.contacts)
+    return robot.with_floor() if floor and not any(s.name == "floor" for s in robot.shapes) else robot, log
 
 
 def load_file(path: Path, **options: Any) -> Robot:

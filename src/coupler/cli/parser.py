@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-__all__ = ["Parser", "UsageError", "Verb", "add_file", "add_json"]
+__all__ = ["Parser", "UsageError", "Verb", "add_file", "add_json", "add_robot_of_log"]
 
 
 class UsageError(Exception):
@@ -50,10 +50,9 @@ class Verb:
 
 
 def add_file(parser: ArgumentParser, name: str = "FILE") -> None:
-    """Adds the argument for the robot, and the options for reading its file."""
-    parser.add_argument(
-        "file", metavar=name, help="a robot: URDF, xacro, MJCF or SDFormat, or the name of a bundled one"
-    )
+    """Adds the argument for the robot, or for a log, and the options for reading the robot's file."""
+    robot, log = "a robot: URDF, xacro, MJCF or SDFormat, or the name of a bundled one", "a log: .clog or .npz"
+    parser.add_argument("file", metavar=name, help="; or ".join([robot] * (name != "LOG") + [log] * ("LOG" in name)))
     group = parser.add_argument_group("reading the file")
     group.add_argument("--closures", metavar="FILE", help="a YAML file with its loops; `none` ignores such files")
     group.add_argument("--floating", action="store_true", help="give it a floating base")
@@ -75,6 +74,12 @@ def add_file(parser: ArgumentParser, name: str = "FILE") -> None:
         "--closure",
         choices=("auto", "analytical", "numerical"),
         help="how loops are closed; auto: analytically, if without dead points",
+    )
+
+
+def add_robot_of_log(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--robot", metavar="FILE", help="the robot of the log (default: the bundled one of the name in the log)"
     )
 
 

@@ -1,8 +1,9 @@
-"""The vertices of a mesh from its file: STL and OBJ by ourselves, others by coal."""
+"""The vertices and triangles of a mesh from its file: STL and OBJ by ourselves, others by coal."""
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from coupler.files import read_file
 from coupler.forks import imports
 from coupler.model.errors import ModelError
 
-__all__ = ["mesh_vertices"]
+__all__ = ["mesh_triangles", "mesh_vertices"]
 
 _LARGEST = 512 << 20  # bytes: ten million triangles
 _HEAD = 84  # bytes before the triangles of a binary STL: a comment, and how many there are
@@ -28,20 +29,49 @@ def mesh_vertices(path: Path) -> np.ndarray:
         ModelError: if the file is not there, is no mesh, is of a kind that cannot be read, or has none or no numbers.
     """
     path = Path(path)
+    data, kind = _data(path), path.suffix.lower()
+    read = {".stl": _stl, ".obj": _obj}.get(kind)
+    found = _by_coal(path, data, False)[0] if read is None else read(path, data)
+    if not len(found):
+        raise ModelError(f"mesh {path}: it has no vertices; export it again as STL or OBJ")
+    _check_finite(path, found)
+    return np.unique(found, axis=0)
+
+
+def mesh_triangles(path: Path) -> np.ndarray:
+    """m × 3 × 3, the corners of all triangles, in the same unit; what has more corners is cut into triangles.
+
+    Raises:
+        ModelError: as for `mesh_vertices`, and for a file without triangles.
+    """
+    path = Path(path)
+    data, kind = _data(path), path.suffix.lower()
+    if kind == ".stl":
+        found = _stl(path, data)
+        corners = found[: len(found) // 3 * 3]
+    else:
+        vertices, faces = (_obj(path, data), _obj_faces(path, data)) if kind == ".obj" else _by_coal(path, data, True)
+        if len(faces) and not (faces.min() >= 0 and faces.max() < len(vertices)):
+            raise ModelError(f"mesh {path}: a triangle has a corner that is not among the vertices; export it again")
+        corners = vertices[faces.reshape(-1)]
+    if not len(corners):
+        raise ModelError(f"mesh {path}: it has no triangles; export it again as STL or OBJ")
+    _check_finite(path, corners)
+    return corners.reshape(-1, 3, 3)
+
+
+def _data(path: Path) -> bytes:
     try:
-        data = read_file(path, _LARGEST)
+        return read_file(path, _LARGEST)
     except OSError as error:
         told = error.strerror or error
         why = "there is no such file" if isinstance(error, FileNotFoundError) else f"it cannot be read ({told})"
         raise ModelError(f"mesh {path}: {why}; name the folder of its package, or give a simpler shape") from None
-    kind = path.suffix.lower()
-    read = {".stl": _stl, ".obj": _obj}.get(kind)
-    found = _by_coal(path, data) if read is None else read(path, data)
-    if not len(found):
-        raise ModelError(f"mesh {path}: it has no vertices; export it again as STL or OBJ")
-    if not np.isfinite(found).all():
+
+
+def _check_finite(path: Path, vertices: np.ndarray) -> None:
+    if not np.isfinite(vertices).all():
         raise ModelError(f"mesh {path}: a vertex is not a finite number; export it again")
-    return np.unique(found, axis=0)
 
 
 def _stl(path: Path, data: bytes) -> np.ndarray:
@@ -60,6 +90,22 @@ def _obj(path: Path, data: bytes) -> np.ndarray:
     return _rows(path, data, "v")
 
 
+def _obj_faces(path: Path, data: bytes) -> np.ndarray:
+    """m × 3, numbers of vertices. A face names them from 1 on, or from the last one backwards as −1, −2, ..."""
+    triangles, vertices = list[list[int]](), 0
+    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+        first, *corners = line.split() or [""]
+        vertices += first == "v"
+        if first == "f":
+            try:
+                given = [int(corner.split("/")[0]) for corner in corners]
+            except ValueError:
+                raise ModelError(f"mesh {path}, line {number}: a face names vertices by number, got {line!r}") from None
+            own = [i - 1 if i > 0 else vertices + i for i in given]
+            triangles += [[own[0], *pair] for pair in pairwise(own[1:])]
+    return np.array(triangles, dtype=int).reshape(-1, 3)
+
+
 def _rows(path: Path, data: bytes, word: str) -> np.ndarray:
     """The three numbers after a word, wherever it begins a line."""
     rows = []
@@ -74,7 +120,8 @@ def _rows(path: Path, data: bytes, word: str) -> np.ndarray:
     return np.array(rows).reshape(-1, 3)
 
 
-def _by_coal(path: Path, data: bytes) -> np.ndarray:
+def _by_coal(path: Path, data: bytes, faces: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices, n × 3, and triangles, m × 3, if faces are asked for: taking them one by one takes its time."""
     try:
         with imports():
             import coal  # type: ignore
@@ -83,7 +130,8 @@ def _by_coal(path: Path, data: bytes) -> np.ndarray:
             f"mesh {path}: without coal only STL and OBJ are read; convert it, or: pip install 'coupler[mesh]'"
         ) from None
     try:
-        found = coal.MeshLoader().load(str(path), np.ones(3)).vertices()
+        model = coal.MeshLoader().load(str(path), np.ones(3))
+        found, triangles = model.vertices(), [model.tri_indices(i) for i in range(model.num_tris * faces)]
     except (ValueError, RuntimeError) as error:
         message = re.search(r"message: (.*)", str(error), re.DOTALL)
         why = " ".join((message[1] if message else str(error)).split())
@@ -93,4 +141,5 @@ def _by_coal(path: Path, data: bytes) -> np.ndarray:
         scale = float(unit[1]) if unit else 1.0  # which coal does not look at
     except ValueError:
         raise ModelError(f"mesh {path}: its unit must be a number of metres, got {unit[1]!r}") from None  # type: ignore[index]
-    return np.array(found, dtype=float) * scale
+    corners = [[triangle[k] for k in range(3)] for triangle in triangles]
+    return np.array(found, dtype=float) * scale, np.array(corners, dtype=int).reshape(-1, 3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from coupler.contact.drives import controls_of
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
+from coupler.simulate.control import Control, Controller
 from coupler.simulate.engine import engine_of
 from coupler.simulate.logs import Log, LogWriter
 from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
@@ -22,9 +23,6 @@ from coupler.simulate.status import StepStatus, Unsolved
 from coupler.simulate.watch import EnergyWatch, known_gain
 
 __all__ = ["Simulation"]
-
-
-Controller = Callable[[float, np.ndarray, np.ndarray], Any]
 
 
 class Simulation:
@@ -207,6 +205,13 @@ class Simulation:
         return self._engine.forces(self._last_result)
 
     @property
+    def contact_points(self) -> np.ndarray:
+        """(contacts, 3), where contacts were before the last step, in the world, m; NaN if there was none."""
+        if self._last_result is None:
+            return np.full((len(self.contacts), 3), np.nan)
+        return self._engine.points(self._last_result)
+
+    @property
     def contact_moments(self) -> np.ndarray:
         """(contacts, 3), by torsion and rolling friction, on the same bodies about the points of contact, N m."""
         if self._last_result is None:
@@ -346,8 +351,7 @@ class Simulation:
         ):
             rows = Rows(writer, self._engine)
             try:
-                driver = motors if callable(motors) or motors is None else (lambda t, q, v: motors)
-                self._take_steps(steps, (controller or _no_control, driver), rows, every, shown, unsolved, watch)
+                self._take_steps(steps, Control(controller, motors), rows, every, shown, unsolved, watch)
             except ModelError as error:
                 rows.flush()
                 writer.note = f"stopped at {self.time:.6g} s: {error}"
@@ -362,24 +366,17 @@ class Simulation:
     def _take_steps(
         self,
         steps: int,
-        controllers: tuple[Controller, Controller | None],
+        control: Control,
         rows: Rows,
         every: int,
         shown: Progress,
         unsolved: Unsolved,
         watch: EnergyWatch,
     ) -> None:
-        tau, residual, (controller, driver) = None, self._engine.layout.places["residual"].start, controllers
+        tau, residual = None, self._engine.layout.places["residual"].start
         for k in range(steps):
             time, state = self._steps * self.step_size, self._state
-            tau, f_ext = controller(time, self.q, self.v), None
-            if type(tau) is tuple and len(tau) == 2 and (tau[1] is None or np.ndim(tau[1]) == 2):
-                tau, f_ext = tau
-            motors, rates = None, None
-            if driver is not None:
-                motors = driver(time, self.q, self.v)
-                if type(motors) is tuple and len(motors) == 2 and _are_several(motors[0]):
-                    motors, rates = motors
+            tau, f_ext, motors, rates = control.at(time, self.q, self.v)
             self.step(tau, f_ext, motors=motors, rates=rates)
             assert self._last_result is not None
             unsolved.note(float(self._last_result[residual]), time)
@@ -394,12 +391,3 @@ class Simulation:
 def _read_only(view: np.ndarray) -> np.ndarray:
     view.flags.writeable = False
     return view
-
-
-def _are_several(controls: Any) -> bool:
-    """Whether these are controls of actuators, and not the control of one."""
-    return isinstance(controls, Mapping) or np.ndim(controls) > 0
-
-
-def _no_control(time: float, q: np.ndarray, v: np.ndarray) -> None:
-    """A controller that applies no forces."""

@@ -14,12 +14,12 @@ from coupler.simulate.logs import Log
 from coupler.view.skeleton import View
 from coupler.view.stick_figures import FORCE, Strip, newtons
 
-__all__ = ["plot_motion"]
+__all__ = ["STYLE", "plot_motion", "thinned"]
 
 # From the palette of Okabe and Ito, which everybody can tell apart; lines differ in their dashes, too.
 _BLACK, _BLUE, _ORANGE, _GREEN, _PURPLE, _GREY = "#222222", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#777777"
-_STYLE = {"font.size": 9.0, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#666666"}
-_STYLE |= {"axes.linewidth": 0.8, "legend.frameon": False, "legend.fontsize": 8.5, "lines.linewidth": 1.4}
+STYLE = {"font.size": 9.0, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#666666"}
+STYLE |= {"axes.linewidth": 0.8, "legend.frameon": False, "legend.fontsize": 8.5, "lines.linewidth": 1.4}
 
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 11.0, 0.95, 0.25, 0.85, 0.5  # inches, the page's width and its margins
 _PANEL, _ABOVE, _BELOW = 1.1, 0.33, 0.42  # inches, a panel's height, the space above it, and that below the figures
@@ -59,7 +59,7 @@ def plot_motion(robot: Robot, log: Log, path: str | Path, *, title: str | None =
         from matplotlib import style  # type: ignore[import-not-found]
     except ImportError:
         raise ModelError("pictures need matplotlib: pip install 'coupler[plot]'") from None
-    with style.context(["default", _STYLE]):  # independent of the style that the user has set
+    with style.context(["default", STYLE]):  # independent of the style that the user has set
         figure = _page(robot, log, rows, robot.name if title is None else title)
         try:
             figure.savefig(path, dpi=160)
@@ -171,11 +171,11 @@ class _Panels:
     def _line(
         self, axes: Any, values: np.ndarray, label: str, colour: str, dashes: str = "-", width: float = 1.4
     ) -> None:
-        t, y = _thinned(self._log.times[self._rows], values)
+        t, y = thinned(self._log.times[self._rows], values)
         axes.plot(t, y, color=colour, linestyle=dashes, linewidth=width, label=label)
 
 
-def _thinned(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def thinned(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A line with fewer points that looks the same: the lowest and the highest of each stretch."""
     size = -(-len(times) // _POINTS)
     if size < 3:

@@ -79,11 +79,13 @@ class Skeleton:
     Attributes:
         robot: the robot that is drawn.
         view: the direction from which it is seen.
+        points: for each link those that matter on it, in its frame, m.
+        rotors: links that only turn about their own centre.
     """
 
     def __init__(self, robot: Robot) -> None:
         self.robot, self.view = robot, View.of(robot)
-        self._points: list[list[np.ndarray]] = [[] for _ in robot.tree.links]
+        self.points: list[list[np.ndarray]] = [[] for _ in robot.tree.links]
         self._joints: list[tuple[int, np.ndarray]] = []
         self._connections: list[tuple[int, np.ndarray, int, np.ndarray]] = []
         self._floating = [robot.tree.number[joint.name] for joint in robot.joints if joint.kind.floats]
@@ -95,11 +97,11 @@ class Skeleton:
             successor = self._add(loop.successor, loop.successor_frame.r)
             if loop.kind.connects:
                 self._connections.append((*predecessor, *successor))
-        rotors = self._rotors()
+        self.rotors = self._rotors()
         for joint in robot.joints:
-            if joint.name in robot.tree.number and robot.tree.number[joint.name] not in rotors:
+            if joint.name in robot.tree.number and robot.tree.number[joint.name] not in self.rotors:
                 self._add_joint(joint)
-        self._add_tips(rotors)
+        self._add_tips()
 
     def at(self, q: np.ndarray) -> Pose:
         """The figure at a configuration."""
@@ -112,10 +114,10 @@ class Skeleton:
             return self.view(np.reshape(points, (-1, 3)) @ X[link].E + X[link].r)
 
         return Pose(
-            [seen(i, points) for i, points in enumerate(self._points) if i and points],
+            [seen(i, points) for i, points in enumerate(self.points) if i and points],
             [np.concatenate([seen(i, a), seen(j, b)]) for i, a, j, b in self._connections],
             np.concatenate([np.zeros((0, 3)), *(seen(i, point) for i, point in self._joints)]),
-            seen(0, self._points[0]),
+            seen(0, self.points[0]),
             seen(self._floating[0], np.zeros(3))[0] if self._floating else np.zeros(3),
         )
 
@@ -123,13 +125,13 @@ class Skeleton:
         """Adds a point of a body; returns the body's link, and the point in the link's frame."""
         link, X = self.robot.tree.place[body]
         on_link = X.E.T @ np.asarray(point, dtype=float) + X.r
-        self._points[link].append(on_link)
+        self.points[link].append(on_link)
         return link, on_link
 
     def _add_joint(self, joint: TreeJoint) -> None:
         child = self._add(joint.child, np.zeros(3) if joint.meets is None else joint.meets.r)
         if joint.kind.floats:
-            self._points[child[0]].pop()  # the origin of a floating body is an arbitrary point of it
+            self.points[child[0]].pop()  # the origin of a floating body is an arbitrary point of it
             return
         parent = self._add(joint.parent, joint.placement.r)
         self._joints.append(child)
@@ -139,7 +141,7 @@ class Skeleton:
         """Links that carry nothing, touch nothing, close no loop, and turn about their own centre."""
         robot, tree = self.robot, self.robot.tree
         used = {tree.place[shape.body][0] for shape in robot.shapes if shape.touches}
-        used |= {i for i, points in enumerate(self._points) if points} | set(self._floating)
+        used |= {i for i, points in enumerate(self.points) if points} | set(self._floating)
         return {
             i
             for i, link in enumerate(tree.links)
@@ -151,13 +153,13 @@ class Skeleton:
         inertia = self.robot.tree.links[i].inertia
         return np.asarray(inertia.h) / inertia.m if inertia.m else np.zeros(3)
 
-    def _add_tips(self, rotors: set[int]) -> None:
+    def _add_tips(self) -> None:
         """Adds a second point to links that have one: the frame furthest from it, or the centre of mass."""
         tree = self.robot.tree
-        for i, points in enumerate(self._points):
+        for i, points in enumerate(self.points):
             if i in self._floating and len(points) < 3:
                 points.append(self._centre(i))
-            if not i or i in rotors or len(points) > 1:
+            if not i or i in self.rotors or len(points) > 1:
                 continue
             places = [(tree.place[name][1], self.robot.bodies[name].frames) for name in tree.links[i].bodies]
             ends = [X.E.T @ frame.r + X.r for X, frames in places for frame in frames.values()] or [self._centre(i)]

@@ -12,8 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from coupler.files import open_file
+from coupler.forks import imports
 from coupler.model import ModelError
-from coupler.model.wording import clipped, listed
+from coupler.model.wording import clipped, counted, listed
 from coupler.simulate.archive import check_target, written_whole
 from coupler.simulate.logs import to_csv, to_mcap, to_npz, to_rerun
 from coupler.simulate.logs.chunks import ChunkFile
@@ -140,6 +141,40 @@ class Log:
 
     def __repr__(self) -> str:
         return f"Log(robot={self.robot!r}, rows={len(self)}, columns={self.columns}, note={self.note!r})"
+
+    def __str__(self) -> str:
+        """What there is in it, in a few lines."""
+        lines = [f"log of {self.robot}: {counted(len(self), 'row')}"]
+        if len(self):
+            first, last = float(self.times[0]), float(self.times[-1])
+            lines[0] += f", from {first:g} to {last:g} s, in steps of {self.step:g} s"
+        if len(self) and {"kinetic", "potential"} <= set(self.columns):
+            total = self.kinetic[[0, -1]] + self.potential[[0, -1]]
+            lines.append(f"  energy    {total[0]:.6g} J at the start, {total[1]:.6g} J at the end")
+        if len(self) and self.contacts and "forces" in self.columns:
+            forces = np.linalg.norm(np.nan_to_num(self.forces), axis=-1)
+            pressed = int((forces.max(axis=0) > 0.0).sum())
+            lines.append(f"  contacts  {pressed} of {len(self.contacts)} pressed, with up to {forces.max():.4g} N")
+        if len(self) and "residuals" in self.columns and self.contacts:
+            lines.append(f"  residual  {np.nanmax(self.residuals):.2g} m/s at the most")
+        lines.append(f"  columns   {', '.join(self.columns)}")
+        return "\n".join([*lines, f"  note      {self.note}"] if self.note else lines)
+
+    def plot(self, path: str | Path | None = None, robot: Any = None) -> Path:
+        """Writes a picture of its columns over time: positions, velocities, forces, energies, contacts, residuals.
+
+        Args:
+            path: the file, ".png" or another one that matplotlib knows; named after the robot, if not given.
+            robot: the robot that moved, if errors of its loops are to be shown.
+
+        Raises:
+            ModelError: without matplotlib (`pip install 'coupler[plot]'`), for a log without rows, or a place that
+                cannot be written to.
+        """
+        with imports():
+            from coupler.view.log_plots import plot_log  # a call upwards: pictures know logs
+
+        return plot_log(self, path, robot)
 
     def __reduce__(self) -> Any:
         told = {name: getattr(self, name) for name in ("robot", "step", "contacts", "joints", "note", *self.columns)}

@@ -1,0 +1,155 @@
+"""Many robots of a rollout side by side, which move together."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coupler.model import ModelError, Robot
+from coupler.simulate import Rollout
+from coupler.view.browser.scene import dress, rgb, wxyz_of
+from coupler.view.browser.server import LOOPBACK, PORT, started
+from coupler.view.browser.viewer import Viewer, dress_panel
+from coupler.view.figure import Figure
+
+if TYPE_CHECKING:
+    from viser import ViserServer
+
+__all__ = ["Crowd", "crowd_viewer"]
+
+MOST = 64  # robots that are shown
+_APART = 0.9  # times their largest extent
+_FRAMES = 30.0  # a second
+
+
+class Crowd:
+    """Robots on a grid, drawn body by body for all of them at once, and played.
+
+    Attributes:
+        figure: what each looks like.
+        time: the time that is shown, s.
+        playing: whether it goes on.
+    """
+
+    def __init__(self, server: ViserServer, figure: Figure, rollout: Rollout) -> None:
+        """Adds them to the scene, and a panel to the current container, and plays."""
+        self.figure, self._server = figure, server
+        q = np.asarray(rollout.q, float).reshape(-1, *rollout.q.shape[-2:])
+        self._chosen = np.unique(np.linspace(0, len(q) - 1, min(len(q), MOST)).astype(int))
+        self._q, self._times = _last_where_stopped(q[self._chosen], figure.robot), rollout.times
+        self.time, self.playing, self._stopped, self._wake = float(self._times[0]), True, False, threading.Event()
+        self._offsets = self._grid()
+        self._bodies = [(solid, self._instances(k, solid)) for k, solid in enumerate(figure.solids)]
+        self._row = -1
+        self._show()
+        gui = server.gui
+        shown = f"{len(self._chosen)} of {len(q)} robots" if len(q) > len(self._chosen) else f"{len(q)} robots"
+        gui.add_markdown(f"**{shown}**, side by side; those that stopped stay where they were")
+        self.button = gui.add_button("Pause")
+        self.button.on_click(lambda _: self.play(not self.playing))
+        end = float(self._times[-1])
+        self.slider = gui.add_slider("Time (s)", 0.0, max(round(end, 4), 1e-4), max(round(end / 500, 4), 1e-4), 0.0)
+        self.slider.on_update(self._scrubbed)
+        self._thread = threading.Thread(target=self._run, name="coupler-crowd", daemon=True)
+        self._thread.start()
+
+    def _grid(self) -> np.ndarray:
+        """Where each robot is shifted to, (robots, 3), m."""
+        size = _APART * self.figure.size
+        columns = int(np.ceil(np.sqrt(len(self._q))))
+        across = [axis for axis in np.eye(3) if not (axis @ self.figure.up)]
+        rows = [divmod(k, columns) for k in range(len(self._q))]
+        return size * np.array([i * across[0] + j * across[1] for i, j in rows])
+
+    def _instances(self, k: int, solid: Any) -> Any:
+        colour = self.figure.colours(self.figure.default_colouring())[k]
+        return self._server.scene.add_batched_meshes_simple(
+            f"/robots/{k}",
+            solid.surface.vertices,
+            solid.surface.triangles,
+            np.tile([1.0, 0.0, 0.0, 0.0], (len(self._q), 1)),
+            np.zeros((len(self._q), 3)),
+            batched_colors=rgb(colour),
+            flat_shading=solid.flat,
+            side="double" if solid.flat else "front",
+        )
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lowest and the highest coordinates of all, 3 each, m."""
+        low, high = self.figure.bounds(self.figure.poses(self._q[0, 0]))
+        return low + self._offsets.min(axis=0), high + self._offsets.max(axis=0)
+
+    def play(self, playing: bool) -> None:
+        self.playing = playing
+        self.button.label = "Pause" if playing else "Play"
+        self._wake.set()
+
+    def seek(self, time: float) -> None:
+        """Shows another time, s."""
+        self.time = float(np.clip(time, self._times[0], self._times[-1]))
+        self._wake.set()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._wake.set()
+        self._thread.join()
+
+    def _scrubbed(self, event: Any) -> None:
+        if event.client is not None:
+            self.play(False)
+            self.seek(float(event.target.value))
+
+    def _run(self) -> None:
+        last = time.monotonic()
+        while not self._stopped:
+            now = time.monotonic()
+            if self.playing:
+                self.time += min(now - last, 0.25)
+                if self.time > self._times[-1]:
+                    self.time = float(self._times[0])
+            last = now
+            self._show()
+            self._wake.wait(1.0 / _FRAMES if self.playing else None)
+            self._wake.clear()
+
+    def _show(self) -> None:
+        row = int(np.searchsorted((self._times[1:] + self._times[:-1]) / 2, self.time))
+        if row == self._row:
+            return
+        self._row = row
+        poses = self.figure.poses(self._q[:, row])
+        with self._server.atomic():
+            for solid, instances in self._bodies:
+                T = self.figure.pose(poses, solid.body)
+                instances.batched_wxyzs = wxyz_of(T).astype(np.float32)
+                instances.batched_positions = (T[:, :3, 3] + self._offsets).astype(np.float32)
+            if hasattr(self, "slider"):
+                self.slider.value = round(float(np.clip(self.time, self.slider.min, self.slider.max)), 4)
+
+
+def _last_where_stopped(q: np.ndarray, robot: Robot) -> np.ndarray:
+    """States, (robots, T, nq), in which a robot that stopped stays where it was."""
+    q = q.copy()
+    for own in q:
+        there = np.isfinite(own).all(axis=1)
+        if not there.any():
+            own[:] = robot.neutral()
+        elif not there.all():
+            rows = np.maximum.accumulate(np.where(there, np.arange(len(own)), 0))
+            own[:] = own[rows]
+    return q
+
+
+def crowd_viewer(robot: Robot, rollout: Rollout, host: str = LOOPBACK, port: int = PORT) -> Viewer:
+    """Up to 64 robots of a rollout, side by side."""
+    if rollout.q.shape[-1] != robot.nq or not rollout.q.size:
+        raise ModelError(f"the rollout has states of {rollout.q.shape}, which are not those of {robot.name!r}")
+    server = started(host, port)
+    figure = Figure(robot)
+    dress_panel(server, robot)
+    crowd = Crowd(server.viser, figure, rollout)
+    dress(server.viser, figure, *crowd.bounds())
+    return Viewer(server, robot, crowd)

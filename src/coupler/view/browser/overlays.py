@@ -1,0 +1,117 @@
+"""What is drawn over a moving robot: contact points and forces, friction cones, ways of frames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coupler.view.browser.scene import rgb
+from coupler.view.figure.surface import Surface, joined, turned_to
+from coupler.view.recording import Recording
+
+if TYPE_CHECKING:
+    from viser import ViserServer
+
+__all__ = ["Overlays"]
+
+_FORCE, _POINT, _CONE = (0.82, 0.13, 0.18), (0.55, 0.05, 0.10), (0.95, 0.75, 0.25)
+_TRACES = ((0.10, 0.44, 0.76), (0.05, 0.60, 0.47), (0.58, 0.34, 0.72), (0.85, 0.52, 0.10))
+_LONGEST = 1.6  # of the robot's size: longer arrows are cut, as those of impacts are
+_CONE_HEIGHT, _SIDES = 0.12, 28  # of a cone, over the robot's size, and how many sides it has
+
+
+class Overlays:
+    """Contacts of one instant, and ways of frames.
+
+    Attributes:
+        forces, points, cones: whether each is shown.
+    """
+
+    def __init__(self, server: ViserServer, size: float, metres_per_newton: float) -> None:
+        """Starts without anything.
+
+        Args:
+            server: the server.
+            size: of the robot, m.
+            metres_per_newton: the scale of arrows.
+        """
+        self._scene, self._size, self._scale = server.scene, size, metres_per_newton
+        self.forces, self.points, self.cones = True, True, False
+        self._arrows = self._scene.add_arrows(
+            "/contact forces",
+            np.zeros((1, 2, 3)),
+            rgb(_FORCE),
+            shaft_radius=0.006 * size,
+            head_radius=0.016 * size,
+            head_length=0.04 * size,
+            visible=False,
+        )
+        self._balls = self._scene.add_point_cloud(
+            "/contact points",
+            np.zeros((1, 3)),
+            rgb(_POINT),
+            point_size=0.024 * size,
+            point_shape="circle",
+            visible=False,
+        )
+        cone = _cone(np.zeros(3), np.eye(3)[2], 1.0, 1e-6 * size)  # not to be seen before it is placed
+        self._cones = self._scene.add_mesh_simple(
+            "/friction cones",
+            cone.vertices,
+            cone.triangles,
+            color=rgb(_CONE),
+            opacity=0.4,
+            side="double",
+            cast_shadow=False,
+            visible=False,
+        )
+        self._traces: list[Any] = []
+
+    def show(self, recording: Recording, row: int) -> None:
+        """Shows the contacts of a row."""
+        points, forces = recording.pressed(row)
+        self.show_forces(points, forces)
+        tips, axes, slopes = recording.cones(row) if self.cones else (np.zeros((0, 3)),) * 3
+        self._cones.visible = bool(len(tips))
+        if len(tips):
+            high = _CONE_HEIGHT * self._size
+            cones = joined(
+                _cone(tip, axis, float(slope), high) for tip, axis, slope in zip(tips, axes, slopes, strict=True)
+            )
+            self._cones.vertices, self._cones.faces = (
+                cones.vertices.astype(np.float32),
+                cones.triangles.astype(np.uint32),
+            )
+
+    def show_forces(self, points: np.ndarray, forces: np.ndarray) -> None:
+        """Shows points, (n, 3), m, and arrows of the forces there, (n, 3), N."""
+        extent = self._scale * forces
+        length = np.linalg.norm(extent, axis=1, keepdims=True)
+        extent = extent * np.minimum(1.0, _LONGEST * self._size / np.maximum(length, 1e-12))
+        self._arrows.visible = bool(len(points)) and self.forces
+        self._balls.visible = bool(len(points)) and self.points
+        if self._arrows.visible:
+            self._arrows.points = np.stack([points, points + extent], axis=1).astype(np.float32)
+        if self._balls.visible:
+            self._balls.points = points.astype(np.float32)
+
+    def trace(self, ways: dict[str, np.ndarray]) -> None:
+        """Shows the ways of frames, (n, 3) each, m, instead of those that were shown."""
+        for trace in self._traces:
+            trace.remove()
+        self._traces = []
+        for k, (name, way) in enumerate(ways.items()):
+            lines = np.stack([way[:-1], way[1:]], axis=1)
+            colour = rgb(_TRACES[k % len(_TRACES)])
+            node = f"/traces/{name.replace('/', '∕')}"
+            self._traces.append(self._scene.add_line_segments(node, lines, colour, thickness=0.004 * self._size))
+
+
+def _cone(tip: np.ndarray, axis: np.ndarray, slope: float, height: float) -> Surface:
+    """An open cone about an axis."""
+    angle = np.linspace(0.0, 2.0 * np.pi, _SIDES, endpoint=False)
+    rim = height * np.stack([slope * np.cos(angle), slope * np.sin(angle), np.ones(_SIDES)], axis=1)
+    around = np.arange(_SIDES)
+    triangles = np.stack([np.zeros(_SIDES, int), 1 + around, 1 + (around + 1) % _SIDES], axis=1)
+    return Surface(np.concatenate([np.zeros((1, 3)), rim]), triangles).moved(turned_to(axis), tip)

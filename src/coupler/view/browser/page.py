@@ -1,0 +1,67 @@
+"""A log as one HTML file, which plays in any browser without a server or a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from coupler.model import ModelError, Robot
+from coupler.simulate import Log
+from coupler.simulate.archive import check_target, written_whole
+from coupler.view.browser.overlays import Overlays
+from coupler.view.browser.player import ARROW, camera_states
+from coupler.view.browser.server import started
+from coupler.view.browser.viewer import scene_of
+from coupler.view.recording import Recording
+
+__all__ = ["save_page"]
+
+_MOST = 1800  # frames: a minute of 30 a second; longer runs have fewer a second
+
+
+def save_page(
+    robot: Robot, log: Log, path: str | Path, *, frames_per_second: float = 30.0, trace: Iterable[str] = ()
+) -> Path:
+    """Writes a page that plays a log, with contacts and their forces.
+
+    Args:
+        robot: the robot that moved.
+        log: the log of the run.
+        path: the page to write, ".html".
+        frames_per_second: of the run's time, up to 1800 frames in all.
+        trace: names of frames, contact points or bodies whose ways are drawn.
+
+    Returns:
+        The path.
+
+    Raises:
+        ModelError: without viser, for a log that cannot be shown, a frame that there is not, or a path that cannot be
+            written to.
+    """
+    path, recording = Path(path), Recording.of(robot, log)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ModelError(f"{path}: pages are HTML files; call it {path.with_suffix('.html').name}")
+    check_target(path)
+    if not frames_per_second > 0.0:
+        raise ModelError(f"frames_per_second must be above zero, got {frames_per_second!r}")
+    ways = recording.traces(trace)
+    server = started()
+    try:
+        scene = scene_of(server, robot, camera_states(recording))
+        overlays = Overlays(server.viser, scene.figure.size, recording.force_scale(ARROW * scene.figure.size))
+        overlays.trace(ways)
+        rows = recording.frames(frames_per_second, _MOST)
+        recorder = server.viser.get_scene_serializer()
+        shown = recording.times[rows[0]]
+        for row, poses in zip(rows, scene.figure.poses(recording.q[rows]), strict=True):
+            recorder.insert_sleep(float(recording.times[row] - shown))
+            shown = recording.times[row]
+            scene.show(poses)
+            overlays.show(recording, row)
+        page = recorder.as_html()
+    finally:
+        server.stop()
+    title = f"<title>{robot.name}</title>"
+    with written_whole(path) as file:
+        file.write(page.replace("<title>Viser</title>", title, 1).encode())
+    return path

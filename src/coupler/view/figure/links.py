@@ -1,0 +1,248 @@
+"""Links that have no shapes of their own: as rods between their joints, plates, discs and cylinders.
+
+All that is known of such a link is where its joints, loops and contact points are, and what it weighs. So a link with
+two such points is a tapered rod, one with more a plate or a body around them, a rotor a disc on its axis, and a sliding
+joint a rod in a barrel, or a sleeve on a rail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from coupler.model import Robot
+from coupler.model.tree import TreeJoint
+from coupler.view.figure.surface import Surface, ball, bar, box, cylinder, joined, rod, rounded_hull, turned_to
+from coupler.view.skeleton import Skeleton
+
+__all__ = ["LinkShapes", "Part", "Tone"]
+
+Tone = Literal["body", "shade", "metal", "loop"]  # the body's colour, a darker one, that of joints, that of loops
+
+_THICKNESS = 0.09  # the radius of a rod over its length
+_THIN, _THICK = 0.009, 0.028  # its least and largest, over the robot's size
+_TAPER = 0.62  # the radius at the far end over that at the joint
+_HUB, _HUB_LENGTH = 1.3, 2.9  # of a joint, over the rod's radius
+_DISC = 0.02, 0.055  # the least and largest radius of a rotor, over the robot's size
+_FLAT = 0.32  # the thickness of a rotor over its radius
+_BOLTS = 3  # on a rotor, by which one sees it turn
+_STROKE = 0.25  # half the range of a slide without limits, over its length or the robot's size
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A piece of a link.
+
+    Attributes:
+        link: its number.
+        surface: in the link's frame.
+        tone: its colour.
+    """
+
+    link: int
+    surface: Surface
+    tone: Tone = "body"
+
+
+class LinkShapes:
+    """What links look like that have no shapes.
+
+    Attributes:
+        size: of the robot in its neutral configuration, m.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot, self._skeleton = robot, Skeleton(robot)
+        points = self._skeleton.at(robot.neutral()).points()
+        self.size = float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
+        if self.size <= 0.0:
+            boxes = [self._inertia_box(i) for i in range(1, len(robot.tree.links))]
+            self.size = max((float(np.linalg.norm(sides)) for sides in boxes), default=0.0) or 1.0
+        self._taken: list[np.ndarray] = []  # middles of discs and hubs in the neutral configuration
+        self._barrels: set[int] = set()  # links that are barrels of slides
+
+    def extent(self, link: int) -> np.ndarray:
+        """The points of a link, n × 3, in its frame."""
+        return np.reshape(self._skeleton.points[link], (-1, 3))
+
+    def radius(self, link: int) -> float:
+        """The radius of a link's rods, m."""
+        points = self.extent(link)
+        length = float(np.linalg.norm(points[:, None] - points[None], axis=-1).max(initial=0.0)) if link else 0.0
+        return float(np.clip(_THICKNESS * length, _THIN * self.size, _THICK * self.size))
+
+    def of(self, link: int) -> list[Part]:
+        """The pieces of a link, but for its joints."""
+        if link in self._skeleton.rotors:
+            return self._rotor(link)
+        points, r = _apart(self.extent(link), 0.5 * self.radius(link)), self.radius(link)
+        if len(points) < 2:
+            return [] if link in self._barrels else self._lump(link, points)
+        spread = points - points.mean(axis=0)
+        if np.linalg.svd(spread, compute_uv=False)[1] > r:
+            return [Part(link, rounded_hull(points, 0.9 * r))]
+        if link in self._barrels:
+            return []
+        start = points[np.argmin(np.linalg.norm(points, axis=1))]  # nearest to its joint
+        far = points[np.argsort(np.linalg.norm(points - start, axis=1))[1:]]
+        before = [p for p in far if (p - start) @ (far[-1] - start) < 0.0]
+        ends = [far[-1], *before[-1:]]
+        return [Part(link, rod(start, end, r, _TAPER * r)) for end in ends]
+
+    def _lump(self, link: int, points: np.ndarray) -> list[Part]:
+        """A link at one point: a ball; one without any: the box that weighs the same and turns as hard."""
+        if len(points) or not self._inertia_box(link).any():
+            middle = points[0] if len(points) else np.zeros(3)
+            return [Part(link, ball(1.2 * self.radius(link)).moved(np.eye(3), middle))]
+        inertia = self._robot.tree.links[link].inertia
+        centre, size = np.asarray(inertia.h, dtype=float) / inertia.m, self._inertia_box(link)
+        return [Part(link, box(np.maximum(size, _THIN * self.size)).moved(self._principal(link)[1], centre))]
+
+    def _principal(self, link: int) -> tuple[np.ndarray, np.ndarray]:
+        """The principal moments of a link about its centre, 3, kg m², and their axes, as columns."""
+        body = self._robot.tree.links[link].inertia
+        h = np.asarray(body.h, dtype=float)
+        about = np.asarray(body.I, dtype=float) - (h @ h * np.eye(3) - np.outer(h, h)) / body.m
+        moments, axes = np.linalg.eigh((about + about.T) / 2)
+        axes[:, 2] *= np.sign(np.linalg.det(axes))
+        return np.maximum(moments, 0.0), axes
+
+    def _inertia_box(self, link: int) -> np.ndarray:
+        """The sides of the box that has the link's mass and inertia, 3, m; zeros without mass."""
+        if not self._robot.tree.links[link].inertia.m > 0.0:
+            return np.zeros(3)
+        moments, _ = self._principal(link)
+        squares = 6.0 / self._robot.tree.links[link].inertia.m * (moments.sum() - 2.0 * moments)
+        return np.sqrt(np.maximum(squares, 0.0))
+
+    # Rotors
+
+    def _rotor(self, link: int) -> list[Part]:
+        """A disc on the axis, with bolts; beside what is there already."""
+        inertia = self._robot.tree.links[link].inertia
+        spin = np.sqrt(2.0 * self._principal(link)[0].max() / inertia.m) if inertia.m > 0.0 else 0.0
+        radius = float(np.clip(spin, _DISC[0] * self.size, _DISC[1] * self.size))
+        thickness = _FLAT * radius
+        middle = self._beside(link, thickness)
+        disc = cylinder(radius, thickness).moved(np.eye(3), middle)
+        angle = 2.0 * np.pi * np.arange(_BOLTS) / _BOLTS
+        places = 0.62 * radius * np.stack([np.cos(angle), np.sin(angle), 0.0 * angle], axis=1) + middle
+        bolts = [cylinder(0.16 * radius, 1.25 * thickness).moved(np.eye(3), place) for place in places]
+        return [Part(link, disc, "shade"), Part(link, joined(bolts), "metal")]
+
+    def _beside(self, link: int, thickness: float) -> np.ndarray:
+        """Where along its axis a rotor finds room, in its link's frame."""
+        middle = self._own_joint(link)
+        X = self._neutral(link)
+        for shift in (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0):
+            step = shift * (thickness + _HUB_LENGTH * 0.5 * _THICK * self.size)
+            place = middle + np.array([0.0, 0.0, step])
+            world = X[0] @ place + X[1]
+            if all(np.linalg.norm(world - other) > 0.9 * thickness for other in self._taken):
+                self._taken.append(world)
+                return place
+        return middle
+
+    def _neutral(self, link: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rotation and position of a link in the neutral configuration."""
+        tree, p = self._robot.tree, self._robot.embedding.positions(self._robot.neutral())
+        chain = [link]
+        while chain[-1]:
+            chain.append(tree.links[chain[-1]].parent)
+        R, x = np.eye(3), np.zeros(3)
+        for i in reversed(chain[:-1]):
+            X = tree.links[i].kind.transform(p[tree.positions(i)]) @ tree.links[i].placement
+            R, x = R @ np.asarray(X.E, dtype=float).T, R @ np.asarray(X.r, dtype=float) + x
+        return R, x
+
+    def _own_joint(self, link: int) -> np.ndarray:
+        """Where a link's joint is described to be, in its frame."""
+        joint = next(joint for joint in self._robot.joints if joint.name == self._robot.tree.links[link].joint)
+        X = self._robot.tree.place[joint.child][1]
+        return X.E.T @ (np.zeros(3) if joint.meets is None else joint.meets.r) + X.r
+
+    # Joints
+
+    def joints(self, links: set[int]) -> list[Part]:
+        """Hubs of joints and loops, barrels and rails of slides, for joints that carry one of these links."""
+        parts = list[Part]()
+        for joint in self._robot.joints:
+            number = self._robot.tree.number.get(joint.name)
+            if number is None or number not in links or joint.kind.floats or number in self._skeleton.rotors:
+                continue
+            parts += self._slide(joint, number) if _slides(joint) else self._hub(joint, number)
+        for loop in self._robot.loops:
+            link, X = self._robot.tree.place[loop.predecessor]
+            other = self._robot.tree.place[loop.successor][0]
+            if loop.kind.connects and not hasattr(loop.kind, "length") and {link, other} & links:
+                r = 1.08 * _HUB * min(self.radius(i) for i in (link, other) if i)
+                axis = getattr(loop.kind, "axis", None)
+                form = ball(r)
+                if axis is not None:
+                    form = cylinder(r, 1.1 * _HUB_LENGTH * r / _HUB).moved(turned_to(axis), np.zeros(3))
+                frame = loop.predecessor_frame
+                on_body = form.moved(frame.E.T, frame.r)
+                parts.append(Part(link, on_body.moved(X.E.T, X.r), "loop"))
+        return parts
+
+    def _hub(self, joint: TreeJoint, link: int) -> list[Part]:
+        place, r = self._own_joint(link), _HUB * self.radius(link)
+        X = self._neutral(link)
+        self._taken.append(X[0] @ place + X[1])
+        form = cylinder(r, _HUB_LENGTH * r / _HUB) if joint.kind.axial else ball(1.1 * r)
+        parts = [Part(link, form.moved(np.eye(3), place), "metal")]
+        if self._robot.tree.links[link].parent == 0 and joint.kind.axial:  # what holds it on the ground
+            foot = cylinder(1.5 * r, 0.75 * _HUB_LENGTH * r / _HUB).moved(np.eye(3), place)
+            parts.append(Part(0, self._before(link, foot)))
+        return parts
+
+    def _slide(self, joint: TreeJoint, link: int) -> list[Part]:
+        """A rod that slides in a barrel, which reaches back to where its parent hangs; else a sleeve on a rail."""
+        parent, place, axis = self._robot.tree.links[link].parent, self._own_joint(link), np.array([0.0, 0.0, 1.0])
+        X = self._robot.tree.links[link].placement
+        on_parent = (self.extent(parent) - X.r) @ X.E.T - place  # its points, in the joint's predecessor frame
+        tree, r = self._robot.tree, self.radius(parent if parent else link)
+        now = float(self._robot.embedding.positions(self._robot.neutral())[tree.positions(link)][-1])
+        now = float(np.clip(now, joint.kind.lower[-1], joint.kind.upper[-1]))
+        behind = on_parent[np.linalg.norm(on_parent[:, :2], axis=1) < r, 2]
+        start = float(behind.min(initial=np.inf))
+        if parent and now - start > 4.0 * r:
+            low, high = _range(joint, now, _STROKE * (now - start))
+            low = max(low, start + 2.0 * r)
+            barrel = bar(place + start * axis, place + low * axis, 1.2 * r)
+            inner = bar(place - (max(high - low, now - low) + r) * axis, place, 0.62 * r)
+            self._barrels.add(parent)
+            return [Part(parent, self._before(link, barrel)), Part(link, inner, "metal")]
+        low, high = _range(joint, now, _STROKE * self.size)
+        wide = 0.7 * _THICK * self.size
+        rail = bar(place + (low - 2.0 * wide) * axis, place + (high + 2.0 * wide) * axis, 0.4 * wide)
+        sleeve = cylinder(1.2 * wide, 3.2 * wide).moved(np.eye(3), place)
+        return [Part(parent, self._before(link, rail), "metal"), Part(link, sleeve)]
+
+    def _before(self, link: int, surface: Surface) -> Surface:
+        """A surface in the predecessor frame of a link's joint, moved to the parent link's frame."""
+        X = self._robot.tree.links[link].placement
+        return surface.moved(X.E.T, X.r)
+
+
+def _range(joint: TreeJoint, now: float, half: float) -> tuple[float, float]:
+    """The range of a slide, m: its limits, or so far around where it is."""
+    lower, upper = float(joint.kind.lower[-1]), float(joint.kind.upper[-1])
+    return (lower if np.isfinite(lower) else now - half), (upper if np.isfinite(upper) else now + half)
+
+
+def _slides(joint: TreeJoint) -> bool:
+    """Whether a joint shifts along its axis, turning or not."""
+    S = np.asarray(joint.kind.subspace(joint.kind.neutral()), dtype=float)
+    return joint.kind.axial and bool(S[3:].any())
+
+
+def _apart(points: np.ndarray, least: float) -> np.ndarray:
+    """Points of which none is nearer to another than that, m."""
+    kept = list[np.ndarray]()
+    for point in points:
+        if all(np.linalg.norm(point - other) > least for other in kept):
+            kept.append(point)
+    return np.reshape(kept, (-1, 3))

@@ -1,0 +1,232 @@
+"""Pictures and films of a run without a browser: PNG, GIF, and MP4 where ffmpeg is."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coupler.files import temporary_beside
+from coupler.forks import imports
+from coupler.model import ModelError, Robot
+from coupler.model.tree import GROUND
+from coupler.simulate import Log
+from coupler.simulate.archive import check_target
+from coupler.view.camera import Camera
+from coupler.view.figure import Colouring, Figure, Surface
+from coupler.view.figure.surface import bar, joined, rod
+from coupler.view.raster import Painted, picture
+from coupler.view.recording import Recording
+from coupler.view.skeleton import outline
+
+__all__ = ["Stage", "render"]
+
+_GRID, _SHADOW = np.array([0.80, 0.82, 0.86]), np.array([0.87, 0.88, 0.90])
+_FORCE = np.array([0.82, 0.13, 0.18])
+_LIGHT = np.array([0.35, -0.25, 1.0])  # shadows fall along it, whose last entry is along up
+_MOST = 1800  # frames
+_ARROW, _LONGEST = 0.45, 1.6  # of the robot's size, for its weight, and at the most
+
+
+def render(
+    robot: Robot,
+    log: Log,
+    path: str | Path,
+    *,
+    time: float | None = None,
+    size: tuple[int, int] | None = None,
+    frames_per_second: float = 20.0,
+    speed: float = 1.0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Path:
+    """Draws a run: one instant as ".png", or all of it as ".gif" or ".mp4".
+
+    Args:
+        robot: the robot that moved.
+        log: the log of the run.
+        path: the file to write.
+        time: the instant of a PNG, s; the last one, if not given.
+        size: width and height, px; 960 × 640 for a picture and 480 × 320 for a film, if not given.
+        frames_per_second: of the film.
+        speed: of the run in the film; 0.1 is ten times slower.
+        progress: called with the number of frames that are done, and that of all.
+
+    Returns:
+        The path.
+
+    Raises:
+        ModelError: for another suffix, a log that cannot be shown, a path that cannot be written to, and without
+            matplotlib or, for MP4, ffmpeg.
+    """
+    path, recording = Path(path), Recording.of(robot, log)
+    write = {".png": _save_png, ".gif": _save_gif, ".mp4": _save_mp4}.get(path.suffix.lower())
+    if write is None:
+        raise ModelError(f"{path}: pictures are .png, and films .gif or .mp4, by the suffix of the file")
+    width, height = size or ((960, 640) if path.suffix.lower() == ".png" else (480, 320))
+    if not (16 <= width <= 8192 and 16 <= height <= 8192):
+        raise ModelError(f"size: width and height must be from 16 to 8192 px, got {width} × {height}")
+    if not (frames_per_second > 0.0 and speed > 0.0):
+        raise ModelError("frames_per_second and speed must be above zero")
+    check_target(path)
+    if path.suffix.lower() == ".png":
+        rows = np.array([recording.row(recording.end if time is None else time)])
+    else:
+        rows = recording.frames(frames_per_second / speed, _MOST)
+    stage = Stage(recording, (width - width % 2, height - height % 2))
+    beside = temporary_beside(path).with_suffix(path.suffix.lower())
+
+    def frames() -> Iterator[np.ndarray]:
+        for done, row in enumerate(rows):
+            yield np.round(255.0 * stage.draw(int(row))).astype(np.uint8)
+            if progress is not None:
+                progress(done + 1, len(rows))
+
+    try:
+        write(beside, frames(), frames_per_second)
+        beside.replace(path)
+    except OSError as error:
+        raise ModelError(f"{path}: it cannot be written: {error.strerror or error}") from None
+    finally:
+        beside.unlink(missing_ok=True)
+    return path
+
+
+class Stage:
+    """A robot, the ground, and a camera that sees all of a run."""
+
+    def __init__(self, recording: Recording, size: tuple[int, int], colouring: Colouring | None = None) -> None:
+        self.figure, self._recording, self._size = Figure(recording.robot), recording, size
+        self._colours = self.figure.colours(colouring or self.figure.default_colouring())
+        rows = np.unique(np.linspace(0, len(recording.times) - 1, 12).astype(int))
+        bounds = [self.figure.bounds(poses) for poses in self.figure.poses(recording.q[rows])]
+        self._low, self._high = np.min([b[0] for b in bounds], axis=0), np.max([b[1] for b in bounds], axis=0)
+        self.camera = Camera.around(self._low, self._high, self.figure.up)
+        self._scale = recording.force_scale(_ARROW * self.figure.size)
+        self._level = self._ground_level()
+        self._grid = Painted(self._lines(), _GRID, lit=False)
+
+    def draw(self, row: int) -> np.ndarray:
+        """The picture of a row, height × width × 3, from 0 to 1."""
+        figure, poses = self.figure, self.figure.poses(self._recording.q[row])
+        painted = [self._grid, *self._shadows(poses)]
+        for solid, colour in zip(figure.solids, self._colours, strict=True):
+            T = figure.pose(poses, solid.body)
+            painted.append(Painted(solid.surface.moved(T[:3, :3], T[:3, 3]), colour[:3], solid.flat))
+        thin = 0.0018 * figure.size
+        for lines in (figure.springs(poses), figure.rod_ends(poses)):
+            if len(lines):
+                painted.append(Painted(joined(bar(a, b, thin) for a, b in lines if (a != b).any()), _GRID * 0.5))
+        points, forces = self._recording.pressed(row)
+        if len(points):
+            painted.append(Painted(joined(self._arrow(p, f) for p, f in zip(points, forces, strict=True)), _FORCE))
+        return picture(painted, self.camera, *self._size)
+
+    def _ground_level(self) -> float:
+        """How high the ground is, along up, m: that of a level floor, or of the robot's lowest point."""
+        up = self.figure.up
+        for shape in self.figure.planes:
+            link, X = self._recording.robot.tree.place[shape.body]
+            at = shape.at @ X
+            if link == 0 and at.E[2] @ up > 0.999:
+                return float(at.r @ up)
+        return min(float(self._low @ up), float(self._high @ up)) - 0.01 * self.figure.size
+
+    def _lines(self) -> Surface:
+        """A grid on the ground, around the robot."""
+        up = self.figure.up
+        a, b = (axis for axis in np.eye(3) if not axis @ up)
+        extent = float(np.linalg.norm(self._high - self._low))
+        cell = 10.0 ** np.floor(np.log10(max(extent, 1e-3) / 2.0))
+        middle = (self._low + self._high) / 2
+        count = int(np.clip(np.ceil(1.5 * extent / cell), 5, 20))
+        wide = 0.0012 * extent
+        centre = cell * np.round((middle @ a) / cell) * a + cell * np.round((middle @ b) / cell) * b + self._level * up
+        strips = []  # from crossing to crossing: long triangles would take long to draw
+        for along, across in ((a, b), (b, a)):
+            for i, j in product(range(-count, count + 1), range(-count, count)):
+                ends = [centre + cell * (i * across + (j + side) * along) for side in (0.0, 1.0)]
+                corners = [end + side * wide * across for end in ends for side in (-1.0, 1.0)]
+                strips.append(Surface(np.array(corners), np.array([[0, 1, 2], [1, 3, 2]])))
+        return joined(strips)
+
+    def _shadows(self, poses: np.ndarray) -> list[Painted]:
+        """Where solids shade the ground, as convex outlines just above it."""
+        up, shadows = self.figure.up, []
+        a, b = (axis for axis in np.eye(3) if not axis @ up)
+        for solid in self.figure.solids:
+            if solid.body == GROUND:
+                continue
+            T = self.figure.pose(poses, solid.body)
+            points = solid.surface.vertices @ T[:3, :3].T + T[:3, 3]
+            heights = points @ up - self._level
+            points, heights = points[heights > 0.0], heights[heights > 0.0]
+            flat = np.stack([points @ a + _LIGHT[0] * heights, points @ b + _LIGHT[1] * heights], axis=1)
+            corners = outline(flat) if len(flat) else flat
+            if len(corners) > 2:
+                above = (self._level + 5e-4 * self.figure.size) * up
+                around = corners[:, :1] * a + corners[:, 1:] * b + above
+                count = len(around) - 2
+                fan = np.stack([np.zeros(count, int), np.arange(count) + 1, np.arange(count) + 2], axis=1)
+                shadows.append(Surface(around, fan))
+        return [Painted(joined(shadows), _SHADOW, lit=False)] if shadows else []
+
+    def _arrow(self, point: np.ndarray, force: np.ndarray) -> Surface:
+        extent = self._scale * force
+        length, size = float(np.linalg.norm(extent)), self.figure.size
+        extent = extent * min(1.0, _LONGEST * size / length)
+        tip = point + extent
+        neck = tip - extent * min(0.9, 0.045 * size / float(np.linalg.norm(extent)))
+        return joined([bar(point, neck, 0.005 * size), rod(neck, tip, 0.015 * size, 0.0005 * size)])
+
+
+def _imported(what: str) -> Any:
+    try:
+        with imports():
+            if what == "PIL":
+                from PIL import Image
+
+                return Image
+            from matplotlib import image
+
+            return image
+    except ImportError:
+        raise ModelError("pictures need matplotlib: pip install 'coupler[plot]'") from None
+
+
+def _save_png(path: Path, frames: Iterator[np.ndarray], per_second: float) -> None:
+    _imported("matplotlib").imsave(path, next(frames), format="png")
+
+
+def _save_gif(path: Path, frames: Iterator[np.ndarray], per_second: float) -> None:
+    Image = _imported("PIL")  # which matplotlib brings
+    first, *rest = [Image.fromarray(frame).convert("P", palette=Image.Palette.ADAPTIVE) for frame in frames]
+    first.save(
+        path, format="GIF", save_all=True, append_images=rest, duration=max(round(1000 / per_second), 20), loop=0
+    )
+
+
+def _save_mp4(path: Path, frames: Iterator[np.ndarray], per_second: float) -> None:
+    program = shutil.which("ffmpeg")
+    if program is None:
+        raise ModelError(f"{path.suffix} films need the program ffmpeg, which is not installed; a .gif needs none")
+    first = next(frames)
+    shape = f"{first.shape[1]}x{first.shape[0]}"
+    given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", shape, "-r", f"{per_second:g}", "-i", "-"]
+    wanted = ["-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", str(path)]
+    command = [program, "-loglevel", "error", "-y", *given, *wanted]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stderr is not None
+        try:
+            for frame in (first, *frames):
+                process.stdin.write(frame.tobytes())
+            process.stdin.close()
+        except BrokenPipeError:
+            pass  # it has told why
+        told = process.stderr.read().decode("utf-8", "replace").strip()
+    if process.returncode:
+        raise ModelError(f"ffmpeg could not write the film: {told.splitlines()[-1] if told else process.returncode}")

@@ -1,0 +1,130 @@
+"""The viewer in a real browser: what is seen, and what sliders, buttons and the mouse do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coupler
+from browser.conftest import SIZE, coloured, picture, wait_for
+from coupler.model import Box
+from coupler.view import save_page
+
+Opened = Callable[[str], Any]
+ORANGE = np.array([0.95, 0.55, 0.25])  # about what loops are drawn in, when lit
+
+
+@pytest.fixture(scope="module")
+def log() -> Any:
+    """A leg that swings, with a four-bar in it."""
+    return coupler.Simulation(coupler.robots.load("planar_leg_linkage")).run(0.5, every=10)
+
+
+def view(*given: Any, **options: Any) -> Any:
+    return coupler.view(*given, port=8300, quiet=True, **options)
+
+
+def orange(image: np.ndarray) -> int:
+    return int((np.abs(image - ORANGE).max(axis=2) < 0.22).sum())
+
+
+def press(page: Any, key: str, times: int) -> None:
+    slider = page.get_by_role("slider").first
+    slider.focus()
+    for _ in range(times):
+        slider.press(key)
+
+
+def test_a_slider_turns_the_crank_and_the_four_bar_stays_closed(opened: Opened) -> None:
+    robot = coupler.robots.load("four_bar")
+    with view(robot) as viewer:
+        page = opened(viewer.url)
+        before, panel = picture(page), viewer.shown
+        assert orange(before) > 20  # the loop
+        start = panel.posing.q.copy()
+        press(page, "ArrowLeft", 30)
+        wait_for(lambda: abs(panel.posing.values[0] - start[0]) > 0.2)
+        wait_for(lambda: np.abs(picture(page) - before).max() > 0.3)
+        moved = np.abs(panel.posing.q - start)
+        assert moved.min() > 0.2  # all joints of the loop follow
+        assert max(robot.loop_errors(panel.posing.q).values()) < 1e-9
+        ends = panel.scene.figure.loop_ends(panel.scene.poses)
+        np.testing.assert_allclose(ends[:, 0], ends[:, 1], atol=1e-9)
+        assert page.get_by_text("loop1").first.is_visible()
+        page.reload()  # a browser that leaves and returns is served again
+        wait_for(lambda: coloured(picture(page)) > 300)
+
+
+def test_the_end_of_the_reach_is_told_on_screen(opened: Opened) -> None:
+    with view(coupler.robots.load("five_bar")) as viewer:
+        page = opened(viewer.url)
+        press(page, "End", 1)
+        wait_for(lambda: page.get_by_text("it does not come further").count() > 0)
+        assert viewer.shown.posing.message
+
+
+def test_a_log_is_scrubbed(opened: Opened, log: Any) -> None:
+    with view(coupler.robots.load("planar_leg_linkage"), log) as viewer:
+        player = viewer.shown
+        page = opened(viewer.url)
+        page.get_by_role("button", name="Pause").click()
+        wait_for(lambda: not player.playing)
+        press(page, "Home", 1)
+        wait_for(lambda: player.time == log.times[0])
+        first = picture(page)
+        press(page, "End", 1)
+        wait_for(lambda: player.time > 0.45)
+        wait_for(lambda: np.abs(picture(page) - first).max() > 0.3)
+        page.get_by_role("button", name="Play").click()
+        wait_for(lambda: player.playing)
+
+
+def test_dragging_pulls_a_body(opened: Opened) -> None:
+    b = coupler.RobotBuilder("box")
+    b.object("box", Box((0.4, 0.4, 0.4)))
+    robot = b.build().with_floor()
+    simulation = coupler.Simulation(robot)
+    with view(simulation) as viewer:
+        page = opened(viewer.url)
+        start = simulation.q.copy()
+        y, x = np.median(np.nonzero(np.ptp(picture(page), axis=2) > 0.25), axis=1)  # the middle of the box
+        page.mouse.move(x, y)
+        page.mouse.down()
+        for higher in (20, 60, 100):
+            page.mouse.move(x, y - higher, steps=3)
+        wait_for(lambda: viewer.shown.simulation.q[2] > start[2] + 0.02)
+        page.mouse.up()
+        wait_for(lambda: viewer.shown.pull is None)
+        page.get_by_role("button", name="reset", exact=True).click()
+        page.get_by_role("button", name="Pause").click()
+        wait_for(lambda: not viewer.shown.running)
+
+
+def test_a_saved_page_plays_from_its_file(chromium: Any, log: Any, tmp_path: Path) -> None:
+    robot = coupler.robots.load("planar_leg_linkage")
+    path = save_page(robot, log, tmp_path / "run.html", trace=["foot"])
+    page, asked = chromium.new_page(viewport=SIZE), list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    try:
+        page.goto(path.as_uri())
+        time = page.locator("input").first
+        time.wait_for()
+        first = time.input_value()
+        wait_for(lambda: time.input_value() != first)  # it plays
+        assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    finally:
+        page.close()
+
+
+def test_a_stranger_is_refused_and_a_guest_is_let_in(opened: Opened, chromium: Any) -> None:
+    with view(coupler.robots.load("four_bar"), host="0.0.0.0") as viewer:
+        address = f"http://127.0.0.1:{viewer.url.split(':')[2].split('/')[0]}"
+        stranger = chromium.new_page()
+        answer = stranger.goto(address)
+        assert answer.status == 403 and "token" in stranger.inner_text("body")
+        stranger.close()
+        opened(f"{address}/?{viewer.url.split('?')[1]}")

@@ -1,0 +1,77 @@
+"""`coupler.view`: what it takes, where it listens, and what it says without viser."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coupler
+from coupler.cli import main
+from coupler.model import Box, ModelError
+from coupler.view.pulling import Pull
+
+
+def test_without_viser_a_sentence_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "viser", None)
+    with pytest.raises(ModelError, match=r"pip install 'coupler\[view\]'"):
+        coupler.view(coupler.robots.load("four_bar"))
+    assert main(["view", "four_bar"]) == 1
+    assert "pip install 'coupler[view]'" in capsys.readouterr().err
+
+
+def test_what_cannot_be_shown_is_refused() -> None:
+    robot = coupler.robots.load("four_bar")
+    log = coupler.Simulation(robot).run(0.01)
+    for given, options, told in (
+        (("four_bar",), {}, "a robot or a simulation is wanted"),
+        ((robot, 3), {}, "a log or a rollout"),
+        ((robot, log), {"q": robot.neutral()}, "its own states"),
+        ((robot,), {"controller": lambda t, q, v: None}, "act in simulations"),
+        ((coupler.Simulation(robot), log), {}, "as it runs"),
+    ):
+        with pytest.raises(ModelError, match=told):
+            coupler.view(*given, **options)  # type: ignore[arg-type]
+
+
+def test_a_port_in_use_takes_the_next_and_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("viser")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with coupler.view(coupler.robots.load("four_bar"), port=port) as viewer:
+            panel: Any = viewer.shown
+            assert viewer.url.startswith("http://127.0.0.1:") and viewer.url != f"http://127.0.0.1:{port}"
+            assert capsys.readouterr().out == f"open {viewer.url}\n"
+            q = panel.posing.robot.pack_q({"joint1": 0.5})
+            viewer.show(q)
+            assert panel.sliders[0].value == pytest.approx(0.5)
+            with pytest.raises(ModelError, match="loop1"):
+                viewer.show(q + np.array([0.3, 0.0, 0.0]))
+        viewer.stop()  # a second time does nothing
+    with pytest.raises(ModelError, match="no such address"):
+        coupler.view(coupler.robots.load("four_bar"), host="nowhere.invalid")
+    with pytest.raises(ModelError, match="65535"):
+        coupler.view(coupler.robots.load("four_bar"), port=0)
+
+
+def test_a_pull_lifts_a_box_and_comes_to_rest() -> None:
+    b = coupler.RobotBuilder("box")
+    b.object("box", Box((0.2, 0.2, 0.2)))
+    robot = b.build().with_floor(height=-1.0)
+    simulation = coupler.Simulation(robot, q=[0, 0, 0, 1, 0, 0, 0])
+    pull = Pull(robot, simulation.q, "box", [0.0, 0.0, 0.1], 0.35, 1e-3)
+    assert np.ptp(pull.ends(simulation.q), axis=0).max() < 1e-12
+    pull.target = pull.target + np.array([0.0, 0.0, 0.3])
+    for _ in range(1500):
+        simulation.step(None, pull.force(simulation.q, simulation.v))
+    start, end = pull.ends(simulation.q)
+    sag = robot.mass * 9.81 / pull.stiffness
+    np.testing.assert_allclose(end - start, [0.0, 0.0, sag], atol=1e-3)
+    assert np.abs(simulation.v).max() < 1e-2
