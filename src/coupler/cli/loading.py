@@ -19,7 +19,8 @@ from coupler.robots import names
 
 __all__ = ["caught_warnings", "load_file", "load_robot"]
 
-_SUFFIXES = (".urdf", ".xacro", ".xml", ".sdf", ".world")  # of files that may describe robots
+# Of files that may describe robots.
+_SUFFIXES = (".urdf", ".xacro", ".xml", ".sdf", ".world", ".yaml", ".yml", ".json", ".csv")
 
 
 def load_robot(given: Namespace) -> Robot:

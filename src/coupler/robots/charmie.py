@@ -12,7 +12,7 @@ at, and all of the springs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import asin, pi, sqrt
+from math import asin, inf, pi, sqrt
 
 import numpy as np
 
@@ -101,6 +101,7 @@ F3 = (0.03, 0.06, 0.25)  # the lever's axle on body 3, on the right
 S3 = (0.06, 0.06, 0.50)  # where the lever's spring is held on body 3, on the right
 H4 = (0.0, 0.06, 0.065)  # the rail on body 4 along which sliders move
 LEVER, AT_SPRING, DROP = 0.16, 0.10, 0.03  # b and a of a lever, and how far its pin is below the rail, c
+LIMITS = {"4": (-0.2, 0.05), "5": (-1.2, 0.6)}  # m and rad: within what levers and actuators reach
 SPRINGS = {  # of the squat, one on each side, and of the bow
     "4slb": Spring(600.0, 0.15, 40.0),
     "4srb": Spring(600.0, 0.15, 40.0),
@@ -155,7 +156,8 @@ def _add(
     mass, centre, moments = weight
     kind, axis, carrier, at = row
     b.body(name, mass, _metres(centre), inertia_matrix(moments))
-    joint: Joint = {"P": Prismatic, "R": Revolute}[kind](axis=axis) if axis else Fixed()
+    lower, upper = LIMITS.get(name, (-inf, inf))
+    joint: Joint = {"P": Prismatic, "R": Revolute}[kind](axis=axis, lower=lower, upper=upper) if axis else Fixed()
     moves = axis is not None
     b.joint(
         name,

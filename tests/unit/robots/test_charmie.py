@@ -42,7 +42,7 @@ def by_joint(x: np.ndarray) -> dict[str, float]:
 
 def states(count: int = 3) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     rng = np.random.default_rng(4)
-    return [(rng.uniform(-0.1, 0.1, 21), *rng.normal(size=(2, 21))) for _ in range(count)]
+    return [(rng.uniform(-0.1, 0.05, 21), *rng.normal(size=(2, 21))) for _ in range(count)]
 
 
 def motors(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> dict[str, float]:
