@@ -48,7 +48,7 @@ def charmie_tables() -> dict[str, Table]:
     ours = {("3", "D"): numbers.D3, ("4", "E"): numbers.E4, ("4", "F"): numbers.F4, ("4", "S"): numbers.S4}
     struts: Table = [["strut", "from", "to", "axis", "actuated", "stiffness (N/mm)", "free length (mm)", "pretension"]]
     struts += [["4d", "3.D", "4.E", "x", True], ["5d", "4.F", "5.G", "x", True]]
-    struts.append(["5s", "4.S", "5.E", "x", False, *_spring("5s")])
+    struts.append(["5s", "4.S", "5.I", "x", False, *_spring("5s")])
     loops: Table = [["loop", "type", "axis", "from", "to"]]
     for sign, side in ((-1, "l"), (1, "r")):
         lever, strut, slider = (f"4s{side}{part}" for part in "abc")

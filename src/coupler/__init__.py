@@ -38,9 +38,11 @@ from coupler.kinematics import (
 from coupler.model import Actuator, ModelError, ModelWarning, Robot, RobotBuilder
 from coupler.reaching import UnreachableError, configuration_of_actuators
 from coupler.simulate import Simulation, SimulationError, rollout
+from coupler.sizing import ActuatorSizing, size_actuators
 
 __all__ = [
     "Actuator",
+    "ActuatorSizing",
     "JointForces",
     "ModelError",
     "ModelWarning",
@@ -81,6 +83,7 @@ __all__ = [
     "potential_energy",
     "robots",
     "rollout",
+    "size_actuators",
     "velocities_of_actuators",
 ]
 

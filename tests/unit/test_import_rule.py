@@ -34,6 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "forces": {"model", "algorithms", "compiled", "dynamics"},
     "actuation": {"model", "algorithms", "compiled", "dynamics"},
     "reaching": {"model", "passes", "actuation"},
+    "sizing": {"files", "model", "actuation"},
     "contact": {
         *("files", "spatial", "rotation", "linear", "graph", "model", "passes", "algorithms", "compiled"),
         *("kinematics", "dynamics", "inertia"),
@@ -50,7 +51,7 @@ UPWARDS = {("model/robot.py", "coupler.io.save"), ("model/robot.py", "coupler.vi
 UPWARDS |= {("model/solids.py", "coupler.contact.meshes"), ("model/solids.py", "coupler.contact.faces")}
 # Imported only where they are used, so that `import coupler` stays light and works without them.
 HEAVY = {"llvmlite", "yaml", "mujoco", "pinocchio", "coal", "viser", "matplotlib", "gymnasium", "ray", "cupy"}
-HEAVY |= {"xacrodoc", "mcap", "rerun"}
+HEAVY |= {"xacrodoc", "mcap", "rerun", "scipy"}
 
 
 def rooms() -> list[str]:

@@ -16,6 +16,7 @@ from coupler.spatial import Transform
 __all__ = ["Spring", "StrutBuilder"]
 
 _ASKEW = 1e-9  # relative to a strut's length: how far its ends may be apart along its hinge
+_SHORTEST = 1e-9  # m: shorter struts have no direction
 X, Y, Z = np.eye(3)
 
 
@@ -104,7 +105,7 @@ class StrutBuilder(RobotBuilder):
         base, goal = self.pose(first), self.pose(second)
         between = base.E @ (goal.r + goal.E.T @ tip - base.r) - foot  # in the axes of the first body
         length = float(np.linalg.norm(between))
-        require(length > 0.0, f"{what}: both its ends are at one place where it is assembled")
+        require(length > _SHORTEST, f"{what}: both its ends are at one place where it is assembled")
         if axis is None:
             across = pointing_axes(between, X)[0]
         else:

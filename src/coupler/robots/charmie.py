@@ -96,16 +96,16 @@ LENGTH = 0.4  # m, of both actuators with joints 4 and 5 at zero [§6]
 D3 = (0.0, -0.07, 0.04)  # where actuator 4d stands on body 3
 E4 = (0.0, -0.05, D3[2] + sqrt(LENGTH**2 - 0.02**2) - 0.29)  # where it ends on body 4
 F4 = (0.0, 0.12, 0.438 + 0.3972 - sqrt(LENGTH**2 - (0.12 - 0.056) ** 2))  # where 5d stands on body 4; it ends at G₅
-S4 = (0.0, -0.10, 0.25)  # where spring 5s is held on body 4; it ends at E₅
+S4 = (0.0, -0.12, 0.40)  # where spring 5s is held on body 4; it ends at I₅
 F3 = (0.03, 0.06, 0.25)  # the lever's axle on body 3, on the right
 S3 = (0.06, 0.06, 0.50)  # where the lever's spring is held on body 3, on the right
 H4 = (0.0, 0.06, 0.065)  # the rail on body 4 along which sliders move
 LEVER, AT_SPRING, DROP = 0.16, 0.10, 0.03  # b and a of a lever, and how far its pin is below the rail, c
 LIMITS = {"4": (-0.2, 0.05), "5": (-1.2, 0.6)}  # m and rad: within what levers and actuators reach
 SPRINGS = {  # of the squat, one on each side, and of the bow
-    "4slb": Spring(600.0, 0.15, 40.0),
-    "4srb": Spring(600.0, 0.15, 40.0),
-    "5s": Spring(2000.0, 0.25, 20.0),
+    "4slb": Spring(400.0, 0.15, 80.0),
+    "4srb": Spring(400.0, 0.15, 80.0),
+    "5s": Spring(2000.0, 0.50, 5.0),
 }
 
 
@@ -141,7 +141,7 @@ def charmie(*, independent: str = "joints", springs: Mapping[str, Spring | None]
     b.strut("4d", "3", "4", D3, E4, axis=X, actuated=True)
     b.strut("5d", "4", "5", F4, _metres(POINTS["5"]["G"]), axis=X, actuated=True)
     chosen = {**SPRINGS, **(springs or {})}
-    b.strut("5s", "4", "5", S4, _metres(POINTS["5"]["E"]), axis=X, spring=chosen.pop("5s"))
+    b.strut("5s", "4", "5", S4, _metres(POINTS["5"]["I"]), axis=X, spring=chosen.pop("5s"))
     for side in (-1, 1):
         _balance(b, side, chosen.pop("4slb" if side < 0 else "4srb"))
     if chosen:

@@ -18,7 +18,7 @@ from coupler.studies.charmie_chain import Chain, Loads, zxz_euler
 __all__ = ["Balance", "Held", "balance", "forces_of", "indirect_joints", "lower_loop", "spring_tension", "upper_loop"]
 
 B3, B4 = (np.array(JOINTS[body][3]) / 1e3 for body in ("4", "5"))
-E5, G5 = (np.array(POINTS["5"][point]) / 1e3 for point in "EG")
+G5, I5 = (np.array(POINTS["5"][point]) / 1e3 for point in "GI")
 
 Springs = Mapping[str, Spring | None]
 
@@ -127,10 +127,10 @@ def upper_loop(theta5: float, force: np.ndarray, torque: np.ndarray, spring: Spr
     """
     R = zxz_euler(0.0, theta5, 0.0)
     foot, held = R.T @ (np.array(F4) - B4), R.T @ (np.array(S4) - B4)
-    along, to = G5 - foot, held - E5
+    along, to = G5 - foot, held - I5
     along, length = along / np.linalg.norm(along), float(np.linalg.norm(to))
     pull = spring_tension(spring, length) * to / length
-    rest, turning = force - pull, torque - np.cross(E5, pull)  # the spring counts once [eq. 37]
+    rest, turning = force - pull, torque - np.cross(I5, pull)  # the spring counts once [eq. 37]
     push = turning[0] / np.cross(G5, along)[0]  # the joint gives no torque about x
     actuator = push * along + np.array([0.5 * rest[0], 0.0, 0.0])
     return Held(float(push), actuator, rest - actuator)
