@@ -13,7 +13,8 @@ from coupler.model.tree import GROUND
 
 __all__ = ["check_units"]
 
-_LARGE = 20.0  # times the reach of the robot: no body of it spreads its mass so wide; with kg mm² for kg m², 1000 times
+# Beyond 2 m and twice the robot's reach, no body of it has its mass; with kg mm² for kg m², it is 1000 times as far.
+_LONG, _FAR = 2.0, 2.0  # m, reaches of the robot
 _SMALL = 0.01  # of its own size: few bodies gather their mass so closely, and not all of a robot
 
 
@@ -38,15 +39,13 @@ def check_units(tables: Tables, points: Mapping[str, Mapping[str, np.ndarray]], 
         sizes[parent] = max(sizes.get(parent, 0.0), offset)
         reach += offset
     reach += max((size for body, size in sizes.items() if body != GROUND), default=0.0)
-    if not reach:
-        return
     gathered = []
     for row in tables.rows["bodies"]:
         mass, moment = row.number("mass"), max(row.number(f"I{axis}{axis}") for axis in "xyz")
         if mass <= 0.0 or moment <= 0.0 or row.answer("ideal"):
             continue
         radius, body = float(np.sqrt(moment / mass)), row.word("body")
-        if radius > _LARGE * reach:
+        if radius > max(_LONG, _FAR * reach):
             raise ModelError(
                 f"{row.where}: its units cannot be: with {mass:g} kg and {moment:g} kg m², its mass would be "
                 f"{radius:.3g} m from its centre, in a robot that reaches {reach:.3g} m. If inertias are given in kg "
