@@ -137,7 +137,9 @@ class ActuatorSizing:
         return np.sqrt(self._integral(x**2) / (self.times[-1] - self.times[0]))
 
 
-def size_actuators(robot: Robot, times: Any, q: Any, v: Any, a: Any, f_ext: Any = None) -> ActuatorSizing:
+def size_actuators(
+    robot: Robot, times: Any, q: Any, v: Any, a: Any, f_ext: Any = None, *, exact: bool = True
+) -> ActuatorSizing:
     """What a motion asks of the actuators of a robot.
 
         sizing = coupler.size_actuators(robot, t, q, v, a)
@@ -150,6 +152,7 @@ def size_actuators(robot: Robot, times: Any, q: Any, v: Any, a: Any, f_ext: Any 
         times: n, s, growing.
         q, v, a: n × nq, n × nv and n × nv, the motion.
         f_ext: n × bodies × 6, as in `inverse_dynamics`.
+        exact: as in `actuator_forces`: whether a base that nothing drives must need no force.
 
     Raises:
         ModelError: for a motion that the actuators cannot do, as `motor_forces`, and for times that do not grow.
@@ -160,7 +163,7 @@ def size_actuators(robot: Robot, times: Any, q: Any, v: Any, a: Any, f_ext: Any 
         raise ModelError("times must be two or more, each later than the one before")
     shapes = {"q": (len(t), robot.nq), "v": (len(t), robot.nv), "a": (len(t), robot.nv)}
     q, v, a = (numbers(name, given, shapes[name]) for name, given in (("q", q), ("v", v), ("a", a)))
-    forces = motor_forces(robot, q, v, a, f_ext)
+    forces = motor_forces(robot, q, v, a, f_ext, exact=exact)
     kinds = {joint.name: joint.kind.kind for joint in robot.joints}
     return ActuatorSizing(
         tuple(robot.actuator_names),

@@ -21,8 +21,9 @@ def mujoco() -> Any:
     return pytest.importorskip("mujoco", minversion="4.0", reason="MuJoCo is not installed (pip install mujoco)")
 
 
-def test_inverse_dynamics_is_that_of_mujoco(mujoco: Any) -> None:
+def test_inverse_dynamics_is_that_of_mujoco(mujoco: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without springs, since MJCF has none with a pretension. MuJoCo's solver is left out: massless bodies stop it."""
+    monkeypatch.chdir(tmp_path)  # where MuJoCo logs that bodies are massless
     robot = charmie(springs=dict.fromkeys(SPRINGS))
     with pytest.warns(ModelWarning, match="not in MJCF: 9 start positions of joints"):
         text = mjcf_text(robot.spanning_tree(), Path())

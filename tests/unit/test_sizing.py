@@ -62,6 +62,14 @@ def test_a_picture(tmp_path: Path) -> None:
     assert not (tmp_path / "a.txt").exists()
 
 
+def test_a_base_that_nothing_drives_is_left_out_if_asked() -> None:
+    robot, t = coupler.robots.load("mini_cheetah"), np.linspace(0.0, 1.0, 3)
+    q, v = np.tile(robot.neutral(), (3, 1)), np.zeros((3, robot.nv))
+    with pytest.raises(ModelError, match="at joint 'floating_base'.*exact=False"):
+        coupler.size_actuators(robot, t, q, v, v)
+    assert len(coupler.size_actuators(robot, t, q, v, v, exact=False).summary) == 12
+
+
 def test_wrong_motions_are_told(tmp_path: Path) -> None:
     robot, (t, q, v, a) = lift(), motion(11)
     with pytest.raises(ModelError, match="each later than the one before"):

@@ -98,14 +98,14 @@ class _Reader:
         text = row.word(column)
         if text in self._bodies or text == GROUND:
             return text, np.zeros(3)
-        body, _, point = text.rpartition(".")
-        if body not in self._bodies and body != GROUND:
-            known = listed([GROUND, *self._bodies], 20)
+        bodies = [body for body in (GROUND, *self._bodies) if text.startswith(f"{body}.")]  # names may have dots, too
+        if not bodies:
             raise row.error(
-                f"its {column!r}: there is no body {clipped(body or text)}; a point is written BODY.POINT, and there "
-                f"are {known}"
+                f"its {column!r}: there is no body {clipped(text.partition('.')[0])}; a point is written BODY.POINT, "
+                f"and there are {listed([GROUND, *self._bodies], 20)}"
             )
-        return body, self._point(row, column, body, point)
+        body = next((body for body in bodies if text[len(body) + 1 :] in self._points.get(body, ())), bodies[-1])
+        return body, self._point(row, column, body, text[len(body) + 1 :])
 
     def _point(self, row: Row, column: str, body: str, point: str) -> np.ndarray:
         own = self._points.get(body, {})

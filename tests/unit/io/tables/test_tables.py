@@ -95,6 +95,12 @@ def test_rows_may_be_mappings_and_have_names_that_are_numbers(tmp_path: Path) ->
     assert loaded(tables, tmp_path, gravity=(0, 0, -3.7)).gravity[2] == -3.7
 
 
+def test_names_may_have_dots(tmp_path: Path) -> None:
+    tables = json.loads(json.dumps(LID).replace('"lid"', '"a.lid"').replace("lid.pin", "a.lid.pin.1"))
+    tables["points"][2][1] = "pin.1"
+    assert loaded(tables, tmp_path).frame_names == ["a.lid.pin.1"]
+
+
 def test_properties_of_joints_with_units(tmp_path: Path) -> None:
     tables = changed("joints", 1, 4, 0.2)
     tables["joints"][0] += ["lower (deg)", "upper (deg)", "speed (rpm)", "effort (N m)", "stiffness (N m/deg)", "at"]
