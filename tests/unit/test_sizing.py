@@ -65,7 +65,7 @@ def test_a_picture(tmp_path: Path) -> None:
 def test_a_base_that_nothing_drives_is_left_out_if_asked() -> None:
     robot, t = coupler.robots.load("mini_cheetah"), np.linspace(0.0, 1.0, 3)
     q, v = np.tile(robot.neutral(), (3, 1)), np.zeros((3, robot.nv))
-    with pytest.raises(ModelError, match="at joint 'floating_base'.*exact=False"):
+    with pytest.raises(ModelError, match=r"at joint 'floating_base'.*exact=False"):
         coupler.size_actuators(robot, t, q, v, v)
     assert len(coupler.size_actuators(robot, t, q, v, v, exact=False).summary) == 12
 

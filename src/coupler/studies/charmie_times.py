@@ -3,7 +3,8 @@
 Kinematics are the poses of all bodies, from positions of actuators: CHARMIE's loops are closed first. Dynamics are
 besides that the forces and torques in all joints and loops. A time is
 
-- "1,000 at once": of one call for all steps, on one thread, in SIMD lanes;
+- "1,000 at once": of one call for all steps, in SIMD lanes, on one thread, but for closing CHARMIE's loops, which all
+  processors share;
 - "one a call": of 1,000 calls in Python for one step each;
 - "from scratch": of a new process, from importing coupler to the result of 1,000 steps, with nothing in the cache of
   compiled code; "again" with what the first run left there;

@@ -59,11 +59,11 @@ class _Reader:
 
     def __init__(self, tables: Tables, b: StrutBuilder) -> None:
         self._tables, self._b = tables, b
-        self._bodies = [row.word("body") for row in tables.rows["bodies"]]
+        self._bodies = dict.fromkeys(row.word("body") for row in tables.rows["bodies"])
         self._points: dict[str, dict[str, np.ndarray]] = {}
 
     def read(self) -> StrutBuilder:
-        if len(self._bodies) > BODIES:
+        if len(self._tables.rows["bodies"]) > BODIES:
             raise ModelError(f"{self._tables.file}: it has more than {BODIES} bodies, the most that are read")
         for table, add in (
             ("points", self._add_point),
