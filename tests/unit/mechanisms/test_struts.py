@@ -23,7 +23,7 @@ ACROSS = about_z(0.4) @ (0, 1, 0)
 
 
 @pytest.mark.parametrize("axis", [ACROSS, None])
-@pytest.mark.parametrize("masses", [(0.0, 0.0), (0.4, 0.1)])
+@pytest.mark.parametrize("masses", [(0.0, 0.0), pytest.param((0.4, 0.1), marks=pytest.mark.long)])
 def test_length_and_force_are_those_of_geometry(axis: object, masses: tuple[float, float]) -> None:
     robot = lid(axis=axis, masses=masses, actuated=True).build()
     assert (robot.nv, robot.actuator_names, robot.mass) == (1, ["lift"], pytest.approx(4.0 + sum(masses)))
