@@ -92,6 +92,7 @@ class ActuatorSizing:
     def plot(self, path: str | os.PathLike[str]) -> Path:
         """Draws forces, speeds and powers over time, and energies, and returns the picture's path.
 
+        What slides is dashed.
         Of many actuators, the curves are of those with the largest peak powers. Needs matplotlib.
         """
         try:
@@ -104,7 +105,7 @@ class ActuatorSizing:
         *curves, bars = figure.subplots(4, 1)
         for axes, x, label in zip(curves, (self.forces, self.velocities, P), ("force", "speed", "power"), strict=True):
             for i in order:
-                axes.plot(self.times, x[:, i], label=self.names[i], linewidth=1.2)
+                axes.plot(self.times, x[:, i], "-" if self.turning[i] else "--", label=self.names[i], linewidth=1.2)
             axes.set_ylabel({"force": "N m or N", "speed": "rad/s or m/s", "power": "W"}[label])
             axes.set_title(label, loc="left", fontsize=10)
             axes.margins(x=0)

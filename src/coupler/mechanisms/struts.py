@@ -40,10 +40,12 @@ class Spring:
 class StrutBuilder(RobotBuilder):
     """A builder that adds struts to what is described so far, and closes the loops that they make.
 
-    b = StrutBuilder("lid")
-    b.body("lid", mass=4.0, centre=(0.3, 0, 0), inertia=(0.02, 0.12, 0.14))
-    b.joint("hinge", Revolute(axis=(0, -1, 0)), "ground", "lid")
-    b.strut("lift", "ground", "lid", at=(0.1, 0, -0.3), meets=(0.4, 0, 0), axis=(0, 1, 0), actuated=True)
+        b = StrutBuilder("lid")
+        b.body("lid", mass=4.0, centre=(0.3, 0, 0), inertia=(0.02, 0.12, 0.14))
+        b.joint("hinge", Revolute(axis=(0, -1, 0)), "ground", "lid")
+        b.strut("lift", "ground", "lid", at=(0.1, 0, -0.3), meets=(0.4, 0, 0), axis=(0, 1, 0), actuated=True)
+
+    Which way a strut points follows from where joints start, so that those of its two bodies come first.
     """
 
     def pose(self, body: str) -> Transform:
