@@ -49,6 +49,7 @@ from coupler.kinematics import (
 from coupler.model import Actuator, ModelError, ModelWarning, Robot, RobotBuilder
 from coupler.reaching import UnreachableError, configuration_of_actuators
 from coupler.simulate import Simulation, SimulationError, rollout
+from coupler.sizing import ActuatorSizing, size_actuators
 
 if TYPE_CHECKING:
     from coupler.view.showing import view
@@ -57,6 +58,7 @@ else:
 
 __all__ = [
     "Actuator",
+    "ActuatorSizing",
     "JointForces",
     "MinimumNorm",
     "ModelError",
@@ -102,6 +104,7 @@ __all__ = [
     "potential_energy",
     "robots",
     "rollout",
+    "size_actuators",
     "sweep",
     "velocities_of_actuators",
     "view",

@@ -34,6 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "forces": {"model", "algorithms", "compiled", "dynamics"},
     "actuation": {"model", "algorithms", "compiled", "dynamics"},
     "reaching": {"model", "passes", "actuation"},
+    "sizing": {"files", "model", "actuation"},
     "contact": {
         *("files", "spatial", "rotation", "linear", "graph", "model", "passes", "algorithms", "compiled"),
         *("kinematics", "dynamics", "inertia"),
@@ -52,7 +53,7 @@ UPWARDS |= {("simulate/logs/log.py", "coupler.view.log_plots")}
 UPWARDS |= {("model/solids.py", "coupler.contact.meshes"), ("model/solids.py", "coupler.contact.faces")}
 # Imported only where they are used, so that `import coupler` stays light and works without them.
 HEAVY = {"llvmlite", "yaml", "mujoco", "pinocchio", "coal", "viser", "matplotlib", "gymnasium", "ray", "cupy"}
-HEAVY |= {"xacrodoc", "mcap", "rerun", "PIL", "playwright"}
+HEAVY |= {"xacrodoc", "mcap", "rerun", "PIL", "playwright", "scipy"}
 
 
 def rooms() -> list[str]:

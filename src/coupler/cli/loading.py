@@ -20,7 +20,8 @@ from coupler.robots import names
 __all__ = ["caught_warnings", "is_log", "load_file", "load_robot", "load_with_log"]
 
 _LOGS = (".clog", ".npz")
-_SUFFIXES = (".urdf", ".xacro", ".xml", ".sdf", ".world")  # of files that may describe robots
+# Of files that may describe robots.
+_SUFFIXES = (".urdf", ".xacro", ".xml", ".sdf", ".world", ".yaml", ".yml", ".json", ".csv")
 
 
 def load_robot(given: Namespace) -> Robot:

@@ -6,7 +6,8 @@ Each limit is far above what robots need, and none holds for what is built in Py
 from __future__ import annotations
 
 __all__ = ["ATTRIBUTES", "BODIES", "BYTES", "COUPLED", "DEPTH", "ELEMENTS", "INCLUDED", "JOINED", "KEYFRAMES"]
-__all__ += ["MEMORY", "NESTED", "NUMBER_TEXT", "SECONDS", "YAML_BYTES", "YAML_DEPTH", "YAML_NODES"]
+__all__ += ["CELLS", "MEMORY", "NESTED", "NUMBER_TEXT", "SECONDS", "TABLE_BYTES", "YAML_BYTES", "YAML_DEPTH"]
+__all__ += ["YAML_NODES"]
 
 BYTES = 16 << 20  # of a file in XML
 ELEMENTS = 100_000  # in a file, and in a model in MJCF or SDFormat after its copies are made
@@ -18,6 +19,8 @@ DEPTH = 500  # elements within each other; MuJoCo allows as many
 YAML_BYTES = 256 << 10  # of a closure file
 YAML_NODES = 5_000  # values in it
 YAML_DEPTH = 50  # values within each other
+TABLE_BYTES = 4 << 20  # of a file of tables
+CELLS = 50_000  # of all tables of a robot
 BODIES = 5_000  # of a robot
 KEYFRAMES = 1_000  # of a robot
 COUPLED = 200  # joints that one coupling relates, and coefficients of its polynomial

@@ -14,6 +14,7 @@ from coupler.forks import imports
 from coupler.io.limits import JOINED
 from coupler.io.precision import precision_of
 from coupler.io.reading import Closures, Options
+from coupler.io.tables import SUFFIXES
 from coupler.io.xml import Element, parse_file
 from coupler.model import ClosureChoice, ModelError, ModelWarning, Robot, RobotBuilder
 from coupler.model.wording import clipped
@@ -35,7 +36,7 @@ def load(
     massless: str = "refuse",
     closure: ClosureChoice = "auto",
 ) -> Robot:
-    """The robot that a file describes: URDF, URDF+, xacro, MJCF or SDFormat.
+    """The robot that a file describes: URDF, URDF+, xacro, MJCF or SDFormat; or tables in YAML, JSON or CSV.
 
     The file may be a stranger's: see docs/threat_model.md for what loading it can do, and what not.
 
@@ -58,8 +59,8 @@ def load(
         xacro: whether to expand xacro's macros. They are programs of the file's author: ask for it only if you trust
             the author. They run in a process of their own, which may read the file's folder and `packages`.
         precision: by how much lengths (m), angles (rad) and directions are rounded; by default what the file's digits
-            say. Rows of loops that would follow from others, if the numbers were exact, are dropped, and a warning
-            tells. 0 takes every number as exact.
+            say, and 0 for tables. Rows of loops that would follow from others, if the numbers were exact, are dropped,
+            and a warning tells. 0 takes every number as exact.
         massless: what to do with joints of a URDF behind which there is no mass, and which therefore nothing resists:
             "refuse" the robot, or "lock" them.
         closure: how loops are closed: "analytical" where there is a closed form, "numerical", or "auto", analytical
@@ -75,9 +76,13 @@ def load(
     )
     if massless not in ("refuse", "lock"):
         raise ModelError(f"massless must be 'refuse' or 'lock', got {massless!r}")
-    roots, builder, elements = _read(file, options)
-    precision = precision_of(*roots) if precision is None else precision
-    lockable = roots[0].tag == "robot" and massless != "lock"
+    if file.suffix.lower() in SUFFIXES and not xacro:
+        roots, elements, builder = [], {}, _read_tables(file, options)
+        precision = 0.0 if precision is None else precision
+    else:
+        roots, builder, elements = _read(file, options)
+        precision = precision_of(*roots) if precision is None else precision
+    lockable = bool(roots) and roots[0].tag == "robot" and massless != "lock"
     build = partial(builder.build, lock_idle=lock_idle, largest=JOINED, precision=precision, closure=closure)
     robot = _build(build, file, elements, lockable)
     if robot.warnings:
@@ -141,6 +146,22 @@ def _read(file: Path, options: Options) -> tuple[list[Element], RobotBuilder, di
     if options.massless == "lock":
         lock_massless(description)
     return [root], description.builder(options), dict(description.elements())
+
+
+def _read_tables(file: Path, options: Options) -> RobotBuilder:
+    with imports():
+        from coupler.io.tables.read import read_robot_tables
+
+    for name, given in (
+        ("closures", options.closures not in (None, False)),
+        ("floating", options.floating),
+        ("packages", options.packages),
+        ("arguments", options.arguments),
+        ("massless", options.massless != "refuse"),
+    ):
+        if given:
+            raise ModelError(f"{file}: {name} is not for tables, which describe all of a robot themselves")
+    return read_robot_tables(file, options.gravity)
 
 
 def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str, Element]]:

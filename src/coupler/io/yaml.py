@@ -1,4 +1,4 @@
-"""YAML as closure files use it: mappings, lists, numbers, and strings that know their line.
+"""YAML as closure files and tables use it: mappings, lists, numbers, and strings that know their line.
 
 Files are untrusted. Of YAML's many ways to write a value only the plain ones are read: no aliases, by which a small
 file can expand into a huge one, no tags, dates or numbers in base 60. What is beyond `limits` is refused.
@@ -36,8 +36,12 @@ def line_of(value: Any) -> str:
     return f", line {value.line}" if isinstance(value, Word) else ""
 
 
-def parse_yaml(path: Path) -> Any:
+def parse_yaml(path: Path, most: int = YAML_BYTES, values: int = YAML_NODES) -> Any:
     """The content of a file: dictionaries, lists, strings and numbers.
+
+    Args:
+        path: the file.
+        most, values: how many bytes and values it may have.
 
     Raises:
         ModelError: for a file that cannot be read or is not YAML, for one with aliases or tags, and for one beyond the
@@ -47,8 +51,8 @@ def parse_yaml(path: Path) -> Any:
         import yaml
 
     try:
-        text = read_file(path, YAML_BYTES).decode("utf-8")
-        node = _composed(path, text)
+        text = read_file(path, most).decode("utf-8")
+        node = _composed(path, text, values)
     except OSError as error:
         raise ModelError(f"{clipped(path, 1000, quote=False)}: it cannot be read: {error.strerror or error}") from None
     except yaml.MarkedYAMLError as error:
@@ -61,7 +65,7 @@ def parse_yaml(path: Path) -> Any:
     return None if node is None else _value(path, node)
 
 
-def _composed(path: Path, text: str) -> Any:
+def _composed(path: Path, text: str, values: int) -> Any:
     """The nodes of a document, counted and without aliases and tags."""
     import yaml
 
@@ -79,8 +83,8 @@ def _composed(path: Path, text: str) -> Any:
                 raise refuse(event, "aliases are refused; write out what it stands for")
             if event.tag not in (None, "!"):
                 raise refuse(event, f"it is not YAML: tags are refused, such as {clipped(event.tag)}")
-            if count > YAML_NODES or depth > YAML_DEPTH:
-                limit = f"{YAML_NODES} values" if count > YAML_NODES else f"{YAML_DEPTH} values within each other"
+            if count > values or depth > YAML_DEPTH:
+                limit = f"{values} values" if count > values else f"{YAML_DEPTH} values within each other"
                 raise refuse(event, f"it has more than {limit}, the most that are read")
             node = super().compose_node(parent, index)
             depth -= 1

@@ -14,6 +14,7 @@ from coupler.mechanisms.parallel_robots import delta, hexagon, spherical_rrr, st
 from coupler.mechanisms.planar import pantograph, planar_rrr, rrpr, slider_crank
 from coupler.mechanisms.platforms import rus_platform, spu_platform, wrist
 from coupler.mechanisms.posed import Bars, PosedBuilder
+from coupler.mechanisms.struts import Spring, StrutBuilder
 from coupler.mechanisms.transmissions import (
     Gear,
     Linear,
@@ -35,6 +36,8 @@ __all__ = [
     "Linear",
     "Polynomial",
     "PosedBuilder",
+    "Spring",
+    "StrutBuilder",
     "belt",
     "delta",
     "differential",

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from coupler.model import Cylinder, Joint, LoopKind, ModelError, Prismatic, RobotBuilder
+from coupler.mechanisms.struts import StrutBuilder
+from coupler.model import Cylinder, Joint, LoopKind, ModelError, Prismatic
 from coupler.model.joints import plane_across
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
@@ -39,7 +40,7 @@ class Bars:
 ALUMINIUM = Bars()
 
 
-class PosedBuilder(RobotBuilder):
+class PosedBuilder(StrutBuilder):
     """Describes a mechanism by where its joints are in one pose, rather than by frames on its bodies.
 
         b = PosedBuilder("lever")
@@ -49,7 +50,7 @@ class PosedBuilder(RobotBuilder):
         b.close("pin", Revolute(axis=(0, 1, 0)), "piston", "lever", at=(0.2, 0, 0))
 
     The frame of each body is parallel to the world's in that pose, with its origin on the body's joint. All methods of
-    `RobotBuilder` can be used besides.
+    `StrutBuilder` can be used besides.
 
     Attributes:
         bars: what its links are made of.

@@ -23,6 +23,7 @@ from coupler.model.joints import (
     Universal,
 )
 from coupler.model.loops import Coupling, Held, LoopJoint, LoopKind, Rod
+from coupler.model.real_inertias import nearest_inertia
 from coupler.model.robot import Robot
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Mesh, Plane, Shape, Sphere
 
@@ -67,4 +68,5 @@ __all__ = [
     "Universal",
     "find_clusters",
     "joints_of_loop",
+    "nearest_inertia",
 ]

@@ -11,6 +11,7 @@ import numpy as np
 
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
+from coupler.model.real_inertias import nearest_inertia
 from coupler.spatial import RigidInertia, Transform
 
 __all__ = ["Body"]
@@ -80,6 +81,13 @@ def _matrix(what: str, inertia: Any) -> np.ndarray:
         return numbers(what, inertia, (3, 3))
 
 
+def _offered(inertia: np.ndarray) -> str:
+    """The nearest inertia that a body can have, for messages."""
+    near = nearest_inertia((inertia + inertia.T) / 2)
+    told = (f"I{'xyz'[i]}{'xyz'[j]} = {near[i, j]:.4g}" for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)))
+    return f"the nearest that a body can have: {', '.join(told)} kg m²"
+
+
 def check_inertia(name: str, mass: float, inertia: np.ndarray, ideal: bool = False) -> None:
     """Refuses what no distribution of mass can have.
 
@@ -96,14 +104,16 @@ def check_inertia(name: str, mass: float, inertia: np.ndarray, ideal: bool = Fal
     moments = np.linalg.eigvalsh((inertia + inertia.T) / 2)
     told = ", ".join(f"{moment:.6g}" for moment in moments)
     if moments[0] < -_ROUNDING * scale:
-        raise ModelError(f"body {name!r}: its principal moments are {told} kg m²; none can be negative")
+        raise ModelError(
+            f"body {name!r}: its principal moments are {told} kg m²; none can be negative; {_offered(inertia)}"
+        )
     if ideal:
         return
     if moments[2] - moments[0] - moments[1] > _ROUNDING * scale:
         raise ModelError(
             f"body {name!r}: its principal moments are {told} kg m²; the largest exceeds the sum of the other two, "
             "which no body can have: is the inertia given about the centre of mass, in the axes of the body's frame? "
-            "If it is meant so, say ideal=True"
+            f"If it is meant so, say ideal=True; {_offered(inertia)}"
         )
     if mass == 0.0 and scale > 0.0:
         raise ModelError(

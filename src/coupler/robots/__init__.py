@@ -32,6 +32,7 @@ _NAMES = (
     "slider_crank",
     "five_bar",
     "rh5_manus",
+    "charmie",
 )
 
 

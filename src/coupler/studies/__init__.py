@@ -35,6 +35,17 @@ STUDIES = {  # name: module, and what the study shows
     "003-fig7": ("hybrid", "RH5 Manus, reduced: the cost of closing loops numerically, analytically, and in part"),
     "003-fig9": ("hybrid", "RH5 Manus, complete, whose wrists are closed numerically: the same"),
     "003-fig10": ("embedding", "RH5 Manus: accelerations along cycloids, by C-ABA and by the mass matrix"),
+    "004-table5": ("charmie_times", "arms and CHARMIE: times of 1,000 steps, without and with graphics"),
+    "004-fig4": ("charmie_figures", "CHARMIE: the points of body 5"),
+    "004-fig6": ("charmie_figures", "CHARMIE: main bodies, with all joints at zero"),
+    "004-fig8": ("charmie_figures", "CHARMIE: all bodies, with all joints at zero"),
+    "004-fig11": ("charmie_figures", "CHARMIE in motion, at 1.3 s, with arrows of velocities and forces"),
+    "004-fig12": ("charmie_validation", "CHARMIE: the way of its left claw, by coupler and by the paper's recursion"),
+    "004-fig13": ("charmie_validation", "CHARMIE: forces of body 2 on 3, by both"),
+    "004-animation": ("charmie_figures", "CHARMIE in the paper's motion, as a GIF"),
+    "004-controller": ("charmie_controller", "arms and CHARMIE: operations of each module, and programs in C"),
+    "004-sizing": ("charmie_actuators", "CHARMIE: peaks, RMS and energies of all actuators in the paper's motion"),
+    "004-springs": ("charmie_springs", "CHARMIE: springs that balance a squat and a bow best; needs SciPy"),
 }
 
 

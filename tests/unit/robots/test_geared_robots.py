@@ -122,7 +122,7 @@ def figures(robot: Robot) -> list[Any]:
 
 
 def test_names() -> None:
-    assert len(set(names())) == len(names()) == 14
+    assert len(set(names())) == len(names()) == 15
     names().clear()
     assert names()
 

@@ -112,8 +112,10 @@ def massless(robot: Robot) -> Iterator[Finding]:
     carries = [bool(x) for x in mass]
     for i in reversed(range(1, len(links))):
         carries[links[i].parent] |= carries[i]
-    dangling = [links[i].name for i in empty if not carries[i]]
-    between = [links[i].name for i in empty if carries[i]]
+    clusters = robot.cluster_tree
+    held = {k for k, cluster in enumerate(clusters.clusters) if any(carries[i] for i in cluster.bodies)}
+    dangling = [links[i].name for i in empty if not carries[i] and clusters.cluster_of[i] not in held]
+    between = [links[i].name for i in empty if links[i].name not in dangling]
     if dangling:
         yield Finding(
             "warning",
@@ -124,7 +126,7 @@ def massless(robot: Robot) -> Iterator[Finding]:
         yield Finding(
             "note",
             f"body {listed(between)} moves without mass",
-            "fine for links that only separate joints; otherwise give it mass and inertia",
+            "fine for links that only separate joints, and for struts in loops; otherwise give it mass and inertia",
         )
 
 

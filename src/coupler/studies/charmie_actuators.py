@@ -1,0 +1,31 @@
+"""What the paper's motion asks of CHARMIE's actuators: the study that its model was made for [004, §1, §7]."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from coupler.model import ModelError
+from coupler.sizing import size_actuators
+from coupler.studies.charmie_motion import paper_motion, robot_by_actuators
+from coupler.studies.report import verdict
+
+__all__ = ["run"]
+
+STATES = 1001
+
+
+def run(name: str, folder: Path) -> None:
+    """Runs the study; see `coupler.studies.run`."""
+    motion = paper_motion(STATES)
+    sizing = size_actuators(robot_by_actuators(), motion.t, motion.q, motion.v, motion.a)
+    print(sizing)
+    print(f"\nsaved {sizing.save_csv(folder / f'{name}.csv')}")
+    try:
+        print(f"saved {sizing.plot(folder / f'{name}.png')}")
+    except ModelError as error:
+        print(f"no picture: {error}")
+    summary = sizing.summary
+    strongest = max((own for own in summary if own.startswith(("8", "10"))), key=lambda own: summary[own]["peak force"])
+    squat, bow, arm = (summary[own]["peak force"] for own in ("4d", "5d", strongest))
+    told = f"4d {squat:.0f} N, 5d {bow:.0f} N, {strongest} {arm:.2f} N m at most"
+    verdict("loads of actuators", "computed, not printed", told, "cannot be compared; springs are ours")

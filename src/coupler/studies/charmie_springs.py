@@ -1,0 +1,128 @@
+"""Springs that balance CHARMIE best over a cycle of work, as its authors choose them [004, §7].
+
+The paper optimises its static balancing mechanism, and prints neither springs nor cycle. Here the robot squats by
+15 cm, bows by half a radian, and comes back, along cycloids. Free lengths stay as they are. Stiffness and pretension of
+the springs between bodies 3 and 4, alike on both sides, and of the one between 4 and 5 are chosen such that the root
+mean square of what their linear actuator gives is least: SciPy's bounded least squares, since forces are linear in
+both. The robot is then built with the springs that were found, and what it needs is compared with what was expected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coupler.mechanisms import Spring
+from coupler.model import ModelError
+from coupler.robots.charmie import SPRINGS, charmie
+from coupler.sizing import ActuatorSizing, size_actuators
+from coupler.studies.report import save_table, verdict, with_pyplot
+
+__all__ = ["run"]
+
+STATES, DURATION = 401, 8.0  # number, s
+SQUAT, BOW = -0.15, -0.5  # m and rad, of joints 4 and 5
+LARGEST = (5000.0, 200.0)  # N/m and N, of stiffness and pretension
+UNIT = (1000.0, 100.0)  # N/m and N: springs by which forces are found to depend on both
+MECHANISMS = {"4d": ("4slb", "4srb"), "5d": ("5s",)}  # springs that help each actuator
+EXACT = 1e-9  # relative, of what was expected
+
+Springs = dict[str, Spring | None]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The springs that help one actuator: stiffness in N/m, pretension in N, and its forces with them, n, N."""
+
+    stiffness: float
+    pretension: float
+    forces: np.ndarray
+
+
+def run(name: str, folder: Path) -> None:
+    """Runs the study; see `coupler.studies.run`."""
+    without: Springs = dict.fromkeys(SPRINGS)
+    bare = sized(without)
+    found, best = {}, dict(without)
+    for actuator, own in MECHANISMS.items():
+        column = bare.names.index(actuator)
+        by_unit = [
+            sized(without | {spring: _spring(spring, k, T0) for spring in own}).forces[:, column]
+            - bare.forces[:, column]
+            for k, T0 in ((UNIT[0], 0.0), (0.0, UNIT[1]))
+        ]
+        found[actuator] = fitted(bare.forces[:, column], by_unit)
+        best |= {spring: _spring(spring, found[actuator].stiffness, found[actuator].pretension) for spring in own}
+        print(f"springs for {actuator} found", flush=True)
+    chosen = {"no springs": bare, "as bundled": sized(dict(SPRINGS)), "optimised": sized(best)}
+    rows: list[list[Any]] = []
+    for actuator in MECHANISMS:
+        for way, sizing in chosen.items():
+            own = sizing.summary[actuator]
+            rows.append([actuator, way, own["RMS force"], own["peak force"], own["peak power"], own["work done"]])
+    head = ["actuator", "springs", "RMS force, N", "peak force, N", "peak power, W", "work done, J"]
+    save_table(folder / f"{name}.csv", head, rows)
+    for actuator, own in found.items():
+        k, T0, expected = own.stiffness, own.pretension, own.forces
+        forces = {way: sizing.forces[:, bare.names.index(actuator)] for way, sizing in chosen.items()}
+        missed = float(np.abs(forces["optimised"] - expected).max() / np.abs(forces["no springs"]).max())
+        rms = {way: float(np.sqrt((x**2).mean())) for way, x in forces.items()}
+        less = rms["no springs"] / rms["optimised"]
+        told = f"k = {k:.0f} N/m, T0 = {T0:.1f} N: RMS {rms['no springs']:.1f} N to {rms['optimised']:.2f} N"
+        verdict(f"springs for {actuator}", "optimised, not printed", told, f"better: {less:.1f} times less")
+        agreed = "agrees" if missed < EXACT else "differs"
+        verdict(f"{actuator}, robot built with them", "nothing", f"{missed:.0e} from what was expected", agreed)
+
+    def draw(plt: Any) -> None:
+        _, axes = plt.subplots(len(MECHANISMS), 1, sharex=True, figsize=(7, 6))
+        for axis, actuator in zip(axes, MECHANISMS, strict=True):
+            for way, sizing in chosen.items():
+                axis.plot(sizing.times, sizing.forces[:, sizing.names.index(actuator)], label=way)
+            axis.set_ylabel(f"force of {actuator}, N")
+        axes[0].legend()
+        axes[-1].set_xlabel("time, s")
+
+    with_pyplot(folder / f"{name}.png", draw)
+
+
+def sized(springs: Springs) -> ActuatorSizing:
+    """What a cycle of work asks of the actuators of CHARMIE with these springs."""
+    robot = charmie(springs=springs)
+    t = np.linspace(0.0, DURATION, STATES)
+    phase = 4.0 * np.pi * t / DURATION  # twice around: down and up again
+    rate = 4.0 * np.pi / DURATION
+    down = np.where(t < DURATION / 2, 1.0, -1.0)
+    way = (phase - np.sin(phase)) / (2 * np.pi)
+    y = np.where(t < DURATION / 2, way, 2.0 - way)
+    v = down * rate * (1.0 - np.cos(phase)) / (2 * np.pi)
+    a = down * rate**2 * np.sin(phase) / (2 * np.pi)
+    amplitude = np.zeros(robot.nv)
+    amplitude[robot.v_slice("4")], amplitude[robot.v_slice("5")] = SQUAT, BOW
+    q = robot.pack_q({"4": SQUAT * y, "5": BOW * y})
+    return size_actuators(robot, t, q, v[:, None] * amplitude, a[:, None] * amplitude)
+
+
+def fitted(bare: np.ndarray, by_unit: list[np.ndarray]) -> Found:
+    """The springs with which forces of least squares are left.
+
+    Args:
+        bare: n, forces without springs, N.
+        by_unit: for `UNIT` of stiffness, and of pretension, by how much these forces change, n each.
+    """
+    try:
+        from scipy.optimize import lsq_linear  # type: ignore[import-not-found]
+    except ImportError:
+        raise ModelError("this study needs SciPy: pip install 'coupler[optimize]'") from None
+    bounds = np.zeros(2), np.array(LARGEST) / UNIT
+    solution = lsq_linear(np.stack(by_unit, axis=1), -bare, bounds=bounds, method="bvls", tol=1e-14)
+    k, T0 = solution.x * UNIT
+    return Found(float(k), float(T0), bare + np.stack(by_unit, axis=1) @ solution.x)
+
+
+def _spring(name: str, stiffness: float, pretension: float) -> Spring | None:
+    """A spring of the same free length as ours; none where both numbers are zero."""
+    free = SPRINGS[name].free_length
+    return Spring(stiffness, free, pretension) if stiffness or pretension else None

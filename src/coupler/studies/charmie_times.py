@@ -1,0 +1,245 @@
+"""How long kinematics and dynamics of 1,000 steps take, of arms and of CHARMIE [004, Table 5].
+
+Kinematics are the poses of all bodies, from positions of actuators: CHARMIE's loops are closed first. Dynamics are
+besides that the forces and torques in all joints and loops. A time is
+
+- "1,000 at once": of one call for all steps, in SIMD lanes, on one thread, but for closing CHARMIE's loops, which all
+  processors share;
+- "one a call": of 1,000 calls in Python for one step each;
+- "from scratch": of a new process, from importing coupler to the result of 1,000 steps, with nothing in the cache of
+  compiled code; "again" with what the first run left there;
+- "recursion": of the paper's own recursion in NumPy, on this machine, one step after the other;
+- "drawn": of the same, one a call, with each step drawn in 3-D by matplotlib.
+
+The recursion and drawing take long: they are timed for some steps, and told for 1,000.
+
+The paper's times include its initialisation, and are from another machine. Its arms are not described: ours are the
+first joints of CHARMIE's left arm, fixed to the ground.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coupler.algorithms.joint_forces import joint_forces_program
+from coupler.algorithms.kinematics import body_poses_program
+from coupler.graph import compile
+from coupler.model import ModelError, Revolute, Robot, RobotBuilder
+from coupler.robots._legged import inertia_matrix
+from coupler.robots.charmie import ARM, WEIGHTS
+from coupler.studies.charmie_chain import Chain, Link, charmie_chain
+from coupler.studies.charmie_loops import forces_of
+from coupler.studies.charmie_motion import RATES, actuator_motion, by_body, paper_motion, robot_by_actuators
+from coupler.studies.charmie_pictures import Stage
+from coupler.studies.report import best_times, save_table, verdict, with_pyplot
+
+__all__ = ["arm", "run"]
+
+STEPS = 1000
+ARMS = (2, 4, 6)
+LONG = (12, 24, 48)  # joints of longer arms, which repeat those of CHARMIE's
+RECURSION, FRAMES = 20, 10  # steps of the recursion, and frames, from which 1,000 are told
+SECONDS = 0.5  # for each time, while they take turns
+PAPER = {  # s: kinematics, dynamics, both with graphics
+    "2-DOF Arm": (0.211, 0.482, 35.810, 36.140),
+    "4-DOF Arm": (0.269, 0.715, 36.955, 37.838),
+    "6-DOF Arm": (0.325, 0.947, 37.672, 38.080),
+    "CHARMIE": (2.409, 7.856, 328.254, 334.150),
+}
+WANTED = 10e-3  # s, of CHARMIE's dynamics
+WAYS = ("1,000 at once", "one a call", "recursion", "drawn")
+
+Calls = dict[str, Callable[[], Any]]
+
+
+def arm(joints: int) -> tuple[Robot, Chain]:
+    """The first joints of CHARMIE's arm on the ground, over and over: for coupler, and for the paper's recursion."""
+    b, links, carrier = RobotBuilder(f"arm_{joints}"), {}, "ground"
+    for i in range(joints):
+        number = list(ARM)[i % len(ARM)]
+        (_, axis, _, at), (mass, centre, moments) = ARM[number], WEIGHTS[number]
+        name, place = f"link_{i + 1}", np.array(at) / 1e3
+        b.body(name, mass, np.array(centre) / 1e3, inertia_matrix(moments))
+        b.joint(name, Revolute(axis=axis), carrier, name, place, actuated=True)
+        before = "" if carrier == "ground" else carrier
+        JO = "xyz"[axis.index(1)]
+        links[name] = Link("R", JO, before, place, mass, np.array(centre) / 1e3, inertia_matrix(moments))
+        carrier = name
+    return b.build(), Chain(links)
+
+
+def run(name: str, folder: Path) -> None:
+    """Runs the study; see `coupler.studies.run`."""
+    models = {f"{joints}-DOF Arm": _arm_calls(joints) for joints in ARMS} | {"CHARMIE": _charmie_calls()}
+    print("compiled", flush=True)
+    rows: list[list[Any]] = []
+    for (model, calls), paper in zip(models.items(), PAPER.values(), strict=True):
+        times: dict[str, float] = {}
+        for way in WAYS:  # quick ones by themselves, so that they are called often
+            own = {name: call for name, call in calls.items() if name.endswith(way)}
+            times |= dict(zip(own, best_times(list(own.values()), SECONDS), strict=True))
+        for kind, without, drawn in (("kinematics", paper[0], paper[2]), ("dynamics", paper[1], paper[3])):
+            ways = (f"{kind}, {way}" for way in WAYS)
+            rows.append([model, kind, *(_of_all(way, times.get(way)) for way in ways), without, drawn])
+        print(f"{model} timed", flush=True)
+    head = ["s of 1,000 steps", "", *WAYS, "paper", "paper, drawn"]
+    save_table(folder / f"{name}.csv", head, rows)
+    for model, kind, once, *_, drawn, without, with_graphics in rows:
+        verdict(f"{model}, {kind}", f"{without:g} s", f"{once:.2g} s", f"better: {without / once:,.0f} times as fast")
+        if drawn:
+            told = "better" if drawn < with_graphics else "differs: drawing is slower here"
+            verdict(f"{model}, {kind} with graphics", f"{with_graphics:g} s", f"{drawn:.3g} s", told)
+    dynamics = rows[-1][2]
+    reached = "better: within 10 ms" if dynamics <= WANTED else "differs: more than the 10 ms that are wanted"
+    verdict("CHARMIE, dynamics", f"{rows[-1][-2]:g} s", f"{1e3 * dynamics:.2g} ms", reached)
+    first, again = from_scratch()
+    told = f"{first:.2g} s from scratch, {again:.2g} s again"
+    found = "better" if first < rows[-1][-2] else "differs: compiling takes longer"
+    verdict("CHARMIE, dynamics with initialisation", f"{rows[-1][-2]:g} s", told, found)
+    _linear(name, folder)
+
+
+def from_scratch() -> tuple[float, float]:
+    """Seconds of new processes for CHARMIE's dynamics of 1,000 steps: with an empty cache, and with what that left."""
+    script = "from coupler.studies.charmie_times import whole; whole()"
+    with tempfile.TemporaryDirectory() as cache:
+        times = []
+        for _ in range(2):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "COUPLER_CACHE": cache})
+            times.append(time.perf_counter() - start)
+    return times[0], times[1]
+
+
+def whole() -> None:
+    """All of CHARMIE's dynamics of 1,000 steps once."""
+    _dynamics(robot_by_actuators(), STEPS)
+
+
+def _dynamics(robot: Robot, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    motion = paper_motion(steps)
+    poses, forces = compile(body_poses_program(robot)), compile(joint_forces_program(robot))
+    return poses(motion.q), forces(motion.q, motion.v, motion.a)
+
+
+def _arm_calls(joints: int) -> Calls:
+    robot, chain = arm(joints)
+    t = np.linspace(0.0, 2.5, STEPS)
+    a = np.full((STEPS, joints), -RATES["turns"])
+    v, q = a * t[:, None], 0.5 * a * t[:, None] ** 2
+    states = [
+        [dict(zip(chain.links, map(float, x[k]), strict=True)) for x in (q, v, a)]
+        for k in np.linspace(0, STEPS - 1, RECURSION).astype(int)
+    ]
+    return _calls(robot, chain, lambda: q, v, a, states, lambda state: chain.loads(*state))
+
+
+def _charmie_calls() -> Calls:
+    robot, chain = robot_by_actuators(), charmie_chain()
+    _, positions, v, a = actuator_motion(STEPS)
+    q = robot.pack_q(positions)
+    states = [by_body(robot, q[k], v[k], a[k]) for k in np.linspace(0, STEPS - 1, RECURSION).astype(int)]
+    return _calls(robot, chain, lambda: robot.pack_q(positions), v, a, states, lambda state: forces_of(chain, *state))
+
+
+def _calls(
+    robot: Robot,
+    chain: Chain,
+    closed: Callable[[], np.ndarray],
+    v: np.ndarray,
+    a: np.ndarray,
+    states: list[list[dict[str, float]]],
+    recursion: Callable[[Any], Any],
+) -> Calls:
+    """What is timed of a model; what takes long is done for a few steps."""
+    poses, forces = compile(body_poses_program(robot)), compile(joint_forces_program(robot))
+    q, stage = closed(), _stage(robot)
+    picked = np.linspace(0, STEPS - 1, FRAMES).astype(int)
+
+    def kinematics() -> Any:
+        return poses(closed())
+
+    def dynamics() -> Any:
+        q = closed()
+        return poses(q), forces(q, v, a)
+
+    def one_by_one(whole: bool) -> None:
+        for k in range(STEPS):
+            closing = robot.close(q[k]) if robot.nq > robot.nv else q[k]
+            poses(closing)
+            if whole:
+                forces(closing, v[k], a[k])
+
+    def recursions(whole: bool) -> None:
+        for state in states:
+            chain.placed(state[0])
+            if whole:
+                recursion(state)
+
+    def drawn(whole: bool) -> None:
+        for k in picked:
+            if whole:
+                forces(q[k], v[k], a[k])
+            stage.show(q[k])
+
+    calls: Calls = {"kinematics, 1,000 at once": kinematics, "dynamics, 1,000 at once": dynamics}
+    for kind, whole in (("kinematics", False), ("dynamics", True)):
+        calls[f"{kind}, one a call"] = partial(one_by_one, whole)
+        calls[f"{kind}, recursion"] = partial(recursions, whole)
+        if stage is not None:
+            calls[f"{kind}, drawn"] = partial(drawn, whole)
+    return calls
+
+
+def _stage(robot: Robot) -> Any:
+    """What draws a robot, if matplotlib is installed."""
+    try:
+        return Stage(robot)
+    except ModelError as error:
+        print(error)
+        return None
+
+
+def _of_all(way: str, seconds: float | None) -> float | str:
+    """The time of 1,000 steps, from that of those which were timed; empty where none was."""
+    if seconds is None:
+        return ""
+    return seconds * (STEPS / RECURSION if "recursion" in way else STEPS / FRAMES if "drawn" in way else 1.0)
+
+
+def _linear(name: str, folder: Path) -> None:
+    """Time against the number of bodies of arms."""
+    counts, calls = [*ARMS, *LONG], []
+    for joints in counts:
+        robot, _ = arm(joints)
+        poses, forces = compile(body_poses_program(robot)), compile(joint_forces_program(robot))
+        q, v, a = np.random.default_rng(0).normal(size=(3, STEPS, joints))
+        calls += [partial(poses, q), partial(forces, q, v, a)]
+    times = 1e3 * np.array(best_times(calls, SECONDS)).reshape(-1, 2)
+    rows = [[n, *own, *(1e3 * own / n)] for n, own in zip(counts, times, strict=True)]
+    head = ["joints", "kinematics, ms", "forces, ms", "kinematics, µs a joint", "forces, µs a joint"]
+    save_table(folder / f"{name}-linear.csv", head, rows)
+    for i, kind in enumerate(("kinematics", "forces")):
+        power = np.polyfit(np.log(counts[2:]), np.log(times[2:, i]), 1)[0]
+        found = "agrees" if 0.7 < power < 1.3 else "differs"
+        verdict(f"{kind}, from 6 to 48 joints", "linear in bodies", f"time grows with the power {power:.2f}", found)
+
+    def draw(plt: Any) -> None:
+        plt.loglog(counts, times[:, 0], "o-", label="kinematics")
+        plt.loglog(counts, times[:, 1], "o-", label="forces in all joints")
+        plt.loglog(counts, times[-1, 1] * np.array(counts) / counts[-1], "k:", label="linear")
+        plt.xlabel("joints")
+        plt.ylabel("time of 1,000 states, ms")
+        plt.legend()
+
+    with_pyplot(folder / f"{name}.png", draw)
