@@ -160,13 +160,25 @@ class Simulation:
 
     @property
     def q(self) -> np.ndarray:
-        """The configuration, (nq,); it cannot be written to."""
+        """The configuration, (nq,). It is set as a whole, to a closed one; entries of it cannot be written to."""
         return _read_only(self._state[: self._nq])
+
+    @q.setter
+    def q(self, q: Any) -> None:
+        self._put(numbers("q", q, (self._nq,)), self.v)
 
     @property
     def v(self) -> np.ndarray:
-        """The velocity, (nv,); it cannot be written to."""
+        """The velocity, (nv,). It is set as a whole; entries of it cannot be written to."""
         return _read_only(self._state[self._nq : self._nq_nv])
+
+    @v.setter
+    def v(self, v: Any) -> None:
+        self._put(self.q, numbers("v", v, (self._nq_nv - self._nq,)))
+
+    def _put(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Goes on from another state, at the same time, as if nothing had touched before."""
+        self._state, self._last_result = self._engine.start(q, v), None
 
     @property
     def state(self) -> SimulationState:
@@ -289,20 +301,24 @@ class Simulation:
         self._fast_motor_step = self._engine.fast_motor_step
         return result
 
-    def wrench(self, body: str, force: Any, at: Any = (0.0, 0.0, 0.0)) -> np.ndarray:
-        """Forces on all bodies, (bodies, 6), of which one is pushed.
+    def wrench(
+        self, body: str, force: Any = (0.0, 0.0, 0.0), at: Any = (0.0, 0.0, 0.0), moment: Any = (0.0, 0.0, 0.0)
+    ) -> np.ndarray:
+        """Forces on all bodies, (bodies, 6), of which one is pushed or turned.
 
         Args:
             body: the name of the body.
             force: 3, along the world's axes, N.
             at: 3, the point that it acts on, in the body's frame, m.
+            moment: 3, along the world's axes, N m.
         """
         if body not in self.robot.bodies:
             raise ModelError(f"robot {self.robot.name!r} has no body {body!r}")
-        force, at = numbers("force", force, (3,)), numbers("at", at, (3,))
+        force, at, moment = numbers("force", force, (3,)), numbers("at", at, (3,)), numbers("moment", moment, (3,))
         pose = frame_pose(self.robot, np.array(self.q), body)
         forces = np.zeros((len(self.robot.bodies), 6))
-        forces[self.robot.body_names.index(body)] = [*np.cross(pose[:3, 3] + pose[:3, :3] @ at, force), *force]
+        about_origin = moment + np.cross(pose[:3, 3] + pose[:3, :3] @ at, force)
+        forces[self.robot.body_names.index(body)] = [*about_origin, *force]
         return forces
 
     def run(

@@ -137,6 +137,25 @@ def test_states_that_are_handed_out_cannot_be_written_to() -> None:
         simulation.step()
 
 
+def test_states_are_set_as_a_whole_while_time_goes_on() -> None:
+    robot, q = ball(0.5)
+    simulation = Simulation(robot, q=q)
+    simulation.run(0.01)
+    simulation.q = q + np.eye(1, 7, 2)[0]
+    simulation.v = np.eye(1, 6, 3)[0]
+    assert simulation.time == pytest.approx(0.01)
+    other = Simulation(robot, q=q + np.eye(1, 7, 2)[0], v=np.eye(1, 6, 3)[0])
+    simulation.step()
+    other.step()
+    np.testing.assert_array_equal(simulation.q, other.q)
+    np.testing.assert_array_equal(simulation.v, other.v)
+    with pytest.raises(ModelError, match="its quaternion has the length"):
+        simulation.q = np.zeros(7)
+    with pytest.raises(ModelError, match="q must be 7 finite numbers"):
+        simulation.q = [1.0]
+    np.testing.assert_array_equal(simulation.q, other.q)
+
+
 def test_a_push_moves_a_body_from_where_it_acts() -> None:
     robot, q = ball(0.5)
     robot = robot.with_gravity((0.0, 0.0, 0.0))
@@ -145,6 +164,10 @@ def test_a_push_moves_a_body_from_where_it_acts() -> None:
     momentum = coupler.momentum(robot, np.array(simulation.q), np.array(simulation.v))
     arm = np.array([0.0, 0.0, 0.55])
     np.testing.assert_allclose(momentum, [*np.cross(arm, [4e-3, 0, 0]), 4e-3, 0, 0], atol=1e-15)
+    simulation.reset()
+    simulation.step(None, simulation.wrench("ball", moment=(0.0, 0.3, 0.0)))
+    momentum = coupler.momentum(robot, np.array(simulation.q), np.array(simulation.v))
+    np.testing.assert_allclose(momentum, [0.0, 3e-4, 0.0, 0.0, 0.0, 0.0], atol=1e-15)
 
 
 def test_a_controller_may_push_as_well() -> None:
