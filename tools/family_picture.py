@@ -1,6 +1,6 @@
 """Draws some bundled robots side by side, for the head of the README: docs/robots.png.
 
-    python tools/family_picture.py
+python tools/family_picture.py
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.compiled import on_bodies, run, run_on_state
 from coupler.kinematics import frame_place
 from coupler.model import ModelError, Robot
+from coupler.model.actuators import by_actuator
 
 __all__ = ["bias_force", "forward_dynamics", "inverse_dynamics", "inverse_osim", "loop_dynamics", "loop_velocities"]
 
@@ -37,14 +38,14 @@ def forward_dynamics(
         tau: (..., nv), forces at independent joints, N m or N; none if not given.
         f_ext: (..., bodies, 6), a spatial force (moment, force) on each body, about the world's origin in the world's
             axes, in the order of `robot.body_names`.
-        motors: (..., actuators), forces of actuators, N m or N, which act besides tau; none if not given. Their limits
-            are not looked at.
+        motors: (..., actuators), or by name, forces of actuators, N m or N, which act besides tau; none if not given.
+            They are forces of servos, too, and limits are not looked at.
 
     Returns:
         (..., nv), accelerations of independent joints.
     """
     if motors is not None:
-        own = run(robot, generalized_forces_program, q, motors)
+        own = run(robot, generalized_forces_program, q, by_actuator(robot, "motors", motors))
         tau = own if tau is None else own + np.asarray(tau)
     elif tau is None:
         tau = np.zeros(robot.nv, getattr(q, "dtype", float))

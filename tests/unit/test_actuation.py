@@ -88,6 +88,10 @@ def test_dynamics_with_motors_and_back() -> None:
     tau = coupler.generalized_forces(robot, q, f)
     a = coupler.forward_dynamics(robot, q, v, motors=f)
     assert a == pytest.approx(coupler.forward_dynamics(robot, q, v, tau), abs=1e-12)
+    by_name = dict(zip(robot.actuator_names, f.tolist(), strict=True))
+    np.testing.assert_array_equal(coupler.forward_dynamics(robot, q, v, motors=by_name), a)
+    with pytest.raises(ModelError, match="motors: there is no actuator 'nothing'"):
+        coupler.forward_dynamics(robot, q, v, motors={"nothing": 1.0})
     both = coupler.forward_dynamics(robot, q, v, tau, motors=f)
     assert both == pytest.approx(coupler.forward_dynamics(robot, q, v, 2.0 * tau), abs=1e-9)
     assert coupler.forward_dynamics(robot, q, v) == pytest.approx(

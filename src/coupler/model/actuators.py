@@ -17,7 +17,7 @@ from coupler.model.wording import clipped, listed
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-__all__ = ["KINDS", "Actuator", "Term", "actuators_of", "terms_of"]
+__all__ = ["KINDS", "Actuator", "Term", "actuators_of", "by_actuator", "terms_of"]
 
 KINDS = ("motor", "position", "velocity", "damper")
 
@@ -180,6 +180,28 @@ def _motors(joint: str, freedoms: int, taken: set[str]) -> list[Actuator]:
         taken.add(name)
         motors.append(Actuator(name, {joint: gear}))
     return motors
+
+
+def by_actuator(robot: Robot, what: str, given: Any) -> Any:
+    """Numbers of all actuators, in order, (..., actuators); a user gave them so, or by name.
+
+    Raises:
+        ModelError: for an actuator that there is not, or that has none, and for numbers that do not fit together.
+    """
+    if not isinstance(given, Mapping):
+        return given
+    for name in given:
+        if name not in robot.actuator_names:
+            raise ModelError(f"{what}: there is no actuator {name!r}; there are {listed(robot.actuator_names)}")
+    missing = [name for name in robot.actuator_names if name not in given]
+    if missing:
+        raise ModelError(f"{what}: there is nothing for actuator {listed(missing)}")
+    try:
+        return np.stack(
+            np.broadcast_arrays(*(np.asarray(given[name], float) for name in robot.actuator_names)), axis=-1
+        )
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{what}: {error}") from None
 
 
 def terms_of(robot: Robot, actuator: Actuator) -> list[Term]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -24,8 +24,9 @@ from coupler.forks import cached_property
 from coupler.graph import Executable, compile
 from coupler.kinematics import energies, kinetic_energy
 from coupler.model import ModelError, ModelWarning, Robot
+from coupler.model.actuators import by_actuator
 from coupler.model.numbers import numbers
-from coupler.model.wording import counted, in_state, listed
+from coupler.model.wording import counted, in_state
 from coupler.simulate.options import SimulationOptions
 from coupler.simulate.overlaps import joint_overlaps, warn_of_overlaps
 from coupler.simulate.standing import standing
@@ -262,12 +263,12 @@ class Engine:
         """
         robot, count = self.robot, len(self.robot.actuators)
         self.check_actuators()
-        values = self._forces("motors", _by_actuator(robot, "motors", motors), batch, (count,))
+        values = self._forces("motors", by_actuator(robot, "motors", motors), batch, (count,))
         if controls_of(robot) == count:
             if rates is not None:
                 raise ModelError(f"rates: robot {robot.name!r} has no position servo, which alone has rates of targets")
             return values
-        given = None if rates is None else _by_actuator(robot, "rates", rates)
+        given = None if rates is None else by_actuator(robot, "rates", rates)
         return np.concatenate([values, self._forces("rates", given, batch, (count,))], axis=-1)
 
     def check_actuators(self) -> None:
@@ -349,24 +350,6 @@ def _compiled_step(robot: Robot, scene: ContactScene) -> Executable:
 
 def _no_fast_step(state: np.ndarray, tau: Any, controls: Any = None) -> None:
     """Gives no result."""
-
-
-def _by_actuator(robot: Robot, what: str, given: Any) -> Any:
-    """Numbers of all actuators, in order; given by name, or in order."""
-    if not isinstance(given, Mapping):
-        return given
-    for name in given:
-        if name not in robot.actuator_names:
-            raise ModelError(f"{what}: there is no actuator {name!r}; there are {listed(robot.actuator_names)}")
-    missing = [name for name in robot.actuator_names if name not in given]
-    if missing:
-        raise ModelError(f"{what}: there is nothing for actuator {listed(missing)}")
-    try:
-        return np.stack(
-            np.broadcast_arrays(*(np.asarray(given[name], float) for name in robot.actuator_names)), axis=-1
-        )
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{what}: {error}") from None
 
 
 def _chosen(pairs: Sequence[Pair], patterns: Iterable[str]) -> list[Pair]:
