@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.model import Robot
+from coupler.model import Robot, Rod
 from coupler.model.compose import compose
 from coupler.spatial import Transform
 
@@ -36,6 +36,7 @@ def rebuilt(robot: Robot, values: Mapping[str, Any]) -> Robot:
     loops = [
         replace(
             loop,
+            kind=replace(loop.kind, **own(loop.name, "length")) if isinstance(loop.kind, Rod) else loop.kind,
             predecessor_frame=moved(loop.predecessor_frame, f"at:{loop.name}"),
             successor_frame=moved(loop.successor_frame, f"meets:{loop.name}"),
         )

@@ -14,7 +14,7 @@ import pytest
 import coupler
 from coupler import Actuator, ModelError, RobotBuilder, Simulation
 from coupler.mechanisms import gear
-from coupler.model import Box, Fixed, Free, Revolute, Robot, Sphere, Spherical
+from coupler.model import Box, Fixed, Free, Revolute, Robot, Rod, Sphere, Spherical
 from varied import drawn, rebuilt
 
 EXACT = 1e-12  # relative to the largest: rounding
@@ -132,6 +132,23 @@ def test_lengths_of_loops_are_closed_for_each_robot() -> None:
     assert np.abs(fleet.loop_errors(moved)["tip"]).max() < 1e-12
     with pytest.raises(ModelError, match="does not close in state 0"):
         coupler.forward_dynamics(fleet, robot.neutral(), [0.0])
+
+
+def test_rods_of_other_lengths() -> None:
+    b, rng = RobotBuilder("swing"), np.random.default_rng(9)
+    for name in ("left", "right"):
+        b.body(name, mass=1.0, centre=(0.0, 0.0, -0.3), inertia=(0.01, 0.01, 0.01))
+        b.joint(f"{name} hinge", Revolute(axis=Y), "ground", name, at=(0.5 if name == "right" else 0.0, 0.0, 0.0))
+    b.loop("rod", Rod(0.55), "left", "right", at=(0.0, 0.0, -0.3), meets=(0.0, 0.0, -0.4))
+    robot, lengths = b.build(closure="numerical"), rng.uniform(0.5, 0.6, 3)
+    fleet = robot.with_parameters({"length:rod": lengths})
+    q, v = fleet.random_state(rng)
+    a = coupler.forward_dynamics(fleet, q, v)
+    for i, length in enumerate(lengths):
+        other = rebuilt(robot, {"length:rod": length})
+        assert other.independent_joints == robot.independent_joints
+        other.check(q[i])
+        np.testing.assert_allclose(a[i], coupler.forward_dynamics(other, q[i], v), rtol=0.0, atol=1e-11)
 
 
 @pytest.mark.parametrize("integrator", ["midpoint", "rk4"])

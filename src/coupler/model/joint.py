@@ -36,6 +36,7 @@ class LoopKind(ABC):
 
     connects: ClassVar[bool] = True
     _passive: ClassVar[frozenset[str]] = frozenset()  # attributes that no trace reads: they are numbers in tables
+    _lengths: ClassVar[tuple[str, ...]] = ()  # attributes that its residual reads, and that are numbers in tables
 
     @property
     def kind(self) -> str:
@@ -58,14 +59,27 @@ class LoopKind(ABC):
         """
         return np.eye(3), self
 
+    def lengths(self) -> dict[str, Any]:
+        """Numbers that its residual reads and in which two of one form may differ, by name."""
+        return {name: getattr(self, name) for name in self._lengths}
+
+    def with_lengths(self, lengths: Any) -> Self:
+        """The same with other numbers, or nodes, which are attributes of `lengths`."""
+        if not self._lengths:
+            return self
+        other = copy(self)
+        for name in self._lengths:
+            object.__setattr__(other, name, getattr(lengths, name))
+        return other
+
     def form(self) -> Hashable:
         """What distinguishes its trace: two kinds of equal form share one.
 
         It is the class and all attributes but passive properties, which are numbers in tables: arrays and numbers by
         value, and what has no value that could be compared by identity.
         """
-        given = _attributes(self).items()
-        own = tuple([(name, _comparable(value)) for name, value in given if name not in self._passive])
+        given, in_tables = _attributes(self).items(), self._passive.union(self._lengths)
+        own = tuple([(name, _comparable(value)) for name, value in given if name not in in_tables])
         return vars(type(self)).get("_traced_as", type(self)), own
 
 

@@ -34,6 +34,7 @@ class Rod(LoopKind):
         length: m.
     """
 
+    _lengths = ("length",)
     length: float
 
     def __post_init__(self) -> None:

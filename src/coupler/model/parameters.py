@@ -36,7 +36,7 @@ OF_BODIES = ("mass", "centre", "inertia")
 OF_JOINTS = ("stiffness", "damping", "armature", "friction")
 OF_SPRINGS = ("stiffness", "free_length", "pretension", "damping", "first_point", "second_point")
 OF_SERVOS = (("servo_stiffness", "stiffness"), ("servo_damping", "damping"))  # which mostly have names of joints
-_NOT_NEGATIVE = {"mass", *OF_JOINTS, "free_length", "servo_stiffness", "servo_damping"}
+_NOT_NEGATIVE = {"mass", *OF_JOINTS, "free_length", "length", "servo_stiffness", "servo_damping"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +83,7 @@ def _numbers(robot: Robot) -> Iterator[tuple[str, Any]]:
     for loop in robot.loops:
         yield f"at:{loop.name}", loop.predecessor_frame.r
         yield f"meets:{loop.name}", loop.successor_frame.r
+        yield from ((f"{name}:{loop.name}", value) for name, value in loop.kind.lengths().items())
     for coupling in robot.couplings:
         yield from ((f"{name}:{coupling.name}", value) for name, value in _own_numbers(coupling.function))
     for spring in robot.elements:

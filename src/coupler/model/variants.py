@@ -96,7 +96,7 @@ class _Variant:
             if constraint.name in solved:
                 joints = [tree.links[link].joint for link in constraint.links]
                 for owner in (constraint.name, *joints):
-                    lengths = [f"{x}:{owner}" for x in ("at", "meets") if f"{x}:{owner}" in self.nodes]
+                    lengths = [f"{x}:{owner}" for x in ("at", "meets", "length") if f"{x}:{owner}" in self.nodes]
                     if lengths:
                         raise ModelError(
                             f"parameter {lengths[0]!r}: loop {constraint.name!r} {solved[constraint.name]}, for the "
@@ -138,14 +138,15 @@ class _Variant:
 
     def _constraint(self, constraint: Constraint, tree: Tree, couplings: Mapping[str, Coupling]) -> Constraint:
         own = self.own.get(constraint.name, {})
-        if isinstance(constraint, LoopConstraint) and ("at" in own or "meets" in own):
+        if isinstance(constraint, LoopConstraint) and own:
             loop = next(loop for loop in self.base.loops if loop.name == constraint.name)
             frames = list(constraint.frames)
             sides = (("at", loop.predecessor, loop.predecessor_frame), ("meets", loop.successor, loop.successor_frame))
             for i, (name, body, frame) in enumerate(sides):
                 if name in own:
                     frames[i] = _moved(frames[i], tree.place[body][1], own[name] - frame.r)
-            return replace(constraint, frames=tuple(frames))
+            kind = _changed(constraint.kind, {x: own[x] for x in constraint.kind.lengths() if x in own})
+            return replace(constraint, kind=kind, frames=tuple(frames))
         if isinstance(constraint, RelationConstraint) and self._is_varied(couplings.get(constraint.name)):
             return replace(RelationConstraint.of(couplings[constraint.name], tree), kept=constraint.kept)
         return constraint

@@ -97,7 +97,7 @@ class LoopConstraint:
         """What goes into tables."""
         first, second = self.frames
         frames = {"first_E": first.E, "first_r": first.r, "second_E": second.E, "second_r": second.r}
-        return frames | {"turn": self.turn}
+        return frames | {"turn": self.turn} | {x: np.asarray(value) for x, value in self.kind.lengths().items()}
 
     def within(self, number: Mapping[Any, int]) -> LoopConstraint:
         """The same, with links by their numbers in a cluster."""
@@ -108,7 +108,7 @@ class LoopConstraint:
         """Its equations, for its constants (by name) and the poses of its links."""
         start = Transform(constants.first_E, constants.first_r) @ first
         end = Transform(constants.second_E, constants.second_r) @ second
-        return LoopEquations(self.kind, list(self.kept), end @ start.inverse(), end)
+        return LoopEquations(self.kind.with_lengths(constants), list(self.kept), end @ start.inverse(), end)
 
 
 @dataclass(frozen=True, eq=False)
