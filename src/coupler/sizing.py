@@ -158,6 +158,8 @@ def size_actuators(
     Raises:
         ModelError: for a motion that the actuators cannot do, as `motor_forces`, and for times that do not grow.
     """
+    if robot.given is not None and robot.given.packed.ndim > 1:
+        raise ModelError("size_actuators takes one robot: the parameters of this one are a batch")
     t = np.asarray(times)
     t = numbers("times", times, (t.size,) if t.ndim == 1 else (2,))
     if len(t) < 2 or not (np.diff(t) > 0.0).all():

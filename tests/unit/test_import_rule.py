@@ -43,7 +43,7 @@ ALLOWED: dict[str, set[str]] = {
         *("files", "threads", "spatial", "rotation", "graph", "model", "compiled"),
         *("kinematics", "dynamics", "inertia", "actuation", "contact"),
     },
-    "design": {"files", "model"},
+    "design": {"files", "graph", "model"},
     "view": {"files", "spatial", "rotation", "model", "kinematics", "inertia", "contact", "simulate"},
     "io": {"files", "children", "spatial", "rotation", "model", "mechanisms", "robots"},
 }

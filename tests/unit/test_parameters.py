@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -316,3 +317,92 @@ def test_gains_of_servos(effort: float) -> None:
     for i, (stiffness, damping) in enumerate(gains):
         alone = coupler.rollout(driven(stiffness, damping), q, v, motors=targets)
         np.testing.assert_allclose(found.q[i], alone.q, rtol=0.0, atol=1e-9)
+
+
+def test_what_comes_later_counts() -> None:
+    robot = hopper()
+    heavy = robot.with_parameters({"gravity": (0.0, 0.0, -20.0), "mass:torso": 3.0})
+    free = heavy.with_gravity((0.0, 0.0, 0.0))
+    assert "gravity" not in free.given.values  # type: ignore[union-attr]
+    q, _ = robot.random_state(1)
+    expected = robot.with_gravity((0.0, 0.0, 0.0)).with_parameters({"mass:torso": 3.0})
+    np.testing.assert_array_equal(coupler.potential_energy(free, q), coupler.potential_energy(expected, q))
+    servo = robot.with_actuators([Actuator("hip", "hip", "position", stiffness=30.0)])
+    given = servo.with_parameters({"servo_stiffness:hip": 5.0, "mass:torso": 3.0})
+    again = given.with_actuators([Actuator("hip", "hip", "position", stiffness=7.0)])
+    assert again.parameters["servo_stiffness:hip"] == 7.0
+    assert again.parameters["mass:torso"] == 3.0
+
+
+def test_what_is_given_once_for_all_stays_so() -> None:
+    fleet = hopper().with_parameters({"mass:torso": [1.0, 2.0], "mass:leg": 1.0})
+    assert fleet.parameters["mass:leg"].shape == ()
+    one = fleet.with_parameters({"mass:torso": 3.0})
+    assert one.given is not None and one.given.packed.ndim == 1
+    assert fleet.with_parameters({"mass:torso": [1.0, 2.0, 3.0]}).mass.shape == (3,)
+    with pytest.raises(ModelError, match="'mass:torso' is empty"):
+        hopper().with_parameters({"mass:torso": []})
+
+
+def test_an_open_loop_is_refused_in_rows_that_were_redundant() -> None:
+    """A planar four-bar whose pin is moved out of its plane: that row followed from the others when it was built."""
+    robot = linkage()
+    open_one = robot.with_parameters({"meets:tip": (0.4, 0.1, 0.0)})
+    q = robot.neutral()
+    for call in (coupler.mass_matrix, lambda robot, q: coupler.forward_dynamics(robot, q, [1.0])):
+        with pytest.raises(ModelError, match="does not close"):
+            call(open_one, q)
+    with pytest.raises(ModelError, match="does not close in state 1: the gap is"):
+        robot.with_parameters({"meets:tip": [(0.4, 0.0, 0.0), (2.0, 0.0, 0.0)]}).neutral()
+
+
+@dataclass(frozen=True, eq=False)
+class Cam:
+    """A γ that derives a number when it is made."""
+
+    lift: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "double", 2.0 * self.lift)
+
+    def __call__(self, y: Any) -> Any:
+        return np.array([y[0], self.double * np.sin(y[0])])  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, eq=False)
+class Deaf:
+    """A γ that does not look at its number."""
+
+    lift: float
+
+    def __call__(self, y: Any) -> Any:
+        return np.array([y[0], 0.5 * y[0]])
+
+
+def geared(function: Any, **more: Any) -> Robot:
+    b = RobotBuilder("cam")
+    for name in ("a", "b"):
+        b.body(name, mass=1.0, centre=(0.1, 0.0, 0.0), inertia=(0.01, 0.01, 0.01))
+        b.joint(name, Revolute(axis=Y), "ground", name)
+    b.couple("c", ["a", "b"], function, ["a"], **more)
+    return b.build()
+
+
+def test_numbers_of_functions_of_the_users_own() -> None:
+    given = geared(Cam(0.3)).with_parameters({"lift:c": 0.5})
+    expected = coupler.forward_dynamics(geared(Cam(0.5)), [0.4], [1.0])
+    np.testing.assert_allclose(coupler.forward_dynamics(given, [0.4], [1.0]), expected, rtol=1e-12)
+    with pytest.raises(ModelError, match="when called, does not depend on 'lift'"):
+        geared(Deaf(0.3)).with_parameters({"lift:c": 0.5})
+    assert "crossed:c" not in geared(Cam(0.3)).parameters
+
+
+def test_a_gamma_that_solves_a_loop_keeps_its_numbers() -> None:
+    b = RobotBuilder("parallel")
+    for i, name in enumerate(("a", "b")):
+        b.body(name, mass=1.0, centre=(0.1, 0.0, 0.0), inertia=(0.01, 0.01, 0.01))
+        b.joint(name, Revolute(axis=Y), "ground", name, at=(float(i), 0.0, 0.0))
+    b.loop("bar", Rod(1.0), "a", "b", at=(0.3, 0.0, 0.0), meets=(0.3, 0.0, 0.0))
+    b.couple("same", ["a", "b"], gear(1.0), ["a"], solves=["bar"])
+    with pytest.raises(ModelError, match="'same' solves 'bar', for the lengths that these have"):
+        b.build().with_parameters({"ratio:same": 1.1})

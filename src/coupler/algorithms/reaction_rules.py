@@ -38,6 +38,9 @@ class MinimumNorm:
 
     def __post_init__(self) -> None:
         _check_positive("MinimumNorm: length", self.length)
+        object.__setattr__(self, "length", float(np.ravel(self.length)[0]) if np.size(self.length) == 1 else None)
+        if self.length is None:
+            raise ModelError("MinimumNorm: length must be one number")
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,9 @@ class Closing:
         """Writes the steps that close loops, to some of the positions in q; what stays open makes results invalid."""
         builder, robot, phi = self._sweep.builder, self._sweep.robot, self._vectors["phi"]
         builder.call(self._program, **self._vectors)
-        gap = self._sweep.gap
-        assert gap is not None
-        builder.loop(_note_open_loops, row=fields(phi=phi.at(range(phi.size)), gap=gap.at([0] * phi.size)))
+        if self._sweep.gap is not None:  # else all rows of loops follow from the tree, and none can be open
+            gap = self._sweep.gap.at([0] * phi.size)
+            builder.loop(_note_open_loops, row=fields(phi=phi.at(range(phi.size)), gap=gap))
         places = [int(p) for link in self._layout.loop_links for p in robot.tree.positions(link)]
         source, target = self._vectors["q"].at(places), q.at(robot.embedding.q_place[places])
         builder.loop(assign, row=fields(source=source, target=target))

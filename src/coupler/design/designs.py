@@ -52,6 +52,8 @@ class Designs:
 
     def design(self, number: int) -> dict[str, np.ndarray]:
         """The parameters of one design, as `Robot.with_parameters` takes them."""
+        if not -len(self) <= number < len(self):
+            raise ModelError(f"there is no design {number}; there are 0 to {len(self) - 1}")
         return {name: values[number] for name, values in self.parameters.items()}
 
     def to_csv(self, path: str | Path) -> Path:
@@ -63,8 +65,11 @@ class Designs:
             columns |= {f"{name}[{i}]" if many else name: flat[:, i] for i in range(flat.shape[1])}
         rows = [",".join(_quoted(name) for name in columns)]
         rows += [",".join(f"{x:.17g}" for x in row) for row in zip(*columns.values(), strict=True)]
-        with whole_file(path) as file:
-            file.write(("\n".join(rows) + "\n").encode())
+        try:
+            with whole_file(path) as file:
+                file.write(("\n".join(rows) + "\n").encode())
+        except OSError as error:
+            raise ModelError(f"{path}: it cannot be written: {error.strerror or error}") from None
         return path
 
     def __str__(self) -> str:

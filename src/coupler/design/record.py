@@ -58,13 +58,18 @@ class SweepFile:
         with closing(self._connected()) as file:
             rows = file.execute("SELECT number, results FROM shares").fetchall()
         try:
-            return {number: dict(np.load(io.BytesIO(data), allow_pickle=False)) for number, data in rows}
+            return {number: _unpacked(data) for number, data in rows}
         except Exception as error:
             raise ModelError(f"{self.path}: a share of it cannot be read: {error}") from None
 
     def add(self, number: int, results: Results) -> None:
         """Keeps a share."""
-        data = io.BytesIO()
-        np.savez(data, **results)  # type: ignore[arg-type]
+        data, arrays = io.BytesIO(), {f"result{i}": values for i, values in enumerate(results.values())}
+        np.savez(data, names=np.array(list(results)), **arrays)  # type: ignore[arg-type]
         with closing(self._connected()) as file, file:
             file.execute("INSERT OR REPLACE INTO shares VALUES (?, ?)", (number, data.getvalue()))
+
+
+def _unpacked(data: bytes) -> Results:
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        return {str(name): arrays[f"result{i}"] for i, name in enumerate(arrays["names"])}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -17,6 +18,7 @@ import numpy as np
 from coupler.design.designs import Designs
 from coupler.design.record import Results, SweepFile
 from coupler.design.workers import WORKERS, computed
+from coupler.graph import template
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
@@ -72,6 +74,9 @@ def sweep(
     if on not in WORKERS:
         raise ModelError(f"on: there is no {on!r}; there are {listed(WORKERS)}")
     at_once = _count("at_once", at_once)
+    workers = None if workers is None else _count("workers", workers)
+    if not callable(measure):
+        raise ModelError(f"measure must be a function of a robot, got {measure!r}")
     values = _designs(robot, parameters, grid)
     count = len(next(iter(values.values())))
     shares = math.ceil(count / at_once)
@@ -88,6 +93,11 @@ def sweep(
     for own in found.values():
         if list(own) != names:
             raise ModelError(f"the function measures {listed(names)} of the first designs, and {listed(own)} of others")
+    for name in names:
+        if name in values or name == "design":
+            raise ModelError(f"the function measures {name!r}, which is the name of something else; choose another")
+        if len({own[name].shape[1:] for own in found.values()}) > 1:
+            raise ModelError(f"the function gives {name!r} of different shapes for different designs")
     return Designs(values, {name: np.concatenate([found[i][name] for i in range(shares)]) for name in names})
 
 
@@ -113,9 +123,12 @@ class _Share:
 
 def _by_design(name: str, value: Any, count: int) -> np.ndarray:
     try:
-        found = np.asarray(value, dtype=float)
+        found = np.asarray(value)
     except (TypeError, ValueError):
-        raise ModelError(f"the function gives {value!r} as {name!r}, which are no numbers") from None
+        found = np.asarray(None)
+    if found.dtype.kind not in "fiub":
+        raise ModelError(f"the function gives {value!r} as {name!r}, which are no real numbers")
+    found = found.astype(float)
     if found.ndim == 0 or len(found) != count:
         raise ModelError(f"the function gives {name!r} of the shape {found.shape} for {count} designs: one row each")
     return found
@@ -125,8 +138,9 @@ def _designs(robot: Robot, parameters: Mapping[str, Any], grid: bool) -> dict[st
     """The parameters of all designs, one row each."""
     if not isinstance(parameters, Mapping) or not parameters:
         raise ModelError(f"parameters must go by name, such as {{'mass:tool': [1.0, 2.0]}}, got {parameters!r}")
-    first = {name: np.asarray(value)[:1] if np.ndim(value) else value for name, value in parameters.items()}
-    robot.with_parameters(first)  # which refuses names and shapes
+    for name in parameters:
+        if name not in robot.parameters:
+            robot.with_parameters({name: parameters[name]})  # which says what there is
     values = {
         name: numbers(f"parameter {name!r}", value, robot.parameters[name].shape, batch=True)
         for name, value in parameters.items()
@@ -134,6 +148,7 @@ def _designs(robot: Robot, parameters: Mapping[str, Any], grid: bool) -> dict[st
     for name, value in values.items():
         if value.ndim != robot.parameters[name].ndim + 1 or not len(value):
             raise ModelError(f"parameter {name!r} must have one row for each design, got the shape {value.shape}")
+        robot.with_parameters({name: value})  # which refuses what cannot be
     if grid:
         index = np.meshgrid(*(np.arange(len(value)) for value in values.values()), indexing="ij")
         values = {name: value[own.ravel()] for (name, value), own in zip(values.items(), index, strict=True)}
@@ -144,17 +159,53 @@ def _designs(robot: Robot, parameters: Mapping[str, Any], grid: bool) -> dict[st
 
 
 def _key(task: _Share) -> str:
-    """What tells a sweep from others: the robot's numbers, those of the designs, and the text of the function."""
-    robot, digest = task.robot, hashlib.sha256()
-    try:
-        text = inspect.getsource(task.measure)
-    except (OSError, TypeError):
-        text = getattr(task.measure, "__qualname__", repr(type(task.measure)))
-    for part in (robot.name, str(robot.nq), str(robot.nv), text, str(task.at_once)):
-        digest.update(part.encode() + b"\0")
-    for name, value in (*robot.parameters.items(), *task.values.items()):
-        digest.update(name.encode() + b"\0" + np.ascontiguousarray(value).tobytes())
+    """What tells a sweep from others: the robot, the numbers of the designs, and the function with what it holds."""
+    digest = hashlib.sha256(f"{task.at_once}".encode())
+    parts: list[Any] = [*_parts_of(task.robot), *_held_by(task.measure)]
+    parts += [x for name, value in task.values.items() for x in (name, value)]
+    for part in parts:
+        data = np.ascontiguousarray(part).tobytes() if isinstance(part, np.ndarray) else repr(part).encode()
+        digest.update(hashlib.sha256(data).digest())
     return digest.hexdigest()
+
+
+def _parts_of(robot: Robot) -> Iterator[Any]:
+    """All that a robot is made of, as arrays and as what prints the same for the same."""
+    yield from (robot.name, robot.closure, robot.exclusions, robot.actuators, robot.precision, robot.locks_idle)
+    for name, value in robot.parameters.items():
+        yield from (name, value)
+    for joint in robot.joints:
+        yield from (joint.name, joint.kind, joint.parent, joint.child, joint.placement.E, joint.placement.r)
+        yield from (joint.independent, joint.actuated, None if joint.meets is None else joint.meets.matrix())
+    for loop in robot.loops:
+        yield from (loop.name, loop.kind, loop.predecessor, loop.successor)
+        yield from (loop.predecessor_frame.matrix(), loop.successor_frame.matrix())
+    for coupling in robot.couplings:
+        traced = template(coupling.residual, sum(coupling.sizes))
+        yield from (coupling.name, coupling.joints, coupling.independent, traced.text, traced.numbers)
+    for shape in robot.shapes:
+        yield from (shape.name, shape.body, shape.geometry, shape.at.matrix(), shape.group, shape.meets)
+
+
+def _held_by(function: Any) -> Iterator[Any]:
+    """The text of a function, and what it holds besides: arguments of a partial, attributes, variables around it."""
+    if isinstance(function, functools.partial):
+        yield from (function.args, sorted(function.keywords.items()))
+        yield from _held_by(function.func)
+        return
+    made = function if inspect.isroutine(function) else type(function)
+    try:
+        yield inspect.getsource(made)
+    except (OSError, TypeError):
+        yield getattr(made, "__qualname__", repr(made))
+    if made is not function:
+        yield getattr(function, "__dict__", repr(function))
+    elif inspect.isfunction(function) and function.__closure__:
+        yield from (_told(cell.cell_contents) for cell in function.__closure__)
+
+
+def _told(value: Any) -> Any:
+    return value if isinstance(value, np.ndarray | str | int | float | tuple | dict) else repr(type(value))
 
 
 def _count(what: str, value: Any) -> int:

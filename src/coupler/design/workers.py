@@ -53,7 +53,14 @@ def _receive(task: bytes) -> None:
 
 def _run(number: int) -> Any:
     assert _task is not None
-    return _task(number)
+    try:
+        return _task(number)
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # which would look like a worker that is lost
+            raise ModelError(f"the function raised {type(error).__name__}: {error}") from None
+        raise
 
 
 def _in_processes(task: Task, shares: list[int], workers: int | None) -> Iterator[tuple[int, Any]]:

@@ -96,15 +96,15 @@ def _numbers(robot: Robot) -> Iterator[tuple[str, Any]]:
 
 
 def _own_numbers(function: Any) -> Iterator[tuple[str, Any]]:
-    """The numbers of a γ or φ that is a dataclass: its fields that are such."""
+    """The numbers of a γ or φ that is a dataclass: its fields that are such, not whole numbers, which count."""
     for own in fields(function) if is_dataclass(function) else ():
         value = getattr(function, own.name)
-        if isinstance(value, float | int) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
+        if isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
             yield own.name, value
 
 
-def packed_parameters(robot: Robot, given: Mapping[str, Any]) -> tuple[tuple[str, ...], np.ndarray]:
-    """Parameters that a user gave, checked: their names, and all of them as one vector, (..., n).
+def packed_parameters(robot: Robot, given: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Parameters that a user gave, checked: by name, and all of them as one vector, (..., n).
 
     Raises:
         ModelError: for a name that there is not, a wrong shape, or a number that cannot be.
@@ -117,6 +117,8 @@ def packed_parameters(robot: Robot, given: Mapping[str, Any]) -> tuple[tuple[str
             raise ModelError(_unknown(robot, name))
         least = 0.0 if str(name).split(":")[0] in _NOT_NEGATIVE else -np.inf
         values[name] = numbers(f"parameter {name!r}", value, known[name].shape, least=least, batch=True)
+        if not values[name].size:
+            raise ModelError(f"parameter {name!r} is empty: there must be one value at least")
         if name.startswith("inertia:"):
             _check_inertias(robot, name, values[name])
     sizes = [known[name].ndim for name in values]
@@ -132,7 +134,7 @@ def packed_parameters(robot: Robot, given: Mapping[str, Any]) -> tuple[tuple[str
         columns.append(spread.reshape(*batch, -1))
     packed = np.concatenate(columns, axis=-1)
     packed.setflags(write=False)
-    return tuple(values), packed
+    return values, packed
 
 
 def unpacked_parameters(robot: Robot, names: Iterable[str], packed: np.ndarray) -> dict[str, np.ndarray]:

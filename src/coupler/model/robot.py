@@ -386,7 +386,7 @@ class Robot:
 
     def with_gravity(self, gravity: Any) -> Robot:
         """The same robot under another gravity, 3, m/s²."""
-        return self._changed(gravity=numbers("gravity", gravity, (3,)))
+        return self._changed(("gravity",), gravity=numbers("gravity", gravity, (3,)))
 
     @property
     def parameters(self) -> Mapping[str, np.ndarray]:
@@ -424,32 +424,34 @@ class Robot:
         """
         base = self if self.given is None else self.given.base
         merged = parameters if self.given is None else {**self.given.values, **parameters}
-        names, packed = packed_parameters(base, merged)
-        if not names:
+        values, packed = packed_parameters(base, merged)
+        if not values:
             return base
+        names = tuple(values)
         variants = base.__dict__.setdefault("_variants", {})
         if names not in variants:
             variants[names] = variant_of(base, names)
-        return base._given(variants[names], packed)
+        return base._given(variants[names], values, packed)
 
     def of_states(self, batch: tuple[int, ...], states: slice | int) -> Robot:
         """The robot with the parameters of some states of a batch, or of one; states are counted in a row."""
         if self.given is None:
             return self
         packed = np.broadcast_to(self.given.packed, (*batch, self.given.packed.shape[-1]))
-        return self._given(self.given.variant, packed.reshape(-1, packed.shape[-1])[states])
+        own = packed.reshape(-1, packed.shape[-1])[states]
+        base = self.given.base
+        return base._given(self.given.variant, unpacked_parameters(base, self.given.values, own), own)
 
-    def _given(self, variant: Robot, packed: np.ndarray) -> Robot:
-        base = self if self.given is None else self.given.base
-        names = next(names for names, own in base.__dict__["_variants"].items() if own is variant)
-        given = GivenParameters(base, variant, unpacked_parameters(base, names, packed), packed)
-        return replace(base, states=variant.states.with_given(packed), given=given)
+    def _given(self, variant: Robot, values: Mapping[str, np.ndarray], packed: np.ndarray) -> Robot:
+        given = GivenParameters(self, variant, values, packed)
+        return replace(self, states=variant.states.with_given(packed), given=given)
 
-    def _changed(self, **parts: Any) -> Robot:
-        """The same robot with other parts, and the same parameters."""
+    def _changed(self, replaced: tuple[str, ...] = (), **parts: Any) -> Robot:
+        """The same robot with other parts, and the same parameters but for those that these parts replace."""
         if self.given is None:
             return replace(self, **parts)
-        return replace(self.given.base, **parts).with_parameters(self.given.values)
+        kept = {name: value for name, value in self.given.values.items() if not name.startswith(replaced or ("/",))}
+        return replace(self.given.base, **parts).with_parameters(kept)
 
     def with_floor(self, friction: float | None = None, height: float = 0.0) -> Robot:
         """The same robot over a floor, a plane through z = height, which contact points and touching shapes may touch.
@@ -536,7 +538,7 @@ class Robot:
             for joint, other in zip(self.joints, marked, strict=True)
         )
         robot = self._changed(joints=joints)
-        return robot._changed(actuators=actuators_of(robot, given))
+        return robot._changed(("servo_",), actuators=actuators_of(robot, given))
 
     def with_backend(self, backend: Backend) -> Robot:
         """The same robot, whose dynamics and simulations are run by another back end.

@@ -91,12 +91,15 @@ class Tree:
         place: for each body its link and the transform from the link's frame to the body's.
         parameters: what its numbers depend on, where they are nodes; see variants.py.
         given: (..., n), the values of these.
+        all_rows: whether rows of loops that followed from others when it was built may not do so any more, as lengths
+            have changed: then they count where a loop is said to be open.
     """
 
     links: tuple[Link, ...]
     place: Mapping[str, tuple[int, Transform]]
     parameters: Parameters | None = None
     given: np.ndarray | None = None
+    all_rows: bool = False
 
     @classmethod
     def of(cls, bodies: Mapping[str, Body], joints: Iterable[TreeJoint]) -> Tree:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from coupler.graph import Parameters, template
+from coupler.graph import Node, Parameters, template
 from coupler.model.actuators import Actuator
 from coupler.model.bodies import Body
 from coupler.model.embedding.closure import Closure
@@ -27,6 +27,7 @@ from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling
 from coupler.model.parameters import OF_BODIES, OF_JOINTS, OF_SERVOS, OF_SPRINGS
 from coupler.model.tree import Link, Tree, gathered
+from coupler.model.wording import listed
 from coupler.spatial import Transform
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class _Variant:
         self._check_lengths()
         bodies = {name: self._with(body, name, OF_BODIES) for name, body in base.bodies.items()}
         tree = replace(base.tree, links=tuple(self._links(bodies)), parameters=self.parameters, given=self.usual)
+        tree = replace(tree, all_rows=any(name.startswith(("at:", "meets:", "length:")) for name in self.nodes))
         couplings = {c.name: self._coupling(c) for c in base.couplings}
         springs = tuple(self._with(spring, spring.name, OF_SPRINGS) for spring in base.elements)
         shapes = tuple(self._with(shape, shape.name, ("friction",)) if shape.name else shape for shape in base.shapes)
@@ -92,6 +94,12 @@ class _Variant:
         solved = dict.fromkeys(base.closed_forms, "is closed analytically")
         for coupling in base.couplings:
             solved |= dict.fromkeys(coupling.solves, f"is solved by coupling {coupling.name!r}")
+        for coupling in base.couplings:
+            if coupling.solves and self._own_numbers(coupling):
+                raise ModelError(
+                    f"coupling {coupling.name!r} solves {listed(coupling.solves)}, for the lengths that these have: "
+                    "its numbers cannot be given anew"
+                )
         for constraint, _ in base.embedding.closure.constraints():
             if constraint.name in solved:
                 joints = [tree.links[link].joint for link in constraint.links]
@@ -159,13 +167,31 @@ class _Variant:
         return replace(solution, function=template(coupling.function, size, self.parameters))
 
     def _is_varied(self, coupling: Coupling | None) -> bool:
-        return coupling is not None and coupling.name in self.own
+        return coupling is not None and bool(self._own_numbers(coupling))
+
+    def _own_numbers(self, coupling: Coupling) -> dict[str, Any]:
+        """The nodes among the numbers of a coupling's function."""
+        known = getattr(coupling.function, "__dataclass_fields__", {})
+        return {name: x for name, x in self.own.get(coupling.name, {}).items() if name in known}
 
     def _coupling(self, coupling: Coupling) -> Coupling:
-        own = self.own.get(coupling.name)
+        own = self._own_numbers(coupling)
         if not own:
             return coupling
-        return _changed(coupling, {"function": _changed(coupling.function, own)})
+        function: Any = coupling.function
+        try:
+            varied = replace(function, **own)  # so that what follows from its numbers follows from nodes
+            traced = template(_changed(coupling, {"function": varied}).residual, sum(coupling.sizes), self.parameters)
+        except Exception as error:  # whatever a user's function does with what is no number
+            raise ModelError(
+                f"coupling {coupling.name!r}: its function does not take {listed(own)} as an input of a program: "
+                f"{error}"
+            ) from None
+        used = {id(node) for node in traced.numbers if isinstance(node, Node)}
+        for name, nodes in own.items():
+            if not any(id(node) in used for node in np.ravel(np.asarray(nodes, dtype=object))):
+                raise ModelError(f"coupling {coupling.name!r}: its function, when called, does not depend on {name!r}")
+        return _changed(coupling, {"function": varied})
 
     # Other parts
 

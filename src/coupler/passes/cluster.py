@@ -44,6 +44,7 @@ class Context:
         everybody: whether bodies that carry nothing have memory, too.
         known_velocities: whether that pass, or one after it, has stored velocities that still hold.
         tangent: whether clusters of loops without a solution are seen along a basis of their own; see `Visit`.
+        all_rows: whether rows that follow from others count where a loop is said to be open.
     """
 
     body: type[Any]
@@ -55,6 +56,7 @@ class Context:
     everybody: bool = False
     known_velocities: bool = True
     tangent: bool = False
+    all_rows: bool = False
 
 
 class Pair(Record):

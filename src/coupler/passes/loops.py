@@ -154,7 +154,7 @@ class Loops:
         return spared
 
     def residuals(self) -> Array:
-        """φ, without rows that follow from others."""
+        """φ, without rows that follow from others, unless these may not do so any more."""
         residuals = []
         for i, constraint in enumerate(self.constraints):
             if isinstance(constraint, LoopConstraint):
@@ -162,7 +162,7 @@ class Loops:
             else:
                 q = [self.cluster.q[j] for j in constraint.links]
                 residual = constraint.residual(self.constants[i].numbers, q)
-            residuals.append(residual[list(constraint.kept)])
+            residuals.append(residual if self.cluster.context.all_rows else residual[list(constraint.kept)])
         return np.concatenate(residuals)
 
     @cached_property

@@ -196,7 +196,7 @@ class Clusters:
         if embedding.explicit[i]:
             return self._solutions[number]
         constraints = embedding.closure.loops[i].keeping(embedding.choices[i].rows).constraints
-        return [constraint for constraint in constraints if constraint.kept]
+        return [constraint for constraint in constraints if constraint.kept or self._robot.tree.all_rows]
 
     @cached_property
     def _solutions(self) -> dict[int, list[Solution]]:

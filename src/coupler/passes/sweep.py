@@ -239,6 +239,7 @@ class Sweep(Generic[B_co, C_co]):
             everybody=self._everybody,
             known_velocities=schedule.known_velocities,
             tangent=self.tangent,
+            all_rows=self.robot.tree.all_rows,
         )
 
         def loop(rows: list[Any]) -> Any:

@@ -72,6 +72,8 @@ def render(
         raise ModelError(f"size: width and height must be from 16 to 8192 px, got {width} × {height}")
     if not (frames_per_second > 0.0 and speed > 0.0):
         raise ModelError("frames_per_second and speed must be above zero")
+    if time is not None and not recording.start <= time <= recording.end:
+        raise ModelError(f"time: the log goes from {recording.start:g} to {recording.end:g} s, got {time:g}")
     check_target(path)
     if path.suffix.lower() == ".png":
         rows = np.array([recording.row(recording.end if time is None else time)])

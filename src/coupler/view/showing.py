@@ -52,6 +52,10 @@ def view(
         ModelError: without viser (`pip install 'coupler[view]'`), for a motion of another robot, or a q that is not
             closed.
     """
+    if isinstance(what, Robot) and what.given is not None and what.given.packed.ndim > 1:
+        if what.given.variant.tree.all_rows:
+            raise ModelError("view: this robot stands for many of different lengths; give one of them its parameters")
+        what = what.given.base  # which looks like all of them
     with imports():
         from coupler.view.browser.crowd import crowd_viewer
         from coupler.view.browser.live import live_viewer

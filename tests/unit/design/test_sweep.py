@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ import pytest
 import coupler
 from coupler import ModelError, Robot
 from coupler.design import Designs
+from coupler.model import Revolute
+from coupler.model.compose import compose
 from design_samples import TIMES as T
 from design_samples import Fragile, arm, effort
 
@@ -127,7 +131,15 @@ def test_what_a_function_raises_comes_through() -> None:
         ({"at_once": 0}, "at_once must be a whole number from 1 on"),
         ({"measure": lambda robot: {}}, "measures nothing"),
         ({"measure": lambda robot: 1.0}, r"of the shape \(\) for 23 designs"),
-        ({"measure": lambda robot: "x"}, "no numbers"),
+        ({"measure": lambda robot: "x"}, "no real numbers"),
+        ({"measure": lambda robot: 1j * np.ones(23)}, "no real numbers"),
+        ({"measure": lambda robot: {"mass:bar": np.ones(23)}}, "the name of something else"),
+        (
+            {"measure": lambda robot: {"x": np.ones((robot.mass.size, robot.mass.size))}, "at_once": 20},
+            "different shapes",
+        ),
+        ({"measure": None}, "must be a function of a robot"),
+        ({"workers": 0}, "workers must be a whole number from 1 on"),
     ],
 )
 def test_what_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:
@@ -144,6 +156,27 @@ def test_results_that_have_no_best() -> None:
         found.best("many")
     with pytest.raises(ModelError, match="nothing was measured as 'more'"):
         found["more"]
+
+
+@dataclass(frozen=True)
+class Scaled:
+    factor: float
+
+    def __call__(self, robot: Robot) -> np.ndarray:
+        return self.factor * robot.mass[:, 0]
+
+
+def test_another_robot_or_another_function_is_another_sweep(tmp_path: Path) -> None:
+    """Robots with the same numbers but other axes, and functions of one text that hold something else."""
+    file, masses = tmp_path / "sweep.db", {"mass:bar": MASS}
+    coupler.sweep(arm(), masses, Scaled(1.0), file=file)
+    coupler.sweep(arm(), masses, Scaled(1.0), file=file)
+    turned = replace(arm().joints[0], kind=Revolute(axis=(1, 0, 0)))
+    other = compose("arm", arm().gravity, arm().bodies, [turned], (), (), arm().elements)
+    assert other.parameters.keys() == arm().parameters.keys()
+    for robot, function in ((other, Scaled(1.0)), (arm(), Scaled(2.0)), (arm(), partial(Scaled.__call__, Scaled(1.0)))):
+        with pytest.raises(ModelError, match="belongs to another sweep"):
+            coupler.sweep(robot, masses, function, file=file)
 
 
 # Ray

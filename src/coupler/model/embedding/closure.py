@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -76,6 +78,16 @@ class Closure:
         w = np.zeros(self.tree.nv) if w is None else w
         phi, K, k, _, _ = self.rates(p, w, *self.tree.inputs_of(self.rates))
         return phi, K, k
+
+    def of_states(self, batch: tuple[int, ...], chosen: np.ndarray) -> Closure:
+        """The same for some states of a batch, which may have parameters of their own."""
+        given = self.tree.given
+        if given is None or given.ndim == 1 or not batch:
+            return self
+        other = copy(self)
+        other.origin = self if self.origin is None else self.origin
+        other.tree = replace(self.tree, given=np.broadcast_to(given, (*batch, given.shape[-1]))[chosen])
+        return other
 
     def gaps(self, phi: np.ndarray) -> np.ndarray:
         """The largest residual of each loop, of shape (..., loops); infinite where one is not a number."""

@@ -122,7 +122,8 @@ class States:
         q, failed = self._approach(p, step, weight)
         if failed.any():
             start = np.broadcast_to(self.motion.integrate(p, step), q.shape)[failed]
-            q[failed] = self.closure.assemble(start, np.broadcast_to(weight, (*q.shape[:-1], len(weight)))[failed])
+            closure = self.closure.of_states(q.shape[:-1], failed)
+            q[failed] = closure.assemble(start, np.broadcast_to(weight, (*q.shape[:-1], len(weight)))[failed])
             self.check_closed(q, condition)
         return q
 

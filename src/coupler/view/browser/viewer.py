@@ -41,6 +41,8 @@ class Viewer:
         Raises:
             ModelError: for a q that is not closed, or of a viewer in which the robot moves by itself.
         """
+        if self.shown is None:
+            raise ModelError("this viewer was stopped; coupler.view(robot) opens another")
         if not isinstance(self.shown, PosePanel):
             raise ModelError("the robot in this viewer moves by itself; coupler.view(robot) gives one to show poses in")
         q = numbers("q", q, (self._robot.nq,))
