@@ -71,5 +71,5 @@ def _check_form(robot: Robot, layout: Layout, match: Match) -> None:
         )
     if form == "planar" and isinstance(kind, Planar) and not np.array_equal(kind.normal, (0.0, 0.0, 1.0)):
         raise ModelError(
-            f"joint {match.joint.name!r}: planes of {layout.library} are across z; turn its frame, so that z is its normal"
+            f"joint {match.joint.name!r}: planes of {layout.library} are across z: turn its frame so"
         )
