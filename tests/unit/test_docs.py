@@ -11,9 +11,7 @@ import coupler
 import coupler.model
 
 ROOT = Path(__file__).parents[2]
-PAGES = [
-    path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if "```python" in path.read_text()
-]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 # Of the model, what users name in annotations at most, or what belongs to its inside.
 _TYPES = {"ClosedForm", "ClosureChoice", "Geometry", "LoopKind", "find_clusters", "joints_of_loop", "nearest_inertia"}
