@@ -11,7 +11,7 @@ import pytest
 
 import coupler
 from coupler import RobotBuilder, convert
-from coupler.model import ModelError, ModelWarning, Robot, Sphere
+from coupler.model import ModelError, ModelWarning, Robot, Sphere, Spherical
 from models_folder import ABSENT, FOLDER, loaded
 from peers import gap, random_tree
 
@@ -105,6 +105,23 @@ def test_a_urdf_that_mujoco_reads_itself(tmp_path: Path) -> None:
     model = mujoco.MjModel.from_xml_path(str(robot.save(tmp_path / "robot.urdf")))
     agree(robot, model)
     returns(robot, model)
+
+
+def test_a_ball_that_is_three_hinges_there_is_refused(tmp_path: Path) -> None:
+    b = RobotBuilder("ball")
+    b.body("ball", mass=1.0, centre=(0.1, 0, 0), inertia=(1.0, 1.0, 1.0))
+    b.joint("socket", Spherical(), "ground", "ball")
+    robot = b.build()
+    text = robot.save(
+        tmp_path / "robot.urdf"
+    ).read_text()  # as three hinges, with bodies between them that weigh nothing
+    (tmp_path / "robot.urdf").write_text(
+        text.replace("</robot>", '<mujoco><compiler boundmass="1e-6" boundinertia="1e-9"/></mujoco></robot>')
+    )
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.urdf"))
+    assert model.nv == 3 and model.nq == 3
+    with pytest.raises(ModelError, match="has a joint 'socket_1' that robot 'ball' does not have"):
+        convert.to_mujoco(robot, robot.neutral(), None, model)
 
 
 @pytest.mark.parametrize("file", ["cassie_menagerie/cassie.xml"])

@@ -13,7 +13,7 @@ import coupler
 from coupler import convert
 from coupler.model import ModelError, ModelWarning, Robot
 from models_folder import ABSENT, FOLDER
-from peers import gap
+from peers import gap, random_tree
 
 pin: Any = pytest.importorskip("pinocchio", reason="Pinocchio is not installed (pip install pin)")
 
@@ -104,6 +104,14 @@ def test_all_joints_of_a_urdf(floating: bool, tmp_path: Path) -> None:
     ):
         np.testing.assert_array_equal(found, expected)
     np.testing.assert_allclose(robot.neutral(), convert.from_pinocchio(robot, pin.neutral(model), None, model)[0])
+
+
+def test_joints_that_urdf_has_in_parts(tmp_path: Path) -> None:
+    kinds = "revolute helical cylindrical prismatic universal continuous"
+    robot = random_tree(np.random.default_rng(3), kinds.split(), 8, True)
+    model = pin.buildModelFromUrdf(str(robot.save(tmp_path / "robot.urdf")))
+    agree(robot, model)
+    returns(robot, model)
 
 
 def test_mimics_may_have_no_entries_of_their_own(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ def matched_joints(robot: Robot, layout: Layout) -> list[Match]:
     joints = {joint.name: joint for joint in robot.joints}
     floating = {joint.child: joint for joint in robot.joints if joint.kind.floats}
     parts = {}
-    for joint in robot.joints:  # which files hold as several in a row
-        if 1 < joint.kind.nv < 6 or isinstance(joint.kind, Helical):
+    for joint in robot.joints:  # which files hold as several in a row; the angles of a ball would be Euler's, not ours
+        if joint.kind.nq == joint.kind.nv > 1 or isinstance(joint.kind, Helical):
             parts |= {f"{joint.name}_{i + 1}": (joint, i) for i in range(max(joint.kind.nv, 2))}
     found = []
     for slot in layout.slots:
