@@ -27,7 +27,6 @@ default_role = "py:obj"  # names in backticks lead to what they name, where it i
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
-autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 
