@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Recorded when the environment is complete, so that an interrupted installation is done again.
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-long test-targets lint types unit benchmark clean
+.PHONY: demo test test-long test-targets lint types unit benchmark docs clean
 
 demo: $(READY)
 	$(BIN)/coupler demo --out demo
@@ -30,6 +30,15 @@ test-long: $(READY)
 test-targets: $(READY)
 	$(BIN)/python tools/test_targets.py -n auto
 
+# The pages of docs/ and the reference as a site, docs/_build/html; a warning is an error.
+docs: $(VENV)/.docs-ready
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "built docs/_build/html/index.html"
+
+$(VENV)/.docs-ready: $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
 # A benchmark whose peer is not installed says so and is skipped.
 benchmark: $(READY)
 	for file in benchmarks/*.py; do echo; echo "== $$file"; $(BIN)/python $$file || exit 1; done
@@ -41,4 +50,4 @@ $(READY): pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis dist docs/_build

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 import coupler.forks  # noqa: F401  (which says so where NumPy does not run)
-from coupler import robots
+from coupler import convert, robots
 from coupler.actuation import (
     accelerations_of_actuators,
     actuator_accelerations,
@@ -81,6 +81,7 @@ __all__ = [
     "body_poses",
     "centre_of_mass",
     "configuration_of_actuators",
+    "convert",
     "determinate_forces",
     "forward_dynamics",
     "frame_acceleration",

@@ -45,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "design": {"files", "graph", "model"},
     "view": {"files", "spatial", "rotation", "model", "kinematics", "inertia", "contact", "simulate"},
+    "convert": {"spatial", "rotation", "model", "kinematics", "io"},
     "io": {"files", "children", "spatial", "rotation", "model", "mechanisms", "robots"},
 }
 # `robot.save`, `robot.draw`, `log.plot`, and what meshes and hulls weigh: all that a room asks of one above it.

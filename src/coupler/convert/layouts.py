@@ -1,0 +1,201 @@
+"""How other libraries lay out the joints of a robot in their arrays, from their models or from what is known of them.
+
+Models are only read, by their attributes: neither Pinocchio nor MuJoCo is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import numpy as np
+
+from coupler.io.mjcf.joints import steps_of as mjcf_steps
+from coupler.io.mjcf.names import Names
+from coupler.io.urdf.joints import steps_of as urdf_steps
+from coupler.model import ModelError, Robot, Spherical
+from coupler.model.tree import GROUND, TreeJoint
+
+__all__ = ["Form", "Layout", "Slot", "mujoco_layout", "pinocchio_layout"]
+
+Form = Literal["number", "circle", "ball", "free", "planar"]
+# Entries of a position and of a velocity: circles are (cos, sin), balls quaternions, planes (x, y, cos, sin).
+SIZES: dict[Form, tuple[int, int]] = {
+    "number": (1, 1),
+    "circle": (2, 1),
+    "ball": (4, 3),
+    "free": (7, 6),
+    "planar": (4, 3),
+}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A joint of another library, and where it is in that one's arrays.
+
+    Attributes:
+        name: of the joint there.
+        body: that it carries; empty where that is not known.
+        form: how its position is written.
+        q, v: where its first entries are.
+    """
+
+    name: str
+    body: str
+    form: Form
+    q: int
+    v: int
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The arrays of another library.
+
+    Attributes:
+        library: its name.
+        slots: its joints.
+        rest: (nq,), positions that joints keep which the robot does not move.
+        nv: entries of a velocity.
+        dependent: names of joints without entries, since they follow from others there.
+    """
+
+    library: Literal["MuJoCo", "Pinocchio"]
+    slots: tuple[Slot, ...]
+    rest: np.ndarray
+    nv: int
+    dependent: frozenset[str] = frozenset()
+
+
+def _stacked(library: Any, joints: list[tuple[str, str, Form]]) -> Layout:
+    """Joints in a row."""
+    slots, q, v = [], 0, 0
+    for name, body, form in joints:
+        slots.append(Slot(name, body, form, q, v))
+        q, v = q + SIZES[form][0], v + SIZES[form][1]
+    return Layout(library, tuple(slots), np.zeros(q), v)
+
+
+def _outwards(robot: Robot, alphabetical: bool) -> Iterator[TreeJoint]:
+    """All joints, depth first."""
+    carried: dict[str, list[TreeJoint]] = {}
+    for joint in sorted(robot.joints, key=lambda joint: joint.name) if alphabetical else robot.joints:
+        carried.setdefault(joint.parent, []).append(joint)
+    pending = carried.get(GROUND, [])[::-1]
+    while pending:
+        joint = pending.pop()
+        yield joint
+        pending += carried.get(joint.child, [])[::-1]
+
+
+# MuJoCo
+
+
+_MUJOCO: tuple[Form, ...] = ("free", "ball", "number", "number")  # by mjtJoint: free, ball, slide, hinge
+_JOINT_EQUALITY = 2
+
+
+def mujoco_layout(robot: Robot, model: Any = None) -> Layout:
+    """That of a model of MuJoCo, or of the one that MuJoCo makes of the robot's MJCF."""
+    if model is None:
+        joints: list[tuple[str, str, Form]] = []
+        for joint in _outwards(robot, alphabetical=False):
+            steps = mjcf_steps(joint.kind, loose=joint.parent == GROUND)
+            if joint.kind.floats and len(steps) > 1:
+                raise ModelError(f"joint {joint.name!r}: MuJoCo has no free joints between bodies; only on the ground")
+            for i, step in enumerate(steps, 1):
+                form: Form = "number" if step.axis is not None else "ball" if step.type == "ball" else "free"
+                joints.append((joint.name if len(steps) == 1 else f"{joint.name}_{i}", joint.child, form))
+        return _stacked("MuJoCo", joints)
+    if not hasattr(model, "jnt_qposadr"):
+        raise ModelError(f"model: an MjModel of MuJoCo is wanted, got {type(model).__name__}")
+    names = _mujoco_names(model)
+    slots = tuple(
+        Slot(name, names.bodies[model.jnt_bodyid[i]], _MUJOCO[model.jnt_type[i]], *map(int, places))
+        for i, (name, places) in enumerate(
+            zip(names.joints, zip(model.jnt_qposadr, model.jnt_dofadr, strict=True), strict=True)
+        )
+    )
+    rest = np.array(model.qpos0)
+    for i in range(model.neq):  # a joint that is held by an equality stays where that one holds it
+        if model.eq_active0[i] and model.eq_type[i] == _JOINT_EQUALITY and model.eq_obj2id[i] < 0:
+            rest[model.jnt_qposadr[model.eq_obj1id[i]]] += model.eq_data[i, 0]
+    return Layout("MuJoCo", slots, rest, int(model.nv))
+
+
+def _mujoco_names(model: Any) -> Names:
+    """What joints and bodies are called when coupler loads the same model; MuJoCo leaves some without a name."""
+
+    def listed(count: int, of: Any) -> list[str]:
+        return [of(i).name for i in range(count)]
+
+    names = {
+        "body": listed(model.nbody, model.body),
+        "jnt": listed(model.njnt, model.joint),
+        "site": listed(model.nsite, model.site),
+        "equality": listed(model.neq, model.equality),
+    }
+    sizes = {key: getattr(model, key) for key in ("nbody", "njnt", "nsite", "neq")}
+    places = {key: getattr(model, key) for key in ("site_bodyid", "jnt_bodyid", "eq_type")}
+    found: Any = SimpleNamespace(names=names, **sizes, **places)
+    return Names(found)
+
+
+# Pinocchio
+
+
+_NUMBERS = ("JointModelR", "JointModelP", "JointModelH")  # revolute, prismatic, helical ones, about any axis
+_PINOCCHIO: dict[str, Form] = {
+    "JointModelFreeFlyer": "free",
+    "JointModelSpherical": "ball",
+    "JointModelPlanar": "planar",
+}
+
+_WORDS: dict[str, Form] = {"revolute": "number", "prismatic": "number", "continuous": "circle"}
+_WORDS |= {"floating": "free", "planar": "planar"}
+
+
+def pinocchio_layout(robot: Robot, model: Any = None) -> Layout:
+    """That of a model of Pinocchio, or of the one that Pinocchio makes of the robot's URDF."""
+    if model is None:
+        joints: list[tuple[str, str, Form]] = []
+        for joint in _outwards(robot, alphabetical=True):
+            forms = _pinocchio_forms(joint)
+            for i, form in enumerate(forms, 1):
+                joints.append((joint.name if len(forms) == 1 else f"{joint.name}_{i}", joint.child, form))
+        return _stacked("Pinocchio", joints)
+    if not hasattr(model, "jointPlacements"):
+        raise ModelError(f"model: a pinocchio.Model is wanted, got {type(model).__name__}")
+    bodies: dict[int, str] = {}
+    for frame in model.frames:
+        if str(frame.type) == "BODY":
+            bodies.setdefault(int(frame.parentJoint), str(frame.name))
+    slots, dependent, rest = [], set(), np.zeros(model.nq)
+    for i, (name, joint) in enumerate(zip(model.names, model.joints, strict=True)):
+        if i == 0:
+            continue  # the universe
+        if joint.nq == 0:  # it mimics another
+            dependent.add(str(name))
+            continue
+        form = _pinocchio_form(str(name), joint)
+        slots.append(Slot(str(name), bodies.get(i, ""), form, int(joint.idx_q), int(joint.idx_v)))
+        if form != "number":
+            rest[joint.idx_q + {"circle": 0, "ball": 3, "free": 6, "planar": 2}[form]] = 1.0
+    return Layout("Pinocchio", tuple(slots), rest, int(model.nv), frozenset(dependent))
+
+
+def _pinocchio_forms(joint: TreeJoint) -> list[Form]:
+    """As Pinocchio reads what coupler writes in URDF; balls, which URDF lacks, as Pinocchio's own."""
+    if isinstance(joint.kind, Spherical):
+        return ["ball"]
+    return [_WORDS[word] for word, _ in urdf_steps(joint.kind) if word != "fixed"]
+
+
+def _pinocchio_form(name: str, joint: Any) -> Form:
+    kind = joint.shortname()
+    if kind in _PINOCCHIO:
+        return _PINOCCHIO[kind]
+    if kind.startswith(_NUMBERS) and joint.nv == 1:
+        return "circle" if joint.nq == 2 else "number"
+    raise ModelError(f"joint {name!r} of Pinocchio's model is a {kind}, for which there is no conversion")
