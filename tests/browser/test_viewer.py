@@ -104,8 +104,9 @@ def test_dragging_pulls_a_body(opened: Opened) -> None:
         wait_for(lambda: not viewer.shown.running)
 
 
-def test_a_saved_page_plays_from_its_file(chromium: Any, log: Any, tmp_path: Path) -> None:
-    robot = coupler.robots.load("planar_leg_linkage")
+def test_a_saved_page_plays_from_its_file(chromium: Any, tmp_path: Path) -> None:
+    robot = coupler.robots.load("planar_leg_linkage").with_gravity((0, 0, -0.1))
+    log = coupler.Simulation(robot).run(5.0, every=100)  # pages loop: longer than a slow frame
     path = save_page(robot, log, tmp_path / "run.html", trace=["foot"])
     page, asked = chromium.new_page(viewport=SIZE), list[str]()
     page.on("request", lambda request: asked.append(request.url))
