@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from numbers import Real
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import ref
 
 import numpy as np
 
@@ -32,7 +32,9 @@ __all__ = [
     "known",
     "listing",
     "look_up",
+    "rebuilt",
     "substitute",
+    "sweep",
     "symbol",
     "topological",
     "where",
@@ -178,7 +180,35 @@ class Node:
 FOLD: dict[str, Callable[..., Node | None]] = {}  # what each operation simplifies to, if anything; see fold.py
 
 _SERIALS = count()
-_INTERNED: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
+
+# Every live node but symbols, by what it computes. Arguments are named by id: a node keeps its own alive, so that no id
+# is used again as long as the node stands; what stands no longer is found dead, and swept out now and then.
+_INTERNED: dict[tuple[Any, ...], ref[Node]] = {}
+_sweep_at = 1 << 17  # entries
+
+
+def _shared(key: tuple[Any, ...]) -> Node | None:
+    """The live node that computes this."""
+    known = _INTERNED.get(key)
+    return None if known is None else known()
+
+
+def _share(key: tuple[Any, ...], node: Node) -> Node:
+    """Makes a new node known."""
+    _INTERNED[key] = ref(node)
+    if len(_INTERNED) > _sweep_at:
+        sweep()
+    return node
+
+
+def sweep() -> int:
+    """Forgets nodes that nobody uses any more; returns how many are left."""
+    global _sweep_at
+    for key, known in list(_INTERNED.items()):
+        if known() is None and _INTERNED.get(key) is known:
+            del _INTERNED[key]
+    _sweep_at = max(1 << 17, 2 * len(_INTERNED))
+    return len(_INTERNED)
 
 
 def constant(value: float | bool) -> Node:
@@ -188,10 +218,8 @@ def constant(value: float | bool) -> Node:
     else:
         value = float(value)
         key = ("constant", struct.pack("<d", value))  # its bits: 0.0 is not -0.0
-    node = _INTERNED.get(key)
-    if node is None:
-        node = _INTERNED[key] = Node("constant", value=value)
-    return node
+    node = _shared(key)
+    return _share(key, Node("constant", value=value)) if node is None else node
 
 
 def symbol(label: str) -> Node:
@@ -217,28 +245,39 @@ def apply(op: str, *args: Node, table: Any = None) -> Node:
     operation = OPERATIONS[op]
     if len(args) != operation.arity:
         raise GraphError(f"operation {op!r} takes {operation.arity} arguments, got {len(args)}")
-    constants_only = True
-    for i, arg in enumerate(args):
-        if arg.logical is not (operation.of_truths or (op == "select" and i == 0)):
-            wanted, got = ("number", "truth value") if arg.logical else ("truth value", "number")
-            raise GraphError(f"argument {i + 1} of {op!r} must be a {wanted}, got the {got} {arg!r}")
-        constants_only = constants_only and arg.op == "constant"
-    if constants_only:
+    for arg in args:
+        if arg.logical is not operation.of_truths or op == "select":
+            _check_kinds(op, args)
+            break
+    for arg in args:
+        if arg.op != "constant":
+            break
+    else:
         with np.errstate(all="ignore"):
             return constant(np.asarray(operation.evaluate(*map(known, args))).item())
     fold = FOLD.get(op)
-    folded = fold(*args) if fold else None
-    if folded is not None:
+    if fold is not None and (folded := fold(*args)) is not None:
         return folded
-    ids = [id(arg) for arg in args]
-    if operation.commutes and ids[0] > ids[1]:
-        ids[:2] = ids[1], ids[0]
-    key = (op, *ids)
-    node = _INTERNED.get(key)
-    if node is None:
-        # Arguments are named by id: the node keeps them alive, so that no id is used again while the entry stands.
-        node = _INTERNED[key] = Node(op, args)
-    return node
+    if len(args) == 2:
+        x, y = args
+        first, second = id(x), id(y)
+        key = (op, second, first) if operation.commutes and first > second else (op, first, second)
+    else:
+        ids = [id(arg) for arg in args]
+        if operation.commutes and ids[0] > ids[1]:
+            ids[:2] = ids[1], ids[0]
+        key = (op, *ids)
+    known_already = _INTERNED.get(key)
+    node = None if known_already is None else known_already()
+    return _share(key, Node(op, args)) if node is None else node
+
+
+def _check_kinds(op: str, args: Sequence[Node]) -> None:
+    """Refuses truth values in place of numbers, and numbers in place of truth values."""
+    for i, arg in enumerate(args):
+        if arg.logical is not (OPERATIONS[op].of_truths or (op == "select" and i == 0)):
+            wanted, got = ("number", "truth value") if arg.logical else ("truth value", "number")
+            raise GraphError(f"argument {i + 1} of {op!r} must be a {wanted}, got the {got} {arg!r}")
 
 
 def look_up(table: Any, place: Node) -> Node:
@@ -248,10 +287,8 @@ def look_up(table: Any, place: Node) -> Node:
     if place.op == "constant":
         return constant(table.look_up(known(place)).item())
     key = ("lookup", id(table), id(place))
-    node = _INTERNED.get(key)
-    if node is None:
-        node = _INTERNED[key] = Node("lookup", (place,), table=table)
-    return node
+    node = _shared(key)
+    return _share(key, Node("lookup", (place,), table=table)) if node is None else node
 
 
 def where(condition: Any, x: Any, y: Any) -> Node:
@@ -273,14 +310,23 @@ def topological(outputs: Iterable[Node], leaves: frozenset[Node] = frozenset()) 
     stack.reverse()
     while stack:
         node = stack[-1]
-        waiting = len(stack)
+        waiting = None
         if node not in done and node not in leaves:
-            for arg in reversed(node.args):
-                if arg not in done and arg.serial >= oldest:
-                    stack.append(arg)
-        if len(stack) == waiting:
+            waiting = [arg for arg in node.args if arg not in done and arg.serial >= oldest]
+        if waiting:
+            waiting.reverse()
+            stack += waiting
+        else:
             done[stack.pop()] = None
     return list(done)
+
+
+def rebuilt(node: Node, args: tuple[Node, ...]) -> Node:
+    """The same operation on other arguments, folded anew; the node itself where these are its own."""
+    for new, old in zip(args, node.args, strict=True):
+        if new is not old:
+            return apply(node.op, *args, table=node.table)
+    return node
 
 
 def substitute(outputs: Sequence[Node], values: Mapping[Node, Node]) -> list[Node]:
@@ -288,8 +334,7 @@ def substitute(outputs: Sequence[Node], values: Mapping[Node, Node]) -> list[Nod
     new: dict[Node, Node] = dict(values)
     for node in topological(outputs, frozenset(values)):
         if node not in new:
-            args = (new.get(arg, arg) for arg in node.args)
-            new[node] = apply(node.op, *args, table=node.table) if node.args else node
+            new[node] = rebuilt(node, tuple([new.get(arg, arg) for arg in node.args]))
     return [new[node] for node in outputs]
 
 

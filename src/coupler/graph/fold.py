@@ -18,13 +18,14 @@ def _is(node: Node, value: float) -> bool:
 
 
 def _fold_add(x: Node, y: Node) -> Node | None:
-    if _is(x, 0):
+    of_x, of_y = x.op, y.op
+    if of_x == "constant" and x.value == 0:
         return y
-    if _is(y, 0):
+    if of_y == "constant" and y.value == 0:
         return x
-    if y.op == "neg":
+    if of_y == "neg":
         return apply("sub", x, y.args[0])
-    if x.op == "neg":
+    if of_x == "neg":
         return apply("sub", y, x.args[0])
     return None
 
@@ -87,8 +88,9 @@ def _fold_neg(x: Node) -> Node | None:
 def _fold_fma(x: Node, y: Node, z: Node) -> Node | None:
     if _is(z, 0):
         return apply("mul", x, y)
-    if any(_is(factor, value) for factor in (x, y) for value in (0, 1, -1)):
-        return apply("add", apply("mul", x, y), z)
+    for factor in (x, y):
+        if factor.op == "constant" and factor.value in (0, 1, -1):
+            return apply("add", apply("mul", x, y), z)
     return None
 
 

@@ -15,6 +15,7 @@ part of its shape; all others stay in the table, so kernels are shared between r
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ from coupler.forks import cached_property
 from coupler.graph.array import Array, nodes_of
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, constant, listing, symbol, topological
+from coupler.graph.measure import operations
 from coupler.graph.table import Table
 from coupler.graph.window import Buffer, Constants, Slot, Window
 
@@ -72,6 +74,11 @@ class Kernel:
         leaf |= {node: f"c[{column}]" for node, column in self.constants.items()}
         names = ["until"] if self.is_condition else [f"p{at.pointer}[{at.offset}]" for at in self.stores]
         return listing(self.outputs, names, leaf)
+
+    @cached_property
+    def operations(self) -> Counter[str]:
+        """How often each operation occurs in a row."""
+        return operations(self.outputs)
 
     @cached_property
     def loaded(self) -> list[list[int]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from coupler.graph.expr import Node
 from coupler.graph.kernel import Case, Kernel
-from coupler.graph.measure import depths, operations
+from coupler.graph.measure import depths
 from coupler.graph.window import Buffer
 
 __all__ = ["Loop", "Program", "Repeat", "Step"]
@@ -89,7 +89,7 @@ class Program:
         """How often each operation is computed for one state; a repeated step counts once."""
         count: Counter[str] = Counter()
         for case in self.cases():
-            for op, n in operations(case.kernel.outputs).items():
+            for op, n in case.kernel.operations.items():
                 count[op] += n * case.rows
         return count
 
@@ -135,7 +135,7 @@ def _outline(steps: Sequence[Step], indent: str) -> list[str]:
         if len(step.cases) > 1:
             lines.append(f"{indent}interleave {len(step.order)} rows of")
         for case in step.cases:
-            count = operations(case.kernel.outputs).total()
+            count = case.kernel.operations.total()
             inner = indent + ("  " if len(step.cases) > 1 else "")
             flags = f", where {case.where.buffer.name} holds" if case.where else ""
             lines.append(f"{inner}loop {case.kernel.name} over {case.rows} rows, {count} operations each{flags}")

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from coupler.graph.errors import GraphError
-from coupler.graph.expr import Node, apply, constant, listing, topological
+from coupler.graph.expr import Node, apply, constant, listing, rebuilt, topological
 from coupler.graph.measure import depth, operations
 
 __all__ = ["PASSES", "explain", "rewrite"]
@@ -63,9 +63,9 @@ def _rebuild(outputs: Sequence[Node], rule: Callable[[Node, tuple[Node, ...]], N
     """The outputs with `rule(old node, its new arguments)` put in for each node that it does not answer with None."""
     new: dict[Node, Node] = {}
     for node in topological(outputs):
-        args = tuple(new[arg] for arg in node.args)
+        args = tuple([new[arg] for arg in node.args])
         replaced = rule(node, args)
-        new[node] = replaced if replaced is not None else apply(node.op, *args, table=node.table) if args else node
+        new[node] = rebuilt(node, args) if replaced is None else replaced
     return [new[node] for node in outputs]
 
 
@@ -75,6 +75,9 @@ def spare_sines(outputs: Sequence[Node]) -> list[Node]:
 
     Angles that a closed form gives are such: what their arctangent costs is saved as well where nobody asks for it.
     """
+
+    if not any(node.op == "atan2" for node in topological(outputs)):
+        return list(outputs)
 
     def rule(node: Node, args: tuple[Node, ...]) -> Node | None:
         if node.op not in ("sin", "cos") or not _has_arctangent(args[0]):
@@ -116,6 +119,8 @@ def share_reciprocals(outputs: Sequence[Node]) -> list[Node]:
     The reciprocal of a subnormal d may be infinite. A denominator that small is taken for a division by zero.
     """
     divisions = Counter(node.args[1] for node in topological(outputs) if node.op == "div")
+    if max(divisions.values(), default=0) < 2:
+        return list(outputs)
 
     def rule(node: Node, args: tuple[Node, ...]) -> Node | None:
         if node.op == "div" and divisions[node.args[1]] > 1:

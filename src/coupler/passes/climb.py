@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,57 +29,114 @@ class ClimbingCluster(ClusterRecord):
     H = provided()  # its own block of the matrix
 
 
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Ways of clusters to the ground, step by step: an array of each, with one entry a step.
+
+    Attributes:
+        carrier: the cluster that is passed.
+        carried: the cluster whose way it is.
+        link: its body that is passed.
+        momenta: the number of the F that is moved on.
+        sum: the number of the F that it is added to afterwards, or −1.
+        pair: the number of the two clusters among pairs.
+        again: whether the two have met before, on another way.
+    """
+
+    carrier: np.ndarray
+    carried: np.ndarray
+    link: np.ndarray
+    momenta: np.ndarray
+    sum: np.ndarray
+    pair: np.ndarray
+    again: np.ndarray
+
+
 class CoupledClusters:
     """Which clusters are coupled in a symmetric matrix over independent velocities: each with those that carry it.
 
+    A chain of 1,500 links has a million such pairs: they are arrays, not lists.
+
     Attributes:
         columns: for each cluster where its velocities are in v.
-        cluster_of: the cluster of each link.
-        steps: ways of clusters to the ground: carrying cluster, cluster, its body, F, and the F that it is added to.
-        pairs: clusters that are coupled, each pair once.
+        sizes: for each cluster how many these are.
+        momenta: for each F its cluster and the output body that it is seen from.
+        steps: ways of clusters to the ground.
+        pairs: clusters that are coupled, each pair once, (..., 2); first those of each cluster with itself.
     """
 
     def __init__(self, robot: Robot) -> None:
         self._clusters = clusters = robot.cluster_tree.clusters
         self.columns = [velocities_of(robot, k) for k in range(len(clusters))]
-        self.cluster_of = robot.cluster_tree.cluster_of
+        self.sizes = np.array([len(columns) for columns in self.columns])
         self._output = {link: out for own in clusters for link, out in zip(own.bodies, own.outputs, strict=True)}
-        self.steps = [step for k in range(1, len(clusters)) for step in self._steps(k)]
-        alone = ((k, k) for k in range(1, len(clusters)))
-        self.pairs = list(dict.fromkeys(chain(alone, ((step[0], step[1]) for step in self.steps))))
+        self.momenta = [(k, output) for k in range(1, len(clusters)) for output in sorted(set(clusters[k].outputs))]
+        self._number = {key: i for i, key in enumerate(self.momenta)}
+        self._ways: dict[int, np.ndarray] = {0: np.empty(0, int)}
+        ways = [self._way(k) for k in range(1, len(clusters))]
+        link, momenta, total = (np.concatenate([own[i] for own in ways] or [np.empty(0, int)]) for i in range(3))
+        cluster_of = robot.cluster_tree.cluster_of
+        carrier = np.array([cluster_of.get(own, 0) for own in range(len(robot.tree.links))])[link]
+        carried = np.repeat(np.arange(1, len(ways) + 1), [len(own[0]) for own in ways])
+        _, first, same = np.unique(carrier * len(clusters) + carried, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        pair = len(ways) + np.argsort(order)[same]
+        again = first[same] != np.arange(len(same))
+        self.steps = Steps(carrier, carried, link, momenta, total, pair, again)
+        met = np.stack([carrier, carried], axis=1)[first[order]]
+        self.pairs = np.concatenate([np.arange(1, len(clusters))[:, None].repeat(2, axis=1), met])
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Where the block of each pair starts in the matrix, and where the last one ends."""
+        return np.concatenate([[0], np.cumsum(self.sizes[self.pairs].prod(axis=1))])
 
     @property
     def entries(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows and columns of the elements of the matrix that are not zero by structure, pair by pair."""
-        first, second = np.array(self.pairs, int).reshape(-1, 2).T
-        sizes = np.array([len(columns) for columns in self.columns])
-        starts = np.concatenate([[0], np.cumsum(sizes[first] * sizes[second])])
+        first, second = self.pairs.T
+        sizes, starts = self.sizes, self.starts
         rows, columns = np.empty((2, starts[-1]), int)
         for m, n in {*zip(sizes[first].tolist(), sizes[second].tolist(), strict=True)}:
             own = np.flatnonzero((sizes[first] == m) & (sizes[second] == n))
             places = starts[own, None] + np.arange(m * n)
-            rows[places] = np.repeat([self.columns[j] for j in first[own]], n, axis=1)
-            columns[places] = np.tile([self.columns[k] for k in second[own]], m)
+            rows[places] = np.repeat(self._columns_of(first[own], m), n, axis=1)
+            columns[places] = np.tile(self._columns_of(second[own], n), m)
         return rows, columns
 
-    def _steps(self, k: int) -> list[tuple[int, int, int, Hashable, Hashable]]:
-        """The way of one cluster."""
-        steps = list[tuple[int, int, int, Hashable, Hashable]]()
-        active: dict[int, Hashable] = {
-            output: (k, output) for output in sorted(set(self._clusters[k].outputs)) if output
-        }
+    def _columns_of(self, clusters: np.ndarray, size: int) -> np.ndarray:
+        """The columns of clusters that have so many."""
+        several, number = np.unique(clusters, return_inverse=True)
+        return np.array([self.columns[k] for k in several.tolist()], int).reshape(-1, size)[number]
+
+    def _way(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The way of one cluster: bodies, the numbers of its F, and of those that these are added to."""
+        steps = list[tuple[int, int, int]]()
+        active = {output: self._number[k, output] for output in sorted(set(self._clusters[k].outputs)) if output}
         while len(active) > 1:
-            above: dict[int, Hashable] = {}
+            above: dict[int, int] = {}
             for link, momenta in active.items():
                 output = self._output[link]
-                steps.append((self.cluster_of[link], k, link, momenta, above.get(output)))
+                steps.append((link, momenta, above.get(output, -1)))
                 above.setdefault(output, momenta)
             active = {output: momenta for output, momenta in above.items() if output}
+        several = np.array(steps, int).reshape(-1, 3)
         for link, momenta in active.items():  # one, the rule: there is nothing to add up
-            while link:
-                steps.append((self.cluster_of[link], k, link, momenta, None))
-                link = self._output[link]
-        return steps
+            rest = self._links_to_ground(link)
+            alone = np.stack([rest, np.full_like(rest, momenta), np.full_like(rest, -1)], axis=1)
+            several = np.concatenate([several, alone])
+        link, momenta, total = several.T
+        return link, momenta, total
+
+    def _links_to_ground(self, link: int) -> np.ndarray:
+        """A body, the one that carries its cluster, and so on."""
+        missing = list[int]()
+        while link not in self._ways:
+            missing.append(link)
+            link = self._output[link]
+        for own in reversed(missing):
+            self._ways[own] = np.concatenate([[own], self._ways[self._output[own]]])
+        return self._ways[missing[0] if missing else link]
 
 
 class Climb:
@@ -93,21 +150,20 @@ class Climb:
 
     def __init__(self, sweep: Sweep[Any, Any]) -> None:
         self.sweep, self._coupled = sweep, CoupledClusters(sweep.robot)
-        sizes = [len(columns) for columns in self._coupled.columns]
-        self._S, self._F, self._H = sweep.store("S"), sweep.store("F"), sweep.result_store("H")
+        sizes, cluster_of = self._coupled.sizes, sweep.robot.cluster_tree.cluster_of
+        self._S, self._F = sweep.store("S"), sweep.store("F")
         for link in sweep.links:
-            self._S.add(link, (6, sizes[self._coupled.cluster_of[link]]))
-        for k, cluster in enumerate(sweep.robot.cluster_tree.clusters[1:], 1):
-            for output in sorted(set(cluster.outputs)):
-                self._F.add((k, output), (6, sizes[k]))
-        for j, k in self._coupled.pairs:
-            self._H.add((j, k), (sizes[j], sizes[k]))
-        self.matrix = self._H.buffer
+            self._S.add(link, (6, int(sizes[cluster_of[link]])))
+        for k, output in self._coupled.momenta:
+            self._F.add((k, output), (6, int(sizes[k])))
+        self._blocks = self._coupled.starts
+        self.matrix = sweep.result("H", int(self._blocks[-1]))
         sweep.provide = self._provide
 
     def _provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
         instances = [self.sweep.instances[k] for k in clusters]
-        windows.cluster["H"] = self._H.at([(k, k) for k in clusters])
+        size = shape.freedoms
+        windows.cluster["H"] = self.matrix.at(self._blocks[np.array(clusters) - 1], (size, size))
         for i, carries in enumerate(shape.carries):
             if carries:
                 windows.bodies[i]["S"] = self._S.at([x.links[i] for x in instances])
@@ -123,26 +179,36 @@ class Climb:
             kernel: a function of the body in the carrying cluster and the momenta of the carried one. It moves these on
                 and gives what is added to the block of H.
         """
-        seen, sizes = set[tuple[int, int]](), [len(columns) for columns in self._coupled.columns]
-        schedule = self.sweep.schedule()
-        for step in self._coupled.steps:
-            j, k, _, _, merged = step
-            key = sizes[j], sizes[k], (j, k) in seen, merged is not None
-            seen.add((j, k))
-            schedule.add(key, step, lambda steps, key=key: self._loop(kernel, *key[2:], steps))
-        schedule.run()
+        steps, sizes = self._coupled.steps, self._coupled.sizes
+        traits = (sizes[steps.carrier], sizes[steps.carried], steps.again, steps.sum >= 0)
+        code = np.ravel_multi_index(traits, (sizes.max() + 1,) * 2 + (2, 2))  # a million rows are slow to compare
+        _, first, order = np.unique(code, return_index=True, return_inverse=True)
+        if not len(order):
+            return
+        with self.sweep.builder.interleave(order):
+            for i, step in enumerate(first.tolist()):
+                rows, columns, again, merges = (int(trait[step]) for trait in traits)
+                self._loop(kernel, np.flatnonzero(order == i), (rows, columns), bool(again), bool(merges))
 
-    def _loop(self, kernel: Callable[..., Any], again: bool, merges: bool, steps: Sequence[Any]) -> Any:
-        j, k, links, momenta, merged = map(list, zip(*steps, strict=True))
-        body, block = self.sweep.bodies(links) | fields(S=self._S.at(links)), self._H.at(list(zip(j, k, strict=True)))
-        sums = [fields(F=self._F.at(merged))] if merges else []
+    def _loop(
+        self, kernel: Callable[..., Any], own: np.ndarray, shape: tuple[int, int], again: bool, merges: bool
+    ) -> None:
+        """The loop over steps, by their numbers, between clusters of so many freedoms."""
+        steps, momenta = self._coupled.steps, np.array([self._F.starts[key] for key in self._coupled.momenta])
+        places = np.zeros(max(self.sweep.links, default=0) + 1, int)
+        places[self.sweep.links] = [self._S.starts[link] for link in self.sweep.links]
+        links, F = steps.link[own], (6, shape[1])
+        body = self.sweep.bodies(links) | fields(S=self._S.buffer.at(places[links], (6, shape[0])))
+        momentum = fields(F=self._F.buffer.at(momenta[steps.momenta[own]], F))
+        block = fields(H=self.matrix.at(self._blocks[steps.pair[own]], shape))
+        sums = [fields(F=self._F.buffer.at(momenta[steps.sum[own]], F))] if merges else []
 
         def climb(body: View, momentum: View, block: View, sums: list[View]) -> None:
             block.H = kernel(body, momentum) + (block.H if again else np.zeros(block.H.shape))
             for total in sums:
                 total.F += momentum.F
 
-        return climb, {"body": body, "momentum": fields(F=self._F.at(momenta)), "block": fields(H=block), "sums": sums}
+        self.sweep.builder.loop(climb, body=body, momentum=momentum, block=block, sums=sums)
 
 
 def velocities_of(robot: Robot, cluster: int) -> np.ndarray:

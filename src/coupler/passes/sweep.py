@@ -267,9 +267,11 @@ class Sweep(Generic[B_co, C_co]):
 
     # Where things are
 
-    def bodies(self, links: Sequence[int]) -> Window:
+    def bodies(self, links: Sequence[int] | np.ndarray) -> Window:
         """The memory of links, apart from what is collected."""
-        return self._bodies[[self._row[link] for link in links]]
+        rows = np.zeros(max(self.links, default=0) + 1, int)
+        rows[self.links] = np.arange(len(self.links))
+        return self._bodies[rows[links]]
 
     def place(self, link: int, name: str) -> Place:
         """One field of a link's memory, apart from what is collected."""

@@ -22,6 +22,7 @@ from coupler.graph.expr import (
     constant,
     listing,
     substitute,
+    sweep,
     symbol,
     topological,
     where,
@@ -417,13 +418,20 @@ def test_a_chain_of_a_hundred_thousand_nodes(use: Callable[[Node, Node], list[An
 
 def test_nodes_are_forgotten_with_their_trace() -> None:
     gc.collect()
-    before = len(_INTERNED)
+    before = sweep()
     x, top = long_chain()
     trace = [x + 12345.678 * i for i in range(1000)]
-    assert len(_INTERNED) > before + 101_000
+    assert sweep() > before + 101_000
     del x, top, trace
     gc.collect()
-    assert len(_INTERNED) == before
+    assert sweep() == before
+
+
+def test_traces_that_come_and_go_do_not_pile_up() -> None:
+    for _ in range(8):
+        long_chain()
+    gc.collect()
+    assert len(_INTERNED) < 4 * max(sweep(), 1 << 17)
 
 
 def test_a_forgotten_node_is_not_taken_for_a_new_one() -> None:

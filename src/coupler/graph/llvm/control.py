@@ -84,7 +84,8 @@ class Steps(Blocks):
             the code and the list cannot disagree.
     """
 
-    def __init__(self, renderer: Renderer, places: Mapping[Buffer, str]) -> None:
+    def __init__(self, renderer: Renderer, places: Mapping[Buffer, tuple[str, int]]) -> None:
+        """Args: the renderer, and for each buffer a pointer and how many elements after it the buffer begins."""
         super().__init__()
         self.r, self.places = renderer, places
         self.tables: list[np.ndarray | int] = []
@@ -114,8 +115,8 @@ class Steps(Blocks):
         constants = [self._constants_of(case) for case in loop.cases]
         for case, row in loop.turns():
             x = self.name("call")
-            bases = [str(base) for base in case.bases[row]]
-            flag = str(case.where.elements[row]) if case.where else None
+            bases = [str(base + self.places[buffer][1]) for buffer, base in zip(case.buffers, case.bases[row], strict=True)]
+            flag = str(self._flags_of(case)[row]) if case.where else None
             with self._where(case, flag, mask) as mask_of_row:
                 first = str(row * case.constants.shape[1])
                 self._call_with(x, case, bases, constants[loop.cases.index(case)], first, mask_of_row)
@@ -178,7 +179,7 @@ class Steps(Blocks):
             return
         r, x = self.r, self.name("flag")
         run, after = self.new_label("run"), self.new_label("after")
-        self.emit(f"{x}p = getelementptr {r.vector}, ptr {self.places[case.where.buffer]}, i64 {flag}")
+        self.emit(f"{x}p = getelementptr {r.vector}, ptr {self.places[case.where.buffer][0]}, i64 {flag}")
         self.emit(f"{x}v = load {r.vector}, ptr {x}p, align {r.align}")
         self.emit(
             f"{x}m = fcmp une {r.vector} {x}v, zeroinitializer"
@@ -224,7 +225,7 @@ class Steps(Blocks):
         """Calls the case's kernel, told where its buffers' elements and its constants begin."""
         arguments = []
         for i, (buffer, base) in enumerate(zip(case.buffers, bases, strict=True)):
-            self.emit(f"{x}.p{i} = getelementptr {self.r.vector}, ptr {self.places[buffer]}, i64 {base}")
+            self.emit(f"{x}.p{i} = getelementptr {self.r.vector}, ptr {self.places[buffer][0]}, i64 {base}")
             arguments.append(f"ptr {x}.p{i}")
         self.emit(f"{x}.k = getelementptr {self.r.scalar}, ptr {constants}, i64 {first}")
         arguments.append(f"ptr {x}.k")
@@ -253,8 +254,14 @@ class Steps(Blocks):
 
     def _tables_of(self, case: Case) -> tuple[str, ...]:
         """The case's bases and constants, and where its flags are, if it has some."""
-        flags = [self._table(np.ascontiguousarray(case.where.elements))] if case.where else []
-        return self._table(np.ascontiguousarray(case.bases)), self._constants_of(case), *flags
+        flags = [self._table(self._flags_of(case))] if case.where else []
+        bases = case.bases + np.array([self.places[buffer][1] for buffer in case.buffers], np.int64)
+        return self._table(np.ascontiguousarray(bases)), self._constants_of(case), *flags
+
+    def _flags_of(self, case: Case) -> np.ndarray:
+        """Where the flag of each row is, counted from the pointer of its buffer."""
+        assert case.where is not None
+        return np.ascontiguousarray(case.where.elements + self.places[case.where.buffer][1])
 
     def _constants_of(self, case: Case) -> str:
         return self._table(np.ascontiguousarray(as_type(case.constants, self.r.dtype)))

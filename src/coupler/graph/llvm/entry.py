@@ -67,12 +67,9 @@ def one_state_entry(renderer: Renderer) -> str:
     if fits_on_stack(renderer):
         size = sum(buffer.size for buffer in program.scratch)
         code.emit(f"%stack = alloca [{size} x {renderer.scalar}], align 64")
-        places |= _lay_out(renderer, program.scratch, "%stack", code.emit)
-    else:
-        places |= _lay_out(renderer, program.scratch, "%arena", code.emit)
     if release := _is_long(program):
         code.emit("%thread = call ptr @PyEval_SaveThread()")
-    code.emit(_call_program(renderer, places))
+    code.emit(_call_program(renderer, places, "%stack" if fits_on_stack(renderer) else "%arena"))
     wrong = _not_finite(renderer, places, code)
     if release:
         code.emit("call void @PyEval_RestoreThread(ptr %thread)")
@@ -191,7 +188,7 @@ def _states(renderer: Renderer) -> str:
     code = Blocks()
     emit = code.emit
     _read_context(("tables", "arena"), emit)
-    places = _lay_out(renderer, program.buffers, "%arena", emit)
+    places = _lay_out(renderer, [*program.inputs, *program.outputs], "%arena", emit)
     wrong = code.allocate("i1")
     emit(f"store i1 false, ptr {wrong}")
     emit("%end = sub i64 %count, 1")
@@ -212,7 +209,7 @@ def _states(renderer: Renderer) -> str:
             emit(f"%state{lane} = select i1 %inside{lane}, i64 %lane{lane}, i64 %end")
         for i, buffer in enumerate(program.inputs):
             _copy(renderer, code, i, buffer.size, places[buffer], inwards=True)
-        emit(_call_program(renderer, places))
+        emit(_call_program(renderer, places, "%scratch"))
         here = _not_finite(renderer, places, code)
         emit(f"%before = load i1, ptr {wrong}")
         emit(f"%sofar = or i1 %before, {here}")
@@ -351,15 +348,17 @@ def _read_context(names: Sequence[str], emit: Callable[[str], None]) -> None:
 def _lay_out(
     renderer: Renderer, buffers: Sequence[Buffer], memory: str, emit: Callable[[str], None]
 ) -> dict[Buffer, str]:
-    """Where in the memory each of the buffers lies: one behind the other."""
+    """Where in the memory each of the buffers lies, one behind the other; behind them is %scratch."""
     offset, places = 0, {}
     for i, buffer in enumerate(buffers):
         places[buffer] = f"%buffer{i}"
         emit(f"{places[buffer]} = getelementptr {renderer.vector}, ptr {memory}, i64 {offset}")
         offset += buffer.size
+    emit(f"%scratch = getelementptr {renderer.vector}, ptr {memory}, i64 {offset}")
     return places
 
 
-def _call_program(renderer: Renderer, places: dict[Buffer, str]) -> str:
-    arguments = [f"ptr {places[buffer]}" for buffer in renderer.program.buffers]
-    return f"call fastcc void @program({', '.join([*arguments, 'ptr %tables'])})"
+def _call_program(renderer: Renderer, places: dict[Buffer, str], scratch: str) -> str:
+    program = renderer.program
+    arguments = [f"ptr {places[buffer]}" for buffer in (*program.inputs, *program.outputs)]
+    return f"call fastcc void @program({', '.join([*arguments, f'ptr {scratch}', 'ptr %tables'])})"

@@ -29,7 +29,8 @@ class Renderer:
     """Renders one program for one number format and lane count.
 
     Attributes:
-        text: the module: elementary functions, kernels, and the program as @program(buffers..., tables).
+        text: the module: elementary functions, kernels, and the program as @program(inputs and outputs..., scratch,
+            tables), where all scratch lies in one piece: many pointers would be too many for the registers.
         tables: what the list of tables holds; see `Steps`.
         largest: how many lines the longest kernel has.
     """
@@ -43,9 +44,14 @@ class Renderer:
         self.functions = Functions(self)
         self._kernels: dict[tuple[str, bool], str] = {}
         self._defined: list[str] = []
-        steps = Steps(self, {b: f"%b{i}" for i, b in enumerate(program.buffers)})
+        places = {b: (f"%b{i}", 0) for i, b in enumerate((*program.inputs, *program.outputs))}
+        parameters = [f"ptr noalias {name}" for name, _ in places.values()]
+        parameters += ["ptr noalias %scratch", "ptr noalias readonly %tables"]
+        offset = 0
+        for buffer in program.scratch:
+            places[buffer], offset = ("%scratch", offset), offset + buffer.size
+        steps = Steps(self, places)
         steps.run(program.steps)
-        parameters = [f"ptr noalias %b{i}" for i in range(len(program.buffers))] + ["ptr noalias readonly %tables"]
         body = function(f"internal fastcc void @program({', '.join(parameters)})", [*steps.lines(), "ret void"])
         functions = [*self.functions.declarations(), *self.functions.definitions()]
         self.text = "\n".join([*functions, *self._defined, body])
