@@ -24,11 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.convex.cores import radius
 from coupler.contact.geometry import Contact, Point, contacts, has_closed_form
 from coupler.contact.pairs import Pair
-from coupler.contact.terrain.solids import flat
+from coupler.contact.terrain.contacts import FURTHER
 from coupler.model.height_fields import HeightField
-from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Plane, Sphere
+from coupler.model.shapes import Box, Capsule, Geometry, Hull, Plane, Sphere
 from coupler.rotation import matrix_from_quaternion, normalize_quaternion
 from coupler.spatial import Transform, cross
 
@@ -38,11 +39,15 @@ __all__ = [
     "Shift",
     "advanced",
     "advanced_among",
+    "approach",
     "can_pass",
     "closing_speed",
     "nearest",
     "on_field",
+    "reach_of",
+    "seen_around",
     "shifted",
+    "too_fast",
 ]
 
 Array = Any  # an ndarray of floats, or of nodes
@@ -55,7 +60,7 @@ _PARALLEL = 1e-8  # the square of the sine of an angle between edges, below whic
 def can_pass(pair: Pair) -> bool:
     """Whether the shapes of a pair may pass each other, and a program can tell: not a plane, which is a half-space.
 
-    With a field only shapes with curved sides can: corners of others know but the ground below them.
+    With a field all but points can: a point knows but the ground below it.
     """
     one, other = pair.one.geometry, pair.other.geometry
     if any(isinstance(form, Plane) for form in (one, other)):
@@ -66,14 +71,12 @@ def can_pass(pair: Pair) -> bool:
 
 
 def on_field(one: Geometry, other: Geometry) -> bool:
-    """Whether these are a height field and a shape with curved sides: contacts with the ground are no fixed list.
+    """Whether these are a height field and a shape: contacts with the ground are no fixed list.
 
     Which of a pair's contacts is which may change on the way. So all of them are asked if one is in doubt.
     """
     forms = one, other
-    return any(isinstance(form, HeightField) for form in forms) and not any(
-        isinstance(form, Point) or flat(form) for form in forms
-    )
+    return any(isinstance(form, HeightField) for form in forms) and not any(isinstance(form, Point) for form in forms)
 
 
 def _boxes(one: Geometry, other: Geometry) -> bool:
@@ -89,18 +92,20 @@ class Shift:
         X: the transform from the world to it, before the step.
         angular: 3, its angular velocity in the world, rad/s; None if it does not move.
         linear: 3, the velocity of its middle, m/s.
+        reach: how far from its middle turning moves its surface, m; if not given, as `reach_of` tells.
     """
 
     form: Geometry
     X: Transform
     angular: Array | None = None
     linear: Array | None = None
+    reach: Any = None
 
     @classmethod
-    def on_link(cls, form: Geometry, at: Transform, link: Transform, v: Array) -> Shift:
+    def on_link(cls, form: Geometry, at: Transform, link: Transform, v: Array, reach: Any = None) -> Shift:
         """Of a shape at a place of a link, from the link's pose and its velocity along its own axes."""
         along = v[3:] + cross(v[:3], at.r)
-        return cls(form, at @ link, link.E.T @ v[:3], link.E.T @ along)
+        return cls(form, at @ link, link.E.T @ v[:3], link.E.T @ along, reach)
 
     def after(self, t: Any) -> Transform:
         """The transform from the world to the shape after a time: its middle goes straight, and it turns steadily."""
@@ -119,24 +124,21 @@ class Shift:
     @property
     def turning(self) -> Any:
         """How fast its surface moves at most by turning, m/s."""
-        return 0.0 if self.angular is None else np.sqrt(self.angular @ self.angular) * _reach(self.form)
+        if self.angular is None:
+            return 0.0
+        return np.sqrt(self.angular @ self.angular) * (reach_of(self.form) if self.reach is None else self.reach)
 
 
-def _reach(form: Any) -> Any:
-    """How far from its middle turning moves a shape's surface, m."""
+def reach_of(form: Geometry) -> float:
+    """How far from the middle of its frame turning moves a shape's surface, m."""
     match form:
         case Capsule():
             return 0.5 * form.length
-        case Box():
-            return 0.5 * np.sqrt(form.size @ form.size)
-        case Cylinder():
-            return np.sqrt(form.radius * form.radius + 0.25 * form.length * form.length)
-        case Ellipsoid():
-            return np.max(form.radii)
+        case Hull():
+            return float(np.linalg.norm(form.vertices, axis=1).max())
         case HeightField():
             return float(0.5 * np.hypot(*form.size) + np.abs(form.heights).max())
-    assert isinstance(form, Point | Sphere)
-    return 0.0
+    return 0.0 if isinstance(form, Point | Sphere) else radius(form)
 
 
 def shifted(one: Shift, other: Shift, t: Any) -> list[Contact]:
@@ -190,18 +192,50 @@ def advanced(t: Any, gap: Any, closing: Any, step: Any) -> tuple[Any, Any, Any]:
     return np.where(goes_on, t + left / np.where(goes_on, closing, 1.0), t), passes, meets
 
 
-def advanced_among(t: Any, one: Shift, other: Shift, found: list[Contact], step: Any) -> tuple[Any, Any, Any]:
+def seen_around(one: Geometry, other: Geometry) -> float:
+    """How far around a shape all ground of a height field is seen, m."""
+    return (FURTHER - 1.0) * radius(other if isinstance(one, HeightField) else one)
+
+
+def too_fast(one: Shift, other: Shift, around: Any, time: Any) -> Any:
+    """Whether a shape near a height field may move further within a time than the ground is seen `around` it, m."""
+    way = approach(one, other) * time
+    return (way > around) & (way > _height_above(one, other, around))
+
+
+def _height_above(one: Shift, other: Shift, around: Any) -> Any:
+    """How high a shape is above the highest point of a height field at least, m."""
+    field, shape = (one, other) if isinstance(one.form, HeightField) else (other, one)
+    assert isinstance(field.form, HeightField)
+    ball = np.maximum(around / (FURTHER - 1.0), reach_of(shape.form) if shape.reach is None else shape.reach)
+    return field.X.E[2] @ (shape.X.r - field.X.r) - float(field.form.heights.max()) - ball
+
+
+def approach(one: Shift, other: Shift) -> Any:
+    """How fast any points of two shapes move past each other at most, m/s."""
+    zero = np.zeros(3)
+    away = (zero if one.linear is None else one.linear) - (zero if other.linear is None else other.linear)
+    return np.sqrt(away @ away) + one.turning + other.turning
+
+
+def advanced_among(
+    t: Any, one: Shift, other: Shift, found: list[Contact], step: Any, around: Any
+) -> tuple[Any, Any, Any]:
     """The same of a shape on a height field, which is not convex: it meets the first of several places.
 
-    Places that do not close within the step do not count, as the ground that a ball rolls on.
+    Places that do not close within the step do not count, as the ground that a ball rolls on. What is further away than
+    `around` has not been looked at, and the shapes do not move further than that at a time.
 
     Args:
         t: up to which time the shapes do not meet, s.
         one, other: the shapes.
         found: their contacts then.
         step: h, s.
+        around: see `seen_around`.
     """
-    soonest, meets, closes = step, np.False_, np.False_
+    fast = approach(one, other) * (step - t) > around
+    soonest = np.where(fast, around / np.where(fast, approach(one, other), 1.0), step)
+    meets, closes = np.False_, fast
     for contact in found:
         left, closing = contact.gap + SLOP, closing_speed(one, other, contact.frame[0])
         own = closing * (step - t) > left

@@ -22,6 +22,7 @@ __all__ = [
     "decide",
     "decided",
     "doubt",
+    "doubt_if_fast",
     "doubtless",
     "let_wait",
     "moving_law",
@@ -34,13 +35,13 @@ __all__ = [
 SIDES = {"one": 1.0, "other": -1.0}  # of a pair, and the signs of impulses on them
 
 
-def shift_of(here: View, name: str, geometry: Any, moves: bool) -> Shift:
+def shift_of(here: View, name: str, geometry: Any, moves: bool, changed: bool) -> Shift:
     own = with_numbers(geometry, getattr(here, f"{name}_numbers"))
     at = Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r"))
     if not moves:
         return Shift(own, at)
-    v = getattr(here, f"{name}_u") + getattr(here, f"{name}_du")
-    return Shift.on_link(own, at, pose(here, name, True), v)
+    v = getattr(here, f"{name}_u") + (getattr(here, f"{name}_du") if changed else 0.0)
+    return Shift.on_link(own, at, pose(here, name, True), v, getattr(here, f"{name}_reach"))
 
 
 def moving_law(moving: Mapping[str, bool], rows: int, told: Sequence[str]) -> Callable[[View], None]:
@@ -87,6 +88,11 @@ def _velocity(own: View, ends: list[View]) -> Any:
 def doubt(own: View, ends: list[View]) -> None:
     own.waiting = np.where(_velocity(own, ends) < -own.tolerance, 1.0, 0.0)
     own.doubts = np.maximum(own.doubts, own.waiting)
+
+
+def doubt_if_fast(own: View) -> None:
+    own.waiting = np.maximum(own.waiting, own.fast)
+    own.doubts = np.maximum(own.doubts, own.fast)
 
 
 def ask(own: View) -> None:

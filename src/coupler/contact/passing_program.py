@@ -17,6 +17,7 @@ from coupler.contact.blocks import Blocks, shared
 from coupler.contact.broad_phase import End
 from coupler.contact.candidates import Candidates
 from coupler.contact.columns import Columns
+from coupler.contact.convex.contacts import centred
 from coupler.contact.geometry import Contact, has_closed_form
 from coupler.contact.halves import Halves
 from coupler.contact.kernels import clear
@@ -25,16 +26,21 @@ from coupler.contact.passing import (
     Shift,
     advanced,
     advanced_among,
+    approach,
     can_pass,
     closing_speed,
     nearest,
     on_field,
+    reach_of,
+    seen_around,
     shifted,
+    too_fast,
 )
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.tables import Told, form, numbers
 from coupler.contact.terrain.program import FieldSearch
-from coupler.graph import Vector, View, Window, constants, fields
+from coupler.graph import Slot, Vector, View, Window, constants, fields
+from coupler.model.shapes import Hull
 from coupler.passes import Schedule, Sweep
 from coupler.spatial import Transform
 
@@ -75,6 +81,7 @@ class Passing:
             self._moving = builder.scratch("passing_moving", pairs)  # flags of pairs: undecided
             self._meets, self._time = (builder.scratch(f"passing_{name}", pairs) for name in ("meets", "time"))
             self._near = builder.scratch("passing_near", contacts)
+            self._fast = builder.scratch("passing_fast", pairs)  # flags of pairs with fields: see `too_fast`
             self._ahead = builder.records("ahead", contacts, gap=(), point=3, frame=(3, 3))
 
     def _of(self, pair: int) -> range:
@@ -87,6 +94,10 @@ class Passing:
             near = self._near.at([self._place[k] for k in contacts])
             window = self._blocks.of(contacts) | fields(near=near, gap=gaps.at(contacts))
             self._builder.loop(kernels.begin, own=window)
+        for alike in self._alike():
+            if alike[0] in self._on_fields:
+                joining = fields(joining=self._blocks.joining.at([0] * len(alike)))
+                self._builder.loop(self._asking_how_fast(alike[0]), here=self._speeds(alike) | joining)
 
     def look(self, residual: Vector, told: Told) -> None:
         """Writes the steps by which contacts wait that break their laws and whose shapes meet.
@@ -98,6 +109,8 @@ class Passing:
         builder, state = self._builder, fields(**{name: buffer.at(0) for name, buffer in self._state.items()})
         builder.loop(kernels.no_doubts, state=state)
         self._run(kernels.doubt, "idle", residual)
+        if self._on_fields:
+            self._loop(kernels.doubt_if_fast, "idle", [k for i in self._on_fields for k in self._of(i)])
         with builder.repeat(until=kernels.doubtless, at_most=1, rare=True, state=state):
             for buffer in (self._moving, self._meets, self._time, self._ahead.buffer):
                 clear(builder, buffer)
@@ -119,6 +132,33 @@ class Passing:
             self._run(kernels.doubt, "waiting", residual)
             self._loop(kernels.note_touching)
             self._run(kernels.let_wait, "waiting", residual)
+
+    def _speeds(self, alike: Sequence[int]) -> Window:
+        """How shapes move, where it is noted that they are too fast, and that their trees come near a contact."""
+        fast = fields(fast=self._fast.at([self._pairs.index(i) for i in alike]))
+        return self._shapes(alike) | fast | fields(**self._near_next(alike))
+
+    def _near_next(self, alike: Sequence[int]) -> dict[str, Slot]:
+        """Where it is noted that trees of bodies come near a contact, of those that shapes belong to."""
+        if not self._halves.near_next.size:
+            return {}
+        links = [[link for link, _ in self._links(i).values() if link] for i in alike]
+        trees = [[self._layout.tree_of(link) for link in own] for own in zip(*links, strict=True)]
+        return {f"near{k}": self._halves.near_next.at(own) for k, own in enumerate(trees)}
+
+    def _asking_how_fast(self, pair: int) -> Callable[[View], None]:
+        trees = self._near_next([pair])
+
+        def ask_how_fast(here: View) -> None:
+            """Whether a shape is too fast; in the next step it shall not first be seen behind what it hits."""
+            one, other = self._shifts(here, pair, changed=False)
+            here.fast = np.where(too_fast(one, other, here.around, here.step), 1.0, 0.0)
+            here.joining = np.maximum(here.joining, here.fast)
+            soon = too_fast(one, other, here.around, 2.0 * here.step)
+            for name in trees:
+                setattr(here, name, np.where(soon, 1.0, getattr(here, name)))
+
+        return ask_how_fast
 
     def _run(self, kernel: Callable[[View, list[View]], None], flag: str, residual: Vector) -> None:
         """Writes a loop over contacts that have a flag, with what their links do."""
@@ -147,6 +187,7 @@ class Passing:
         pairs = [self._pair_of[k] for k in contacts]
         own = {"moving": self._moving.at(pairs), "meets": self._meets.at(pairs), "time": self._time.at(pairs)}
         own["near"] = self._near.at([self._place[k] for k in contacts])
+        own["fast"] = self._fast.at(pairs)
         tolerance = constants(np.full(len(contacts), self._scene.tolerance))
         return self._blocks.of(contacts) | fields(**own, tolerance=tolerance) | shared(**self._state)(contacts)
 
@@ -167,19 +208,23 @@ class Passing:
         for i in self._pairs:
             moving = (bool(link) for link, _ in self._links(i).values())
             rows = self._candidates.pairs[i].cone.size
-            groups.setdefault((*(form(own) for own in self._forms(i)), *moving, rows), []).append(i)
+            kinds = tuple((Hull, len(own.vertices)) if isinstance(own, Hull) else form(own) for own in self._forms(i))
+            groups.setdefault((*kinds, *moving, rows), []).append(i)
         return list(groups.values())
 
     def _shapes(self, alike: Sequence[int]) -> Window:
         """Where shapes of pairs are, how they move, and for how long they have done so."""
         time = self._time.at([self._pairs.index(i) for i in alike])
         window = fields(time=time, step=constants(np.full(len(alike), self._scene.step)))
+        if alike[0] in self._on_fields:
+            window |= fields(around=constants([seen_around(*self._forms(i)) for i in alike]))
         for side, name in enumerate(kernels.SIDES):
             ends = [self._links(i)[name] for i in alike]
             table = {
                 f"{name}_at_E": constants([place.E + 0.0 for _, place in ends]),
                 f"{name}_at_r": constants([place.r + 0.0 for _, place in ends]),
                 f"{name}_numbers": constants([numbers(self._forms(i)[side]) for i in alike]),
+                f"{name}_reach": constants([reach_of(self._forms(i)[side]) for i in alike]),
             }
             window |= fields(**table, **self._motion(name, [link for link, _ in ends]))
         return window
@@ -202,11 +247,13 @@ class Passing:
         def poses(rows: Sequence[int]) -> Window:
             return self._shapes([pairs[row] for row in rows])
 
+        def forms(rows: Sequence[int]) -> tuple[Any, Any]:
+            return self._forms(pairs[rows[0]])
+
         def placed(here: View, rows: Sequence[int]) -> tuple[Transform, Transform, Any]:
             one, other = self._shifts(here, pairs[rows[0]])
-            zero = np.zeros(3)
-            away = (zero if one.linear is None else one.linear) - (zero if other.linear is None else other.linear)
-            return one.after(here.time), other.after(here.time), np.sqrt(away @ away) + one.turning + other.turning
+            X = [centred(form, shift.after(here.time)) for form, shift in zip(forms(rows), (one, other), strict=True)]
+            return X[0], X[1], approach(one, other)
 
         def found(rows: Sequence[int]) -> Window:
             places: dict[str, Any] = {}
@@ -226,9 +273,10 @@ class Passing:
     def _sides(self, pair: int) -> Iterator[tuple[str, Any]]:
         return zip(kernels.SIDES, self._forms(pair), strict=True)
 
-    def _shifts(self, here: View, pair: int) -> list[Shift]:
+    def _shifts(self, here: View, pair: int, changed: bool = True) -> list[Shift]:
+        """How the shapes of a pair move, with what impulses have `changed`, or without."""
         links = self._links(pair)
-        return [kernels.shift_of(here, name, form, bool(links[name][0])) for name, form in self._sides(pair)]
+        return [kernels.shift_of(here, name, form, bool(links[name][0]), changed) for name, form in self._sides(pair)]
 
     def _motion(self, name: str, links: Sequence[int]) -> dict[str, Any]:
         if not links[0]:
@@ -246,7 +294,7 @@ class Passing:
             if alike[0] in self._on_fields:  # they have been searched for
                 places = ([getattr(here, f"{name}{k}") for name in ("gap", "point", "frame")] for k in range(count))
                 found = [Contact(*place) for place in places]
-                time, passes, meets = advanced_among(here.time, one, other, found, here.step)
+                time, passes, meets = advanced_among(here.time, one, other, found, here.step, here.around)
             else:
                 found = shifted(one, other, here.time)
                 gap, normal = nearest(one, other, here.time, found)

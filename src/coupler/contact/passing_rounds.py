@@ -21,7 +21,9 @@ from coupler.contact.passing import (
     closing_speed,
     nearest,
     on_field,
+    seen_around,
     shifted,
+    too_fast,
 )
 from coupler.contact.problem import ContactProblem, Solution, Status
 from coupler.inertia import mass_matrix_solve
@@ -80,10 +82,11 @@ class PassingRounds:
         pressed = self._near if start is None else [start[i] > 0.0 for i in self._first]
         active = [k for k in range(len(problem.blocks)) if k not in self._doubtful or pressed[k]]
         solution = solved_part(problem, active, solve, start)
-        self.problem = problem
+        self.problem, fast = problem, self._too_fast(self._free)
         for _ in range(_ROUNDS):
             v = self._free + mass_matrix_solve(H, self._q, self.rows.T @ solution.impulses)
-            waiting = self._with_others_on_fields(self._waiting(solution.velocities, active, tolerance), active)
+            waiting = self._waiting(solution.velocities, active, tolerance)
+            waiting = self._with_others_on_fields([*waiting, *(k for k in fast if k not in active)], active)
             waiting = [k for k in waiting if self._meets(k, v)]
             if moved := [k for k in waiting if not self._near[k]]:
                 b = self.rows @ self._free + joints
@@ -107,6 +110,16 @@ class PassingRounds:
     def _waiting(self, w: np.ndarray, active: Sequence[int], tolerance: float) -> list[int]:
         return [k for k in self._doubtful if k not in active and w[self._first[k]] < -tolerance]
 
+    def _too_fast(self, v: np.ndarray) -> list[int]:
+        """Contacts with height fields of which more than what is seen may come near within the step."""
+        found = []
+        for k in self._doubtful:
+            forms = (pair := self.touches[k].pair).one.geometry, pair.other.geometry
+            if on_field(*forms):
+                shifts = [self._shift(shape, v) for shape in (pair.one, pair.other)]
+                found += [k] if too_fast(shifts[0], shifts[1], seen_around(*forms), self._step) else []
+        return found
+
     def _with_others_on_fields(self, waiting: Sequence[int], active: Sequence[int]) -> list[int]:
         """Contacts that wait, and the others of their pairs where these are on height fields."""
         asked = [self.touches[k].pair for k in waiting]
@@ -122,7 +135,8 @@ class PassingRounds:
         for _ in range(MOST_ADVANCES):
             found = shifted(one, other, t)
             if on_field(one.form, other.form):
-                later, passes, meets = advanced_among(t, one, other, found, self._step)
+                around = seen_around(one.form, other.form)
+                later, passes, meets = advanced_among(t, one, other, found, self._step, around)
             else:
                 gap, normal = nearest(one, other, t, found)
                 later, passes, meets = advanced(t, gap, closing_speed(one, other, normal), self._step)

@@ -150,6 +150,46 @@ def test_a_ball_that_slides_on_flat_ground_meets_a_wall_and_does_not_enter_it(st
     assert s.q[2] == pytest.approx(0.1, abs=1e-9)
 
 
+CUBE = Box((0.2, 0.2, 0.2))
+SHARP = [CUBE, Hull(np.array(np.meshgrid(*[[-0.1, 0.1]] * 3)).reshape(3, -1).T), Cylinder(0.1, 0.2)]
+STEEP = along_x(np.where(X > 0.55, 1.0, 0.0))  # rises by 1 m from x = 0.5 to 0.6
+
+
+@pytest.mark.parametrize("step", every(2, [1e-2, 1e-3]))
+@pytest.mark.parametrize("shape", every(2, SHARP), ids=lambda shape: type(shape).__name__)
+def test_what_has_edges_passes_ridges_and_the_rim(shape: Geometry, step: float) -> None:
+    s = start(loose(shape, ROOF).with_gravity((0.0, 0.0, 0.0)), (-0.4, 0.03, 0.101), (0, 0, 0, 3.0, 0.0, 0.0), step)
+    run(s, round(0.2 / step))  # 1 mm above the ridge
+    np.testing.assert_allclose(s.v, [0, 0, 0, 3.0, 0.0, 0.0], rtol=0, atol=1e-12)
+    s = start(loose(shape, FLAT), (1.102, 0.03, 0.3), step=step)  # it falls 2 mm beside the rim
+    run(s, round(0.3 / step))
+    np.testing.assert_allclose(s.v, [0, 0, 0, 0.0, 0.0, -G * 0.3], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", every(2, SHARP), ids=lambda shape: type(shape).__name__)
+def test_what_slides_against_a_steep_side_trips_over_its_lower_edge(shape: Geometry) -> None:
+    """It keeps its angular momentum about that edge: m v r = (I + m (r² + r²)) ω."""
+    s, turning = start(loose(shape, STEEP), (0.3795, 0.03, 0.1), (0, 0, 0, 3.0, 0.0, 0.0)), []
+    for _ in range(120):
+        s.step()
+        assert s.gaps.min() > (-1e-3 if isinstance(shape, Cylinder) else -1e-6)  # of which a quarter has two contacts
+        turning.append(s.v[1])
+    assert max(turning) == pytest.approx(2.0 * 3.0 * 0.1 / (0.02 + 2.0 * 0.02), rel=0.01)
+    assert np.abs(np.array(turning[-10:])).max() < 1.0  # the upper edge has met the side, too
+
+
+@pytest.mark.parametrize("shape", every(2, [Sphere(0.1), *SHARP]), ids=lambda shape: type(shape).__name__)
+def test_what_moves_further_than_it_sees_within_a_step_does_not_enter_a_side(shape: Geometry) -> None:
+    """At 40 m/s, 0.4 m a step; then it goes on along the side, with what it had along that."""
+    s = start(loose(shape, STEEP).with_gravity((0.0, 0.0, 0.0)), (-0.55, 0.03, 0.5), (0, 0, 0, 40.0, 0.0, 0.0), 1e-2)
+    deepest = []
+    for _ in range(10):
+        s.step()
+        deepest.append(s.gaps.min())
+    assert min(deepest) > -1e-6
+    assert np.linalg.norm(s.v[3:]) == pytest.approx(40.0 / np.sqrt(101.0), rel=1e-6)
+
+
 @pytest.mark.parametrize(
     "shape", every(2, [Capsule(0.1, 0.3), Sphere(0.1), Ellipsoid((0.1, 0.1, 0.2)), Cylinder(0.1, 0.3)])
 )

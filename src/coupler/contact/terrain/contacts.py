@@ -24,12 +24,23 @@ from coupler.model.height_fields import EDGES, HeightField
 from coupler.model.shapes import Geometry, Hull
 from coupler.spatial import Transform
 
-__all__ = ["WALLS", "Found", "as_solid", "corner_contact", "count", "extent", "field_contacts", "first_point", "window"]
+__all__ = [
+    "FURTHER",
+    "WALLS",
+    "Found",
+    "as_solid",
+    "corner_contact",
+    "count",
+    "extent",
+    "field_contacts",
+    "first_point",
+    "window",
+]
 
 Array = Any  # an ndarray of floats, or of nodes
 
 WALLS = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]])
-_FURTHER = 1.25  # of a shape's radius: how far around it the ground is looked at
+FURTHER = 1.25  # of a shape's radius: how far around it the ground is looked at
 _BOUND = 0.25  # of a shape's radius: what is further away is not looked at
 _MOST = 128  # grid points along an axis of a window
 
@@ -41,7 +52,7 @@ def count(shape: Geometry) -> int:
 
 def extent(shape: Geometry) -> float:
     """How far around its centre a shape looks at the ground, m."""
-    return _FURTHER * cores.radius(shape)
+    return FURTHER * cores.radius(shape)
 
 
 def window(shape: Geometry, field: HeightField) -> np.ndarray:
@@ -76,8 +87,8 @@ def as_solid(shape: Geometry) -> Any:
 
 def corner_contact(field: Any, R: Array, p: Array, point: Array) -> Found:
     """A corner of a shape against the ground below it."""
-    place = np.stack(list(p + R @ point))
-    gap, normal = to_field(place, field)
+    place, over = features.corner_place(R, p, point)
+    gap, normal = to_field(place, field, over)
     return gap, np.stack(list(place - 0.5 * gap * normal)), normal
 
 
@@ -105,6 +116,8 @@ def _pooled(shape: Geometry, field: HeightField, R: np.ndarray, p: np.ndarray) -
         if not near:
             continue
         found += [] if flat(shape) else features.face_contacts(field, solid, R, p, i, j)
+        for point in fixed_points(shape):
+            found += features.corner_contacts(field, R, p, point, i, j)
         sharp = field.sharp.values.reshape(4, *field.heights.shape)[:, int(i), int(j)]
         found += [features.grid_contact(field, solid, R, p, i, j)] if sharp[0] else []
         for edge, bent, here in zip(EDGES, sharp[1:], close, strict=True):

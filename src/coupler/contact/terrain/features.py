@@ -8,7 +8,8 @@ own, and hollow edges none at all. A face is touched only where the foot of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,107 @@ import numpy as np
 from coupler.contact.terrain.edges import along_edge
 from coupler.contact.terrain.pool import Candidate, Found
 from coupler.contact.terrain.solids import level_for, lowest_points, signed
-from coupler.contact.terrain.surface import NEIGHBOURS, corner, slopes_at, to_field, within
-from coupler.model.shapes import Sphere
+from coupler.contact.terrain.surface import NEIGHBOURS, corner, slopes_at, to_field, triangle_at, within
+from coupler.model.shapes import Cylinder, Sphere
 
-__all__ = ["edge_contacts", "face_contacts", "far_contact", "grid_contact", "near", "sunk_contact", "wall_contacts"]
+__all__ = [
+    "corner_contacts",
+    "corner_place",
+    "edge_contacts",
+    "face_contacts",
+    "far_contact",
+    "grid_contact",
+    "near",
+    "sunk_contact",
+    "wall_contacts",
+]
 
 Array = Any  # an ndarray of floats, or of nodes
 
 _SEAM = 1e-9  # of a cell: by how much faces are widened, so that none of two is missed
+_INWARDS = 1e-5  # m: more than what touches is deep
+_BEYOND = 4.0  # of a gap: how far beyond a hollow edge the foot of a corner is at most; enough for bends above 0.25
+_SUNK = 1e-3  # of a cell: a corner that is deeper below the plane of a face is not in front of it
 _DOWN = np.array([0.0, 0.0, -1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class _Triangle:
+    """One of the two triangles of a cell.
+
+    Attributes:
+        exists: whether it is in the field.
+        below: whether it is the one below the diagonal, as seen from above.
+        origin: 3, the grid point that owns the cell.
+        middle: 3.
+        normal: 3, upwards.
+        cell: 2, its lengths along x and y, m.
+    """
+
+    exists: Any
+    below: bool
+    origin: Array
+    middle: Array
+    normal: Array
+    cell: tuple[Any, Any]
+
+    def foot(self, place: Array) -> tuple[Any, Array]:
+        """How high a place is above its plane, m, and the point of the plane there."""
+        gap = self.normal @ (place - self.origin)
+        return gap, place - gap * self.normal
+
+    def has(self, foot: Array, slack: Any) -> Any:
+        """Whether a point of its plane is on it, or beyond its edges by so much of a cell."""
+        u, v = (foot[0] - self.origin[0]) / self.cell[0], (foot[1] - self.origin[1]) / self.cell[1]
+        less, more = (v, u) if self.below else (u, v)
+        return (less >= -slack) & (more >= less - slack) & (more <= 1.0 + slack)
+
+
+@dataclass(frozen=True, eq=False)
+class _Below:
+    """What is straight below a sharp end of a shape, such as a corner.
+
+    The foot of such an end on a side that rises from the ground below it is beyond the hollow edge where both meet, the
+    further the further away it is, and the plane of the side is inside the ground there: so it counts. Likewise where
+    the end is in the ground by some depth, and beyond the edge of the side by as much.
+
+    Attributes:
+        place: 3, of the end.
+        up: 3, the normal of the triangle below it.
+        depth: how deep it is below the plane of that, m.
+    """
+
+    place: Array
+    up: Array
+    depth: Any
+
+    @classmethod
+    def of(cls, field: Any, place: Array, over: Array) -> _Below:
+        """Of a place, or of a place next to it: see `corner_place`."""
+        height, slope_x, slope_y = slopes_at(field, over[0], over[1])
+        up = _upwards(slope_x, slope_y)
+        return cls(place, up, up @ (over - place) + up[2] * (height - over[2]))
+
+    def hollow(self, triangle: _Triangle) -> Any:
+        """Whether a triangle rises above the plane of this one."""
+        return self.up @ (triangle.middle - self.place) + self.depth > _SEAM * triangle.cell[0]
+
+    def beyond(self, triangle: _Triangle, gap: Any) -> Any:
+        """How far beyond the edges of a triangle the foot of the end may be, as a part of a cell."""
+        ahead = np.where(self.hollow(triangle), np.maximum(gap, 0.0), 0.0)
+        least = np.minimum(*triangle.cell)
+        return _BEYOND * ahead / least + np.clip(2.0 * self.depth / least, 0.0, _SUNK)
+
+
+def _triangles(field: Any, i: Any, j: Any) -> Iterator[_Triangle]:
+    """The two triangles that grid point (i, j) owns."""
+    _, _, dx, dy = field.grid
+    here, x, y, far = (corner(field, i + a, j + b) for a, b in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)))
+    exists = within(field, i, j) & within(field, i + 1.0, j + 1.0)
+    for below in (True, False):
+        rise_x, rise_y = (x[2] - here[2], far[2] - x[2]) if below else (far[2] - y[2], y[2] - here[2])
+        middle = (here + far + (x if below else y)) / 3.0
+        yield _Triangle(exists, below, here, middle, _upwards(rise_x / dx, rise_y / dy), (dx, dy))
 
 
 def near(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any, radius: Any, bound: Any) -> list[Any]:
@@ -57,21 +150,46 @@ def _close(shape: Any, R: Array, p: Array, middle: Array, half: Array, bound: An
 
 def face_contacts(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) -> list[Candidate]:
     """The lowest points of a shape with curved sides against the two triangles that grid point (i, j) owns."""
-    _, _, dx, dy = field.grid
-    here, x, y, far = (corner(field, i + a, j + b) for a, b in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)))
-    exists, found = within(field, i, j) & within(field, i + 1.0, j + 1.0), []
-    for below in (True, False):  # the diagonal
-        rise_x, rise_y = (x[2] - here[2], far[2] - x[2]) if below else (far[2] - y[2], y[2] - here[2])
-        n = _upwards(rise_x / dx, rise_y / dy)
-        faces = exists & (n @ (p - here) >= 0.0)  # behind a ridge, a shape is below the planes of its far side
+    found = []
+    for triangle in _triangles(field, i, j):
+        n = triangle.normal
+        faces = triangle.exists & (n @ (p - triangle.origin) >= 0.0)  # not behind a ridge
         for point in lowest_points(shape, np.stack(list(R.T @ n))):
             place = p + R @ point
-            gap = n @ (place - here)
-            foot = place - gap * n
-            u, v = (foot[0] - here[0]) / dx, (foot[1] - here[1]) / dy
-            less, more = (v, u) if below else (u, v)
-            inside = (less >= -_SEAM) & (more >= less - _SEAM) & (more <= 1.0 + _SEAM)
-            found.append((faces & inside, gap, np.stack(list(place - 0.5 * gap * n)), n))
+            gap, foot = triangle.foot(place)
+            beyond = _Below.of(field, place, place).beyond(triangle, gap) if isinstance(shape, Cylinder) else 0.0
+            found.append((faces & triangle.has(foot, _SEAM + beyond), gap, np.stack(list(place - 0.5 * gap * n)), n))
+    return found
+
+
+def corner_place(R: Array, p: Array, point: Array) -> tuple[Array, Array]:
+    """Where a corner of a shape is, and a place next to it inside the shape.
+
+    What is straight below the latter is what the corner is above: so a corner that has touched a side, and is in there
+    by as little as touching means, is still above the ground that it came from.
+    """
+    inwards = np.stack(list(R @ (point / -np.sqrt(point @ point))))
+    place = np.stack(list(p + R @ point))
+    return place, place + _INWARDS * inwards
+
+
+def corner_contacts(field: Any, R: Array, p: Array, point: Array, i: Any, j: Any) -> list[Candidate]:
+    """A corner of a shape against the two triangles that grid point (i, j) owns, if it is not straight above them.
+
+    These are sides that it may run into.
+    """
+    _, _, dx, _ = field.grid
+    place, over = corner_place(R, p, point)
+    (column, row), below = triangle_at(field, over[0], over[1])
+    ground, found = _Below.of(field, place, over), []
+    for triangle in _triangles(field, i, j):
+        n, same = triangle.normal, below if triangle.below else np.logical_not(below)
+        own = (column == i) & (row == j) & same
+        gap, foot = triangle.foot(place)
+        ahead = (gap > -_SUNK * dx) & (ground.hollow(triangle) | (gap > _SEAM * dx))
+        on = triangle.has(foot, _SEAM + ground.beyond(triangle, gap))
+        exists = triangle.exists & on & np.logical_not(own) & ahead
+        found.append((exists, gap, np.stack(list(place - 0.5 * gap * n)), n))
     return found
 
 

@@ -11,7 +11,7 @@ from coupler.contact.terrain import features
 from coupler.contact.terrain.pool import Candidate
 from coupler.graph import View
 
-__all__ = ["at", "edge", "faces", "grid_point", "sunk", "wall"]
+__all__ = ["at", "corner", "edge", "faces", "grid_point", "sunk", "wall"]
 
 
 def at(here: View) -> tuple[Any, Any]:
@@ -20,6 +20,10 @@ def at(here: View) -> tuple[Any, Any]:
 
 def faces(here: View, ground: Any, solid: Any) -> list[Candidate]:
     return features.face_contacts(ground, solid, here.R, here.p, *at(here))
+
+
+def corner(here: View, ground: Any, _: Any) -> list[Candidate]:
+    return features.corner_contacts(ground, here.R, here.p, here.corner, *at(here))
 
 
 def grid_point(here: View, ground: Any, solid: Any) -> list[Candidate]:

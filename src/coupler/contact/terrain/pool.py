@@ -2,8 +2,8 @@
 
 Sectors are quarters around +x, −x, +y and −y of the field, as seen from the shape's centre; of balls and ellipsoids,
 which at most three sides of a pit hold, they are halves along ±x. Of contacts that are equally near, as all along a
-ridge under a flat side, the outermost count. Two contacts of a sector are apart, and in an order that lasts, so that
-the impulses of the step before are found again.
+ridge under a flat side, the outermost count. Two contacts of a sector are apart, or have different normals, as in a
+hollow, and are in an order that lasts, so that the impulses of the step before are found again.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ SLOTS = 8  # at most
 EMPTY = 10.0  # m: the gap of a slot without contact, beyond what anything travels within a step
 _OUTER = 1e-6  # what a place further out by 1 m may be further away, m
 _APART = 0.02  # in radii of the shape: how far apart the two contacts of a sector are at least
+_ALIKE = 0.99  # cosine: contacts at one place count as apart if their normals differ more, as in a hollow
 _MIDDLE = 1e-4  # likewise: nearer to the centre, as under a ball on level ground, all is in the first sector
 _UP = np.array([0.0, 0.0, 1.0])
 _ORDER = np.array([0.31, 0.83, 0.47])  # askew: places that scenes put beside each other are not level along it
@@ -58,8 +59,9 @@ def added(pool: Any, candidate: Candidate, centre: Array, radius: Any, slots: in
     sectors = _sectors(x, y, slots)
     new, parts = (gap, score, point, normal), (pool.gap, pool.score, pool.point, pool.normal)
     first, second = ([_chosen(sectors, part[i:slots:2]) for part in parts] for i in (0, 1))
-    away, away_second = point - first[2], point - second[2]
-    apart, apart_second = away @ away > near, away_second @ away_second > near
+    apart, apart_second = (
+        ((point - other[2]) @ (point - other[2]) > near) | (normal @ other[3] < _ALIKE) for other in (first, second)
+    )
     better = exists & (score < first[1])
     moves_down = better & (apart | (first[1] >= EMPTY))
     drops_out = better & ~apart_second
@@ -79,7 +81,9 @@ def listed(pool: Any, centre: Array, slots: int, otherwise: Found | None) -> lis
     found = []
     for k in range(slots // 2):
         first, second = ([part[2 * k + i] for part in (pool.gap, pool.point, pool.normal)] for i in (0, 1))
-        swap = (second[0] < EMPTY) & ((second[1] - first[1]) @ _ORDER < 0.0)
+        alike = first[2] @ second[2] >= _ALIKE
+        later = np.where(alike, (second[1] - first[1]) @ _ORDER, (second[2] - first[2]) @ _ORDER)
+        swap = (second[0] < EMPTY) & (later < 0.0)
         found.append([np.where(swap, b, a) for a, b in zip(first, second, strict=True)])
         found.append([np.where(swap, a, b) for a, b in zip(first, second, strict=True)])
     places = [(gap, np.where(gap < EMPTY, point, centre), normal) for gap, point, normal in found]

@@ -99,12 +99,24 @@ class FieldSearch:
         if lowest:
             self._collect(rows, pairs, at, self._near[points].fields["near"], kernels.faces, 2 * lowest)
             self._beside(rows, lowest)
+        else:
+            self._look_at_corners(rows)
         self._collect(rows, pairs, at, self._near[points].fields["sharp"], kernels.grid_point, 1)
         repeated = np.repeat(np.arange(len(points)), len(EDGES))
         edges = fields(edge=constants(np.tile(np.array(EDGES, dtype=float), (len(points), 1, 1))))
         flags = len(_FLAGS) * points[repeated] + 2 + np.tile(np.arange(len(EDGES)), len(points))
         where = self._near.buffer.at(flags)
         self._collect(rows, pairs[repeated], _rows_of(at, repeated) | edges, where, kernels.edge, along)
+
+    def _look_at_corners(self, rows: Rows) -> None:
+        """What corners may run into, beside what they are above."""
+        points, pairs = self._points(rows)
+        corners = np.array([fixed_points(self._shape(i).form) for i in rows])[pairs]
+        count = corners.shape[1]
+        repeated = np.repeat(np.arange(len(points)), count)
+        window = _rows_of(self._at_points(rows), repeated) | fields(corner=constants(corners.reshape(-1, 3)))
+        near = self._near[points[repeated]].fields["near"]
+        self._collect(rows, pairs[repeated], window, near, kernels.corner, 2)
 
     def _collect(self, rows: Rows, pairs: np.ndarray, window: Window, where: Any, look: Look, many: int) -> None:
         """Writes a loop over features, and puts what is found into the pools.

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NEIGHBOURS", "corner", "slopes_at", "to_field", "within"]
+__all__ = ["NEIGHBOURS", "corner", "slopes_at", "to_field", "triangle_at", "within"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -36,26 +36,43 @@ def corner(field: Any, i: Any, j: Any) -> Array:
     return np.stack([(i - 0.5 * (n - 1.0)) * dx, (j - 0.5 * (m - 1.0)) * dy, height])
 
 
-def slopes_at(field: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
-    """Height and slopes along x and y of the triangle at a place; of one outside, at the nearest place inside."""
+def _cell_at(field: Any, x: Any, y: Any) -> tuple[Any, Any, Any, Any]:
+    """The grid point whose cell is at a place, and where it is in there, from 0 to 1; of one outside, the nearest."""
     n, m, dx, dy = field.grid
     a, b = np.clip(x / dx + 0.5 * (n - 1.0), 0.0, n - 1.0), np.clip(y / dy + 0.5 * (m - 1.0), 0.0, m - 1.0)
     i, j = np.clip(np.rint(a - 0.5), 0.0, n - 2.0), np.clip(np.rint(b - 0.5), 0.0, m - 2.0)
-    first, u, v = i * m + j, a - i, b - j
+    return i, j, a - i, b - j
+
+
+def triangle_at(field: Any, x: Any, y: Any) -> tuple[tuple[Any, Any], Any]:
+    """The grid point that owns the triangle at a place, and whether it is the one below the diagonal."""
+    i, j, u, v = _cell_at(field, x, y)
+    return (i, j), u >= v
+
+
+def slopes_at(field: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Height and slopes along x and y of the triangle at a place; of one outside, at the nearest place inside."""
+    _, m, dx, dy = field.grid
+    i, j, u, v = _cell_at(field, x, y)
+    first = i * m + j
     h00, h10, h01, h11 = (field.table.look_up(first + step) for step in (0.0, m, 1.0, m + 1.0))
     below = u >= v  # of the diagonal
     rise_x, rise_y = np.where(below, h10 - h00, h11 - h01), np.where(below, h11 - h10, h01 - h00)
     return h00 + u * rise_x + v * rise_y, rise_x / dx, rise_y / dy
 
 
-def to_field(p: Array, field: Any) -> tuple[Any, Array]:
+def to_field(p: Array, field: Any, over: Array | None = None) -> tuple[Any, Array]:
     """How far a point is from the ground, and in which direction; see distance_point.py.
 
     Over or under the field it is the distance from the plane of the triangle there; beside it, from its walls. From
-    inside, the way out is through that plane or a wall, whichever is nearer.
+    inside, the way out is through that plane or a wall, whichever is nearer. The triangle is that at another place
+    `over` it, if given.
     """
     n, m, dx, dy = field.grid
-    height, slope_x, slope_y = slopes_at(field, p[0], p[1])
+    x, y = (p if over is None else over)[:2]
+    height, slope_x, slope_y = slopes_at(field, x, y)
+    if over is not None:
+        height = height + slope_x * (p[0] - x) + slope_y * (p[1] - y)
     steep = np.sqrt(1.0 + slope_x * slope_x + slope_y * slope_y)
     above = p[2] - height
     top, up = above / steep, np.stack([-slope_x / steep, -slope_y / steep, 1.0 / steep])
