@@ -30,7 +30,7 @@ from coupler.model.wording import counted, listed
 from coupler.rotation import about_axis, matrix_from_quaternion
 from coupler.spatial import Transform
 
-__all__ = ["BALL", "FREE", "Off", "Tree", "add_keyframes", "at_joints", "gears", "pose"]
+__all__ = ["BALL", "FREE", "SLIDE", "Off", "Tree", "add_keyframes", "at_joints", "gears", "pose"]
 
 Off = Callable[[str], bool]  # whether a part of the model is switched off
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from coupler.io.actuators import read_actuator
+from coupler.io.contact_pairs import read_contact_pair
 from coupler.io.limits import KEYFRAMES
 from coupler.io.reading import Options, read_keyframe, warn_left_out
 from coupler.io.sdf.bodies import Bodies
@@ -101,6 +102,9 @@ class _Reader:
                 links = [element.require(end) for end in ("link1", "link2")]
                 with element.blamed():
                     self.builder.exclude(*(link if link == GROUND else scope.prefix + link for link in links))
+            for element in scope.element.all(f"{NAMESPACE}:contact_pair"):
+                with element.blamed():
+                    self.builder.contact_pair(**read_contact_pair(element))
             for element in scope.element.all(f"{NAMESPACE}:spring"):
                 with element.blamed():
                     self.builder.spring(**self.bodies.spring(element, scope))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.contact_pairs import read_contact_pair
 from coupler.io.limits import BODIES, KEYFRAMES
 from coupler.io.reading import Options, read_keyframe
 from coupler.io.urdf.constraints import read_constraints
@@ -68,6 +69,7 @@ def read_urdf(root: Element, options: Options) -> Description:
     warn_of_masses(d)
     read_constraints(d)
     read_exclusions(d)
+    d.contact_pairs += [(element, read_contact_pair(element)) for element in root.all("contact_pair")]
     gravity = root.find("gravity")
     if gravity is not None:
         d.gravity = gravity.numbers("xyz", 3)
