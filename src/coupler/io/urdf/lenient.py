@@ -6,15 +6,27 @@ import numpy as np
 
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.parts import LinkPart
+from coupler.io.xml import Element
 from coupler.model.tree import GROUND
 from coupler.model.wording import counted, listed
 
-__all__ = ["add_world", "lock_massless", "mend_inertias", "rename_ground", "warn_of_masses"]
+__all__ = ["add_world", "lock_massless", "mend_inertias", "pass_over", "rename_ground", "warn_of_masses"]
 
 _WORLD = "world"
+_NO_MOTION = ("sensor", "ros2_control", "safety_controller", "calibration", "verbose", "self_collision_checking")
+_NO_MEANING = {"link": ("type",), "joint": ("dont_collapse",), "geometry": ("name",)}  # attributes
 _NOTHING = 1e-15  # kg m²: a negative moment of so little is rounding
 _LITTLE = 1e-3  # and so is one of this part of what the link is welded to
 _HEAVY, _HEAVIER = 500.0, 200.0  # kg, and times the median: a body of more is one in another unit
+
+
+def pass_over(root: Element) -> None:
+    """Passes over what has no influence on the motion: sensors, drivers, and limits that controllers keep."""
+    for element in (root, *root.walk()):
+        if element.tag in _NO_MOTION or element.tag.startswith(("sensor:", "controller:")):
+            element.ignore()
+        for name in _NO_MEANING.get(element.tag, ()):
+            element.get(name)
 
 
 def add_world(d: Description) -> None:
