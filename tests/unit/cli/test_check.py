@@ -114,10 +114,7 @@ def test_bodies_without_mass() -> None:
 def test_dummy_masses_and_what_they_do_to_the_mass_matrix() -> None:
     robot = arm(mass=1e-14, centre=(0, 0, 0), inertia=(1e-15, 1e-15, 1e-15)).build()
     (finding,) = found(robot, "dummies")
-    assert (
-        finding.severity == "warning"
-        and "'lower' weighs only 1e-14 kg on a robot of 1 kg" in finding.what
-    )
+    assert finding.severity == "warning" and "'lower' weighs only 1e-14 kg on a robot of 1 kg" in finding.what
     (finding,) = found(robot, "mass_matrix")
     assert finding.severity == "warning" and "condition number of the mass matrix is 3" in finding.what
 

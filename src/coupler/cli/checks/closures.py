@@ -19,6 +19,7 @@ _TINY = 1e-300  # keeps the condition number of singular coordinates finite
 _STATES = 4  # random configurations that are tried
 
 _HINTS = {  # words in a warning, and what to do about it; what is not here speaks for itself
+    "meshes are missing": "only pictures and contact need meshes; put the files where the robot's file says",
     "not modelled": "the robot moves without it; if it matters, describe it in another way",
     "is singular where its joints start": 'start its joints elsewhere: start="..." on one of them',
     "beyond the limits of its joints": "do limits, lengths and zero positions belong to the same assembly?",

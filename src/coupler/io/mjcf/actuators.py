@@ -70,7 +70,7 @@ def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuild
             left_out[told] += 1
         gain = law.pop("gain")
         if scale := law.pop("scale", None):
-            scaled.append(f"{name or i + 1!r} {scale}")
+            scaled.append(f"{name or i + 1!r} = {scale}")
         own = {joint: np.asarray(gear) * gain if np.ndim(gear) else gear * gain for joint, gear in own.items()}
         with files.root.blamed():
             builder.actuator(name or fresh(next(iter(own)), taken), own, **law)
@@ -83,7 +83,7 @@ def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuild
         )
         left_out[words] += shared
     if scaled:
-        builder.remark(f"targets of servos are positions or velocities here, from ctrl: {', '.join(scaled)}")
+        builder.remark(f"targets of servos are positions or velocities, not MuJoCo's ctrl: {', '.join(scaled)}")
     return [counted(count, *words) for words, count in left_out.items()]
 
 
@@ -111,14 +111,14 @@ def _gears(model: Compiled, tree: Tree, i: int) -> dict[str, Any]:
                 own[name] = own.get(name, 0.0) + float(gear[0] * model.wrap_prm[k])
         own = {name: value for name, value in own.items() if value}
         if not own:
-            raise _LeftOut("actuator of joints that stand still", "actuators of joints that stand still")
+            raise _LeftOut("actuator of fixed joints", "actuators of fixed joints")
         return own
     if kind == _SITE and model.actuator_trnid[i, 1] < 0 and (joint := _only_joint(model, tree, target)) is not None:
         return _nonzero({tree.names.joints[joint]: _site_gear(model, joint, target, gear)})
     if kind not in (_JOINT, _IN_PARENT):
         raise _LeftOut(*_LEFT_OUT.get(kind, ("actuator of an unknown kind", "actuators of unknown kinds")))
     if target in fixed:
-        raise _LeftOut("actuator of joints that stand still", "actuators of joints that stand still")
+        raise _LeftOut("actuator of fixed joints", "actuators of fixed joints")
     name, type_ = tree.names.joints[target], int(model.jnt_type[target])
     if type_ in (FREE, BALL) and (kind == _IN_PARENT or (type_ == FREE and gear[:3].any())):
         raise _LeftOut(

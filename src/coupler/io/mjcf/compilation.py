@@ -65,7 +65,9 @@ def compile_model(files: Files) -> Compiled:
     except ChildError as error:
         raise _failed(files, error) from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise error if isinstance(error, ModelError) else files.root.error(f"MuJoCo's answer is odd: {error}") from None
+        raise (
+            error if isinstance(error, ModelError) else files.root.error(f"MuJoCo's answer cannot be used: {error}")
+        ) from None
 
 
 def _checked(files: Files, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Compiled:

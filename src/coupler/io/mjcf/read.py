@@ -71,7 +71,7 @@ def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]
         first = islice(names.renamed.items(), _LISTED)
         told = ", ".join(f"{clipped(what, quote=False)} to {clipped(name)}" for what, name in first)
         more = f" and {len(names.renamed) - _LISTED} more" if len(names.renamed) > _LISTED else ""
-        builder.warn(f"{len(names.renamed)} names are taken, and so changed: {told}{more}")
+        builder.warn(f"{len(names.renamed)} parts are renamed, since their names are taken: {told}{more}")
     return builder, left_out
 
 

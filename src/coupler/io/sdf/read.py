@@ -92,7 +92,7 @@ class _Reader:
                 else:
                     self.builder.frame(name, body, at)
         if grounded:
-            self.builder.remark(f"frames of the world have no name in a robot: {listed(grounded)}")
+            self.builder.remark(f"frames that are fixed to the world are left out: {listed(grounded)}")
 
     def _states(self) -> None:
         """Springs, actuators, pairs that do not touch and named states, which SDFormat lacks."""
@@ -133,7 +133,7 @@ class _Reader:
         if self.outline.absent:
             names = listed(include.need("uri").word() for include in self.outline.absent)
             self.builder.warn(
-                f"included models that are not there are left out: {names}; packages={{...}} names folders"
+                f"included models not found, and left out: {names}; name their folders in packages={{...}}"
             )
         world = self.outline.world.element
         for scenery in world.all(*_SCENERY):

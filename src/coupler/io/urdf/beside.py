@@ -13,7 +13,7 @@ from coupler.io.limits import YAML_BYTES
 from coupler.io.packages import real_path
 from coupler.io.urdf.description import Description
 from coupler.model import ModelError
-from coupler.model.wording import listed
+from coupler.model.wording import clause
 
 __all__ = ["beside", "files_beside", "tell_unused"]
 
@@ -54,7 +54,8 @@ def tell_unused(d: Description) -> None:
                 unused.append(path.name)
     if unused:
         d.warnings.append(
-            f"{listed(unused)} in its folder describes loops and is not used; closures={unused[0]!r} does"
+            clause(unused, "{} beside it describes loops, but is", "{} beside it describe loops, but are")
+            + f" not used; pass closures={unused[0]!r} if these are its loops"
         )
 
 

@@ -33,4 +33,4 @@ def _add(d: Description, elements: list[Element]) -> None:
         else:
             unknown += 1
     if unknown:
-        d.warnings.append(f"{counted(unknown, f'<{_TAG}>')} of links that there are not: left out")
+        d.warnings.append(f"{counted(unknown, f'<{_TAG}>')} with unknown links left out")

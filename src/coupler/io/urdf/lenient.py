@@ -34,7 +34,7 @@ def add_world(d: Description) -> None:
     joints = [joint for joint in d.joints.values() if joint.parent == _WORLD]
     if joints and _WORLD not in d.links:
         d.links = {_WORLD: LinkPart(joints[0].element)} | d.links
-        d.warnings.append(f"the link {_WORLD!r}, on which {listed(joint.name for joint in joints)} hangs, is added")
+        d.warnings.append(f"link {_WORLD!r} is added: joints hang on it, but the file does not declare it")
 
 
 def rename_ground(d: Description, *, floating: bool) -> None:
@@ -52,7 +52,7 @@ def rename_ground(d: Description, *, floating: bool) -> None:
     for joint in d.joints.values():
         joint.parent, joint.child = (name if link == GROUND else link for link in (joint.parent, joint.child))
     d.renamed[GROUND] = name
-    d.warnings.append(f"the link {GROUND!r} is renamed {name!r}, since {GROUND!r} is what does not move here")
+    d.warnings.append(f"link {GROUND!r} is renamed {name!r}: here {GROUND!r} is the world, which does not move")
 
 
 def mend_inertias(d: Description) -> None:
@@ -82,7 +82,7 @@ def mend_inertias(d: Description) -> None:
             mended += [name] if moments[0] < -_NOTHING else []
     if mended:
         d.warnings.append(
-            f"negative principal moments of {listed(mended)}, beside what it is welded to, are taken as 0"
+            f"negative principal moments of {listed(mended)} are taken as 0: they are small beside what is welded to it"
         )
 
 
@@ -99,9 +99,7 @@ def lock_massless(d: Description) -> None:
         joint.kind, joint.properties, joint.start, joint.actuated = "fixed", {}, None, False
     if locked:
         names = listed(joint.name for joint in locked)
-        d.warnings.append(
-            f"{counted(len(locked), 'joint')} locked, with nothing behind but links without mass: {names}"
-        )
+        d.warnings.append(f"{counted(len(locked), 'joint')} locked, which move nothing but links without mass: {names}")
 
 
 def warn_of_masses(d: Description) -> None:
@@ -111,5 +109,6 @@ def warn_of_masses(d: Description) -> None:
     heavy = [name for name, mass in masses.items() if mass > max(_HEAVY, _HEAVIER * usual)]
     if heavy:
         d.warnings.append(
-            f"{listed(f'{name} ({masses[name]:g} kg)' for name in heavy)} beside bodies of {usual:g} kg: is it in kg?"
+            f"{listed(f'{name} ({masses[name]:g} kg)' for name in heavy)} beside bodies of some {usual:g} kg: are "
+            "these masses in kg?"
         )

@@ -200,7 +200,7 @@ def test_an_actuator_of_a_joint_that_an_equality_holds_is_told(write: Any) -> No
     rest += '<joint joint="b" coef="2"/></fixed></tendon><actuator><motor joint="a"/><motor tendon="t"/></actuator>'
     robot, untold = read(write(world, rest))
     assert [dict(actuator.gears) for actuator in robot.actuators] == [{"b": 2.0}]
-    assert untold == ["1 actuator of joints that stand still"]
+    assert untold == ["1 actuator of fixed joints"]
 
 
 def test_flags_of_the_file_are_heeded(write: Any) -> None:
@@ -248,7 +248,7 @@ def test_names_that_are_taken_are_told(write: Any) -> None:
     assert robot.frame_names == ["arm_site"]
     assert [coupling.name for coupling in robot.couplings] == ["arm_equality"]
     assert robot.warnings == (
-        "3 names are taken, and so changed: body 'ground' to 'ground_body', site 'arm' to 'arm_site', "
+        "3 parts are renamed, since their names are taken: body 'ground' to 'ground_body', site 'arm' to 'arm_site', "
         "equality 'arm' to 'arm_equality'",
     )
 
@@ -394,7 +394,7 @@ def test_equalities_that_lock_joints_make_them_fixed(write: Any) -> None:
     rest += '<equality><joint joint1="b" joint2="c" polycoef="0 0 0 8"/></equality>'
     path = write(world, rest)
     robot, _ = read(path)
-    assert robot.warnings == ("3 joints made fixed, since equalities hold them: 'a', 'b', 'c'",)
+    assert robot.warnings == ("equalities hold 3 joints, which are made fixed: 'a', 'b', 'c'",)
     assert robot.independent_joints == ["d"]
     peer = Peer(path)
     peer.data.qpos[:] = [0.6, 1.2, 0.5, 0.7]

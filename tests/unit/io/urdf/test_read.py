@@ -208,7 +208,7 @@ def test_an_inertia_that_cannot_be_is_refused_with_its_place(old: str, new: str,
 
 def test_an_inertia_that_no_body_has_is_used_and_told(read: Read) -> None:
     odd = INERTIAL.replace('izz="0.04"', 'izz="0.4"')
-    with pytest.warns(ModelWarning, match=r"robot\.urdf: no real body has the inertia of 'a', 'b', whose largest"):
+    with pytest.warns(ModelWarning, match=r"robot\.urdf: no real body has the inertia of 'a', 'b': the largest"):
         found = read(
             link("a", odd) + link("b", odd) + link("c") + joint("j", "fixed", "a", "b") + joint("k", "fixed", "a", "c")
         )
