@@ -10,7 +10,7 @@ import pytest
 
 import coupler
 from coupler import Simulation
-from coupler.model import Robot
+from coupler.model import ModelWarning, Robot
 from effort import sweep
 from mjcf_peer import Peer
 from models_folder import ABSENT, FOLDER, loaded
@@ -97,6 +97,67 @@ def test_every_kind_of_law_and_transmission(tmp_path: Path) -> None:
     assert not robot.warnings
     for scale in (0.1, 1.0, 10.0):
         agree(robot, path, scale)
+
+
+DRONE = """<mujoco><compiler angle="radian"/><worldbody>
+  <body name="drone" pos="0 0 1"><freejoint name="free"/><geom type="box" size="0.2 0.1 0.05" pos="0.03 0 0"/>
+    <site name="left" pos="0.2 0.1 0.02"/><site name="right" pos="-0.2 0.1 0.02" euler="0.2 0.4 0.6"/>
+    <body pos="0 0.1 0.2" euler="0 0.5 0.2"><geom size="0.05" mass="0.2"/>
+      <site name="welded" pos="0.1 0.2 0.3" euler="0.7 0 0.3"/></body></body>
+  <body name="door" pos="1 0 0"><joint name="hinge" axis="0.3 0.2 1" pos="0.1 0.2 0"/><geom size="0.1" pos="0.3 0 0"/>
+    <site name="knob" pos="0.4 0.1 0" euler="0 0 0.5"/></body>
+  <body name="cart" pos="2 0 0"><joint name="slide" type="slide" axis="1 1 0"/><geom size="0.1"/>
+    <site name="hook" euler="0 0.7 0.5"/></body>
+  <body name="eye" pos="3 0 0" euler="0 0 0.7"><joint name="ball" type="ball" pos="0.1 0 0"/><geom size="0.1"/>
+    <site name="pupil" pos="0.1 0.2 0" euler="0 0.7 0.5"/></body></worldbody>
+  <actuator>
+    <motor name="thrust" site="left" gear="0 0 1 0 0 -0.02" ctrlrange="0 5"/>
+    <motor name="lift" site="right" gear="0 0 1 0 0 0.02"/>
+    <motor name="wrench" site="welded" gear="1 2 3 0.1 0.2 0.3"/>
+    <motor name="push" site="knob" gear="1 2 3 0 0 0.5"/>
+    <motor name="pull" site="hook" gear="1 2 3"/>
+    <motor name="look" site="pupil" gear="1 2 3 1 2 3"/>
+    <position name="hold" site="hook" gear="0 1 0" kp="3"/>
+    <motor name="spin" joint="free" gear="0 0 0 1 2 3"/>
+  </actuator></mujoco>"""
+
+
+def test_sites_of_bodies_that_one_joint_moves(tmp_path: Path) -> None:
+    """Drones, doors and carts, which a site pushes with the same generalized force in every pose."""
+    path = tmp_path / "drone.xml"
+    path.write_text(DRONE)
+    robot = coupler.load(path)
+    assert not robot.warnings and len(robot.actuators) == 8
+    agree(robot, path)
+    for suffix in (".xml", ".urdf", ".sdf"):
+        saved = coupler.load(robot.save(tmp_path / f"saved{suffix}"))
+        for own, other in zip(saved.actuators, robot.actuators, strict=True):
+            assert own.name == other.name
+            assert [*own.gears] == [*other.gears]
+            np.testing.assert_allclose(np.hstack([*own.gears.values()]), np.hstack([*other.gears.values()]), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("actuator", "told"),
+    [
+        ('<motor site="tip" gear="0 0 1"/>', "1 actuator at a site that several joints move, or relative to another"),
+        ('<motor site="tip" refsite="foot"/>', "1 actuator at a site that several joints move, or relative to another"),
+        ('<motor cranksite="tip" slidersite="foot" cranklength="2"/>', "1 actuator at a slider-crank"),
+        ('<motor tendon="rope"/>', "1 actuator at a tendon that runs over sites"),
+        ('<muscle joint="a" lengthrange="0 1"/>', "1 muscle, which is a motor here"),
+        ('<adhesion body="arm" ctrlrange="0 1"/>', "1 adhesion actuator"),
+    ],
+)
+def test_other_transmissions_are_told(actuator: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "arm.xml"
+    path.write_text(
+        """<mujoco><worldbody><site name="foot"/><body name="arm"><joint name="a"/><geom size="0.1"/>
+        <body pos="0 0 1"><joint name="b" axis="0 1 0"/><geom size="0.1"/><site name="tip"/></body></body></worldbody>
+        <tendon><spatial name="rope"><site site="foot"/><site site="tip"/></spatial></tendon>"""
+        f"<actuator>{actuator}</actuator></mujoco>"
+    )
+    with pytest.warns(ModelWarning, match=f"left out: .*{told}"):
+        coupler.load(path)
 
 
 def test_motion_is_that_of_mujoco(tmp_path: Path) -> None:

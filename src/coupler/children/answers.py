@@ -55,7 +55,7 @@ def _arrays(body: memoryview, shapes: dict[str, tuple[str, tuple[int, ...]]]) ->
 
     arrays, at = {}, 0
     for name, (dtype, shape) in shapes.items():
-        if dtype not in _TYPES or not all(type(n) is int and n >= 0 for n in shape):
+        if not isinstance(dtype, str) or dtype not in _TYPES or not all(type(n) is int and n >= 0 for n in shape):
             raise ValueError(f"the message has no proper array {name!r}")
         count = prod(shape)
         arrays[name] = np.frombuffer(body, dtype, count, at).reshape(shape) if count else np.zeros(shape, dtype)

@@ -38,10 +38,12 @@ def _run(given: Namespace) -> int:
 
 
 def _text(name: str, findings: list[Finding]) -> str:
-    counts = [counted(sum(finding.severity == severity for finding in findings), severity) for severity in SEVERITIES]
-    lines = [heading(f"{name}: {', '.join(counts)}")]
+    counts = [(sum(finding.severity == severity for finding in findings), severity) for severity in SEVERITIES]
+    summary = ", ".join(counted(count, severity) for count, severity in counts if count)
+    lines = [heading(f"{name}: {summary or 'nothing to report'}")]
     for finding in findings:
-        lines += ["", fitted(finding.what, "  ", f"{finding.severity}: "), fitted(finding.hint, "    ", "  → ")]
+        lines += ["", fitted(finding.what, "  ", f"{finding.severity}: ")]
+        lines += [fitted(finding.hint, "    ", "  → ")] if finding.hint else []
     return "\n".join(lines)
 
 

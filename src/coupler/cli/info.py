@@ -52,20 +52,19 @@ def _facts(about: dict[str, Any]) -> dict[str, str]:
     kinds = Counter(joint["kind"] for joint in about["joints"])
     shapes, massless = about["shapes"], sum(not body["mass"] for body in about["bodies"])
     bodies = f"{len(about['bodies'])}, {massless} without mass" if massless else f"{len(about['bodies'])}"
-    return {
+    facts = {
         "mass": f"{about['mass']:.6g} kg",
         "gravity": "({:g}, {:g}, {:g}) m/s²".format(*about["gravity"]),
         "bodies": bodies,
         "joints": f"{len(about['joints'])}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}",
         "independent": ", ".join(about["independent"]),
-        "actuators": ", ".join(_told(actuator) for actuator in about["actuators"]),
+        "actuators": ", ".join(_told(actuator) for actuator in about["actuators"]) or "none",
         "springs": ", ".join(spring["name"] for spring in about["springs"]),
         "frames": ", ".join(about["frames"]),
         "keyframes": ", ".join(about["keyframes"]),
-        "shapes": f"{shapes['count']}: {shapes['visible']} visible, {shapes['touching']} for contact"
-        if shapes["count"]
-        else "",
+        "shapes": f"{shapes['count']}: {shapes['visible']} visible, {shapes['touching']} for contact",
     }
+    return {name: text for name, text in facts.items() if text and (name != "shapes" or shapes["count"])}
 
 
 def _told(actuator: dict[str, Any]) -> str:
@@ -75,10 +74,7 @@ def _told(actuator: dict[str, Any]) -> str:
 
 def _closures(about: dict[str, Any]) -> Iterator[str]:
     """Loops and couplings, and how far they are from closed in the neutral configuration."""
-    loops = {
-        x["name"]: f"{x['kind']}, {x['predecessor']} to {x['successor']}, open by {x['error']:.2g}"
-        for x in about["loops"]
-    }
+    loops = {x["name"]: f"{x['kind']}, {x['predecessor']} to {x['successor']}" for x in about["loops"]}
     couplings = {x["name"]: ", ".join(x["joints"]) for x in about["couplings"]}
     for what, rows in (("loop", loops), ("coupling", couplings)):
         if rows:

@@ -44,6 +44,7 @@ def load_robot(given: Namespace) -> Robot:
         arguments=dict(given.argument),
         xacro=given.trust,
         precision=given.precision,
+        massless=given.massless or "refuse",
         closure=given.closure or "auto",
     )
 
@@ -91,8 +92,10 @@ def load_file(path: Path, **options: Any) -> Robot:
 
     with caught_warnings() as messages:
         robot = load(path, **options)
-    known = "; ".join(robot.warnings)  # which `load` gives as one warning
-    return replace(robot, warnings=(*robot.warnings, *(text for text in messages if not known or known not in text)))
+    others = (
+        text for text in messages if not any(own in text for own in robot.warnings)
+    )  # `load` gives its own as one
+    return replace(robot, warnings=(*robot.warnings, *others))
 
 
 @contextmanager
@@ -112,7 +115,17 @@ def caught_warnings() -> Iterator[list[str]]:
 def _bundled(given: Namespace, path: Path) -> Robot:
     if given.file not in names():
         raise ModelError(_missing(given.file, path))
-    for option in ("closures", "floating", "package", "argument", "trust", "precision", "lock_idle", "closure"):
+    for option in (
+        "closures",
+        "floating",
+        "package",
+        "argument",
+        "trust",
+        "precision",
+        "massless",
+        "lock_idle",
+        "closure",
+    ):
         if getattr(given, option) not in (None, False, []):
             raise ModelError(f"{given.file!r} is a bundled robot: --{option.replace('_', '-')} is for files only")
     return load_bundled(given.file)

@@ -58,15 +58,13 @@ def fitted(text: str, indent: str = "", first: str | None = None) -> str:
 
 
 def columns(rows: Mapping[str, str], indent: str = "") -> str:
-    """Names and texts in two columns; the text of a long name is on the next line."""
-    width = min(max(map(len, rows)), WIDTH // 3) + 2
-    lines = []
-    for name, text in rows.items():
-        short, margin = len(name) <= width - 2, indent + " " * width
-        if not short:
-            lines.append(indent + name)
-        lines.append(fitted(text or "none", margin, indent + name.ljust(width) if short else margin))
-    return "\n".join(lines)
+    """Names and texts in two columns; where a name is long, texts are on the lines after theirs."""
+    rows = {name: text or "none" for name, text in rows.items()}
+    width = max(map(len, rows)) + 2
+    if width > WIDTH // 3:
+        return "\n".join(f"{indent}{name}\n{fitted(text, indent + '    ')}" for name, text in rows.items())
+    margin = indent + " " * width
+    return "\n".join(fitted(text, margin, indent + name.ljust(width)) for name, text in rows.items())
 
 
 def print_json(data: Mapping[str, Any]) -> None:

@@ -68,6 +68,11 @@ def add_file(parser: ArgumentParser, name: str = "FILE") -> None:
         "--precision", type=float, metavar="P", help="by how much its numbers are rounded, m or rad; 0 for exact ones"
     )
     group.add_argument(
+        "--massless",
+        choices=("refuse", "lock"),
+        help="what to do with joints that move nothing but links without mass (default: refuse)",
+    )
+    group.add_argument(
         "--lock-idle", action="store_true", help="lock idle freedoms, such as the spin of a rod between two ball joints"
     )
     group.add_argument(

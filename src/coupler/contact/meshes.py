@@ -59,7 +59,9 @@ def with_hulls(robot: Robot, most: int = CORNERS) -> Robot:
         robot: the robot.
         most: how many corners a hull may have.
     """
-    meshes = {id(shape): shape.geometry for shape in robot.shapes if shape.touches and isinstance(shape.geometry, Mesh)}
+    paired = {name for pair in robot.contact_pairs for name in (pair.first, pair.second)}
+    touching = [shape for shape in robot.shapes if shape.touches or shape.name in paired]
+    meshes = {id(shape): shape.geometry for shape in touching if isinstance(shape.geometry, Mesh)}
     if not meshes:
         return robot
     hulls, remarks, lost = _hulls(meshes.values(), most)

@@ -2,13 +2,14 @@
 
 Shapes of bodies that are welded together, and of bodies that a joint connects, do not touch: they overlap where the
 joint is. The ground is an exception, on which a robot stands. Nor do bodies touch that the robot excludes. Otherwise
-two shapes may touch if a bit of the one's group is among those that the other meets. Contact points touch what is on
-the ground. Meshes touch with their hulls. A shape without a name goes by that of its body.
+two shapes may touch if a bit of the one's group is among those that the other meets. Pairs of shapes that the robot
+lists may touch in any case. Contact points touch what is on the ground. Meshes touch with their hulls. A shape without
+a name goes by that of its body.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import reduce
@@ -21,7 +22,7 @@ from coupler.contact.geometry import Point, count
 from coupler.contact.meshes import with_hulls
 from coupler.contact.problem import Cone
 from coupler.contact.restitution import Restitution
-from coupler.model import ModelError, Robot, Shape
+from coupler.model import ContactPair, Mesh, ModelError, Robot, Shape
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 from coupler.spatial import Transform
@@ -40,11 +41,12 @@ class Pair:
 
     Attributes:
         one, other: the shapes; the ground is always the second.
-        friction: the coefficient of their contacts: the larger of the two.
+        friction: the coefficient of their contacts: that of the shape with the higher priority, or the larger one.
         count: how many candidate contacts they have.
         restitution: how their contacts rebound; None if they do not.
         torsion: of friction against spin about the normal, the largest moment over the normal force, m; None for none.
         rolling: the same against turning about the tangents.
+        listed: whether it is one of the robot's `contact_pairs`, with a friction of its own.
     """
 
     one: Shape
@@ -54,6 +56,7 @@ class Pair:
     restitution: Restitution | None = None
     torsion: float | None = None
     rolling: float | None = None
+    listed: bool = False
 
     @property
     def cone(self) -> Cone:
@@ -89,9 +92,15 @@ def pairs_of(
         rolling: the same about their tangents: how they resist rolling.
     """
     friction = float(numbers("friction", friction, (), least=0.0))
-    apart = _Apart(robot)
-    shapes = _named(shape for shape in with_hulls(robot).shapes if shape.touches)
-    found = [(a, b) for a, b in combinations(shapes, 2) if apart(a.body, b.body) and _meet(a, b)]
+    apart, listed = _Apart(robot), {frozenset((own.first, own.second)): own for own in robot.contact_pairs}
+    paired = {name for names in listed for name in names}
+    shapes = _named(shape for shape in with_hulls(robot).shapes if shape.touches or _touches_by(shape, paired))
+    found = [
+        (a, b)
+        for a, b in combinations(shapes, 2)
+        if (apart(a.body, b.body) and _meet(a, b))
+        or (frozenset((a.name, b.name)) in listed and not apart.welded(a.body, b.body))
+    ]
     ground = [shape for shape in shapes if apart.link(shape.body) == 0]
     for body in robot.bodies.values():
         for name, point in body.contacts.items():
@@ -99,6 +108,7 @@ def pairs_of(
             found += [(at, shape) for shape in ground if apart(body.name, shape.body)]
     ordered = [(b, a) if apart.link(a.body) == 0 else (a, b) for a, b in found]
     pairs = [Pair(a, b, _friction(a, b, friction), count(a.geometry, b.geometry)) for a, b in ordered]
+    pairs = [_as_listed(pair, listed.get(frozenset((pair.one.name, pair.other.name)))) for pair in pairs]
     pairs = _with(pairs, "restitution", _laws(restitution))
     pairs = _with(pairs, "torsion", _arms("torsion", torsion))
     return _with(pairs, "rolling", _arms("rolling", rolling))
@@ -139,8 +149,8 @@ def _with(pairs: list[Pair], name: str, by_pattern: Mapping[str, Any]) -> list[P
     for pattern in by_pattern:
         if pattern != "*" and not any(pair.matches(pattern) for pair in pairs):
             raise ModelError(f"{name}: nothing that may touch is called {pattern!r}; there are {known_names(pairs)}")
-    found = [next((value for pattern, value in by_pattern.items() if pair.matches(pattern)), None) for pair in pairs]
-    return [replace(pair, **{name: value}) for pair, value in zip(pairs, found, strict=True)]
+    found = [[value for pattern, value in by_pattern.items() if pair.matches(pattern)] for pair in pairs]
+    return [replace(pair, **{name: own[0]}) if own else pair for pair, own in zip(pairs, found, strict=True)]
 
 
 def known_names(pairs: Sequence[Pair]) -> str:
@@ -162,9 +172,13 @@ class _Apart:
         """The number of a body's link; the ground's is 0."""
         return self._place[body][0]
 
+    def welded(self, a: str, b: str) -> bool:
+        """Whether two bodies are one link."""
+        return self.link(a) == self.link(b)
+
     def __call__(self, a: str, b: str) -> bool:
         one, other = self.link(a), self.link(b)
-        if one == other or frozenset((a, b)) in self._excluded:
+        if self.welded(a, b) or frozenset((a, b)) in self._excluded:
             return False
         return 0 in (one, other) or frozenset((one, other)) not in self._joined
 
@@ -173,6 +187,20 @@ def _meet(a: Shape, b: Shape) -> bool:
     return bool(a.group & b.meets or b.group & a.meets)
 
 
+def _touches_by(shape: Shape, paired: Collection[str]) -> bool:
+    """Whether a shape touches only because the robot lists it; meshes do with their hulls."""
+    return shape.name in paired and not isinstance(shape.geometry, Mesh)
+
+
+def _as_listed(pair: Pair, own: ContactPair | None) -> Pair:
+    """A pair with the friction that the robot lists for it."""
+    if own is None or isinstance(pair.one.geometry, Point):
+        return pair
+    return replace(pair, friction=own.friction, torsion=own.torsion, rolling=own.rolling, listed=True)
+
+
 def _friction(a: Shape, b: Shape, default: float) -> Any:
-    given = [shape.friction for shape in (a, b) if shape.friction is not None]
+    given = [shape for shape in (a, b) if shape.friction is not None]
+    first = max((shape.priority for shape in given), default=0)
+    given = [shape.friction for shape in given if shape.priority == first]
     return reduce(np.maximum, given) if given else default

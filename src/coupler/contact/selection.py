@@ -61,11 +61,11 @@ def select(robot: Robot, pairs: Sequence[Pair], named: Collection[str] = (), lim
     Args:
         robot: the robot.
         pairs: what may touch.
-        named: names of pairs that stay, whatever they do.
+        named: names of pairs that stay, whatever they do, as those do that the robot lists.
         limits: whether joints stop at their limits; if not, all that does not overlap stays.
     """
     bounded = _Bounded(robot)
-    asked = [i for i, pair in enumerate(pairs) if pair.name not in named and bounded(pair)]
+    asked = [i for i, pair in enumerate(pairs) if pair.name not in named and not pair.listed and bounded(pair)]
     if not asked:
         return Selection(tuple(pairs))
     own = [pairs[i] for i in asked]

@@ -171,7 +171,8 @@ def _key(task: _Share) -> str:
 
 def _parts_of(robot: Robot) -> Iterator[Any]:
     """All that a robot is made of, as arrays and as what prints the same for the same."""
-    yield from (robot.name, robot.closure, robot.exclusions, robot.actuators, robot.precision, robot.locks_idle)
+    yield from (robot.name, robot.closure, robot.exclusions, robot.contact_pairs, robot.actuators)
+    yield from (robot.precision, robot.locks_idle)
     for name, value in robot.parameters.items():
         yield from (name, value)
     for joint in robot.joints:

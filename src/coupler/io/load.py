@@ -86,8 +86,9 @@ def load(
     build = partial(builder.build, lock_idle=lock_idle, largest=JOINED, precision=precision, closure=closure)
     robot = _build(build, file, elements, lockable)
     if robot.warnings:
-        told = "; ".join(clipped(text, 2000, quote=False) for text in robot.warnings)
-        warnings.warn(f"{file}: {told}", ModelWarning, stacklevel=2)
+        told = [clipped(text, 2000, quote=False) for text in robot.warnings]
+        text = told[0] if len(told) == 1 else "".join(f"\n- {own}" for own in told)
+        warnings.warn(f"{file}: {text}", ModelWarning, stacklevel=2)
     return robot
 
 
@@ -132,6 +133,7 @@ def _read(file: Path, options: Options) -> tuple[list[Element], RobotBuilder, di
         with imports():
             from coupler.io.sdf.read import read_sdf
 
+        _check_massless(root, options)
         builder, elements, roots = read_sdf(root, options)
         return roots, builder, elements
     if root.tag != "robot":
@@ -170,6 +172,7 @@ def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str,
 
     if options.closures not in (None, False):
         raise root.error("MJCF has its loops in <equality>; closures are for URDF")
+    _check_massless(root, options)
     builder, left_out = read_mjcf(root, options)
     if left_out:
         builder.warn(f"not modelled, and left out: {', '.join(left_out)}")
@@ -177,6 +180,11 @@ def _read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, dict[str,
         e.attributes["name"]: e for e in root.walk() if e.tag in ("body", "joint", "connect", "weld") and e.has("name")
     }
     return builder, named
+
+
+def _check_massless(root: Element, options: Options) -> None:
+    if options.massless != "refuse":
+        raise root.error("massless='lock' is for URDF; give the links mass, or their joints an armature")
 
 
 def _build(build: Callable[[], Robot], file: Path, elements: dict[str, Element], lockable: bool) -> Robot:

@@ -10,7 +10,7 @@ from typing import Any
 
 from coupler.io.xml import Element
 from coupler.model import ModelError, RobotBuilder
-from coupler.model.wording import counted, listed
+from coupler.model.wording import clause, counted, listed
 
 __all__ = ["Closures", "Options", "add_body", "read_keyframe", "warn_left_out", "warn_of_inertias"]
 
@@ -63,11 +63,11 @@ def warn_of_inertias(b: RobotBuilder, unreal: Sequence[str], weightless: Sequenc
     """Warns of bodies for which `add_body` gave False: those with a mass, and those without."""
     if unreal:
         b.warn(
-            f"no real body has the inertia of {listed(unreal)}, whose largest principal moment exceeds the sum of "
-            "the other two: it is used as it is"
+            f"no real body has the inertia of {listed(unreal)}: the largest principal moment exceeds the sum of the "
+            "other two; used as it is"
         )
     if weightless:
-        b.warn(f"{listed(weightless)} has an inertia but no mass: it is used as it is")
+        b.warn(clause(weightless, "{} has", "{} have") + " an inertia but no mass: used as it is")
 
 
 def warn_left_out(b: RobotBuilder, left_out: Counter[str]) -> None:

@@ -110,7 +110,7 @@ def _value(path: Path, node: Any) -> Any:
                 raise ModelError(f"{path}, line {line}: a key must be a word")
             if name in mapping:
                 line = key.start_mark.line + 1
-                raise ModelError(f"{path}, line {line}: the key {clipped(name)} stands twice in a mapping")
+                raise ModelError(f"{path}, line {line}: the key {clipped(name)} appears twice in a mapping")
             mapping[name] = _value(path, value)
         return mapping
     if node.style is None and node.value.lower() in _WORDS:  # plain: neither quoted nor a block

@@ -25,7 +25,19 @@ from coupler.model.joints import (
 from coupler.model.loops import Coupling, Held, LoopJoint, LoopKind, Rod
 from coupler.model.real_inertias import nearest_inertia
 from coupler.model.robot import Robot
-from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Mesh, Plane, Shape, Sphere
+from coupler.model.shapes import (
+    Box,
+    Capsule,
+    ContactPair,
+    Cylinder,
+    Ellipsoid,
+    Geometry,
+    Hull,
+    Mesh,
+    Plane,
+    Shape,
+    Sphere,
+)
 
 __all__ = [
     "Actuator",
@@ -36,6 +48,7 @@ __all__ = [
     "ClosureChoice",
     "Cluster",
     "ClusterTree",
+    "ContactPair",
     "Continuous",
     "Coupling",
     "Cylinder",

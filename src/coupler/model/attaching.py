@@ -26,7 +26,7 @@ class Attached:
 
     Attributes:
         bodies, joints, loops, couplings, springs, actuators, frames, contacts, keyframes: by name.
-        shapes, exclusions, warnings: of the robot.
+        shapes, exclusions, contact_pairs, warnings: of the robot.
     """
 
     def __init__(self, robot: Robot, prefix: str, to: str, place: Transform) -> None:
@@ -48,6 +48,9 @@ class Attached:
         for pair in robot.exclusions:
             one, other = sorted(map(self._name, pair))
             self.exclusions[one, other] = None
+        self.contact_pairs = [
+            replace(pair, first=prefix + pair.first, second=prefix + pair.second) for pair in robot.contact_pairs
+        ]
         self.warnings = [f"{prefix}: {text}" if prefix else text for text in robot.warnings]
 
     def taken(self, places: Taken, bonds: Taken, elements: Taken) -> tuple[Taken, Taken, Taken]:

@@ -13,6 +13,7 @@ Parts may come in any order. Mistakes in a part are told where it is described, 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -92,6 +93,7 @@ class RobotBuilder(Parts):
         self._shapes += attached.shapes
         self._keyframes |= attached.keyframes
         self._exclusions.update(attached.exclusions)
+        self._contact_pairs += attached.contact_pairs
         self._warnings += attached.warnings
         self._precision = max(self._precision, robot.precision)
         self._lock_idle |= robot.locks_idle
@@ -167,6 +169,10 @@ class RobotBuilder(Parts):
         for body in (body for pair in self._exclusions for body in pair):
             if body not in self._bodies and body != GROUND:
                 raise ModelError(f"an exclusion: there is no body {body!r}; there are {listed(self._bodies)}")
+        shapes = Counter(shape.name for shape in self._shapes)
+        for name in (name for pair in self._contact_pairs for name in (pair.first, pair.second)):
+            if shapes[name] != 1:
+                raise ModelError(f"a contact pair: there are {shapes[name]} shapes called {name!r}; one is wanted")
         lock_idle = lock_idle or self._lock_idle
         robot = compose(
             self.name,
@@ -187,6 +193,7 @@ class RobotBuilder(Parts):
             robot,
             shapes=tuple(self._shapes),
             exclusions=tuple(sorted(self._exclusions)),
+            contact_pairs=tuple(self._contact_pairs),
             locks_idle=lock_idle,
             keyframes=MappingProxyType(keyframes),
             actuators=actuators_of(robot, actuators),

@@ -17,7 +17,7 @@ from coupler.model.joint import Joint
 from coupler.model.loops import Coupling, LoopJoint, LoopKind
 from coupler.model.numbers import numbers
 from coupler.model.places import Place, placed
-from coupler.model.shapes import Geometry, Shape
+from coupler.model.shapes import ContactPair, Geometry, Shape
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import listed
 from coupler.spatial import Transform
@@ -46,6 +46,7 @@ class Parts:
         self._contacts: dict[str, tuple[str, np.ndarray]] = {}
         self._shapes: list[Shape] = []
         self._exclusions: dict[tuple[str, str], None] = {}
+        self._contact_pairs: list[ContactPair] = []
         self._keyframes: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         self._precision, self._lock_idle = 0.0, False  # of robots that are attached
         self._closure: dict[str, Closing] = {}
@@ -105,16 +106,23 @@ class Parts:
         meets: int = 1,
         friction: float | None = None,
         colour: Any = None,
+        priority: int = 0,
     ) -> None:
         """What a body, or the ground, looks like or touches with; see `Shape`."""
         what = f"shape {name!r} on body {named('a shape: its body', body)!r}"
         place = placed(what, at, turned)
-        self._shapes.append(Shape(name, body, geometry, place, visible, group, meets, friction, colour))
+        self._shapes.append(Shape(name, body, geometry, place, visible, group, meets, friction, colour, priority))
 
     def exclude(self, first: str, second: str) -> None:
         """Keeps two bodies, of which one may be the ground, from touching each other."""
         bodies = [named("an exclusion: its body", body) for body in (first, second)]
         self._exclusions[min(bodies), max(bodies)] = None
+
+    def contact_pair(
+        self, first: str, second: str, friction: float, torsion: float | None = None, rolling: float | None = None
+    ) -> None:
+        """Lets two shapes touch, whatever their groups say, with a friction of their own; see `ContactPair`."""
+        self._contact_pairs.append(ContactPair(first, second, friction, torsion, rolling))
 
     def keyframe(self, name: str, positions: Mapping[str, Any], velocities: Mapping[str, Any] | None = None) -> None:
         """A state with a name: positions and velocities by joint, as `Robot.pack_q` and `Robot.pack_v` take them."""

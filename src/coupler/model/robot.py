@@ -29,7 +29,7 @@ from coupler.model.numbers import numbers
 from coupler.model.parameters import GivenParameters, packed_parameters, parameters_of, unpacked_parameters
 from coupler.model.pickling import packed, unpacked
 from coupler.model.places import Place, placed
-from coupler.model.shapes import Geometry, Plane, Shape
+from coupler.model.shapes import ContactPair, Geometry, Plane, Shape
 from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.text import robot_text
 from coupler.model.tolerances import GIVEN
@@ -69,6 +69,7 @@ class Robot:
         actuators: what drives it, in the order in which it is described; see `Actuator`. Each joint that is marked as
             actuated and that none of them acts on has a motor of its own name, with the joint's limits.
         exclusions: pairs of bodies, of which one may be "ground", that do not touch each other.
+        contact_pairs: pairs of shapes that may touch whatever else is said, with their own friction.
         precision: by how much its numbers are rounded, m or rad, if rows of its loops were dropped for that; else 0.
         locks_idle: whether idle freedoms are locked; see `RobotBuilder.build`.
         closed_forms: of loops and couplings that are closed analytically, by their names.
@@ -95,6 +96,7 @@ class Robot:
     keyframes: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     actuators: tuple[Actuator, ...] = ()
     exclusions: tuple[tuple[str, str], ...] = ()
+    contact_pairs: tuple[ContactPair, ...] = ()
     precision: float = 0.0
     locks_idle: bool = False
     closed_forms: Mapping[str, ClosedForm] = field(default_factory=dict)
@@ -590,7 +592,8 @@ class Robot:
         self.check_fixed("spanning_tree")
         joints = [replace(joint, independent=False) for joint in self.joints]
         tree = compose(f"{self.name}_tree", self.gravity, self.bodies, joints, (), (), self.elements, weigh=False)
-        return replace(tree, shapes=self.shapes, exclusions=self.exclusions, actuators=self.actuators)
+        touching = {"shapes": self.shapes, "exclusions": self.exclusions, "contact_pairs": self.contact_pairs}
+        return replace(tree, **touching, actuators=self.actuators)
 
     def save(self, path: str | Path) -> Path:
         """Writes it as URDF+ (".urdf"), MJCF (".xml") or SDFormat (".sdf"); loading that gives the same dynamics.

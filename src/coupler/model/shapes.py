@@ -12,7 +12,9 @@ from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
-__all__ = ["Box", "Capsule", "Cylinder", "Ellipsoid", "Geometry", "Hull", "Mesh", "Plane", "Shape", "Sphere"]
+__all__ = [
+    *("Box", "Capsule", "ContactPair", "Cylinder", "Ellipsoid", "Geometry", "Hull", "Mesh", "Plane", "Shape", "Sphere"),
+]
 
 _FLAT = 1e-9  # of its size: a hull that is thinner has no volume
 
@@ -125,6 +127,7 @@ class Shape:
             other meets.
         friction: the coefficient of sliding friction; None where the file says nothing.
         colour: red, green, blue and opacity from 0 to 1; None where the file says nothing.
+        priority: the friction of two shapes is that of the one with the higher priority; of equal ones, the larger.
     """
 
     name: str
@@ -136,6 +139,7 @@ class Shape:
     meets: int = 1
     friction: float | None = None
     colour: Any = None
+    priority: int = 0
 
     def __post_init__(self) -> None:
         what = f"shape {self.name!r} on body {self.body!r}"
@@ -150,3 +154,30 @@ class Shape:
     def touches(self) -> bool:
         """Whether there is anything that it may touch."""
         return bool(self.group or self.meets)
+
+
+@dataclass(frozen=True)
+class ContactPair:
+    """Two shapes that may touch whatever their groups, their joints and exclusions say, with a friction of their own.
+
+    Attributes:
+        first, second: names of the shapes.
+        friction: the coefficient of sliding friction.
+        torsion: of friction against spin about the normal, the largest moment over the normal force, m; None for none.
+        rolling: the same against turning about the tangents.
+    """
+
+    first: str
+    second: str
+    friction: float
+    torsion: float | None = None
+    rolling: float | None = None
+
+    def __post_init__(self) -> None:
+        what = f"contact pair {self.first!r}, {self.second!r}"
+        if self.first == self.second:
+            raise ModelError(f"{what}: a shape cannot touch itself")
+        for name in ("friction", "torsion", "rolling"):
+            value = getattr(self, name)
+            if value is not None or name == "friction":
+                object.__setattr__(self, name, float(numbers(f"{what}: its {name}", value, (), least=0.0)))

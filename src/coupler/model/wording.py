@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["clipped", "counted", "in_state", "listed"]
+__all__ = ["clause", "clipped", "counted", "in_state", "listed"]
 
 _LONGEST = 100  # characters of a name or a value in a message
 
@@ -21,6 +21,12 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     quoted = [clipped(name) for name in names]
     more = len(quoted) - most
     return ", ".join(quoted[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def clause(names: Iterable[str], one: str, many: str) -> str:
+    """A clause about names, which take the place of {}: one clause for a single name, and one for several."""
+    names = list(names)
+    return (one if len(names) == 1 else many).replace("{}", listed(names), 1)
 
 
 def counted(count: int, one: str, many: str = "") -> str:

@@ -167,6 +167,7 @@ def test_a_fork_of_this_process_has_a_child_of_its_own(child: Child, tmp_path: P
         encode({"a": 1}, {"a": np.zeros(4)})[HEAD:-1],
         encode({}, {"a": np.zeros(2, complex)})[HEAD:],
         (2**60).to_bytes(HEAD, "little") + b"{}",
+        encode({}, {"a": np.zeros(4)})[HEAD:].replace(b'"<f8"', b"[{}] "),
     ],
 )
 def test_a_message_that_is_none_is_refused(data: bytes) -> None:

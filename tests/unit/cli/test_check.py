@@ -108,16 +108,13 @@ def test_bodies_without_mass() -> None:
     assert [(f.severity, f.what) for f in found(b.build(), "massless")] == [("note", "body 'lower' moves without mass")]
     heavy = arm(mass=0.0, inertia=(0, 0, 0), kind=lambda axis: Revolute(axis=axis, armature=0.1)).build()
     (finding,) = found(heavy, "massless")
-    assert finding.severity == "warning" and "'lower' moves without mass, and carries none" in finding.what
+    assert finding.severity == "warning" and "'lower' moves, has no mass and carries none" in finding.what
 
 
 def test_dummy_masses_and_what_they_do_to_the_mass_matrix() -> None:
     robot = arm(mass=1e-14, centre=(0, 0, 0), inertia=(1e-15, 1e-15, 1e-15)).build()
     (finding,) = found(robot, "dummies")
-    assert (
-        finding.severity == "warning"
-        and "'lower' moves, but has a mass of only 1e-14 kg on a robot of 1 kg" in finding.what
-    )
+    assert finding.severity == "warning" and "'lower' weighs only 1e-14 kg on a robot of 1 kg" in finding.what
     (finding,) = found(robot, "mass_matrix")
     assert finding.severity == "warning" and "condition number of the mass matrix is 3" in finding.what
 
@@ -146,7 +143,7 @@ def test_rows_that_follow_from_others_and_a_loop_that_is_open_at_first() -> None
     robot = four_bar(0.2, 0.5, 0.4, 0.6, "a")
     assert {name: finding.severity for name, finding in examine(robot)} == {"remarks": "note", "open_loops": "note"}
     (finding,) = found(robot, "open_loops")
-    assert finding.what == "open at the start positions of its joints (m or rad): 'tip' by 0.3"
+    assert finding.what == "loops are open where their joints start, by m or rad: 'tip' 0.3"
 
 
 def test_a_coupling_without_a_solution_where_joints_start() -> None:
@@ -183,7 +180,7 @@ def test_motors_that_are_too_many_and_at_dependent_joints() -> None:
     many, dependent = found(rod().build(lock_idle=True), "actuators")
     assert (many.severity, dependent.severity) == ("warning", "note")
     assert many.what == "2 actuators for 1 freedom"
-    assert dependent.what.startswith("joint 'rail' is driven but dependent")
+    assert dependent.what.startswith("motors drive joint 'rail', which is not independent")
 
 
 def test_no_motors_and_no_gravity() -> None:
@@ -192,7 +189,7 @@ def test_no_motors_and_no_gravity() -> None:
     b.joint("j", Revolute(axis=Y), "ground", "a")
     robot = b.build()
     assert [finding.severity for finding in found(robot, "gravity")] == ["note"]
-    assert [finding.what for finding in found(robot, "actuators")] == ["no joint is actuated"]
+    assert [finding.what for finding in found(robot, "actuators")] == ["nothing drives it"]
 
 
 def test_limits_that_exclude_the_neutral_position() -> None:
@@ -207,7 +204,7 @@ def test_limits_that_leave_nothing() -> None:
     (finding,) = found(stuck, "limits")
     assert finding.what == "joint 'elbow': both its limits are 0"
     (finding,) = found(stuck, "motors_without_effect")
-    assert finding.what == "joint 'elbow': its effort limit is zero"
+    assert finding.what == "the effort limit of joint 'elbow' is zero"
 
 
 def test_whatever_was_warned_of_is_found() -> None:
@@ -219,15 +216,16 @@ def test_whatever_was_warned_of_is_found() -> None:
 @pytest.mark.parametrize("name", [name for name in robots.names() if name != "rh5_manus"])
 def test_bundled_robots_are_not_suspicious(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", name]) == 0
-    assert capsys.readouterr().out.startswith(f"{name}: 0 errors, 0 warnings, ")
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith(f"{name}: ") and "error" not in first and "warning" not in first
 
 
 def test_rh5_manus_is_as_its_authors_published_it() -> None:
     """Wrists of next to no mass, and actuators whose lengths depend on the angles that the paper computes with."""
     robot = robots.load("rh5_manus")
     (wrists,), (actuators,) = found(robot, "dummies"), found(robot, "actuators")
-    assert "'ALWristRoll_Link', 'ARWristRoll_Link' moves, but has a mass of only 2e-05 kg" in wrists.what
-    assert "'BodyActL', 'BodyActR', 'ALElbowAct', 'ARElbowAct' is driven but dependent" in actuators.what
+    assert "'ALWristRoll_Link', 'ARWristRoll_Link' weigh only 2e-05 kg" in wrists.what
+    assert "'BodyActL', 'BodyActR', 'ALElbowAct', 'ARElbowAct', which are not independent" in actuators.what
     assert main(["check", "rh5_manus"]) == 1
 
 
@@ -256,11 +254,11 @@ def test_exit_statuses_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path = tmp_path / "pair.urdf"
     path.write_text(URDF.format(inertial=inertial(1, (1, 1, 1))))
     assert main(["check", str(path)]) == 0
-    assert capsys.readouterr().out == "pair: 0 errors, 0 warnings, 0 notes\n"
+    assert capsys.readouterr().out == "pair: nothing to report\n"
     path.write_text(URDF.format(inertial=inertial(1, (1000, 1000, 1000))))
     assert main(["check", str(path)]) == 1
     out = capsys.readouterr().out
-    assert out.startswith("pair: 0 errors, 1 warning, 0 notes\n\nwarning: body 'lower': its radius of gyration is")
+    assert out.startswith("pair: 1 warning\n\nwarning: body 'lower': its radius of gyration is")
     assert "\n  → inertias are in kg m²" in out and max(map(len, out.splitlines())) <= 100
     path.write_text(URDF.format(inertial=inertial(-1, (1, 1, 1))))
     assert main(["check", str(path)]) == 2

@@ -77,7 +77,7 @@ def test_bundled_robots_in_words_fit_a_page(name: str, capsys: pytest.CaptureFix
 def test_a_loop_is_told_with_its_kind_and_error(capsys: pytest.CaptureFixture[str]) -> None:
     text = told(capsys, "planar_leg_linkage")
     assert "\n1 loop, closed at neutral to " in text
-    assert "\n  linkage  revolute, foot to shank_support, open by " in text
+    assert "\n  linkage  revolute, foot to shank_support\n" in text
     assert "\nnotes\n- 3 of the 5 rows of 'linkage' follow from the others\n" in text
     assert "\nindependent  thigh_joint, shank_driver_joint\n" in text
 

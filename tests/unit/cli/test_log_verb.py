@@ -59,7 +59,7 @@ def test_what_cannot_be_is_one_line(path: Path, capsys: pytest.CaptureFixture[st
     assert main(["log", str(path), str(table)]) == 0
     for arguments, told in (
         ([str(path), str(path.with_suffix(".bag"))], "logs are saved as '.clog'"),
-        ([str(table)], "run.csv: it is no log, which is a .clog or an .npz file"),
+        ([str(table)], "run.csv: it is not a log, which is a .clog or an .npz file"),
         ([str(path.with_name("none.clog"))], "none.clog: there is no such file"),
         ([str(path), "--every", "0"], "--every must be 1 or more, got 0"),
     ):

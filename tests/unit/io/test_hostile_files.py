@@ -258,9 +258,17 @@ def test_a_sidecar_that_is_a_link_elsewhere_is_told_and_not_read(name: str, file
     path = file(robot())
     (tmp_path / "secret").write_text("closed_loop: [[secret, base]]")
     path.with_name(name).symlink_to(tmp_path / "secret")
-    with pytest.warns(ModelWarning, match=rf"{name} beside the file is a link to .*secret, outside its folder, and is"):
+    with pytest.warns(ModelWarning, match=rf"{name} is a link to .*secret, outside the robot's folder, and is not"):
         load(path)
     refused(path, "no frame 'secret'", closures=path.with_name(name))  # named by the user, it is read
+
+
+def test_an_srdf_that_is_a_link_elsewhere_is_told_and_not_read(file: File, tmp_path: Path) -> None:
+    path = file(robot())
+    (tmp_path / "secret").write_text('<robot><disable_collisions link1="a" link2="b"/></robot>')
+    path.with_suffix(".srdf").symlink_to(tmp_path / "secret")
+    with pytest.warns(ModelWarning, match=r"robot\.srdf is a link to .*secret, outside the robot's folder, and is not"):
+        assert load(path).exclusions == ()
 
 
 def test_a_sidecar_that_is_a_link_within_the_folder_is_read(file: File) -> None:

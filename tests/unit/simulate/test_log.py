@@ -299,7 +299,7 @@ def test_a_log_whose_arrays_do_not_fit_together_is_refused(robot: Robot, tmp_pat
         arrays: dict[str, Any] = dict(file)
     arrays["gaps"] = np.zeros((2, 3))
     np.savez(path, **arrays)
-    with pytest.raises(ModelError, match=r"run.npz: it is no log of a run: gaps has the shape \(3,\) in a row"):
+    with pytest.raises(ModelError, match=r"run.npz: it is not the log of a run: gaps has the shape \(3,\) in a row"):
         Log.load(path)
     arrays["gaps"] = np.zeros((3, 2))
     np.savez(path, **arrays)

@@ -8,7 +8,7 @@ import numpy as np
 
 from coupler.cli.checks.finding import Finding
 from coupler.model import Robot
-from coupler.model.wording import counted, listed
+from coupler.model.wording import clause, counted
 
 __all__ = ["actuators", "gravity", "limits", "motors_without_effect"]
 
@@ -49,7 +49,7 @@ def motors_without_effect(robot: Robot) -> Iterator[Finding]:
         if joints:
             yield Finding(
                 "warning",
-                f"joint {listed(joints)}: its {what} limit is zero",
+                clause(joints, f"the {what} limit of joint {{}} is zero", f"the {what} limits of joints {{}} are zero"),
                 'if there is no limit, leave it out; with effort="0" a motor can do nothing, and velocity="0" counts '
                 "as no limit",
             )
@@ -58,7 +58,11 @@ def motors_without_effect(robot: Robot) -> Iterator[Finding]:
 def actuators(robot: Robot) -> Iterator[Finding]:
     """No actuators, more of them than freedoms, and joints that are driven and dependent."""
     if not robot.actuators:
-        yield Finding("note", "no joint is actuated", 'mark the joints that motors drive: actuated="true" on the joint')
+        yield Finding(
+            "note",
+            "nothing drives it",
+            'in URDF, a <transmission> or actuated="true" on a joint makes a motor; in MJCF, an <actuator>',
+        )
     count = sum(actuator.kind != "damper" for actuator in robot.actuators)
     if count > robot.nv:
         yield Finding(
@@ -71,8 +75,12 @@ def actuators(robot: Robot) -> Iterator[Finding]:
     if dependent:
         yield Finding(
             "note",
-            f"joint {listed(dependent)} is driven but dependent: tau has the forces of independent joints only",
-            "step(motors=...) and forward_dynamics(motors=...) take forces of actuators wherever they act",
+            clause(
+                dependent,
+                "motors drive joint {}, which is not independent and so not in tau",
+                "motors drive joints {}, which are not independent and so not in tau",
+            ),
+            "give motor forces instead: step(motors=...), forward_dynamics(..., motors=...)",
         )
 
 

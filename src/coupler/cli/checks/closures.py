@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -12,38 +12,46 @@ from coupler.model.embedding.assembly import described
 
 __all__ = ["idle_freedoms", "open_loops", "remarks", "singular_loops", "warnings"]
 
-_LISTED = 8  # idle freedoms that are named
 _ROUNDED = 1e-5  # m or rad: smaller gaps come from the rounded numbers of files
-_LISTED = 8  # loops named in a finding
+_LISTED = 8  # loops or idle freedoms that are named
 _NEAR = 1e-3  # quality of the coordinates, 0 where they are singular and usually about 0.1: less is suspicious
 _TINY = 1e-300  # keeps the condition number of singular coordinates finite
 _STATES = 4  # random configurations that are tried
 
-_UNKNOWN = "describe it in another way in the file, or keep it in mind when you use the robot"
-_HINTS = {  # words in a warning, and what to do about it
-    "not modelled": _UNKNOWN,
+_HINTS = {  # words in a warning, and what to do about it; what is not here speaks for itself
+    "meshes are missing": "only pictures and contact need meshes; put the files where the robot's file says",
+    "not modelled": "the robot moves without it; if it matters, describe it in another way",
     "is singular where its joints start": 'start its joints elsewhere: start="..." on one of them',
     "beyond the limits of its joints": "do limits, lengths and zero positions belong to the same assembly?",
     "nothing resists a motion": "give its bodies mass and inertia, or its joints an armature",
     "does nothing: its bodies": "leave it out, or end it on another body",
     "keyframe": "give positions at which its loops are closed",
     "no real body has": 'fine for planar models and spinning rotors; ideal="true" on the link says that it is intended',
+    "inertia but no mass": "fine for rotors, of which only the spin matters; otherwise give mass as well",
     "meshes": "only pictures and contact need them; --package NAME=FOLDER says where they are",
+    "made fixed": "nothing to do, unless it should move: then take the equality out",
 }
+_REMARKS = {
+    "from the others": "normal for planar loops, whose rows out of the plane are dropped; nothing to do",
+    "closed analytically": "--closure numerical, or load(..., closure=...), chooses otherwise",
+    "closed numerically": "see --closure, or load(..., closure=...)",
+}
+
+
+def _hint(text: str, hints: Mapping[str, str]) -> str:
+    return next((hint for words, hint in hints.items() if words in text), "")
 
 
 def warnings(robot: Robot) -> Iterator[Finding]:
     """Warnings from loading and building the robot."""
     for text in robot.warnings:
-        yield Finding("warning", text, next((hint for words, hint in _HINTS.items() if words in text), _UNKNOWN))
+        yield Finding("warning", text, _hint(text, _HINTS))
 
 
 def remarks(robot: Robot) -> Iterator[Finding]:
-    """Redundant rows of loops, and which loops have a closed form."""
-    redundant = "normal for planar loops, whose rows out of the plane are dropped; nothing to do"
+    """Redundant rows of loops, which loops have a closed form, and other remarks."""
     for text in robot.remarks:
-        closed = "closed analytically" in text or "closed numerically" in text
-        yield Finding("note", text, "see closure= of load, or --closure" if closed else redundant)
+        yield Finding("note", text, _hint(text, _REMARKS))
 
 
 def open_loops(robot: Robot) -> Iterator[Finding]:
@@ -57,12 +65,12 @@ def open_loops(robot: Robot) -> Iterator[Finding]:
     names = [constraint.name for constraint in (*robot.loops, *robot.couplings)]
     gaps = {name: float(errors[name]) for name in names if not errors[name] <= _ROUNDED}
     if gaps:
-        largest = ", ".join(f"{name!r} by {gap:.3g}" for name, gap in list(gaps.items())[:_LISTED])
+        largest = ", ".join(f"{name!r} {gap:.3g}" for name, gap in list(gaps.items())[:_LISTED])
         more = f" and {len(gaps) - _LISTED} more" if len(gaps) > _LISTED else ""
         yield Finding(
             "note",
-            f"open at the start positions of its joints (m or rad): {largest}{more}",
-            'neutral() is a closed configuration nearby; set start="..." on joints to look elsewhere',
+            f"loops are open where their joints start, by m or rad: {largest}{more}",
+            'neutral() is the closed configuration that was found from there; start="..." on joints starts elsewhere',
         )
 
 

@@ -19,7 +19,7 @@ class Finding:
         severity: "error" if dynamics cannot be computed, "warning" if it is probably a mistake, "note" if it may be
             intended.
         what: what was found, and in which parts of the robot.
-        hint: what to do about it.
+        hint: what to do about it; may be empty.
     """
 
     severity: Severity

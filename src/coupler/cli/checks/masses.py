@@ -9,7 +9,7 @@ import numpy as np
 from coupler.cli.checks.finding import Finding
 from coupler.model import Body, ModelError, Robot
 from coupler.model.bodies import check_inertia
-from coupler.model.wording import listed
+from coupler.model.wording import clause, listed
 
 __all__ = ["centres", "dummies", "gyration", "ideal_inertias", "mass_matrix", "massless", "size_of"]
 
@@ -59,7 +59,8 @@ def _gyration(body: Body) -> float:
 def ideal_inertias(robot: Robot) -> Iterator[Finding]:
     """Inertias that no real body has, but that are marked as ideal; for others, building the robot warns."""
     ideal = [name for name, body in robot.bodies.items() if body.ideal and not _real(body)]
-    if ideal and not any("no real body has" in warning for warning in robot.warnings):
+    told = ("no real body has", "inertia but no mass")
+    if ideal and not any(words in warning for warning in robot.warnings for words in told):
         yield Finding(
             "note",
             f"no real body has the inertia of {listed(ideal)}",
@@ -119,14 +120,18 @@ def massless(robot: Robot) -> Iterator[Finding]:
     if dangling:
         yield Finding(
             "warning",
-            f"body {listed(dangling)} moves without mass, and carries none",
+            clause(
+                dangling,
+                "body {} moves, has no mass and carries none",
+                "bodies {} move, have no mass and carry none",
+            ),
             "give it mass and inertia, or make it a frame of the body that carries it",
         )
     if between:
         yield Finding(
             "note",
-            f"body {listed(between)} moves without mass",
-            "fine for links that only separate joints, and for struts in loops; otherwise give it mass and inertia",
+            clause(between, "body {} moves without mass", "bodies {} move without mass"),
+            "fine between joints, and for struts in loops; otherwise give mass and inertia",
         )
 
 
@@ -137,9 +142,9 @@ def dummies(robot: Robot) -> Iterator[Finding]:
     if light:
         yield Finding(
             "warning",
-            f"body {listed(light)} moves, but has a mass of only {max(light.values()):.3g} kg on a robot of "
-            f"{robot.mass:.3g} kg",
-            "if the mass is a dummy, leave it out: links between joints need no mass, and frames need no body",
+            clause(light, "body {} weighs", "bodies {} weigh")
+            + f" only {max(light.values()):.3g} kg on a robot of {robot.mass:.3g} kg",
+            "if the mass is a dummy, leave it out: links between joints need none, and frames need no body",
         )
 
 

@@ -1,8 +1,12 @@
-"""Actuators of a compiled model in MJCF: motors, servos and dampers, at joints or at tendons that sum up joints.
+"""Actuators of a compiled model in MJCF: motors, servos and dampers, at joints, sums of joints, and sites.
 
 MuJoCo's force is gain · ctrl + bias, along a length that is the gear times that of the transmission. A gain without
 bias is a motor, whose gear has the gain, so that its control is ctrl. A bias against the length makes a position servo,
 one against the velocity alone a velocity servo, and a gain by the velocity a damper.
+
+A site pushes its body with a wrench along axes of its own. If a single joint lies between the body and the ground, as
+with a drone and its propellers, that is the same force on the joint in every pose. Otherwise the gear would depend on
+the pose, as it does for slider-cranks and for tendons that run over sites; these are left out.
 """
 
 from __future__ import annotations
@@ -16,17 +20,29 @@ from coupler.io.mjcf.attributes import NO_LIMIT
 from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import Taken, fresh
-from coupler.io.mjcf.tree import BALL, FREE, Tree, gears
+from coupler.io.mjcf.tree import BALL, FREE, SLIDE, Tree, gears, pose
 from coupler.model import RobotBuilder
 from coupler.model.wording import counted
 
 __all__ = ["add_actuators", "driven_tendons"]
 
-_JOINT, _IN_PARENT, _TENDON = 0, 1, 3  # MuJoCo's transmissions
+_JOINT, _IN_PARENT, _CRANK, _TENDON, _SITE, _BODY = range(6)  # MuJoCo's transmissions
+_LEFT_OUT = {  # the others, for one and for several
+    _CRANK: (
+        "actuator at a slider-crank (model the rod as a body, and close it with <connect>)",
+        "actuators at slider-cranks (model the rods as bodies, and close them with <connect>)",
+    ),
+    _TENDON: ("actuator at a tendon that runs over sites", "actuators at tendons that run over sites"),
+    _SITE: (
+        "actuator at a site that several joints move, or relative to another site",
+        "actuators at sites that several joints move, or relative to other sites",
+    ),
+    _BODY: ("adhesion actuator", "adhesion actuators"),
+}
 _WRAP_JOINT = 1  # MuJoCo's type of a joint in a tendon's sum
 _FIXED, _AFFINE = 0, 1  # gains
 _BIASES = (0, 1)  # none, and affine
-_DIRECT, _FILTERS = 0, (2, 3)  # dynamics: none, and those that only delay
+_DIRECT, _FILTERS, _MUSCLE = 0, (2, 3), 4  # dynamics: none, those that only delay, and muscles
 
 
 class _LeftOut(Exception):
@@ -54,7 +70,7 @@ def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuild
             left_out[told] += 1
         gain = law.pop("gain")
         if scale := law.pop("scale", None):
-            scaled.append(f"{name or i + 1!r} {scale}")
+            scaled.append(f"{name or i + 1!r} = {scale}")
         own = {joint: np.asarray(gear) * gain if np.ndim(gear) else gear * gain for joint, gear in own.items()}
         with files.root.blamed():
             builder.actuator(name or fresh(next(iter(own)), taken), own, **law)
@@ -67,7 +83,7 @@ def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuild
         )
         left_out[words] += shared
     if scaled:
-        builder.remark(f"targets of servos are positions or velocities here, from ctrl: {', '.join(scaled)}")
+        builder.remark(f"targets of servos are positions or velocities, not MuJoCo's ctrl: {', '.join(scaled)}")
     return [counted(count, *words) for words, count in left_out.items()]
 
 
@@ -95,21 +111,55 @@ def _gears(model: Compiled, tree: Tree, i: int) -> dict[str, Any]:
                 own[name] = own.get(name, 0.0) + float(gear[0] * model.wrap_prm[k])
         own = {name: value for name, value in own.items() if value}
         if not own:
-            raise _LeftOut("actuator of joints that stand still", "actuators of joints that stand still")
+            raise _LeftOut("actuator of fixed joints", "actuators of fixed joints")
         return own
+    if kind == _SITE and model.actuator_trnid[i, 1] < 0 and (joint := _only_joint(model, tree, target)) is not None:
+        return _nonzero({tree.names.joints[joint]: _site_gear(model, joint, target, gear)})
     if kind not in (_JOINT, _IN_PARENT):
-        raise _LeftOut(
-            "actuator that drives neither a joint nor a sum of joints",
-            "actuators that drive neither joints nor sums of joints",
-        )
+        raise _LeftOut(*_LEFT_OUT.get(kind, ("actuator of an unknown kind", "actuators of unknown kinds")))
     if target in fixed:
-        raise _LeftOut("actuator of joints that stand still", "actuators of joints that stand still")
-    if model.jnt_type[target] == FREE or (model.jnt_type[target] == BALL and kind == _IN_PARENT):
-        raise _LeftOut("actuator of a free or ball joint", "actuators of free or ball joints")
-    own = {tree.names.joints[target]: gear[:3] if model.jnt_type[target] == BALL else float(gear[0])}
-    if not np.any(next(iter(own.values()))):
+        raise _LeftOut("actuator of fixed joints", "actuators of fixed joints")
+    name, type_ = tree.names.joints[target], int(model.jnt_type[target])
+    if type_ in (FREE, BALL) and (kind == _IN_PARENT or (type_ == FREE and gear[:3].any())):
+        raise _LeftOut(
+            "actuator of a free or ball joint, along axes that do not turn with its body",
+            "actuators of free or ball joints, along axes that do not turn with their bodies",
+        )
+    if type_ == FREE:
+        return _nonzero({name: np.concatenate([gear[3:], np.zeros(3)])})
+    return _nonzero({name: gear[:3] if type_ == BALL else float(gear[0])})
+
+
+def _nonzero(gears: dict[str, Any]) -> dict[str, Any]:
+    if not np.any(next(iter(gears.values()))):
         raise _LeftOut("actuator whose gear is zero", "actuators whose gears are zero")
-    return own
+    return gears
+
+
+def _only_joint(model: Compiled, tree: Tree, site: int) -> int | None:
+    """The joint between a site's body and the ground, if there is exactly one."""
+    joints, body = [], int(model.site_bodyid[site])
+    while body:
+        first = int(model.body_jntadr[body])
+        joints += [j for j in range(first, first + int(model.body_jntnum[body])) if j not in tree.locked]
+        body = int(model.body_parentid[body])
+    return joints[0] if len(joints) == 1 and joints[0] not in tree.hung else None
+
+
+def _site_gear(model: Compiled, joint: int, site: int, gear: np.ndarray) -> Any:
+    """How far a site moves along a gear, linear first and along its own axes, by unit of a joint's velocity."""
+    body, at = int(model.site_bodyid[site]), pose(model.site_pos[site], model.site_quat[site])
+    while body != model.jnt_bodyid[joint]:
+        at = at @ pose(model.body_pos[body], model.body_quat[body])
+        body = int(model.body_parentid[body])
+    push, turn = at.E.T @ gear[:3], at.E.T @ gear[3:]  # along the axes of the joint's body
+    kind, axis = int(model.jnt_type[joint]), model.jnt_axis[joint]
+    if kind == FREE:
+        return np.concatenate([turn + np.cross(at.r, push), push])
+    if kind == SLIDE:
+        return float(axis @ push)
+    moment = turn + np.cross(at.r - model.jnt_pos[joint], push)
+    return moment if kind == BALL else float(axis @ moment)
 
 
 def _law(model: Compiled, tree: Tree, i: int) -> tuple[dict[str, Any], tuple[str, str] | None]:
@@ -121,8 +171,13 @@ def _law(model: Compiled, tree: Tree, i: int) -> tuple[dict[str, Any], tuple[str
     effort = _range(model.actuator_forcerange[i] if model.actuator_forcelimited[i] else np.array([-np.inf, np.inf]))
     if dynamics in _FILTERS:
         told = "delay of an actuator", "delays of actuators"
-    law = _affine_law(model, i, control) if dynamics == _DIRECT or dynamics in _FILTERS else None
-    ball = model.actuator_trntype[i] != _TENDON and model.jnt_type[model.actuator_trnid[i, 0]] == BALL
+    transmission = int(model.actuator_trntype[i])
+    law = None
+    if dynamics == _DIRECT or dynamics in _FILTERS:
+        law = _affine_law(model, i, control, still=transmission == _SITE)
+    ball = transmission in (_JOINT, _IN_PARENT) and model.jnt_type[model.actuator_trnid[i, 0]] == BALL
+    if dynamics == _MUSCLE:
+        return {"gain": 1.0, "kind": "motor"}, ("muscle, which is a motor here", "muscles, which are motors here")
     if law is None or not effort[0] <= 0.0 <= effort[1] or (ball and law["kind"] == "position"):
         told = "actuator's law: it is a motor here", "actuators' laws: they are motors here"
         return {"gain": 1.0, "kind": "motor"}, told
@@ -137,11 +192,13 @@ def _range(given: np.ndarray) -> np.ndarray:
     return np.where(np.abs(given) < NO_LIMIT, given, np.where(given > 0.0, np.inf, -np.inf))
 
 
-def _affine_law(model: Compiled, i: int, control: np.ndarray) -> dict[str, Any] | None:
-    """The law of gain and bias; None for one that is none of ours."""
+def _affine_law(model: Compiled, i: int, control: np.ndarray, *, still: bool) -> dict[str, Any] | None:
+    """The law of gain and bias, `still` if the length is always zero; None for one that is none of ours."""
     gain, bias = int(model.actuator_gaintype[i]), int(model.actuator_biastype[i])
     g = np.where(np.arange(3) < (1 if gain == _FIXED else 3), model.actuator_gainprm[i, :3], 0.0)
     b = model.actuator_biasprm[i, :3] if bias == _BIASES[1] else np.zeros(3)
+    if still:
+        g, b = g * (1.0, 0.0, 1.0), b * (1.0, 0.0, 1.0)
     if gain not in (_FIXED, _AFFINE) or bias not in _BIASES or g[1] != 0.0:
         return None
     limits = {"control": tuple(control.tolist())}

@@ -29,6 +29,7 @@ class Compiled:
         fluid: whether bodies move in a fluid.
         mesh_paths: the file of each mesh, or None.
         left_out: descriptions of what is left out.
+        sensors: how many there are; their sites stay.
         warnings: those of MuJoCo.
     """
 
@@ -38,10 +39,9 @@ class Compiled:
         self.disabled, self.fluid = frozenset(header["disabled"]), bool(header["fluid"])
         found = (locate(file, folder, files.places) if file else None for file, folder in header["mesh_files"])
         self.mesh_paths = [None if path is None else Path(path) for path in found]
-        lost, fields, sensors = (int(header[name]) for name in ("lost", "fields", "sensors"))
+        lost, fields, self.sensors = (int(header[name]) for name in ("lost", "fields", "sensors"))
         self.left_out = [f"{counted(lost, 'shape')} whose meshes are missing"] if lost else []
         self.left_out += [f"{counted(fields, 'shape')} whose <hfield> is missing"] if fields else []
-        self.left_out += [counted(sensors, "sensor")] if sensors else []
         self.warnings = [" ".join(str(text).split()) for text in header["warnings"]]
 
     def __getattr__(self, name: str) -> Any:
@@ -65,7 +65,9 @@ def compile_model(files: Files) -> Compiled:
     except ChildError as error:
         raise _failed(files, error) from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise error if isinstance(error, ModelError) else files.root.error(f"MuJoCo's answer is odd: {error}") from None
+        raise (
+            error if isinstance(error, ModelError) else files.root.error(f"MuJoCo's answer cannot be used: {error}")
+        ) from None
 
 
 def _checked(files: Files, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Compiled:

@@ -16,7 +16,7 @@ __all__ = ["locate", "prepare", "run"]
 
 _OLDEST = 4  # versions before compute axes of inertia only to 1e-9
 # Of the compiled model: what is read elsewhere by these names.
-_SIZES = ("nbody", "njnt", "nsite", "neq", "ngeom", "ntendon", "nkey", "npair", "nexclude", "nflex", "nplugin")
+_SIZES = ("nbody", "njnt", "nsite", "neq", "ngeom", "ntendon", "nkey", "nexclude", "nflex", "nplugin")
 _NAMES = ("body", "jnt", "site", "equality", "geom", "tendon", "key", "mesh", "actuator")
 _ARRAYS = (
     *("body_gravcomp", "body_inertia", "body_ipos", "body_iquat", "body_jntadr", "body_jntnum", "body_mass"),
@@ -26,10 +26,12 @@ _ARRAYS = (
     *("dof_armature", "dof_damping", "dof_dampingpoly", "dof_frictionloss", "dof_jntid"),
     *("eq_active0", "eq_data", "eq_obj1id", "eq_obj2id", "eq_objtype", "eq_type"),
     *("site_bodyid", "site_pos", "site_quat", "mesh_pos", "mesh_quat", "mat_rgba"),
-    *("exclude_signature", "hfield_adr", "hfield_data", "hfield_ncol", "hfield_nrow", "hfield_size"),
+    *("exclude_signature", "pair_dim", "pair_friction", "pair_geom1", "pair_geom2", "hfield_adr"),
+    *("hfield_data", "hfield_ncol", "hfield_nrow", "hfield_size"),
     *("mesh_vert", "mesh_vertadr", "mesh_vertnum"),
     *("geom_adhesion", "geom_bodyid", "geom_conaffinity", "geom_contype", "geom_dataid", "geom_friction"),
-    *("geom_group", "geom_matid", "geom_pos", "geom_quat", "geom_rgba", "geom_size", "geom_surfacevel", "geom_type"),
+    *("geom_condim", "geom_group", "geom_matid", "geom_pos", "geom_priority", "geom_quat", "geom_rgba", "geom_size"),
+    *("geom_surfacevel", "geom_type"),
     *("tendon_adr", "tendon_armature", "tendon_damping", "tendon_dampingpoly", "tendon_frictionloss"),
     *("tendon_lengthspring", "tendon_limited", "tendon_num", "tendon_springyield", "tendon_stiffness"),
     *("tendon_stiffnesspoly", "wrap_objid", "wrap_prm", "wrap_type", "key_act", "key_ctrl", "key_qpos", "key_qvel"),

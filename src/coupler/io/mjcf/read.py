@@ -13,7 +13,7 @@ import numpy as np
 
 from coupler.io.mjcf.actuators import add_actuators, driven_tendons
 from coupler.io.mjcf.compilation import Compiled, compile_model
-from coupler.io.mjcf.contact_points import contact_points
+from coupler.io.mjcf.contacts import add_pairs, contact_points
 from coupler.io.mjcf.equalities import Equalities
 from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import Names
@@ -48,15 +48,18 @@ def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]
     builder = RobotBuilder(root.get("model") or root.file.stem, gravity)
     for text in model.warnings:
         builder.warn(f"MuJoCo warns: {text}")
+    if model.sensors:
+        builder.remark(f"{counted(model.sensors, 'sensor')} not read; sites are frames")
     names = Names(model)
     equalities = Equalities(model, files, names, off("EQUALITY"), options.floating)
     tree = Tree(model, files, names, builder, equalities.locked, equalities.hung, off)
     tree.add(options.floating, contact_points(root))
     equalities.add(builder)
     left_out += equalities.left_out
-    left_out += add_shapes(model, files, names, builder, not off("CONTACT"))
-    for signature in model.exclude_signature.tolist():
-        builder.exclude(names.bodies[signature >> 16], names.bodies[signature & 0xFFFF])
+    shapes, lost = add_shapes(model, files, names, builder, not off("CONTACT"))
+    left_out += lost
+    if not off("CONTACT"):
+        left_out += add_pairs(model, names, shapes, builder)
     left_out += add_tendons(model, files, names, builder, off, equalities.summed | driven_tendons(model))
     left_out += add_actuators(model, files, tree, builder)
     left_out += add_keyframes(model, tree, builder)
@@ -68,7 +71,7 @@ def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]
         first = islice(names.renamed.items(), _LISTED)
         told = ", ".join(f"{clipped(what, quote=False)} to {clipped(name)}" for what, name in first)
         more = f" and {len(names.renamed) - _LISTED} more" if len(names.renamed) > _LISTED else ""
-        builder.warn(f"{len(names.renamed)} names are taken, and so changed: {told}{more}")
+        builder.warn(f"{len(names.renamed)} parts are renamed, since their names are taken: {told}{more}")
     return builder, left_out
 
 
@@ -127,7 +130,6 @@ def _rows(values: np.ndarray) -> np.ndarray:
 def _contacts(model: Compiled) -> list[str]:
     """What changes contacts in MuJoCo, but is not modelled here."""
     return _counts(
-        (np.ones(model.npair), "contact pair", "contact pairs"),
         (_rows(model.geom_adhesion), "adhesion of a geom", "adhesions of geoms"),
         (_rows(model.geom_surfacevel), "surfacevel of a geom", "surfacevels of geoms"),
     )

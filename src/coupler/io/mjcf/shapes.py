@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from coupler.io.mjcf.compilation import Compiled
+from coupler.io.mjcf.contacts import friction_of_geoms
 from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import Names, Taken, fresh
 from coupler.io.mjcf.tree import pose
@@ -33,10 +34,12 @@ _GREY = (0.5, 0.5, 0.5, 1.0)  # MuJoCo's colour of geoms that have none
 _HIDDEN = 3  # MuJoCo's viewer hides this group and those above it
 
 
-def add_shapes(model: Compiled, files: Files, names: Names, builder: RobotBuilder, touch: bool) -> list[str]:
-    """Adds the shapes of bodies; returns a description of those that are left out."""
+def add_shapes(
+    model: Compiled, files: Files, names: Names, builder: RobotBuilder, touch: bool
+) -> tuple[list[str | None], list[str]]:
+    """Adds the shapes of bodies; returns the name of each, None if it is left out, and a description of those."""
     geom_names = [model.names["geom"][i] for i in range(model.ngeom)]
-    taken, lost = Taken(geom_names), 0
+    taken, friction, shapes = Taken(geom_names), friction_of_geoms(model), list[str | None]()
     for i, name in enumerate(geom_names):
         body, at = names.bodies[model.geom_bodyid[i]], pose(model.geom_pos[i], model.geom_quat[i])
         if model.geom_type[i] == _MESH:
@@ -46,22 +49,25 @@ def add_shapes(model: Compiled, files: Files, names: Names, builder: RobotBuilde
         else:
             form = _form(int(model.geom_type[i]), model.geom_size[i])
         if form is None:
-            lost += 1
+            shapes.append(None)
             continue
         colour = _colour(model, i)
+        shapes.append(name or fresh(f"{body}_geom", taken))
         with files.where("geom", name).blamed():
             builder.shape(
                 body,
                 form,
                 at,
-                name=name or fresh(f"{body}_geom", taken),
+                name=shapes[-1] or "",
                 visible=bool((colour is None or colour[3] > 0.0) and model.geom_group[i] < _HIDDEN),
                 group=int(model.geom_contype[i]) if touch else 0,
                 meets=int(model.geom_conaffinity[i]) if touch else 0,
-                friction=float(model.geom_friction[i, 0]),
+                friction=float(friction[i]),
                 colour=colour,
+                priority=int(model.geom_priority[i]),
             )
-    return [f"{counted(lost, 'shape')} without a volume, or rotated before it is scaled"] if lost else []
+    lost = shapes.count(None)
+    return shapes, [f"{counted(lost, 'shape')} without a volume, or rotated before it is scaled"] if lost else []
 
 
 def _form(kind: int, size: np.ndarray) -> Geometry | None:

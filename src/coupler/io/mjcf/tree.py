@@ -30,7 +30,7 @@ from coupler.model.wording import counted, listed
 from coupler.rotation import about_axis, matrix_from_quaternion
 from coupler.spatial import Transform
 
-__all__ = ["BALL", "FREE", "Off", "Tree", "add_keyframes", "at_joints", "gears", "pose"]
+__all__ = ["BALL", "FREE", "SLIDE", "Off", "Tree", "add_keyframes", "at_joints", "gears", "pose"]
 
 Off = Callable[[str], bool]  # whether a part of the model is switched off
 
@@ -99,6 +99,8 @@ class Tree:
     def _bodies(self) -> None:
         model, ideal = self.model, list[str]()
         for i in range(1, model.nbody):
+            if not np.isfinite([model.body_mass[i], *model.body_inertia[i]]).all():
+                raise self.files.where("body", model.names["body"][i]).error("its mass or inertia is too large")
             X = pose(model.body_ipos[i], model.body_iquat[i])
             inertia = X.E.T * model.body_inertia[i] @ X.E
             inertia = np.where(np.abs(inertia) < NOISE * np.abs(inertia).max(), 0.0, (inertia + inertia.T) / 2)

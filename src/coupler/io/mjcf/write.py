@@ -17,7 +17,7 @@ import numpy as np
 
 from coupler.io.couplings import relations_of
 from coupler.io.mjcf.attributes import figures, form, inertial, place
-from coupler.io.mjcf.contact_points import add_contact_points
+from coupler.io.mjcf.contacts import write_contact_points, write_pairs
 from coupler.io.mjcf.inertias import at_zero, outwards, real_inertias
 from coupler.io.mjcf.joints import JOINTS, Step, is_axial, steps_of
 from coupler.io.mjcf.write_actuators import add_actuators
@@ -76,6 +76,7 @@ class _Writer:
         left_out: counts of what is not written, by a phrase for one and a phrase for several.
         changed: descriptions of inertias that MuJoCo rejects, and of what is written instead.
         body_names: names that bodies have in MuJoCo, where they are others.
+        geoms: names of the shapes that are written.
     """
 
     def __init__(self, robot: Robot, folder: Path) -> None:
@@ -86,6 +87,7 @@ class _Writer:
         self.frame_names = Names([GROUND, "world", *robot.bodies, *robot.frame_names])
         self.shape_names = Names(shape.name for shape in robot.shapes)
         self.element: dict[str, ET.Element] = {}
+        self.geoms: set[str] = set()
         self.steps: list[tuple[TreeJoint, Step, str]] = []
         self.position: dict[str, str] = {}
         self.left_out: dict[tuple[str, str], int] = {}
@@ -107,17 +109,14 @@ class _Writer:
         add_loops(robot, equalities, self.element, self.joint_names, self.frame_names)
         add_couplings(self.relations, equalities, tendons, self.position, self.joint_names)
         add_springs(robot, tendons, self.element, self.frame_names)
-        for words in add_actuators(robot, motors, tendons, self.steps, self.joint_names):
+        for words in add_actuators(robot, motors, tendons, self.steps, self.joint_names, self.site_at):
             self.leave(*words)
         add_keyframes(robot, keys, self.steps)
         self.count_left_out()
         if robot.precision:
             put(put(root, "custom"), "numeric", name=PRECISION, data=robot.precision)
-        add_contact_points(robot, root)
-        contact = put(root, "contact")
-        for pair in robot.exclusions:
-            one, other = ("world" if body == GROUND else self.body_names.get(body, body) for body in pair)
-            put(contact, "exclude", body1=one, body2=other)
+        write_contact_points(robot, root)
+        self.leave("contact pair", "contact pairs", write_pairs(robot, root, self.body_names, self.geoms))
         for empty in [child for child in root if not len(child) and child.tag not in ("compiler", "option")]:
             root.remove(empty)
         return root
@@ -213,6 +212,17 @@ class _Writer:
                 self.steps.append((joint, step, name))
                 self.position.setdefault(joint.name, name)
 
+    def site_at(self, joint: TreeJoint, name: str) -> str:
+        """Adds a site at the end of a joint, called after what needs it; returns its name."""
+        site = self.frame_names.new(name)
+        put(
+            self.element[joint.child],
+            "site",
+            name=site,
+            **place(Transform.identity() if joint.meets is None else joint.meets),
+        )
+        return site
+
     def add_screws(self, equalities: ET.Element) -> None:
         """A screw is a hinge, and a slide that an equality couples to it."""
         for joint, step, name in self.steps:
@@ -271,9 +281,11 @@ class _Writer:
         if shape.name:  # the first of several shapes keeps the name
             taken = any(geom.get("name") == shape.name for geom in self.element[GROUND].iter("geom"))
             name = self.shape_names.new(shape.name) if taken else shape.name
+            self.geoms.add(shape.name)
         bits = {"contype": shape.group, "conaffinity": shape.meets}
         bits = {word: None if value == 1 else str(value) for word, value in bits.items()}
         looks = looks | {"friction": shape.friction, "rgba": shape.colour, "group": None if shape.visible else "3"}
+        looks["priority"] = str(shape.priority) if shape.priority else None
         put(self.element[shape.body], "geom", name=name, **looks, **bits, **place(shape.at))
 
     def is_fixed(self, body: str) -> bool:

@@ -1,9 +1,9 @@
-"""Writing actuators as MJCF: at a joint, or at a tendon that sums up several."""
+"""Writing actuators as MJCF: at a joint, at a tendon that sums up several, or at a site of a body that floats."""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from coupler.io.mjcf.attributes import NO_LIMIT
 from coupler.io.mjcf.joints import Step
 from coupler.io.writing import Names, put
 from coupler.model import Actuator, Robot
-from coupler.model.tree import TreeJoint
+from coupler.model.tree import GROUND, TreeJoint
 
 __all__ = ["add_actuators"]
 
@@ -21,15 +21,36 @@ Steps = Sequence[tuple[TreeJoint, Step, str]]  # joints of MJCF: the joint that 
 
 
 def add_actuators(
-    robot: Robot, actuators: ET.Element, tendons: ET.Element, steps: Steps, names: Names
+    robot: Robot,
+    actuators: ET.Element,
+    tendons: ET.Element,
+    steps: Steps,
+    names: Names,
+    site_at: Callable[[TreeJoint, str], str],
 ) -> Iterator[tuple[str, str]]:
-    """Writes all actuators; gives phrases for one and for several of what MJCF cannot express."""
+    """Writes all actuators; gives phrases for one and for several of what MJCF cannot express.
+
+    Args:
+        robot: the robot.
+        actuators, tendons: the elements of the file that they go to.
+        steps: joints of MJCF.
+        names: those of joints and tendons that are taken.
+        site_at: adds a site where a joint's velocity is taken, for an actuator of that name; returns the site's name.
+    """
+    floating = {joint.name: joint for joint in robot.joints if joint.kind.floats}
     for actuator in robot.actuators:
         limits = own_limits(robot, actuator)
         if limits["speed"] is not None:
             yield "speed limit of an actuator", "speed limits of actuators"
         terms = list(_terms(actuator, steps))
-        if len(terms) == 1:
+        if any(joint in floating for joint in actuator.gears):
+            joint = floating.get(actuator.joints[0])
+            if len(actuator.gears) > 1 or joint is None or joint.parent != GROUND or actuator.servo:
+                yield "servo of a free joint, or actuator of one and others", "actuators of free joints and others"
+                continue
+            gear = np.roll(actuator.gears[joint.name], 3)  # MuJoCo's are linear first
+            target = {"site": site_at(joint, actuator.name), "gear": gear}
+        elif len(terms) == 1:
             (name, gear), others = terms[0], {}
             target = {"joint": name, "gear": None if np.array_equal(gear, [1.0]) else gear}
         elif all(np.size(gear) == 1 for _, gear in terms):
@@ -39,7 +60,7 @@ def add_actuators(
             for name, gear in others.items():
                 put(element, "joint", joint=name, coef=gear)
         else:
-            yield "actuator of a ball or free joint and others", "actuators of ball or free joints and others"
+            yield "actuator of a ball joint and others", "actuators of ball joints and others"
             continue
         put(actuators, _TAGS[actuator.kind], name=actuator.name, **target, **_law(actuator, limits["effort"]))
 

@@ -134,7 +134,7 @@ class Bodies:
     def tell(self) -> None:
         """Warns of what shapes and links have that robots have not."""
         if self._weightless:
-            self._builder.warn(f"gravity is not switched off for {listed(self._weightless)}: it pulls at all bodies")
+            self._builder.warn(f"gravity is not switched off for {listed(self._weightless)}: it acts on all bodies")
         for resolve in self._library.resolvers():
             for text in resolve.told():
                 self._builder.warn(text)

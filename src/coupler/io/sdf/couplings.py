@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coupler.io.dependences import Dependence, check_amount, read_dependence, solved_for
+from coupler.io.dependences import Dependence, read_dependence
+from coupler.io.gearboxes import Passed, gearbox
 from coupler.io.sdf.elements import NAMESPACE, number_of
 from coupler.io.sdf.joints import Motion
 from coupler.io.sdf.scopes import Scope
@@ -17,8 +18,6 @@ from coupler.model import ModelError, RobotBuilder
 from coupler.model.wording import clipped, listed
 
 __all__ = ["Carried", "Couplings"]
-
-_PARALLEL = 1e-6  # 1 − the cosine of the angle between axes that are parallel but for rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +84,7 @@ class Couplings:
     # Gearboxes
 
     def gearbox(self, name: str, element: Element, ends: Mapping[str, str], axes: list[np.ndarray]) -> None:
-        """θ₂ = −ratio × θ₁, the angles of the child and the parent against a reference body, about an axis each.
+        """A gearbox.
 
         Args:
             name: of the joint.
@@ -93,56 +92,12 @@ class Couplings:
             ends: the links "parent", "child" and "reference".
             axes: the directions of both axes in the world.
         """
-        ratio = number_of(element, "gearbox_ratio", 1.0)
-        row: dict[str, float] = {}
-        order: list[str] = []
-        for end, axis, factor in (("child", axes[1], 1.0), ("parent", axes[0], ratio)):
-            angle = self._angle(element, ends["reference"], ends[end], axis)
-            if not angle:
-                raise element.error(
-                    f"its {end} {ends[end]!r} does not turn against its gearbox_reference_body {ends['reference']!r}"
-                )
-            for joint, sign in angle:
-                row[joint] = row.get(joint, 0.0) + factor * sign
-                order = [*order, joint] if end == "parent" else [joint, *order]
-        row = {joint: factor for joint, factor in row.items() if factor}
-        if len(row) < 2:
-            raise element.error(
-                "its parent and its child must each turn by a joint of their own against its gearbox_reference_body; "
-                f"there is {listed(row) or 'no such joint'}"
-            )
-        check_amount(element, len(row))
-        constant = sum(factor * _posed(self._joints[joint]) for joint, factor in row.items())
-        free = [joint for joint in order if joint in row and joint not in self.dependent]
-        if free:
-            self._couple(name, solved_for(free[0], row, constant), element)
-            return
-        joints, factors = list(row), np.array(list(row.values()))
+        way = {link: [self._passed(joint) for joint in self._way(link)] for link in ends.values()}
+        dependence = gearbox(element, ends, axes, way.__getitem__, lambda joint: None if joint in self.dependent else 0)
+        self._couple(name, dependence, element)
 
-        def closed(positions: np.ndarray) -> np.ndarray:
-            return np.array([factors @ positions - constant])
-
-        self._couple(name, (joints, closed, []), element)
-
-    def _angle(self, element: Element, first: str, last: str, axis: np.ndarray) -> list[tuple[str, float]]:
-        """The joints whose angles add up to that of a link against another, with their signs."""
-        down, up = self._way(first), self._way(last)
-        common = {joint.name for joint in down} & {joint.name for joint in up}
-        if (down[-1].carrier if down else first) != (up[-1].carrier if up else last):
-            raise element.error(f"{first!r} and {last!r} do not hang together: no chain of hinge joints connects them")
-        signed = [(joint, -1.0) for joint in down if joint.name not in common]
-        signed += [(joint, 1.0) for joint in up if joint.name not in common]
-        found = []
-        for joint, sign in signed:
-            if joint.motion.word == "fixed":
-                continue
-            along = float(joint.axis @ axis)
-            if joint.motion.word not in ("revolute", "continuous") or abs(along) < 1.0 - _PARALLEL:
-                raise element.error(
-                    f"between {first!r} and {last!r} is joint {joint.name!r}, which does not turn about its axis"
-                )
-            found.append((joint.name, sign * float(np.sign(along))))
-        return found
+    def _passed(self, joint: Carried) -> Passed:
+        return Passed(joint.name, joint.motion.word, joint.carrier, joint.axis, _posed(joint))
 
     def _way(self, link: str) -> list[Carried]:
         """The joints from a link to the root."""

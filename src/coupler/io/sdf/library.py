@@ -114,7 +114,7 @@ class Library:
         known = _URI.match(name)
         if "://" in name and known is None and not name.startswith("file://"):
             raise _absent(
-                uri, f"{name!r} is not fetched: put the model into the file's folder, and include it by its path"
+                uri, f"{name!r} is not downloaded: put the model into the file's folder, and include it by its path"
             )
         with uri.blamed():
             folder = include.file.parent

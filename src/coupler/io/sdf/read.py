@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from coupler.io.actuators import read_actuator
+from coupler.io.contact_pairs import read_contact_pair
 from coupler.io.limits import KEYFRAMES
 from coupler.io.reading import Options, read_keyframe, warn_left_out
 from coupler.io.sdf.bodies import Bodies
@@ -91,7 +92,7 @@ class _Reader:
                 else:
                     self.builder.frame(name, body, at)
         if grounded:
-            self.builder.remark(f"frames of the world have no name in a robot: {listed(grounded)}")
+            self.builder.remark(f"frames that are fixed to the world are left out: {listed(grounded)}")
 
     def _states(self) -> None:
         """Springs, actuators, pairs that do not touch and named states, which SDFormat lacks."""
@@ -101,6 +102,9 @@ class _Reader:
                 links = [element.require(end) for end in ("link1", "link2")]
                 with element.blamed():
                     self.builder.exclude(*(link if link == GROUND else scope.prefix + link for link in links))
+            for element in scope.element.all(f"{NAMESPACE}:contact_pair"):
+                with element.blamed():
+                    self.builder.contact_pair(**read_contact_pair(element))
             for element in scope.element.all(f"{NAMESPACE}:spring"):
                 with element.blamed():
                     self.builder.spring(**self.bodies.spring(element, scope))
@@ -129,7 +133,7 @@ class _Reader:
         if self.outline.absent:
             names = listed(include.need("uri").word() for include in self.outline.absent)
             self.builder.warn(
-                f"included models that are not there are left out: {names}; packages={{...}} names folders"
+                f"included models not found, and left out: {names}; name their folders in packages={{...}}"
             )
         world = self.outline.world.element
         for scenery in world.all(*_SCENERY):

@@ -79,6 +79,7 @@ def _contact(element: Element, bits: tuple[int, int]) -> dict[str, Any]:
     found: dict[str, Any] = {"group": bits[0], "meets": bits[1]}
     if element.has(f"{NAMESPACE}:colour"):
         found["colour"] = element.numbers(f"{NAMESPACE}:colour", 4)
+    found["priority"] = int(element.number(f"{NAMESPACE}:priority", 0.0))
     surface = element.find("surface")
     if surface is None:
         return found

@@ -223,7 +223,7 @@ class JointTree:
             lost += [name] if self.motions[name].properties else []
         if lost:
             self.builder.warn(
-                f"limits, springs, damping and friction of {listed(lost)} are left out: it closes a loop, and has none"
+                f"limits, springs, damping and friction are left out of joints that close loops: {listed(lost)}"
             )
         if tree.closing:
             self.builder.remark(f"loops are closed by {listed(tree.closing)}; the other joints make a tree")

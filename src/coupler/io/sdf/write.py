@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from coupler.io.actuators import put_actuators
+from coupler.io.contact_pairs import put_contact_pairs
 from coupler.io.couplings import Relation, locks_of, relations_of
 from coupler.io.mjcf.inertias import real_inertias
 from coupler.io.sdf.joints import JOINTS
@@ -130,6 +131,7 @@ class _Writer:
         put_actuators(model, own("actuator"), robot)
         for one, other in robot.exclusions:
             put(model, own("exclude"), link1=one, link2=other)
+        put_contact_pairs(model, own("contact_pair"), robot)
         for name, (q, v) in robot.keyframes.items():
             add_keyframe(model, robot, name, q, v, own("keyframe"))
         return root

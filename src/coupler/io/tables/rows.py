@@ -114,7 +114,7 @@ class Row:
                 raise ValueError
             number = float(value)
         except (ValueError, OverflowError):
-            raise self.error(f"its {column!r} is no number: {clipped(value)}") from None
+            raise self.error(f"its {column!r} is not a number: {clipped(value)}") from None
         if not math.isfinite(number):
             raise self.error(f"its {column!r} must be a finite number, got {clipped(value)}")
         return scale * number

@@ -59,7 +59,7 @@ def read_tables(file: Path) -> Tables:
         return _from_folder(file)
     content = parse_yaml(file, TABLE_BYTES, 2 * CELLS) if file.suffix.lower() != ".json" else _parsed_json(file)
     if not isinstance(content, dict) or "bodies" not in content:
-        raise ModelError(f"{file}: a robot's tables are wanted, with one of 'bodies' among them; see docs/files.md")
+        raise ModelError(f"{file}: expected the tables of a robot, one of them called 'bodies'; see docs/files.md")
     unknown = [name for name in content if name not in (*COLUMNS, *_ABOUT)]
     if unknown:
         raise ModelError(
@@ -87,7 +87,7 @@ def _rows(file: Path, table: str, rows: Any) -> Iterator[tuple[str, dict[str, An
         elif isinstance(row, list) and head is None:
             head = row
             if len(set(map(str, head))) < len(head):
-                raise ModelError(f"{where}: a heading stands twice in {clipped(head)}")
+                raise ModelError(f"{where}: a heading appears twice in {clipped(head)}")
         elif isinstance(row, list) and head is not None:
             if len(row) > len(head):
                 raise ModelError(f"{where}: it has {len(row)} cells below {len(head)} headings")
@@ -107,12 +107,12 @@ def _parsed_json(file: Path) -> Any:
         found: dict[str, Any] = {}
         for key, value in pairs:
             if key in found:
-                raise ValueError(f"the key {clipped(key)} stands twice in an object")
+                raise ValueError(f"the key {clipped(key)} appears twice in an object")
             found[key] = value
         return found
 
     def refuse(constant: str) -> Any:
-        raise ValueError(f"{constant} is no number")
+        raise ValueError(f"{constant} is not a number")
 
     try:
         text = read_file(file, TABLE_BYTES).decode("utf-8-sig")
@@ -149,7 +149,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
         head = [name.strip() for name in next(reader, [])]
         if len(set(head)) < len(head):
-            raise ModelError(f"{path}: a heading stands twice in {clipped(head)}")
+            raise ModelError(f"{path}: a heading appears twice in {clipped(head)}")
         for row in reader:
             where = f"{path}, line {reader.line_num}"
             if not any(cell.strip() for cell in row):

@@ -1,4 +1,4 @@
-"""The files beside a URDF that may describe its loops."""
+"""The files beside a URDF that may describe its loops, or which links do not touch."""
 
 from __future__ import annotations
 
@@ -13,28 +13,34 @@ from coupler.io.limits import YAML_BYTES
 from coupler.io.packages import real_path
 from coupler.io.urdf.description import Description
 from coupler.model import ModelError
-from coupler.model.wording import listed
+from coupler.model.wording import clause
 
-__all__ = ["files_beside", "tell_unused"]
+__all__ = ["beside", "files_beside", "tell_unused"]
 
 _LOOKED_AT = 20  # files in a robot's folder
 
 
+def beside(d: Description, name: str, remedy: str) -> Path | None:
+    """The file of this name in the folder of a robot's file, if there is one.
+
+    A link that leads elsewhere is told, with the remedy, and not followed.
+    """
+    path = d.root.file.with_name(name)
+    if not os.path.lexists(path):
+        return None
+    real = real_path(path)
+    if not real.is_relative_to(real_path(path.parent)):
+        d.warnings.append(f"{path.name} is a link to {real}, outside the robot's folder, and is not read; {remedy}")
+        return None
+    return path if os.path.isfile(path) else None
+
+
 def files_beside(d: Description) -> Iterator[Path]:
-    """The files beside a robot's file that may describe its loops; links that lead elsewhere are told, not followed."""
-    file = d.root.file
-    for name in (file.stem, "submechanisms"):
+    """The files beside a robot's file that may describe its loops."""
+    for name in (d.root.file.stem, "submechanisms"):
         for suffix in (".yaml", ".yml"):
-            path = file.with_name(name + suffix)
-            if not os.path.lexists(path):
-                continue
-            real = real_path(path)
-            if not real.is_relative_to(real_path(file.parent)):
-                d.warnings.append(
-                    f"{path.name} beside the file is a link to {real}, outside its folder, and is not read; name it "
-                    "in closures=... if it describes the loops"
-                )
-            elif os.path.isfile(path):
+            path = beside(d, name + suffix, "name it in closures=... if it describes the loops")
+            if path is not None:
                 yield path
 
 
@@ -48,7 +54,8 @@ def tell_unused(d: Description) -> None:
                 unused.append(path.name)
     if unused:
         d.warnings.append(
-            f"{listed(unused)} in its folder describes loops and is not used; closures={unused[0]!r} does"
+            clause(unused, "{} beside it describes loops, but is", "{} beside it describe loops, but are")
+            + f" not used; pass closures={unused[0]!r} if these are its loops"
         )
 
 

@@ -257,7 +257,7 @@ def _known(d: Description, path: Path, names: list[Any]) -> list[JointPart]:
     """The joints of these names; those that the robot does not have are told, and left out."""
     absent = [name for name in names if isinstance(name, str) and name not in d.joints]
     if absent:
-        d.warnings.append(f"{path.name} names {listed(absent)}, which {d.root.file.name} has no joint of: left out")
+        d.warnings.append(f"{path.name} names joints that {d.root.file.name} does not have, left out: {listed(absent)}")
     return [_joint(d, path, name) for name in names if name not in absent]
 
 

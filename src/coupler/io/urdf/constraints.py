@@ -7,18 +7,20 @@ from typing import Any
 from coupler.io.actuators import read_actuator
 from coupler.io.dependences import check_amount, read_dependence, solved_for
 from coupler.io.urdf.description import Description
+from coupler.io.urdf.gazebo import read_gazebo
 from coupler.io.urdf.joints import axes_and_pitch, joint_kind
 from coupler.io.urdf.origins import origin
 from coupler.io.urdf.parts import CouplingPart, JointPart, LoopPart
-from coupler.io.urdf.sdf import read_gazebo
 from coupler.io.urdf.transmissions import actuator_number, read_motors
 from coupler.io.xml import Element
 from coupler.mechanisms import linear
 from coupler.model import Held, LoopKind, Rod
-from coupler.model.wording import listed
+from coupler.model.wording import clipped, counted, listed
 from coupler.spatial import Transform
 
 __all__ = ["read_constraints", "read_transmissions"]
+
+_LISTED = 8  # joints named in a warning
 
 
 def read_constraints(d: Description) -> None:
@@ -30,10 +32,7 @@ def read_constraints(d: Description) -> None:
         d.loops.append(LoopPart(element.require("name"), kind, first, second, at, meets, element))
     for element in d.root.all("coupling"):
         d.couplings.append(_coupling(element, d))
-    for joint in d.joints.values():
-        mimic = joint.element.find("mimic")
-        if mimic is not None and _can_mimic(joint, mimic, d):
-            d.couplings.append(_mimic(joint, mimic, d))
+    _read_mimics(d)
     read_transmissions(d.root, d)
     for element in d.root.all("actuator"):
         d.actuators.append((element, read_actuator(element)))
@@ -44,9 +43,18 @@ def read_constraints(d: Description) -> None:
 
 
 def read_transmissions(root: Element, d: Description) -> None:
-    """Adds the transmissions of a file to a description."""
+    """Adds the transmissions of a file to a description; those of joints that there are not are told, and left out."""
+    absent = list[str]()
     for element in root.all("transmission"):
-        _transmission(element, d)
+        joints = [joint.get("name") for joint in element.all("joint")]
+        missing = [joint for joint in joints if joint and joint not in d.joints]
+        if missing:
+            absent += missing
+            element.ignore()
+        else:
+            _transmission(element, d)
+    if absent:
+        d.warnings.append(f"transmissions of joints that are not in the file are left out: {listed(absent)}")
 
 
 def _ends(element: Element, d: Description) -> list[tuple[str, Transform]]:
@@ -113,17 +121,28 @@ def _dependence(element: Element, name: str, d: Description) -> CouplingPart:
     return CouplingPart(name, *read_dependence(element, check), element)
 
 
-def _can_mimic(joint: JointPart, mimic: Element, d: Description) -> bool:
-    """Whether there is anything to follow, and anything that follows: files that were cut down may lack either."""
-    master = mimic.require("joint")
-    if joint.kind == "fixed":
-        d.warnings.append(f"joint {joint.name!r} is fixed, and mimics nothing")
-    elif master not in d.joints:
-        d.warnings.append(f"joint {joint.name!r} mimics {master!r}, which is not there: it moves by itself")
-    else:
-        return True
-    mimic.ignore()
-    return False
+def _read_mimics(d: Description) -> None:
+    """Adds joints that follow others; files that were cut down may lack what follows, or what is followed."""
+    fixed, alone = list[str](), dict[str, str]()
+    for joint in d.joints.values():
+        mimic = joint.element.find("mimic")
+        if mimic is None:
+            continue
+        master = mimic.require("joint")
+        if joint.kind != "fixed" and master in d.joints:
+            d.couplings.append(_mimic(joint, mimic, d))
+            continue
+        mimic.ignore()
+        if joint.kind == "fixed":
+            fixed.append(joint.name)
+        else:
+            alone[joint.name] = master
+    if fixed:
+        d.warnings.append(f"<mimic> has no effect on {counted(len(fixed), 'fixed joint')}: {listed(fixed)}")
+    if alone:
+        joints = ", ".join(f"{clipped(joint)} (mimics {clipped(alone[joint])})" for joint in list(alone)[:_LISTED])
+        more = f" and {len(alone) - _LISTED} more" if len(alone) > _LISTED else ""
+        d.warnings.append(f"what these joints mimic is not in the file, so they move freely: {joints}{more}")
 
 
 def _mimic(joint: JointPart, mimic: Element, d: Description) -> CouplingPart:

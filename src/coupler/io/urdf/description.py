@@ -41,6 +41,7 @@ class Description:
     actuators: list[tuple[Element, dict[str, Any]]] = field(default_factory=list)
     keyframes: list[tuple[Element, str, dict[str, Any], dict[str, Any]]] = field(default_factory=list)
     exclusions: list[tuple[str, str]] = field(default_factory=list)
+    contact_pairs: list[tuple[Element, dict[str, Any]]] = field(default_factory=list)
     gravity: Any = (0.0, 0.0, -9.81)
     left_out: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
@@ -153,6 +154,9 @@ class Description:
         self._describe_actuators(b)
         for pair in self.exclusions:
             b.exclude(*pair)
+        for element, given in self.contact_pairs:
+            with element.blamed():
+                b.contact_pair(**given)
         for element, name, positions, velocities in self.keyframes:
             with element.blamed():
                 b.keyframe(name, positions, velocities)

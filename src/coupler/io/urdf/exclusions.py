@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
-from coupler.io.packages import real_path
+from coupler.io.urdf.beside import beside
 from coupler.io.urdf.description import Description
 from coupler.io.xml import Element, parse_file
 from coupler.model.tree import GROUND
@@ -18,8 +16,8 @@ _TAG = "disable_collisions"
 def read_exclusions(d: Description) -> None:
     """Adds pairs of links that do not touch: of the file itself, and of an SRDF of its name in its folder."""
     _add(d, d.root.all(_TAG))
-    path = d.root.file.with_suffix(".srdf")
-    if os.path.isfile(path) and real_path(path).is_relative_to(real_path(d.root.file.parent)):
+    path = beside(d, f"{d.root.file.stem}.srdf", "copy it there if its links are not to touch")
+    if path is not None:
         before = len(d.exclusions)
         _add(d, parse_file(path).all(_TAG))
         d.remarks.append(f"{counted(len(d.exclusions) - before, 'pair')} of links do not touch, by {path.name}")
@@ -35,4 +33,4 @@ def _add(d: Description, elements: list[Element]) -> None:
         else:
             unknown += 1
     if unknown:
-        d.warnings.append(f"{counted(unknown, f'<{_TAG}>')} of links that there are not: left out")
+        d.warnings.append(f"{counted(unknown, f'<{_TAG}>')} with unknown links left out")

@@ -6,15 +6,27 @@ import numpy as np
 
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.parts import LinkPart
+from coupler.io.xml import Element
 from coupler.model.tree import GROUND
 from coupler.model.wording import counted, listed
 
-__all__ = ["add_world", "lock_massless", "mend_inertias", "rename_ground", "warn_of_masses"]
+__all__ = ["add_world", "lock_massless", "mend_inertias", "pass_over", "rename_ground", "warn_of_masses"]
 
 _WORLD = "world"
+_NO_MOTION = ("sensor", "ros2_control", "safety_controller", "calibration", "verbose", "self_collision_checking")
+_NO_MEANING = {"link": ("type",), "joint": ("dont_collapse",), "geometry": ("name",)}  # attributes
 _NOTHING = 1e-15  # kg m²: a negative moment of so little is rounding
 _LITTLE = 1e-3  # and so is one of this part of what the link is welded to
 _HEAVY, _HEAVIER = 500.0, 200.0  # kg, and times the median: a body of more is one in another unit
+
+
+def pass_over(root: Element) -> None:
+    """Passes over what has no influence on the motion: sensors, drivers, and limits that controllers keep."""
+    for element in (root, *root.walk()):
+        if element.tag in _NO_MOTION or element.tag.startswith(("sensor:", "controller:")):
+            element.ignore()
+        for name in _NO_MEANING.get(element.tag, ()):
+            element.get(name)
 
 
 def add_world(d: Description) -> None:
@@ -22,7 +34,7 @@ def add_world(d: Description) -> None:
     joints = [joint for joint in d.joints.values() if joint.parent == _WORLD]
     if joints and _WORLD not in d.links:
         d.links = {_WORLD: LinkPart(joints[0].element)} | d.links
-        d.warnings.append(f"the link {_WORLD!r}, on which {listed(joint.name for joint in joints)} hangs, is added")
+        d.warnings.append(f"link {_WORLD!r} is added: joints hang on it, but the file does not declare it")
 
 
 def rename_ground(d: Description, *, floating: bool) -> None:
@@ -40,7 +52,7 @@ def rename_ground(d: Description, *, floating: bool) -> None:
     for joint in d.joints.values():
         joint.parent, joint.child = (name if link == GROUND else link for link in (joint.parent, joint.child))
     d.renamed[GROUND] = name
-    d.warnings.append(f"the link {GROUND!r} is renamed {name!r}, since {GROUND!r} is what does not move here")
+    d.warnings.append(f"link {GROUND!r} is renamed {name!r}: here {GROUND!r} is the world, which does not move")
 
 
 def mend_inertias(d: Description) -> None:
@@ -70,7 +82,7 @@ def mend_inertias(d: Description) -> None:
             mended += [name] if moments[0] < -_NOTHING else []
     if mended:
         d.warnings.append(
-            f"negative principal moments of {listed(mended)}, beside what it is welded to, are taken as 0"
+            f"negative principal moments of {listed(mended)} are taken as 0: they are small beside what is welded to it"
         )
 
 
@@ -87,9 +99,7 @@ def lock_massless(d: Description) -> None:
         joint.kind, joint.properties, joint.start, joint.actuated = "fixed", {}, None, False
     if locked:
         names = listed(joint.name for joint in locked)
-        d.warnings.append(
-            f"{counted(len(locked), 'joint')} locked, with nothing behind but links without mass: {names}"
-        )
+        d.warnings.append(f"{counted(len(locked), 'joint')} locked, which move nothing but links without mass: {names}")
 
 
 def warn_of_masses(d: Description) -> None:
@@ -99,5 +109,6 @@ def warn_of_masses(d: Description) -> None:
     heavy = [name for name, mass in masses.items() if mass > max(_HEAVY, _HEAVIER * usual)]
     if heavy:
         d.warnings.append(
-            f"{listed(f'{name} ({masses[name]:g} kg)' for name in heavy)} beside bodies of {usual:g} kg: is it in kg?"
+            f"{listed(f'{name} ({masses[name]:g} kg)' for name in heavy)} beside bodies of some {usual:g} kg: are "
+            "these masses in kg?"
         )

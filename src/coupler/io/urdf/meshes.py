@@ -80,6 +80,6 @@ class Resolver:
             where = clipped(next(iter(self.outside.values())), 1000, quote=False)
             warnings.append(
                 f"{counted(len(self.outside), 'mesh', 'meshes')} outside the file's folder left out: "
-                f"{listed(self.outside, 3)} (it leads to {where}); name their folder in packages={{...}}"
+                f"{listed(self.outside, 3)}; the first leads to {where}: name its folder in packages={{...}}"
             )
         return warnings

@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.contact_pairs import read_contact_pair
 from coupler.io.limits import BODIES, KEYFRAMES
 from coupler.io.reading import Options, read_keyframe
 from coupler.io.urdf.constraints import read_constraints
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.exclusions import read_exclusions
+from coupler.io.urdf.gazebo import read_bullet_friction
 from coupler.io.urdf.joints import axes_and_pitch
-from coupler.io.urdf.lenient import add_world, mend_inertias, rename_ground, warn_of_masses
+from coupler.io.urdf.lenient import add_world, mend_inertias, pass_over, rename_ground, warn_of_masses
 from coupler.io.urdf.meshes import Resolver
 from coupler.io.urdf.origins import origin
 from coupler.io.urdf.parts import NO_LIMIT, JointPart, LinkPart
@@ -53,6 +55,7 @@ def read_urdf(root: Element, options: Options) -> Description:
         name = _new(element, d.links, "link")
         d.links[name] = _link(element)
         d.links[name].shapes = list(shapes_of(element, materials, resolve))
+        read_bullet_friction(element, d.links[name])
     if not d.links:
         raise root.error("there is no <link> in it")
     if len(d.links) > BODIES:
@@ -60,6 +63,7 @@ def read_urdf(root: Element, options: Options) -> Description:
     for element in root.all("joint"):
         name = _new(element, d.joints, "joint")
         d.joints[name] = _joint(element, name)
+    pass_over(root)
     _merge_chains(d)
     add_world(d)
     rename_ground(d, floating=options.floating)
@@ -68,6 +72,7 @@ def read_urdf(root: Element, options: Options) -> Description:
     warn_of_masses(d)
     read_constraints(d)
     read_exclusions(d)
+    d.contact_pairs += [(element, read_contact_pair(element)) for element in root.all("contact_pair")]
     gravity = root.find("gravity")
     if gravity is not None:
         d.gravity = gravity.numbers("xyz", 3)

@@ -59,14 +59,13 @@ def shapes_of(link: Element, materials: dict[str, np.ndarray], resolve: Resolver
 
 
 def _contact(element: Element) -> dict[str, Any]:
-    group, meets = (_bits(element, name) for name in ("group", "meets"))
-    return {"group": group, "meets": meets} | (
-        {"friction": element.number("friction")} if element.has("friction") else {}
-    )
+    found: dict[str, Any] = {name: _whole(element, name, 1) for name in ("group", "meets")}
+    found["priority"] = _whole(element, "priority", 0)
+    return found | ({"friction": element.number("friction")} if element.has("friction") else {})
 
 
-def _bits(element: Element, name: str) -> int:
-    value = element.number(name, 1.0)
+def _whole(element: Element, name: str, default: int) -> int:
+    value = element.number(name, default)
     if value != int(value):  # a negative one has all bits but some, as a floor has that meets everything
         raise element.error(f"its {name} must be a whole number, got {element.get(name)!r}")
     return int(value)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from coupler.io.actuators import put_actuators
+from coupler.io.contact_pairs import put_contact_pairs
 from coupler.io.couplings import locks_of, relations_of
 from coupler.io.urdf.elements import (
     add_coupling,
@@ -115,6 +116,7 @@ class _Writer:
         put_actuators(root, "actuator", robot)
         for one, other in robot.exclusions:
             put(root, "disable_collisions", link1=one, link2=other)
+        put_contact_pairs(root, "contact_pair", robot)
         for name, (q, v) in robot.keyframes.items():
             add_keyframe(root, robot, name, q, v)
         return root
@@ -142,7 +144,11 @@ class _Writer:
                 self.add_form(put(link, "visual", name=name), shape)
             if shape.touches or not shape.visible:
                 collision = put(link, "collision", name=name, same=shape.visible or None)
-                for word, value, usual in (("group", shape.group, 1), ("meets", shape.meets, 1)):
+                for word, value, usual in (
+                    ("group", shape.group, 1),
+                    ("meets", shape.meets, 1),
+                    ("priority", shape.priority, 0),
+                ):
                     if value != usual:
                         collision.set(word, str(value))
                 if shape.friction is not None:

@@ -219,12 +219,12 @@ class Log:
             source = ChunkFile(path)
             return cls.of(source, source.note)
         if start and suffix != ".npz" and not start.startswith(b"PK"):  # with which npz files begin
-            raise ModelError(f"{path}: it is no log, which is a {SUFFIX} or an .npz file")
+            raise ModelError(f"{path}: it is not a log, which is a {SUFFIX} or an .npz file")
         found = to_npz.load(path)
         try:
             return cls(**found)
         except (ModelError, ValueError, TypeError) as error:
-            raise ModelError(f"{path}: it is no log of a run: {error}") from None
+            raise ModelError(f"{path}: it is not the log of a run: {error}") from None
 
 
 class _NotRecorded(ModelError, AttributeError):

@@ -158,7 +158,7 @@ def test_what_an_included_file_has_besides_is_told(read: Read, tmp_path: Path) -
 def test_a_world_does_without_models_that_are_not_there(uri: str, read: Read, tmp_path: Path) -> None:
     (tmp_path / "sun.sdf").write_text('<sdf version="1.6"><light name="sun"/></sdf>')
     text = f'<sdf version="1.6"><world name="w">{include(uri, "")}<model name="arm">{ARM}</model></world></sdf>'
-    with pytest.warns(ModelWarning, match=f"included models that are not there are left out: '{uri}'; packages="):
+    with pytest.warns(ModelWarning, match=f"included models not found, and left out: '{uri}'; name"):
         assert read(text).body_names == ["arm"]
     with pytest.raises(ModelError, match=f"there is no <model> in it; '{uri}' is not there"):
         read(f'<sdf version="1.6"><world name="w">{include(uri, "")}</world></sdf>')
@@ -170,7 +170,7 @@ def test_a_world_does_without_models_that_are_not_there(uri: str, read: Read, tm
 @pytest.mark.parametrize(
     ("uri", "told"),
     [
-        ("https://fuel.gazebosim.org/1.0/hand", "is not fetched: put the model into the file's folder"),
+        ("https://fuel.gazebosim.org/1.0/hand", "is not downloaded: put the model into the file's folder"),
         ("../secret.sdf", "outside the file's folder; name its folder in packages="),
         ("/etc/passwd", "outside the file's folder"),
         ("file:///etc/passwd", "outside the file's folder"),

@@ -194,5 +194,5 @@ def test_what_a_loop_cannot_have_is_told(read: Read) -> None:
     damped = "<xyz>0 1 0</xyz><dynamics><damping>0.2</damping></dynamics>"
     ground = joint("g", "revolute", "world", "a", damped) + joint("h", "revolute", "world", "b", damped)
     pin = joint("j", "ball", "a", "b", damped)
-    with pytest.warns(ModelWarning, match="damping and friction of 'j' are left out: it closes a loop"):
+    with pytest.warns(ModelWarning, match="damping and friction are left out of joints that close loops: 'j'"):
         assert read(sdf(TWO + ground + pin)).loops[0].name == "j"

@@ -197,7 +197,7 @@ def test_gravity_is_that_of_the_world(text: str, gravity: tuple[float, ...], rea
 
 
 def test_gravity_that_is_switched_off_is_told(read: Read) -> None:
-    with pytest.warns(ModelWarning, match="gravity is not switched off for 'c': it pulls at all bodies"):
+    with pytest.warns(ModelWarning, match="gravity is not switched off for 'c': it acts on all bodies"):
         read(sdf(TWO + link("c", inside="<gravity>false</gravity>")))
 
 
@@ -244,7 +244,7 @@ def test_frames_of_the_world_are_told(read: Read) -> None:
     frame = '<frame name="corner"><pose>5 0 0 0 0 0</pose></frame>'
     placed = '<pose relative_to="corner">0 1 0 0 0 0</pose>'
     robot = read(world(frame + model(placed + TWO + HINGE)))
-    assert "frames of the world have no name in a robot: 'corner'" in robot.remarks
+    assert "frames that are fixed to the world are left out: 'corner'" in robot.remarks
     np.testing.assert_allclose(coupler.frame_pose(robot, robot.neutral(), "b")[:3, 3], (5.3, 1, 0), atol=1e-15)
 
 

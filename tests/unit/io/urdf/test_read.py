@@ -208,7 +208,7 @@ def test_an_inertia_that_cannot_be_is_refused_with_its_place(old: str, new: str,
 
 def test_an_inertia_that_no_body_has_is_used_and_told(read: Read) -> None:
     odd = INERTIAL.replace('izz="0.04"', 'izz="0.4"')
-    with pytest.warns(ModelWarning, match=r"robot\.urdf: no real body has the inertia of 'a', 'b', whose largest"):
+    with pytest.warns(ModelWarning, match=r"robot\.urdf: no real body has the inertia of 'a', 'b': the largest"):
         found = read(
             link("a", odd) + link("b", odd) + link("c") + joint("j", "fixed", "a", "b") + joint("k", "fixed", "a", "c")
         )
@@ -625,15 +625,15 @@ def test_what_a_joint_cannot_keep_of_a_chain_is_not_dropped_in_silence(old: str,
 
 
 def test_what_is_not_modelled_is_told_once_and_counted(read: Read) -> None:
-    inside = '<calibration rising="0"/><safety_controller k_velocity="1"/>'
-    text = hinge(inside) + link("b", INERTIAL + "<self_collision_checking/>")
-    text += joint("k", "revolute", "a", "b", inside) + "<sensor name='imu'><camera/></sensor>"
+    inside = '<backlash value="0"/><hysteresis k="1"/>'
+    text = hinge(inside) + link("b", INERTIAL + "<thruster/>")
+    text += joint("k", "revolute", "a", "b", inside) + "<fluid><current/></fluid>"
     with pytest.warns(ModelWarning) as caught:
         found = read(text.replace("<dynamics/>", ""))
     assert len(caught) == 1
-    for told in ("2 × <calibration>", "2 × <safety_controller>", "1 × <self_collision_checking>", "1 × <sensor>"):
+    for told in ("2 × <backlash>", "2 × <hysteresis>", "1 × <thruster>", "1 × <fluid>"):
         assert told in str(caught[0].message) and told in found.warnings[0]
-    assert "camera" not in found.warnings[0]
+    assert "current" not in found.warnings[0]
 
 
 def test_unknown_attributes_are_told(read: Read) -> None:
@@ -645,7 +645,9 @@ def test_what_means_nothing_for_a_robot_is_not_told(tmp_path: Path) -> None:
     path = tmp_path / "robot.urdf"
     path.write_text(
         '<?xml version="1.0"?><robot name="r" version="1.0" xmlns:xacro="http://ros.org/wiki/xacro">'
-        f'{link("a", INERTIAL + "<origin/>")}<material name="red"><color rgba="1 0 0 1"/></material></robot>'
+        f'{link("a", INERTIAL + "<origin/><sensor/><self_collision_checking/>")}<ros2_control name="x"><joint/>'
+        '</ros2_control><material name="red"><color rgba="1 0 0 1"/></material><gazebo reference="a"><kp>1e6</kp>'
+        "<selfCollide>true</selfCollide><turnGravityOff>false</turnGravityOff></gazebo></robot>"
     )
     assert load(path).warnings == ()
 

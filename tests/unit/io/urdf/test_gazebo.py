@@ -1,4 +1,4 @@
-"""Loops that are written as SDF joints in a URDF's <gazebo>."""
+"""What a URDF says in <gazebo>: joints that close loops, gearboxes, friction."""
 
 from __future__ import annotations
 
@@ -253,12 +253,116 @@ def test_what_means_nothing_for_motion_is_not_told(inside: str, read: Read) -> N
 @pytest.mark.parametrize(
     ("inside", "told"),
     [
-        ("<mu1>0.9</mu1><mu2>0.9</mu2>", "1 × <mu1>"),
+        ("<mu1>0.9</mu1><mu2>0.8</mu2>", "1 × <mu2>"),
+        ("<dampingFactor>0.1</dampingFactor>", "1 × <dampingFactor>"),
         ("<turnGravityOff>true</turnGravityOff>", "1 × <turnGravityOff>"),
-        ("<selfCollide>1</selfCollide>", "1 × <selfCollide>"),
         ("<static>false</static><static>true</static>", "1 × <static>"),
     ],
 )
 def test_what_gazebo_would_do_otherwise_is_told(inside: str, told: str, read: Read) -> None:
     with pytest.warns(ModelWarning, match=told):
         read(LOOP + f'<gazebo reference="crank">{inside}</gazebo>')
+
+
+# Gearboxes
+
+
+GEARBOX = """<gazebo><joint name="gears" type="gearbox"><parent>crank</parent><child>{child}</child>
+<gearbox_ratio>{ratio}</gearbox_ratio><gearbox_reference_body>{reference}</gearbox_reference_body>
+<axis><xyz>0 1 0</xyz></axis><axis2><xyz>0 {y} 0</xyz></axis2></joint></gazebo>"""
+
+
+@pytest.mark.parametrize(
+    ("child", "reference", "ratio", "y", "row"),
+    [
+        ("rocker", "ground", 3.0, 1, {"j_rocker": 1.0, "j_crank": 3.0}),
+        ("rocker", "ground", -2.0, -1, {"j_rocker": -1.0, "j_crank": -2.0}),
+        # Against the ground the coupler's angle is the sum of two.
+        ("coupler", "ground", 3.0, 1, {"j_coupler": 1.0, "j_crank": 4.0}),
+        # Against the rocker both turn with the rocker's angle taken off.
+        ("coupler", "rocker", 3.0, 1, {"j_coupler": 1.0, "j_crank": 4.0, "j_rocker": -4.0}),
+    ],
+)
+def test_gearboxes_relate_angles_against_the_reference_body(
+    child: str, reference: str, ratio: float, y: int, row: dict[str, float], read: Read
+) -> None:
+    robot = read(GEARBOX.format(child=child, reference=reference, ratio=ratio, y=y))
+    assert robot.nv == 2 and [coupling.name for coupling in robot.couplings] == ["gears"]
+    for seed in range(3):
+        q, v = robot.random_state(seed)
+        positions, velocities = robot.joint_positions(q), robot.joint_velocities(q, v)
+        for values in (positions, velocities):
+            assert sum(factor * float(values[joint]) for joint, factor in row.items()) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("child", "reference", "told"),
+    [
+        ("rocker", "nothing", "there is no link 'nothing'"),
+        ("crank", "ground", "must each turn by a joint of their own"),
+        ("rocker", "rocker", "its child 'rocker' does not turn against its gearbox_reference_body"),
+    ],
+)
+def test_gearboxes_that_relate_nothing_are_refused(child: str, reference: str, told: str, read: Read) -> None:
+    with pytest.raises(ModelError, match=rf"<joint name='gears'>: .*{told}"):
+        read(GEARBOX.format(child=child, reference=reference, ratio=2.0, y=1))
+
+
+def test_gearboxes_about_other_axes_are_refused(read: Read) -> None:
+    text = GEARBOX.format(child="rocker", reference="ground", ratio=2.0, y=1).replace("0 1 0", "1 0 0", 1)
+    with pytest.raises(ModelError, match="joint 'j_crank', which does not turn about its axis"):
+        read(text)
+
+
+# Friction
+
+
+def shapes(*, of_link: str = "", gazebo: str = "") -> str:
+    """A link with a collision and a visual, and what <gazebo> says of it."""
+    form = '<geometry><sphere radius="0.1"/></geometry>'
+    return (
+        f'<link name="wheel">{INERTIAL}<visual>{form}</visual><collision name="tyre">{form}</collision>{of_link}</link>'
+        '<joint name="axle" type="continuous"><parent link="crank"/><child link="wheel"/></joint>'
+        f'<gazebo reference="wheel">{gazebo}</gazebo>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "friction"),
+    [
+        ({"gazebo": "<mu1>0.9</mu1><mu2>0.9</mu2><kp>1e6</kp>"}, 0.9),
+        ({"gazebo": '<mu1 value="0"/>'}, 0.0),
+        ({"gazebo": "<mu1>1e14</mu1>"}, 1000.0),
+        ({"of_link": '<contact><lateral_friction value="0.7"/><stiffness value="3e5"/></contact>'}, 0.7),
+        ({}, None),
+    ],
+)
+def test_friction_of_links(given: dict[str, str], friction: float | None, read: Read) -> None:
+    robot = read(shapes(**given))
+    assert robot.warnings == ()
+    assert [shape.friction for shape in robot.shapes] == [None, friction]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"gazebo": "<mu1>0.9</mu1><mu2>0.5</mu2>"}, "1 × <mu2>"),
+        ({"gazebo": "<mu1>-1</mu1>"}, "1 × <mu1>"),
+        ({"gazebo": "<turnGravityOff>true</turnGravityOff>"}, "1 × <turnGravityOff>"),
+        ({"of_link": '<contact><restitution value="0.5"/></contact>'}, "1 × <restitution>"),
+    ],
+)
+def test_what_links_have_besides_is_told(given: dict[str, str], told: str, read: Read) -> None:
+    with pytest.warns(ModelWarning, match=f"left out: {told}"):
+        read(shapes(**given))
+
+
+def test_transmissions_of_absent_joints_are_left_out_and_told(read: Read) -> None:
+    text = "".join(
+        f'<transmission name="t_{joint}"><type>SimpleTransmission</type><joint name="{joint}"/>'
+        f'<actuator name="m_{joint}"/></transmission>'
+        for joint in ("j_crank", "gone")
+    )
+    with pytest.warns(ModelWarning, match="transmissions of joints that are not in the file are left out: 'gone'"):
+        robot = read(text)
+    assert robot.actuator_names == ["m_j_crank"]

@@ -1,0 +1,28 @@
+"""Pairs of shapes that touch by name, in formats without a word for them: an element of ours in URDF and SDFormat.
+
+<contact_pair first="left_pad" second="box" friction="1.5" torsion="0.01" rolling="0.001"/>
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import Any
+
+from coupler.io.writing import put
+from coupler.io.xml import Element
+from coupler.model import Robot
+
+__all__ = ["put_contact_pairs", "read_contact_pair"]
+
+
+def put_contact_pairs(root: ET.Element, tag: str, robot: Robot) -> None:
+    """Writes the contact pairs of a robot, as elements of that name."""
+    for pair in robot.contact_pairs:
+        put(root, tag, **vars(pair))
+
+
+def read_contact_pair(element: Element) -> dict[str, Any]:
+    """A contact pair as `RobotBuilder.contact_pair` takes it."""
+    found: dict[str, Any] = {name: element.require(name) for name in ("first", "second")}
+    found["friction"] = element.number("friction")
+    return found | {name: element.number(name) for name in ("torsion", "rolling") if element.has(name)}

@@ -1,0 +1,108 @@
+"""Gearboxes of SDFormat, which URDF files have in their <gazebo>: θ₂ = −ratio × θ₁, about an axis each.
+
+θ₁ and θ₂ are the angles of the joint's parent and of its child against a reference body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from coupler.io.dependences import Dependence, check_amount, solved_for
+from coupler.io.sdf.elements import number_of
+from coupler.io.xml import Element
+from coupler.model.wording import listed
+
+__all__ = ["Passed", "gearbox"]
+
+_PARALLEL = 1e-6  # 1 − the cosine of the angle between axes that are parallel but for rounding
+
+
+class Passed(NamedTuple):
+    """A joint on the way from a link to the root.
+
+    Attributes:
+        name: its own.
+        word: its kind in the file.
+        carrier: the link that carries it.
+        axis: 3, its first axis in the world, of unit length; zeros if it has none.
+        position: where it is as the file poses the robot.
+    """
+
+    name: str
+    word: str
+    carrier: str
+    axis: np.ndarray
+    position: float = 0.0
+
+
+Way = Callable[[str], Sequence[Passed]]  # the joints from a link to the root
+
+
+def gearbox(
+    element: Element, ends: Mapping[str, str], axes: Sequence[np.ndarray], way: Way, rank: Callable[[str], int | None]
+) -> Dependence:
+    """The relation between joints that a gearbox makes.
+
+    Args:
+        element: the <joint>.
+        ends: the links "parent", "child" and "reference".
+        axes: the directions of both axes in the world.
+        way: gives the joints from a link to the root.
+        rank: tells of a joint how soon it may be the dependent one; None for one that must not.
+
+    Raises:
+        ModelError: for links that other joints than hinges about the axes connect.
+    """
+    row: dict[str, float] = {}
+    order, positions = list[str](), dict[str, float]()
+    for end, axis, factor in (("child", axes[1], 1.0), ("parent", axes[0], number_of(element, "gearbox_ratio", 1.0))):
+        angle = _angle(element, ends["reference"], ends[end], axis, way)
+        if not angle:
+            raise element.error(
+                f"its {end} {ends[end]!r} does not turn against its gearbox_reference_body {ends['reference']!r}"
+            )
+        for joint, sign in angle:
+            row[joint.name] = row.get(joint.name, 0.0) + factor * sign
+            positions[joint.name] = joint.position
+            order = [*order, joint.name] if end == "parent" else [joint.name, *order]
+    row = {joint: factor for joint, factor in row.items() if factor}
+    if len(row) < 2:
+        raise element.error(
+            "its parent and its child must each turn by a joint of their own against its gearbox_reference_body; "
+            f"there is {listed(row) or 'no such joint'}"
+        )
+    check_amount(element, len(row))
+    constant = sum(factor * positions[joint] for joint, factor in row.items())
+    free = [joint for joint in order if joint in row and rank(joint) is not None]
+    if free:
+        return solved_for(min(free, key=lambda joint: rank(joint) or 0), row, constant)
+    factors = np.array(list(row.values()))
+
+    def closed(q: np.ndarray) -> np.ndarray:
+        return np.array([factors @ q - constant])
+
+    return list(row), closed, []
+
+
+def _angle(element: Element, first: str, last: str, axis: np.ndarray, way: Way) -> list[tuple[Passed, float]]:
+    """The joints whose angles add up to that of a link against another, with their signs."""
+    down, up = way(first), way(last)
+    common = {joint.name for joint in down} & {joint.name for joint in up}
+    if (down[-1].carrier if down else first) != (up[-1].carrier if up else last):
+        raise element.error(f"{first!r} and {last!r} do not hang together: no chain of hinge joints connects them")
+    signed = [(joint, -1.0) for joint in down if joint.name not in common]
+    signed += [(joint, 1.0) for joint in up if joint.name not in common]
+    turning = []
+    for joint, sign in signed:
+        if joint.word == "fixed":
+            continue
+        along = float(joint.axis @ axis)
+        if joint.word not in ("revolute", "continuous") or abs(along) < 1.0 - _PARALLEL:
+            raise element.error(
+                f"between {first!r} and {last!r} is joint {joint.name!r}, which does not turn about its axis"
+            )
+        turning.append((joint, sign * float(np.sign(along))))
+    return turning

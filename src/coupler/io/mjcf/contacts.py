@@ -1,0 +1,121 @@
+"""Contacts in MJCF: pairs of geoms and bodies that touch or do not, and contact points, sites that a tuple lists."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from coupler.io.mjcf.compilation import Compiled
+from coupler.io.mjcf.names import Names
+from coupler.io.writing import put
+from coupler.io.xml import Element
+from coupler.model import Robot, RobotBuilder
+from coupler.model.tree import GROUND
+from coupler.model.wording import counted
+
+__all__ = ["add_pairs", "contact_points", "friction_of_geoms", "write_contact_points", "write_pairs"]
+
+_TUPLE = "coupler_contact_points"
+_SLIDING, _SPINNING, _ROLLING = 3, 4, 6  # condim from which contacts have these frictions; below, they have none
+
+
+def friction_of_geoms(model: Compiled) -> np.ndarray:
+    """The sliding friction of each geom. Two geoms slide freely on each other if both have a condim of 1."""
+    return np.where(model.geom_condim >= _SLIDING, model.geom_friction[:, 0], 0.0)
+
+
+def add_pairs(model: Compiled, names: Names, shapes: Sequence[str | None], builder: RobotBuilder) -> list[str]:
+    """Adds what touches by name, or does not; returns a description of what is left out of contacts.
+
+    Args:
+        model: the compiled model.
+        names: names of its bodies.
+        shapes: names of its geoms, None for those that are left out.
+        builder: the builder of the robot.
+    """
+    for signature in model.exclude_signature.tolist():
+        builder.exclude(names.bodies[signature >> 16], names.bodies[signature & 0xFFFF])
+    bent = lost = 0
+    listed = zip(model.pair_geom1, model.pair_geom2, model.pair_dim, model.pair_friction, strict=True)
+    for one, other, condim, (slide, slide_2, spin, roll, roll_2) in listed:
+        first, second = shapes[one], shapes[other]
+        if first is None or second is None:
+            lost += 1
+            continue
+        bent += bool((condim >= _SLIDING and slide != slide_2) or (condim >= _ROLLING and roll != roll_2))
+        builder.contact_pair(
+            first,
+            second,
+            slide if condim >= _SLIDING else 0.0,
+            torsion=spin if condim >= _SPINNING else None,
+            rolling=roll if condim >= _ROLLING else None,
+        )
+    told = {
+        "contact pair of a shape that is left out": lost,
+        "contact pair with different friction along its two tangents, of which the first is used": bent,
+    }
+    return [counted(count, *_plural(what)) for what, count in told.items() if count] + _lost_friction(model)
+
+
+def _plural(what: str) -> tuple[str, str]:
+    return what, what.replace("contact pair", "contact pairs", 1)
+
+
+def _lost_friction(model: Compiled) -> list[str]:
+    """What of the geoms' friction is lost."""
+    touches = (model.geom_contype | model.geom_conaffinity) != 0
+    condim, friction = model.geom_condim[touches], model.geom_friction[touches]
+    turning = int(np.count_nonzero(condim >= _SPINNING))
+    rough = friction[condim >= _SLIDING, 0]
+    slick = int(np.count_nonzero(friction[condim < _SLIDING, 0] > rough.min())) if rough.size else 0
+    texts = []
+    if turning:
+        texts.append(
+            f"friction against spin and rolling of {counted(turning, 'geom')} with condim 4 or 6 (Simulation takes "
+            "torsion= and rolling=)"
+        )
+    if slick:
+        texts.append(f"friction of {counted(slick, 'geom')} with condim 1 where others have a condim of 3 or more")
+    return texts
+
+
+def write_pairs(robot: Robot, root: ET.Element, body_names: Mapping[str, str], geoms: Collection[str]) -> int:
+    """Lists what touches by name, or does not; returns how many contact pairs are left out.
+
+    Args:
+        robot: the robot.
+        root: the element of the file.
+        body_names: names that bodies have in MJCF, where they are others.
+        geoms: names of the shapes that are written, by which those pairs go.
+    """
+    contact, lost = put(root, "contact"), 0
+    for own in robot.contact_pairs:
+        if own.first not in geoms or own.second not in geoms:
+            lost += 1
+            continue
+        condim = _ROLLING if own.rolling is not None else _SPINNING if own.torsion is not None else _SLIDING
+        spin, roll = own.torsion or 0.0, own.rolling or 0.0
+        friction = (own.friction, own.friction, spin, roll, roll)
+        put(contact, "pair", geom1=own.first, geom2=own.second, condim=str(condim), friction=friction)
+    for bodies in robot.exclusions:
+        one, other = ("world" if body == GROUND else body_names.get(body, body) for body in bodies)
+        put(contact, "exclude", body1=one, body2=other)
+    return lost
+
+
+def contact_points(root: Element) -> set[str]:
+    """The names of sites that are contact points."""
+    tuples = [element for element in root.walk() if element.tag == "tuple" and element.get("name") == _TUPLE]
+    return {element.get("objname") or "" for own in tuples for element in own.all("element")}
+
+
+def write_contact_points(robot: Robot, root: ET.Element) -> None:
+    """Lists the sites that are contact points, if there are some."""
+    names = [name for body in robot.bodies.values() for name in body.contacts]
+    if names:
+        custom = root.find("custom")
+        listed = put(put(root, "custom") if custom is None else custom, "tuple", name=_TUPLE)
+        for name in names:
+            put(listed, "element", objtype="site", objname=name)

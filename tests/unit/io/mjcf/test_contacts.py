@@ -1,0 +1,120 @@
+"""Contacts of MJCF: which geoms touch and with what friction, against MuJoCo and against the motion on a slope."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coupler
+from coupler.contact.pairs import pairs_of
+from coupler.model import ContactPair, ModelError, ModelWarning, Robot, RobotBuilder, Sphere
+
+mujoco: Any = pytest.importorskip("mujoco", "4.0", reason="MuJoCo 4 is not installed (pip install 'mujoco>=4')")
+
+SLOPE = 0.5  # rad
+NOTHING = 'contype="0" conaffinity="0"'
+PAIR = '<pair geom1="floor" geom2="box" friction="0.3 0.3 0.01 0.002 0.002" condim="{}"/>'
+
+
+def scene(folder: Path, pair: str = "", floor: str = "", box: str = "") -> Path:
+    """A box on a slope."""
+    path = folder / "slope.xml"
+    path.write_text(
+        f"""<mujoco><option gravity="{9.81 * np.sin(SLOPE)} 0 {-9.81 * np.cos(SLOPE)}"/><worldbody>
+        <geom name="floor" type="plane" size="1 1 1" {floor}/>
+        <body name="box" pos="0 0 0.1"><freejoint/><geom name="box" type="box" size="0.1 0.1 0.1" {box}/></body>
+        </worldbody><contact>{pair}</contact></mujoco>"""
+    )
+    return path
+
+
+def slides(robot: Robot) -> float:
+    """The coefficient of friction with which a box slides down the slope."""
+    simulation = coupler.Simulation(robot)
+    simulation.run(0.1)
+    return np.tan(SLOPE) - float(simulation.v[3]) / 0.1 / (9.81 * np.cos(SLOPE))
+
+
+def peers(path: Path) -> tuple[float, int]:
+    """The coefficient and the condim of MuJoCo's contacts."""
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    condim = int(data.contact.dim[0])
+    return float(data.contact.friction[0, 0]) if condim > 1 else 0.0, condim
+
+
+@pytest.mark.parametrize(
+    ("pair", "floor", "box"),
+    [
+        (PAIR.format(3), NOTHING, NOTHING),
+        (PAIR.format(1), "", ""),
+        (PAIR.format(6), "", ""),
+        ("", 'friction="1"', 'friction="0.2" priority="1"'),
+        ("", 'friction="0.1" priority="2"', 'friction="0.2" priority="1"'),
+        ("", 'condim="1"', 'condim="1"'),
+        ("", 'condim="1" friction="0.1"', 'friction="0.25"'),
+    ],
+)
+def test_friction_is_that_of_mujoco(pair: str, floor: str, box: str, tmp_path: Path) -> None:
+    path = scene(tmp_path, pair, floor, box)
+    robot, (friction, _) = coupler.load(path), peers(path)
+    assert not robot.warnings
+    assert slides(robot) == pytest.approx(friction, abs=1e-9)
+
+
+@pytest.mark.parametrize("condim", [3, 4, 6])
+@pytest.mark.parametrize("suffix", [".xml", ".urdf", ".sdf"])
+def test_pairs_and_priorities_are_saved(condim: int, suffix: str, tmp_path: Path) -> None:
+    robot = coupler.load(scene(tmp_path, PAIR.format(condim), NOTHING, 'priority="3"'))
+    torsion, rolling = 0.01 if condim > 3 else None, 0.002 if condim > 4 else None
+    assert robot.contact_pairs == (ContactPair("floor", "box", 0.3, torsion, rolling),)
+    saved = coupler.load(robot.save(tmp_path / f"saved{suffix}"))
+    assert saved.contact_pairs == robot.contact_pairs
+    assert {shape.name: shape.priority for shape in saved.shapes} == {"floor": 0, "box": 3}
+
+
+def test_a_pair_touches_where_joints_and_exclusions_say_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "arm.xml"
+    path.write_text(
+        """<mujoco><worldbody><body name="a"><joint range="-1 1"/><geom name="one" size="0.1"/>
+        <body name="b" pos="0 0 0.1"><joint axis="0 1 0" range="-1 1"/><geom name="two" size="0.1"/></body></body>
+        </worldbody><contact><exclude body1="a" body2="b"/><pair geom1="one" geom2="two"/></contact></mujoco>"""
+    )
+    robot = coupler.load(path)
+    (pair,) = pairs_of(robot)
+    assert (pair.name, pair.listed, pair.friction) == ("one on two", True, 1.0)
+    with pytest.warns(ModelWarning, match="overlaps at the start in 1 contact, one on two"):
+        assert coupler.Simulation(robot).left_out == {}
+    two = RobotBuilder("two")
+    two.attach(robot, prefix="left/")
+    two.attach(robot, prefix="right/", at=(1.0, 0.0, 0.0))
+    assert [own.first for own in two.build().contact_pairs] == ["left/one", "right/one"]
+
+
+@pytest.mark.parametrize(
+    ("pair", "box", "told"),
+    [
+        ('<pair geom1="floor" geom2="box" friction="0.3 0.4"/>', "", "1 contact pair with different friction along"),
+        ("", 'condim="4"', "friction against spin and rolling of 1 geom with condim 4 or 6"),
+        ("", 'condim="1" friction="2"', "friction of 1 geom with condim 1 where others"),
+    ],
+)
+def test_friction_that_is_lost_is_told(pair: str, box: str, told: str, tmp_path: Path) -> None:
+    with pytest.warns(ModelWarning, match=told):
+        coupler.load(scene(tmp_path, pair, "", box))
+
+
+def test_a_pair_needs_two_shapes_by_name() -> None:
+    b = RobotBuilder("scene")
+    b.shape("ground", Sphere(1.0), name="ball")
+    b.contact_pair("ball", "bat", 0.5)
+    with pytest.raises(ModelError, match="there are 0 shapes called 'bat'"):
+        b.build()
+    with pytest.raises(ModelError, match="cannot touch itself"):
+        b.contact_pair("ball", "ball", 0.5)
+    with pytest.raises(ModelError, match="its friction"):
+        b.contact_pair("ball", "bat", -0.5)
