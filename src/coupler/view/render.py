@@ -107,7 +107,7 @@ class Stage:
         rows = np.unique(np.linspace(0, len(recording.times) - 1, 12).astype(int))
         bounds = [self.figure.bounds(poses) for poses in self.figure.poses(recording.q[rows])]
         self._low, self._high = np.min([b[0] for b in bounds], axis=0), np.max([b[1] for b in bounds], axis=0)
-        self.camera = Camera.around(self._low, self._high, self.figure.up)
+        self.camera = Camera.around(self._low, self._high, self.figure.up, size[0] / size[1])
         self._scale = recording.force_scale(_ARROW * self.figure.size)
         self._level = self._ground_level()
         self._grid = Painted(self._lines(), _GRID, lit=False)
