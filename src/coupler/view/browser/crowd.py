@@ -10,7 +10,7 @@ import numpy as np
 
 from coupler.model import ModelError, Robot
 from coupler.simulate import Rollout
-from coupler.view.browser.scene import dress, rgb, wxyz_of
+from coupler.view.browser.scene import dress, linear_rgb, wxyz_of
 from coupler.view.browser.server import LOOPBACK, PORT, started
 from coupler.view.browser.viewer import Viewer, dress_panel
 from coupler.view.figure import Figure
@@ -72,7 +72,7 @@ class Crowd:
             solid.surface.triangles,
             np.tile([1.0, 0.0, 0.0, 0.0], (len(self._q), 1)),
             np.zeros((len(self._q), 3)),
-            batched_colors=rgb(colour),
+            batched_colors=linear_rgb(colour),
             flat_shading=solid.flat,
             side="double" if solid.flat else "front",
         )

@@ -21,9 +21,8 @@ from coupler.view.recording import Recording
 if TYPE_CHECKING:
     from viser import ViserServer
 
-__all__ = ["ARROW", "Player", "camera_states", "log_viewer"]
+__all__ = ["Player", "camera_states", "log_viewer"]
 
-ARROW = 0.45  # of the robot's size: the length of an arrow for its weight
 _FRAMES = 30.0  # a second
 _SPEEDS = ("0.05 ×", "0.1 ×", "0.25 ×", "0.5 ×", "1 ×", "2 ×", "4 ×")
 _SEEN = 12  # states that the camera is placed for
@@ -45,7 +44,7 @@ class Player:
         self.time, self.playing = recording.start, True
         self._speed, self._plots, self._row = 1.0, None, -1
         self._server, self._wake, self._stopped = server, threading.Event(), False
-        self.overlays = Overlays(server, scene.figure.size, recording.force_scale(ARROW * scene.figure.size))
+        self.overlays = Overlays(server, scene.figure.size, recording.force_scale(scene.figure.size))
         self._add_controls()
         self._thread = threading.Thread(target=self._run, name="coupler-player", daemon=True)
 

@@ -68,7 +68,7 @@ class LinkShapes:
         self._carriages = {i for i in range(1, len(robot.tree.links)) if self._is_carriage(i)}
 
     def _is_carriage(self, link: int) -> bool:
-        """Whether a link is there only for the sake of two joints: it slides, has no mass, and no length or next slides."""
+        """Whether a link only joins two joints: it slides without mass, and has no length, or what follows slides."""
         tree = self._robot.tree
         if tree.links[link].inertia.m > 0.0 or not _slides(self._joint(link)):
             return False
