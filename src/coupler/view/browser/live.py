@@ -21,6 +21,7 @@ from coupler.view.arrows import metres_per_newton
 from coupler.view.browser.overlays import Overlays
 from coupler.view.browser.scene import RobotScene, rgb
 from coupler.view.browser.server import LOOPBACK, PORT, started
+from coupler.view.browser.transport import SPEEDS, speed_of
 from coupler.view.browser.tree_panel import TreePanel
 from coupler.view.browser.viewer import Viewer, scene_of
 from coupler.view.figure.colours import ACCENT
@@ -33,7 +34,6 @@ __all__ = ["Live", "live_viewer"]
 
 _FRAME = 1.0 / 30.0  # s
 _BUSY = 0.8  # of a frame: what steps may take, so that the picture still moves
-_SPEEDS = ("0.05 ×", "0.1 ×", "0.25 ×", "0.5 ×", "1 ×", "2 ×", "4 ×")
 
 
 class Live:
@@ -84,8 +84,8 @@ class Live:
         buttons.on_click(
             lambda event: self._asked.append(self._single if event.target.value == "step" else self._reset)
         )
-        speed = gui.add_dropdown("Speed", _SPEEDS, initial_value="1 ×")
-        speed.on_update(lambda event: setattr(self, "_speed", float(str(event.target.value).split()[0])))
+        speed = gui.add_dropdown("Speed", SPEEDS, initial_value="1 ×")
+        speed.on_update(lambda event: setattr(self, "_speed", speed_of(event.target.value)))
         own = float(-robot.gravity @ self._scene.figure.up)
         gravity = gui.add_slider("Gravity (m/s²)", min(0.0, own), max(20.0, own), 0.01, round(own, 2))
         gravity.on_update(lambda event: self._set_gravity(float(event.target.value)))

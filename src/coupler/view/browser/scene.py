@@ -30,6 +30,7 @@ class RobotScene:
     Attributes:
         figure: what it looks like.
         poses: those of all bodies that are shown now.
+        highlighted: names of the bodies that are; none, if none stands out.
     """
 
     def __init__(self, server: ViserServer, figure: Figure) -> None:
@@ -40,7 +41,7 @@ class RobotScene:
         self._frames = [scene.add_frame(_node(body), show_axes=False) for body in figure.bodies]
         self._meshes: list[Any] = []
         self._colouring: Colouring = figure.default_colouring()
-        self._highlighted: frozenset[str] = frozenset()
+        self.highlighted: frozenset[str] = frozenset()
         self._see_through = False
         for k, (solid, colour) in enumerate(zip(figure.solids, figure.colours(self._colouring), strict=True)):
             mesh = scene.add_mesh_simple(
@@ -89,14 +90,14 @@ class RobotScene:
 
     def highlight(self, bodies: Iterable[str]) -> None:
         """Makes all but these bodies transparent; none of them, if there are none."""
-        self._highlighted = frozenset(bodies)
+        self.highlighted = frozenset(bodies)
         self._paint()
 
     def _paint(self) -> None:
         with self._server.atomic():
             colours = self.figure.colours(self._colouring)
             for solid, mesh, colour in zip(self.figure.solids, self._meshes, colours, strict=True):
-                faint = bool(self._highlighted) and solid.body not in self._highlighted
+                faint = bool(self.highlighted) and solid.body not in self.highlighted
                 mesh.color = rgb(colour)
                 opacity = _FAINT if faint else float(colour[3]) * (_GLASS if self._see_through else 1.0)
                 mesh.opacity = None if opacity >= 1.0 else opacity
