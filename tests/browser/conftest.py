@@ -15,6 +15,7 @@ import pytest
 FLAGS = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"]
 SIZE = {"width": 620, "height": 260}
 PANEL = 330  # px at the right
+NO_NOTES = ".mantine-Notifications-root { display: none !important }"  # that it renders in software, over the scene
 PATIENCE = 40.0  # s: machines are busy
 
 
@@ -40,6 +41,7 @@ def opened(chromium: Any) -> Iterator[Callable[[str], Any]]:
         page = chromium.new_page(viewport=SIZE)
         pages.append(page)
         page.goto(address)
+        page.add_style_tag(content=NO_NOTES)
         wait_for(lambda: coloured(picture(page)) > 300)
         return page
 
@@ -62,8 +64,8 @@ def coloured(image: np.ndarray) -> int:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Waits until something holds, which is asserted then."""
+    """Waits until something holds; fails if it does not come to."""
     end = time.monotonic() + PATIENCE
-    while not condition() and time.monotonic() < end:
+    while not condition():
+        assert time.monotonic() < end
         time.sleep(0.3)
-    assert condition()

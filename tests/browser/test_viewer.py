@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import coupler
-from browser.conftest import SIZE, coloured, picture, wait_for
+from browser.conftest import NO_NOTES, SIZE, coloured, picture, wait_for
 from coupler.model import Box
 from coupler.view import save_page
+from coupler.view.browser.tree_panel import cluster_bodies
 
 Opened = Callable[[str], Any]
 ORANGE = np.array([0.95, 0.55, 0.25])  # about what loops are drawn in, when lit
@@ -30,6 +31,17 @@ def view(*given: Any, **options: Any) -> Any:
 
 def orange(image: np.ndarray) -> int:
     return int((np.abs(image - ORANGE).max(axis=2) < 0.22).sum())
+
+
+def red(image: np.ndarray) -> int:
+    return int((image[:, :, 0] - image[:, :, 1:].max(axis=2) > 0.35).sum())
+
+
+def within(image: np.ndarray) -> tuple[int, int]:
+    """A pixel, from the left and from above, with coloured ones all around."""
+    patches = np.lib.stride_tricks.sliding_window_view(np.ptp(image, axis=2) > 0.25, (7, 7))
+    y, x = np.argwhere(patches.all(axis=(2, 3)))[0]
+    return int(x) + 3, int(y) + 3
 
 
 def press(page: Any, key: str, times: int) -> None:
@@ -56,6 +68,7 @@ def test_a_slider_turns_the_crank_and_the_four_bar_stays_closed(opened: Opened) 
         np.testing.assert_allclose(ends[:, 0], ends[:, 1], atol=1e-9)
         assert page.get_by_text("loop1").first.is_visible()
         page.reload()  # a browser that leaves and returns is served again
+        page.add_style_tag(content=NO_NOTES)
         wait_for(lambda: coloured(picture(page)) > 300)
 
 
@@ -69,7 +82,7 @@ def test_the_end_of_the_reach_is_told_on_screen(opened: Opened) -> None:
 
 def test_a_log_is_scrubbed(opened: Opened, log: Any) -> None:
     with view(coupler.robots.load("planar_leg_linkage"), log) as viewer:
-        player = viewer.shown
+        player = viewer.shown.transport
         page = opened(viewer.url)
         page.get_by_role("button", name="Pause").click()
         wait_for(lambda: not player.playing)
@@ -104,21 +117,101 @@ def test_dragging_pulls_a_body(opened: Opened) -> None:
         wait_for(lambda: not viewer.shown.running)
 
 
-def test_a_saved_page_plays_from_its_file(chromium: Any, tmp_path: Path) -> None:
+def test_a_saved_page_plays_from_its_file_without_a_network(chromium: Any, tmp_path: Path) -> None:
     robot = coupler.robots.load("planar_leg_linkage").with_gravity((0, 0, -0.1))
     log = coupler.Simulation(robot).run(5.0, every=100)  # pages loop: longer than a slow frame
     path = save_page(robot, log, tmp_path / "run.html", trace=["foot"])
-    page, asked = chromium.new_page(viewport=SIZE), list[str]()
+    context, asked = chromium.new_context(viewport=SIZE, offline=True), list[str]()
+    page = context.new_page()
     page.on("request", lambda request: asked.append(request.url))
     try:
         page.goto(path.as_uri())
+        page.add_style_tag(content=NO_NOTES)
         time = page.locator("input").first
         time.wait_for()
         first = time.input_value()
         wait_for(lambda: time.input_value() != first)  # it plays
+        wait_for(lambda: coloured(picture(page)) > 300)
+        start = picture(page)
+        wait_for(lambda: np.abs(picture(page) - start).max() > 0.3)  # and the robot moves
         assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
     finally:
-        page.close()
+        context.close()
+
+
+def test_the_cluster_under_the_cursor_is_highlighted(opened: Opened) -> None:
+    robot = coupler.robots.load("planar_leg_linkage")
+    with view(robot) as viewer:
+        page, scene = opened(viewer.url), viewer.shown.scene
+        page.get_by_role("tab", name="Clusters").click()
+        row = page.locator("[data-name]").nth(0)
+        own = set(cluster_bodies(robot, 1))
+        assert row.get_attribute("data-name") in own
+        before = picture(page)
+        row.hover()
+        wait_for(lambda: scene.highlighted == own)
+        wait_for(lambda: coloured(picture(page)) < 0.8 * coloured(before))  # the others are faint
+        page.get_by_text("Colour by").hover()
+        wait_for(lambda: not scene.highlighted)
+        page.mouse.click(*within(before))
+        wait_for(lambda: bool(scene.highlighted))
+        page.locator("input.mantine-TextInput-input:visible").fill("nobody")
+        wait_for(lambda: page.get_by_text("nothing is called 'nobody'").count() > 0)
+        assert not scene.highlighted
+
+
+def test_contacts_of_a_log_are_drawn(opened: Opened) -> None:
+    b = coupler.RobotBuilder("box")
+    b.object("box", Box((0.4, 0.4, 0.4)), colour=(0.2, 0.4, 0.9, 1.0))
+    robot = b.build().with_floor()
+    log = coupler.Simulation(robot).run(0.05)
+    with view(robot, log) as viewer:
+        page = opened(viewer.url)
+        page.get_by_role("button", name="Pause").click()
+        wait_for(lambda: red(picture(page)) > 20)  # forces and points
+        cones, before = page.get_by_role("checkbox", name="Friction cones"), picture(page)
+        cones.check()
+        wait_for(lambda: viewer.shown.overlays.cones and np.abs(picture(page) - before).max() > 0.1)
+        page.get_by_role("checkbox", name="Forces").uncheck()
+        page.get_by_role("checkbox", name="Points").uncheck()
+        wait_for(lambda: red(picture(page)) < 20)
+        assert page.get_by_text("Contact forces (N)").count() == 1  # plots
+
+
+def test_a_simulation_is_paused_stepped_reset_and_made_weightless(opened: Opened) -> None:
+    robot = coupler.robots.load("planar_leg_linkage").with_gravity((0.0, -9.81, 0.0))
+    simulation = coupler.Simulation(robot)
+    with view(simulation) as viewer:
+        live, page = viewer.shown, opened(viewer.url)
+        wait_for(lambda: live.simulation.time > 0.05)
+        page.get_by_role("button", name="Pause").click()
+        wait_for(lambda: not live.running)
+        wait_for(lambda: page.get_by_text("paused").count() > 0)
+        stopped = live.simulation.time
+        page.get_by_role("button", name="step", exact=True).click()
+        wait_for(lambda: live.simulation.time == pytest.approx(stopped + simulation.step_size))
+        page.get_by_role("button", name="reset", exact=True).click()
+        wait_for(lambda: live.simulation.time == 0.0)
+        press(page, "Home", 1)  # gravity
+        wait_for(lambda: page.get_by_role("textbox").first.input_value() == "0")
+        page.get_by_role("button", name="Run").click()
+        wait_for(lambda: live.simulation.time > 0.05)
+        assert np.abs(live.simulation.v).max() < 1e-9  # nothing makes it fall
+
+
+def test_a_rollout_is_shown_side_by_side(opened: Opened) -> None:
+    robot = coupler.robots.load("four_bar")
+    q0, v0 = np.tile(robot.neutral(), (70, 1)), np.linspace(-3.0, 3.0, 70)[:, None]
+    with view(robot, coupler.rollout(robot, q0, v0, np.zeros((70, 50, 1)))) as viewer:
+        page = opened(viewer.url)
+        assert page.get_by_text("64 of 70 robots").count() == 1
+        page.get_by_role("button", name="Pause").click()
+        press(page, "Home", 1)
+        wait_for(lambda: viewer.shown.transport.time == 0.0)
+        first = picture(page)
+        press(page, "End", 1)
+        wait_for(lambda: np.abs(picture(page) - first).max() > 0.2)
+        wait_for(lambda: page.get_by_role("textbox").first.input_value() == "0.05")
 
 
 def test_a_stranger_is_refused_and_a_guest_is_let_in(opened: Opened, chromium: Any) -> None:

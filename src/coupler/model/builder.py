@@ -202,8 +202,8 @@ class RobotBuilder(Parts):
         )
 
     def _marked(self) -> tuple[TreeJoint, ...]:
-        """The joints; what an actuator drives by itself is marked as actuated."""
-        driven = {actuator.joints[0] for actuator in self._actuators.values() if len(actuator.joints) == 1}
+        """The joints; what actuators drive, by themselves or with others, is marked as actuated."""
+        driven = {joint for actuator in self._actuators.values() for joint in actuator.gears}
         return tuple(
             replace(joint, actuated=joint.actuated or (joint.name in driven and joint.kind.nv > 0))
             for joint in self._joints.values()

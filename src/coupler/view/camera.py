@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
 __all__ = ["Camera"]
 
 _FIELD = np.radians(45.0)  # of view, from below to above
-_ROOM = 1.4  # around the robot
+_ROOM = 1.15  # around the robot
 _FLAT = 0.3  # of its width: what is less deep is looked at from the front
 _TURNED, _TURNED_FLAT = np.radians(-52.0), np.radians(-22.0)  # about the vertical, from the front
 _RAISED, _RAISED_FLAT = np.radians(20.0), np.radians(12.0)
@@ -32,12 +33,13 @@ class Camera:
     field: float = _FIELD
 
     @classmethod
-    def around(cls, low: np.ndarray, high: np.ndarray, up: np.ndarray) -> Camera:
+    def around(cls, low: np.ndarray, high: np.ndarray, up: np.ndarray, aspect: float = 1.0) -> Camera:
         """The camera that sees all between two corners, 3 each, m; of what is flat, the broad side.
 
         Args:
             low, high: corners.
             up: a unit vector along one of the world's axes.
+            aspect: the width of the picture over its height.
         """
         extent, vertical = high - low, int(np.abs(up).argmax())
         level = [k for k in range(3) if k != vertical]
@@ -49,7 +51,10 @@ class Camera:
             front = -front
         aside = np.cross(up, front)
         direction = np.cos(raised) * (np.cos(turned) * front - np.sin(turned) * aside) + np.sin(raised) * up
-        radius = 0.5 * float(np.linalg.norm(extent))
-        away = _ROOM * max(radius, 1e-3) / np.tan(0.5 * _FIELD)
         middle = (low + high) / 2
-        return cls(middle + away * direction, middle, np.asarray(up, dtype=float))
+        corners = np.array(list(product(*zip(low, high, strict=True)))) - middle
+        right = np.cross(up, direction) / np.cos(raised)
+        above = np.cross(direction, right)
+        out = np.maximum(np.abs(corners @ right) / aspect, np.abs(corners @ above))  # from the middle of the picture
+        away = float((_ROOM * out / np.tan(0.5 * _FIELD) + corners @ direction).max())
+        return cls(middle + max(away, 1e-3) * direction, middle, np.asarray(up, dtype=float))

@@ -10,12 +10,12 @@ from coupler.inertia import mass_matrix
 from coupler.kinematics import frame_jacobian, frame_pose, frame_velocity
 from coupler.model import Robot
 
-__all__ = ["Pull"]
+__all__ = ["GRAVITY", "Pull"]
 
 _STRENGTH = 4.0  # times the robot's weight, at a stretch of its size
 _DAMPING = 0.7  # of what is critical for the whole robot
 _STIFFEST, _STRONGEST = 0.1, 0.4  # of m/h² and m/h: stiffer springs and dampers would make steps unstable
-_GRAVITY = 9.81  # m/s²
+GRAVITY = 9.81  # m/s²
 
 
 class Pull:
@@ -45,7 +45,7 @@ class Pull:
         self.target = np.asarray(grabbed, dtype=float)
         self.point = T[:3, :3].T @ (self.target - T[:3, 3])
         mass = self._mass_felt(q, self.target - T[:3, 3])
-        wanted = _STRENGTH * robot.mass * _GRAVITY / size
+        wanted = _STRENGTH * robot.mass * GRAVITY / size
         self.stiffness = min(wanted, _STIFFEST * mass / step**2)
         self.damping = min(2.0 * _DAMPING * float(np.sqrt(self.stiffness * robot.mass)), _STRONGEST * mass / step)
 

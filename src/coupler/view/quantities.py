@@ -12,6 +12,7 @@ from coupler.view.skeleton import View
 
 __all__ = ["Quantity", "quantities"]
 
+_MOST_JOINTS = 12  # lines of positions that are told apart
 _SMALLEST = 1e-17  # errors below this are drawn here: a logarithmic axis has no zero
 
 
@@ -37,6 +38,9 @@ def quantities(recording: Recording, rows: np.ndarray) -> list[Quantity]:
     log, robot, up = recording.log, recording.robot, View.of(recording.robot).axes[1]
     finite = np.flatnonzero(np.isfinite(log.q).all(axis=1) & np.isfinite(log.times))[rows]
     found = [Quantity("Height", "m", {"centre of mass": centre_of_mass(robot, recording.q[rows]) @ up})]
+    joints = _positions(recording, rows)
+    if 0 < len(joints) <= _MOST_JOINTS:
+        found.append(Quantity("Joint positions", "rad or m", joints))
     if recording.forces.shape[1]:
         total = np.nan_to_num(np.asarray(recording.forces[rows], float)).sum(axis=1)
         found.append(Quantity("Contact forces", "N", {"vertical": total @ up}))
@@ -53,3 +57,12 @@ def quantities(recording: Recording, rows: np.ndarray) -> list[Quantity]:
     if "residuals" in log.columns and recording.forces.shape[1]:
         found.append(Quantity("Contact residual", "m/s", {"": np.maximum(log.residuals[finite], _SMALLEST)}, True))
     return found
+
+
+def _positions(recording: Recording, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """The positions of independent joints with one freedom, by name, (n,) each."""
+    robot = recording.robot
+    single = {joint.name for joint in robot.joints if joint.kind.nq == joint.kind.nv == 1}
+    return {
+        name: recording.q[rows][:, robot.q_slice(name)][:, 0] for name in robot.independent_joints if name in single
+    }

@@ -13,6 +13,7 @@ from coupler.forks import cached_property
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Plane, Robot
 from coupler.simulate import Log
+from coupler.view.arrows import metres_per_newton
 
 __all__ = ["Recording"]
 
@@ -105,11 +106,10 @@ class Recording:
                 slopes[k] = max(given, default=FRICTION)
         return axes, slopes
 
-    def force_scale(self, length: float) -> float:
-        """Metres for each newton, so that the robot's weight, or the strongest force without one, has a length, m."""
-        weight = self.robot.mass * float(np.linalg.norm(self.robot.gravity))
+    def force_scale(self, size: float) -> float:
+        """Metres for each newton of the arrows of forces, beside a robot of a size, m."""
         strongest = float(np.nan_to_num(np.linalg.norm(self.forces, axis=-1)).max(initial=0.0))
-        return length / (weight or strongest or 1.0)
+        return metres_per_newton(self.robot, size, strongest)
 
     def traces(self, frames: Iterable[str], most: int = 400) -> dict[str, np.ndarray]:
         """The ways of frames, contact points or bodies, (n, 3) each, m."""

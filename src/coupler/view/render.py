@@ -17,6 +17,7 @@ from coupler.model import ModelError, Robot
 from coupler.model.tree import GROUND
 from coupler.simulate import Log
 from coupler.simulate.archive import check_target
+from coupler.view.arrows import COLOUR, HEAD, HEAD_LENGTH, SHAFT, arrow_extents
 from coupler.view.camera import Camera
 from coupler.view.figure import Colouring, Figure, Surface
 from coupler.view.figure.surface import bar, joined, rod
@@ -27,10 +28,8 @@ from coupler.view.skeleton import outline
 __all__ = ["Stage", "render"]
 
 _GRID, _SHADOW = np.array([0.80, 0.82, 0.86]), np.array([0.87, 0.88, 0.90])
-_FORCE = np.array([0.82, 0.13, 0.18])
 _LIGHT = np.array([0.35, -0.25, 1.0])  # shadows fall along it, whose last entry is along up
 _MOST = 1800  # frames
-_ARROW, _LONGEST = 0.45, 1.6  # of the robot's size, for its weight, and at the most
 
 
 def render(
@@ -107,8 +106,8 @@ class Stage:
         rows = np.unique(np.linspace(0, len(recording.times) - 1, 12).astype(int))
         bounds = [self.figure.bounds(poses) for poses in self.figure.poses(recording.q[rows])]
         self._low, self._high = np.min([b[0] for b in bounds], axis=0), np.max([b[1] for b in bounds], axis=0)
-        self.camera = Camera.around(self._low, self._high, self.figure.up)
-        self._scale = recording.force_scale(_ARROW * self.figure.size)
+        self.camera = Camera.around(self._low, self._high, self.figure.up, size[0] / size[1])
+        self._scale = recording.force_scale(self.figure.size)
         self._level = self._ground_level()
         self._grid = Painted(self._lines(), _GRID, lit=False)
 
@@ -125,7 +124,9 @@ class Stage:
                 painted.append(Painted(joined(bar(a, b, thin) for a, b in lines if (a != b).any()), _GRID * 0.5))
         points, forces = self._recording.pressed(row)
         if len(points):
-            painted.append(Painted(joined(self._arrow(p, f) for p, f in zip(points, forces, strict=True)), _FORCE))
+            extents = arrow_extents(forces, self._scale, figure.size)
+            arrows = joined(self._arrow(*each) for each in zip(points, extents, strict=True))
+            painted.append(Painted(arrows, np.array(COLOUR)))
         return picture(painted, self.camera, *self._size)
 
     def _ground_level(self) -> float:
@@ -177,13 +178,10 @@ class Stage:
                 shadows.append(Surface(around, fan))
         return [Painted(joined(shadows), _SHADOW, lit=False)] if shadows else []
 
-    def _arrow(self, point: np.ndarray, force: np.ndarray) -> Surface:
-        extent = self._scale * force
-        length, size = float(np.linalg.norm(extent)), self.figure.size
-        extent = extent * min(1.0, _LONGEST * size / length)
-        tip = point + extent
-        neck = tip - extent * min(0.9, 0.045 * size / float(np.linalg.norm(extent)))
-        return joined([bar(point, neck, 0.005 * size), rod(neck, tip, 0.015 * size, 0.0005 * size)])
+    def _arrow(self, point: np.ndarray, extent: np.ndarray) -> Surface:
+        size, tip = self.figure.size, point + extent
+        neck = tip - extent * min(0.9, HEAD_LENGTH * size / float(np.linalg.norm(extent)))
+        return joined([bar(point, neck, SHAFT * size), rod(neck, tip, HEAD * size, 0.0005 * size)])
 
 
 def _imported(what: str) -> Any:

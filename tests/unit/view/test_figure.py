@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import coupler
+from coupler.mechanisms import stewart
 from coupler.model import Box, Mesh, ModelError, Prismatic, Revolute, Sphere
 from coupler.view.camera import Camera
 from coupler.view.figure import Figure, Surface
@@ -29,7 +31,7 @@ def test_every_link_of_every_bundled_robot_is_drawn(name: str) -> None:
     robot = coupler.robots.load(name)
     figure = Figure(robot)
     drawn = {robot.tree.place[solid.body][0] for solid in figure.solids}
-    assert drawn >= set(range(1, len(robot.tree.links)))
+    assert drawn >= {i for i, link in enumerate(robot.tree.links) if i and link.inertia.m > 0.0}
     low, high = figure.bounds(figure.poses(robot.neutral()))
     assert (np.isfinite(low) & (high > low)).all()
     assert not figure.notes
@@ -141,12 +143,62 @@ def test_colours_go_by_cluster_or_by_body() -> None:
 
 @pytest.mark.parametrize("up", [np.array([0.0, 0, 1]), np.array([0.0, 1, 0]), np.array([0.0, 0, -1])])
 @pytest.mark.parametrize("high", [(1.0, 1, 1), (1.0, 0.01, 1), (0.01, 2, 1)])
-def test_the_camera_sees_everything(up: np.ndarray, high: tuple[float, float, float]) -> None:
-    low, high_corner = np.zeros(3), np.array(high)
-    camera = Camera.around(low, high_corner, up)
+@pytest.mark.parametrize("aspect", [1.0, 1.5])
+def test_the_camera_sees_everything_and_not_from_afar(up: np.ndarray, high: Any, aspect: float) -> None:
+    camera = Camera.around(np.zeros(3), np.array(high), up, aspect)
     view = (camera.target - camera.position) / np.linalg.norm(camera.target - camera.position)
     assert view @ up < 0.0  # from above
     corners = np.array([[x, y, z] for x in (0, high[0]) for y in (0, high[1]) for z in (0, high[2])])
+    right = np.cross(view, up) / np.linalg.norm(np.cross(view, up))
     away = corners - camera.position
-    angles = np.arccos(away @ view / np.linalg.norm(away, axis=1))
-    assert angles.max() < camera.field / 2
+    across, along = (
+        np.abs(away @ axis) / (away @ view) / np.tan(camera.field / 2) for axis in (right, np.cross(right, view))
+    )
+    most = max(across.max() / aspect, along.max())
+    assert 0.8 < most < 0.95
+
+
+def extents(figure: Figure, q: np.ndarray, body: str) -> np.ndarray:
+    """The sides of the box around all solids of a body, 3, m."""
+    T = figure.pose(figure.poses(q), body)
+    points = [solid.surface.vertices @ T[:3, :3].T for solid in figure.solids if solid.body == body]
+    return np.ptp(np.concatenate(points), axis=0)
+
+
+def test_axes_without_mass_are_not_drawn_as_rails() -> None:
+    b = coupler.RobotBuilder("cart")
+    for name, mass in (("x", 0.0), ("y", 0.0), ("cart", 2.0)):
+        b.body(name, mass, (0, 0, 0), (1e-2,) * 3 if mass else (0, 0, 0))
+    b.joint("x", Prismatic(axis=(1, 0, 0)), "ground", "x")
+    b.joint("y", Prismatic(axis=(0, 1, 0)), "x", "y")
+    b.joint("turn", Revolute(axis=(0, 0, 1)), "y", "cart")
+    b.contact("rim", "cart", (0.3, 0, 0))
+    assert {solid.body for solid in Figure(b.build()).solids} == {"cart"}
+
+
+def test_rails_are_not_longer_than_the_robot_whatever_its_limits() -> None:
+    b = coupler.RobotBuilder("drawer")
+    b.body("drawer", 1.0, (0, 0, 0), (1e-2,) * 3)
+    b.joint("slide", Prismatic(axis=(1, 0, 0), lower=-100.0, upper=100.0), "ground", "drawer")
+    b.contact("handle", "drawer", (0, 0, 0.3))
+    robot = b.build()
+    assert extents(Figure(robot), robot.neutral(), "ground").max() < 0.6
+
+
+def test_bars_that_slide_in_bars_are_drawn_as_linear_actuators() -> None:
+    angles = np.radians([20.0, 100.0, 140.0, 220.0, 260.0, 340.0])
+    ring = np.stack([np.cos(angles), np.sin(angles), 0.0 * angles], axis=1)
+    figure = Figure(stewart(0.5 * ring, 0.3 * np.roll(ring, 1, axis=0), 0.6))
+    metal = {solid.body for solid in figure.solids if solid.tone == "metal"}
+    assert {f"piston_{k}" for k in range(1, 7)} <= metal
+    assert sum(solid.tone == "loop" for solid in figure.solids) == 6
+
+
+def test_the_camera_looks_at_the_robot_and_not_at_all_the_ground() -> None:
+    b = coupler.RobotBuilder("field")
+    b.terrain(np.zeros((11, 11)), size=(50.0, 50.0))
+    b.object("box", Box((0.5, 0.5, 0.5)), at=(0, 0, 0.25))
+    robot = b.build()
+    figure = Figure(robot)
+    low, high = figure.bounds(figure.poses(robot.neutral()))
+    assert figure.size < 2.0 and (high - low).max() < 1.0

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from coupler.model import ModelError, Robot
 from coupler.simulate import Rollout
-from coupler.view.browser.scene import dress, rgb, wxyz_of
+from coupler.view.browser.scene import dress, linear_rgb, wxyz_of
 from coupler.view.browser.server import LOOPBACK, PORT, started
+from coupler.view.browser.transport import Transport
 from coupler.view.browser.viewer import Viewer, dress_panel
 from coupler.view.figure import Figure
 
@@ -22,7 +21,6 @@ __all__ = ["Crowd", "crowd_viewer"]
 
 MOST = 64  # robots that are shown
 _APART = 0.9  # times their largest extent
-_FRAMES = 30.0  # a second
 
 
 class Crowd:
@@ -30,31 +28,24 @@ class Crowd:
 
     Attributes:
         figure: what each looks like.
-        time: the time that is shown, s.
-        playing: whether it goes on.
+        transport: the time that is shown, and whether it goes on.
     """
 
     def __init__(self, server: ViserServer, figure: Figure, rollout: Rollout) -> None:
         """Adds them to the scene, and a panel to the current container, and plays."""
-        self.figure, self._server = figure, server
+        self.figure, self._server, self._row = figure, server, -1
         q = np.asarray(rollout.q, float).reshape(-1, *rollout.q.shape[-2:])
         self._chosen = np.unique(np.linspace(0, len(q) - 1, min(len(q), MOST)).astype(int))
         self._q, self._times = _last_where_stopped(q[self._chosen], figure.robot), rollout.times
-        self.time, self.playing, self._stopped, self._wake = float(self._times[0]), True, False, threading.Event()
         self._offsets = self._grid()
         self._bodies = [(solid, self._instances(k, solid)) for k, solid in enumerate(figure.solids)]
-        self._row = -1
-        self._show()
-        gui = server.gui
         shown = f"{len(self._chosen)} of {len(q)} robots" if len(q) > len(self._chosen) else f"{len(q)} robots"
-        gui.add_markdown(f"**{shown}**, side by side; those that stopped stay where they were")
-        self.button = gui.add_button("Pause")
-        self.button.on_click(lambda _: self.play(not self.playing))
-        end = float(self._times[-1])
-        self.slider = gui.add_slider("Time (s)", 0.0, max(round(end, 4), 1e-4), max(round(end / 500, 4), 1e-4), 0.0)
-        self.slider.on_update(self._scrubbed)
-        self._thread = threading.Thread(target=self._run, name="coupler-crowd", daemon=True)
-        self._thread.start()
+        server.gui.add_markdown(f"**{shown}**, side by side; those that stopped stay where they were")
+        self.transport = Transport(server.gui, float(self._times[0]), float(self._times[-1]), self._show)
+        self.transport.run()
+
+    def stop(self) -> None:
+        self.transport.stop()
 
     def _grid(self) -> np.ndarray:
         """Where each robot is shifted to, (robots, 3), m."""
@@ -72,7 +63,7 @@ class Crowd:
             solid.surface.triangles,
             np.tile([1.0, 0.0, 0.0, 0.0], (len(self._q), 1)),
             np.zeros((len(self._q), 3)),
-            batched_colors=rgb(colour),
+            batched_colors=linear_rgb(colour),
             flat_shading=solid.flat,
             side="double" if solid.flat else "front",
         )
@@ -82,41 +73,8 @@ class Crowd:
         low, high = self.figure.bounds(self.figure.poses(self._q[0, 0]))
         return low + self._offsets.min(axis=0), high + self._offsets.max(axis=0)
 
-    def play(self, playing: bool) -> None:
-        self.playing = playing
-        self.button.label = "Pause" if playing else "Play"
-        self._wake.set()
-
-    def seek(self, time: float) -> None:
-        """Shows another time, s."""
-        self.time = float(np.clip(time, self._times[0], self._times[-1]))
-        self._wake.set()
-
-    def stop(self) -> None:
-        self._stopped = True
-        self._wake.set()
-        self._thread.join()
-
-    def _scrubbed(self, event: Any) -> None:
-        if event.client is not None:
-            self.play(False)
-            self.seek(float(event.target.value))
-
-    def _run(self) -> None:
-        last = time.monotonic()
-        while not self._stopped:
-            now = time.monotonic()
-            if self.playing:
-                self.time += min(now - last, 0.25)
-                if self.time > self._times[-1]:
-                    self.time = float(self._times[0])
-            last = now
-            self._show()
-            self._wake.wait(1.0 / _FRAMES if self.playing else None)
-            self._wake.clear()
-
-    def _show(self) -> None:
-        row = int(np.searchsorted((self._times[1:] + self._times[:-1]) / 2, self.time))
+    def _show(self, time: float, playing: bool) -> None:
+        row = int(np.searchsorted((self._times[1:] + self._times[:-1]) / 2, time))
         if row == self._row:
             return
         self._row = row
@@ -126,8 +84,6 @@ class Crowd:
                 T = self.figure.pose(poses, solid.body)
                 instances.batched_wxyzs = wxyz_of(T).astype(np.float32)
                 instances.batched_positions = (T[:, :3, 3] + self._offsets).astype(np.float32)
-            if hasattr(self, "slider"):
-                self.slider.value = round(float(np.clip(self.time, self.slider.min, self.slider.max)), 4)
 
 
 def _last_where_stopped(q: np.ndarray, robot: Robot) -> np.ndarray:

@@ -17,14 +17,15 @@ from coupler.kinematics import body_poses
 from coupler.model import ModelError
 from coupler.simulate import Simulation
 from coupler.simulate.control import Control, Controller
+from coupler.view.arrows import metres_per_newton
 from coupler.view.browser.overlays import Overlays
-from coupler.view.browser.player import ARROW
 from coupler.view.browser.scene import RobotScene, rgb
 from coupler.view.browser.server import LOOPBACK, PORT, started
+from coupler.view.browser.transport import SPEEDS, speed_of
 from coupler.view.browser.tree_panel import TreePanel
 from coupler.view.browser.viewer import Viewer, scene_of
 from coupler.view.figure.colours import ACCENT
-from coupler.view.pulling import Pull
+from coupler.view.pulling import GRAVITY, Pull
 
 if TYPE_CHECKING:
     from viser import ViserServer
@@ -33,7 +34,6 @@ __all__ = ["Live", "live_viewer"]
 
 _FRAME = 1.0 / 30.0  # s
 _BUSY = 0.8  # of a frame: what steps may take, so that the picture still moves
-_SPEEDS = ("0.05 ×", "0.1 ×", "0.25 ×", "0.5 ×", "1 ×", "2 ×", "4 ×")
 
 
 class Live:
@@ -51,12 +51,12 @@ class Live:
         self._scene, self._server, self._control = scene, server, control
         self._asked: deque[Callable[[], None]] = deque()  # by browsers, to be done between two steps
         self._speed, self._stopped, self._times = 1.0, threading.Event(), 0.0
+        self._wrong = ""  # what went wrong, until it runs again
         robot, size = simulation.robot, scene.figure.size
         self._extra = np.zeros(3)  # gravity beyond the robot's own, m/s²
         self._masses = np.array([body.mass for body in robot.bodies.values()])
         self._centres = np.array([body.centre for body in robot.bodies.values()]).reshape(-1, 3)
-        weight = robot.mass * float(np.linalg.norm(robot.gravity)) or robot.mass * 9.81 or 1.0
-        self.overlays = Overlays(server, size, ARROW * size / weight)
+        self.overlays = Overlays(server, size, metres_per_newton(robot, size, robot.mass * GRAVITY))
         self._band = server.scene.add_line_segments(
             "/pull", np.zeros((1, 2, 3)), rgb(ACCENT), thickness=0.008 * size, visible=False
         )
@@ -71,7 +71,7 @@ class Live:
 
     def run(self, running: bool) -> None:
         """Goes on or pauses."""
-        self.running = running
+        self.running, self._wrong = running, ""
         self.button.label = "Pause" if running else "Run"
 
     # What browsers ask for, done by the thread that steps
@@ -84,8 +84,8 @@ class Live:
         buttons.on_click(
             lambda event: self._asked.append(self._single if event.target.value == "step" else self._reset)
         )
-        speed = gui.add_dropdown("Speed", _SPEEDS, initial_value="1 ×")
-        speed.on_update(lambda event: setattr(self, "_speed", float(str(event.target.value).split()[0])))
+        speed = gui.add_dropdown("Speed", SPEEDS, initial_value="1 ×")
+        speed.on_update(lambda event: setattr(self, "_speed", speed_of(event.target.value)))
         own = float(-robot.gravity @ self._scene.figure.up)
         gravity = gui.add_slider("Gravity (m/s²)", min(0.0, own), max(20.0, own), 0.01, round(own, 2))
         gravity.on_update(lambda event: self._set_gravity(float(event.target.value)))
@@ -103,7 +103,7 @@ class Live:
         self._step()
 
     def _reset(self) -> None:
-        self.pull = None
+        self.pull, self._wrong = None, ""
         self.simulation.reset()
 
     def _set_gravity(self, strength: float) -> None:
@@ -144,9 +144,9 @@ class Live:
         try:
             pull = Pull(simulation.robot, simulation.q, body, grabbed, self._scene.figure.size, simulation.step_size)
         except ModelError as error:  # at a singular pose
-            self._tell("", str(error))
+            self._wrong = str(error)
             return
-        pull.target, self.pull = target, pull
+        self._wrong, pull.target, self.pull = "", target, pull
 
     # The thread
 
@@ -188,7 +188,7 @@ class Live:
             simulation.step(acting.tau, total, motors=acting.motors, rates=acting.rates)
         except ModelError as error:
             self.run(False)
-            self._tell("", str(error))
+            self._wrong = str(error)
 
     def _pulled(self) -> np.ndarray | None:
         pull = self.pull
@@ -218,18 +218,17 @@ class Live:
             self._band.visible = pull is not None
             if pull is not None:
                 self._band.points = pull.ends(simulation.q)[None].astype(np.float32)
-        if self.running:
-            self._tell(f"{self._times:.2g} × real time")
+        self._tell(f"{self._times:.2g} × real time" if self.running else "paused")
 
-    def _tell(self, text: str, wrong: str = "") -> None:
+    def _tell(self, text: str) -> None:
         status, loops = self.simulation.status, self.simulation.robot.loop_errors(self.simulation.q).values()
         lines = [f"<b>{self.simulation.time:.3f} s</b> &nbsp; {text}"]
         if self.simulation.contacts:
             lines.append(f"{status.contacts} contacts press, laws kept to {status.residual:.1e} m/s")
         if loops:
             lines.append(f"loops closed to {float(np.max(list(loops))):.1e} m or rad")
-        if wrong:
-            lines.append(f'<span role="alert" style="color:#c92a2a">{escape(wrong)}</span>')
+        if self._wrong:
+            lines.append(f'<span role="alert" style="color:#c92a2a">{escape(self._wrong)}</span>')
         self.told.content = f'<div style="padding:4px 14px;font-size:0.85em">{"<br>".join(lines)}</div>'
 
 

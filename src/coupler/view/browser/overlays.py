@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coupler.view.browser.scene import rgb
+from coupler.view.arrows import COLOUR, HEAD, HEAD_LENGTH, SHAFT, arrow_extents
+from coupler.view.browser.scene import linear_rgb, rgb
 from coupler.view.figure.surface import Surface, joined, turned_to
 from coupler.view.recording import Recording
 
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Overlays"]
 
-_FORCE, _POINT, _CONE = (0.82, 0.13, 0.18), (0.55, 0.05, 0.10), (0.95, 0.75, 0.25)
+_POINT, _CONE = (0.55, 0.05, 0.10), (0.95, 0.75, 0.25)
 _TRACES = ((0.10, 0.44, 0.76), (0.05, 0.60, 0.47), (0.58, 0.34, 0.72), (0.85, 0.52, 0.10))
-_LONGEST = 1.6  # of the robot's size: longer arrows are cut, as those of impacts are
+_NOWHERE = 1e5  # of the robot's size: out of sight, where contacts are before they are placed
 _CONE_HEIGHT, _SIDES = 0.12, 28  # of a cone, over the robot's size, and how many sides it has
 
 
@@ -38,19 +39,21 @@ class Overlays:
         """
         self._scene, self._size, self._scale = server.scene, size, metres_per_newton
         self.forces, self.points, self.cones = True, True, False
+        nowhere = np.full((1, 2, 3), _NOWHERE * size)
         self._arrows = self._scene.add_arrows(
             "/contact forces",
-            np.zeros((1, 2, 3)),
-            rgb(_FORCE),
-            shaft_radius=0.006 * size,
-            head_radius=0.016 * size,
-            head_length=0.04 * size,
+            nowhere,
+            linear_rgb(COLOUR),
+            shaft_radius=SHAFT * size,
+            head_radius=HEAD * size,
+            head_length=HEAD_LENGTH * size,
             visible=False,
         )
         self._balls = self._scene.add_point_cloud(
             "/contact points",
-            np.zeros((1, 3)),
+            nowhere[0],
             rgb(_POINT),
+            precision="float32",
             point_size=0.024 * size,
             point_shape="circle",
             visible=False,
@@ -86,9 +89,7 @@ class Overlays:
 
     def show_forces(self, points: np.ndarray, forces: np.ndarray) -> None:
         """Shows points, (n, 3), m, and arrows of the forces there, (n, 3), N."""
-        extent = self._scale * forces
-        length = np.linalg.norm(extent, axis=1, keepdims=True)
-        extent = extent * np.minimum(1.0, _LONGEST * self._size / np.maximum(length, 1e-12))
+        extent = arrow_extents(forces, self._scale, self._size)
         self._arrows.visible = bool(len(points)) and self.forces
         self._balls.visible = bool(len(points)) and self.points
         if self._arrows.visible:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from html import escape
 from pathlib import Path
 
 from coupler.model import ModelError, Robot
 from coupler.simulate import Log
 from coupler.simulate.archive import check_target, written_whole
 from coupler.view.browser.overlays import Overlays
-from coupler.view.browser.player import ARROW, camera_states
+from coupler.view.browser.player import camera_states
 from coupler.view.browser.server import started
 from coupler.view.browser.viewer import scene_of
 from coupler.view.recording import Recording
@@ -17,6 +18,16 @@ from coupler.view.recording import Recording
 __all__ = ["save_page"]
 
 _MOST = 1800  # frames: a minute of 30 a second; longer runs have fewer a second
+
+# Each time a page starts again from the beginning, viser first goes back to its own light, a picture all around, and
+# fades in. Our light needs no such picture: without it nothing flashes, and a machine without a graphics card keeps up.
+_STEADY = b"""<style>canvas { opacity: 1 !important }</style>
+<script>
+const get = window.fetch;
+window.fetch = (what, ...more) =>
+  String(what.url ?? what).startsWith("data:image/jpeg") ? new Promise(() => {}) : get(what, ...more);
+</script>
+"""
 
 
 def save_page(
@@ -48,7 +59,7 @@ def save_page(
     server = started()
     try:
         scene = scene_of(server, robot, camera_states(recording))
-        overlays = Overlays(server.viser, scene.figure.size, recording.force_scale(ARROW * scene.figure.size))
+        overlays = Overlays(server.viser, scene.figure.size, recording.force_scale(scene.figure.size))
         overlays.trace(ways)
         rows = recording.frames(frames_per_second, _MOST)
         recorder = server.viser.get_scene_serializer()
@@ -61,7 +72,7 @@ def save_page(
         page = recorder.as_html()
     finally:
         server.stop()
-    title = f"<title>{robot.name}</title>"
+    title = f"<title>{escape(robot.name)}</title>"
     with written_whole(path) as file:
-        file.write(page.replace("<title>Viser</title>", title, 1).encode())
+        file.write(page.encode().replace(b"<title>Viser</title>", title.encode() + _STEADY, 1))
     return path

@@ -32,17 +32,21 @@ class CursorPlots:
             return
         for quantity in quantities(recording, rows):
             lines = [np.asarray(line, float) for line in quantity.lines.values()]
+            unit = quantity.unit
+            if quantity.logarithmic:  # the browser's own logarithmic axis writes all small numbers as 0
+                lines, unit = [np.log10(line) for line in lines], f"log₁₀ of {unit}"
             series: list[Any] = [{"label": "t"}]
             for k, name in enumerate(quantity.lines):
                 series.append({"label": name, "stroke": _COLOURS[k % len(_COLOURS)], "width": 1.5})
             series.append({"label": "now", "stroke": _CURSOR, "width": 1.5})
-            with server.gui.add_folder(f"{quantity.name} ({quantity.unit})", expand_by_default=not self._plots):
+            with server.gui.add_folder(f"{quantity.name} ({unit})", expand_by_default=not self._plots):
                 plot = server.gui.add_uplot(
                     (self._times, *lines, self._line(lines, self._times[0])),
                     tuple(series),
+                    # Without an axis of their own, the gaps of the cursor's line would spoil that of the others.
                     scales={
                         "x": {"time": False, "range": _room(self._times)},
-                        "y": _scale(lines, quantity.logarithmic),
+                        "y": {"range": _room(np.array(lines))},
                     },
                     legend={"show": len(lines) > 1},
                     height=150,
@@ -64,13 +68,6 @@ class CursorPlots:
         k = min(max(k, 1), len(self._times) - 1)
         line[k - 1 : k + 1] = np.nanmin(lines), np.nanmax(lines)
         return line
-
-
-def _scale(lines: list[np.ndarray], logarithmic: bool) -> Any:
-    """The axis of lines: without one of its own, the gaps of the cursor's line would spoil it."""
-    if logarithmic:
-        return {"distr": 3, "range": (0.5 * float(np.nanmin(lines)), 2.0 * float(np.nanmax(lines)))}
-    return {"range": _room(np.array(lines))}
 
 
 def _room(values: np.ndarray) -> tuple[float, float]:

@@ -85,7 +85,7 @@ class PosePanel:
             float(step),
             float(np.round(np.round(np.clip(value, coordinate.low, coordinate.high) / step) * step, 9)),
             hint=f"{coordinate.joint}, {unit}; {limits if coordinate.limited else 'no limits'}",
-            marks=((coordinate.low, f"{coordinate.low:.3g}"), (coordinate.high, f"{coordinate.high:.3g}")),
+            marks=_marks(coordinate),
         )
         slider.on_update(lambda _: None if self._quiet else self._changed.set())
         self.sliders.append(slider)
@@ -129,6 +129,14 @@ class PosePanel:
         self.scene.show(self.scene.figure.poses(self.posing.q))
         self.message.content = _warning(self.posing.message)
         self._state.content = told(self.posing)
+
+
+def _marks(coordinate: Coordinate) -> tuple[tuple[float, str], ...] | None:
+    """Limits below a slider; of an angle without any, that it goes once around."""
+    low, high = coordinate.low, coordinate.high
+    if coordinate.limited:
+        return (low, f"{low:.3g}"), (high, f"{high:.3g}")
+    return ((low, "−π"), (high, "π")) if (low, high) == (-np.pi, np.pi) else None
 
 
 def _warning(text: str) -> str:

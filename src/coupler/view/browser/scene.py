@@ -16,9 +16,10 @@ from coupler.view.figure.surface import turned_to
 if TYPE_CHECKING:
     from viser import ViserServer
 
-__all__ = ["RobotScene", "dress", "rgb", "wxyz_of"]
+__all__ = ["RobotScene", "dress", "linear_rgb", "rgb", "wxyz_of"]
 
 _FAINT = 0.13  # the opacity of what is not highlighted
+_GLASS = 0.4  # of what is seen through
 _SPRING = (90, 96, 108)
 _MOVED = 1e-9  # m and parts of a quaternion: a body that moved less is not sent
 
@@ -29,6 +30,7 @@ class RobotScene:
     Attributes:
         figure: what it looks like.
         poses: those of all bodies that are shown now.
+        highlighted: names of the bodies that are; none, if none stands out.
     """
 
     def __init__(self, server: ViserServer, figure: Figure) -> None:
@@ -39,7 +41,8 @@ class RobotScene:
         self._frames = [scene.add_frame(_node(body), show_axes=False) for body in figure.bodies]
         self._meshes: list[Any] = []
         self._colouring: Colouring = figure.default_colouring()
-        self._highlighted: frozenset[str] = frozenset()
+        self.highlighted: frozenset[str] = frozenset()
+        self._see_through = False
         for k, (solid, colour) in enumerate(zip(figure.solids, figure.colours(self._colouring), strict=True)):
             mesh = scene.add_mesh_simple(
                 f"{_node(solid.body)}/{k}",
@@ -80,18 +83,23 @@ class RobotScene:
         self._colouring = colouring
         self._paint()
 
+    def see_through(self, wanted: bool) -> None:
+        """Makes all bodies transparent or not, so that forces and loops within them are seen."""
+        self._see_through = wanted
+        self._paint()
+
     def highlight(self, bodies: Iterable[str]) -> None:
         """Makes all but these bodies transparent; none of them, if there are none."""
-        self._highlighted = frozenset(bodies)
+        self.highlighted = frozenset(bodies)
         self._paint()
 
     def _paint(self) -> None:
         with self._server.atomic():
             colours = self.figure.colours(self._colouring)
             for solid, mesh, colour in zip(self.figure.solids, self._meshes, colours, strict=True):
-                faint = bool(self._highlighted) and solid.body not in self._highlighted
+                faint = bool(self.highlighted) and solid.body not in self.highlighted
                 mesh.color = rgb(colour)
-                opacity = _FAINT if faint else float(colour[3])
+                opacity = _FAINT if faint else float(colour[3]) * (_GLASS if self._see_through else 1.0)
                 mesh.opacity = None if opacity >= 1.0 else opacity
 
     def on_click(self, told: Callable[[str], None]) -> None:
@@ -194,6 +202,11 @@ def rgb(colour: Any) -> tuple[int, int, int]:
     """Red, green and blue from 0 to 255."""
     red, green, blue = (round(255 * float(min(max(x, 0.0), 1.0))) for x in colour[:3])
     return red, green, blue
+
+
+def linear_rgb(colour: Any) -> tuple[int, int, int]:
+    """Red, green and blue for what viser draws many times, arrows among them: it takes their colours to be linear."""
+    return rgb([x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in map(float, colour[:3])])
 
 
 def _lines(scene: Any, name: str, colour: tuple[int, int, int], thickness: float) -> Any:

@@ -88,7 +88,9 @@ def scene_of(server: Server, robot: Robot, around: np.ndarray | None = None) -> 
     dress_panel(server, robot)
     if figure.notes:
         text = "<br>".join(escape(note) for note in figure.notes)
-        server.viser.gui.add_html(f'<div style="padding:4px 14px;font-size:0.75em;color:#868e96">{text}</div>')
+        server.viser.gui.add_html(
+            f'<div style="padding:4px 14px;font-size:0.75em;color:#868e96;overflow-wrap:anywhere">{text}</div>'
+        )
     return scene
 
 

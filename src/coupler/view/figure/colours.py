@@ -30,6 +30,7 @@ _PALETTE = (
     (0.35, 0.68, 0.83),
     (0.75, 0.55, 0.42),
 )
+_TINTS = ((1.0, 0.0), (1.0, 0.30), (0.0, 0.30))  # towards white or black, and how far
 _GOLDEN = 0.618034  # of a turn of the colour wheel, which never comes back to where it was
 
 
@@ -53,7 +54,11 @@ def body_colours(robot: Robot, colouring: Colouring) -> dict[str, np.ndarray]:
 
 
 def _colour(number: int) -> tuple[float, float, float]:
-    if number < len(_PALETTE):
-        return _PALETTE[number]
+    """The palette, then the same lighter and darker, then colours all around the wheel."""
+    again, which = divmod(number, len(_PALETTE))
+    if again < len(_TINTS):
+        towards, part = _TINTS[again]
+        red, green, blue = ((1.0 - part) * x + part * towards for x in _PALETTE[which])
+        return red, green, blue
     lightness = (0.50, 0.60, 0.42)[number % 3]
-    return colorsys.hls_to_rgb((0.58 + _GOLDEN * number) % 1.0, lightness, 0.48)
+    return colorsys.hls_to_rgb((0.58 + _GOLDEN * number) % 1.0, lightness, 0.40)

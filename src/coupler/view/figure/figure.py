@@ -22,6 +22,7 @@ __all__ = ["Figure", "Solid"]
 
 _SHADE = 0.62  # how bright a rotor is beside its link
 _COVERED = 0.3  # of a link's extent: points so near to its shapes are covered by them
+_AROUND = 0.2  # of the robot's extent: how much of the ground, tables and terrain counts as near it
 _COILS, _PER_COIL = 9, 10  # of a spring, and lines that make one
 
 
@@ -67,9 +68,12 @@ class Figure:
         self.planes = [shape for shape in robot.shapes if isinstance(shape.geometry, Plane)]
         links = LinkShapes(robot)
         shown = self._shapes()
+        for link in links.struts(lambda link: [s for s in robot.shapes if robot.tree.place[s.body][0] == link]):
+            shown.pop(link, None)
         bare = {i for i in range(1, len(robot.tree.links)) if not self._covered(links, i, shown)}
         self.solids = [solid for solids in shown.values() for solid in solids]
-        parts = [*links.joints(bare), *(part for i in sorted(bare) for part in links.of(i))]
+        whole = {link for link, solids in shown.items() if any(solid.flat for solid in solids)}
+        parts = [*links.joints(bare, whole), *(part for i in sorted(bare) for part in links.of(i))]
         self.solids += [self._solid(part) for part in parts]
         self._index = {body: i for i, body in enumerate(self.bodies)}
         low, high = self.bounds(self.poses(robot.neutral()))
@@ -132,15 +136,17 @@ class Figure:
         return poses[..., self._index[body], :, :]
 
     def bounds(self, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The lowest and the highest coordinates of the robot, 3 each, m; terrain is left out."""
-        low, high = np.full(3, np.inf), np.full(3, -np.inf)
+        """The lowest and the highest coordinates of the robot, 3 each, m, with what of the ground is around it."""
+        corners: dict[bool, list[np.ndarray]] = {True: [], False: []}
         for solid in self.solids:
-            if solid.body == GROUND and len(solid.surface.triangles) > 5000:
-                continue
             T = self.pose(poses, solid.body)
             points = solid.surface.vertices @ T[:3, :3].T + T[:3, 3]
-            low, high = np.minimum(low, points.min(axis=0)), np.maximum(high, points.max(axis=0))
-        return (low, high) if np.isfinite(low).all() else (np.full(3, -0.5), np.full(3, 0.5))
+            corners[self.robot.tree.place[solid.body][0] == 0] += [points.min(axis=0), points.max(axis=0)]
+        ground, moving = corners[True], corners[False] or corners[True] or [np.full(3, -0.5), np.full(3, 0.5)]
+        low, high = np.min(moving, axis=0), np.max(moving, axis=0)
+        margin = _AROUND * float(np.linalg.norm(high - low))
+        near = np.clip(ground, low - margin, high + margin) if ground else np.zeros((0, 3))
+        return np.min([low, *near], axis=0), np.max([high, *near], axis=0)
 
     def loop_ends(self, poses: np.ndarray) -> np.ndarray:
         """Where the two frames of each loop that connects points are, (loops, 2, 3), m."""

@@ -7,12 +7,14 @@ joint a rod in a barrel, or a sleeve on a rail.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from coupler.model import Robot
+from coupler.model import Cylinder, Robot, Shape
+from coupler.model.loops import Rod
 from coupler.model.tree import TreeJoint
 from coupler.view.figure.surface import Surface, ball, bar, box, cylinder, joined, rod, rounded_hull, turned_to
 from coupler.view.skeleton import Skeleton
@@ -28,6 +30,7 @@ _HUB, _HUB_LENGTH = 1.3, 2.9  # of a joint, over the rod's radius
 _DISC = 0.02, 0.055  # the least and largest radius of a rotor, over the robot's size
 _FLAT = 0.32  # the thickness of a rotor over its radius
 _BOLTS = 3  # on a rotor, by which one sees it turn
+_ALONG = 1e-6  # rad, or of the robot's size: what lies so near to an axis is along it
 _STROKE = 0.25  # half the range of a slide without limits, over its length or the robot's size
 
 
@@ -62,19 +65,65 @@ class LinkShapes:
             self.size = max((float(np.linalg.norm(sides)) for sides in boxes), default=0.0) or 1.0
         self._taken: list[np.ndarray] = []  # middles of discs and hubs in the neutral configuration
         self._barrels: set[int] = set()  # links that are barrels of slides
+        self._carriages = {i for i in range(1, len(robot.tree.links)) if self._is_carriage(i)}
+
+    def _is_carriage(self, link: int) -> bool:
+        """Whether a link only joins two joints: it slides without mass, and has no length, or what follows slides."""
+        tree = self._robot.tree
+        if tree.links[link].inertia.m > 0.0 or not _slides(self._joint(link)):
+            return False
+        return self._length(link) < 1e-9 * self.size or all(_slides(self._joint(i)) for i in tree.children[link])
+
+    def _joint(self, link: int) -> TreeJoint:
+        return next(joint for joint in self._robot.joints if joint.name == self._robot.tree.links[link].joint)
 
     def extent(self, link: int) -> np.ndarray:
         """The points of a link, n × 3, in its frame."""
         return np.reshape(self._skeleton.points[link], (-1, 3))
 
+    def struts(self, shown: Callable[[int], Sequence[Shape]]) -> set[int]:
+        """Links of slides whose shapes are bars along them: better drawn as a rod in a barrel, whose bars never part.
+
+        Args:
+            shown: the shapes by which a link is drawn.
+        """
+        found = set[int]()
+        for joint in self._robot.joints:
+            link = self._robot.tree.number.get(joint.name, 0)
+            parent = self._robot.tree.links[link].parent
+            if link and parent and _slides(joint):
+                X = self._robot.tree.links[link].placement
+                axes = {parent: (X.E[2], X.r), link: (np.eye(3)[2], self._own_joint(link))}
+                if all(self._are_bars(shown(i), *axes[i]) for i in (parent, link)):
+                    found |= {parent, link}
+        return found
+
+    def _are_bars(self, shapes: Sequence[Shape], axis: np.ndarray, point: np.ndarray) -> bool:
+        """Whether shapes, of which there are some, are bars on an axis through a point, in their link's frame."""
+        return bool(shapes) and all(self._is_bar(shape, axis, point) for shape in shapes)
+
+    def _is_bar(self, shape: Shape, axis: np.ndarray, point: np.ndarray) -> bool:
+        if shape.touches or not isinstance(shape.geometry, Cylinder):
+            return False
+        X = shape.at @ self._robot.tree.place[shape.body][1]
+        return bool(
+            np.abs(np.cross(axis, X.E[2])).max() < _ALONG
+            and np.linalg.norm(np.cross(axis, X.r - point)) < _ALONG * self.size
+        )
+
     def radius(self, link: int) -> float:
         """The radius of a link's rods, m."""
+        return float(np.clip(_THICKNESS * self._length(link), _THIN * self.size, _THICK * self.size))
+
+    def _length(self, link: int) -> float:
+        """How far the points of a link are apart at the most, m; 0 for the ground."""
         points = self.extent(link)
-        length = float(np.linalg.norm(points[:, None] - points[None], axis=-1).max(initial=0.0)) if link else 0.0
-        return float(np.clip(_THICKNESS * length, _THIN * self.size, _THICK * self.size))
+        return float(np.linalg.norm(points[:, None] - points[None], axis=-1).max(initial=0.0)) if link else 0.0
 
     def of(self, link: int) -> list[Part]:
         """The pieces of a link, but for its joints."""
+        if link in self._carriages:
+            return []
         if link in self._skeleton.rotors:
             return self._rotor(link)
         points, r = _apart(self.extent(link), 0.5 * self.radius(link)), self.radius(link)
@@ -159,25 +208,34 @@ class LinkShapes:
 
     def _own_joint(self, link: int) -> np.ndarray:
         """Where a link's joint is described to be, in its frame."""
-        joint = next(joint for joint in self._robot.joints if joint.name == self._robot.tree.links[link].joint)
+        joint = self._joint(link)
         X = self._robot.tree.place[joint.child][1]
         return X.E.T @ (np.zeros(3) if joint.meets is None else joint.meets.r) + X.r
 
     # Joints
 
-    def joints(self, links: set[int]) -> list[Part]:
-        """Hubs of joints and loops, barrels and rails of slides, for joints that carry one of these links."""
+    def joints(self, links: set[int], whole: set[int]) -> list[Part]:
+        """Hubs of joints and loops, barrels and rails of slides.
+
+        Args:
+            links: those that are drawn here, whose joints are, too.
+            whole: those that a mesh shows as they are; loops between two of them are within it.
+        """
         parts = list[Part]()
         for joint in self._robot.joints:
             number = self._robot.tree.number.get(joint.name)
             if number is None or number not in links or joint.kind.floats or number in self._skeleton.rotors:
                 continue
-            parts += self._slide(joint, number) if _slides(joint) else self._hub(joint, number)
+            if not _slides(joint):
+                parts += self._hub(joint, number)
+            elif not {number, self._robot.tree.links[number].parent} & self._carriages:
+                parts += self._slide(joint, number)
         for loop in self._robot.loops:
             link, X = self._robot.tree.place[loop.predecessor]
             other = self._robot.tree.place[loop.successor][0]
-            if loop.kind.connects and not hasattr(loop.kind, "length") and {link, other} & links:
-                r = 1.08 * _HUB * min(self.radius(i) for i in (link, other) if i)
+            if loop.kind.connects and not isinstance(loop.kind, Rod) and not {link, other} <= whole | {0}:
+                radii = [self.radius(i) if i in links else _THIN * self.size for i in (link, other) if i]
+                r = 1.08 * _HUB * min(radii)
                 axis = getattr(loop.kind, "axis", None)
                 form = ball(r)
                 if axis is not None:
@@ -209,14 +267,15 @@ class LinkShapes:
         behind = on_parent[np.linalg.norm(on_parent[:, :2], axis=1) < r, 2]
         start = float(behind.min(initial=np.inf))
         if parent and now - start > 4.0 * r:
-            low, high = _range(joint, now, _STROKE * (now - start))
+            low, high = _range(joint, now, _STROKE * (now - start), now - start)
             low = max(low, start + 2.0 * r)
             barrel = bar(place + start * axis, place + low * axis, 1.2 * r)
             inner = bar(place - (max(high - low, now - low) + r) * axis, place, 0.62 * r)
             self._barrels.add(parent)
             return [Part(parent, self._before(link, barrel)), Part(link, inner, "metal")]
-        low, high = _range(joint, now, _STROKE * self.size)
-        wide = 0.7 * _THICK * self.size
+        around = max(self._length(parent), self._length(link)) if parent else self.size
+        low, high = _range(joint, now, _STROKE * (around or self.size), 0.5 * self.size)
+        wide = 0.7 * (_THICK * self.size if not parent else r)
         rail = bar(place + (low - 2.0 * wide) * axis, place + (high + 2.0 * wide) * axis, 0.4 * wide)
         sleeve = cylinder(1.2 * wide, 3.2 * wide).moved(np.eye(3), place)
         return [Part(parent, self._before(link, rail), "metal"), Part(link, sleeve)]
@@ -227,10 +286,10 @@ class LinkShapes:
         return surface.moved(X.E.T, X.r)
 
 
-def _range(joint: TreeJoint, now: float, half: float) -> tuple[float, float]:
-    """The range of a slide, m: its limits, or so far around where it is."""
+def _range(joint: TreeJoint, now: float, half: float, most: float) -> tuple[float, float]:
+    """The range of a slide, m: its limits, where these are within reach, or so far around where it is."""
     lower, upper = float(joint.kind.lower[-1]), float(joint.kind.upper[-1])
-    return (lower if np.isfinite(lower) else now - half), (upper if np.isfinite(upper) else now + half)
+    return (lower if now - lower <= most else now - half), (upper if upper - now <= most else now + half)
 
 
 def _slides(joint: TreeJoint) -> bool:
