@@ -18,6 +18,7 @@ import numpy as np
 
 from coupler.contact.convex import cores
 from coupler.contact.forms import is_endless
+from coupler.contact.kernels import clear
 from coupler.graph import Builder, View, Window, constants, fields
 from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Geometry
@@ -29,6 +30,7 @@ Array = Any  # nodes of a trace
 
 _CARE = 2.0  # times the velocities of a step: what integrators make of the forces within it
 _MANY = 3  # contacts of a pair with a closed form from which on they cost more than to ask whether it is near
+_MANY_PAIRS = 16  # of one kind, of which hardly all are near
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +83,7 @@ class Alike:
     @property
     def may_be_left_out(self) -> bool:
         """Whether there is a bound on how near they are, and to ask for it costs less than their contacts."""
-        worthwhile = self.contacts >= _MANY or self.searched
+        worthwhile = self.contacts >= _MANY or self.searched or len(self.numbers) > _MANY_PAIRS
         unbounded = is_endless(self.ends[0][0].form) or (self.moving["other"] and self.on_ground)
         return worthwhile and not unbounded
 
@@ -90,7 +92,7 @@ class BroadPhase:
     """Flags of pairs in a program, 1 or 0.
 
     Attributes:
-        fresh: whether the contacts of a pair are to be measured now.
+        fresh: whether the contacts of a pair are to be measured now; listed.
         far: whether they have not been measured so far.
         bounds: gaps that are not larger than those of any contact of a pair, m.
     """
@@ -102,21 +104,23 @@ class BroadPhase:
         self.fresh, self.far, self.bounds = (builder.scratch(f"pair_{name}", pairs) for name in names)
         self._any_fresh = builder.scratch("any_pair_fresh", 1)
 
-    def begin(self, alike: Alike, motion: Window) -> None:
+    def begin(self, groups: Sequence[tuple[Alike, Window]]) -> None:
         """Writes the steps that make pairs fresh which may meet, and the others far.
 
         Args:
-            alike: the pairs.
-            motion: pose `one_E`, `one_r` and velocities `one_u` without impulses, `one_start` before it, of the links
-                that carry the first shapes, and of `other` likewise; of links that move.
+            groups: pairs, and their motion: pose `one_E`, `one_r` and velocities `one_u` without impulses, `one_start`
+                before the step, of the links that carry the first shapes, and of `other` likewise; of links that move.
         """
+        clear(self._builder, self.fresh)
+        for alike, motion in groups:
 
-        def begin(here: View) -> None:
-            here.bound = _distance(here, alike)
-            here.fresh = np.where(_meet(here, alike, ["u"]) | _meet(here, alike, ["start"]), 1.0, 0.0)
-            here.far = 1.0 - here.fresh
+            def begin(here: View, alike: Alike = alike) -> None:
+                here.bound = _distance(here, alike)
+                here.fresh = np.where(_meet(here, alike, ["u"]) | _meet(here, alike, ["start"]), 1.0, 0.0)
+                here.far = 1.0 - here.fresh
 
-        self._builder.loop(begin, here=self._window(alike) | motion)
+            self._builder.loop(begin, here=self._window(alike) | motion)
+        self._builder.list_flags(self.fresh)
 
     def look_again(self, groups: Sequence[tuple[Alike, Window]], measure: Callable[[], None]) -> None:
         """Writes the steps that measure far pairs which may meet with velocities after impulses.
@@ -139,6 +143,7 @@ class BroadPhase:
             window = self._window(alike) | motion | fields(any_fresh=self._any_fresh.at([0] * len(rows)))
             self._builder.loop(look_again, here=window, where=self.far.at(rows))
         with self._builder.repeat(until=_no_more, at_most=1, rare=True, here=found):
+            self._builder.list_flags(self.fresh)
             measure()
             self._builder.loop(_none_fresh, here=found)
 

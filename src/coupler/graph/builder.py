@@ -119,8 +119,8 @@ class Builder:
         A parameter that stands for a list of windows gets a list. With `where`, a number for each row, a state leaves
         out the rows where that is zero, and a row that all states leave out costs next to nothing. What such rows write
         counts as written: only rows with the same flags may read it. With `among`, the same for flags that have been
-        listed (see `list_flags`), in their order, a row that all states leave out costs nothing at all. Rows with both
-        are run where both hold.
+        listed (see `list_flags`), in their order or backwards, a row that all states leave out costs nothing at all.
+        Rows with both are run where both hold.
         """
         if backwards:
             windows = each(windows, lambda _, window: window.backwards())
@@ -324,9 +324,12 @@ def _rebound(step: Step, new: Mapping[Buffer, Buffer]) -> Step:
 
 
 def _in_order_of_flags(loop: Loop) -> Loop:
-    """The loop, if its rows come in the order in which lists have their flags."""
-    if loop.among is not None and (np.diff(loop.among.elements) < 0).any():
-        raise GraphError(f"kernel {loop.cases[0].kernel.name!r}: rows among flags must come in the order of the flags")
+    """The loop, if its rows come in the order in which lists have their flags, or backwards."""
+    steps = [] if loop.among is None else np.diff(loop.among.elements)
+    if np.any(np.less(steps, 0)) and np.any(np.greater(steps, 0)):
+        raise GraphError(
+            f"kernel {loop.cases[0].kernel.name!r}: rows among flags must come in the order of the flags, or backwards"
+        )
     return loop
 
 

@@ -21,6 +21,7 @@ __all__ = ["Blocks", "Steps", "as_type", "function"]
 _MANY_STORES = 3  # of a kernel, that are worth a branch around masks
 _SHORT_WITH_FLAGS = 12  # the same where turns are left out by flags: each of them branches, and compilers get slow
 _SHORT_IF_RARE = 2  # the same where it hardly ever runs: there, what counts is how soon it is compiled
+_AT_ONCE = 8  # flags of a single state that are looked at together
 _SHORT = 64  # turns of a loop that are spelled out: to look up where a turn's numbers are costs some of its time
 
 
@@ -128,7 +129,7 @@ class Steps(Blocks):
         self._lists[step.flags] = step.listed
         x, listed = self.name("listed"), self.places[step.listed]
         self.emit(f"store i32 0, ptr {listed}")
-        with self.count("0", self._table(step.flags.size)) as i, self._where(step.flags, i, None):
+        with self._each_flag(step.flags) as i, self._where(step.flags, i, None):
             self.emit(f"{x}before = load i32, ptr {listed}")
             self.emit(f"{x}count = add i32 {x}before, 1")
             self.emit(f"store i32 {x}count, ptr {listed}")
@@ -136,21 +137,48 @@ class Steps(Blocks):
             self.emit(f"{x}flag = trunc i64 {i} to i32")
             self.emit(f"store i32 {x}flag, ptr {x}p")
 
+    @contextmanager
+    def _each_flag(self, flags: Buffer) -> Iterator[str]:
+        """A loop over all flags; of a single state, several that are zero are passed by at once."""
+        size, r = self._table(flags.size), self.r
+        if r.lanes > 1 or flags.size < _AT_ONCE:
+            with self.count("0", size) as i:
+                yield i
+            return
+        x, vector = self.name("several"), f"<{_AT_ONCE} x {r.scalar}>"
+        run, after = self.new_label("run"), self.new_label("after")
+        with self.count("0", size, _AT_ONCE) as first:
+            self.emit(f"{x}end = add i64 {first}, {_AT_ONCE}")
+            self.emit(f"{x}over = icmp sgt i64 {x}end, {size}")
+            self.emit(f"{x}last = select i1 {x}over, i64 {size}, i64 {x}end")
+            self.emit(f"{x}b = sub i64 {x}last, {_AT_ONCE}")  # the last ones overlap with those before
+            self.emit(f"{x}p = getelementptr {r.scalar}, ptr {self.places[flags]}, i64 {x}b")
+            self.emit(f"{x}v = load {vector}, ptr {x}p, align {r.align}")
+            self.emit(f"{x}m = fcmp une {vector} {x}v, zeroinitializer")
+            self.emit(f"{x}any = call i1 @llvm.vector.reduce.or.v{_AT_ONCE}i1(<{_AT_ONCE} x i1> {x}m)")
+            self.emit(f"br i1 {x}any, label %{run}, label %{after}")
+            self.block(run)
+            with self.count(first, f"{x}last") as i:
+                yield i
+            self.emit(f"br label %{after}")
+            self.block(after)
+
     def _among_listed(self, loop: Loop, mask: str | None) -> None:
         """A loop over the flags that are listed, and for each over its turns."""
         assert loop.among is not None
-        flags, tables = loop.among.buffer, self._tables_of_turns(loop)
-        ends = np.searchsorted(loop.among.elements, np.arange(flags.size + 1)).astype(np.int64)
-        listed, first_turns = self.places[self._lists[flags]], self._table(ends)
+        flags, elements, tables = loop.among.buffer, loop.among.elements, self._tables_of_turns(loop)
+        sign = -1 if elements[0] > elements[-1] else 1  # -1 if they come backwards
+        ends = [np.searchsorted(sign * elements, sign * np.arange(flags.size), side) for side in ("left", "right")]
+        listed, turns = self.places[self._lists[flags]], self._table(np.stack(ends, axis=1).astype(np.int64))
         x = self.name("among")
         self.emit(f"{x}n = load i32, ptr {listed}")
         self.emit(f"{x}count = zext i32 {x}n to i64")
         with self.count("0", f"{x}count") as i:
-            self.emit(f"{x}i = add i64 {i}, 1")
+            self.emit(f"{x}i = add i64 {i}, 1" if sign > 0 else f"{x}i = sub i64 {x}count, {i}")
             self.emit(f"{x}p = getelementptr i32, ptr {listed}, i64 {x}i")
             self.emit(f"{x}flag = load i32, ptr {x}p")
             self.emit(f"{x} = zext i32 {x}flag to i64")
-            self.emit(f"{x}first.p = getelementptr i64, ptr {first_turns}, i64 {x}")
+            self.emit(f"{x}first.p = getelementptr [2 x i64], ptr {turns}, i64 {x}")
             self.emit(f"{x}last.p = getelementptr i64, ptr {x}first.p, i64 1")
             self.emit(f"{x}first = load i64, ptr {x}first.p")
             self.emit(f"{x}last = load i64, ptr {x}last.p")
