@@ -98,9 +98,9 @@ class Candidates:
             stages: of a step of higher order, which then tells velocities after it.
         """
         self._layout, self._halves, self._stages = layout, halves, stages
-        self._broad_phase = broad = BroadPhase(sweep.builder, len(self.pairs), scene.step)
+        self._broad_phase = BroadPhase(sweep.builder, self._far_groups, len(self.pairs), scene.step, sweep.bodies)
         if self._far_groups:
-            broad.begin([(alike, self.motion(sweep, alike, ("E", "r", "u", "start"))) for alike in self._far_groups])
+            self._broad_phase.begin()
         for alike in self._far_groups:
             self._leave_out(sweep.builder, scene, alike, told)
         self._measure(sweep, columns, scene, told, [alike for alike in self.groups if not alike.may_be_left_out])
@@ -310,8 +310,7 @@ class Candidates:
             but: contacts that are looked at elsewhere (see `Passing`).
         """
         if self._far_groups:
-            again = [(alike, self.motion(sweep, alike, ("E", "r", "u", "du"))) for alike in self._far_groups]
-            self._broad_phase.look_again(again, lambda: self._measure_fresh(sweep.builder, blocks))
+            self._broad_phase.look_again(lambda: self._measure_fresh(sweep.builder, blocks))
         schedule = Schedule(sweep.builder)
         common = shared(residual=residual, joining=blocks.joining)
 
