@@ -470,6 +470,70 @@ def sieve(n: int = 100) -> Sample:
     return Sample(b.build(), draw, expected, tolerance=0.0)
 
 
+# Rows among flags that are listed: long and short loops, interleaved, and inside a repeat that states leave in turn.
+
+
+def _one_less(row: View) -> None:
+    row.left = row.left - 1.0
+
+
+def _round(state: View) -> None:
+    state.rounds -= 1.0
+
+
+def _no_rounds(state: View):
+    return state.rounds <= 0.0
+
+
+def listed(n: int = 60) -> Sample:
+    """Flags that count down, two rows for each: y → 2 y at first, y → y − 1 and maybe 2 y in each round, y − 1 then."""
+    b = Builder("listed")
+    x, flags, odd, rounds = b.input("x", 2 * n), b.input("flags", n), b.input("odd", 2 * n), b.input("rounds", 1)
+    y, left, going = b.output("y", 2 * n), b.scratch("left", n), b.scratch("going", 1)
+    twice, state = np.repeat(np.arange(n), 2), fields(rounds=going.at(0))
+    both, own = fields(y=y.at(range(2 * n))), fields(left=left.at(range(n)))
+    b.loop(_copy, row=fields(x=x.at(range(2 * n)), y=y.at(range(2 * n))))
+    b.loop(_copy, row=fields(x=flags.at(range(n)), y=left.at(range(n))))
+    b.loop(_copy, row=fields(x=rounds.at(0), y=going.at(0)))
+    b.list_flags(left)
+    b.loop(_double, row=both, among=left.at(twice))
+    with b.repeat(until=_no_rounds, at_most=9, state=state):
+        b.loop(_one_less, row=own, where=left.at(range(n)))
+        b.list_flags(left)
+        with b.interleave([0, 1] * 2 * n):
+            b.loop(_less_one, row=both, among=left.at(twice))
+            b.loop(_double, row=both, among=left.at(twice), where=odd.at(range(2 * n)))
+        b.loop(_round, state=state)
+    b.list_flags(left)
+    b.loop(_less_one, row=both, among=left.at(twice))
+    with b.interleave([0, 1, 0, 1]):
+        b.loop(_double, row=fields(y=y.at([0, 2])), among=left.at([0, 1]))
+        b.loop(_less_one, row=fields(y=y.at([0, 3])), among=left.at([0, 1]), where=odd.at([0, 3]))
+
+    def draw(rng: np.random.Generator, states: int) -> list[np.ndarray]:
+        flags = rng.choice(4, (states, n), p=[0.85, 0.05, 0.05, 0.05]).astype(float)
+        flags[1::3] = 0.0
+        numbers = rng.integers(-9, 9, (states, 2 * n)), rng.choice(2, (states, 2 * n)), rng.integers(0, 4, (states, 1))
+        return [numbers[0].astype(float), flags, numbers[1].astype(float), numbers[2].astype(float)]
+
+    def expected(x: np.ndarray, flags: np.ndarray, odd: np.ndarray, rounds: np.ndarray) -> list[np.ndarray]:
+        y, left = x.copy(), flags.copy()
+        y[np.repeat(left != 0.0, 2)] *= 2.0
+        for _ in range(int(rounds[0])):
+            left[left != 0.0] -= 1.0
+            held = np.repeat(left != 0.0, 2)
+            y[held] -= 1.0
+            y[held & (odd != 0.0)] *= 2.0
+        y[np.repeat(left != 0.0, 2)] -= 1.0
+        for element, flag in ((0, 0), (2, 1)):
+            y[element] *= 2.0 if left[flag] else 1.0
+        for element, flag in ((0, 0), (3, 1)):
+            y[element] -= 1.0 if left[flag] and odd[element] else 0.0
+        return [y]
+
+    return Sample(b.build(), draw, expected, tolerance=0.0)
+
+
 # Numbers looked up at places that are computed, in two tables of different lengths.
 
 
@@ -513,5 +577,6 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
     "mixed_tree": mixed_tree,
     "staircase": staircase,
     "sieve": sieve,
+    "listed": listed,
     "lookups": lookups,
 }

@@ -652,8 +652,9 @@ def test_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
 
 @gcc
 @both
-def test_numbers_looked_up_in_tables(tmp_path, dtype):
-    sample = SAMPLES["lookups"]()
+@pytest.mark.parametrize("name", ["lookups", "sieve", "listed"])
+def test_tables_and_flags(tmp_path, dtype, name):
+    sample = SAMPLES[name]()
     run = Compiled(sample.program, tmp_path, dtype)
-    for x in sample.draw(np.random.default_rng(5), 30)[0]:
-        assert_same(run(x), np.asarray(Interpreter(sample.program, dtype)(x.astype(dtype))))
+    for state in zip(*sample.draw(np.random.default_rng(5), 30), strict=True):
+        assert_same(run(*state), np.asarray(Interpreter(sample.program, dtype)(*(x.astype(dtype) for x in state))))

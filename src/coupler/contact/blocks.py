@@ -6,7 +6,7 @@ break its law without an impulse, and then stays until the step ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ OwnKernel = Callable[[View], None]  # of a block's own numbers alone
 Numbers = Sequence[Any] | Buffer  # of all blocks of a kind: known, or given to the program
 More = Callable[[Sequence[int]], Window]  # further fields of some blocks
 
-_FLAGS = ("active", "idle", "waiting", "pressed", "slides", "newton", "interior", "path", "gauge", "starting")
+_FLAGS = ("active", "idle", "waiting", "pressed", "slides")
 _REACH = 1.0  # m/s: a contact that opens faster does not start from the impulse of the step before
 _JOINT: Layout = {"a": (), "low": (), "high": (), "p": 1, "Q": (1, 1), "w": 1, "dw": 1, "pushed": 1}
 
@@ -51,7 +51,7 @@ class Blocks:
         impulses: λ, of all rows.
         b: of all rows.
         flags: of each block 1 or 0: `active`, whether it takes part; `idle`, whether it may join; `waiting`, whether it
-            is about to; `pressed`, for `Impacts`; `slides`, for `Relaxation`; and the rest, for `Refinement`.
+            is about to; `pressed`, for `Impacts`; `slides`, of active ones, for `Relaxation`.
         joining: 1, whether any block is waiting.
         given: impulses of contacts that act besides λ, and that no law asks about; None if there are none.
         given_where: the flag of the contacts that have such impulses.
@@ -108,26 +108,45 @@ class Blocks:
             known = fields(**own, bound=_of(self._bounds, np.array(blocks) - self.contacts, None))
         return known | self._records.of(blocks)
 
-    def begin(self) -> None:
-        """Writes the steps that make all blocks idle, and those wait that break their laws or had an impulse.
+    def begin(self, known: Buffer, of_contacts: Mapping[int, int]) -> None:
+        """Writes the steps that make blocks idle, and those wait that break their laws or had an impulse.
 
         Impulses are those to start from.
+
+        Args:
+            known: listed flags; where one is zero, nothing is known of its contacts: they are neither idle nor wait.
+            of_contacts: the numbers of those flags, for the contacts that have one.
         """
-        clear(self.builder, self.joining)
+        for buffer in (self.joining, *(self.flags[name] for name in ("active", "idle", "waiting", "slides"))):
+            clear(self.builder, buffer)
         joining = shared(joining=self.joining)
-        for blocks in self.alike(self.all):
-            own = self.of(blocks) | joining(blocks)
-            if blocks[0] >= self.contacts:
-                self.builder.loop(_begin_joint, own=own)
-            elif self.given is None:
-                self.builder.loop(_begin_contact, own=own)
-            else:
-                self.builder.loop(_begin_given, own=own | fields(given=self.place(blocks, self.given)))
+        for alike in self.alike(self.all):
+            for flagged in (False, True):
+                blocks = [block for block in alike if (block in of_contacts) == flagged]
+                if not blocks:
+                    continue
+                own, among = self.of(blocks) | joining(blocks), None
+                if flagged:
+                    among = known.at([of_contacts[block] for block in blocks])
+                if blocks[0] >= self.contacts:
+                    self.builder.loop(_begin_joint, own=own)
+                elif self.given is None:
+                    self.builder.loop(_begin_contact, own=own, among=among)
+                else:
+                    own |= fields(given=self.place(blocks, self.given))
+                    self.builder.loop(_begin_given, own=own, among=among)
+
+    def among(self, flag: str, blocks: Sequence[int]) -> dict[str, Slot]:
+        """What a loop over some blocks is told, so that it takes those with a flag, which has been listed."""
+        if flag == "slides":
+            return {"among": self.flags["active"].at(blocks), "where": self.flags["slides"].at(blocks)}
+        return {"among": self.flags[flag].at(blocks)}
 
     def begin_all(self) -> None:
         """Writes the steps that make all blocks wait, with impulses to start from."""
         for blocks in self.alike(self.all):
             self.builder.loop(_begin_at_once, own=self.of(blocks))
+        self.builder.list_flags(self.flags["waiting"])
 
     def each(
         self,
@@ -141,7 +160,7 @@ class Blocks:
             kernel = contact if blocks[0] < self.contacts else joint
             if kernel is None:
                 continue
-            self.builder.loop(kernel, own=self.of(blocks) | more(blocks), where=self.flags[where].at(blocks))
+            self.builder.loop(kernel, own=self.of(blocks) | more(blocks), **self.among(where, blocks))
 
 
 def _of(numbers: Numbers, first: np.ndarray, count: int | None) -> Slot | Constants:
@@ -187,7 +206,7 @@ def _begin_joint(own: View) -> None:
 
 def _begin(own: View, waits: Any) -> None:
     wait(own, waits)
-    own.active, own.idle, own.slides = np.array(0.0), np.array(1.0), np.array(0.0)
+    own.idle = np.array(1.0)
     own.impulse = own.waiting * own.impulse
 
 

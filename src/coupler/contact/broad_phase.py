@@ -8,16 +8,15 @@ have the distance of their balls as a gap: the true one is larger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
 
 from coupler.contact.convex import cores
 from coupler.contact.forms import is_endless
+from coupler.contact.kernels import clear
 from coupler.graph import Builder, View, Window, constants, fields
 from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Geometry
@@ -29,6 +28,8 @@ Array = Any  # nodes of a trace
 
 _CARE = 2.0  # times the velocities of a step: what integrators make of the forces within it
 _MANY = 3  # contacts of a pair with a closed form from which on they cost more than to ask whether it is near
+_VELOCITIES = ("u", "start", "after")  # without impulses, before the step, and with impulses
+_MANY_PAIRS = 16  # of one kind, of which hardly all are near
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,7 @@ class Alike:
     @property
     def may_be_left_out(self) -> bool:
         """Whether there is a bound on how near they are, and to ask for it costs less than their contacts."""
-        worthwhile = self.contacts >= _MANY or self.searched
+        worthwhile = self.contacts >= _MANY or self.searched or len(self.numbers) > _MANY_PAIRS
         unbounded = is_endless(self.ends[0][0].form) or (self.moving["other"] and self.on_ground)
         return worthwhile and not unbounded
 
@@ -90,69 +91,109 @@ class BroadPhase:
     """Flags of pairs in a program, 1 or 0.
 
     Attributes:
-        fresh: whether the contacts of a pair are to be measured now.
+        fresh: whether the contacts of a pair are to be measured now; listed.
         far: whether they have not been measured so far.
         bounds: gaps that are not larger than those of any contact of a pair, m.
     """
 
-    def __init__(self, builder: Builder, pairs: int, step: float) -> None:
-        """Args: the program, how many pairs there are, and the length of a step, s."""
-        self._builder, self._step = builder, step
+    def __init__(
+        self, builder: Builder, groups: Sequence[Alike], pairs: int, step: float, bodies: Callable[[list[int]], Window]
+    ) -> None:
+        """Begins.
+
+        Args:
+            builder: writes the program.
+            groups: the pairs that may be left out.
+            pairs: how many there are in all.
+            step: its length, s.
+            bodies: gives poses E and r of links, and their velocities: `u` after a step without impulses, `start`
+                before it, and `du`, the change by impulses.
+        """
+        self._builder, self._groups, self._step, self._bodies = builder, groups, step, bodies
         names = ("fresh", "far", "bounds")
         self.fresh, self.far, self.bounds = (builder.scratch(f"pair_{name}", pairs) for name in names)
         self._any_fresh = builder.scratch("any_pair_fresh", 1)
+        moving = [end for alike in groups for ends in alike.ends for end in ends if end.link and not is_endless(end.form)]
+        self._balls = list({_key(end): end for end in moving}.values())
+        self._number = {_key(end): i for i, end in enumerate(self._balls)}
+        layout = {f"{x}_{velocity}": size for velocity in _VELOCITIES for x, size in (("shift", 3), ("spin", ()))}
+        self._records = builder.records("balls", len(self._balls), centre=3, **layout)
 
-    def begin(self, alike: Alike, motion: Window) -> None:
-        """Writes the steps that make pairs fresh which may meet, and the others far.
+    def begin(self) -> None:
+        """Writes the steps that make pairs fresh which may meet, and the others far."""
 
-        Args:
-            alike: the pairs.
-            motion: pose `one_E`, `one_r` and velocities `one_u` without impulses, `one_start` before it, of the links
-                that carry the first shapes, and of `other` likewise; of links that move.
-        """
+        def place(ball: View) -> None:
+            ball.centre = ball.r + ball.E.T @ ball.c
+            _move(ball, "u", ball.u)
+            _move(ball, "start", ball.start)
 
-        def begin(here: View) -> None:
-            here.bound = _distance(here, alike)
-            here.fresh = np.where(_meet(here, alike, ["u"]) | _meet(here, alike, ["start"]), 1.0, 0.0)
-            here.far = 1.0 - here.fresh
+        self._move_balls(place)
+        clear(self._builder, self.fresh)
+        for alike in self._groups:
 
-        self._builder.loop(begin, here=self._window(alike) | motion)
+            def begin(here: View, alike: Alike = alike) -> None:
+                here.bound = _distance(here, alike)
+                here.fresh = np.where(_meet(here, alike, "u") | _meet(here, alike, "start"), 1.0, 0.0)
+                here.far = 1.0 - here.fresh
 
-    def look_again(self, groups: Sequence[tuple[Alike, Window]], measure: Callable[[], None]) -> None:
+            self._builder.loop(begin, here=self._window(alike))
+        self._builder.list_flags(self.fresh)
+
+    def look_again(self, measure: Callable[[], None]) -> None:
         """Writes the steps that measure far pairs which may meet with velocities after impulses.
 
         Args:
-            groups: as for `begin`, with changes `one_du` of velocities in place of velocities before the step.
             measure: writes the steps that measure fresh pairs.
         """
+
+        def move(ball: View) -> None:
+            _move(ball, "after", ball.u + ball.du)
+
+        self._move_balls(move)
         found = fields(any_fresh=self._any_fresh.at(0))
         self._builder.loop(_none_fresh, here=found)
-        for alike, motion in groups:
+        clear(self._builder, self.fresh)
+        for alike in self._groups:
 
             def look_again(here: View, alike: Alike = alike) -> None:
-                here.fresh = np.where(_meet(here, alike, ["u", "du"]), 1.0, 0.0)
+                here.fresh = np.where(_meet(here, alike, "after"), 1.0, 0.0)
                 here.far = 1.0 - here.fresh
                 here.any_fresh = np.maximum(here.any_fresh, here.fresh)
 
             rows = alike.numbers
-            self._builder.loop(_not_fresh, here=fields(fresh=self.fresh.at(rows)))
-            window = self._window(alike) | motion | fields(any_fresh=self._any_fresh.at([0] * len(rows)))
+            window = self._window(alike) | fields(any_fresh=self._any_fresh.at([0] * len(rows)))
             self._builder.loop(look_again, here=window, where=self.far.at(rows))
         with self._builder.repeat(until=_no_more, at_most=1, rare=True, here=found):
+            self._builder.list_flags(self.fresh)
             measure()
             self._builder.loop(_none_fresh, here=found)
+
+    def _move_balls(self, kernel: Callable[[View], None]) -> None:
+        """Writes a loop over the balls of shapes that move."""
+        centres = fields(c=constants([end.centre for end in self._balls]))
+        self._builder.loop(kernel, ball=self._records[:] | self._bodies([end.link for end in self._balls]) | centres)
 
     def _window(self, alike: Alike) -> Window:
         rows = alike.numbers
         own: dict[str, Any] = {name: getattr(self, name).at(rows) for name in ("fresh", "far")}
         own |= {"bound": self.bounds.at(rows), "horizon": constants(np.full(len(rows), _CARE * self._step))}
         for name in ("one",) if alike.on_ground else ("one", "other"):
-            own[f"{name}_c"] = constants([end.centre for end in alike.side(name)])
-            own[f"{name}_radius"] = constants([cores.radius(end.form) for end in alike.side(name)])
+            ends = alike.side(name)
+            own[f"{name}_radius"] = constants([cores.radius(end.form) for end in ends])
+            if alike.moving[name]:
+                balls = self._records[[self._number[_key(end)] for end in ends]].fields
+                own |= {f"{name}_{field}": slot for field, slot in balls.items()}
+            else:
+                own[f"{name}_centre"] = constants([end.centre for end in ends])
         if alike.on_ground:
             grounds = zip(*(_ground(end) for end in alike.side("other")), strict=True)
             own |= {name: constants(values) for name, values in zip(("up", "level", "steep"), grounds, strict=True)}
         return fields(**own)
+
+
+def _key(end: End) -> Hashable:
+    """What tells the balls of shapes that move apart."""
+    return end.link, end.centre.tobytes()
 
 
 def _ground(end: End) -> tuple[np.ndarray, float, float]:
@@ -165,45 +206,38 @@ def _ground(end: End) -> tuple[np.ndarray, float, float]:
     return up, float(up @ end.at.r) + level, steep
 
 
+def _move(ball: View, name: str, velocity: Array) -> None:
+    """How the centre of a ball moves, along the world's axes, m/s, and how fast its link turns, rad/s."""
+    spin = velocity[:3]
+    setattr(ball, f"shift_{name}", ball.E.T @ (velocity[3:] + cross(spin, ball.c)))
+    setattr(ball, f"spin_{name}", np.sqrt(spin @ spin))
+
+
 def _distance(here: View, alike: Alike) -> Any:
     """How far the ball of the first shape is from that of the second, or from the ground."""
-    one = _position(here, "one", alike.moving["one"])
     if alike.on_ground:
-        height = here.up @ one - here.level
+        height = here.up @ here.one_centre - here.level
         return np.minimum(height, here.steep * height) - here.one_radius
-    away = one - _position(here, "other", alike.moving["other"])
+    away = here.one_centre - here.other_centre
     return np.sqrt(away @ away) - here.one_radius - here.other_radius
 
 
-def _meet(here: View, alike: Alike, velocities: Sequence[str]) -> Any:
-    """Whether balls may meet within the step with the sum of these velocities.
+def _meet(here: View, alike: Alike, velocity: str) -> Any:
+    """Whether balls may meet within the step with these velocities.
 
     Points of contact are as far from a centre as its ball reaches, and half the gap further.
     """
     shift, turn = np.zeros(3), 0.0
-    for name, moves, sign in zip(alike.moving, alike.moving.values(), (1.0, -1.0), strict=True):
-        if not moves:
-            continue
-        motion = reduce(add, (getattr(here, f"{name}_{x}") for x in velocities))
-        spin, E = motion[:3], getattr(here, f"{name}_E")
-        shift = shift + sign * (E.T @ (motion[3:] + cross(spin, getattr(here, f"{name}_c"))))
-        reach = getattr(here, f"{name}_radius") + 0.5 * np.maximum(here.bound, 0.0)
-        turn = turn + np.sqrt(spin @ spin) * reach
+    for (name, moves), sign in zip(alike.moving.items(), (1.0, -1.0), strict=True):
+        if moves:
+            shift = shift + sign * getattr(here, f"{name}_shift_{velocity}")
+            reach = getattr(here, f"{name}_radius") + 0.5 * np.maximum(here.bound, 0.0)
+            turn = turn + getattr(here, f"{name}_spin_{velocity}") * reach
     return here.bound < here.horizon * (np.sqrt(shift @ shift) + turn)
-
-
-def _position(here: View, name: str, moves: bool) -> Array:
-    """The centre of a shape in the world."""
-    c = getattr(here, f"{name}_c")
-    return getattr(here, f"{name}_r") + getattr(here, f"{name}_E").T @ c if moves else c
 
 
 def _none_fresh(here: View) -> None:
     here.any_fresh = np.array(0.0)
-
-
-def _not_fresh(here: View) -> None:
-    here.fresh = np.array(0.0)
 
 
 def _no_more(here: View) -> Any:

@@ -98,9 +98,10 @@ class Candidates:
             stages: of a step of higher order, which then tells velocities after it.
         """
         self._layout, self._halves, self._stages = layout, halves, stages
-        self._broad_phase = broad = BroadPhase(sweep.builder, len(self.pairs), scene.step)
+        self._broad_phase = BroadPhase(sweep.builder, self._far_groups, len(self.pairs), scene.step, sweep.bodies)
+        if self._far_groups:
+            self._broad_phase.begin()
         for alike in self._far_groups:
-            broad.begin(alike, self.motion(sweep, alike, ("E", "r", "u", "start")))
             self._leave_out(sweep.builder, scene, alike, told)
         self._measure(sweep, columns, scene, told, [alike for alike in self.groups if not alike.may_be_left_out])
         with sweep.builder.recorded() as self._measuring_steps:
@@ -119,7 +120,7 @@ class Candidates:
         groups: Sequence[Alike],
     ) -> None:
         """Writes the steps that measure pairs; those that may be left out if they are fresh."""
-        searched = [i for alike in groups if alike.searched for i in alike.numbers]
+        searched = sorted(i for alike in groups if alike.searched for i in alike.numbers)
         if convex := [i for i in searched if i not in self._on_fields]:
             self._search(sweep, convex, told)
         if on_fields := [i for i in searched if i in self._on_fields]:
@@ -140,7 +141,7 @@ class Candidates:
                 own += [(i, int(self.first[i]) + k) for k in range(alike.contacts)]
         for (one, other, left_out, within, _), contacts in kinds.items():
             moving = {"one": one, "other": other}
-            self._measure_contacts(sweep, columns, scene, told, contacts, moving, left_out, within)
+            self._measure_contacts(sweep, columns, scene, told, sorted(contacts), moving, left_out, within)
 
     def find(
         self,
@@ -218,7 +219,7 @@ class Candidates:
         sweep.builder.loop(
             _measuring(moving, scene, self.starts[contacts[0]].width, told.names, within, self._stages is not None),
             here=fields(**own),
-            where=fresh,
+            among=fresh,
         )
 
     def _leave_out(self, builder: Builder, scene: ContactScene, alike: Alike, told: Told) -> None:
@@ -280,16 +281,14 @@ class Candidates:
         )
 
     def begin(self, blocks: Blocks) -> None:
-        """Writes the steps that keep the contacts of far pairs from joining: nothing is known of them."""
-        self._mark(blocks, self._broad_phase.far, _keep_out)
+        """Writes the steps that begin the problem; nothing is known of the contacts of far pairs, which may not join."""
+        blocks.begin(self._broad_phase.fresh, {contact: pair for pair, contact in self._far_contacts})
 
-    def _mark(self, blocks: Blocks, flags: Buffer, kernel: Callable[[View], None]) -> None:
-        """Writes a loop over all contacts of pairs that have a flag."""
-        for alike in self._far_groups:
-            pairs = np.repeat(alike.numbers, alike.contacts)
-            contacts = self.first[pairs] + np.tile(np.arange(alike.contacts), len(alike.numbers))
-            idle = fields(idle=blocks.flags["idle"].at(contacts))
-            blocks.builder.loop(kernel, contact=idle, where=flags.at(pairs))
+    @property
+    def _far_contacts(self) -> list[tuple[int, int]]:
+        """Pairs that may be left out, and their contacts."""
+        pairs = sorted(i for alike in self._far_groups for i in alike.numbers)
+        return [(i, k) for i in pairs for k in range(int(self.first[i]), int(self.first[i + 1]))]
 
     def look(
         self,
@@ -311,8 +310,7 @@ class Candidates:
             but: contacts that are looked at elsewhere (see `Passing`).
         """
         if self._far_groups:
-            again = [(alike, self.motion(sweep, alike, ("E", "r", "u", "du"))) for alike in self._far_groups]
-            self._broad_phase.look_again(again, lambda: self._measure_fresh(sweep.builder, blocks))
+            self._broad_phase.look_again(lambda: self._measure_fresh(sweep.builder, blocks))
         schedule = Schedule(sweep.builder)
         common = shared(residual=residual, joining=blocks.joining)
 
@@ -333,7 +331,9 @@ class Candidates:
 
     def _measure_fresh(self, builder: Builder, blocks: Blocks) -> None:
         builder.replay(self._measuring_steps)
-        self._mark(blocks, self._broad_phase.fresh, _let_in)
+        pairs, contacts = zip(*self._far_contacts, strict=True)
+        contact = fields(idle=blocks.flags["idle"].at(contacts))
+        builder.loop(_let_in, contact=contact, among=self._broad_phase.fresh.at(pairs))
 
     def places(self, alike: Alike, at: Callable[[str, np.ndarray], Slot], names: Sequence[str]) -> Window:
         """Where contacts of pairs are told of: of the first one of each pair `gaps0`, and so on."""
@@ -373,10 +373,6 @@ def _is_hull_on_plane(both: tuple[Geometry, Geometry]) -> bool:
 def _corners(hull: End) -> list[End]:
     vertices = cast(Hull, hull.form).vertices
     return [replace(hull, form=Point(), at=Transform.translation(vertex) @ hull.at) for vertex in vertices]
-
-
-def _keep_out(contact: View) -> None:
-    contact.idle = np.array(0.0)
 
 
 def _let_in(contact: View) -> None:

@@ -122,7 +122,7 @@ class Columns:
 
         Args:
             function: of a cluster, and of how columns pass it.
-            flags: of each group, whether it climbs.
+            flags: of each group, whether it climbs; they have been listed.
         """
 
         def provide(windows: ClusterWindows, shape: Shape, steps: list[tuple[int, int]]) -> None:
@@ -139,7 +139,7 @@ class Columns:
                     key=(passage, self.starts[group].width),
                     row=(group, k),
                     provide=provide,
-                    where=lambda steps: flags.at([group for group, _ in steps]),
+                    among=lambda steps: flags.at([group for group, _ in steps]),
                 )
         schedule.run()
 

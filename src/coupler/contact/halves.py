@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from coupler.contact.blocks import Blocks
 from coupler.contact.scene import Layout
 from coupler.graph import Builder, Constants, Slot, Vector, View, constants, fields
 
@@ -71,14 +72,23 @@ class Halves:
             next_one = fields(near_next=self.near_next.at(trees)) if self.near_next.size else fields()
             self._builder.loop(_first_part, tree=tree, next_one=[next_one] if self.near_next.size else [])
 
-    def end(self, impulses: Vector) -> None:
-        """Writes the steps to the last parts, from the impulses of the step."""
+    def end(self, impulses: Vector, blocks: Blocks | None) -> None:
+        """Writes the steps to the last parts.
+
+        Args:
+            impulses: of the step.
+            blocks: of the problem, if those that are active, and no others, have impulses.
+        """
         rows = self._layout.stopping_rows
         if self._last is None or self._acted is None:
             return
-        near = fields(near=self.near_next.at([tree for _, tree in rows])) if self.near_next.size else fields()
-        acting = fields(impulse=impulses.at([row for row, _ in rows]), acted=self.acted([tree for _, tree in rows]))
-        self._builder.loop(_note_near if self.near_next.size else _note, row=acting | near)
+        if blocks is not None:
+            self._builder.list_flags(blocks.flags["active"])
+        trees = [tree for _, _, tree in rows]
+        near = fields(near=self.near_next.at(trees)) if self.near_next.size else fields()
+        acting = fields(impulse=impulses.at([row for row, _, _ in rows]), acted=self.acted(trees))
+        among = blocks.flags["active"].at([block for _, block, _ in rows]) if blocks is not None else None
+        self._builder.loop(_note_near if self.near_next.size else _note, row=acting | near, among=among)
         trees = range(self._layout.trees)
         window = fields(first=self.first(trees), acted=self.acted(trees), last=self._last.at(trees))
         self._builder.loop(_last_part, tree=window)

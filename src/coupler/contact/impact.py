@@ -92,6 +92,8 @@ class Impacts:
         blocks = self._blocks
         blocks.given, blocks.given_where = self._given, "pressed"
         blocks.each(_leave_out, _hold_at_limits)
+        for flag in ("active", "pressed"):
+            self._builder.list_flags(blocks.flags[flag])
         self._builder.loop(_begin, state=self._scalars())
         self._look()
         self._builder.loop(_decide, state=self._scalars())
@@ -105,6 +107,7 @@ class Impacts:
             return self._own(contacts) | fields(gap=parts["gaps"].at(contacts), pace=pace, lag=lag)
 
         self._loop(_choosing, more)
+        self._builder.list_flags(self._blocks.flags["active"])
         relaxation.solve(scene.tolerance, scene.most, residual, parts["sweeps"])
         refinement.solve(scene.tolerance, residual, parts["iterations"])
         self._builder.loop(_note_worst, here=fields(own=residual.at(0), all=parts["residual"].at(0)))
@@ -134,8 +137,8 @@ class Impacts:
     def _loop(self, kernel: Callable[[Restitution], OwnKernel], more: More, flag: str = "pressed") -> None:
         """Writes a loop over contacts that have a flag, with a kernel for each kind of law."""
         for law, contacts in self._kinds():
-            where = self._blocks.flags[flag].at(contacts)
-            self._builder.loop(kernel(law), own=self._blocks.of(contacts) | more(contacts), where=where)
+            window = self._blocks.of(contacts) | more(contacts)
+            self._builder.loop(kernel(law), own=window, **self._blocks.among(flag, contacts))
 
     def _kinds(self) -> list[tuple[Restitution, list[int]]]:
         """Laws that differ in more than numbers, with their contacts, which have as many rows."""

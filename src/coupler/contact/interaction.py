@@ -71,13 +71,17 @@ class InteractingBlocks(Blocks):
         self._shapes = Counter(way for way in ways if len(way[1]) <= _SHORT_WAY)
 
     def join(self) -> None:
-        """Writes the steps that describe waiting blocks, whose columns are there, and make them active; and to x."""
+        """Writes the steps that describe waiting blocks, whose columns are there, and make them active; and to x.
+
+        Those that wait have been listed; those that are active are from now on.
+        """
         self.each(_without_block, _without_mobility, "waiting")
         self.along(_add_block, "waiting", blocks=self.all[: self.contacts])
         self.along(_add_mobility, "waiting", blocks=self.all[self.contacts :])
         self.each(_describe_contact, None, "waiting")
         flags = {name: buffer.at(self.all) for name, buffer in self.flags.items()}
-        self.builder.loop(_join, own=fields(**flags))
+        self.builder.loop(_join, own=fields(**flags), **self.among("waiting", self.all))
+        self.builder.list_flags(self.flags["active"])
         clear(self.builder, self.joining)
         self.sum_up()
 
@@ -135,7 +139,7 @@ class InteractingBlocks(Blocks):
     ) -> dict[str, Any]:
         own, nodes = zip(*rows, strict=True)
         windows = {"own": self.of(own) | more(own), "way": self._columns.way(own, nodes, vector)}
-        return windows | {"where": self.flags[where].at(own)}
+        return windows | self.among(where, own)
 
     def visit(
         self, schedule: Schedule, kernel: Kernel, block: int, where: str = "active", more: More = lambda _: fields()
@@ -154,7 +158,7 @@ class InteractingBlocks(Blocks):
         def loop(blocks: list[int]) -> tuple[Callable[..., None], dict[str, Any]]:
             nodes = zip(*(self._columns.parts_of_way(own) for own in blocks), strict=True) if short else ()
             windows = {"own": self.of(blocks) | more(blocks), "ways": [self._columns.way(blocks, own) for own in nodes]}
-            return kernel, windows | {"where": self.flags[where].at(blocks)}
+            return kernel, windows | self.among(where, blocks)
 
         schedule.add((kernel, self.width(block), shape if short else None), block, loop)
 
@@ -202,9 +206,7 @@ def push(own: View, ways: list[View], change: Any) -> None:
 
 
 def _join(own: View) -> None:
-    own.active = np.maximum(own.active, own.waiting)
-    own.idle = np.minimum(own.idle, 1.0 - own.active)
-    own.waiting = np.array(0.0)
+    own.active, own.idle, own.waiting = np.array(1.0), np.array(0.0), np.array(0.0)
 
 
 # Kernels of a block and a node on its way

@@ -66,8 +66,8 @@ class Rebounds:
         for law, at in self._groups():
             own = [self._contacts[i] for i in at]
             for contacts in self._blocks.alike(own):
-                window, where = self._blocks.of(contacts) | more(contacts), self._blocks.flags["active"].at(contacts)
-                self._builder.loop(_ending(law), own=window, where=where)
+                window = self._blocks.of(contacts) | more(contacts)
+                self._builder.loop(_ending(law), own=window, **self._blocks.among("active", contacts))
 
     def add_given(self) -> None:
         """Writes all impulses together."""

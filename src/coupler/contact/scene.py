@@ -136,7 +136,8 @@ class Layout:
         trees: how many trees of bodies the ground carries.
         loop_links: links in loops without a solution; w_place has the place of each one's velocity in w.
         moving_links: links with positions of their own in q, which no such loop holds.
-        stopping_rows: rows of impulses that stop bodies, of contacts and limits, each with a tree that it acts on.
+        stopping_rows: rows of impulses that stop bodies, of contacts and limits, each with its block of the contact
+            problem and a tree that it acts on.
         contact_rows: the rows of contacts.
         rows: of the contact problem: those of contacts, then one for each entry of limited, and of rubbing.
         places: by name, where things are in what a step leads to.
@@ -180,14 +181,16 @@ class Layout:
         held = {*self.loop_links}
         stored = embedding.q_place[tree.q_start[:-1]] >= 0
         self.moving_links = [link for link in range(1, len(tree.links)) if stored[link] and link not in held]
-        self.stopping_rows = list[tuple[int, int]]()
+        self.stopping_rows = list[tuple[int, int, int]]()
         links = [{tree.place[shape.body][0] for shape in (pair.one, pair.other)} for pair in scene.pairs]
         of_contacts = [own for pair, own in zip(scene.pairs, links, strict=True) for _ in range(pair.count)]
         for i, own in enumerate(of_contacts):
             row, trees = int(self.contact_rows.first[i]), sorted({self.tree_of(link) for link in own if link})
-            self.stopping_rows += [(row, tree) for tree in trees]
+            self.stopping_rows += [(row, i, tree) for tree in trees]
+        block = {joint: self.contacts + i for i, joint in enumerate(self.joints)}
         limits = enumerate(self.limited, self.contact_rows.total)
-        self.stopping_rows += [(row, self.tree_of(link)) for row, (link, _) in limits]
+        self.stopping_rows += [(row, block[joint], self.tree_of(joint[0])) for row, joint in limits]
+        self.stopping_rows.sort(key=lambda row: row[1])
 
     def start(self, robot: Robot, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., state): a state to start from, without impulses.

@@ -53,8 +53,8 @@ class Sliding:
             return state(contacts) | fields(approach=self.approach.at([3 * k for k in contacts], 3))
 
         contacts = self._blocks.all[: self._blocks.contacts]
-        window, where = self._blocks.of(contacts) | more(contacts), self._blocks.flags["active"].at(contacts)
-        self._blocks.builder.loop(_look, own=window, where=where)
+        window = self._blocks.of(contacts) | more(contacts)
+        self._blocks.builder.loop(_look, own=window, **self._blocks.among("active", contacts))
         self._blocks.builder.loop(_end, state=self._scalars())
 
     def _scalars(self) -> Window:

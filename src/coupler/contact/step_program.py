@@ -30,7 +30,7 @@ from coupler.contact.halves import Halves
 from coupler.contact.impact import Impacts
 from coupler.contact.interaction import InteractingBlocks
 from coupler.contact.joint_blocks import JointBlocks
-from coupler.contact.kernels import copy
+from coupler.contact.kernels import copy, in_parts
 from coupler.contact.kick import Kick, Node, StageBody, StepBody, StepCluster
 from coupler.contact.passing_program import Passing
 from coupler.contact.rebound import Rebounds
@@ -45,6 +45,7 @@ from coupler.contact.stages import Stages
 from coupler.contact.tables import Told
 from coupler.graph import Part, Program, View, constants, fields, may_differ
 from coupler.model import Robot
+from coupler.model.tolerances import OPEN
 from coupler.passes import ClusterWindows, Shape, Sweep
 
 __all__ = ["contact_step_program"]
@@ -111,7 +112,7 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
         if drives and bounds:
             drives.measure(blocks, columns, bounds, friction)
         impulses.write(_applying(kick.located))
-        halves.end(parts["impulses"])
+        halves.end(parts["impulses"], None if impulses.impacts else blocks)
         jump = impulses.impacts.jump if impulses.impacts else None
         pressing, acting = impulses.stages, impulses.closing
     if drives:
@@ -120,7 +121,7 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
         stages.write(pressing, acting, jump, loads)
     else:
         drift.end(jump)
-    parts.tell()
+    parts.end()
     return sweep.build()
 
 
@@ -177,7 +178,6 @@ class _Impulses:
             self.rebounds.begin(parts["gaps"], parts.before["pending"], parts["pending"])
         if self.impacts:
             self.impacts.begin()
-        blocks.begin()
         self.candidates.begin(blocks)
         if self.passing:
             self.passing.begin(parts["gaps"])
@@ -185,6 +185,7 @@ class _Impulses:
             self.sliding.begin()
         self._keep_closing()
         with builder.repeat(until=_none_joins, at_most=_ROUNDS, blocks=fields(joining=blocks.joining.at(0))):
+            builder.list_flags(blocks.flags["waiting"])
             self.columns.climb(climb, blocks.flags["waiting"])
             blocks.join()
             self.relaxation.solve(self.scene.tolerance, self.scene.most, parts["residual"], parts["sweeps"])
@@ -226,18 +227,21 @@ class _Parts:
     """
 
     def __init__(self, sweep: Sweep[Any, Any], layout: Layout) -> None:
-        state, self._result = sweep.input("state", layout.state), sweep.result("after", layout.size)
-        self._builder, self._next = sweep.builder, sweep.builder.scratch("next", layout.size)
-        places = layout.places.items()
+        state, self._result = sweep.input("state", layout.state), sweep.builder.output("after", layout.size)
+        self._sweep, places = sweep, layout.places.items()
         self.before = {x: Part(state, at.start, at.stop - at.start) for x, at in places if x in layout.parts_of_state}
-        self.after = {x: Part(self._next, at.start, at.stop - at.start) for x, at in places}
+        self.after = {x: Part(self._result, at.start, at.stop - at.start) for x, at in places}
 
     def __getitem__(self, name: str) -> Part:
         return self.after[name]
 
-    def tell(self) -> None:
-        """Writes the steps that put all parts into the result; until then they lie where memory is near."""
-        copy(self._builder, self._next, self._result, self._next.size)
+    def end(self) -> None:
+        """Writes the steps that make all parts NaN where a configuration is invalid."""
+        builder, gap = self._sweep.builder, self._sweep.gap
+        if gap is not None:
+            with builder.repeat(until=_is_valid, at_most=1, rare=True, state=fields(gap=gap.at(0))):
+                for starts, size in in_parts(self._result.size):
+                    builder.loop(_make_nan, row=fields(x=self._result.at(starts, size)))
 
 
 def _sweep(robot: Robot, scene: ContactScene, candidates: Candidates) -> Sweep[StepBody, StepCluster]:
@@ -289,6 +293,14 @@ def _applying(located: dict[int, set[int]]) -> Callable[[Node], None]:
 
 def _none_joins(blocks: View) -> Any:
     return blocks.joining <= 0.0
+
+
+def _is_valid(state: View) -> Any:
+    return state.gap < OPEN
+
+
+def _make_nan(row: View) -> None:
+    row.x = np.full(len(row.x), np.nan)
 
 
 def _no_contact(problem: View) -> None:

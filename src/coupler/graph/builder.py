@@ -27,7 +27,7 @@ from coupler.graph.check import check_data_flow
 from coupler.graph.errors import GraphError
 from coupler.graph.kernel import Case, Flags, each, trace
 from coupler.graph.parameters import PARAMETERS, Lowering, Parameters
-from coupler.graph.program import Loop, Program, Repeat, Step
+from coupler.graph.program import Listing, Loop, Program, Repeat, Step
 from coupler.graph.window import Buffer, Constants, Field, Slot, Window, whole_numbers
 
 __all__ = ["Builder", "Records", "constants", "fields"]
@@ -80,6 +80,7 @@ class Builder:
             raise GraphError(f"a program's name must be an identifier, got {name!r}")
         self.name = name
         self._buffers: dict[str, Buffer] = {}
+        self._lists: dict[Buffer, Buffer] = {}  # of flags, where they are listed
         self._steps: list[Step] = []  # of the innermost block that is open
         self._open = 0
         self._parameters = parameters
@@ -110,27 +111,30 @@ class Builder:
         *,
         backwards: bool = False,
         where: Slot | None = None,
+        among: Slot | None = None,
         **windows: Window | Sequence[Window],
     ) -> None:
         """Runs the kernel over the rows of its windows, first to last, or last to first if `backwards`.
 
         A parameter that stands for a list of windows gets a list. With `where`, a number for each row, a state leaves
         out the rows where that is zero, and a row that all states leave out costs next to nothing. What such rows write
-        counts as written: only rows with the same flags may read it.
+        counts as written: only rows with the same flags may read it. With `among`, the same for flags that have been
+        listed (see `list_flags`), in their order or backwards, a row that all states leave out costs nothing at all.
+        Rows with both are run where both hold.
         """
         if backwards:
             windows = each(windows, lambda _, window: window.backwards())
-            where = where.backwards() if where is not None else None
+            where, among = (slot.backwards() if slot is not None else None for slot in (where, among))
         case = self._trace(kernel, windows)
-        if where is not None:
-            self._check_own(where.buffer, f"the flags of kernel {case.kernel.name!r}")
-            if where.rows != case.rows or where.field.shape:
-                raise GraphError(
-                    f"kernel {case.kernel.name!r} runs over {case.rows} rows and needs as many flags, each a number; "
-                    f"got {where.rows} of the shape {where.field.shape}"
-                )
-            case = replace(case, where=Flags.of(where))
-        self._steps.append(Loop((case,), np.zeros(case.rows, np.int32)))
+        case = replace(case, where=self._flags(case, where), among=self._flags(case, among))
+        self._steps.append(_in_order_of_flags(Loop((case,), np.zeros(case.rows, np.int32))))
+
+    def list_flags(self, flags: Buffer) -> None:
+        """Lists which flags are not zero, for loops `among` them; once more whenever they have been written."""
+        self._check_own(flags, "list_flags")
+        if flags not in self._lists:
+            self._lists[flags] = self.scratch(self._free_name(f"{flags.name}.listed"), flags.size + 1)
+        self._steps.append(Listing(flags, self._lists[flags]))
 
     @contextmanager
     def interleave(self, order: ArrayLike) -> Iterator[None]:
@@ -149,7 +153,9 @@ class Builder:
                 raise GraphError(
                     f"loop {i} ({case.kernel.name}) has {case.rows} rows, but comes {(turns == i).sum()} times"
                 )
-        self._steps.append(Loop(cases, _frozen(turns)))
+        if len({case.among.buffer if case.among else None for case in cases}) > 1:
+            raise GraphError("interleave joins loops that are all among the same flags, or all among none")
+        self._steps.append(_in_order_of_flags(Loop(cases, _frozen(turns))))
 
     @contextmanager
     def repeat(
@@ -217,6 +223,17 @@ class Builder:
         program = Program(self.name, tuple(buffers), (*self._first_steps, *self._steps))
         check_data_flow(program)
         return program
+
+    def _flags(self, case: Case, slot: Slot | None) -> Flags | None:
+        if slot is None:
+            return None
+        self._check_own(slot.buffer, f"the flags of kernel {case.kernel.name!r}")
+        if slot.rows != case.rows or slot.field.shape:
+            raise GraphError(
+                f"kernel {case.kernel.name!r} runs over {case.rows} rows and needs as many flags, each a number; "
+                f"got {slot.rows} of the shape {slot.field.shape}"
+            )
+        return Flags.of(slot)
 
     def _trace(self, function: Callable[..., Any], windows: Mapping[str, Any], condition: bool = False) -> Case:
         each(windows, _check_window)
@@ -294,13 +311,26 @@ def _whole(value: Any, what: str, least: int = 0) -> int:
 
 def _rebound(step: Step, new: Mapping[Buffer, Buffer]) -> Step:
     def case(old: Case) -> Case:
-        where = replace(old.where, buffer=new[old.where.buffer]) if old.where else None
+        flags = {"where": old.where, "among": old.among}
+        rebound = {name: replace(own, buffer=new[own.buffer]) if own else None for name, own in flags.items()}
         buffers = tuple(new[b] for b in old.buffers)
-        return replace(old, buffers=buffers, source=old.source.rebound(new), where=where)
+        return replace(old, buffers=buffers, source=old.source.rebound(new), **rebound)
 
     if isinstance(step, Loop):
         return replace(step, cases=tuple(map(case, step.cases)))
+    if isinstance(step, Listing):
+        return Listing(new[step.flags], new[step.listed])
     return replace(step, until=case(step.until), body=tuple(_rebound(inner, new) for inner in step.body))
+
+
+def _in_order_of_flags(loop: Loop) -> Loop:
+    """The loop, if its rows come in the order in which lists have their flags, or backwards."""
+    steps = [] if loop.among is None else np.diff(loop.among.elements)
+    if np.any(np.less(steps, 0)) and np.any(np.greater(steps, 0)):
+        raise GraphError(
+            f"kernel {loop.cases[0].kernel.name!r}: rows among flags must come in the order of the flags, or backwards"
+        )
+    return loop
 
 
 def _frozen(values: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from coupler.files import whole_file
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, topological
 from coupler.graph.kernel import Case, Kernel
-from coupler.graph.program import Loop, Program, Step
+from coupler.graph.program import Loop, Program, Repeat, Step
 from coupler.graph.rewrite import rewrite
 from coupler.graph.table import Table
 from coupler.graph.window import Buffer
@@ -158,6 +158,8 @@ class _Renderer:
             if isinstance(step, Loop):
                 lines += self._loop(step)
                 continue
+            if not isinstance(step, Repeat):
+                continue  # flags are asked row by row: lists have no part in results
             i = self._new_name("i")
             body = [f"if ({self._call(step.until)}) {{", "    break;", "}", *self._steps(step.body)]
             lines += [f"for (int64_t {i} = 0; {i} < {step.at_most}; {i}++) {{", *(f"    {line}" for line in body), "}"]
@@ -200,11 +202,12 @@ class _Renderer:
                 self._lookups[table] = self._table("table", table.packed(np.dtype(self.round_to))[None])
             arguments.append(f"{self._lookups[table]}[0]")
         call = f"{name}({', '.join(arguments)})"
-        if case.where is None:
-            return call
-        self._used.add(case.where.buffer)
-        flags = self._table(f"flags_{stem}", case.where.elements[:, None])
-        return f"if ({self._places[case.where.buffer]}[{flags}[{row or 0}][0]] != 0) {call}"
+        asked = []
+        for flags in case.flags:
+            self._used.add(flags.buffer)
+            table = self._table(f"flags_{stem}", flags.elements[:, None])
+            asked.append(f"{self._places[flags.buffer]}[{table}[{row or 0}][0]] != 0")
+        return f"if ({' && '.join(asked)}) {call}" if asked else call
 
     def _table(self, wish: str, values: np.ndarray) -> str:
         """The name of a new table of these values; whole numbers get the smallest type that holds them."""

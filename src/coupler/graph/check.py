@@ -8,7 +8,7 @@ import numpy as np
 
 from coupler.graph.errors import GraphError
 from coupler.graph.kernel import Case
-from coupler.graph.program import Loop, Program, Step
+from coupler.graph.program import Listing, Loop, Program, Step
 from coupler.graph.window import Buffer
 
 _NEVER = np.iinfo(np.int64).max
@@ -22,10 +22,11 @@ def check_data_flow(program: Program) -> None:
     Turns are counted over the whole program. Within a turn a kernel loads before it stores, so an element read at
     turn t must have been written at a turn before t. What is written inside a repeat may be used there, but not
     behind it, for the repeat may end before its first round. What a row writes that states may leave out counts as
-    written: it is read where the same flags hold.
+    written: it is read where the same flags hold. Flags that a loop counts on to be listed must be, as they are.
     """
     written: Written = {b: np.full(b.size, -1 if b.role == "input" else _NEVER, np.int64) for b in program.buffers}
     _check_steps(program.steps, written, 0)
+    _check_lists(program.steps, set())
     for buffer in program.outputs:
         missing = np.flatnonzero(written[buffer] == _NEVER)
         if missing.size:
@@ -39,6 +40,8 @@ def _check_steps(steps: Sequence[Step], written: Written, turn: int) -> int:
     for step in steps:
         if isinstance(step, Loop):
             turn = _check_loop(step, written, turn)
+        elif isinstance(step, Listing):
+            turn = _check_listing(step, written, turn)
         else:
             _check_reads(step.until, np.array([turn]), written)
             inside = {buffer: turns.copy() for buffer, turns in written.items()}
@@ -62,8 +65,7 @@ def _check_reads(case: Case, when: np.ndarray, written: Written) -> None:
         (buffer, case.bases[:, pointer, None] + np.array(case.kernel.loaded[pointer], np.int64))
         for pointer, buffer in enumerate(case.buffers)
     ]
-    if case.where is not None:
-        read.append((case.where.buffer, case.where.elements[:, None]))
+    read += [(flags.buffer, flags.elements[:, None]) for flags in case.flags]
     for buffer, elements in read:
         early = np.argwhere(written[buffer][elements] >= when[:, None])
         if early.size:
@@ -72,3 +74,28 @@ def _check_reads(case: Case, when: np.ndarray, written: Written) -> None:
                 f"kernel {case.kernel.name!r} reads element {elements[row, column]} of buffer {buffer.name!r} "
                 f"before it is written (turn {row + 1} of its loop)"
             )
+
+
+def _check_listing(step: Listing, written: Written, turn: int) -> int:
+    early = np.flatnonzero(written[step.flags] >= turn)
+    if early.size:
+        raise GraphError(f"element {early[0]} of the flags {step.flags.name!r} is listed before it is written")
+    return turn + 1
+
+
+def _check_lists(steps: Sequence[Step], listed: set[Buffer]) -> set[Buffer]:
+    """The flags that are listed as they are after some steps, given those that are before them."""
+    for step in steps:
+        if isinstance(step, Listing):
+            listed = listed | {step.flags}
+        elif isinstance(step, Loop):
+            if step.among is not None and step.among.buffer not in listed:
+                raise GraphError(
+                    f"kernel {step.cases[0].kernel.name!r} runs among the flags {step.among.buffer.name!r}, which are "
+                    f"not listed, or have been written since: see list_flags"
+                )
+            listed = listed - {b for case in step.cases for b, own in zip(case.buffers, case.kernel.stored, strict=True) if own}
+        else:  # which starts its second round with what the first one has left
+            for _ in range(2):
+                listed = listed & _check_lists(step.body, listed)
+    return listed

@@ -14,7 +14,7 @@ import numpy as np
 from coupler.graph.errors import GraphError
 from coupler.graph.executable import Executable
 from coupler.graph.kernel import Case, each
-from coupler.graph.program import Loop, Step
+from coupler.graph.program import Loop, Repeat, Step
 from coupler.graph.window import Buffer, Constants, Slot, Window
 
 __all__ = ["Eager", "Row"]
@@ -41,8 +41,10 @@ def _run_steps(steps: Sequence[Step], memory: Memory) -> None:
     for step in steps:
         if isinstance(step, Loop):
             for case, row in step.turns():
-                if case.where is None or memory[case.where.buffer][case.where.elements[row]] != 0.0:
+                if all(memory[flags.buffer][flags.elements[row]] != 0.0 for flags in case.flags):
                     _call(case, row, memory)
+            continue
+        if not isinstance(step, Repeat):
             continue
         for _ in range(step.at_most):
             if _call(step.until, 0, memory):

@@ -13,7 +13,7 @@ from coupler.graph.executable import Executable
 from coupler.graph.expr import topological
 from coupler.graph.kernel import Case
 from coupler.graph.operations import OPERATIONS
-from coupler.graph.program import Loop, Step
+from coupler.graph.program import Loop, Repeat, Step
 from coupler.graph.window import Buffer
 
 __all__ = ["Interpreter"]
@@ -41,6 +41,8 @@ def _run_steps(steps: Sequence[Step], memory: Memory, active: np.ndarray) -> Non
             for case, row in step.turns():
                 _run_row(case, row, memory, active)
             continue
+        if not isinstance(step, Repeat):
+            continue
         going = active
         for _ in range(step.at_most):
             (done,) = _evaluate(step.until, 0, memory)
@@ -51,10 +53,10 @@ def _run_steps(steps: Sequence[Step], memory: Memory, active: np.ndarray) -> Non
 
 
 def _run_row(case: Case, row: int, memory: Memory, active: np.ndarray) -> None:
-    if case.where is not None:
-        active = active & (memory[case.where.buffer][case.where.elements[row]] != 0.0)
-        if not active.any():
-            return
+    for flags in case.flags:
+        active = active & (memory[flags.buffer][flags.elements[row]] != 0.0)
+    if not active.any():
+        return
     for at, value in zip(case.kernel.stores, _evaluate(case, row, memory), strict=True):
         buffer, element = case.element(row, at)
         target = memory[buffer][element]

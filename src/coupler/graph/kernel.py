@@ -137,6 +137,7 @@ class Case:
         constants: the constants of each row, float64 of shape (rows, columns).
         source: the Python function behind the kernel, over the same rows.
         where: which rows are run; all of them if None.
+        among: flags that must hold besides, those of groups of rows, which are listed (see `Listing`).
     """
 
     kernel: Kernel
@@ -145,6 +146,12 @@ class Case:
     constants: np.ndarray
     source: Source
     where: Flags | None = None
+    among: Flags | None = None
+
+    @property
+    def flags(self) -> tuple[Flags, ...]:
+        """All flags that must hold for a row to be run."""
+        return tuple(flags for flags in (self.among, self.where) if flags is not None)
 
     @property
     def rows(self) -> int:

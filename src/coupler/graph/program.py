@@ -1,8 +1,9 @@
 """Programs: kernels looped over tables, in sequence, and repeated until a condition holds.
 
-A `Program` is data and knows no back end: buffers, and steps of two kinds. A `Loop` runs kernels over rows in a given
-order; a `Repeat` runs steps again and again, each state with its own ending. Every state of a batch runs the same
-steps; lanes and threads are different states. builder.py writes programs down.
+A `Program` is data and knows no back end: buffers, and steps. A `Loop` runs kernels over rows in a given order; a
+`Repeat` runs steps again and again, each state with its own ending; a `Listing` spares loops the rows that all states
+leave out. Every state of a batch runs the same steps; lanes and threads are different states. builder.py writes
+programs down.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.graph.expr import Node
-from coupler.graph.kernel import Case, Kernel
+from coupler.graph.kernel import Case, Flags, Kernel
 from coupler.graph.measure import depths
 from coupler.graph.window import Buffer
 
-__all__ = ["Loop", "Program", "Repeat", "Step"]
+__all__ = ["Listing", "Loop", "Program", "Repeat", "Step"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +42,33 @@ class Loop:
             yield self.cases[i], row[i]
             row[i] += 1
 
+    @cached_property
+    def among(self) -> Flags | None:
+        """The listed flags of all turns, in order, where the cases have such."""
+        (buffer,) = {case.among.buffer if case.among else None for case in self.cases}
+        if buffer is None:
+            return None
+        elements = np.empty(len(self.order), np.int64)
+        for i, case in enumerate(self.cases):
+            elements[self.order == i] = case.among.elements if case.among else ()
+        return Flags(buffer, elements)
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """Lists the flags that are not zero in any of the states that run together.
+
+    Loops `among` these flags then take the rows of those that are listed, one flag after the other, and do not ask the
+    others: what rows that are left out cost no longer grows with their number. Results do not depend on it.
+
+    Attributes:
+        flags: what is listed. Nobody may write it between this step and a loop that counts on the list.
+        listed: memory for the list, of one element more.
+    """
+
+    flags: Buffer
+    listed: Buffer
+
 
 @dataclass(frozen=True, eq=False)
 class Repeat:
@@ -54,7 +83,7 @@ class Repeat:
     rare: bool = False
 
 
-Step = Loop | Repeat
+Step = Loop | Repeat | Listing
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,14 +144,17 @@ def _cases(steps: Sequence[Step]) -> Iterator[Case]:
     for step in steps:
         if isinstance(step, Loop):
             yield from step.cases
-        else:
+        elif isinstance(step, Repeat):
             yield step.until
             yield from _cases(step.body)
 
 
 def _turns(steps: Sequence[Step]) -> Iterator[tuple[Case, int]]:
     for step in steps:
-        yield from step.turns() if isinstance(step, Loop) else _turns(step.body)
+        if isinstance(step, Loop):
+            yield from step.turns()
+        elif isinstance(step, Repeat):
+            yield from _turns(step.body)
 
 
 def _outline(steps: Sequence[Step], indent: str) -> list[str]:
@@ -132,11 +164,14 @@ def _outline(steps: Sequence[Step], indent: str) -> list[str]:
             lines.append(f"{indent}repeat until {step.until.kernel.name}, at most {step.at_most} times")
             lines += _outline(step.body, indent + "  ")
             continue
+        if isinstance(step, Listing):
+            lines.append(f"{indent}list where {step.flags.name} holds")
+            continue
         if len(step.cases) > 1:
             lines.append(f"{indent}interleave {len(step.order)} rows of")
         for case in step.cases:
             count = case.kernel.operations.total()
             inner = indent + ("  " if len(step.cases) > 1 else "")
-            flags = f", where {case.where.buffer.name} holds" if case.where else ""
+            flags = "".join(f", where {flags.buffer.name} holds" for flags in case.flags)
             lines.append(f"{inner}loop {case.kernel.name} over {case.rows} rows, {count} operations each{flags}")
     return lines

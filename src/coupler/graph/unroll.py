@@ -15,7 +15,7 @@ from coupler.graph.builder import Builder, fields
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, constant, substitute, symbol
 from coupler.graph.kernel import View
-from coupler.graph.program import Loop, Program, Step
+from coupler.graph.program import Loop, Program, Repeat, Step
 from coupler.graph.window import Buffer
 
 __all__ = ["unroll"]
@@ -52,10 +52,10 @@ def unroll(program: Program) -> Program:
 def _run(program: Program, steps: Sequence[Step], memory: dict[Buffer, list[Node | None]]) -> None:
     """The interpreter's loop, on nodes."""
     for step in steps:
-        if not isinstance(step, Loop):
+        if isinstance(step, Repeat):
             raise GraphError(f"program {program.name!r} cannot be unrolled: it repeats until {step.until.kernel.name}")
-        for case, row in step.turns():
-            if case.where is not None:
+        for case, row in step.turns() if isinstance(step, Loop) else ():
+            if case.flags:
                 raise GraphError(f"program {program.name!r} cannot be unrolled: states leave out {case.kernel.name}")
             kernel = case.kernel
             values: dict[Node, Node] = {n: constant(case.constants[row, c]) for n, c in kernel.constants.items()}

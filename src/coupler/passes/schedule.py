@@ -107,7 +107,12 @@ class Schedule:
         self._order.append(group.number)
 
     def call(
-        self, function: Callable[..., Any], *given: Any, out: Place | Sequence[Place], where: Place | None = None
+        self,
+        function: Callable[..., Any],
+        *given: Any,
+        out: Place | Sequence[Place],
+        where: Place | None = None,
+        among: Place | None = None,
     ) -> None:
         """Adds one row of a function of matrices: what it returns is stored.
 
@@ -115,22 +120,22 @@ class Schedule:
             function: takes and returns arrays, of floats or of nodes.
             given: for each parameter a `Place`, a constant array, or a list of such.
             out: where each of its results goes. It may be a place that is given, too.
-            where: a flag of the states that take part; all do if not given.
+            where, among: flags of the states that take part; all do if not given. See `Builder.loop`.
         """
         targets = [out] if isinstance(out, Place) else list(out)
         places: dict[Any, str] = {}  # a place that occurs twice is one field
         shape = tuple(_named(value, places) for value in given)
         results = tuple(_named(place, places) for place in targets)
-        flags = None if where is None else where.buffer
-        key = function, shape, results, tuple(_layout(value) for value in places), flags
+        flags = {name: place for name, place in (("where", where), ("among", among)) if place is not None}
+        buffers = {name: place.buffer for name, place in flags.items()}
+        key = function, shape, results, tuple(_layout(value) for value in places), tuple(buffers.items())
 
         def loop(rows: list[Any]) -> tuple[Kernel, Windows]:
             windows: dict[str, Any] = {"row": _window(list(places.values()), [own for own, _ in rows])}
-            if flags is not None:
-                windows["where"] = flags.at([flag for _, flag in rows])
+            windows |= {name: buffer.at([starts[name] for _, starts in rows]) for name, buffer in buffers.items()}
             return _kernel(function, shape, results), windows
 
-        self.add(key, (list(places), None if where is None else where.start), loop)
+        self.add(key, (list(places), {name: place.start for name, place in flags.items()}), loop)
 
     def run(self) -> None:
         """Writes the loop."""

@@ -214,6 +214,7 @@ class Sweep(Generic[B_co, C_co]):
         row: Any = None,
         provide: Callable[[ClusterWindows, Shape, list[Any]], None] = lambda *_: None,
         where: Callable[[list[Any]], Slot] | None = None,
+        among: Callable[[list[Any]], Slot] | None = None,
     ) -> None:
         """Adds a row to a schedule: a function of one cluster.
 
@@ -225,7 +226,7 @@ class Sweep(Generic[B_co, C_co]):
             key: equal for clusters of a shape that one trace serves.
             row: what `provide` gets, if that is not the number of the cluster.
             provide: adds to what clusters of a shape see, given all rows of a key.
-            where: the flags of all rows of a key; see `Builder.loop`.
+            where, among: the flags of all rows of a key; see `Builder.loop`.
         """
         number = self.shape_of[cluster]
         shape, _ = self.shapes[number]
@@ -246,7 +247,8 @@ class Sweep(Generic[B_co, C_co]):
             windows, own = self.windows([k for k, _ in rows]), [row for _, row in rows]
             provide(windows, shape, own)
             kernel = kernel_of(lambda views: function(Visit(views, shape, context), *arguments), function.__name__)
-            return kernel, windows.windows() | ({"where": where(own)} if where else {})
+            flags = {"where": where and where(own), "among": among and among(own)}
+            return kernel, windows.windows() | flags
 
         schedule.add((function, number, key), (cluster, cluster if row is None else row), loop)
 

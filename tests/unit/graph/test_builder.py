@@ -336,6 +336,48 @@ def test_flags_must_be_written_before_they_are_read() -> None:
         b.build()
 
 
+def _clear(row: View) -> None:
+    row.y = 0.0 * row.y
+
+
+def test_loops_among_flags_need_their_list_as_the_flags_are() -> None:
+    b = Builder("listed")
+    flags, y = b.input("flags", 3), b.output("y", 3)
+    b.loop(lambda row: setattr(row, "y", row.x), row=fields(x=flags.at(range(3)), y=y.at(range(3))))
+    b.list_flags(y)
+    b.loop(_clear, row=fields(y=y.at(range(3))), among=y.at(range(3)))
+    assert "list where y holds" in str(b.build())
+    b.loop(_clear, row=fields(y=y.at(range(3))), among=y.at(range(3)))
+    with pytest.raises(GraphError, match="runs among the flags 'y', which are not listed, or have been written since"):
+        b.build()
+
+
+def test_what_a_round_writes_makes_lists_of_the_round_before_stale() -> None:
+    b = Builder("listed")
+    flags, y, n = b.input("flags", 2), b.output("y", 2), b.output("n", 1)
+    b.loop(lambda row: setattr(row, "y", row.x), row=fields(x=flags.at(range(2)), y=y.at(range(2))))
+    b.loop(lambda row: setattr(row, "n", np.array(1.0)), row=fields(n=n.at(0)))
+    b.list_flags(y)
+    with b.repeat(until=lambda row: row.n <= 0.0, at_most=2, row=fields(n=n.at(0))):
+        b.loop(lambda row: setattr(row, "n", row.n - 1.0), row=fields(n=n.at([0, 0])), among=y.at(range(2)))
+        b.loop(_clear, row=fields(y=y.at(range(2))))
+    with pytest.raises(GraphError, match="or have been written since"):
+        b.build()
+
+
+def test_rows_among_flags_come_in_the_order_of_the_flags() -> None:
+    b = Builder("listed")
+    flags, y = b.input("flags", 3), b.output("y", 3)
+    with pytest.raises(GraphError, match="kernel '_clear': rows among flags must come in the order of the flags"):
+        b.loop(_clear, row=fields(y=y.at(range(3))), among=flags.at([0, 2, 1]))
+    with pytest.raises(GraphError, match="all among the same flags, or all among none"), b.interleave([0, 1]):
+        b.loop(_clear, row=fields(y=y.at(0)), among=flags.at(0))
+        b.loop(_clear, row=fields(y=y.at(1)))
+    with pytest.raises(GraphError, match="element 0 of the flags 'z' is listed before it is written"):
+        b.list_flags(b.scratch("z", 1))
+        b.build()
+
+
 def test_recorded_steps_are_written_once_more() -> None:
     b = Builder("twice")
     x, y = b.input("x", 1), b.output("y", 1)

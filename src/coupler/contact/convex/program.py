@@ -52,8 +52,8 @@ class Search:
     """Pairs of convex shapes in a program, and the search for their contacts."""
 
     def __init__(self, builder: Builder, ends: Sequence[tuple[End, End]], flags: Slot) -> None:
-        """Args: a program, the shapes of each pair, and of each pair a flag whether it is searched."""
-        self._builder, self._ends, self._where = builder, ends, flags
+        """Args: a program, the shapes of each pair, and of each pair a flag, listed, whether it is searched."""
+        self._builder, self._ends, self._among = builder, ends, flags
         self._forms: list[Forms] = [(one.form, other.form) for one, other in ends]
         self._most = most = max(_corners(own) for both in self._forms for own in both)
         first = max(_STARTS[_boxes(both)] for both in self._forms)
@@ -112,7 +112,7 @@ class Search:
                 setattr(here, f"starts{side}", np.stack([np.stack(list(d)) for d in own]))
                 setattr(here, f"extents{side}", np.full(len(own), -_FAR))
 
-        self._builder.loop(begin, here=self._window(rows) | links | fields(**at), where=self._flags(rows))
+        self._builder.loop(begin, here=self._window(rows) | links | fields(**at), among=self._flags(rows))
 
     def _aim(self) -> None:
         """The direction to start from."""
@@ -127,12 +127,12 @@ class Search:
                 extents = here.extents0[:many] + here.extents1[:many]
                 ascent.aim(here, [here.starts1[i] for i in range(many)], extents)
 
-            self._builder.loop(aim, here=self._window(rows), where=self._flags(rows))
+            self._builder.loop(aim, here=self._window(rows), among=self._flags(rows))
         for side in (0, 1):
             tried = [i for i, both in enumerate(self._forms) if side in sides_to_try(*both)]
             for rows in self._alike(lambda i, side=side: self._key(i, 1 - side), tried):
                 self._try_faces(rows, side)
-        self._builder.loop(kernels.point, here=self._window(self._all), where=self._where)
+        self._builder.loop(kernels.point, here=self._window(self._all), among=self._among)
 
     def _improve(self) -> None:
         """One step of each search that goes on."""
@@ -141,7 +141,7 @@ class Search:
         for side in (0, 1):
             self._look_at(self._all, side, kernels.tip, kernels.tip_of_hull, searching)
         window = self._window(self._all) | fields(going=self._going.at([0] * len(self._all)))
-        self._builder.loop(kernels.improve, here=window, where=searching)
+        self._builder.loop(kernels.improve, here=window, among=self._among, where=searching)
 
     def _flat(self, i: int) -> bool:
         """Whether both shapes of a pair have patches."""
@@ -152,7 +152,7 @@ class Search:
         """Corners of what the patches of pairs share, side by side."""
         if not rows:
             return
-        self._builder.loop(kernels.overlay, here=self._window(rows), where=self._flags(rows))
+        self._builder.loop(kernels.overlay, here=self._window(rows), among=self._flags(rows))
         window, many = self._window(rows), self._most
         for own, other in ((0, 1), (1, 0)):
             side: Any = window.fields[f"flat{own}"]
@@ -165,7 +165,7 @@ class Search:
             seen = {name: _rows_of(window.fields[name], repeated) for name in ("sign", "most", "corner", "smaller")}
             seen["window"] = _rows_of(window.fields[f"flat{other}"], repeated)
             self._builder.loop(
-                kernels.cut_side, here=fields(**points, **seen), where=_rows_of(self._where, np.array(rows)[repeated])
+                kernels.cut_side, here=fields(**points, **seen), among=_rows_of(self._among, np.array(rows)[repeated])
             )
 
     def _end(self, rows: Rows, found: Window) -> None:
@@ -185,7 +185,7 @@ class Search:
                 setattr(here, f"frames{k}", contact.frame)
 
         lengths = {f"margin{side}": constants([cores.margin(self._forms[i][side]) for i in rows]) for side in (0, 1)}
-        self._builder.loop(end, here=self._window(rows) | fields(**lengths) | found, where=self._flags(rows))
+        self._builder.loop(end, here=self._window(rows) | fields(**lengths) | found, among=self._flags(rows))
 
     # What depends on the kind of one shape.
 
@@ -197,19 +197,19 @@ class Search:
         look_at_hull: Callable[[View, int], None],
         where: Slot | None = None,
     ) -> None:
-        """Writes loops over one shape of pairs, by kinds; of pairs with a flag, or with their own."""
-        flags = where or self._where
+        """Writes loops over one shape of pairs, by kinds; of all pairs that are searched, or of those with a flag."""
         for alike in self._alike(lambda i: self._key(i, side), rows):
             sample = self._forms[alike[0]][side]
             if isinstance(sample, Hull):
-                self._through(alike, side, cores.chunks, look_at_hull, flags)
+                self._through(alike, side, cores.chunks, look_at_hull, where)
                 continue
 
             def looking(here: View, sample: Geometry = sample) -> None:
                 look(here, with_numbers(sample, here.numbers), side)
 
             table = fields(numbers=constants([numbers(self._forms[i][side]) for i in alike]))
-            self._builder.loop(looking, here=self._window(alike) | table, where=_rows_of(flags, alike))
+            flags = {"among": self._flags(alike), "where": _rows_of(where, alike)}
+            self._builder.loop(looking, here=self._window(alike) | table, **flags)
 
     def _try_faces(self, rows: Rows, side: int) -> None:
         """Normals of hulls' faces as directions to start from."""
@@ -222,7 +222,7 @@ class Search:
             reach = normal @ here.table[1] + cores.extent(other, np.stack(list(kernels.seen(here, 1 - side, d))))
             ascent.aim(here, [d], [reach])
 
-        self._through(rows, side, lambda hull: kernels.normals_and_corners(hull)[:, :2], try_face, self._where, table)
+        self._through(rows, side, lambda hull: kernels.normals_and_corners(hull)[:, :2], try_face, more=table)
 
     def _face_each_other(self) -> None:
         """The sides that look at the other shape."""
@@ -233,8 +233,8 @@ class Search:
                 if count(*both) == 1 or (isinstance(sample, Hull) and not len(faces_of(sample)[0])):
                     continue
                 if isinstance(sample, Hull):
-                    self._builder.loop(kernels.facing_none(side), here=self._window(rows), where=flags)
-                    self._through(rows, side, kernels.normals_and_corners, kernels.face_of_hull, self._where)
+                    self._builder.loop(kernels.facing_none(side), here=self._window(rows), among=flags)
+                    self._through(rows, side, kernels.normals_and_corners, kernels.face_of_hull)
                     continue
 
                 def face(here: View, sample: Geometry = sample, side: int = side) -> None:
@@ -244,7 +244,7 @@ class Search:
                     setattr(here, f"outward{side}", patch.normal)
 
                 table = fields(numbers=constants([numbers(self._forms[i][side]) for i in rows]))
-                self._builder.loop(face, here=self._window(rows) | table, where=flags)
+                self._builder.loop(face, here=self._window(rows) | table, among=flags)
 
     def _through(
         self,
@@ -252,7 +252,7 @@ class Search:
         side: int,
         table: Callable[[Any], np.ndarray],
         look: Callable[[View, int], None],
-        flags: Slot,
+        where: Slot | None = None,
         more: Window | None = None,
     ) -> None:
         """Writes a loop over all rows of the tables of one side's hulls."""
@@ -265,7 +265,8 @@ class Search:
         window = self._window(rows) if more is None else self._window(rows) | more
         window = Window({name: _rows_of(slot, own) for name, slot in window.fields.items()})
         window |= fields(table=constants(np.concatenate(tables)))
-        self._builder.loop(looking, here=window, where=_rows_of(flags, np.array(rows)[own]))
+        pairs = np.array(rows)[own]
+        self._builder.loop(looking, here=window, among=self._flags(pairs), where=_rows_of(where, pairs))
 
     # Rows.
 
@@ -288,8 +289,8 @@ class Search:
         lengths = {length: constants([getattr(own, length) for own in scales]) for length in vars(scales[0])}
         return self._records[list(rows)] | fields(**lengths)
 
-    def _flags(self, rows: Rows) -> Slot:
-        return _rows_of(self._where, rows)
+    def _flags(self, rows: Any) -> Slot:
+        return _rows_of(self._among, rows)
 
 
 def _boxes(both: Forms) -> bool:
@@ -301,5 +302,7 @@ def _corners(own: Geometry) -> int:
 
 
 def _rows_of(slot: Any, rows: Any) -> Any:
+    if slot is None:
+        return None
     rows = np.array(rows)
     return replace(slot, bases=slot.bases[rows]) if isinstance(slot, Slot) else constants(slot.values[rows])

@@ -7,8 +7,10 @@ method from where it is now and then; it may start twice. Where that is spent, p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -78,7 +80,7 @@ class Refinement:
             builder.loop(_clear_scales, state=state)
             self._run(_scale_contact, _scale_joint)
             builder.loop(_begin, state=state)
-            self._run(_keep, _keep)
+            self._run(_keep_contact, _keep_joint)
             self._system.begin()
             with builder.repeat(until=_ended, at_most=_ITERATIONS, state=state):
                 builder.loop(_clear_sums, state=state)
@@ -94,53 +96,80 @@ class Refinement:
     def _iterate(self, state: Window) -> None:
         """One iteration of the rule that a state follows."""
         builder = self._builder
-        self._set_flags()
-        self._run(interior.start_contact, interior.start_joint, "starting")
-        with builder.repeat(until=_no_path_starts, at_most=1, state=state):
+        with self._states_that("starts_interior"):
+            self._run(interior.start_contact, interior.start_joint)
+        with self._states_that("starts_path"):
             self._start_path(state)
         self._sum_up(_push_contact, _push_joint)
-        self._run(interior.multiply_contact, interior.multiply_joint, "interior")
-        builder.loop(interior.average, state=state)
-        self._run(newton.linearise_contact, newton.linearise_joint, "newton")
-        self._run(interior.predict_contact, interior.predict_joint, "interior")
-        self._run(path.linearise_contact, path.linearise_joint, "path")
-        self._run(interior.hold_contact, interior.hold_joint, "gauge")
+        with self._states_that("by_newton"):
+            self._run(newton.linearise_contact, newton.linearise_joint)
+        with self._states_that("by_interior"):
+            self._run(interior.multiply_contact, interior.multiply_joint)
+            builder.loop(interior.average, state=state)
+            self._run(interior.predict_contact, interior.predict_joint)
+        with self._states_that("by_path"):
+            self._run(path.linearise_contact, path.linearise_joint)
+        with self._states_that("by_gauge"):
+            self._run(interior.hold_contact, interior.hold_joint)
         self._system.factor()
         self._solve()
-        self._run(interior.gauge_contact, interior.gauge_joint, "gauge")
-        self._run(newton.step_contact, newton.step_joint, "newton")
-        self._run(interior.direct_contact, interior.direct_joint, "interior")
-        self._run(path.move_contact, path.move_joint, "path")
-        builder.loop(interior.look_ahead, state=state)
-        self._run(interior.foresee_contact, interior.foresee_joint, "interior")
-        builder.loop(interior.center, state=state)
-        self._run(interior.correct_contact, interior.correct_joint, "interior")
+        with self._states_that("by_gauge"):
+            self._run(interior.gauge_contact, interior.gauge_joint)
+        with self._states_that("by_newton"):
+            self._run(newton.step_contact, newton.step_joint)
+        with self._states_that("by_interior", "by_path"):
+            self._go_on(state)
+
+    def _go_on(self, state: Window) -> None:
+        """The second half of an iteration that corrects what the first one foresees."""
+        builder = self._builder
+        with self._states_that("by_interior"):
+            self._run(interior.direct_contact, interior.direct_joint)
+            builder.loop(interior.look_ahead, state=state)
+            self._run(interior.foresee_contact, interior.foresee_joint)
+            builder.loop(interior.center, state=state)
+            self._run(interior.correct_contact, interior.correct_joint)
+        with self._states_that("by_path"):
+            self._run(path.move_contact, path.move_joint)
         self._solve()
-        self._run(interior.direct_contact, interior.direct_joint, "interior")
-        self._run(path.turn_contact, path.turn_joint, "path")
-        builder.loop(interior.stay_inside, state=state)
-        self._run(interior.advance_contact, interior.advance_joint, "interior")
-        builder.loop(_decide_path, state=state)
-        self._run(path.end_contact, path.end_joint, "path")
+        with self._states_that("by_interior"):
+            self._run(interior.direct_contact, interior.direct_joint)
+            builder.loop(interior.stay_inside, state=state)
+            self._run(interior.advance_contact, interior.advance_joint)
+        with self._states_that("by_path"):
+            self._run(path.turn_contact, path.turn_joint)
+            builder.loop(_decide_path, state=state)
+            self._run(path.end_contact, path.end_joint)
 
     def _start_path(self, state: Window) -> None:
-        self._run(_set_out, _set_out, "path")
-        self._sum_up(_push_origin, _push_origin, "path")
-        self._run(path.place_contact, path.place_joint, "path")
-        self._sum_up(path.push_contact, path.push_joint, "path")
-        self._run(path.complete_contact, path.complete_joint, "path")
+        self._run(_set_out, _set_out)
+        self._sum_up(_push_origin, _push_origin)
+        self._run(path.place_contact, path.place_joint)
+        self._sum_up(path.push_contact, path.push_joint)
+        self._run(path.complete_contact, path.complete_joint)
         self._builder.loop(path.begin, state=state)
+
+    @contextmanager
+    def _states_that(self, *names: str) -> Iterator[None]:
+        """What is written inside is for states that follow one of these rules, or start it."""
+
+        def others(state: View) -> Any:
+            return reduce(add, (getattr(state, name) for name in names)) <= 0.0
+
+        state = fields(**{name: self._state[name].at(0) for name in names})
+        with self._builder.repeat(until=others, at_most=1, state=state):
+            yield
 
     def _more(self, blocks: Sequence[int]) -> Window:
         """Further fields of blocks of one kind."""
         return self._records.of(blocks) | shared(**self._state)(blocks)
 
-    def _run(self, contact: OwnKernel, joint: OwnKernel, where: str = "active") -> None:
-        self._blocks.each(contact, joint, where, self._more)
+    def _run(self, contact: OwnKernel, joint: OwnKernel) -> None:
+        self._blocks.each(contact, joint, more=self._more)
 
-    def _sum_up(self, contact: OwnKernel, joint: OwnKernel, where: str = "active") -> None:
+    def _sum_up(self, contact: OwnKernel, joint: OwnKernel) -> None:
         """Writes the steps from what kernels say is pushed to x, and to velocities."""
-        self._run(contact, joint, where)
+        self._run(contact, joint)
         self._blocks.sum_up("pushed")
         self._blocks.measure()
 
@@ -148,13 +177,6 @@ class Refinement:
         """Writes the steps from p to changes of velocities."""
         self._system.solve()
         self._blocks.measure_change(self._system.right)
-
-    def _set_flags(self) -> None:
-        """Writes the steps to the flags of blocks, from the rule that a state follows."""
-        blocks = self._blocks.all
-        flags = {name: buffer.at(blocks) for name, buffer in self._blocks.flags.items()}
-        rules = {name: self._state[name].at([0] * len(blocks)) for name in _STATE[:5]}
-        self._builder.loop(_follow_rule, own=fields(**flags, **rules))
 
 
 # States: how large their numbers are, and which rule they follow
@@ -172,9 +194,9 @@ def _begin(state: View) -> None:
     state.by_newton = np.array(1.0)
     state.by_interior = state.by_path = state.by_gauge = state.starts_interior = state.starts_path = np.array(0.0)
     state.tried = state.turns = state.stalls = state.gauged = state.steps = state.paths = np.array(0.0)
-    state.left, state.centring = np.array(_FIRST_TRY), np.array(0.0)
+    state.left = np.array(_FIRST_TRY)
     state.from_sweeps = np.array(1.0)
-    for name in path.STATE:
+    for name in (*interior.STATE, *path.STATE):
         setattr(state, name, np.array(0.0))
 
 
@@ -187,10 +209,6 @@ def _ended(state: View) -> Any:
     return (state.least <= state.limit) | (followed <= 0.0)
 
 
-def _no_path_starts(state: View) -> Any:
-    return state.starts_path <= 0.0
-
-
 def _clear_sums(state: View) -> None:
     state.iterations = state.iterations + 1.0
     state.products = state.count = np.array(0.0)
@@ -199,10 +217,7 @@ def _clear_sums(state: View) -> None:
 
 
 def _decide_path(state: View) -> None:
-    before = {name: getattr(state, name) for name in path.STATE}
     path.decide(state, state.sign)
-    for name, value in before.items():  # states that follow another rule stay where they are
-        setattr(state, name, np.where(state.by_path > 0.0, getattr(state, name), value))
 
 
 def _decide(state: View) -> None:
@@ -253,16 +268,19 @@ def _decide(state: View) -> None:
 # Blocks of both kinds
 
 
-def _follow_rule(own: View) -> None:
-    own.newton, own.interior = own.active * own.by_newton, own.active * own.by_interior
-    own.path, own.gauge = own.active * own.by_path, own.active * own.by_gauge
-    own.starting = own.active * own.starts_interior
+def _keep_contact(own: View) -> None:
+    _keep(own, [*interior.contact_layout(3, 1), *path.contact_layout(3)])
 
 
-def _keep(own: View) -> None:
+def _keep_joint(own: View) -> None:
+    _keep(own, [*interior.JOINT, *path.JOINT])
+
+
+def _keep(own: View, names: Iterable[str]) -> None:
     own.point = own.best = own.swept = own.impulse
-    own.inner, own.s, own.phi = 0.0 * own.inner, np.ones(len(own.s)), np.ones(np.shape(own.phi))
-    own.track = own.base = own.c = np.zeros(len(own.c))
+    for name in ("p", "Q", *names):  # until a rule gives them
+        setattr(own, name, np.zeros(np.shape(getattr(own, name))))
+    own.s, own.phi = np.ones(len(own.s)), np.ones(np.shape(own.phi))
 
 
 def _take(own: View) -> None:
@@ -295,7 +313,7 @@ def _scale_contact(own: View) -> None:
 
 def _push_contact(own: View) -> None:
     tracked = path.impulses_of_contact(own)
-    own.pushed = np.where(own.newton > 0.0, own.point, np.where(own.path > 0.0, tracked, own.inner))
+    own.pushed = np.where(own.by_newton > 0.0, own.point, np.where(own.by_path > 0.0, tracked, own.inner))
 
 
 # Joints
@@ -311,4 +329,4 @@ def _scale_joint(own: View) -> None:
 
 def _push_joint(own: View) -> None:
     tracked, inner = path.impulse_of_joint(own), interior.together(own.inner)
-    own.pushed = np.where(own.newton > 0.0, own.point, np.where(own.path > 0.0, tracked, inner))
+    own.pushed = np.where(own.by_newton > 0.0, own.point, np.where(own.by_path > 0.0, tracked, inner))

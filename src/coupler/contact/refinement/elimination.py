@@ -7,14 +7,14 @@ all ways, in an order that adds few entries: that of a tree costs nothing more t
 bodies as much as it is high. There is no pivoting, so that all states take the same steps.
 
 In a pile, any two bodies may touch, and few do. There, flags tell which nodes are coupled in a state, by blocks that
-are active or by elimination, and what is zero is left out.
+are active or by elimination; they are listed, and what is zero is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from itertools import combinations, combinations_with_replacement, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -48,82 +48,78 @@ class Elimination:
         self._S = Store(lambda size: self._builder.scratch("S", size))
         for a, b in sorted(entries):
             self._S.add((a, b), (self._sizes[a], self._sizes[b]))
-        self._sparse = sum(len(later) ** 2 for later in self._later.values()) > _DENSE
-        self._met = Store(lambda size: self._builder.scratch("coupled_nodes", size))
-        self._met_through = Store(lambda size: self._builder.scratch("coupled_through", size))
-        if self._sparse:
-            for k in self._order:
-                for i, j in combinations_with_replacement(sorted(self._later[k]), 2):
-                    self._met.add(_pair(i, k), ())
-                    if i != j:
-                        self._met_through.add((k, i, j), ())
+        products = sum(len(later) ** 2 for later in self._later.values())
+        self._coupled = self._builder.scratch("coupled_nodes", len(self._order) ** 2) if products > _DENSE else None
+        self._rank = {a: i for i, a in enumerate(self._order)}
 
     def begin(self) -> None:
         """Writes the steps that find which nodes are coupled, once it is known which blocks are active."""
-        if not self._sparse:
+        if self._coupled is None:
             return
-        clear(self._builder, self._met.buffer)
-        schedule, active = Schedule(self._builder), self._blocks.flags["active"]
+        clear(self._builder, self._coupled)
+        schedule, active, nodes = Schedule(self._builder), self._blocks.flags["active"], len(self._order)
         for block, parts in enumerate(self._parts):
-            for a, b in combinations(parts, 2):
-                schedule.call(_coupled, out=self._met.place(_pair(a, b)), where=Place.of(active, block, ()))
-        for k in self._order:
-            for i, j in combinations(sorted(self._later[k]), 2):
-                both = self._met.place(_pair(i, k)), self._met.place(_pair(j, k))
-                own, through = self._met.place(_pair(i, j)), self._met_through.place((k, i, j))
-                schedule.call(_through, *both, own, out=[through, own])
+            for a, b in product(parts, repeat=2):
+                schedule.call(_couple_nodes, out=self._flag(a, b), among=Place.of(active, block, ()))  # type: ignore[arg-type]
         schedule.run()
+        schedule = Schedule(self._builder)
+        row = {a: Place.of(self._coupled, nodes * i, nodes) for a, i in self._rank.items()}
+        for k in self._order:
+            for i in self._later[k]:  # whatever is coupled to k will be coupled to i
+                schedule.call(np.maximum, row[i], row[k], out=row[i], where=self._flag(k, i))
+        schedule.run()
+        self._builder.list_flags(self._coupled)
 
-    def _flag(self, k: int, i: int, j: int | None = None) -> Place | None:
-        """Whether node i, or both i and j, are coupled to k; None if that is not asked."""
-        if not self._sparse:
+    def _flag(self, k: int, i: int) -> Place | None:
+        """Whether nodes k and i are coupled in a state; None if that is not asked. Those of one k are in a row."""
+        if self._coupled is None:
             return None
-        if j is None or i == j:
-            return self._met.place(_pair(i, k))
-        return self._met_through.place((k, *_pair(i, j)))
+        return Place.of(self._coupled, self._rank[k] * len(self._order) + self._rank[i], ())
 
     def factor(self) -> None:
         """Writes the steps from Q of all active blocks to the eliminated matrix."""
-        S = self._S
-        schedule = Schedule(self._builder)
-        if self._sparse:
-            for a, b in S.starts:  # type: ignore[misc]
-                coupled = self._flag(a, b) if a != b else None  # a node is coupled with itself
-                schedule.call(_nothing(*S.fields[a, b].shape), out=S.place((a, b)), where=coupled)
-        else:
-            clear(self._builder, S.buffer)
+        S, later = self._S, self._later
         self._builder.loop(_positive, matrix=fields(sign=self.sign.at(0)))
-        for a in self._order:
-            schedule.call(_add_one, S.place((a, a)), out=S.place((a, a)))
+        schedule = Schedule(self._builder)
+        for k in self._order:
+            schedule.call(_one(self._sizes[k]), out=S.place((k, k)), among=self._flag(k, k))
+            for i in later[k]:
+                for entry in ((k, i), (i, k)):
+                    schedule.call(_nothing(*S.fields[entry].shape), out=S.place(entry), among=self._flag(k, i))
+        schedule.run()
+        schedule = Schedule(self._builder)
         for block, parts in enumerate(self._parts):
             for a, b in product(parts, repeat=2):
                 self._couple(schedule, block, a, b)
-        sign = Place.of(self.sign, 0, ())
+        schedule.run()
+        schedule, sign = Schedule(self._builder), Place.of(self.sign, 0, ())
         for k in self._order:
-            schedule.call(_factored, S.place((k, k)), sign, out=[S.place((k, k)), sign])
-            for i in self._later[k]:
-                coupled = self._flag(k, i)
-                schedule.call(_divided, S.place((i, k)), S.place((k, k)), out=S.place((i, k)), where=coupled)
-                for j in self._later[k]:
+            own = S.place((k, k))
+            schedule.call(_factored, own, sign, out=[own, sign], among=self._flag(k, k))
+            for i in later[k]:
+                both = self._flag(k, i)
+                schedule.call(_divided, S.place((i, k)), own, out=S.place((i, k)), among=both)
+                for j in later[k]:
                     parts = S.place((i, j)), S.place((i, k)), S.place((k, j))
-                    schedule.call(_reduced, *parts, out=parts[0], where=self._flag(k, i, j))
+                    schedule.call(_reduced, *parts, out=parts[0], among=both, where=self._flag(k, j))
         schedule.run()
 
     def solve(self) -> None:
         """Writes the steps from p of all active blocks to Δx."""
-        right = self.right
+        right, schedule = self.right, Schedule(self._builder)
         self._blocks.sum_up("p", right)
-        schedule = Schedule(self._builder)
         part = {a: Place.of(right, self._columns.nodes[a].start, self._sizes[a]) for a in self._order}
         for k in self._order:
             for i in self._later[k]:
                 row = part[i], self._S.place((i, k)), part[k]
-                schedule.call(_reduced, *row, out=part[i], where=self._flag(k, i))
+                schedule.call(_reduced, *row, out=part[i], among=self._flag(k, i))
+        schedule.run()
+        schedule = Schedule(self._builder)
         for k in reversed(self._order):
-            for j in self._later[k]:
+            for j in reversed(self._later[k]):
                 row = part[k], self._S.place((k, j)), part[j]
-                schedule.call(_reduced, *row, out=part[k], where=self._flag(k, j))
-            schedule.call(_solved, self._S.place((k, k)), part[k], out=part[k])
+                schedule.call(_reduced, *row, out=part[k], among=self._flag(k, j))
+            schedule.call(_solved, self._S.place((k, k)), part[k], out=part[k], among=self._flag(k, k))
         schedule.run()
 
     def _couple(self, schedule: Schedule, block: int, a: int, b: int) -> None:
@@ -137,7 +133,7 @@ class Elimination:
             starts = [self._S.starts[row[1:]] for row in rows]
             windows = {"own": self._blocks.of(blocks), "entry": fields(S=own.buffer.at(starts, part))}
             windows |= {"one": self._columns.way(blocks, ones), "other": self._columns.way(blocks, others)}
-            return _couple, windows | {"where": self._blocks.flags["active"].at(blocks)}
+            return _couple, windows | self._blocks.among("active", blocks)
 
         schedule.add((_couple, self._blocks.width(block), shape, width), (block, a, b), loop)
 
@@ -157,21 +153,19 @@ def _elimination_order(nodes: list[int], coupled: set[tuple[int, int]]) -> tuple
     return order, entries
 
 
-def _pair(a: int, b: int) -> tuple[int, int]:
-    return (a, b) if a < b else (b, a)
-
-
 # Kernels
 
 
-def _coupled() -> Any:
+def _couple_nodes() -> Any:
     return np.array(1.0)
 
 
-def _through(one: Any, other: Any, own: Any) -> tuple[Any, Any]:
-    """Whether two nodes are coupled through a third that is eliminated, and whether they are at all."""
-    both = one * other
-    return both, np.maximum(own, both)
+@cache
+def _one(size: int) -> Callable[[], Any]:
+    def one() -> Any:
+        return np.eye(size)
+
+    return one
 
 
 @cache
@@ -188,10 +182,6 @@ def _positive(matrix: View) -> None:
 
 def _couple(own: View, one: View, other: View, entry: View) -> None:
     entry.S = entry.S + one.y @ (own.Q @ other.z.T)
-
-
-def _add_one(S: Any) -> Any:
-    return S + np.eye(len(S))
 
 
 def _reduced(S: Any, L: Any, U: Any) -> Any:
