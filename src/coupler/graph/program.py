@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.graph.expr import Node
 from coupler.graph.kernel import Case, Kernel
 from coupler.graph.measure import depths
@@ -76,6 +77,12 @@ class Program:
     @property
     def scratch(self) -> tuple[Buffer, ...]:
         return tuple(b for b in self.buffers if b.role == "scratch")
+
+    @cached_property
+    def scratch_size(self) -> int:
+        """How many numbers of memory a state needs besides inputs and outputs."""
+        workspace = max((case.kernel.workspace for case in self.cases()), default=0)
+        return sum(buffer.size for buffer in self.scratch) + workspace
 
     def cases(self) -> Iterator[Case]:
         """Every case of every step, in order, conditions included."""

@@ -115,7 +115,9 @@ class Steps(Blocks):
         constants = [self._constants_of(case) for case in loop.cases]
         for case, row in loop.turns():
             x = self.name("call")
-            bases = [str(base + self.places[buffer][1]) for buffer, base in zip(case.buffers, case.bases[row], strict=True)]
+            bases = [
+                str(base + self.places[buffer][1]) for buffer, base in zip(case.buffers, case.bases[row], strict=True)
+            ]
             flag = str(self._flags_of(case)[row]) if case.where else None
             with self._where(case, flag, mask) as mask_of_row:
                 first = str(row * case.constants.shape[1])
@@ -230,6 +232,9 @@ class Steps(Blocks):
         self.emit(f"{x}.k = getelementptr {self.r.scalar}, ptr {constants}, i64 {first}")
         arguments.append(f"ptr {x}.k")
         arguments += [f"ptr {self._table(table.packed(self.r.dtype))}" for table in case.kernel.tables]
+        if case.kernel.workspace:
+            self.emit(f"{x}.w = getelementptr {self.r.vector}, ptr %scratch, i64 {self.r.workspace}")
+            arguments.append(f"ptr {x}.w")
         if mask is not None and not self._rare and len(case.kernel.stores) >= _MANY_STORES:
             # A masked store loads, selects and stores: where all lanes take part, it need not.
             whole, part, after = (self.new_label(stem) for stem in ("whole", "part", "after"))
