@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Cholesky", "known_value", "null_space", "solve"]
+from coupler.rows import Rows, has_unknown, is_long_product, is_zero, product
+
+__all__ = ["Cholesky", "known_value", "null_space", "solve", "symmetric_product"]
 
 Array = Any  # an ndarray of floats, or of nodes
+
+_MANY = 14  # unknowns, from which on nodes are computed with by rows
 
 
 def known_value(x: Any) -> float | None:
@@ -18,13 +22,30 @@ def known_value(x: Any) -> float | None:
     return float(x)
 
 
+def symmetric_product(A: Array, B: Array) -> Array:
+    """A B where that is symmetric: its upper triangle, and zeros below."""
+    if is_long_product(A, B) and has_unknown(A, B):
+        return product(A, B, upper=True)
+    n = len(A)
+    return np.array([[A[i] @ B[:, j] if i <= j else 0.0 for j in range(n)] for i in range(n)])
+
+
 class Cholesky:
-    """The factors L D Lᵀ of a symmetric positive definite matrix, without square roots; its upper triangle is read."""
+    """The factors L D Lᵀ of a symmetric positive definite matrix, without square roots; its upper triangle is read.
+
+    Attributes:
+        reciprocal: 1 / D.
+        L: its rows, without the unit diagonal.
+    """
 
     def __init__(self, A: Array) -> None:
         n = len(A)
-        self.reciprocal: list[Any] = []  # 1 / D
-        self.L: list[list[Any]] = [[] for _ in range(n)]  # rows, without the unit diagonal
+        self.reciprocal: list[Any] = []
+        self.L: list[list[Any]] = [[] for _ in range(n)]
+        self._by_rows = n >= _MANY and has_unknown(A)
+        if self._by_rows:
+            self._factorise_by_rows(A)
+            return
         scaled: list[list[Any]] = [[] for _ in range(n)]  # rows of L D
         for j in range(n):
             column = [A[j, i] - sum(a * b for a, b in zip(scaled[i], self.L[j], strict=True)) for i in range(j, n)]
@@ -33,8 +54,27 @@ class Cholesky:
                 scaled[i].append(value)
                 self.L[i].append(value * self.reciprocal[j])
 
+    def _factorise_by_rows(self, A: Array) -> None:
+        """The same, column after column of all that is left."""
+        n, rows = len(A), Rows()
+        U, Lt, r = rows.take(n * n), rows.take(n * n), rows.take(n)
+        full = np.array([[j >= i and not is_zero(A[i, j]) for j in range(n)] for i in range(n)])
+        rows.put_matrix(U, np.triu(np.asarray(A)), n)
+        for k in range(n):
+            rows.invert(r + k, U + k * n + k)
+            rows.scale(Lt + k * n + k + 1, r + k, U + k * n + k + 1, n - k - 1)
+            for i in np.flatnonzero(full[k, k + 1 :]) + k + 1:
+                rows.subtract(U + int(i) * n + int(i), Lt + k * n + int(i), U + k * n + int(i), n - int(i))
+                full[i, i:] |= full[k, i:]
+        memory = rows.run()
+        self.reciprocal = list(memory.matrix(r, 1, n, n)[0])
+        upper = np.where(full, memory.matrix(Lt, n, n, n), 0.0)
+        self.L = [list(upper[:i, i]) for i in range(n)]
+
     def solve(self, b: Array) -> Array:
         """A⁻¹ b, for a vector or for the columns of a matrix."""
+        if self._by_rows:
+            return self._substitute_by_rows(b, backward=True)
         x = [value * r for value, r in zip(self._forward(b), self.reciprocal, strict=True)]
         for i in reversed(range(len(x))):
             for k, factor in enumerate(self.L[i]):
@@ -44,9 +84,8 @@ class Cholesky:
     def sandwich(self, B: Array) -> Array:
         """Bᵀ A⁻¹ B, symmetric, for the columns of a matrix: half the work of solving for them."""
         x = np.array(self._forward(B))
-        scaled = x * np.array(self.reciprocal)[:, None]
+        upper = symmetric_product((x * np.array(self.reciprocal)[:, None]).T, x)
         n = B.shape[1]
-        upper = {(i, j): scaled[:, i] @ x[:, j] for i in range(n) for j in range(i, n)}
         return np.array([[upper[min(i, j), max(i, j)] for j in range(n)] for i in range(n)])
 
     def root(self) -> Array:
@@ -55,11 +94,35 @@ class Cholesky:
 
     def _forward(self, b: Array) -> list[Any]:
         """L⁻¹ b."""
+        if self._by_rows:
+            return list(self._substitute_by_rows(b, backward=False))
         x = list(b)
         for i, row in enumerate(self.L):
             for k, factor in enumerate(row):
                 x[i] = x[i] - factor * x[k]
         return x
+
+    def _substitute_by_rows(self, b: Array, backward: bool) -> Array:
+        """L⁻¹ b, or A⁻¹ b, for all columns at once."""
+        n, columns = len(self.L), b[:, None] if b.ndim == 1 else b
+        rows, width = Rows(), columns.shape[1]
+        L, r, x = rows.take(n * n), rows.take(n), rows.take(n * width)
+        for k in range(n):  # as the factorisation left them: by columns
+            for i in range(k + 1, n):
+                if not is_zero(self.L[i][k]):
+                    rows.put(L + k * n + i, self.L[i][k])
+        rows.put_matrix(r, [self.reciprocal], n)
+        rows.put_matrix(x, columns, width)
+        below = [(k, i) for k in range(n) for i in range(k + 1, n) if not is_zero(self.L[i][k])]
+        for k, i in below:
+            rows.subtract(x + i * width, L + k * n + i, x + k * width, width)
+        if backward:
+            for i in range(n):
+                rows.scale(x + i * width, r + i, x + i * width, width)
+            for k, i in sorted(below, key=lambda pair: -pair[1]):
+                rows.subtract(x + k * width, L + k * n + i, x + i * width, width)
+        result = rows.run().matrix(x, n, width, width)
+        return result[:, 0] if b.ndim == 1 else result
 
 
 def solve(A: Array, B: Array) -> Array:
@@ -85,6 +148,8 @@ def _solve_by_reflections(A: Array, B: Array) -> Array:
     side by side leave many, take no part.
     """
     n = len(A)
+    if n >= _MANY and has_unknown(A):
+        return _reflected_by_rows(A, B)[0]
     rows = [list(row) for row in np.concatenate([A, B], axis=1)]
     left, waiting = list(range(n)), list(range(n))
     solved: list[tuple[int, int]] = []  # columns, and the rows that give their unknowns
@@ -93,7 +158,7 @@ def _solve_by_reflections(A: Array, B: Array) -> Array:
     X: list[Any] = [None] * n
     for k in reversed(range(n)):
         j, i = solved[k]
-        known = [(rows[i][other], X[other]) for other, _ in solved[k + 1 :] if not _is_zero(rows[i][other])]
+        known = [(rows[i][other], X[other]) for other, _ in solved[k + 1 :] if not is_zero(rows[i][other])]
         X[j] = (np.array(rows[i][n:]) - sum((a * x for a, x in known), 0.0)) / rows[i][j]
     return np.array(X)
 
@@ -108,16 +173,82 @@ def null_space(K: Array) -> tuple[Array, Array]:
         K: m × n, with m ≤ n rows, none of which follows from others.
     """
     m, n = K.shape
+    if n >= _MANY and has_unknown(K):
+        pseudo_inverse, basis = _reflected_by_rows(K.T, np.eye(n))
+        return basis.T, pseudo_inverse.T
     rows = [list(row) for row in np.concatenate([K.T, np.eye(n)], axis=1)]  # to [R, Qᵀ]
     left, waiting, done = list(range(n)), list(range(m)), list[tuple[int, int]]()
     while waiting:
         done.append(_reflect_next(rows, left, waiting))
     z: list[Any] = []  # R⁻ᵀ, row by row
     for k, (j, i) in enumerate(done):
-        known = [(rows[other][j], z[a]) for a, (_, other) in enumerate(done[:k]) if not _is_zero(rows[other][j])]
+        known = [(rows[other][j], z[a]) for a, (_, other) in enumerate(done[:k]) if not is_zero(rows[other][j])]
         z.append((np.eye(m)[j] - sum((a * x for a, x in known), 0.0)) / rows[i][j])
     Q1 = np.array([rows[i][m:] for _, i in done]).T
     return np.array([rows[i][m:] for i in left]).reshape(n - m, n).T, Q1 @ np.array(z)
+
+
+def _reflected_by_rows(A: Array, B: Array) -> tuple[Array, Array]:
+    """X of A X = B in the least-squares sense, and the rows of Qᵀ B that no column of A is left in.
+
+    The same reflections as below, of which each takes whole rows at once: A = Q₁ R, R X = Q₁ᵀ B.
+
+    Args:
+        A: p × m, with p ≥ m rows.
+        B: p × n.
+    """
+    (p, m), n = A.shape, B.shape[1]
+    plan, left = _plan_of_reflections(A)
+    order = [j for j, _ in plan]  # columns of A, as they are done with
+    rows, width = Rows(), m + n
+    M, shift, square, scale, length = rows.take(p * width), rows.take(width), rows.take(1), rows.take(1), rows.take(1)
+    rows.put_matrix(M, np.concatenate([A[:, order], B], axis=1), width)
+    for k, (_, own) in enumerate(plan):
+        at, after = [M + i * width + k for i in own], width - k - 1
+        if len(own) > 1:
+            rows.clear(square, 1)
+            rows.clear(shift, after)
+            for x in at:
+                rows.add(square, x, x, 1)
+            rows.reflect(at[0], square, scale, length)
+            for x in at:
+                rows.add(shift, x, x + 1, after)
+            rows.scale(shift, scale, shift, after)
+            for x in at:
+                rows.subtract(x + 1, x, shift, after)
+            rows.copy(at[0], length, 1)
+    pivots = [own[0] for _, own in plan]
+    for k in reversed(range(m)):
+        at = M + pivots[k] * width
+        for other in range(k + 1, m):
+            rows.subtract(at + m, at + other, M + pivots[other] * width + m, n)
+        rows.invert(scale, at + k)
+        rows.scale(at + m, scale, at + m, n)
+    memory = rows.run()
+    X = np.empty((m, n), dtype=object)
+    for k, j in enumerate(order):
+        X[j] = memory.matrix(M + pivots[k] * width + m, 1, n, n)[0]
+    others = [memory.matrix(M + i * width + m, 1, n, n)[0] for i in left]
+    return np.array(X.tolist()), np.array(others).reshape(len(left), n)
+
+
+def _plan_of_reflections(A: Array) -> tuple[list[tuple[int, list[int]]], list[int]]:
+    """Columns in the order in which they are reflected, each with its rows that take part, and rows that are left.
+
+    The column with the fewest entries comes first, so that zeros last; its first row keeps what it becomes.
+    """
+    p, m = A.shape
+    full = np.array([[not is_zero(A[i, j]) for j in range(m)] for i in range(p)])
+    left, waiting, plan = list(range(p)), list(range(m)), list[tuple[int, list[int]]]()
+    while waiting:
+        entries = {j: [i for i in left if full[i, j]] for j in waiting}
+        j = min(waiting, key=lambda column: len(entries[column]))
+        own = entries[j] or left[:1]  # singular wherever one looks: the result shows it
+        full[own] = full[own].any(axis=0)
+        plan.append((j, own))
+        left.remove(own[0])
+        waiting.remove(j)
+    return plan, left
 
 
 def _reflect_next(rows: list[list[Any]], left: list[int], waiting: list[int]) -> tuple[int, int]:
@@ -125,7 +256,7 @@ def _reflect_next(rows: list[list[Any]], left: list[int], waiting: list[int]) ->
 
     The column with the fewest entries comes first, so that zeros last.
     """
-    entries = {j: [i for i in left if not _is_zero(rows[i][j])] for j in waiting}
+    entries = {j: [i for i in left if not is_zero(rows[i][j])] for j in waiting}
     j = min(waiting, key=lambda column: len(entries[column]))
     if not entries[j]:  # singular wherever one looks: the result shows it
         entries[j] = left[:1]
@@ -149,7 +280,7 @@ def _reflect(rows: list[list[Any]], own: list[int], j: int) -> int:
         values = [rows[i][column] for i in own]
         if column == j:
             reflected = [-length] + [0.0] * len(others)
-        elif all(map(_is_zero, values)):
+        elif all(map(is_zero, values)):
             continue
         else:
             shift = scale * sum(a * value for a, value in zip(normal, values, strict=True))
@@ -157,8 +288,3 @@ def _reflect(rows: list[list[Any]], own: list[int], j: int) -> int:
         for i, value in zip(own, reflected, strict=True):
             rows[i][column] = value
     return first
-
-
-def _is_zero(x: Any) -> bool:
-    """Whether this is the number zero, not a node that may be."""
-    return known_value(x) == 0.0

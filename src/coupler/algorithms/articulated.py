@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from coupler.forks import cached_property
-from coupler.linear import Cholesky, known_value
+from coupler.linear import Cholesky, known_value, symmetric_product
 from coupler.passes import Body, Output, Visit
 from coupler.spatial import RigidInertia, mirrored
 
@@ -192,10 +192,7 @@ class JointByJoint(Articulated):
                 self.p[above] = self.p[above] + passed if above in self.p else passed
         H, F = self._of_the_tree()
         G = cluster.G
-        HG = H @ G
-        n = G.shape[1]
-        upper = {(i, j): G[:, i] @ HG[:, j] for i in range(n) for j in range(i, n)}
-        self.D = mirrored(np.array([[upper.get((i, j), 0.0) for j in range(n)] for i in range(n)])) + cluster.armature
+        self.D = mirrored(symmetric_product(G.T, H @ G)) + cluster.armature
         self.W = [F[output] @ G for output in cluster.outputs]
 
     def _add(self, to: Any, inertia: Any) -> None:

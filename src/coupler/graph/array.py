@@ -14,7 +14,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from coupler.graph.errors import GraphError
-from coupler.graph.expr import Node, apply, as_node, symbol, where
+from coupler.graph.expr import Node, apply, as_node, constant, symbol, where
+from coupler.rows import has_unknown, is_long_product, is_zero, product
 
 __all__ = ["Array", "array", "is_known", "may_differ", "nodes_of", "numbers_or_nodes", "symbols"]
 
@@ -164,7 +165,8 @@ def _ufunc(ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **option
     if method == "reduce" and ufunc in _ELEMENTWISE:
         result = _reduce(ufunc, inputs[0], options.get("axis", 0), options.get("keepdims", False))
     elif method == "__call__" and ufunc is np.matmul:
-        result = np.matmul(*map(_objects, inputs))
+        A, B = map(_objects, inputs)
+        result = _matmul(A, B) if A.ndim == B.ndim == 2 else np.matmul(A, B)
     elif method == "__call__" and ufunc in _ELEMENTWISE:
         result = _elementwise(_ELEMENTWISE[ufunc], *inputs)
     elif method == "outer" and ufunc in _ELEMENTWISE:
@@ -183,6 +185,25 @@ def _ufunc(ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **option
         target[...] = result
         return target
     return _bare(result)
+
+
+def _matmul(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """A B of two matrices: by rows where that is long, else product by product, without those with known zeros."""
+    if A.shape[1] != B.shape[0]:
+        raise GraphError(f"matrices of {A.shape} and {B.shape} cannot be multiplied")
+    if is_long_product(A, B) and has_unknown(A, B):
+        return product(A, B)
+    rows = [[(j, x) for j, x in enumerate(row) if not is_zero(x)] for row in B.tolist()]
+    result = np.full((A.shape[0], B.shape[1]), constant(0.0), dtype=object)
+    for i, row in enumerate(A.tolist()):
+        total: dict[int, Any] = {}
+        for x, others in zip(row, rows, strict=True):
+            if not is_zero(x):
+                for j, y in others:
+                    total[j] = total[j] + x * y if j in total else x * y
+        for j, value in total.items():
+            result[i, j] = value
+    return result
 
 
 def _of_nodes(result: Any) -> Any:

@@ -30,6 +30,7 @@ from coupler.graph.program import Loop, Program, Repeat, Step
 from coupler.graph.rewrite import rewrite
 from coupler.graph.table import Table
 from coupler.graph.window import Buffer
+from coupler.rows import RowCode
 
 __all__ = ["Source", "render"]
 
@@ -75,6 +76,28 @@ _MATH = """
 _RESERVED = {*_WORDS.split(), *(name + suffix for name in _MATH.split() for suffix in ("", "f", "l"))}
 
 
+# Operations on rows; see coupler.rows for what each number means.
+_ROWS = """for (int i = 0; i < count; i++) {
+    const int32_t t = code[i][1], s = code[i][2], f = code[i][3], w = code[i][4];
+    const NUMBER x = code[i][0] == 5 || code[i][0] == 6 ? 0 : m[f];
+    NUMBER l;
+    switch (code[i][0]) {
+    case 0: for (int c = 0; c < w; c++) m[t + c] = 0; break;
+    case 1: for (int c = 0; c < w; c++) m[t + c] = m[s + c]; break;
+    case 2: for (int c = 0; c < w; c++) m[t + c] += x * m[s + c]; break;
+    case 3: for (int c = 0; c < w; c++) m[t + c] -= x * m[s + c]; break;
+    case 4: for (int c = 0; c < w; c++) m[t + c] = x * m[s + c]; break;
+    case 5: m[t] = 1 / m[s]; break;
+    default:
+        l = SQRT(m[s]);
+        l = m[t] < 0 ? -l : l;
+        m[t] += l;
+        m[f] = 1 / (l * m[t]);
+        m[w] = -l;
+    }
+}"""
+
+
 @dataclass(frozen=True)
 class Source:
     """A rendered program: the name of its function and files, the text of <name>.h, and that of <name>.c."""
@@ -106,19 +129,20 @@ class _Renderer:
         self.program, self.name, self.round_to = program, name, dtype.type
         self.number, self.suffix = ("double", "") if dtype == np.float64 else ("float", "f")
         self.guard, self.macro = f"{name.upper()}_H", f"{name.upper()}_WORK"
-        self._taken = {*_RESERVED, name, self.guard, self.macro, "minimum", "maximum", "looked_up"}
+        self._taken = {*_RESERVED, name, self.guard, self.macro, "minimum", "maximum", "looked_up", "run_rows"}
         self._places = {buffer: self._new_name(buffer.name) for buffer in program.buffers}
         self._work, self._row, self._turn = map(self._new_name, ("work", "row", "turn"))
         self._used: set[Buffer] = set()
         self._functions: dict[str, tuple[str, list[int], bool]] = {}  # by the kernel's text; see _kernel
         self._definitions: dict[str, str] = {}  # helpers, kernels and tables by name, in order of first use
         self._lookups: dict[Table, str] = {}
+        self._row_codes: dict[RowCode, str] = {}
 
     def source(self) -> Source:
         steps = self._steps(self.program.steps)
         arguments = (*self.program.inputs, *self.program.outputs)
         lines = [f"(void){self._places[buffer]};" for buffer in arguments if buffer not in self._used]
-        size = 0
+        size = max((case.kernel.workspace for case in self.program.cases()), default=0)  # which comes first
         for buffer in self.program.scratch:
             if buffer in self._used:
                 lines.append(f"{self.number} *const {self._places[buffer]} = {self._work} + {size};")
@@ -201,6 +225,7 @@ class _Renderer:
             if table not in self._lookups:
                 self._lookups[table] = self._table("table", table.packed(np.dtype(self.round_to))[None])
             arguments.append(f"{self._lookups[table]}[0]")
+        arguments += [self._work] if case.kernel.workspace else []
         call = f"{name}({', '.join(arguments)})"
         asked = []
         for flags in case.flags:
@@ -209,11 +234,12 @@ class _Renderer:
             asked.append(f"{self._places[flags.buffer]}[{table}[{row or 0}][0]] != 0")
         return f"if ({' && '.join(asked)}) {call}" if asked else call
 
-    def _table(self, wish: str, values: np.ndarray) -> str:
-        """The name of a new table of these values; whole numbers get the smallest type that holds them."""
+    def _table(self, wish: str, values: np.ndarray, whole: str = "") -> str:
+        """The name of a new table of these values; whole numbers get the smallest type that holds them, or this."""
         name, kind, text = self._new_name(wish), self.number, self._literal
         if values.dtype.kind == "i":
-            kind, text = f"{np.result_type(*map(np.min_scalar_type, (values.min(), values.max())))}_t", str
+            smallest = np.result_type(*map(np.min_scalar_type, (values.min(), values.max())))
+            kind, text = whole or f"{smallest}_t", str
         rows = [line for row in values.tolist() for line in _wrapped(f"    {{{', '.join(map(text, row))}}},")]
         head = f"static const {kind} {name}[{values.shape[0]}][{values.shape[1]}] = {{"
         self._definitions[name] = "\n".join([head, *rows, "};", ""])
@@ -232,6 +258,7 @@ class _Renderer:
         parameters = [f"{'' if i in written else 'const '}{self.number} *restrict p{i}" for i in pointers]
         parameters += [f"const {self.number} *restrict c"] if has_constants else []
         parameters += [f"const {self.number} *restrict t{i}" for i in range(len(kernel.tables))]
+        parameters += [f"{self.number} *restrict w"] if kernel.workspace else []
         head = f"static {'void' if kernel.stores else 'int'} {name}({', '.join(parameters) or 'void'})"
         comment = f"/* {re.sub('[/*]', '', kernel.name)} */\n"
         self._definitions[name] = comment + _function(head, self._statements(kernel, outputs))
@@ -243,8 +270,17 @@ class _Renderer:
         users = Counter([*outputs, *(arg for node in nodes for arg in node.args)])
         value = {node: (f"c[{column}]", _ATOM) for node, column in kernel.constants.items()}
         stored, names = set(kernel.stores), (f"n{i}" for i in count())
+        areas, size = dict[Node, int](), 0  # of operations on rows, in the workspace
         for node in nodes:
             named = False
+            if node.op == "rows":
+                areas[node], size = size, size + node.table.size
+                yield from (f"w[{areas[node] + i}] = {value[arg][0]};" for i, arg in enumerate(node.args))
+                yield self._run_rows(node.table, areas[node])
+                continue
+            if node.op == "part":
+                value[node] = f"w[{areas[node.args[0]] + node.value}]", _ATOM
+                continue
             if node.op == "constant":
                 text = str(int(node.value)) if isinstance(node.value, bool) else self._literal(node.value)
                 value[node] = text, _ATOM  # a minus binds tightly enough, as that of a constant is folded
@@ -262,6 +298,17 @@ class _Renderer:
                 value[node] = name, _ATOM
         targets = [f"p{at.pointer}[{at.offset}] =" for at in kernel.stores] or ["return"]
         yield from (f"{target} {value[node][0]};" for target, node in zip(targets, outputs, strict=True))
+
+    def _run_rows(self, code: RowCode, area: int) -> str:
+        """The statement that runs operations on rows."""
+        if "run_rows" not in self._definitions:
+            head = f"static void run_rows({self.number} *m, const int32_t (*code)[5], int count)"
+            self._definitions["run_rows"] = _function(
+                head, _ROWS.replace("NUMBER", self.number).replace("SQRT", f"sqrt{self.suffix}").splitlines()
+            )
+        if code not in self._row_codes:
+            self._row_codes[code] = self._table("rows", code.code, "int32_t")
+        return f"run_rows(w + {area}, {self._row_codes[code]}, {len(code.code)});"
 
     def _expression(self, op: str, args: Sequence[tuple[str, int]]) -> tuple[str, int]:
         """The operation on arguments of which each comes with how tightly it binds; the result comes likewise."""

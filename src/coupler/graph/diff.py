@@ -17,6 +17,7 @@ import numpy as np
 from coupler.graph.array import Array, array, nodes_of, numbers_or_nodes, symbols
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, apply, constant, substitute, topological, where
+from coupler.graph.rewrite import spelled_out
 
 __all__ = ["jacobian", "jvp", "pull", "push", "second_directional", "vjp"]
 
@@ -142,6 +143,7 @@ def _differentiate(f: Function, x: Any, direction: Array, rule: Callable[[Array,
     z = symbols("x", point.shape)
     given = z.copy() if z.ndim else z[()]  # a copy, because f may assign to its elements
     y = np.asarray(f(given), dtype=object).view(np.ndarray)
+    y = np.array(spelled_out(nodes_of(y), frozenset(nodes_of(z))), dtype=object).reshape(y.shape)
     result = np.asarray(rule(z, y, direction), dtype=object)
     values = substitute(nodes_of(result), dict(zip(nodes_of(z), nodes_of(point), strict=True)))
     return numbers_or_nodes(values, result.shape)

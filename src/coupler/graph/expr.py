@@ -10,6 +10,7 @@ on the traced function alone, not on what was traced before it.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ import numpy as np
 
 from coupler.graph.errors import GraphError
 from coupler.graph.operations import OPERATIONS
+from coupler.rows import RowCode
 
 __all__ = [
     "FOLD",
@@ -46,22 +48,23 @@ class Node:
 
     __slots__ = ("__weakref__", "args", "logical", "op", "serial", "table", "value")
 
-    op: str  # "constant", "symbol", "lookup", or a name in OPERATIONS
+    op: str  # "constant", "symbol", "lookup", "rows", "part", or a name in OPERATIONS
     args: tuple[Node, ...]
-    value: float | bool | str | None  # a constant's value, a symbol's label
+    value: float | bool | str | int | None  # a constant's value, a symbol's label, the place of a "part"
     logical: bool  # whether this is a truth value instead of a number
     serial: int  # larger than those of all nodes that were there before, and so than those of its arguments
-    table: Any  # what a "lookup" looks in (table.py), or None
+    table: Any  # what a "lookup" looks in (table.py), what "rows" run (coupler.rows), or None
 
     def __init__(
         self,
         op: str,
         args: tuple[Node, ...] = (),
-        value: float | bool | str | None = None,
+        value: float | bool | str | int | None = None,
         table: Any = None,
     ) -> None:
         self.op, self.args, self.value, self.table = op, args, value, table
-        self.logical = OPERATIONS[op].logical if args and table is None else isinstance(value, bool)
+        plain = args and table is None and op != "part"
+        self.logical = OPERATIONS[op].logical if plain else isinstance(value, bool)
         self.serial = next(_SERIALS)
 
     def __repr__(self) -> str:
@@ -162,6 +165,13 @@ class Node:
             "np.array([...]) or np.stack, not by assignment into an array of floats"
         )
 
+    def on_rows(self, code: RowCode, given: Sequence[Any]) -> RowMemory:
+        """The memory that a list of operations on rows leaves, of numbers and nodes that are given."""
+        args = tuple(map(as_node, given))
+        key = ("rows", code, *map(id, args))
+        node = _shared(key)
+        return RowMemory(_share(key, Node("rows", args, table=code)) if node is None else node)
+
     # A copy of a node is the node: it is what it is by identity.
     def __copy__(self) -> Node:
         return self
@@ -175,6 +185,18 @@ class Node:
     # NumPy's functions on nodes and arrays of nodes are in array.py, which fills these two in.
     __array_ufunc__: Any
     __array_function__: Any
+
+
+class RowMemory:
+    """The memory after operations on rows: each of its numbers is a node."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def __getitem__(self, place: int) -> Node:
+        key = ("part", id(self._node), place)
+        node = _shared(key)
+        return _share(key, Node("part", (self._node,), value=place)) if node is None else node
 
 
 FOLD: dict[str, Callable[..., Node | None]] = {}  # what each operation simplifies to, if anything; see fold.py
@@ -325,8 +347,12 @@ def rebuilt(node: Node, args: tuple[Node, ...]) -> Node:
     """The same operation on other arguments, folded anew; the node itself where these are its own."""
     for new, old in zip(args, node.args, strict=True):
         if new is not old:
-            return apply(node.op, *args, table=node.table)
-    return node
+            break
+    else:
+        return node
+    if node.op == "rows":
+        return args[0].on_rows(node.table, args)._node
+    return RowMemory(args[0])[node.value] if node.op == "part" else apply(node.op, *args, table=node.table)
 
 
 def substitute(outputs: Sequence[Node], values: Mapping[Node, Node]) -> list[Node]:
@@ -354,7 +380,7 @@ def listing(outputs: Sequence[Node], names: Sequence[str] = (), leaves: Mapping[
             name.setdefault(node, _text(node, str))
             continue
         name[node] = f"%{len(lines)}"
-        if node.table is not None:
+        if node.op == "lookup":
             tables.setdefault(node.table, f"t{len(tables)}")
         lines.append(f"{name[node]} = {_text(node, name.__getitem__, tables)}")
     lines += [f"{label} = {name[node]}" for label, node in zip(names, outputs, strict=False)]
@@ -372,8 +398,11 @@ def _text(node: Node, argument: Callable[[Node], str], tables: Mapping[Any, str]
         return repr(node.value)
     if node.op == "symbol":
         return str(node.value)
-    told = [] if node.table is None else [(tables or {}).get(node.table, "a table")]
-    return f"{node.op}({', '.join([*told, *map(argument, node.args)])})"
+    told = [] if node.op != "lookup" else [(tables or {}).get(node.table, "a table")]
+    if node.op == "rows":
+        told = [hashlib.sha256(repr(node.table.key).encode()).hexdigest()[:32]]
+    last = [str(node.value)] if node.op == "part" else []
+    return f"{node.op}({', '.join([*told, *map(argument, node.args), *last])})"
 
 
 def _binary(op: str, x: Any, y: Any) -> Any:

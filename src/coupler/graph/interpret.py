@@ -75,6 +75,10 @@ def _evaluate(case: Case, row: int, memory: Memory) -> list[np.ndarray]:
     for node in topological(kernel.outputs):
         if node.op == "constant":
             value[node] = np.bool_(node.value) if node.logical else dtype.type(node.value)
+        elif node.op == "rows":
+            value[node] = node.table.run([value[arg] for arg in node.args])
+        elif node.op == "part":
+            value[node] = value[node.args[0]][node.value]
         elif node not in value:
             function = OPERATIONS[node.op].evaluate if node.table is None else node.table.look_up
             value[node] = function(*(value[arg] for arg in node.args))

@@ -81,6 +81,11 @@ class Kernel:
         return operations(self.outputs)
 
     @cached_property
+    def workspace(self) -> int:
+        """How many numbers of memory its operations on rows need."""
+        return sum(node.table.size for node in topological(self.outputs) if node.op == "rows")
+
+    @cached_property
     def loaded(self) -> list[list[int]]:
         """For each pointer the offsets that are loaded from, in order."""
         return self._by_pointer(self.loads.values())
@@ -289,7 +294,7 @@ def _bind(
     constants: dict[Node, int] = {}
     tables: dict[Table, None] = {}
     for node in topological(outputs):
-        if node.table is not None:
+        if node.op == "lookup":
             tables[node.table] = None
         if node.op != "symbol":
             continue

@@ -12,7 +12,13 @@ __all__ = ["depth", "depths", "operations"]
 
 def operations(outputs: Iterable[Node]) -> Counter[str]:
     """How often each operation occurs; its total() is the work on one processor. Signs and constants are free."""
-    return Counter(node.op for node in topological(outputs) if _costs(node))
+    count: Counter[str] = Counter()
+    for node in topological(outputs):
+        if node.op == "rows":
+            count[node.op] += node.table.products
+        elif _costs(node):
+            count[node.op] += 1
+    return count
 
 
 def depth(outputs: Iterable[Node]) -> int:
@@ -25,9 +31,10 @@ def depths(outputs: Sequence[Node], start: Mapping[Node, int]) -> list[int]:
     level: dict[Node, int] = dict(start)
     for node in topological(outputs):
         if node not in level:
-            level[node] = max((level[arg] for arg in node.args), default=0) + _costs(node)
+            own = node.table.depth if node.op == "rows" else _costs(node)
+            level[node] = max((level[arg] for arg in node.args), default=0) + own
     return [level[node] for node in outputs]
 
 
 def _costs(node: Node) -> bool:
-    return bool(node.args) and node.op != "neg"
+    return bool(node.args) and node.op not in ("neg", "part")

@@ -106,6 +106,12 @@ class Program:
     def scratch(self) -> tuple[Buffer, ...]:
         return tuple(b for b in self.buffers if b.role == "scratch")
 
+    @cached_property
+    def scratch_size(self) -> int:
+        """How many numbers of memory a state needs besides inputs and outputs."""
+        workspace = max((case.kernel.workspace for case in self.cases()), default=0)
+        return sum(buffer.size for buffer in self.scratch) + workspace
+
     def cases(self) -> Iterator[Case]:
         """Every case of every step, in order, conditions included."""
         yield from _cases(self.steps)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from coupler.graph.errors import GraphError
-from coupler.graph.expr import Node, apply, constant, listing, rebuilt, topological
+from coupler.graph.expr import Node, apply, as_node, constant, listing, rebuilt, topological
 from coupler.graph.measure import depth, operations
 
-__all__ = ["PASSES", "explain", "rewrite"]
+__all__ = ["PASSES", "explain", "rewrite", "spelled_out"]
 
 Pass = Callable[[Sequence[Node]], list[Node]]
 
@@ -67,6 +68,27 @@ def _rebuild(outputs: Sequence[Node], rule: Callable[[Node, tuple[Node, ...]], N
         replaced = rule(node, args)
         new[node] = rebuilt(node, args) if replaced is None else replaced
     return [new[node] for node in outputs]
+
+
+def spelled_out(outputs: Sequence[Node], leaves: frozenset[Node] = frozenset()) -> list[Node]:
+    """The outputs with operations on rows written as plain ones, as far as they may depend on leaves, if any are given.
+
+    Not a pass, but what derivatives are taken of.
+    """
+    nodes = topological(outputs, leaves)
+    if not any(node.op == "rows" for node in nodes):
+        return list(outputs)
+    memory, new = dict[Node, Any](), dict[Node, Node]()
+    for node in nodes:
+        args = tuple([new.get(arg, arg) for arg in node.args])
+        new[node] = node
+        if node.op == "rows":
+            memory[node] = node.table.run(args)
+        elif node.op == "part" and node.args[0] in memory:
+            new[node] = as_node(memory[node.args[0]][node.value])
+        else:
+            new[node] = rebuilt(node, args)
+    return [new.get(node, node) for node in outputs]
 
 
 @_pass

@@ -14,6 +14,7 @@ import numpy as np
 from coupler.graph.array import nodes_of, numbers_or_nodes, symbols
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, apply, constant, known, listing, substitute, symbol, topological
+from coupler.graph.rewrite import spelled_out
 
 __all__ = ["Template", "lifted", "template"]
 
@@ -73,7 +74,7 @@ def template(function: Callable[[Any], Any], size: int, given: Container[Node] =
     """
     x = symbols("x", size)
     result = np.asarray(function(x.copy()), dtype=object).view(np.ndarray)
-    outputs, own = nodes_of(result), set(x)
+    outputs, own = spelled_out(nodes_of(result)), set(x)
     for node in topological(outputs):
         if node.op == "constant" and not node.logical and not np.isfinite(known(node)):
             raise GraphError(f"the function computes with {known(node)}")

@@ -306,6 +306,9 @@ class Steps(Blocks):
         self.emit(f"{x}.k = getelementptr {self.r.scalar}, ptr {constants}, i64 {first}")
         arguments.append(f"ptr {x}.k")
         arguments += [f"ptr {self._table(table.packed(self.r.dtype))}" for table in case.kernel.tables]
+        if case.kernel.workspace:
+            self.emit(f"{x}.w = getelementptr {self.r.vector}, ptr %scratch, i64 {self.r.workspace}")
+            arguments.append(f"ptr {x}.w")
         if mask is not None and not self._rare and len(case.kernel.stores) >= _MANY_STORES:
             # A masked store loads, selects and stores: where all lanes take part, it need not.
             whole, part, after = (self.new_label(stem) for stem in ("whole", "part", "after"))

@@ -65,8 +65,7 @@ def one_state_entry(renderer: Renderer) -> str:
     code = Blocks()
     places = _read_arguments(renderer, code, dimensions=1)
     if fits_on_stack(renderer):
-        size = sum(buffer.size for buffer in program.scratch)
-        code.emit(f"%stack = alloca [{size} x {renderer.scalar}], align 64")
+        code.emit(f"%stack = alloca [{program.scratch_size} x {renderer.scalar}], align 64")
     if release := _is_long(program):
         code.emit("%thread = call ptr @PyEval_SaveThread()")
     code.emit(_call_program(renderer, places, "%stack" if fits_on_stack(renderer) else "%arena"))
@@ -103,7 +102,7 @@ def batch_entry(renderer: Renderer) -> str:
 
 def fits_on_stack(renderer: Renderer) -> bool:
     """Whether a single state needs so little memory that it may lie on the stack."""
-    return sum(b.size for b in renderer.program.scratch) * renderer.dtype.itemsize <= _STACK
+    return renderer.program.scratch_size * renderer.dtype.itemsize <= _STACK
 
 
 def piece(program: Program, lanes: int) -> int:

@@ -52,6 +52,10 @@ class Functions:
     def definitions(self) -> list[str]:
         return list(self._defined.values())
 
+    def declare(self, declaration: str) -> None:
+        """Adds the declaration of an intrinsic function."""
+        self._declared[declaration] = None
+
     def emit(self, op: str, name: str, args: list[str], lines: list[str], called: set[str]) -> None:
         """Appends the operation under that name; `called` collects the calls whose result another may share."""
         r, v, m = self.r, self.r.vector, self.r.mask

@@ -135,11 +135,11 @@ class Native(Executable):
 
     def _one_entry(self) -> _Entry:
         if self._one is None:
-            renderer = Renderer(self.program, self.dtype, 1, self.target.fused)
+            renderer = Renderer(self.program, self.dtype, 1, self.target.fused, self.lanes)
             text = renderer.text + one_state_entry(renderer)
             code = compile_text(text, "one", self.target, quick=renderer.largest > _LARGE)
             shared, bind = fits_on_stack(renderer), partial(_builtin, code.address, self.dtype)
-            size = 0 if shared else sum(b.size for b in self.program.scratch) * self.dtype.itemsize
+            size = 0 if shared else self.program.scratch_size * self.dtype.itemsize
             self._one = _Entry(code, renderer.tables, size, bind, shared)
             if len(self._output_sizes) == 1:
                 self.one = _short_way(self._one, len(self.program.inputs), self._output_sizes[0], self.dtype)
@@ -150,7 +150,8 @@ class Native(Executable):
             renderer = Renderer(self.program, self.dtype, self.lanes, self.target.fused)
             entry = "batch" if _ARRAYS_ARE_READABLE else "states"
             code = compile_text(renderer.text + batch_entry(renderer), entry, self.target)
-            size = sum(b.size for b in self.program.buffers) * self.lanes * self.dtype.itemsize
+            numbers = sum(b.size for b in (*self.program.inputs, *self.program.outputs)) + self.program.scratch_size
+            size = numbers * self.lanes * self.dtype.itemsize
             bind = partial(_builtin, code.address, self.dtype) if _ARRAYS_ARE_READABLE else partial(_c_function, code)
             self._batch = _Entry(code, renderer.tables, size, bind)
         return self._batch

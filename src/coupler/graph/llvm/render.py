@@ -16,6 +16,7 @@ from coupler.graph.expr import Node, topological
 from coupler.graph.kernel import Kernel
 from coupler.graph.llvm.control import Steps, as_type, function
 from coupler.graph.llvm.functions import Functions
+from coupler.graph.llvm.rows import KernelRows, RowFunctions
 from coupler.graph.program import Program
 from coupler.graph.rewrite import rewrite
 from coupler.graph.table import Table
@@ -35,13 +36,15 @@ class Renderer:
         largest: how many lines the longest kernel has.
     """
 
-    def __init__(self, program: Program, dtype: np.dtype, lanes: int, fused: bool) -> None:
+    def __init__(self, program: Program, dtype: np.dtype, lanes: int, fused: bool, register: int = 1) -> None:
+        """Args: the program, number format and lanes; whether there is a fused multiply-add; numbers in a register."""
         self.program, self.dtype, self.lanes, self.fused = program, dtype, lanes, fused
+        self.register = register
         self.scalar = "double" if dtype == np.float64 else "float"
         self.vector = self.scalar if lanes == 1 else f"<{lanes} x {self.scalar}>"
         self.mask = "i1" if lanes == 1 else f"<{lanes} x i1>"
         self.align = lanes * dtype.itemsize if lanes > 1 else 1  # one state works in the caller's own arrays
-        self.functions = Functions(self)
+        self.functions, self._rows = Functions(self), RowFunctions(self)
         self._kernels: dict[tuple[str, bool], str] = {}
         self._defined: list[str] = []
         places = {b: (f"%b{i}", 0) for i, b in enumerate((*program.inputs, *program.outputs))}
@@ -50,11 +53,12 @@ class Renderer:
         offset = 0
         for buffer in program.scratch:
             places[buffer], offset = ("%scratch", offset), offset + buffer.size
+        self.workspace = offset  # behind the scratch
         steps = Steps(self, places)
         steps.run(program.steps)
         body = function(f"internal fastcc void @program({', '.join(parameters)})", [*steps.lines(), "ret void"])
-        functions = [*self.functions.declarations(), *self.functions.definitions()]
-        self.text = "\n".join([*functions, *self._defined, body])
+        functions = [*self.functions.declarations(), *self.functions.definitions()]  # rows have declared theirs by now
+        self.text = "\n".join([*functions, *self._rows.text(), *self._defined, body])
         self.tables = steps.tables
         self.largest = max((kernel.count("\n") for kernel in self._defined), default=0)
 
@@ -101,10 +105,14 @@ class Renderer:
             [loaded.get(at) for at in kernel.stores],
             {t: f"%t{i}" for i, t in enumerate(kernel.tables)},
         )
-        value = self.straight_line(outputs, load, lines, store, overwritten, tables)
+        rows = KernelRows(self._rows, kernel, lines)
+        moved = rows.stored(outputs)
+        value = self.straight_line(outputs, load, lines, store, overwritten, tables, rows, moved)
+        rows.store(outputs, moved, masked)
         lines.append(f"ret {self.mask} {value[outputs[0]]}" if kernel.is_condition else "ret void")
         parameters = [f"ptr noalias %p{i}" for i in range(kernel.pointers)] + ["ptr noalias readonly %c"]
         parameters += [f"ptr noalias readonly {table}" for table in tables.values()]
+        parameters += ["ptr noalias %w"] if kernel.workspace else []
         parameters += [f"{self.mask} %mask"] if masked else []
         result = self.mask if kernel.is_condition else "void"
         return function(f"internal fastcc {result} {name}({', '.join(parameters)})", [f"; {kernel.name}", *lines])
@@ -117,6 +125,8 @@ class Renderer:
         store: Callable[[int, str], None] | None = None,
         overwritten: Sequence[Node | None] = (),
         tables: Mapping[Table, str] | None = None,
+        rows: KernelRows | None = None,
+        moved: Mapping[int, Sequence[int]] | None = None,
     ) -> dict[Node, str]:
         """Appends the operations that the outputs need; returns the text of each node's value.
 
@@ -128,19 +138,28 @@ class Renderer:
             store: appends what stores an output, by its number and its name, as soon as that may be.
             overwritten: for each store the symbol that cannot be loaded any more after it.
             tables: the names of those that nodes are looked up in.
+            rows: what runs operations on rows.
+            moved: the outputs that are stored by it, in the end.
         """
         order = list(topological(outputs))
         due = _due(order, outputs, overwritten)
         value: dict[Node, str] = {}
         used: dict[Node, int] = {}
         called: set[str] = set()
+        waiting = {i for own in (moved or {}).values() for i in own}
 
         def text(node: Node, now: int, again: bool = True) -> str:
-            if node.op == "symbol":
+            if node.op in ("symbol", "part"):
                 if node not in used or (again and now - used[node] > _FAR):
-                    value[node] = leaf(node)
+                    value[node] = leaf(node) if node.op == "symbol" else part(node)
                 used[node] = now
             return value[node]
+
+        def part(node: Node) -> str:
+            assert rows is not None
+            x = f"%l{len(lines)}"
+            rows.load(node, x)
+            return x
 
         for node in outputs:
             if node.op == "symbol":  # which may be overwritten
@@ -148,7 +167,10 @@ class Renderer:
         for now, node in enumerate(order):
             if node.op == "constant":
                 value[node] = self.literal(node.value)  # type: ignore[arg-type]
-            elif node.op != "symbol":
+            elif node.op == "rows":
+                assert rows is not None
+                rows.emit(node, lambda arg, now=now: text(arg, now))
+            elif node.op not in ("symbol", "part"):
                 again = node.op not in ("sin", "cos")  # which share a call, by the name of their argument
                 arguments = [text(arg, now, again) for arg in node.args]
                 arguments += [] if node.table is None else [(tables or {})[node.table]]
@@ -156,7 +178,8 @@ class Renderer:
                 self.functions.emit(node.op, value[node], arguments, lines, called)
             if store is not None:
                 for i in due.get(now, ()):
-                    store(i, value[outputs[i]])
+                    if i not in waiting:
+                        store(i, text(outputs[i], now, again=False))
         return value
 
     def literal(self, number: float | bool) -> str:

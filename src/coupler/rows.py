@@ -1,0 +1,251 @@
+"""Linear algebra of many rows, written down as a list of operations on rows of a small memory.
+
+A system of forty unknowns is sixty thousand products. Spelled out one by one they take seconds to trace and to compile;
+as operations on rows they are a table of some thousand entries and one loop over it, whatever runs it. What is known to
+be zero when the table is written is left out of it.
+
+The table is data: `run` interprets it on arrays, for one state or many, and on nodes of a trace; `coupler.graph` has it
+run by machine code. In each case every number is computed by the same operations in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.forks import cached_property
+
+__all__ = [
+    "ADD",
+    "CLEAR",
+    "COPY",
+    "INVERT",
+    "REFLECT",
+    "SCALE",
+    "SUBTRACT",
+    "RowCode",
+    "Rows",
+    "has_unknown",
+    "is_long_product",
+    "is_zero",
+    "product",
+]
+
+_LONG_PRODUCT = 2_000  # products of two numbers, above which a product of matrices is computed by rows
+_DENSE = 0.4  # share of them that must not be zero: rows know no zeros within a row
+
+# Operations, each with a target t, a source s, a place f and a width w; m is the memory, and c goes from 0 to w.
+CLEAR = 0  # m[t + c] = 0
+COPY = 1  # m[t + c] = m[s + c]
+ADD = 2  # m[t + c] += m[f] m[s + c]
+SUBTRACT = 3  # m[t + c] -= m[f] m[s + c]
+SCALE = 4  # m[t + c] = m[f] m[s + c]
+INVERT = 5  # m[t] = 1 / m[s]
+REFLECT = 6  # from x₀ in m[t] and x·x in m[s]: x₀ + l in m[t], 1 / (l (x₀ + l)) in m[f], −l in m[w]; l = ±|x| like x₀
+
+
+class RowCode:
+    """A finished list of operations.
+
+    Attributes:
+        code: a row for each operation, (n, 5): which one, t, s, f, w.
+        inputs: how many numbers are given; they are the first of the memory.
+        size: how many numbers the memory holds.
+    """
+
+    def __init__(self, code: np.ndarray, inputs: int, size: int) -> None:
+        self.code, self.inputs, self.size = np.ascontiguousarray(code, np.int32), inputs, size
+        self.key = (self.code.tobytes(), inputs, size)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowCode) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @cached_property
+    def products(self) -> int:
+        """How many products, divisions and roots it computes."""
+        kinds, widths = self.code[:, 0], self.code[:, 4]
+        return int(
+            widths[(kinds >= ADD) & (kinds <= SCALE)].sum() + (kinds == INVERT).sum() + 4 * (kinds == REFLECT).sum()
+        )
+
+    @cached_property
+    def depth(self) -> int:
+        """The longest chain of operations that wait for each other."""
+        level = np.zeros(self.size, int)
+        for kind, t, s, f, w in self.code.tolist():
+            if kind == CLEAR:
+                level[t : t + w] = 0
+            elif kind == COPY:
+                level[t : t + w] = level[s : s + w]
+            elif kind == INVERT:
+                level[t] = level[s] + 1
+            elif kind == REFLECT:
+                level[w] = max(level[s] + 1, level[t]) + 1
+                level[t] = level[w] + 1
+                level[f] = level[t] + 2
+            else:
+                before = np.maximum(level[s : s + w], level[f]) + 1
+                level[t : t + w] = before if kind == SCALE else np.maximum(before, level[t : t + w]) + 1
+        return int(level.max(initial=0))
+
+    def run(self, given: Sequence[Any]) -> Any:
+        """The whole memory after all operations.
+
+        Args:
+            given: the first numbers of it: arrays over states, floats or nodes, one after the other.
+        """
+        values = [np.asarray(value) for value in given]
+        kind = np.result_type(*(value.dtype for value in values))
+        m = np.zeros((self.size, *np.broadcast_shapes(*(value.shape for value in values))), kind)
+        for i, value in enumerate(values):
+            m[i] = value[()]
+        for operation, t, s, f, w in self.code.tolist():
+            if operation == CLEAR:
+                m[t : t + w] = 0.0
+            elif operation == COPY:
+                m[t : t + w] = m[s : s + w]
+            elif operation == ADD:
+                m[t : t + w] = m[t : t + w] + m[f] * m[s : s + w]
+            elif operation == SUBTRACT:
+                m[t : t + w] = m[t : t + w] - m[f] * m[s : s + w]
+            elif operation == SCALE:
+                m[t : t + w] = m[f] * m[s : s + w]
+            elif operation == INVERT:
+                m[t] = 1.0 / m[s]
+            else:
+                length = np.sqrt(m[s])
+                length = np.where(m[t] < 0.0, -length, length)
+                m[t] = m[t] + length
+                m[f] = 1.0 / (length * m[t])
+                m[w] = -length
+        return m
+
+
+class Rows:
+    """Writes operations down: memory is taken, numbers are put into it, rows are computed with, and all is run."""
+
+    def __init__(self) -> None:
+        self._given: list[Any] = []
+        self._numbers: dict[int, int] = {}  # which of them a node is
+        self._code: list[tuple[int, int, int, int, int]] = []
+        self._size = 0
+
+    def take(self, size: int) -> int:
+        """Takes memory for so many numbers, all zero at first; returns where it starts."""
+        self._size += size
+        return self._size - size
+
+    def put(self, at: int, value: Any) -> None:
+        """Puts a given number into the memory."""
+        number = self._numbers.setdefault(id(value), len(self._given))
+        if number == len(self._given):
+            self._given.append(value)
+        last = self._code[-1] if self._code else None
+        if last and last[0] == COPY and last[1] + last[4] == at and ~last[2] + last[4] == number:
+            self._code[-1] = (COPY, last[1], last[2], 0, last[4] + 1)  # one more of a run
+        else:
+            self._code.append((COPY, at, ~number, 0, 1))
+
+    def put_matrix(self, at: int, matrix: Any, width: int) -> None:
+        """Puts what is not zero of a matrix into rows of a width."""
+        for i, row in enumerate(matrix):
+            for j, value in enumerate(row):
+                if not is_zero(value):
+                    self.put(at + i * width + j, value)
+
+    def add(self, target: int, factor: int, source: int, width: int) -> None:
+        self._code.append((ADD, target, source, factor, width))
+
+    def subtract(self, target: int, factor: int, source: int, width: int) -> None:
+        self._code.append((SUBTRACT, target, source, factor, width))
+
+    def scale(self, target: int, factor: int, source: int, width: int) -> None:
+        self._code.append((SCALE, target, source, factor, width))
+
+    def invert(self, target: int, source: int) -> None:
+        self._code.append((INVERT, target, source, 0, 1))
+
+    def reflect(self, first: int, square: int, scale: int, length: int) -> None:
+        self._code.append((REFLECT, first, square, scale, length))
+
+    def copy(self, target: int, source: int, width: int) -> None:
+        self._code.append((COPY, target, source, 0, width))
+
+    def clear(self, target: int, width: int) -> None:
+        self._code.append((CLEAR, target, 0, 0, width))
+
+    def run(self) -> _Memory:
+        """The memory after all that was written down, by node or number."""
+        inputs = len(self._given)
+        code = np.array(self._code, np.int64).reshape(-1, 5)
+        kinds = code[:, 0]
+        given = (kinds == COPY) & (code[:, 2] < 0)  # the first numbers of the memory are those given
+        code[:, 1] += inputs
+        code[:, 2] = np.where(given, ~code[:, 2], code[:, 2] + inputs)
+        code[:, 3] += inputs
+        code[kinds == REFLECT, 4] += inputs
+        start = [[CLEAR, inputs, 0, 0, self._size]]
+        finished = RowCode(np.concatenate([np.array(start), code]), inputs, inputs + self._size)
+        nodes = [value for value in self._given if hasattr(value, "on_rows")]
+        memory = nodes[0].on_rows(finished, self._given) if nodes else finished.run(self._given)
+        return _Memory(memory, inputs)
+
+
+class _Memory:
+    """The memory of `Rows`, by the places that it gave out."""
+
+    def __init__(self, values: Any, inputs: int) -> None:
+        self._values, self._inputs = values, inputs
+
+    def matrix(self, at: int, rows: int, columns: int, width: int) -> np.ndarray:
+        """Numbers of rows of a width, from a place on."""
+        first = self._inputs + at
+        return np.array([[self._values[first + i * width + j] for j in range(columns)] for i in range(rows)])
+
+
+def is_zero(x: Any) -> bool:
+    """Whether this is the number zero, not a node that may be."""
+    return (x.op == "constant" and x.value == 0.0) if hasattr(x, "op") else float(x) == 0.0
+
+
+def product(A: Any, B: Any, upper: bool = False) -> np.ndarray:
+    """A B of nodes; of a symmetric product the upper triangle, if that is enough, with zeros below."""
+    full_A, full_B = _not_zero(A), _not_zero(B)
+    m, n = len(A), B.shape[1]
+    rows = Rows()
+    a, b, c = rows.take(A.size), rows.take(B.size), rows.take(m * n)
+    rows.put_matrix(a, A, A.shape[1])
+    rows.put_matrix(b, B, n)
+    for i in range(m):
+        first = i if upper else 0
+        for k in np.flatnonzero(full_A[i]).tolist():
+            if full_B[k, first:].any():
+                rows.add(c + i * n + first, a + i * A.shape[1] + k, b + k * n + first, n - first)
+    result = rows.run().matrix(c, m, n, n)
+    filled = np.einsum("ik,kj->ij", full_A.astype(int), full_B.astype(int)) > 0
+    result[~(np.triu(filled) if upper else filled)] = 0.0
+    return result
+
+
+def is_long_product(A: Any, B: Any) -> bool:
+    """Whether A B is better computed by rows than spelled out: long, and not mostly zeros."""
+    if A.ndim != 2 or B.ndim != 2 or A.size * B.shape[1] < _LONG_PRODUCT:
+        return False
+    full_A, full_B = _not_zero(A), _not_zero(B)
+    spelled_out = int(full_A.sum(axis=0) @ full_B.sum(axis=1))
+    return spelled_out >= max(_LONG_PRODUCT, _DENSE * full_A.sum() * B.shape[1])
+
+
+def has_unknown(*matrices: Any) -> bool:
+    """Whether there are nodes among the numbers that are known only later."""
+    return any(hasattr(x, "op") and x.op != "constant" for matrix in matrices for x in np.ravel(matrix))
+
+
+def _not_zero(matrix: Any) -> np.ndarray:
+    flat = [not is_zero(x) for x in np.asarray(matrix, dtype=object).view(np.ndarray).ravel()]
+    return np.array(flat, bool).reshape(np.shape(matrix))
