@@ -11,7 +11,7 @@ counts as met, for no contact may be missed.
 Then the law is that of the place where they meet, with its normal: their motion up to t is a part of the gap,
 g(0) = g(t) − t n·w. So a ball that meets an edge is deflected by it, and not stopped by the face beside.
 
-Shapes that come no deeper than `SLOP` pass. So what slides over flush boxes does not trip over their seams, on which it
+Shapes that come no deeper than `slop` pass. So what slides over flush boxes does not trip over their seams, on which it
 lies to rounding.
 
 Functions here take floats or nodes of a trace.
@@ -47,12 +47,17 @@ __all__ = [
     "reach_of",
     "seen_around",
     "shifted",
+    "slop",
     "too_fast",
 ]
 
 Array = Any  # an ndarray of floats, or of nodes
 
-SLOP = 1e-6  # m: shapes that come no deeper within a step pass each other; if they stay, the next step parts them
+SLOP = (
+    1e-6  # m: the most that shapes overlap which pass each other within a step; if they stay, the next one parts them
+)
+_LEAST_SLOP = 1e-11  # m: of any step; above rounding
+_SETTLES = 1.0  # m/s²: less than gravity
 MOST_ADVANCES = 24  # what is not decided then acts: bodies that graze each other nearly, which needs ever shorter ways
 _PARALLEL = 1e-8  # the square of the sine of an angle between edges, below which they give no direction of their own
 
@@ -173,6 +178,14 @@ def closing_speed(one: Shift, other: Shift, normal: Array) -> Any:
     return speed if other.linear is None else speed + normal @ other.linear
 
 
+def slop(step: Any) -> Any:
+    """How deep shapes may overlap that pass each other within a step of h, s: less than what falls from rest gets to.
+
+    So what rests on another body is held from the first step on, and an overlap of this depth is parted gently.
+    """
+    return np.clip(_SETTLES * step * step, _LEAST_SLOP, SLOP)
+
+
 def advanced(t: Any, gap: Any, closing: Any, step: Any) -> tuple[Any, Any, Any]:
     """One step of conservative advancement.
 
@@ -185,8 +198,8 @@ def advanced(t: Any, gap: Any, closing: Any, step: Any) -> tuple[Any, Any, Any]:
     Returns:
         A later such time, whether the shapes pass each other, and whether they meet at t.
     """
-    left = gap + SLOP
-    meets = left <= 0.5 * SLOP
+    left = gap + slop(step)
+    meets = left <= 0.5 * slop(step)
     passes = np.logical_not(meets) & (closing * (step - t) <= left)
     goes_on = np.logical_not(meets | passes)
     return np.where(goes_on, t + left / np.where(goes_on, closing, 1.0), t), passes, meets
@@ -237,9 +250,9 @@ def advanced_among(
     soonest = np.where(fast, around / np.where(fast, approach(one, other), 1.0), step)
     meets, closes = np.False_, fast
     for contact in found:
-        left, closing = contact.gap + SLOP, closing_speed(one, other, contact.frame[0])
+        left, closing = contact.gap + slop(step), closing_speed(one, other, contact.frame[0])
         own = closing * (step - t) > left
-        touches = own & (left <= 0.5 * SLOP)
+        touches = own & (left <= 0.5 * slop(step))
         ahead = own & np.logical_not(touches)
         soonest = np.minimum(soonest, np.where(ahead, left / np.where(ahead, closing, 1.0), step))
         meets, closes = meets | touches, closes | own

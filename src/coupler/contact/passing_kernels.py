@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.geometry import Contact, forces_on
-from coupler.contact.passing import SLOP, Shift
+from coupler.contact.passing import Shift, slop
 from coupler.contact.tables import first_of, pose, with_numbers
 from coupler.graph import View
 from coupler.spatial import Transform
@@ -76,7 +76,7 @@ def moving_law(moving: Mapping[str, bool], rows: int, told: Sequence[str]) -> Ca
 
 
 def begin(own: View) -> None:
-    own.near = np.where(own.gap <= SLOP, 1.0, 0.0)
+    own.near = np.where(own.gap <= slop(own.step), 1.0, 0.0)
     own.waiting = np.where(own.impulse[0] > 0.0, 1.0, 0.0)
 
 

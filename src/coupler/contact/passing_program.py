@@ -93,6 +93,7 @@ class Passing:
         for contacts in self._blocks.alike(self.contacts):
             near = self._near.at([self._place[k] for k in contacts])
             window = self._blocks.of(contacts) | fields(near=near, gap=gaps.at(contacts))
+            window |= fields(step=constants(np.full(len(contacts), self._scene.step)))
             self._builder.loop(kernels.begin, own=window)
         for alike in self._alike():
             if alike[0] in self._on_fields:

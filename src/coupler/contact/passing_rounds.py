@@ -13,7 +13,6 @@ from coupler.contact.formulations import Touch, first_rows, poses_of_shapes
 from coupler.contact.geometry import Contact, forces_on
 from coupler.contact.passing import (
     MOST_ADVANCES,
-    SLOP,
     Shift,
     advanced,
     advanced_among,
@@ -23,6 +22,7 @@ from coupler.contact.passing import (
     on_field,
     seen_around,
     shifted,
+    slop,
     too_fast,
 )
 from coupler.contact.problem import ContactProblem, Solution, Status
@@ -67,7 +67,7 @@ class PassingRounds:
         self.touches, self.rows, self.closures = list(touches), rows.copy(), closures.copy()
         self._first, self._poses = first_rows(touches), poses_of_shapes(robot, q, [touch.pair for touch in touches])
         self._doubtful = [k for k, touch in enumerate(touches) if may_pass(touch)]
-        self._near = [touch.contact.gap <= SLOP for touch in touches]
+        self._near = [touch.contact.gap <= slop(step) for touch in touches]
 
     def solve(self, problem: ContactProblem, solve: Solve, start: np.ndarray | None, tolerance: float) -> Solution:
         """Impulses of all rows.

@@ -36,6 +36,17 @@ def test_a_tower_of_unequal_balls_stands(masses: tuple[float, ...]) -> None:
     assert abs(log.forces[-1][grounded, 2]).sum() == pytest.approx(sum(masses) * 9.81, rel=1e-6)
 
 
+@pytest.mark.parametrize("step", every(2, [1e-5, 1e-4, 2e-2]))
+def test_balls_rest_on_each_other_in_steps_of_any_length(step: float) -> None:
+    """Not even in the first steps does the upper one sink in, to be pushed out again."""
+    robot, q = balls(1.0, 1.0)
+    simulation = Simulation(robot, step, q=q)
+    for _ in range(200):
+        simulation.step()
+        assert np.abs(simulation.v).max() < 1e-9
+    np.testing.assert_allclose(simulation.q, q, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("points", every(2, [12, 4, 64]))
 @pytest.mark.parametrize("friction", every(2, [0.4, 0.0, 1.5]))
 def test_a_plate_lands_on_many_points(points: int, friction: float) -> None:
