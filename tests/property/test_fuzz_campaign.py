@@ -7,6 +7,7 @@ a thousand. A mutation is made from a number, which a failure tells, so that it 
 from __future__ import annotations
 
 import io
+import json
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -24,7 +26,11 @@ from coupler.contact.mesh_files import mesh_vertices
 from coupler.io.load import Options, _read, load
 from coupler.io.yaml import parse_yaml
 from coupler.model import ModelError, ModelWarning
+from coupler.simulate import Log
 from coupler.simulate.archive import load_arrays
+from coupler.simulate.logs.columns import Heading
+from coupler.simulate.logs.records import CRC, FRAME, NAME, VERSION, end_record, head_record, rows_record
+from coupler.simulate.logs.records import HEAD as HEAD_OF_LOG
 from effort import LONG, samples
 from mesh_samples import BLOCK, TRIANGLES, ascii_stl, binary_stl, obj
 from models_folder import ABSENT, FOLDER
@@ -36,15 +42,18 @@ LARGEST = 60_000  # bytes of a file that is damaged; the larger it is, the slowe
 
 # How many mutations of the long run each reader has: a million in all.
 SHARES = {
-    "urdf to a description": 340_000,
+    "urdf to a description": 300_000,
     "urdf to a robot": 40_000,
     "sdf to a description": 70_000,
     "sdf to a robot": 10_000,
-    "closures": 150_000,
+    "closures": 120_000,
+    "srdf": 20_000,
+    "tables": 60_000,
     "mjcf": 20_000,
-    "meshes": 150_000,
-    "logs": 100_000,
-    "answers": 120_000,
+    "meshes": 120_000,
+    "saved states": 80_000,
+    "logs": 60_000,
+    "answers": 100_000,
 }
 
 
@@ -171,6 +180,52 @@ def test_closures(tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
+def test_exclusions(tmp_path: Path) -> None:
+    links = "".join(f'<link name="{name}"/>' for name in "abc")
+    joints = "".join(
+        f'<joint name="{name}" type="fixed"><parent link="a"/><child link="{name}"/></joint>' for name in "bc"
+    )
+    (tmp_path / "robot.urdf").write_text(f"<robot>{links}{joints}</robot>")
+    pairs = '<disable_collisions link1="a" link2="b" reason="Adjacent"/><disable_collisions link1="b" link2="c"/>'
+    files = [f'<robot name="robot"><group name="all"><link name="a"/></group>{pairs}</robot>'.encode()]
+    campaign("srdf", tmp_path, lambda rng: of_xml(rng, files), ".srdf", lambda path: load(path.with_suffix(".urdf")))
+
+
+TABLES = {
+    "robot": "lid",
+    "bodies": [
+        ["body", "mass", "x (mm)", "Ixx", "Iyy", "Izz"],
+        ["lid", 4, 300, 0.02, 0.12, 0.14],
+        ["rod", 1, 50, 1, 1, 1],
+    ],
+    "points": [["body", "point", "x", "y", "z"], ["lid", "pin", 0.4, 0, 0], ["ground", "eye", 0.1, 0, -0.2]],
+    "joints": [
+        ["body", "type", "axis", "parent", "lower (deg)"],
+        ["lid", "R", "y", "ground", -90],
+        ["rod", "S", "", "lid", ""],
+    ],
+    "struts": [["strut", "from", "to", "axis"], ["piston", "ground.eye", "lid.pin", "y"]],
+}
+
+
+@pytest.mark.sampled
+def test_tables(tmp_path: Path) -> None:
+    pieces = [*TOKENS, *VALUES, ",", ";", '"bodies"', '"joints"', "ground", "mm", "deg", "R", "P", "free"]
+    csv = "\n".join(",".join(map(str, row)) for row in TABLES["bodies"])
+    files = [json.dumps(TABLES).encode(), json.dumps(TABLES, indent=1).encode(), csv.encode()]
+
+    def make(rng: np.random.Generator) -> bytes:
+        return damaged(files[int(rng.integers(len(files)))], recipe(rng), pieces)
+
+    def read(path: Path) -> None:
+        data = path.read_bytes()
+        suffix = ".csv" if data[:4] == b"body" else (".json", ".yaml")[len(data) % 2]
+        load(path.rename(path.with_name(f"bodies{suffix}")))
+
+    campaign("tables", tmp_path, make, ".table", read)
+
+
+@pytest.mark.sampled
 def test_meshes(tmp_path: Path) -> None:
     path = tmp_path / "mesh"
     files = [ascii_stl(path, TRIANGLES).read_bytes(), binary_stl(path, TRIANGLES).read_bytes()]
@@ -187,6 +242,33 @@ def test_meshes(tmp_path: Path) -> None:
 
 @pytest.mark.sampled
 def test_logs(tmp_path: Path) -> None:
+    """Damaged anywhere, which checksums tell; or in the heading, under a checksum that fits."""
+    columns = {"times": np.arange(4.0), "q": np.zeros((4, 2)), "gaps": np.ones((4, 1))}
+    heading = Heading(
+        "arm", 1e-3, ("a on b",), ("j", "k"), {name: (a.dtype, a.shape[1:]) for name, a in columns.items()}
+    )
+    head, rows = head_record(heading), rows_record(columns) + rows_record(columns) + end_record("")
+    frame = len(NAME + VERSION)
+    text = head[frame + FRAME.size : -CRC.size]
+
+    def make(rng: np.random.Generator) -> bytes:
+        tokens = ["[]", "{}", '"<f8"', '"|O"', "-1", "1e9", "99999999999", "null", "NaN", "\0", "[[[["]
+        if rng.random() < 0.3:
+            return damaged(head + rows, recipe(rng), tokens)
+        told = damaged(text, recipe(rng), tokens)
+        start = FRAME.pack(HEAD_OF_LOG, 0, len(told) + CRC.size, 0)[: -CRC.size]
+        return head[:frame] + start + CRC.pack(crc32(start)) + told + CRC.pack(crc32(told)) + rows
+
+    def read(path: Path) -> None:
+        log = Log.load(path)
+        for name in log.columns:
+            getattr(log, name)
+
+    campaign("logs", tmp_path, make, ".clog", read)
+
+
+@pytest.mark.sampled
+def test_saved_states(tmp_path: Path) -> None:
     file = io.BytesIO()
     np.savez(file, q=np.zeros((4, 3)), names=np.array(["a", "b"]), steps=np.arange(4))
     whole = file.getvalue()
@@ -194,7 +276,7 @@ def test_logs(tmp_path: Path) -> None:
     def make(rng: np.random.Generator) -> bytes:
         return damaged(whole, recipe(rng), ["\0", "PK", "'descr': '|O'", "'shape': (9999999999,)", "\u00ff"])
 
-    campaign("logs", tmp_path, make, ".npz", lambda path: load_arrays(path, ["q", "names", "steps"]))
+    campaign("saved states", tmp_path, make, ".npz", lambda path: load_arrays(path, ["q", "names", "steps"]))
 
 
 @pytest.mark.sampled

@@ -37,8 +37,8 @@ ALLOWED: dict[str, set[str]] = {
     "reaching": {"model", "passes", "actuation"},
     "sizing": {"files", "model", "actuation"},
     "contact": {
-        *("files", "spatial", "rotation", "linear", "graph", "model", "passes", "algorithms", "compiled"),
-        *("kinematics", "dynamics", "inertia"),
+        *("files", "children", "spatial", "rotation", "linear", "graph", "model", "passes", "algorithms"),
+        *("compiled", "kinematics", "dynamics", "inertia"),
     },
     "simulate": {
         *("files", "threads", "spatial", "rotation", "graph", "model", "compiled"),

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from coupler.children import Child, ChildError
 from coupler.files import read_file
-from coupler.forks import imports
 from coupler.model.errors import ModelError
+from coupler.model.wording import clipped
 
 __all__ = ["mesh_triangles", "mesh_vertices"]
 
 _LARGEST = 512 << 20  # bytes: ten million triangles
 _HEAD = 84  # bytes before the triangles of a binary STL: a comment, and how many there are
+_EXPORT = "export it as STL or OBJ"
+_SECONDS, _MEMORY = 60, 4 << 30  # that coal may take for a mesh
+_coal = Child(Path(__file__).with_name("mesh_job.py"), _SECONDS, _MEMORY)
 _TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("more", "<u2")])
 
 
@@ -121,25 +126,24 @@ def _rows(path: Path, data: bytes, word: str) -> np.ndarray:
 
 
 def _by_coal(path: Path, data: bytes, faces: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices, n × 3, and triangles, m × 3, if faces are asked for: taking them one by one takes its time."""
+    """Vertices, n × 3, and triangles, m × 3, if faces are asked for. coal may read the mesh's folder, and no other."""
+    place = Path(os.path.realpath(path))
     try:
-        with imports():
-            import coal  # type: ignore
-    except ImportError:
-        raise ModelError(
-            f"mesh {path}: without coal only STL and OBJ are read; convert it, or: pip install 'coupler[mesh]'"
-        ) from None
-    try:
-        model = coal.MeshLoader().load(str(path), np.ones(3))
-        found, triangles = model.vertices(), [model.tri_indices(i) for i in range(model.num_tris * faces)]
-    except (ValueError, RuntimeError) as error:
+        _, arrays = _coal.ask({"file": str(place), "faces": faces}, [place.parent])
+        vertices, triangles = arrays["vertices"].reshape(-1, 3).astype(float), arrays["triangles"].reshape(-1, 3)
+    except ChildError as error:
+        if error.kind in ("ImportError", "ModuleNotFoundError"):
+            raise ModelError(
+                f"mesh {path}: without coal only STL and OBJ are read; convert it, or: pip install 'coupler[mesh]'"
+            ) from None
         message = re.search(r"message: (.*)", str(error), re.DOTALL)
         why = " ".join((message[1] if message else str(error)).split())
-        raise ModelError(f"mesh {path}: coal cannot read it ({why}); export it as STL or OBJ") from None
+        raise ModelError(f"mesh {path}: coal cannot read it ({clipped(why, 500, quote=False)}); {_EXPORT}") from None
+    except (KeyError, ValueError) as error:
+        raise ModelError(f"mesh {path}: coal's answer cannot be used ({error}); {_EXPORT}") from None
     unit = re.search(rb'<unit\b[^<>]{0,500}\bmeter="([^"<>]{0,50})"', data) if path.suffix.lower() == ".dae" else None
     try:
         scale = float(unit[1]) if unit else 1.0  # which coal does not look at
     except ValueError:
         raise ModelError(f"mesh {path}: its unit must be a number of metres, got {unit[1]!r}") from None  # type: ignore[index]
-    corners = [[triangle[k] for k in range(3)] for triangle in triangles]
-    return np.array(found, dtype=float) * scale, np.array(corners, dtype=int).reshape(-1, 3)
+    return vertices * scale, triangles.astype(int)

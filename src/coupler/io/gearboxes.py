@@ -21,28 +21,27 @@ _PARALLEL = 1e-6  # 1 − the cosine of the angle between axes that are parallel
 
 
 class Passed(NamedTuple):
-    """A joint on the way from a link to the root.
+    """A joint between two links.
 
     Attributes:
         name: its own.
         word: its kind in the file.
-        carrier: the link that carries it.
         axis: 3, its first axis in the world, of unit length; zeros if it has none.
         position: where it is as the file poses the robot.
     """
 
     name: str
     word: str
-    carrier: str
     axis: np.ndarray
     position: float = 0.0
 
 
-Way = Callable[[str], Sequence[Passed]]  # the joints from a link to the root
+# The joints from the last common ancestor of two links to each of them; None if they do not hang together.
+Ways = Callable[[str, str], tuple[Sequence[Passed], Sequence[Passed]] | None]
 
 
 def gearbox(
-    element: Element, ends: Mapping[str, str], axes: Sequence[np.ndarray], way: Way, rank: Callable[[str], int | None]
+    element: Element, ends: Mapping[str, str], axes: Sequence[np.ndarray], ways: Ways, rank: Callable[[str], int | None]
 ) -> Dependence:
     """The relation between joints that a gearbox makes.
 
@@ -50,7 +49,7 @@ def gearbox(
         element: the <joint>.
         ends: the links "parent", "child" and "reference".
         axes: the directions of both axes in the world.
-        way: gives the joints from a link to the root.
+        ways: gives the joints between two links.
         rank: tells of a joint how soon it may be the dependent one; None for one that must not.
 
     Raises:
@@ -59,7 +58,7 @@ def gearbox(
     row: dict[str, float] = {}
     order, positions = list[str](), dict[str, float]()
     for end, axis, factor in (("child", axes[1], 1.0), ("parent", axes[0], number_of(element, "gearbox_ratio", 1.0))):
-        angle = _angle(element, ends["reference"], ends[end], axis, way)
+        angle = _angle(element, ends["reference"], ends[end], axis, ways)
         if not angle:
             raise element.error(
                 f"its {end} {ends[end]!r} does not turn against its gearbox_reference_body {ends['reference']!r}"
@@ -87,16 +86,13 @@ def gearbox(
     return list(row), closed, []
 
 
-def _angle(element: Element, first: str, last: str, axis: np.ndarray, way: Way) -> list[tuple[Passed, float]]:
+def _angle(element: Element, first: str, last: str, axis: np.ndarray, ways: Ways) -> list[tuple[Passed, float]]:
     """The joints whose angles add up to that of a link against another, with their signs."""
-    down, up = way(first), way(last)
-    common = {joint.name for joint in down} & {joint.name for joint in up}
-    if (down[-1].carrier if down else first) != (up[-1].carrier if up else last):
+    between = ways(first, last)
+    if between is None:
         raise element.error(f"{first!r} and {last!r} do not hang together: no chain of hinge joints connects them")
-    signed = [(joint, -1.0) for joint in down if joint.name not in common]
-    signed += [(joint, 1.0) for joint in up if joint.name not in common]
     turning = []
-    for joint, sign in signed:
+    for joint, sign in (*((joint, -1.0) for joint in between[0]), *((joint, 1.0) for joint in between[1])):
         if joint.word == "fixed":
             continue
         along = float(joint.axis @ axis)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from coupler.contact.mesh_files import mesh_vertices
+from coupler.children import ChildError
+from coupler.contact import mesh_files
+from coupler.contact.mesh_files import mesh_triangles, mesh_vertices
 from coupler.contact.meshes import hull_of
 from coupler.model import (
     Mesh,
@@ -79,7 +82,39 @@ def test_a_dae_is_read_by_coal_in_its_unit(tmp_path: Path) -> None:
 
 
 def test_without_coal_other_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "coal", None)
+    def absent(*_: object) -> None:
+        raise ChildError("ModuleNotFoundError", "No module named 'coal'")
+
+    monkeypatch.setattr(mesh_files._coal, "ask", absent)
     (tmp_path / "part.dae").write_text(DAE)
     with pytest.raises(ModelError, match=r"part\.dae: without coal only STL and OBJ are read; .*coupler\[mesh\]"):
         mesh_vertices(tmp_path / "part.dae")
+
+
+def gltf(buffer: str) -> str:
+    """A triangle in glTF, whose numbers are in another file."""
+    views = [{"buffer": 0, "byteLength": 36}, {"buffer": 0, "byteOffset": 36, "byteLength": 6}]
+    points = {"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3", "min": [0, 0, 0], "max": [8, 8, 8]}
+    indices = {"bufferView": 1, "componentType": 5123, "count": 3, "type": "SCALAR"}
+    mesh = {"primitives": [{"attributes": {"POSITION": 0}, "indices": 1}]}
+    rest = {"scenes": [{"nodes": [0]}], "scene": 0, "nodes": [{"mesh": 0}], "meshes": [mesh], "bufferViews": views}
+    buffers = [{"byteLength": 42, "uri": buffer}]
+    return json.dumps({"asset": {"version": "2.0"}, "buffers": buffers, "accessors": [points, indices]} | rest)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel does not hold coal back")
+def test_a_mesh_reads_what_is_beside_it_and_nothing_else(tmp_path: Path) -> None:
+    pytest.importorskip("coal", reason="coal reads glTF, and is not installed")
+    folder = tmp_path / "meshes"
+    folder.mkdir()
+    numbers = np.arange(9, dtype="<f4")
+    for place in (tmp_path, folder):
+        (place / "numbers.bin").write_bytes(numbers.tobytes() + np.arange(3, dtype="<u2").tobytes())
+    (folder / "part.gltf").write_text(gltf("numbers.bin"))
+    np.testing.assert_array_equal(mesh_vertices(folder / "part.gltf"), numbers.reshape(3, 3))
+    np.testing.assert_array_equal(mesh_triangles(folder / "part.gltf"), numbers.reshape(1, 3, 3))
+    (folder / "numbers.bin").unlink()  # which is found by its name alone
+    for elsewhere in ("../numbers.bin", str(tmp_path / "numbers.bin")):
+        (folder / "part.gltf").write_text(gltf(elsewhere))
+        with pytest.raises(ModelError, match=r"part\.gltf: coal cannot read it"):
+            mesh_vertices(folder / "part.gltf")

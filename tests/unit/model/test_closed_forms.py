@@ -11,7 +11,7 @@ import pytest
 import coupler
 from coupler import mechanisms
 from coupler.mechanisms import PosedBuilder, gear
-from coupler.model import ModelError, Prismatic, Revolute, Robot, RobotBuilder, Rod, Spherical
+from coupler.model import ModelError, Planar, Prismatic, Revolute, Robot, RobotBuilder, Rod, Spherical
 from effort import sweep
 from posed import RandomBuilder
 
@@ -321,3 +321,18 @@ def test_a_ball_screw_drives_the_piston(ratio: float) -> None:
     assert robot.nq == 1 and numerical.nq == 4 and robot.independent_joints == numerical.independent_joints == ["arm"]
     H = [coupler.mass_matrix(own, own.neutral()) for own in (robot, numerical)]
     assert H[0] == pytest.approx(H[1], rel=1e-9)
+
+
+def test_a_chain_through_a_joint_of_several_freedoms_is_left_to_newton() -> None:
+    """Its limits say nothing about how far the chain turns, and so whether angles could be told."""
+    b = RobotBuilder("chain")
+    for name in ("crank", "slide", "rod", "rocker"):
+        b.body(name, 0.25, (0, 0.5, 0), (0.1, 0.1, 0.1))
+    hinge = Revolute(axis=(0, 0, 1), lower=-10, upper=10)
+    b.joint("turn", hinge, "ground", "crank", independent=True)
+    b.joint("plane", Planar(normal=(0, 0, 1)), "crank", "slide", (0, 1, 0), independent=True)
+    b.joint("elbow", hinge, "slide", "rod", (0, 1, 0))
+    b.joint("rock", hinge, "ground", "rocker", (1, 0, 0))
+    b.loop("pin", Revolute(axis=(0, 0, 1)), "rod", "rocker", (1, 0, 0), (0, 2, 0))
+    robot = b.build(closure="analytical")
+    assert robot.nv == 4 and not robot.closed_forms

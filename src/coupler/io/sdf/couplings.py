@@ -92,12 +92,18 @@ class Couplings:
             ends: the links "parent", "child" and "reference".
             axes: the directions of both axes in the world.
         """
-        way = {link: [self._passed(joint) for joint in self._way(link)] for link in ends.values()}
-        dependence = gearbox(element, ends, axes, way.__getitem__, lambda joint: None if joint in self.dependent else 0)
+        dependence = gearbox(element, ends, axes, self._ways, lambda joint: None if joint in self.dependent else 0)
         self._couple(name, dependence, element)
 
-    def _passed(self, joint: Carried) -> Passed:
-        return Passed(joint.name, joint.motion.word, joint.carrier, joint.axis, _posed(joint))
+    def _ways(self, first: str, last: str) -> tuple[list[Passed], list[Passed]] | None:
+        """The joints between two links, from where their ways to the root part; None if these never meet."""
+        ways = self._way(first), self._way(last)
+        root, other = (way[-1].carrier if way else link for way, link in zip(ways, (first, last), strict=True))
+        if root != other:
+            return None
+        common = {joint.name for joint in ways[0]} & {joint.name for joint in ways[1]}
+        passed = [[_passed(joint) for joint in way if joint.name not in common] for way in ways]
+        return passed[0], passed[1]
 
     def _way(self, link: str) -> list[Carried]:
         """The joints from a link to the root."""
@@ -129,6 +135,10 @@ class Couplings:
             self.builder.couple(name, joints, function, independent)
         except ModelError as error:
             raise element.error(str(error)) from None
+
+
+def _passed(joint: Carried) -> Passed:
+    return Passed(joint.name, joint.motion.word, joint.axis, _posed(joint))
 
 
 def _posed(joint: Carried) -> float:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from coupler.io.tables.units import heading, scale_of
+from coupler.io.xml import LARGEST
 from coupler.model import ModelError
 from coupler.model.wording import clipped, listed
 
@@ -115,8 +116,9 @@ class Row:
             number = float(value)
         except (ValueError, OverflowError):
             raise self.error(f"its {column!r} is not a number: {clipped(value)}") from None
-        if not math.isfinite(number):
-            raise self.error(f"its {column!r} must be a finite number, got {clipped(value)}")
+        if not abs(number) <= LARGEST:
+            bounds = "finite" if not math.isfinite(number) else f"below {LARGEST:g}"
+            raise self.error(f"its {column!r} must be a number that is {bounds}, got {clipped(value)}")
         return scale * number
 
     def point(self) -> np.ndarray:

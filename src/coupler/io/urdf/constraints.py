@@ -38,8 +38,9 @@ def read_constraints(d: Description) -> None:
         d.actuators.append((element, read_actuator(element)))
     for element in d.root.all("spring"):
         d.springs.append((element, _spring(element, d)))
+    dependent = {joint for own in d.couplings for joint in own.joints if joint not in own.independent}
     for element in d.root.all("gazebo"):
-        read_gazebo(element, d)
+        read_gazebo(element, d, dependent)
 
 
 def read_transmissions(root: Element, d: Description) -> None:

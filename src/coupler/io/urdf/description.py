@@ -75,19 +75,50 @@ class Description:
         return joints[::-1]
 
     def paths(self, first: str, second: str) -> tuple[list[JointPart], list[JointPart]]:
-        """The joints from the last common ancestor of two links to each of them."""
-        to_first, to_second = self.path(first), self.path(second)
-        common = 0
-        while common < min(len(to_first), len(to_second)) and to_first[common] is to_second[common]:
-            common += 1
-        return to_first[common:], to_second[common:]
+        """The joints from the last common ancestor of two links to each of them.
+
+        Only these are passed: a file may ask for thousands of paths in a chain of thousands.
+        """
+        carriers, depths = self._carriers, self._depths
+        to_first, to_second = list[JointPart](), list[JointPart]()
+        while first != second:
+            if depths[first] >= depths[second]:
+                to_first.append(carriers[first])
+                first = carriers[first].parent
+            else:
+                to_second.append(carriers[second])
+                second = carriers[second].parent
+        return to_first[::-1], to_second[::-1]
+
+    @cached_property
+    def _depths(self) -> dict[str, int]:
+        """How many joints carry each link."""
+        depths = dict.fromkeys(self.links, 0)
+        for joint in self._outwards():
+            depths[joint.child] = depths[joint.parent] + 1
+        return depths
 
     def zero_pose(self, link: str) -> Transform:
         """The transform from the root's frame to a link's, with all joints at zero."""
-        X = Transform.identity()
-        for joint in self.path(link):
-            X = joint.at @ X
-        return X
+        return self._zero_poses[link]
+
+    @cached_property
+    def _zero_poses(self) -> dict[str, Transform]:
+        poses = dict.fromkeys(self.links, Transform.identity())
+        for joint in self._outwards():
+            poses[joint.child] = joint.at @ poses[joint.parent]
+        return poses
+
+    def _outwards(self) -> Iterator[JointPart]:
+        """All joints, each after the one that carries its parent."""
+        carried: dict[str, list[JointPart]] = {}
+        for joint in self.joints.values():
+            carried.setdefault(joint.parent, []).append(joint)
+        pending = [link for link in self.links if link not in self._carriers]
+        while pending:
+            for joint in carried.get(pending.pop(), ()):
+                yield joint
+                pending.append(joint.child)
 
     def check_tree(self) -> str:
         """Checks that links and joints form a tree; returns the name of its root.

@@ -13,7 +13,7 @@ from coupler.io.sdf.joints import pitch_of
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.joints import joint_kind
 from coupler.io.urdf.origins import rotation_of
-from coupler.io.urdf.parts import CouplingPart, LinkPart, LoopPart
+from coupler.io.urdf.parts import CouplingPart, JointPart, LinkPart, LoopPart
 from coupler.io.xml import Element
 from coupler.model.wording import listed
 from coupler.spatial import Transform
@@ -37,8 +37,14 @@ _HARD = ("restitution", "rolling_friction", "spinning_friction")
 _STICKS = 1000.0  # files write larger coefficients, up to 1e14, for what never slides; they would cost digits
 
 
-def read_gazebo(element: Element, d: Description) -> None:
-    """Adds what a <gazebo> element describes: joints as loops or couplings, and the friction of its link."""
+def read_gazebo(element: Element, d: Description, dependent: set[str]) -> None:
+    """Adds what a <gazebo> element describes: joints as loops or couplings, and the friction of its link.
+
+    Args:
+        element: the element.
+        d: the robot.
+        dependent: joints that couplings give already; those of gearboxes are added.
+    """
     link = d.links.get(d.renamed.get(element.get("reference"), element.get("reference")))
     for part in element.children:
         usual = _USUAL.get(part.tag, ())
@@ -48,7 +54,7 @@ def read_gazebo(element: Element, d: Description) -> None:
         _set_friction(link, [part for part in element.children if part.tag in ("mu1", "mu2", "mu")])
     for joint in element.all("joint"):
         if joint.get("type") == "gearbox":
-            d.couplings.append(_gearbox(joint, d))
+            d.couplings.append(_gearbox(joint, d, dependent))
         else:
             d.loops.append(_loop(joint, d))
 
@@ -80,7 +86,7 @@ def read_bullet_friction(element: Element, link: LinkPart) -> None:
                 part.ignore()
 
 
-def _gearbox(element: Element, d: Description) -> CouplingPart:
+def _gearbox(element: Element, d: Description, dependent: set[str]) -> CouplingPart:
     ends = {end: _link(element, end, d) for end in ("parent", "child")}
     reference = element.need("gearbox_reference_body").word()
     ends["reference"] = d.renamed.get(reference, reference)
@@ -90,7 +96,6 @@ def _gearbox(element: Element, d: Description) -> CouplingPart:
     axes = [to_joint.E.T @ _axis(element.need(tag), to_joint) for tag in ("axis", "axis2")]
     if not all(axis.any() for axis in axes):
         raise element.error("its axes must have a direction")
-    dependent = {joint for own in d.couplings for joint in own.joints if joint not in own.independent}
 
     def rank(joint: str) -> int | None:
         """Which joint depends on the others: one that is marked so, then any that is not marked."""
@@ -98,21 +103,19 @@ def _gearbox(element: Element, d: Description) -> CouplingPart:
             return None
         return 0 if d.joints[joint].independent is False else 1
 
-    with element.blamed():
-        dependence = gearbox(
-            element, ends, [axis / np.linalg.norm(axis) for axis in axes], lambda link: _way(link, d), rank
-        )
-    return CouplingPart(d.new_name(element.require("name")), *dependence, element)
+    def ways(first: str, last: str) -> tuple[list[Passed], list[Passed]]:
+        to_first, to_last = d.paths(first, last)
+        return [_passed(joint, d) for joint in to_first], [_passed(joint, d) for joint in to_last]
+
+    joints, function, independent = gearbox(element, ends, [axis / np.linalg.norm(axis) for axis in axes], ways, rank)
+    dependent |= {joint for joint in joints if joint not in independent and independent}
+    return CouplingPart(element.require("name"), joints, function, independent, element)
 
 
-def _way(link: str, d: Description) -> list[Passed]:
-    """The joints from a link to the root."""
-    passed = []
-    for joint in reversed(d.path(link)):
-        axis = d.zero_pose(joint.child).E.T @ joint.axes[0]
-        size = float(np.linalg.norm(axis))
-        passed.append(Passed(joint.name, joint.kind, joint.parent, axis / size if size else axis))
-    return passed
+def _passed(joint: JointPart, d: Description) -> Passed:
+    axis = d.zero_pose(joint.child).E.T @ joint.axes[0]
+    size = float(np.linalg.norm(axis))
+    return Passed(joint.name, joint.kind, axis / size if size else axis)
 
 
 def _loop(element: Element, d: Description) -> LoopPart:

@@ -82,7 +82,7 @@ class Leg(ABC):
         for arm, chain in ((self.base, self.chain.to_base), (self.goal, self.chain.to_goal)):
             for i, (number, kind) in enumerate(zip(arm.joints, arm.kinds, strict=True)):
                 turning = chain if i == 0 and self._follows_chain else ()
-                used = [np.abs(limits[joint.number] - joint.assembled[0]).max() for joint in turning]
+                used = [_reach(limits.get(joint.number), joint.assembled[0]) for joint in turning]
                 if kind == "R":
                     yield number, np.pi - float(sum(used))
 
@@ -158,3 +158,8 @@ def pointed(h: float, sign: float, w: Array) -> tuple[Any, Any]:
 def radius_of(arm: Arm) -> float:
     """How far the end of an arm of one joint is from its axis."""
     return length(across(arm.end - arm.points[0], arm.axes[0]))
+
+
+def _reach(limits: np.ndarray | None, position: float) -> float:
+    """How far a joint moves from a position at the most; one of several freedoms has no limits, and moves anywhere."""
+    return np.inf if limits is None else float(np.abs(limits - position).max())
