@@ -20,7 +20,7 @@ from coupler.simulate.archive import check_target
 from coupler.view.arrows import COLOUR, HEAD, HEAD_LENGTH, SHAFT, arrow_extents
 from coupler.view.camera import Camera
 from coupler.view.figure import Colouring, Figure, Surface
-from coupler.view.figure.surface import bar, joined, rod
+from coupler.view.figure.surface import bar, cone, joined
 from coupler.view.raster import Painted, picture
 from coupler.view.recording import Recording
 from coupler.view.skeleton import outline
@@ -181,7 +181,7 @@ class Stage:
     def _arrow(self, point: np.ndarray, extent: np.ndarray) -> Surface:
         size, tip = self.figure.size, point + extent
         neck = tip - extent * min(0.9, HEAD_LENGTH * size / float(np.linalg.norm(extent)))
-        return joined([bar(point, neck, SHAFT * size), rod(neck, tip, HEAD * size, 0.0005 * size)])
+        return joined([bar(point, neck, SHAFT * size), cone(neck, tip, HEAD * size)])
 
 
 def _imported(what: str) -> Any:
