@@ -72,6 +72,9 @@ def test_pictures_and_films_are_written(robot: coupler.Robot, log: Log, tmp_path
         with pytest.raises(ModelError, match="ffmpeg"):
             render(robot, log, tmp_path / "a.mp4", **options)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    for size in (100, (8, 8), (np.nan, 50)):
+        with pytest.raises(ModelError, match="size"):
+            render(robot, log, tmp_path / "b.png", size=size)  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="by the suffix"):
         render(robot, log, tmp_path / "a.tiff")
     with pytest.raises(ModelError, match="joints are not those"):
