@@ -5,7 +5,6 @@ python tools/family_picture.py
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,7 @@ from coupler.view.render import Stage
 
 PICTURE = Path(__file__).parents[1] / "docs" / "robots.png"
 HEIGHT = 400
-WIDTHS = {"mini_cheetah": 380, "tello_with_arms": 260, "rh5_manus": 320, "charmie": 240}
-ZOOM = {"mini_cheetah": 1.25, "tello_with_arms": 1.15, "rh5_manus": 1.3, "charmie": 1.9}
+WIDTHS = {"mini_cheetah": 380, "tello_with_arms": 220, "rh5_manus": 340, "charmie": 320}
 POSES: dict[str, dict[str, Any]] = {"mini_cheetah": {"hip": -0.8, "knee": 1.6}}
 
 
@@ -36,9 +34,7 @@ def drawn(name: str, width: int) -> np.ndarray:
     q = robot.pack_q({j: x for j in robot.independent_joints for part, x in bent.items() if part in j})
     nothing: Any = np.zeros((1, 0, 3))
     still = Recording(robot, np.zeros(1), q[None], nothing, nothing, log=None)  # type: ignore[arg-type]
-    stage = Stage(still, (width, HEIGHT))
-    stage.camera = replace(stage.camera, field=stage.camera.field / ZOOM[name])
-    return stage.draw(0)
+    return Stage(still, (width, HEIGHT)).draw(0)
 
 
 if __name__ == "__main__":

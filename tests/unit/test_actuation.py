@@ -270,3 +270,18 @@ def test_large_gears_do_not_hide_small_ones(dtype: type) -> None:
     b.actuator("slow", {"k": 0.0015})
     v = coupler.velocities_of_actuators(b.build(), np.zeros(2, dtype), np.array([160.0, 0.0015], dtype))
     assert v == pytest.approx([1.0, 1.0], rel=1e-5)
+
+
+def test_joints_that_an_actuator_drives_together_are_preferred_as_independent() -> None:
+    """As the two drivers of a gripper that one tendon pulls, and not a finger that only follows them."""
+    independent = []
+    for tendon in (False, True):
+        b = RobotBuilder("gripper")
+        for name in ("finger", "left", "right"):
+            b.body(name, 0.1, (0, 0, 0.05), (1e-4, 1e-4, 1e-5))
+            b.joint(name, Revolute(axis=(1, 0, 0)), "ground", name)
+        b.couple("linkage", ["finger", "left", "right"], lambda p: np.array([p[0] + p[1], p[1] - p[2]]))
+        if tendon:
+            b.actuator("grip", {"left": 0.5, "right": 0.5})
+        independent += b.build().independent_joints
+    assert independent == ["finger", "left"]

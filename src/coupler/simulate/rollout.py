@@ -12,7 +12,7 @@ import numpy as np
 from coupler.compiled import thread_count
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
-from coupler.model.wording import in_state
+from coupler.model.wording import counted, in_state
 from coupler.simulate.engine import Engine, engine_of
 from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
 from coupler.simulate.overlaps import warn_of_overlaps
@@ -48,6 +48,19 @@ class Rollout:
     stops: np.ndarray
     contacts: tuple[str, ...]
     forces: np.ndarray | None = None
+
+    def __str__(self) -> str:
+        """What there is in it, in a few lines."""
+        states = counted(self.stops.size, "state")
+        controls = counted(len(self.times) - 1, "control")
+        lines = [f"rollout of {states}, from {self.times[0]:g} to {self.times[-1]:g} s, {controls} each"]
+        stopped = int(np.isfinite(self.stops).sum())
+        lines.append(f"  stopped   {stopped} of {states}" + (f", from {self.stops.min():g} s on" if stopped else ""))
+        if self.contacts and self.residuals.size:
+            lines.append(f"  residual  {np.nanmax(self.residuals, initial=0.0):.2g} m/s at the most")
+        arrays = ["q", "v", "residuals", *(["forces"] if self.forces is not None else [])]
+        lines.append(f"  arrays    {', '.join(f'{name} {getattr(self, name).shape}' for name in arrays)}")
+        return "\n".join(lines)
 
 
 def rollout(

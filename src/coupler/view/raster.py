@@ -14,7 +14,7 @@ __all__ = ["Painted", "picture"]
 
 _FINE = 2  # pixels across one of the picture, which are then averaged
 _CHUNK = 1 << 16  # pixels that are looked at together
-_AMBIENT, _DIFFUSE, _SHINE = 0.50, 0.48, 0.10
+_AMBIENT, _DIFFUSE, _SHINE = 0.62, 0.42, 0.10
 _LIGHT = np.array([-0.45, 0.65, 0.62])  # from the camera: to the right, up, and towards it
 _SKY, _HORIZON = np.array([1.0, 1.0, 1.0]), np.array([0.955, 0.965, 0.98])
 
@@ -96,7 +96,7 @@ def _seen(
         near = 1e-3 * float(np.linalg.norm(camera.target - camera.position))
         kept = (triangles[:, :, 2] > near).all(axis=1)
         if piece.lit and not piece.flat:  # closed surfaces, whose far side is not seen
-            kept &= np.einsum("ni,ni->n", across, triangles[:, 0]) < 0.0
+            kept &= np.einsum("ni,ni->n", across, triangles[:, 0]) > 0.0  # by these axes, all is seen in a mirror
         projected = triangles[kept]
         flat = scale * projected[:, :, :2] / projected[:, :, 2:] * [1.0, -1.0] + [wide / 2, tall / 2]
         corners.append(np.concatenate([flat, projected[:, :, 2:]], axis=2))

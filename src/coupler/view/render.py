@@ -14,13 +14,14 @@ import numpy as np
 from coupler.files import temporary_beside
 from coupler.forks import imports
 from coupler.model import ModelError, Robot
+from coupler.model.numbers import numbers
 from coupler.model.tree import GROUND
 from coupler.simulate import Log
 from coupler.simulate.archive import check_target
 from coupler.view.arrows import COLOUR, HEAD, HEAD_LENGTH, SHAFT, arrow_extents
 from coupler.view.camera import Camera
 from coupler.view.figure import Colouring, Figure, Surface
-from coupler.view.figure.surface import bar, joined, rod
+from coupler.view.figure.surface import bar, cone, joined
 from coupler.view.raster import Painted, picture
 from coupler.view.recording import Recording
 from coupler.view.skeleton import outline
@@ -66,7 +67,8 @@ def render(
     write = {".png": _save_png, ".gif": _save_gif, ".mp4": _save_mp4}.get(path.suffix.lower())
     if write is None:
         raise ModelError(f"{path}: pictures are .png, and films .gif or .mp4, by the suffix of the file")
-    width, height = size or ((960, 640) if path.suffix.lower() == ".png" else (480, 320))
+    usual = (960, 640) if path.suffix.lower() == ".png" else (480, 320)
+    width, height = numbers("size", usual if size is None else size, (2,)).astype(int).tolist()
     if not (16 <= width <= 8192 and 16 <= height <= 8192):
         raise ModelError(f"size: width and height must be from 16 to 8192 px, got {width} × {height}")
     if not (frames_per_second > 0.0 and speed > 0.0):
@@ -181,7 +183,7 @@ class Stage:
     def _arrow(self, point: np.ndarray, extent: np.ndarray) -> Surface:
         size, tip = self.figure.size, point + extent
         neck = tip - extent * min(0.9, HEAD_LENGTH * size / float(np.linalg.norm(extent)))
-        return joined([bar(point, neck, SHAFT * size), rod(neck, tip, HEAD * size, 0.0005 * size)])
+        return joined([bar(point, neck, SHAFT * size), cone(neck, tip, HEAD * size)])
 
 
 def _imported(what: str) -> Any:

@@ -16,7 +16,7 @@ from coupler.model import Robot
 from coupler.model.tree import TreeJoint
 from coupler.spatial import Transform
 
-__all__ = ["Pose", "Skeleton", "View", "outline"]
+__all__ = ["Pose", "Skeleton", "View", "link_transforms", "outline"]
 
 _CENTRED = 1e-6  # m: a link whose centre of mass is this near to its axis counts as balanced, as rotors are
 
@@ -105,10 +105,7 @@ class Skeleton:
 
     def at(self, q: np.ndarray) -> Pose:
         """The figure at a configuration."""
-        tree, p = self.robot.tree, self.robot.embedding.positions(np.asarray(q, dtype=float))
-        X = [Transform.identity()]
-        for i, link in enumerate(tree.links[1:], 1):
-            X.append(link.kind.transform(p[tree.positions(i)]) @ link.placement @ X[link.parent])
+        X = link_transforms(self.robot, q)
 
         def seen(link: int, points: Any) -> np.ndarray:
             return self.view(np.reshape(points, (-1, 3)) @ X[link].E + X[link].r)
@@ -165,6 +162,15 @@ class Skeleton:
             ends = [X.E.T @ frame.r + X.r for X, frames in places for frame in frames.values()] or [self._centre(i)]
             start = points[0] if points else np.zeros(3)
             points.append(max(ends, key=lambda end: float(np.linalg.norm(end - start))))
+
+
+def link_transforms(robot: Robot, q: np.ndarray) -> list[Transform]:
+    """The transforms from the world to all links, the ground first, at a configuration."""
+    tree, p = robot.tree, robot.embedding.positions(np.asarray(q, dtype=float))
+    X = [Transform.identity()]
+    for i, link in enumerate(tree.links[1:], 1):
+        X.append(link.kind.transform(p[tree.positions(i)]) @ link.placement @ X[link.parent])
+    return X
 
 
 def outline(points: np.ndarray) -> np.ndarray:

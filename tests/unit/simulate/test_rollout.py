@@ -97,3 +97,11 @@ def test_where_no_state_can_go_on_there_is_an_error() -> None:
     controls[:, 3] = 1e308
     with pytest.raises(ModelError, match=r"after 0.003 s in state 0: .* a step of 0.001 s is not possible"):
         rollout(robot, q, np.zeros(robot.nv), controls, contacts="*foot*")
+
+
+def test_a_rollout_says_what_is_in_it() -> None:
+    robot = coupler.robots.load("four_bar")
+    q, v = np.tile(robot.neutral(), (3, 1)), np.zeros((3, robot.nv))
+    text = str(rollout(robot, q, v, np.zeros((3, 4, robot.nv)), forces=True))
+    assert text.startswith("rollout of 3 states, from 0 to 0.004 s, 4 controls each\n  stopped   0 of 3 states\n")
+    assert "q (3, 5, 3), v (3, 5, 1), residuals (3, 4), forces (3, 4, 0, 3)" in text

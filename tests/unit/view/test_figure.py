@@ -14,7 +14,7 @@ from coupler.model import Box, Mesh, ModelError, Prismatic, Revolute, Sphere
 from coupler.view.camera import Camera
 from coupler.view.figure import Figure, Surface
 from coupler.view.figure.colours import body_colours
-from coupler.view.figure.surface import ball, box, capsule, cylinder, hull, rod, rounded_hull
+from coupler.view.figure.surface import ball, box, capsule, cone, cylinder, hull, rod, rounded_hull
 from mesh_samples import SIZE, TRIANGLES, binary_stl
 
 NAMES = coupler.robots.names()
@@ -47,6 +47,7 @@ def test_every_link_of_every_bundled_robot_is_drawn(name: str) -> None:
         (cylinder(0.5, 2.0), np.pi * 0.5),
         (capsule(0.2, 0.2, 1.0), np.pi * 0.04 + 4.0 / 3.0 * np.pi * 0.008),
         (rod(np.zeros(3), np.array([1.0, 2.0, 2.0]), 0.2, 0.2), 3.0 * np.pi * 0.04 + 4.0 / 3.0 * np.pi * 0.008),
+        (cone(np.ones(3), np.array([1.0, 1.0, 3.0]), 0.5), np.pi * 0.25 * 2.0 / 3.0),
         (hull(np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]])), 1.0 / 6.0),
     ],
 )

@@ -13,6 +13,9 @@ import coupler
 from coupler.cli import main
 from coupler.model import Box, ModelError
 from coupler.simulate import Log
+from coupler.view.camera import Camera
+from coupler.view.figure.surface import ball, box
+from coupler.view.raster import Painted, picture
 from coupler.view.recording import Recording
 from coupler.view.render import Stage, render
 
@@ -44,6 +47,14 @@ def test_a_picture_shows_the_robot_and_its_shadow(robot: coupler.Robot, log: Log
     assert ((np.ptp(first, axis=2) > 0.25).mean() > 0.01) and np.abs(first - last).max() > 0.2
 
 
+def test_what_is_within_a_closed_surface_is_not_seen() -> None:
+    camera = Camera.around(np.full(3, -0.6), np.full(3, 0.6), np.array([0.0, 0.0, 1.0]))
+    inside, outside = Painted(ball(0.3), np.array([1.0, 0, 0])), Painted(box(np.ones(3)), np.array([0, 0, 1.0]))
+    image = picture([inside, outside], camera, 60, 60)
+    red, _, blue = np.moveaxis(image, 2, 0)
+    assert (blue - red > 0.3).sum() > 500 and not (red - blue > 0.1).any()
+
+
 def test_pictures_and_films_are_written(robot: coupler.Robot, log: Log, tmp_path: Path) -> None:
     from PIL import Image
 
@@ -61,6 +72,9 @@ def test_pictures_and_films_are_written(robot: coupler.Robot, log: Log, tmp_path
         with pytest.raises(ModelError, match="ffmpeg"):
             render(robot, log, tmp_path / "a.mp4", **options)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    for size in (100, (8, 8), (np.nan, 50)):
+        with pytest.raises(ModelError, match="size"):
+            render(robot, log, tmp_path / "b.png", size=size)  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="by the suffix"):
         render(robot, log, tmp_path / "a.tiff")
     with pytest.raises(ModelError, match="joints are not those"):

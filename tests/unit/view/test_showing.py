@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import sys
+import time
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 import coupler
 from coupler.cli import main
 from coupler.model import Box, ModelError
+from coupler.view.browser.tree_panel import named, tree_html
 from coupler.view.pulling import Pull
 
 
@@ -59,6 +62,51 @@ def test_a_port_in_use_takes_the_next_and_is_printed(capsys: pytest.CaptureFixtu
         coupler.view(coupler.robots.load("four_bar"), host="nowhere.invalid")
     with pytest.raises(ModelError, match="65535"):
         coupler.view(coupler.robots.load("four_bar"), port=0)
+    with pytest.raises(ModelError, match="65535"):
+        coupler.view(coupler.robots.load("four_bar"), port=True)
+
+
+def test_viewers_of_several_threads_listen_on_ports_of_their_own() -> None:
+    pytest.importorskip("viser")
+    robot, viewers = coupler.robots.load("four_bar"), list[Any]()
+    threads = [Thread(target=lambda: viewers.append(coupler.view(robot, port=8400, quiet=True))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for viewer in viewers:
+        viewer.stop()
+    assert len({viewer.url for viewer in viewers}) == 4
+
+
+def test_a_controller_that_raises_pauses_the_simulation_and_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("viser")
+    simulation = coupler.Simulation(coupler.robots.load("four_bar"))
+    with coupler.view(simulation, controller=lambda t, q, v: 1 / 0, quiet=True, port=8400) as viewer:
+        live: Any = viewer.shown
+        end = time.monotonic() + 60.0
+        while live.running and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not live.running and live.wrong == "the controller raised ZeroDivisionError: division by zero"
+    assert "ZeroDivisionError" in capsys.readouterr().err  # with the line of the user's program
+
+
+def test_many_joints_are_folded() -> None:
+    pytest.importorskip("viser")
+    robot = coupler.robots.load("geared_chain", links=90)
+    with coupler.view(robot, quiet=True, port=8400) as viewer:
+        panel: Any = viewer.shown
+        assert len(panel.sliders) == 90
+        viewer.show(robot.random_state(0)[0])
+
+
+def test_names_are_found_whole_or_in_part() -> None:
+    robot = coupler.robots.load("mini_cheetah")
+    assert named(robot, "HR_hip_rotor") == ("HR_hip_rotor", 3)
+    assert named(robot, "fl_KNEE")[0] == "FL_knee_link"
+    assert named(robot, "") == named(robot, "tail") == ("", 0)
+    html = tree_html(robot, "cluster")
+    assert html.count("data-name=") == 13 + html.count("[data-name=")
 
 
 def test_a_pull_lifts_a_box_and_comes_to_rest() -> None:

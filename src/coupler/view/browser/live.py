@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable
 from copy import copy
@@ -16,7 +17,7 @@ import numpy as np
 from coupler.kinematics import body_poses
 from coupler.model import ModelError
 from coupler.simulate import Simulation
-from coupler.simulate.control import Control, Controller
+from coupler.simulate.control import Acting, Control, Controller
 from coupler.view.arrows import metres_per_newton
 from coupler.view.browser.overlays import Overlays
 from coupler.view.browser.scene import RobotScene, rgb
@@ -43,6 +44,7 @@ class Live:
         simulation: what runs.
         running: whether it goes on.
         pull: the spring by which a user pulls; None if not.
+        wrong: why it stopped, until it runs again.
     """
 
     def __init__(self, server: ViserServer, scene: RobotScene, simulation: Simulation, control: Control) -> None:
@@ -51,7 +53,7 @@ class Live:
         self._scene, self._server, self._control = scene, server, control
         self._asked: deque[Callable[[], None]] = deque()  # by browsers, to be done between two steps
         self._speed, self._stopped, self._times = 1.0, threading.Event(), 0.0
-        self._wrong = ""  # what went wrong, until it runs again
+        self.wrong = ""
         robot, size = simulation.robot, scene.figure.size
         self._extra = np.zeros(3)  # gravity beyond the robot's own, m/s²
         self._masses = np.array([body.mass for body in robot.bodies.values()])
@@ -71,7 +73,7 @@ class Live:
 
     def run(self, running: bool) -> None:
         """Goes on or pauses."""
-        self.running, self._wrong = running, ""
+        self.running, self.wrong = running, ""
         self.button.label = "Pause" if running else "Run"
 
     # What browsers ask for, done by the thread that steps
@@ -103,7 +105,7 @@ class Live:
         self._step()
 
     def _reset(self) -> None:
-        self.pull, self._wrong = None, ""
+        self.pull, self.wrong = None, ""
         self.simulation.reset()
 
     def _set_gravity(self, strength: float) -> None:
@@ -144,9 +146,9 @@ class Live:
         try:
             pull = Pull(simulation.robot, simulation.q, body, grabbed, self._scene.figure.size, simulation.step_size)
         except ModelError as error:  # at a singular pose
-            self._wrong = str(error)
+            self.wrong = str(error)
             return
-        self._wrong, pull.target, self.pull = "", target, pull
+        self.wrong, pull.target, self.pull = "", target, pull
 
     # The thread
 
@@ -172,23 +174,32 @@ class Live:
         """Compiles the step, with and without forces on bodies, before they are needed."""
         self._tell("compiling …")
         trial = copy(self.simulation)
-        acting = self._control.at(trial.time, trial.q, trial.v)
-        for forces in (acting.f_ext, np.zeros((len(self._masses), 6))):
-            try:
+        try:
+            acting = self._acting(trial)
+            for forces in (acting.f_ext, np.zeros((len(self._masses), 6))):
                 trial.step(acting.tau, forces, motors=acting.motors, rates=acting.rates)
-            except ModelError:
-                return  # which the first step tells
+        except ModelError:
+            return  # which the first step tells
+
+    def _acting(self, simulation: Simulation) -> Acting:
+        """What the user's controllers want."""
+        try:
+            return self._control.at(simulation.time, simulation.q, simulation.v)
+        except Exception as error:
+            raise ModelError(f"the controller raised {type(error).__name__}: {error}") from error
 
     def _step(self) -> None:
         simulation = self.simulation
         try:
-            acting = self._control.at(simulation.time, simulation.q, simulation.v)
+            acting = self._acting(simulation)
             forces = [f for f in (acting.f_ext, self._weights(), self._pulled()) if f is not None]
             total = np.sum(forces, axis=0) if forces else None
             simulation.step(acting.tau, total, motors=acting.motors, rates=acting.rates)
         except ModelError as error:
             self.run(False)
-            self._wrong = str(error)
+            self.wrong = str(error)
+            if error.__cause__ is not None:
+                traceback.print_exception(error.__cause__)
 
     def _pulled(self) -> np.ndarray | None:
         pull = self.pull
@@ -227,8 +238,8 @@ class Live:
             lines.append(f"{status.contacts} contacts press, laws kept to {status.residual:.1e} m/s")
         if loops:
             lines.append(f"loops closed to {float(np.max(list(loops))):.1e} m or rad")
-        if self._wrong:
-            lines.append(f'<span role="alert" style="color:#c92a2a">{escape(self._wrong)}</span>')
+        if self.wrong:
+            lines.append(f'<span role="alert" style="color:#c92a2a">{escape(self.wrong)}</span>')
         self.told.content = f'<div style="padding:4px 14px;font-size:0.85em">{"<br>".join(lines)}</div>'
 
 

@@ -20,6 +20,7 @@ __all__ = ["PosePanel", "told"]
 
 _STEPS = 400  # of a slider, from its one end to the other
 _MOST_OPEN = 12  # sliders that are shown at once; more are folded by joint
+_MOST_LISTED = 40  # joints one under the other; more are folded by so many
 _RANDOM_SEED = 0
 
 
@@ -65,8 +66,17 @@ class PosePanel:
     def _add_sliders(self) -> None:
         folded = len(self.posing.coordinates) > _MOST_OPEN
         pairs = zip(self.posing.coordinates, self.posing.values, strict=True)
-        for joint, group in groupby(pairs, key=lambda pair: pair[0].joint):
-            own = list(group)
+        joints = [(joint, list(group)) for joint, group in groupby(pairs, key=lambda pair: pair[0].joint)]
+        if len(joints) <= _MOST_LISTED:
+            self._add_joints(joints, folded)
+            return
+        for start in range(0, len(joints), _MOST_LISTED):
+            some = joints[start : start + _MOST_LISTED]
+            with self._gui.add_folder(f"{some[0][0]} … {some[-1][0]}", expand_by_default=False):
+                self._add_joints(some, folded)
+
+    def _add_joints(self, joints: list[tuple[str, list[tuple[Coordinate, Any]]]], folded: bool) -> None:
+        for joint, own in joints:
             if len(own) > 1:
                 with self._gui.add_folder(joint, expand_by_default=not folded):
                     for coordinate, value in own:

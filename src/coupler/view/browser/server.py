@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
+import threading
 from contextlib import redirect_stdout
 from io import StringIO
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
-from coupler.forks import imports
+from coupler.forks import held_at_fork, imports
 from coupler.model import ModelError
 from coupler.view.browser.gate import Gate
 
@@ -19,6 +20,7 @@ __all__ = ["LOOPBACK", "PORT", "Server", "started"]
 
 LOOPBACK, PORT = "127.0.0.1", 8080
 _MOST = 100  # ports that are tried
+_STARTING = held_at_fork(threading.Lock())  # between finding a free port and listening on it
 
 
 class Server:
@@ -57,12 +59,17 @@ def started(host: str = LOOPBACK, port: int = PORT) -> Server:
             import viser
     except ImportError:
         raise ModelError("the viewer needs viser: pip install 'coupler[view]'") from None
-    if not isinstance(port, int) or not 0 < port < 65536:
+    if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 65536:
         raise ModelError(f"port must be a number from 1 to 65535, got {port!r}")
-    if _is_loopback(host):
-        free = _free_port(host, port)
-        return Server(_quiet(viser, host, free), f"http://{_in_url(host)}:{free}", None)
+    with _STARTING:
+        return _started(viser, host, port)
+
+
+def _started(viser: Any, host: str, port: int) -> Server:
     free = _free_port(host, port)
+    if _is_loopback(host):
+        server = _quiet(viser, host, free)
+        return Server(server, f"http://{_in_url(host)}:{server.get_port()}", None)
     behind = _quiet(viser, LOOPBACK, _free_port(LOOPBACK, 0))
     try:
         gate = Gate(host, free, behind.get_port())

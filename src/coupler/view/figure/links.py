@@ -17,7 +17,7 @@ from coupler.model import Cylinder, Robot, Shape
 from coupler.model.loops import Rod
 from coupler.model.tree import TreeJoint
 from coupler.view.figure.surface import Surface, ball, bar, box, cylinder, joined, rod, rounded_hull, turned_to
-from coupler.view.skeleton import Skeleton
+from coupler.view.skeleton import Skeleton, link_transforms
 
 __all__ = ["LinkShapes", "Part", "Tone"]
 
@@ -58,6 +58,8 @@ class LinkShapes:
 
     def __init__(self, robot: Robot) -> None:
         self._robot, self._skeleton = robot, Skeleton(robot)
+        self._joints = {joint.name: joint for joint in robot.joints}
+        self._neutral = link_transforms(robot, robot.neutral())
         points = self._skeleton.at(robot.neutral()).points()
         self.size = float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
         if self.size <= 0.0:
@@ -75,7 +77,7 @@ class LinkShapes:
         return self._length(link) < 1e-9 * self.size or all(_slides(self._joint(i)) for i in tree.children[link])
 
     def _joint(self, link: int) -> TreeJoint:
-        return next(joint for joint in self._robot.joints if joint.name == self._robot.tree.links[link].joint)
+        return self._joints[self._robot.tree.links[link].joint]
 
     def extent(self, link: int) -> np.ndarray:
         """The points of a link, n × 3, in its frame."""
@@ -184,27 +186,15 @@ class LinkShapes:
     def _beside(self, link: int, thickness: float) -> np.ndarray:
         """Where along its axis a rotor finds room, in its link's frame."""
         middle = self._own_joint(link)
-        X = self._neutral(link)
+        X, taken = self._neutral[link], np.reshape(self._taken, (-1, 3))
         for shift in (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0):
             step = shift * (thickness + _HUB_LENGTH * 0.5 * _THICK * self.size)
             place = middle + np.array([0.0, 0.0, step])
-            world = X[0] @ place + X[1]
-            if all(np.linalg.norm(world - other) > 0.9 * thickness for other in self._taken):
+            world = X.E.T @ place + X.r
+            if (np.linalg.norm(world - taken, axis=1) > 0.9 * thickness).all():
                 self._taken.append(world)
                 return place
         return middle
-
-    def _neutral(self, link: int) -> tuple[np.ndarray, np.ndarray]:
-        """The rotation and position of a link in the neutral configuration."""
-        tree, p = self._robot.tree, self._robot.embedding.positions(self._robot.neutral())
-        chain = [link]
-        while chain[-1]:
-            chain.append(tree.links[chain[-1]].parent)
-        R, x = np.eye(3), np.zeros(3)
-        for i in reversed(chain[:-1]):
-            X = tree.links[i].kind.transform(p[tree.positions(i)]) @ tree.links[i].placement
-            R, x = R @ np.asarray(X.E, dtype=float).T, R @ np.asarray(X.r, dtype=float) + x
-        return R, x
 
     def _own_joint(self, link: int) -> np.ndarray:
         """Where a link's joint is described to be, in its frame."""
@@ -247,8 +237,8 @@ class LinkShapes:
 
     def _hub(self, joint: TreeJoint, link: int) -> list[Part]:
         place, r = self._own_joint(link), _HUB * self.radius(link)
-        X = self._neutral(link)
-        self._taken.append(X[0] @ place + X[1])
+        X = self._neutral[link]
+        self._taken.append(X.E.T @ place + X.r)
         form = cylinder(r, _HUB_LENGTH * r / _HUB) if joint.kind.axial else ball(1.1 * r)
         parts = [Part(link, form.moved(np.eye(3), place), "metal")]
         if self._robot.tree.links[link].parent == 0 and joint.kind.axial:  # what holds it on the ground

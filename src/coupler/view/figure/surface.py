@@ -19,6 +19,7 @@ __all__ = [
     "bar",
     "box",
     "capsule",
+    "cone",
     "cylinder",
     "grid",
     "hull",
@@ -127,6 +128,13 @@ def cylinder(radius: float, length: float) -> Surface:
     inner = radius - c
     corners = np.array([[0, -h], [inner, -h], [radius, c - h], [radius, h - c], [inner, h], [0, h]])
     return _revolved([corners[i : i + 2] for i in range(5)])
+
+
+def cone(base: np.ndarray, tip: np.ndarray, radius: float) -> Surface:
+    """A pointed cone from the middle of its base, of a radius, m, to its tip."""
+    along = tip - base
+    profile = np.array([[0.0, 0.0], [radius, 0.0], [0.0, float(np.linalg.norm(along))]])
+    return _revolved([profile[i : i + 2] for i in range(2)]).moved(turned_to(along), base)
 
 
 def bar(start: np.ndarray, end: np.ndarray, radius: float) -> Surface:
