@@ -1,12 +1,16 @@
-"""Scenes of bodies that touch, beside MuJoCo: a gripper with a box, stacks of boxes, a pile, a robot on hills.
+"""Scenes of bodies that touch, beside MuJoCo: a gripper with a box, stacks of boxes, piles, robots on their feet.
 
-    COUPLER_THREADS=2 python benchmarks/contact_scenes.py
+    COUPLER_THREADS=2 python benchmarks/contact_scenes.py [name ...]
 
 Both simulate the same scene, written by coupler as MJCF, in steps of 1 ms, from rest, until it has settled; then steps
 are timed, calls interleaved in one process, and the best of many counts. MuJoCo runs with its defaults but for round
-friction cones, as ours are; its contacts are soft and may be left to creep, ours are hard: see the residuals, the
-overlaps, and how fast each scene still moves. The Mini Cheetah (of simulation.py, with armatures) stands on four balls
-on a height field, the same in both: see the weight that each bears.
+friction cones, as ours are; its contacts are soft and may be left to creep, ours are hard. So each scene tells what
+state both are in: contacts, residual, overlaps, how fast it still moves, and the weight that the ground bears.
+
+Robots stand by springs and dampers at their joints, with armatures for rotors. The Mini Cheetah (of simulation.py)
+stands on four balls on a height field; the MIT Humanoid has a ball at each of its 18 contact points; Cassie has all
+shapes of its file, which is named by CASSIE (../shared/models/cassie_menagerie/cassie_nomesh.xml; skipped where there
+is none).
 """
 
 from __future__ import annotations
@@ -41,6 +45,7 @@ from coupler.model import (
     Shape,
     Sphere,
 )
+from coupler.model.compose import compose
 from coupler.spatial import Transform
 
 try:
@@ -51,12 +56,14 @@ except ImportError as error:
     sys.exit()
 
 STEP, FRICTION = 1e-3, 0.6
-SETTLE = 1000  # steps
+SETTLE, SETTLE_PILE = 1000, 4000  # steps
 STATES, STEPS = 256, 20  # of a batch
 THREADS = int(os.environ.get("COUPLER_THREADS", len(os.sched_getaffinity(0))))
 SIDE = 0.1  # m
 GRIP = 20.0  # N
 FEET = "*_ball on hills"
+CASSIE = Path(os.environ.get("CASSIE", "../shared/models/cassie_menagerie/cassie_nomesh.xml"))
+CASSIE_MOTORS = ("hip-roll", "hip-yaw", "hip-pitch", "knee", "foot")
 
 
 def free_body(b: coupler.RobotBuilder, name: str, shape: Geometry, mass: float = 1.0) -> None:
@@ -130,6 +137,47 @@ def cheetah(points: int) -> tuple[Robot, np.ndarray, np.ndarray]:
     return robot, robot.pack_q({**legs, "floating_base": [0.1, 0.05, 0.36, 1, 0, 0, 0]}), np.zeros(robot.nv)
 
 
+def standing(robot: Robot, positions: dict[str, Any], stiffness: float, damping: float) -> Robot:
+    """A robot whose joints are held by springs and dampers at these positions, as many as are single numbers."""
+    joints = []
+    for joint in robot.joints:
+        if joint.name in positions and joint.kind.nv == joint.kind.nq == 1:
+            kind = replace(joint.kind, stiffness=stiffness, damping=damping, rest=positions[joint.name])
+            joint = replace(joint, kind=kind)
+        joints.append(joint)
+    held = compose(robot.name, robot.gravity, robot.bodies, joints, robot.loops, robot.couplings, robot.elements)
+    return replace(held, shapes=robot.shapes)
+
+
+def humanoid() -> tuple[Robot, np.ndarray, np.ndarray]:
+    """The MIT Humanoid, a ball at each of its contact points."""
+    robot = coupler.robots.load("mit_humanoid")
+    robot = with_armatures(robot, [body for body in robot.body_names if "rotor" in body])
+    balls = [
+        Shape(f"{name}_ball", body.name, Sphere(0.01), Transform.translation(at), friction=FRICTION)
+        for body in robot.bodies.values()
+        for name, at in body.contacts.items()
+    ]
+    rest = dict.fromkeys(robot.independent_joints, 0.0)
+    robot = standing(replace(robot, name="humanoid", shapes=tuple(balls)), rest, 600.0, 20.0).with_floor(FRICTION)
+    q = robot.neutral()
+    lowest = min(coupler.frame_pose(robot, q, name)[2, 3] for body in robot.bodies.values() for name in body.contacts)
+    q[2] += 0.01 - lowest
+    return robot, q, np.zeros(robot.nv)
+
+
+def cassie() -> tuple[Robot, np.ndarray, np.ndarray]:
+    """Cassie in its home pose."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        robot = coupler.load(CASSIE)
+    q = robot.keyframes["home"][0]
+    positions = robot.joint_positions(q)
+    held = {name: float(positions[name]) for name in positions if name.partition("-")[2] in CASSIE_MOTORS}
+    robot = standing(replace(robot, name="cassie"), held, 400.0, 10.0).with_floor(FRICTION)
+    return robot, q, np.zeros(robot.nv)
+
+
 def in_mujoco(robot: Robot) -> Any:
     fields = [shape for shape in robot.shapes if isinstance(shape.geometry, HeightField)]
     plain = replace(robot, shapes=tuple(shape for shape in robot.shapes if shape not in fields))
@@ -149,41 +197,38 @@ def in_mujoco(robot: Robot) -> Any:
     return model
 
 
-def bearing(robot: Robot, ours: coupler.Simulation, model: Any, data: Any) -> None:
-    """Prints the weight that the ground bears, and how high the robot stands."""
+def borne(robot: Robot, ours: coupler.Simulation, model: Any, data: Any) -> str:
+    """How much of the weight the ground bears in both, and what is left of it for whatever holds the scene else."""
+    fixed = {shape.name for shape in robot.shapes if shape.body == "ground"}
+    on_ground = [name.split(", ")[0].split(" on ")[-1] in fixed for name in ours.contacts]
     force, theirs = np.zeros(6), 0.0
     for i in range(data.ncon):
-        mujoco.mj_contactForce(model, data, i, force)
-        theirs += data.contact[i].frame[2] * force[0] + data.contact[i].frame[5] * force[1]
-        theirs += data.contact[i].frame[8] * force[2]
+        contact = data.contact[i]
+        bodies = [int(model.geom_bodyid[geom]) for geom in contact.geom]
+        if 0 in bodies:
+            mujoco.mj_contactForce(model, data, i, force)
+            theirs += (1.0 if bodies[0] == 0 else -1.0) * float(contact.frame[2::3] @ force[:3])
     weight = -robot.mass * robot.gravity[2]
-    print(
-        f"{'':14s} weight {weight:.2f} N, borne {ours.contact_forces[:, 2].sum():.2f} and {abs(theirs):.2f} N; "
-        f"height of its base {ours.q[2]:.4f} and {data.qpos[2]:.4f} m"
-    )
+    return f"weight {weight:.2f} N, borne {ours.contact_forces[on_ground, 2].sum():.2f} and {theirs:.2f} N"
 
 
-def row(robot: Robot, q: np.ndarray, tau: np.ndarray, contacts: str = "*") -> None:
-    """Prints one scene."""
-    start = time.perf_counter()
-    ours = coupler.Simulation(robot, STEP, q=q, contacts=contacts)
-    ours.step(tau)
-    first = time.perf_counter() - start
+def started(robot: Robot, q: np.ndarray, tau: np.ndarray) -> tuple[Any, Any]:
+    """MuJoCo's model and data of a scene."""
     model = in_mujoco(robot)
-    data = mujoco.MjData(model)
-    positions = robot.joint_positions(q)
+    data, positions = mujoco.MjData(model), robot.joint_positions(q)
     for j in range(model.njnt):
-        value, at = np.atleast_1d(positions[model.joint(j).name]), model.jnt_qposadr[j]
+        name, at = model.joint(j).name, model.jnt_qposadr[j]
+        value = np.atleast_1d(positions[name])
         data.qpos[at : at + value.size] = value
-        if value.size == 1:
-            data.qfrc_applied[model.jnt_dofadr[j]] = tau[robot.v_slice(model.joint(j).name)][0]
-    worst = 0.0
-    for _ in range(SETTLE):
-        ours.step(tau)
-        mujoco.mj_step(model, data)
-        worst = max(worst, ours.status.residual)
-    calls = {"ours": lambda: ours.step(tau), "mujoco": lambda: mujoco.mj_step(model, data)}
-    found = best_in_rounds(calls, 50, rounds=20)
+        if value.size == 1 and tau.any():
+            data.qfrc_applied[model.jnt_dofadr[j]] = tau[robot.v_slice(name)][0]
+    return model, data
+
+
+def times_of_batch(
+    robot: Robot, ours: coupler.Simulation, tau: np.ndarray, contacts: str, model: Any, data: Any
+) -> Any:
+    """Seconds of a step of a batch, all of whose states are where both are now."""
     q0, v0 = np.repeat(ours.q[None], STATES, axis=0), np.repeat(ours.v[None], STATES, axis=0)
     controls = np.tile(tau, (STEPS, 1))
     state = np.zeros(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
@@ -194,18 +239,36 @@ def row(robot: Robot, q: np.ndarray, tau: np.ndarray, contacts: str = "*") -> No
             "ours": lambda: coupler.rollout(robot, q0, v0, controls, STEP, contacts=contacts),
             "mujoco": lambda: pool.rollout(model, datas, states, nstep=STEPS),
         }
-        batch = {name: t / (STATES * STEPS) for name, t in best_in_rounds(several, 1, rounds=4).items()}
+        return {name: t / (STATES * STEPS) for name, t in best_in_rounds(several, 1, rounds=4).items()}
+
+
+def row(robot: Robot, q: np.ndarray, tau: np.ndarray, contacts: str = "*", settle: int = SETTLE) -> None:
+    """Prints one scene."""
+    start = time.perf_counter()
+    ours = coupler.Simulation(robot, STEP, q=q, contacts=contacts)
+    ours.step(tau)
+    first = time.perf_counter() - start
+    model, data = started(robot, q, tau)
+    worst = 0.0
+    for _ in range(settle):
+        ours.step(tau)
+        mujoco.mj_step(model, data)
+        worst = max(worst, ours.status.residual)
+    calls = {"ours": lambda: ours.step(tau), "mujoco": lambda: mujoco.mj_step(model, data)}
+    found = best_in_rounds(calls, 50, rounds=20)
+    batch = times_of_batch(robot, ours, tau, contacts, model, data)
     overlaps = max(-ours.gaps.min(initial=0.0), 0.0), max(-data.contact.dist.min(initial=0.0), 0.0)
+    status = ours.status
     print(
         f"{robot.name:14s} {found['ours'] * 1e6:8.1f} {found['mujoco'] * 1e6:8.1f} µs "
         f"{found['mujoco'] / found['ours']:5.2f} ×   batch {batch['ours'] * 1e6:7.2f} {batch['mujoco'] * 1e6:7.2f} µs "
         f"{batch['mujoco'] / batch['ours']:5.2f} ×   first step {first:4.1f} s\n"
-        f"{'':14s} contacts {ours.status.contacts} and {data.ncon}; residual now {ours.status.residual:.0e}, worst "
-        f"{worst:.0e} m/s; overlap {overlaps[0]:.0e} and {overlaps[1]:.0e} m; largest velocity "
-        f"{np.abs(ours.v).max():.0e} and {np.abs(data.qvel).max():.0e}"
+        f"{'':14s} {len(ours.gaps)} candidates, contacts {status.contacts} and {data.ncon}; sweeps {status.sweeps}, "
+        f"iterations {status.iterations} and {int(data.solver_niter[: max(data.nisland, 1)].sum())}; residual now "
+        f"{status.residual:.0e}, worst {worst:.0e} m/s\n"
+        f"{'':14s} {borne(robot, ours, model, data)}; overlap {overlaps[0]:.0e} and {overlaps[1]:.0e} m; largest "
+        f"velocity {np.abs(ours.v).max():.0e} and {np.abs(data.qvel).max():.0e}"
     )
-    if contacts == FEET:
-        bearing(robot, ours, model, data)
 
 
 def main(names: list[str]) -> None:
@@ -213,16 +276,25 @@ def main(names: list[str]) -> None:
         "gripper": gripper,
         "stack5": lambda: stack(5),
         "stack10": lambda: stack(10),
-        "pile": lambda: pile(20),
+        "pile20": lambda: pile(20),
+        "pile50": lambda: pile(50),
         "cheetah": lambda: cheetah(101),
         "cheetah_far": lambda: cheetah(1001),
+        "humanoid": humanoid,
+        "cassie": cassie,
     }
+    if unknown := [name for name in names if name not in scenes]:
+        sys.exit(f"there is no scene {unknown[0]!r}; there are {', '.join(scenes)}")
     print(
         f"Scenes in steps of {STEP * 1e3:g} ms: ours, MuJoCo {mujoco.__version__}, ratio; {THREADS} threads in batches"
     )
     for name, scene in scenes.items():
-        if not names or name in names:
-            row(*scene(), FEET if "cheetah" in name else "*")
+        if names and name not in names:
+            continue
+        if name == "cassie" and not CASSIE.exists():
+            print(f"{name:14s} skipped: there is no {CASSIE}")
+            continue
+        row(*scene(), FEET if "cheetah" in name else "*", SETTLE_PILE if "pile" in name else SETTLE)
 
 
 if __name__ == "__main__":

@@ -113,7 +113,9 @@ class BroadPhase:
         names = ("fresh", "far", "bounds")
         self.fresh, self.far, self.bounds = (builder.scratch(f"pair_{name}", pairs) for name in names)
         self._any_fresh = builder.scratch("any_pair_fresh", 1)
-        moving = [end for alike in groups for ends in alike.ends for end in ends if end.link and not is_endless(end.form)]
+        moving = [
+            end for alike in groups for ends in alike.ends for end in ends if end.link and not is_endless(end.form)
+        ]
         self._balls = list({_key(end): end for end in moving}.values())
         self._number = {_key(end): i for i, end in enumerate(self._balls)}
         layout = {f"{x}_{velocity}": size for velocity in _VELOCITIES for x, size in (("shift", 3), ("spin", ()))}

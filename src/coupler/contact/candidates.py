@@ -24,7 +24,7 @@ from coupler.contact.stage_contacts import StageContacts
 from coupler.contact.tables import SIDES, Told, finding_kernel, first_of, form, forms, numbers, pose
 from coupler.contact.terrain.placing import on_links, places
 from coupler.contact.terrain.program import FieldSearch
-from coupler.graph import Buffer, Builder, Slot, Vector, View, Window, constants, fields
+from coupler.graph import Builder, Slot, Vector, View, Window, constants, fields
 from coupler.model import Robot
 from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Geometry, Hull, Plane, Shape
@@ -226,12 +226,13 @@ class Candidates:
         """Writes what is known of the contacts of far pairs: their gaps are not small."""
 
         rows = self.pairs[alike.numbers[0]].cone.size
+        names = [name for name in told.names if scene.places or name not in ("points", "frames")]
 
         def leave_out(here: View) -> None:
             bound, nothing = np.array(here.bound), np.zeros(3)
             found = {"b": first_of(rows, bound * here.pace), "free": nothing, "approach": nothing}
             found |= {"gaps": bound, "points": nothing, "frames": np.eye(3)[[2, 0, 1]], "start": np.zeros(rows)}
-            for name in told.names:
+            for name in names:
                 for k in range(alike.contacts):
                     setattr(here, f"{name}{k}", found[name])
 
@@ -239,7 +240,7 @@ class Candidates:
             pace=constants(np.full(len(alike.numbers), 1.0 / scene.step)),
             bound=self._broad_phase.bounds.at(alike.numbers),
         )
-        window |= self.places(alike, told.at, told.names)
+        window |= self.places(alike, told.at, names)
         builder.loop(leave_out, here=window, where=self._broad_phase.far.at(alike.numbers))
 
     def _alike(self) -> list[Alike]:
@@ -281,7 +282,7 @@ class Candidates:
         )
 
     def begin(self, blocks: Blocks) -> None:
-        """Writes the steps that begin the problem; nothing is known of the contacts of far pairs, which may not join."""
+        """Writes the steps that begin the problem; contacts of far pairs, of which nothing is known, may not join."""
         blocks.begin(self._broad_phase.fresh, {contact: pair for pair, contact in self._far_contacts})
 
     @property

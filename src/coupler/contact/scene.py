@@ -47,6 +47,7 @@ class ContactScene:
         integrator: "euler", "midpoint", or one of `SCHEMES`: how a step moves on.
         recovery: how fast overlaps are parted at most, m/s (see `let_out`); angles beyond a limit ten times as fast,
             rad/s.
+        places: whether results tell where contacts are, their points and frames; of steps of several stages they do.
     """
 
     pairs: tuple[Pair, ...]
@@ -59,6 +60,7 @@ class ContactScene:
     penetration: str | float = "position"
     integrator: str = "euler"
     recovery: float = np.inf
+    places: bool = True
 
     @property
     def has_rows(self) -> bool:
@@ -123,9 +125,9 @@ class Layout:
     A state has q, v, the velocities w of all joints in loops without a solution, of which v may be unable to tell them
     all, the impulses of the step before, from which a step starts, what that step left of contacts which rebound in
     place, and for each tree of bodies, by the midpoint rule, whether it is near a contact. What a step leads to starts
-    with the next state; then come gap, point and frame of each contact, as they were where the step took forces, the
-    residual, and the numbers of sweeps, further iterations, and rounds of its kick; and where actuators act, their
-    forces, N m or N, and their work, J.
+    with the next state; then come gap, point and frame of each contact, as they were where the step took forces (points
+    and frames if the scene asks for them), the residual, and the numbers of sweeps, further iterations, and rounds of
+    its kick; and where actuators act, their forces, N m or N, and their work, J.
 
     Attributes:
         limited: entries of joints with limits.
@@ -160,7 +162,8 @@ class Layout:
         sizes |= {"impulses": self.rows, "pending": 3 * len(rebounding(scene.pairs))}
         sizes |= {"near": self.trees if midpoint and n else 0}
         self.state, self.parts_of_state = sum(sizes.values()), tuple(sizes)
-        sizes |= {"gaps": n, "points": 3 * n, "frames": 9 * n, "residual": 1, "sweeps": 1, "iterations": 1, "rounds": 1}
+        sizes |= {"gaps": n} | ({"points": 3 * n, "frames": 9 * n} if scene.places else {})
+        sizes |= dict.fromkeys(("residual", "sweeps", "iterations", "rounds"), 1)
         if scene.motors:
             sizes |= dict.fromkeys(("motors", "motor_work"), len(robot.actuators))
         ends = np.cumsum([*sizes.values()]).tolist()

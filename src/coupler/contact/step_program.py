@@ -43,7 +43,7 @@ from coupler.contact.sliding import Sliding
 from coupler.contact.stage_contacts import StageContacts
 from coupler.contact.stages import Stages
 from coupler.contact.tables import Told
-from coupler.graph import Part, Program, View, constants, fields, may_differ
+from coupler.graph import Part, Program, Vector, View, constants, fields, may_differ
 from coupler.model import Robot
 from coupler.model.tolerances import OPEN
 from coupler.passes import ClusterWindows, Shape, Sweep
@@ -165,7 +165,10 @@ class _Impulses:
     def write(self, apply_impulses: Callable[[Node], None]) -> None:
         """Writes them, given the pass from x to velocities."""
         layout, parts, builder, blocks = self.layout, self.parts, self.sweep.builder, self.blocks
-        vectors = {name: parts[name] for name in ("gaps", "points", "frames")}
+        vectors: dict[str, Vector] = {name: parts[name] for name in ("gaps", "points", "frames") if name in parts.after}
+        if not self.scene.places:
+            sizes = {"points": 3 * layout.contacts, "frames": 9 * layout.contacts}
+            vectors |= {name: builder.scratch(name, size) for name, size in sizes.items()}
         vectors |= {"b": blocks.b, "start": blocks.impulses}
         vectors |= self.rebounds.told if self.rebounds else self.impacts.told if self.impacts else {}
         vectors |= {"approach": self.sliding.approach} if self.sliding else {}

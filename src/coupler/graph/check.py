@@ -94,7 +94,9 @@ def _check_lists(steps: Sequence[Step], listed: set[Buffer]) -> set[Buffer]:
                     f"kernel {step.cases[0].kernel.name!r} runs among the flags {step.among.buffer.name!r}, which are "
                     f"not listed, or have been written since: see list_flags"
                 )
-            listed = listed - {b for case in step.cases for b, own in zip(case.buffers, case.kernel.stored, strict=True) if own}
+            listed = listed - {
+                b for case in step.cases for b, own in zip(case.buffers, case.kernel.stored, strict=True) if own
+            }
         else:  # which starts its second round with what the first one has left
             for _ in range(2):
                 listed = listed & _check_lists(step.body, listed)

@@ -35,6 +35,7 @@ from coupler.simulate.stiffness import check_stiffness
 __all__ = ["Engine", "engine_of"]
 
 _LOOKED_AT = 64  # robots of a batch whose springs are looked at before it starts
+_MANY_CONTACTS = 64  # candidates, from which on their points and frames are most of what a step leads to
 
 
 def engine_of(robot: Robot, options: SimulationOptions) -> Engine:
@@ -81,6 +82,17 @@ class Engine:
         """The same for a robot that differs in the values of parameters alone."""
         other = copy(self)
         other.robot = robot
+        return other
+
+    def brief(self) -> Engine:
+        """The same, if contacts are many, without their places in its results: batches have less to move."""
+        if self.layout.contacts < _MANY_CONTACTS or self.scene.integrator in SCHEMES:
+            return self
+        other = copy(self)
+        for name in [name for name in self.__dict__ if name.startswith("executable") or name == "motor_layout"]:
+            del other.__dict__[name]  # which are made anew, and remembered
+        other.scene = replace(self.scene, places=False)
+        other.layout = remembered(self._made_of, (Layout, self._options), Layout, other.scene)
         return other
 
     def of_states(self, batch: tuple[int, ...], states: slice | int) -> Engine:
@@ -132,7 +144,7 @@ class Engine:
 
     def _compiled(self, **changes: bool) -> Executable:
         """A step; robots that differ in the values of parameters alone share it."""
-        key = Engine, self._options, tuple(changes)
+        key = Engine, self._options, self.scene.places, tuple(changes)
         return remembered(self._made_of, key, _compiled_step, replace(self.scene, **changes))
 
     def _run(self, executable: Executable, *vectors: np.ndarray, out: np.ndarray | None = None) -> Any:

@@ -125,6 +125,7 @@ def rollout(
         sweeps=sweeps,
     )
     engine, hold = engine_of(robot, options), positive_integer("hold", hold)
+    engine = engine if forces else engine.brief()
     gains = known_gain(on_energy_gain)
     engine.warn_of_selection()
     state = engine.start(q0, v0)
