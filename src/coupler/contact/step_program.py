@@ -24,6 +24,7 @@ from coupler.algorithms.factorization import acceleration
 from coupler.contact.candidates import Candidates
 from coupler.contact.columns import Columns, Passage, Start
 from coupler.contact.damping import damped
+from coupler.contact.dead_points import watch_dead_points
 from coupler.contact.drift import Drift
 from coupler.contact.drives import Drives, controls_of
 from coupler.contact.halves import Halves
@@ -120,6 +121,7 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
         stages.write(pressing, acting, jump, loads)
     else:
         drift.end(jump)
+    watch_dead_points(sweep, scene, parts.before["q"], parts["q"])
     parts.tell()
     return sweep.build()
 

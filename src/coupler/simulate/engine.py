@@ -13,6 +13,7 @@ import numpy as np
 
 from coupler.compiled import inputs_given, on_bodies, remembered
 from coupler.contact.candidates import Candidates
+from coupler.contact.dead_points import DEAD_POINT, loops_near_dead_points
 from coupler.contact.drives import controls_of
 from coupler.contact.pairs import Pair, known_names, pairs_of
 from coupler.contact.proximity import Proximity
@@ -304,6 +305,15 @@ class Engine:
                 f"robot {self.robot.name!r}: a step of {self.step:g} s is not possible{in_state(where)}: {loop} is "
                 "near a pose at which it has more freedoms than elsewhere, and mechanics does not decide on which way "
                 "it goes on; limits of joints would keep it from there"
+            )
+        after = result[(*where, self.layout.places["q"])]
+        loops = (
+            loops_near_dead_points(self.robot, q, after, limits=self.scene.limits) if np.isfinite(after).all() else ""
+        )
+        if loops:
+            return (
+                f"robot {self.robot.name!r}: a step of {self.step:g} s is not possible{in_state(where)}: {loops} comes "
+                f"to {DEAD_POINT}"
             )
         v = own[self.layout.places["v"]]
         fast = float(np.abs(v).max(initial=0.0))
