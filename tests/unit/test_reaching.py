@@ -86,7 +86,7 @@ def test_joints_keep_within_their_limits_and_the_others_go_on() -> None:
     robot = coupler.robots.load("rh5_manus")
     start = robot.neutral()
     u = dict(zip(robot.actuator_names, coupler.actuator_positions(robot, start), strict=True))
-    targets = np.array([x + 0.005 for x in u.values()])
+    targets = np.array([x + 0.002 for x in u.values()])
     with pytest.raises(UnreachableError, match=r"'A.ElbowAct' does not reach.*stops at a limit.*nearest") as caught:
         coupler.configuration_of_actuators(robot, targets, start)
     elbows = ["Elbow" in name for name in u]

@@ -89,8 +89,8 @@ def loops_near_dead_points(robot: Robot, before: np.ndarray, after: np.ndarray, 
     clusters = remembered(robot, (_watched_clusters, limits), _watched_clusters, limits)
     if not clusters:
         return ""
-    squares = (attempted(robot, rates_program, q) for q in (before, after))
-    grown = _grown(*squares, remembered(robot, _usual_rates, _usual_rates))
+    first, last = (attempted(robot, rates_program, q) for q in (before, after))
+    grown = _grown(first, last, remembered(robot, _usual_rates, _usual_rates))
     for loop in robot.embedding.closure.loops:
         if loop.cluster in clusters and grown[..., loop.columns].any():
             known = {part.name for part in (*robot.loops, *robot.couplings)}

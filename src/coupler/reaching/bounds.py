@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -56,9 +57,9 @@ class Bounds:
         """A step that takes independent joints to their limits at most."""
         return np.clip(step, *self._room(q))
 
-    def hold(self, q: np.ndarray) -> np.ndarray:
+    def hold(self, q: np.ndarray) -> Any:
         """For each state whether its joints are within."""
-        return (_beyond(self._robot, q) <= self._allowed).all(axis=-1)
+        return np.all(_beyond(self._robot, q) <= self._allowed, axis=-1)
 
     def culprit(self, q: np.ndarray) -> str:
         """The joint that is furthest beyond its limits in the configuration of a single state."""
@@ -87,7 +88,7 @@ def _independent(robot: Robot) -> list[tuple[int, int, Joint]]:
     ]
 
 
-def within_limits(robot: Robot, q: np.ndarray) -> np.ndarray:
+def within_limits(robot: Robot, q: np.ndarray) -> Any:
     """(...,): whether all joints of configurations are within their limits."""
     return (_beyond(robot, q) <= _AT_LIMIT).all(axis=-1)
 

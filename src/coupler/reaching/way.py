@@ -121,7 +121,7 @@ class Way:
                 moved[i] = False
         return q, moved
 
-    def _stop(self, state: int, joint: str) -> None:
+    def _stop(self, state: Any, joint: str) -> None:
         self._stopped.setdefault(int(state), set()).add(joint)
 
     def _check(self, u: np.ndarray, near: np.ndarray) -> None:
