@@ -60,7 +60,10 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     """
     candidates, layout, h = Candidates(robot, scene.pairs), Layout(robot, scene), scene.step
     midpoint, scheme = scene.integrator == "midpoint", SCHEMES.get(scene.integrator)
-    described, robot = robot, robot if scheme else damped(servoed(robot) if scene.motors else robot, h, midpoint)
+    described, robot = (
+        robot,
+        robot if scheme else damped(servoed(robot, yielding=scene.yielding) if scene.motors else robot, h, midpoint),
+    )
     sweep = _sweep(robot, scene, candidates)
     parts = _Parts(sweep, layout)
     tau = sweep.input("tau", robot.nv)
@@ -117,6 +120,7 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
         pressing, acting = impulses.stages, impulses.closing
     if drives:
         drives.tell(blocks, len(layout.joints), parts["motors"], parts["motor_work"])
+        drives.check_limits(parts["motors"], parts["residual"])
     if stages:
         stages.write(pressing, acting, jump, loads)
     else:

@@ -433,7 +433,7 @@ class Robot:
             variants[names] = variant_of(base, names)
         return base._given(variants[names], values, packed)
 
-    def of_states(self, batch: tuple[int, ...], states: slice | int) -> Robot:
+    def of_states(self, batch: tuple[int, ...], states: slice | int | np.ndarray) -> Robot:
         """The robot with the parameters of some states of a batch, or of one; states are counted in a row."""
         if self.given is None:
             return self
