@@ -5,23 +5,27 @@ Actuators are those of `robot.actuators`, in that order. Leading dimensions are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from coupler.algorithms.actuation import (
+    actuated_motion_program,
     actuator_accelerations_program,
+    actuator_forces_program,
     actuator_jacobian_program,
     actuator_positions_program,
     actuator_velocities_program,
     generalized_forces_program,
 )
-from coupler.compiled import attempted, run
+from coupler.compiled import attempted, remembered, run
 from coupler.dynamics import inverse_dynamics
 from coupler.model import ModelError, Robot
 from coupler.model.embedding.states import batch_of
 from coupler.model.numbers import numbers
 from coupler.model.wording import in_state
+from coupler.passes import has_square_clusters
 
 __all__ = [
     "accelerations_of_actuators",
@@ -36,6 +40,7 @@ __all__ = [
 ]
 
 _RANK = {8: 1e-10, 4: 1e-5}  # of the largest singular value, by the bytes of a number: what is below counts as zero
+_STEEP = 1e9  # of what is asked for, or N, rad/s and so on: a larger answer is that of a singular system
 _MISSED = {8: 1e-8, 4: 1e-3}  # of what is asked for: by so much it may be missed
 
 
@@ -94,24 +99,41 @@ def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exac
     Raises:
         ModelError: for τ that actuators cannot do, naming the joint.
     """
-    A, count = actuator_jacobian(robot, q), len(robot.actuators)
-    tau = _given("tau", tau, robot.nv, A)
+    cost = _weights(robot, weights)
+    forces = _square(robot, actuator_forces_program, q, tau=(tau, robot.nv))
+    if forces is None:
+        A = actuator_jacobian(robot, q)
+        root = (1.0 / np.sqrt(cost)).astype(A.dtype)
+        forces = root * _solved(np.swapaxes(A * root[:, None], -1, -2), _given("tau", tau, robot.nv, A[..., 0]))
+    if exact:
+        _check_forces(robot, q, forces, np.asarray(tau))
+    return forces
+
+
+def _weights(robot: Robot, weights: Any) -> np.ndarray:
+    """How dear the force of each actuator is."""
+    count = len(_driven(robot).actuators)
     cost = np.ones(count) if weights is None else numbers("weights", weights, (count,))
     if not (cost > 0.0).all():
         raise ModelError(f"weights must be above zero, got {cost.tolist()}")
-    root = (1.0 / np.sqrt(cost)).astype(A.dtype)
-    forces = root * _solved(np.swapaxes(A * root[:, None], -1, -2), tau)
-    if exact:
-        missing, allowed = np.abs(_times(np.swapaxes(A, -1, -2), forces) - tau), _allowed(tau)
-        if (wrong := np.argwhere(~(missing <= allowed))).size:
-            *state, entry = (int(i) for i in wrong[0])
-            entry = int(missing[tuple(state)].argmax())
-            joint = robot.tree.joint_of(int(robot.embedding.v_index[entry]))
-            raise ModelError(
-                f"robot {robot.name!r}: its actuators cannot do tau{in_state(state)}: at joint {joint!r} "
-                f"{missing[(*state, entry)]:.3g} N m or N is missing; exact=False comes as near as can be"
-            )
-    return forces
+    return cost
+
+
+def _check_forces(robot: Robot, q: Any, forces: np.ndarray, tau: np.ndarray) -> None:
+    """Refuses forces at independent joints that those of actuators do not make.
+
+    Raises:
+        ModelError: naming the joint where most is missing.
+    """
+    missing, allowed = np.abs(generalized_forces(robot, q, forces) - tau), _allowed(tau)
+    if (wrong := np.argwhere(~(missing <= allowed))).size:
+        *state, entry = (int(i) for i in wrong[0])
+        entry = int(missing[tuple(state)].argmax())
+        joint = robot.tree.joint_of(int(robot.embedding.v_index[entry]))
+        raise ModelError(
+            f"robot {robot.name!r}: its actuators cannot do tau{in_state(state)}: at joint {joint!r} "
+            f"{missing[(*state, entry)]:.3g} N m or N is missing; exact=False comes as near as can be"
+        )
 
 
 def motor_forces(
@@ -139,7 +161,7 @@ def velocities_of_actuators(robot: Robot, q: Any, rates: Any, near: Any = None) 
     Raises:
         ModelError: where actuators cannot move so together, naming one.
     """
-    return _moved(robot, actuator_jacobian(robot, q), rates, near, "velocity")
+    return _moved(robot, q, rates, near, "velocity")
 
 
 def accelerations_of_actuators(robot: Robot, q: Any, v: Any, rates: Any, near: Any = None) -> np.ndarray:
@@ -151,9 +173,8 @@ def accelerations_of_actuators(robot: Robot, q: Any, v: Any, rates: Any, near: A
         rates: (..., actuators), ü, rad/s² or m/s².
         near: (..., nv), accelerations from which a differs least, where actuators leave a choice; zero if not given.
     """
-    A = actuator_jacobian(robot, q)
-    bias = actuator_accelerations(robot, q, v, np.zeros(robot.nv, A.dtype))
-    return _moved(robot, A, _given("rates", rates, len(robot.actuators), A) - bias, near, "acceleration")
+    bias = actuator_accelerations(robot, q, v, np.zeros(robot.nv, getattr(q, "dtype", float)))
+    return _moved(robot, q, _given("rates", rates, len(robot.actuators), bias) - bias, near, "acceleration")
 
 
 def check_positions(robot: Robot) -> None:
@@ -177,10 +198,16 @@ def _driven(robot: Robot) -> Robot:
     return robot
 
 
-def _moved(robot: Robot, A: np.ndarray, rates: Any, near: Any, what: str) -> np.ndarray:
+def _moved(robot: Robot, q: Any, rates: Any, near: Any, what: str) -> np.ndarray:
     """The motion nearest to another that moves actuators with these rates."""
-    rates = _given("rates", rates, len(robot.actuators), A)
-    near = np.zeros(robot.nv, A.dtype) if near is None else _given("near", near, robot.nv, A)
+    if near is None:
+        near = np.zeros(robot.nv, getattr(q, "dtype", float))
+    count = len(_driven(robot).actuators)
+    motion = _square(robot, actuated_motion_program, q, near=(near, robot.nv), rates=(rates, count))
+    if motion is not None:
+        return motion
+    A = actuator_jacobian(robot, q)
+    rates, near = _given("rates", rates, count, A[..., 0]), _given("near", near, robot.nv, A[..., 0])
     batch_of({"rates": rates, "near": near})
     size = np.abs(A).max(axis=-1, initial=0.0, keepdims=True)  # large gears must not hide small ones
     size = np.where(size > 0.0, size, 1.0).astype(A.dtype)
@@ -196,10 +223,30 @@ def _moved(robot: Robot, A: np.ndarray, rates: Any, near: Any, what: str) -> np.
     return motion
 
 
-def _given(what: str, values: Any, size: int, A: np.ndarray) -> np.ndarray:
-    """Finite numbers, (..., size), of a batch that fits the Jacobian's; in single precision only if they are."""
+def _square(robot: Robot, make: Callable[[Robot], Any], q: Any, **vectors: tuple[Any, int]) -> np.ndarray | None:
+    """What a program answers by a linear system for each cluster, or None where there is none, or one is singular.
+
+    Args:
+        robot: the robot.
+        make: gives the program, for robots of which `has_square_clusters` holds.
+        q: (..., nq), configurations.
+        vectors: by name, the program's further inputs, and their sizes.
+    """
+    if getattr(q, "dtype", None) == np.float32 or not remembered(robot, has_square_clusters, has_square_clusters):
+        return None
+    given = {"q": numbers("q", q, (robot.nq,), batch=True)}
+    given |= {name: numbers(name, values, (size,), batch=True) for name, (values, size) in vectors.items()}
+    batch = batch_of(given)
+    q, *others = (np.broadcast_to(values, (*batch, values.shape[-1])) for values in given.values())
+    result = attempted(robot, make, q, *others)
+    largest = max((float(np.abs(values).max(initial=0.0)) for values in others), default=0.0)
+    return result if (np.abs(result) <= _STEEP * max(largest, 1.0)).all() else None
+
+
+def _given(what: str, values: Any, size: int, other: np.ndarray) -> np.ndarray:
+    """Finite numbers, (..., size), of a batch that fits that of others; in single precision only if they are."""
     given = numbers(what, values, (size,), batch=True)
-    batch_of({"q": A[..., 0], what: given})
+    batch_of({"q": other, what: given})
     return given.astype(np.float32) if np.asarray(values).dtype == np.float32 else given
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import coupler
+from coupler import actuation
 from coupler.model import Actuator, ModelError, Prismatic, Revolute, Robot, RobotBuilder, Spherical
 from effort import sweep
 from random_robots import ROBOTS, sample
@@ -285,3 +286,39 @@ def test_joints_that_an_actuator_drives_together_are_preferred_as_independent() 
             b.actuator("grip", {"left": 0.5, "right": 0.5})
         independent += b.build().independent_joints
     assert independent == ["finger", "left"]
+
+
+@pytest.mark.parametrize("name", ["tello", "mini_cheetah", "rh5_manus"])
+def test_systems_of_clusters_give_what_pseudoinverses_give(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    robot, rng = coupler.robots.load(name), np.random.default_rng(0)
+    q = np.stack([robot.random_state(rng)[0] for _ in range(5)])
+    v = rng.normal(size=(5, robot.nv))
+    tau = coupler.generalized_forces(robot, q, rng.normal(size=(5, len(robot.actuators))))
+    rates, rates2 = coupler.actuator_velocities(robot, q, v), coupler.actuator_accelerations(robot, q, v, 2.0 * v)
+
+    def answers() -> list[np.ndarray]:
+        return [
+            coupler.actuator_forces(robot, q, tau),
+            coupler.velocities_of_actuators(robot, q, rates, near=v[0]),
+            coupler.accelerations_of_actuators(robot, q, v, rates2, near=v[1]),
+            coupler.actuator_forces(robot, q[0], tau[0], np.arange(1.0, 1.0 + len(robot.actuators))),
+        ]
+
+    by_clusters = answers()
+    monkeypatch.setattr(actuation, "has_square_clusters", lambda robot: False)
+    for own, other in zip(by_clusters, answers(), strict=True):
+        np.testing.assert_allclose(own, other, rtol=0, atol=1e-9)
+
+
+def test_where_a_cluster_is_singular_the_nearest_forces_are_found() -> None:
+    """A piston cannot turn its crank where the rod is in line with it."""
+    robot = coupler.robots.load("slider_crank")
+    slider, crank = (next(j for j in robot.joint_names if part in j) for part in ("slid", "crank"))
+    robot = robot.with_actuators([Actuator("piston", slider)])
+    dead = robot.pack_q({crank: 0.0})
+    assert np.abs(coupler.actuator_jacobian(robot, dead)).max() < 1e-12
+    np.testing.assert_array_equal(coupler.actuator_forces(robot, dead, [1.0], exact=False), [0.0])
+    with pytest.raises(ModelError, match="cannot do tau"):
+        coupler.actuator_forces(robot, dead, [1.0])
+    with pytest.raises(ModelError, match="cannot move so"):
+        coupler.velocities_of_actuators(robot, dead, [1.0])

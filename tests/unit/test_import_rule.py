@@ -33,8 +33,8 @@ ALLOWED: dict[str, set[str]] = {
     "inertia": {"model", "algorithms", "compiled"},
     "dynamics": {"model", "algorithms", "compiled", "kinematics"},
     "forces": {"model", "algorithms", "compiled", "dynamics"},
-    "actuation": {"model", "algorithms", "compiled", "dynamics"},
-    "reaching": {"model", "passes", "actuation"},
+    "actuation": {"model", "passes", "algorithms", "compiled", "dynamics"},
+    "reaching": {"linear", "graph", "model", "passes", "compiled", "actuation"},
     "sizing": {"files", "model", "actuation"},
     "contact": {
         *("files", "children", "spatial", "rotation", "linear", "graph", "model", "passes", "algorithms"),

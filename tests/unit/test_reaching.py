@@ -9,7 +9,9 @@ import pytest
 
 import coupler
 from coupler import UnreachableError
-from coupler.model import Actuator, ModelError
+from coupler.mechanisms import StrutBuilder, hexagon, stewart
+from coupler.model import Actuator, ModelError, Revolute
+from coupler.reaching import configuration
 
 
 @pytest.mark.parametrize("name", ["tello", "five_bar", "six_bar", "mini_cheetah"])
@@ -60,3 +62,51 @@ def test_wrong_shapes_are_told() -> None:
     with pytest.raises(ModelError, match="do not fit"):
         coupler.configuration_of_actuators(robot, np.zeros((2, 12)), np.tile(robot.neutral(), (3, 1)))
     assert coupler.configuration_of_actuators(robot, np.zeros((0, 12))).shape == (0, robot.nq)
+
+
+def test_programs_find_what_short_steps_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    platform = stewart(hexagon(0.3, gap=0.3), hexagon(0.2, gap=1.7), height=0.4)
+    manus = coupler.robots.load("rh5_manus")
+    for robot in (platform, manus, manus.with_closure("numerical"), coupler.robots.load("tello")):
+        near = np.tile(robot.neutral(), (12, 1))
+        moved = robot.integrate(near, rng.uniform(-0.2, 0.2, (12, robot.nv)))
+        targets = coupler.actuator_positions(robot, moved)
+        q = coupler.configuration_of_actuators(robot, targets, near, limits=False)
+        with monkeypatch.context() as without:
+            without.setattr(configuration, "is_answered_by_program", lambda robot: False)
+            slow = coupler.configuration_of_actuators(robot, targets, near, limits=False)
+        np.testing.assert_allclose(robot.difference(slow, q), 0.0, rtol=0, atol=1e-8)
+        np.testing.assert_allclose(coupler.actuator_positions(robot, q), targets, rtol=0, atol=1e-10)
+        one = coupler.configuration_of_actuators(robot, targets[3], near[3], limits=False)
+        np.testing.assert_allclose(one, q[3], rtol=0, atol=1e-14)
+
+
+def test_joints_keep_within_their_limits_and_the_others_go_on() -> None:
+    robot = coupler.robots.load("rh5_manus")
+    start = robot.neutral()
+    u = dict(zip(robot.actuator_names, coupler.actuator_positions(robot, start), strict=True))
+    targets = np.array([x + 0.002 for x in u.values()])
+    with pytest.raises(UnreachableError, match=r"'A.ElbowAct' does not reach.*stops at a limit.*nearest") as caught:
+        coupler.configuration_of_actuators(robot, targets, start)
+    elbows = ["Elbow" in name for name in u]
+    np.testing.assert_allclose(caught.value.nearest[np.logical_not(elbows)], targets[np.logical_not(elbows)], atol=1e-9)
+    lower = {joint.name: joint.kind.lower[0] for joint in robot.joints if joint.kind.nv == 1}
+    for joint, position in robot.joint_positions(caught.value.q).items():
+        assert position >= lower[joint] - 1e-8
+    beyond = coupler.configuration_of_actuators(robot, targets, start, limits=False)
+    np.testing.assert_allclose(coupler.actuator_positions(robot, beyond), targets, atol=1e-10)
+
+
+def test_a_stroke_ends_where_its_joint_does() -> None:
+    b = StrutBuilder("lid")
+    b.body("lid", mass=4.0, centre=(0.3, 0, 0), inertia=(0.02, 0.12, 0.14))
+    b.joint("hinge", Revolute(axis=(0, -1, 0), lower=-0.2, upper=0.5), "ground", "lid")
+    b.strut("lift", "ground", "lid", at=(0.1, 0, -0.3), meets=(0.4, 0, 0), axis=(0, 1, 0), actuated=True)
+    lid = b.build()
+    longest = coupler.actuator_positions(lid, lid.pack_q({"hinge": 0.5}))
+    with pytest.raises(UnreachableError, match="as 'hinge' stops at a limit") as caught:
+        coupler.configuration_of_actuators(lid, longest + 0.02)
+    assert caught.value.nearest == pytest.approx(longest, abs=1e-6)
+    q = coupler.configuration_of_actuators(lid, longest)
+    assert lid.joint_positions(q)["hinge"] == pytest.approx(0.5, abs=1e-8)

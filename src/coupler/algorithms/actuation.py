@@ -2,6 +2,8 @@
 
 A = R G, where R has the gears and G the velocities of all joints by those of independent ones: an actuator may act on
 any joints of the tree. Each of its joints, a term, is looked at in its own cluster.
+
+The way back is a linear system for each cluster, where each has as many actuators as freedoms: `has_square_clusters`.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from coupler.linear import solve
 from coupler.model import Robot
 from coupler.passes import (
+    ActuatedRecord,
     ClusterRecord,
     ClusterWindows,
     Coordinate,
@@ -23,13 +27,18 @@ from coupler.passes import (
     TermRow,
     Visit,
     cleared,
+    of_actuators,
     position_of,
     row_of,
+    tell_actuators,
+    visit_actuated,
     visit_terms,
 )
 
 __all__ = [
+    "actuated_motion_program",
     "actuator_accelerations_program",
+    "actuator_forces_program",
     "actuator_jacobian_program",
     "actuator_positions_program",
     "actuator_velocities_program",
@@ -38,7 +47,7 @@ __all__ = [
 
 
 class Moving(ClusterRecord):
-    a, tau = Coordinate(), Coordinate()
+    a, tau, near, motion = Coordinate(), Coordinate(), Coordinate(), Coordinate()
 
 
 Node = Visit[Record, Moving]
@@ -152,3 +161,37 @@ def _begin_forces(cluster: Node) -> None:
 def _push(cluster: Node, i: int, j: int) -> None:
     term = TermRecord(cluster.views.cluster)
     cluster.memory.tau = cluster.memory.tau + row_of(cluster, i, j) * (term.gear * term.force)
+
+
+def actuator_forces_program(robot: Robot) -> Any:
+    """The program (q, tau) → f with Aᵀ f = τ, where actuators act; what else is in τ does not count."""
+    sweep = _begun(robot, "actuator_forces", "tau")
+    forces = cleared(sweep, "forces", len(robot.actuators))
+    sweep.outward(_begin)
+    visit_actuated(sweep, _share, {"force": forces})
+    return sweep.build()
+
+
+def _share(cluster: Node) -> None:
+    A = ActuatedRecord(cluster.views.cluster).gears @ cluster.G
+    tell_actuators(cluster, "force", solve(A.T, cluster.memory.tau))
+
+
+def actuated_motion_program(robot: Robot) -> Any:
+    """The program (q, near, rates) → motion with A motion = rates where actuators act, and as near elsewhere."""
+    sweep = _begun(robot, "actuated_motion", "near")
+    rates = sweep.builder.input("rates", len(robot.actuators))
+    sweep.output("motion", robot.nv)
+    sweep.outward(_begin_motion)
+    visit_actuated(sweep, _follow, {"rate": rates})
+    return sweep.build()
+
+
+def _begin_motion(cluster: Node) -> None:
+    _begin(cluster)
+    cluster.memory.motion = cluster.memory.near
+
+
+def _follow(cluster: Node) -> None:
+    A = ActuatedRecord(cluster.views.cluster).gears @ cluster.G
+    cluster.memory.motion = solve(A, of_actuators(cluster, "rate"))

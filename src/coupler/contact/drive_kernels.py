@@ -15,10 +15,12 @@ __all__ = [
     "begin_limit",
     "begin_servo",
     "bound",
+    "check_limits",
     "deciding",
     "look",
     "push",
     "speeding",
+    "speeding_up",
     "telling",
     "work",
 ]
@@ -55,6 +57,12 @@ def speeding(vector: str) -> Callable[[Visit[Any, Any], int, int], None]:
         term.speed = term.speed + term.gear * (row_of(cluster, i, j) @ getattr(cluster.memory, vector))
 
     return sum_speeds
+
+
+def speeding_up(cluster: Visit[Any, Any], i: int, j: int) -> None:
+    """How much faster a joint becomes within a step by the bias g of its loops: ẇ = G v̇ + g."""
+    term, bias = DriveTerm(cluster.views.cluster), cluster.g[cluster.shape.starts[i] + j]
+    term.speed = term.speed + term.gear * cluster.memory.step * bias
 
 
 # Kernels of actuators
@@ -137,14 +145,20 @@ def bound(row: View) -> None:
 
 
 def telling(joint: bool) -> Callable[[View], None]:
+    """The force of an actuator, without rows; a spring and damper of a joint feels the bias of its loops, too."""
+
     def tell_force(own: View) -> None:
-        own.force = own.given + (own.aim - own.loss * own.speed) if joint else own.given
+        own.force = own.given + (own.aim - own.loss * (own.speed + own.bias)) if joint else own.given
 
     return tell_force
 
 
 def add_row(own: View) -> None:
     own.force = own.force + own.scale * own.impulse[0] / own.step
+
+
+def check_limits(own: View) -> None:
+    own.residual = np.where((own.force < own.lower) | (own.force > own.upper), np.nan, own.residual)
 
 
 def work(own: View) -> None:

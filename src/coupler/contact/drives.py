@@ -3,11 +3,12 @@
 A servo's force is clip(F − D u̇⁺) over the step, with the actuator's velocity u̇⁺ after it. F has the target, and D the
 gains: dampers feel u̇⁺, and springs the position that joint springs feel (see damping.py). So no gain is too large.
 
-A servo without limits at one joint is a spring and a damper of that joint, with a force beside them (servos.py). Any
-other is a row of the contact problem: dry friction against a target velocity, that gives way. With λ = h (f − f₀) for
-the middle f₀ of its limits, |λ| ≤ h (upper − lower)/2, its law u̇⁺ − (F − f₀)/D + λ/(h D) = 0 between the bounds is that
-of dry friction with a mobility 1/(h D) more, which the row has by itself (see `Start.soft`). Whether it is saturated is
-thus decided with contacts, limits and all other servos, for the end of the step. Velocities without impulses have about
+A servo without limits at one joint is a spring and a damper of that joint, with a force beside them (servos.py). So is
+one with limits while it keeps within them: steps are tried as if it did (`ContactScene.yielding`). Any other is a row
+of the contact problem: dry friction against a target velocity, that gives way. With λ = h (f − f₀) for the middle f₀ of
+its limits, |λ| ≤ h (upper − lower)/2, its law u̇⁺ − (F − f₀)/D + λ/(h D) = 0 between the bounds is that of dry friction
+with a mobility 1/(h D) more, which the row has by itself (see `Start.soft`). Whether it is saturated is thus decided
+with contacts, limits and all other servos, for the end of the step. Velocities without impulses have about
 the force in them that the servo will have; what that is beside f₀ is an offset of the row.
 
 Beyond its speed limit an actuator may brake, but not drive: a force f > 0 lies anywhere between 0 and f where u̇⁺ is the
@@ -29,7 +30,7 @@ from coupler.contact.blocks import Blocks
 from coupler.contact.columns import Columns, Start
 from coupler.contact.kernels import clear
 from coupler.contact.scene import ContactScene
-from coupler.contact.servos import at_joint, servo_damping
+from coupler.contact.servos import at_joint, has_limits, servo_damping
 from coupler.graph import Buffer, Vector, Window, constants, fields, is_known
 from coupler.inertia import mass_matrix_solve
 from coupler.model import ModelError, Robot
@@ -65,11 +66,11 @@ def controls_of(robot: Robot) -> int:
     return len(robot.actuators) * (2 if any(actuator.kind == "position" for actuator in robot.actuators) else 1)
 
 
-def _drive_rows(robot: Robot, h: float, damping: Sequence[Any]) -> list[DriveRow]:
-    rows = []
+def _drive_rows(robot: Robot, scene: ContactScene, damping: Sequence[Any]) -> list[DriveRow]:
+    rows, h = [], scene.step
     for number, actuator in enumerate(robot.actuators):
         gear = float(np.linalg.norm([gear for _, _, gear in terms_of(robot, actuator)]))
-        if actuator.servo and not at_joint(robot, actuator):
+        if actuator.servo and not at_joint(robot, actuator, yielding=scene.yielding):
             softest = float(np.sqrt(h * damping[number])) if is_known(damping[number]) else np.inf
             rows.append(DriveRow(number, True, min(1.0 / gear, softest)))
         if actuator.speed < np.inf:
@@ -88,11 +89,12 @@ class Drives:
     def __init__(self, sweep: Sweep[Any, Any], robot: Robot, scene: ContactScene, controls: Vector) -> None:
         """Args: a program, the robot as it is described, what the step takes into account, and the controls."""
         self._sweep, self._robot, self._h = sweep, robot, scene.step
+        self._yielding = scene.yielding
         self._controls, self._ahead = controls, 0.25 * scene.step if scene.integrator == "midpoint" else 0.0
         self._damping = [servo_damping(actuator, scene) for actuator in robot.actuators]
-        self.rows = _drive_rows(robot, scene.step, self._damping) if scene.has_rows else []
+        self.rows = _drive_rows(robot, scene, self._damping) if scene.has_rows else []
         self.starts = [self._start(row) for row in self.rows]
-        n, names = len(robot.actuators), ("position", "start", "speed", "aim", "loss", "push", "given")
+        n, names = len(robot.actuators), ("position", "start", "speed", "bias", "aim", "loss", "push", "given")
         self._own = {name: sweep.builder.scratch(f"drive_{name}", n) for name in names}
         self._edge = sweep.builder.scratch("drive_edge", 2 * n)  # a speed that is not passed, and the force that ends
         self._offsets = sweep.builder.scratch("drive_offsets", len(self.rows)) if self.rows else None
@@ -123,7 +125,7 @@ class Drives:
         kinds: dict[tuple[str, bool, bool], list[int]] = {}
         for number, actuator in enumerate(self._robot.actuators):
             limited = (number, False) in self._place
-            kinds.setdefault((actuator.kind, at_joint(self._robot, actuator), limited), []).append(number)
+            kinds.setdefault((actuator.kind, self._at_joint(actuator), limited), []).append(number)
         return kinds
 
     def _known(self, numbers: Sequence[int]) -> Window:
@@ -133,7 +135,8 @@ class Drives:
         known |= {"control": self._controls.at(numbers), "edge": self._edge.at(places, 2)}
         if actuators[0].kind == "position":
             known["rate"] = self._controls.at([len(self._robot.actuators) + number for number in numbers])
-        limits = np.array([_limits(actuator) for actuator in actuators])
+        endless = (-_ENDLESS, _ENDLESS)  # as what a servo is assumed to have that is a spring and a damper
+        limits = np.array([endless if self._at_joint(actuator) else _limits(actuator) for actuator in actuators])
         table = {
             "least": np.clip([actuator.control[0] for actuator in actuators], -_ENDLESS, _ENDLESS),
             "most": np.clip([actuator.control[1] for actuator in actuators], -_ENDLESS, _ENDLESS),
@@ -158,10 +161,13 @@ class Drives:
 
     def _rest(self, actuator: Actuator) -> float:
         """The position of an actuator where the springs of its joint are at ease, if it is one of them."""
-        if not at_joint(self._robot, actuator):
+        if not self._at_joint(actuator):
             return 0.0
         ((link, j, gear),) = terms_of(self._robot, actuator)
         return gear * float(self._robot.tree.links[link].kind.rest[j])
+
+    def _at_joint(self, actuator: Actuator) -> bool:
+        return at_joint(self._robot, actuator, yielding=self._yielding)
 
     # In the contact problem
 
@@ -206,8 +212,11 @@ class Drives:
             forces, work: of each actuator, N m or N, and J.
         """
         builder, own = self._sweep.builder, self._own
-        clear(builder, own["speed"])
+        for name in ("speed", "bias"):
+            clear(builder, own[name])
         visit_terms(self._sweep, kernels.speeding("v_next"), {"speed": own["speed"]})
+        if not all(shape.linear for shape, _ in self._sweep.shapes):
+            visit_terms(self._sweep, kernels.speeding_up, {"speed": own["bias"]})
         for kind, alike in self._kinds().items():
             builder.loop(kernels.telling(kind[1]), own=self._known(alike) | fields(force=forces.at(alike)))
         for servo in (True, False):
@@ -220,6 +229,16 @@ class Drives:
         window = {"force": forces, "work": work, "start": own["start"], "speed": own["speed"]}
         step = constants(np.full(len(every), self._h))
         builder.loop(kernels.work, own=fields(step=step, **{name: buffer.at(every) for name, buffer in window.items()}))
+
+    def check_limits(self, forces: Vector, residual: Vector) -> None:
+        """Writes the steps that make the residual NaN where a servo that was assumed not to give way ought to."""
+        actuators = self._robot.actuators
+        own = [i for i, x in enumerate(actuators) if has_limits(x) and self._at_joint(x)]
+        if own:
+            limits = np.array([_limits(actuators[i]) for i in own])
+            window = fields(force=forces.at(own), residual=residual.at([0] * len(own)))
+            window |= fields(lower=constants(limits[:, 0]), upper=constants(limits[:, 1]))
+            self._sweep.builder.loop(kernels.check_limits, own=window)
 
 
 def _limits(actuator: Actuator) -> tuple[float, float]:

@@ -43,6 +43,7 @@ class ContactScene:
         limits: whether joints stop at their limits.
         external: whether there are forces on bodies from outside, as a further input.
         motors: whether actuators act, with their controls as a further input.
+        yielding: whether servos give way at their limits of effort; otherwise a step in which one would has no result.
         penetration: how overlaps count; see `gap_seen`.
         integrator: "euler", "midpoint", or one of `SCHEMES`: how a step moves on.
         recovery: how fast overlaps are parted at most, m/s (see `let_out`); angles beyond a limit ten times as fast,
@@ -57,6 +58,7 @@ class ContactScene:
     limits: bool = True
     external: bool = False
     motors: bool = False
+    yielding: bool = True
     penetration: str | float = "position"
     integrator: str = "euler"
     recovery: float = np.inf

@@ -1,4 +1,4 @@
-"""Servos that are springs and dampers of single joints: those that no limit of effort ever cuts short."""
+"""Servos that are springs and dampers of single joints: those that no limit of effort cuts short."""
 
 from __future__ import annotations
 
@@ -12,14 +12,24 @@ from coupler.contact.scene import ContactScene
 from coupler.model import Robot
 from coupler.model.actuators import Actuator, terms_of
 
-__all__ = ["at_joint", "servo_damping", "servoed"]
+__all__ = ["at_joint", "has_limits", "may_yield", "servo_damping", "servoed"]
 
 
-def at_joint(robot: Robot, actuator: Actuator) -> bool:
-    """Whether a servo is a spring and a damper of a joint, as no limit cuts its force short."""
-    if actuator.kind not in ("position", "velocity") or np.isfinite(actuator.effort).any():
+def at_joint(robot: Robot, actuator: Actuator, *, yielding: bool) -> bool:
+    """Whether a servo is a spring and a damper of a joint, as no limit cuts its force short, or is assumed to."""
+    if actuator.kind not in ("position", "velocity") or (yielding and has_limits(actuator)):
         return False
     return len(terms_of(robot, actuator)) == 1
+
+
+def has_limits(actuator: Actuator) -> bool:
+    """Whether an actuator has limits of effort."""
+    return bool(np.isfinite(actuator.effort).any())
+
+
+def may_yield(robot: Robot) -> bool:
+    """Whether a servo of a single joint has limits of effort, at which it gives way."""
+    return any(has_limits(own) and at_joint(robot, own, yielding=False) for own in robot.actuators)
 
 
 def servo_damping(actuator: Actuator, scene: ContactScene) -> Any:
@@ -32,17 +42,17 @@ def servo_damping(actuator: Actuator, scene: ContactScene) -> Any:
     return actuator.damping + (0.25 if scene.integrator == "midpoint" else 1.0) * scene.step * actuator.stiffness
 
 
-def servoed(robot: Robot) -> Robot:
+def servoed(robot: Robot, *, yielding: bool) -> Robot:
     """The robot whose joints have the springs and dampers that such servos are."""
-    if not any(at_joint(robot, actuator) for actuator in robot.actuators):
+    if not any(at_joint(robot, actuator, yielding=yielding) for actuator in robot.actuators):
         return robot
-    return remembered(robot, servoed, _servoed)
+    return remembered(robot, (servoed, yielding), _servoed, yielding)
 
 
-def _servoed(robot: Robot) -> Robot:
+def _servoed(robot: Robot, yielding: bool) -> Robot:
     links = list(robot.tree.links)
     for actuator in robot.actuators:
-        if at_joint(robot, actuator):
+        if at_joint(robot, actuator, yielding=yielding):
             ((link, j, gear),) = terms_of(robot, actuator)
             kind, more = links[link].kind, gear**2 * np.eye(links[link].kind.nv)[j]
             stiffness, damping = kind.stiffness + actuator.stiffness * more, kind.damping + actuator.damping * more

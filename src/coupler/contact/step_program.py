@@ -24,6 +24,7 @@ from coupler.algorithms.factorization import acceleration
 from coupler.contact.candidates import Candidates
 from coupler.contact.columns import Columns, Passage, Start
 from coupler.contact.damping import damped
+from coupler.contact.dead_points import watch_dead_points
 from coupler.contact.drift import Drift
 from coupler.contact.drives import Drives, controls_of
 from coupler.contact.halves import Halves
@@ -60,7 +61,10 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     """
     candidates, layout, h = Candidates(robot, scene.pairs), Layout(robot, scene), scene.step
     midpoint, scheme = scene.integrator == "midpoint", SCHEMES.get(scene.integrator)
-    described, robot = robot, robot if scheme else damped(servoed(robot) if scene.motors else robot, h, midpoint)
+    described, robot = (
+        robot,
+        robot if scheme else damped(servoed(robot, yielding=scene.yielding) if scene.motors else robot, h, midpoint),
+    )
     sweep = _sweep(robot, scene, candidates)
     parts = _Parts(sweep, layout)
     tau = sweep.input("tau", robot.nv)
@@ -117,10 +121,12 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
         pressing, acting = impulses.stages, impulses.closing
     if drives:
         drives.tell(blocks, len(layout.joints), parts["motors"], parts["motor_work"])
+        drives.check_limits(parts["motors"], parts["residual"])
     if stages:
         stages.write(pressing, acting, jump, loads)
     else:
         drift.end(jump)
+    watch_dead_points(sweep, scene, parts.before["q"], parts["q"])
     parts.end()
     return sweep.build()
 

@@ -249,14 +249,20 @@ def _check_motion(robot: Robot, actuators: Iterable[Actuator]) -> None:
         terms = [(int(starts[link]) + j, gear) for link, j, gear in terms_of(robot, actuator)]
         if not any(entry in independent for entry, _ in terms):
             doubtful.append((actuator, terms))
-    if not doubtful:
-        return
-    p = np.stack([robot.states.neutral, robot.states.random(np.random.default_rng(0))])
-    G, _ = robot.embedding.explicit_constraint(p, np.zeros((2, robot.nv)))
-    for actuator, terms in doubtful:
-        row = sum((gear * G[:, entry] for entry, gear in terms), np.zeros((2, robot.nv)))
-        if np.abs(row).max(initial=0.0) < _STILL * max(abs(gear) for _, gear in terms):
-            raise ModelError(
-                f"actuator {actuator.name!r}: no independent joint moves it, as loops hold {listed(actuator.joints)}; "
-                "it can drive nothing"
-            )
+    for pose in (lambda: robot.states.neutral, lambda: robot.states.random(np.random.default_rng(0))):
+        if not doubtful:
+            return
+        G, _ = robot.embedding.explicit_constraint(pose()[None], np.zeros((1, robot.nv)))
+        doubtful = [(actuator, terms) for actuator, terms in doubtful if _is_still(terms, G[0])]
+    if doubtful:
+        actuator, _ = doubtful[0]
+        raise ModelError(
+            f"actuator {actuator.name!r}: no independent joint moves it, as loops hold {listed(actuator.joints)}; "
+            "it can drive nothing"
+        )
+
+
+def _is_still(terms: Iterable[tuple[int, float]], G: np.ndarray) -> bool:
+    """Whether an actuator stays where it is whatever independent joints do."""
+    row = sum((gear * G[entry] for entry, gear in terms), np.zeros(G.shape[1]))
+    return bool(np.abs(row).max(initial=0.0) < _STILL * max(abs(gear) for _, gear in terms))

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from coupler.model.actuators import actuators_of
 from coupler.model.attaching import Attached
 from coupler.model.closed_forms.choice import ClosureChoice
 from coupler.model.compose import compose
@@ -182,13 +181,13 @@ class RobotBuilder(Parts):
             tuple(self._loops.values()),
             tuple(self._couplings.values()),
             tuple(self._springs.values()),
+            actuators=tuple(self._actuators.values()),
             lock_idle=lock_idle,
             largest=largest,
             precision=max(self._precision, float(numbers("precision", precision, (), least=0.0))),
             closure=self._closure if closure is None else closure,
         )
         keyframes, lost = self._keyframes_of(robot)
-        actuators = tuple(self._actuators.values())
         return replace(
             robot,
             shapes=tuple(self._shapes),
@@ -196,7 +195,6 @@ class RobotBuilder(Parts):
             contact_pairs=tuple(self._contact_pairs),
             locks_idle=lock_idle,
             keyframes=MappingProxyType(keyframes),
-            actuators=actuators_of(robot, actuators),
             remarks=(*self._remarks, *robot.remarks),
             warnings=(*self._warnings, *robot.warnings, *lost),
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 
+from coupler.model.actuators import Actuator, actuators_of
 from coupler.model.bodies import Body
 from coupler.model.closed_forms import ClosedForm, find_closed_forms, remarks_of
 from coupler.model.closed_forms.choice import Closing, ClosureChoice, chosen_closure
@@ -40,6 +42,7 @@ def compose(
     couplings: Sequence[Coupling],
     elements: Sequence[PointElement],
     *,
+    actuators: Sequence[Actuator] = (),
     lock_idle: bool = False,
     largest: int | None = None,
     precision: float = 0.0,
@@ -70,9 +73,7 @@ def compose(
     by_name = {name: form for coupling, form in closed_forms for name in coupling.solves}
     asked = {name for name, word in closing.items() if word == "analytical"}
     missing = [name for name in parts.unsolved(states) if name in asked and name not in by_name]
-    if closed_forms:
-        states = parts.embed_closed(constraints, closed_forms, assembly)
-    return Robot(
+    robot = Robot(
         name=name,
         gravity=gravity,
         bodies=MappingProxyType(dict(bodies)),
@@ -90,6 +91,10 @@ def compose(
         closed_forms=MappingProxyType(by_name),
         closure=MappingProxyType(closing),
     )
+    actuated = actuators_of(robot, actuators)  # by rates of loops that are compiled already: closed forms have others
+    if closed_forms:
+        states = parts.embed_closed(constraints, closed_forms, assembly)
+    return replace(robot, states=states, actuators=actuated)
 
 
 def _check_ends(
@@ -170,9 +175,9 @@ class _Parts:
     ) -> list[tuple[Coupling, ClosedForm]]:
         """Closed forms of clusters that have none yet, as far as they are wanted."""
 
-        def wanted(loop: Loop, form: ClosedForm, has_dead_points: bool) -> bool:
+        def wanted(loop: Loop, form: ClosedForm) -> bool:
             words = [closing[c.name] for c in loop.constraints if c.name in closing]
-            return "numerical" not in words and ("analytical" in words or not has_dead_points)
+            return "numerical" not in words and ("analytical" in words or not form.dead_points)
 
         explicit = states.embedding.explicit
         open_loops = [loop for loop, solved in zip(states.closure.loops, explicit, strict=True) if not solved]

@@ -21,10 +21,23 @@ from coupler.passes.records import (
 from coupler.passes.schedule import Place, Schedule, Store
 from coupler.passes.shape import Shape
 from coupler.passes.sweep import Sweep, tables
-from coupler.passes.terms import TermRecord, TermRow, cleared, position_of, row_of, visit_terms
+from coupler.passes.terms import (
+    ActuatedRecord,
+    TermRecord,
+    TermRow,
+    cleared,
+    has_square_clusters,
+    of_actuators,
+    position_of,
+    row_of,
+    tell_actuators,
+    visit_actuated,
+    visit_terms,
+)
 from coupler.passes.windows import ClusterWindows
 
 __all__ = [
+    "ActuatedRecord",
     "Body",
     "Climb",
     "ClimbingBody",
@@ -56,12 +69,16 @@ __all__ = [
     "collected",
     "constants",
     "entry",
+    "has_square_clusters",
     "numbered",
+    "of_actuators",
     "position_of",
     "provided",
     "row_of",
     "symmetric",
     "tables",
+    "tell_actuators",
     "velocities_of",
+    "visit_actuated",
     "visit_terms",
 ]

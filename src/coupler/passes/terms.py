@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from coupler.graph import Buffer, Vector, View, constants, fields
+from coupler.model import Robot
 from coupler.model.actuators import terms_of
 from coupler.passes.cluster import Visit
-from coupler.passes.records import Record, provided
+from coupler.passes.records import Record, numbered, provided
 from coupler.passes.shape import Shape
 from coupler.passes.sweep import Sweep
 from coupler.passes.windows import ClusterWindows
 
-__all__ = ["TermRecord", "TermRow", "cleared", "position_of", "row_of", "visit_terms"]
+__all__ = [
+    "ActuatedRecord",
+    "TermRecord",
+    "TermRow",
+    "cleared",
+    "has_square_clusters",
+    "of_actuators",
+    "position_of",
+    "row_of",
+    "tell_actuators",
+    "visit_actuated",
+    "visit_terms",
+]
 
 TermRow = tuple[int, int, int, float]  # the number of an actuator, a link, an entry of its joint, and the gear
 Slots = dict[str, Vector]  # numbers of all actuators, by the names of fields
@@ -51,6 +65,78 @@ def visit_terms(sweep: Sweep[Any, Any], function: Callable[[Any, int, int], None
             k, i = sweep.number_in_cluster(link)
             sweep.visit(schedule, function, k, i, j, key=(i, j), row=(number, link, j, gear), provide=provide)
     schedule.run()
+
+
+class ActuatedRecord(Record):
+    """What a cluster sees of all actuators that act in it."""
+
+    gears = provided()  # actuators × velocities of all joints of the cluster
+
+
+def visit_actuated(
+    sweep: Sweep[Any, Any],
+    function: Callable[[Any], None],
+    slots: Slots,
+    provide: Callable[[ClusterWindows, Shape, list[int]], None] = lambda *_: None,
+) -> None:
+    """Runs a function of a cluster for each that actuators act in; none may act in several.
+
+    Args:
+        sweep: the program.
+        function: reads an `ActuatedRecord`, and by `of_actuators` and `tell_actuators` the vectors.
+        slots: vectors over all actuators.
+        provide: adds further fields.
+    """
+    robot, schedule = sweep.robot, sweep.schedule()
+    own = actuators_by_cluster(robot)
+
+    def gears(k: int) -> np.ndarray:
+        entries = {int(entry): i for i, entry in enumerate(robot.tree.velocities_of(sweep.instances[k].links))}
+        rows = np.zeros((len(own[k]), len(entries)))
+        for row, number in zip(rows, own[k], strict=True):
+            for link, j, gear in terms_of(robot, robot.actuators[number]):
+                row[entries[int(robot.tree.v_start[link]) + j]] += gear
+        return rows
+
+    def add(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
+        windows.cluster["gears"] = constants(np.array([gears(k) for k in clusters]))
+        for name, buffer in slots.items():
+            for i in range(len(own[clusters[0]])):
+                windows.cluster[numbered(name, i)] = buffer.at([own[k][i] for k in clusters])
+        provide(windows, shape, clusters)
+
+    for k in sorted(own):
+        sweep.visit(schedule, function, k, key=len(own[k]), provide=add)
+    schedule.run()
+
+
+def actuators_by_cluster(robot: Robot) -> dict[int, list[int]]:
+    """The numbers of the actuators that act in each cluster."""
+    own: dict[int, list[int]] = {}
+    for number, actuator in enumerate(robot.actuators):
+        for k in sorted({robot.cluster_tree.cluster_of[link] for link, _, _ in terms_of(robot, actuator)}):
+            own.setdefault(k, []).append(number)
+    return own
+
+
+def has_square_clusters(robot: Robot) -> bool:
+    """Whether each cluster that actuators act in has as many of them as freedoms, and none acts in several."""
+    own, tree = actuators_by_cluster(robot), robot.tree
+    freedoms = Counter(robot.cluster_tree.cluster_of[tree.link_of(int(entry))] for entry in robot.embedding.v_index)
+    alone = sum(map(len, own.values())) == len(robot.actuators)
+    return alone and all(freedoms[k] == len(numbers) for k, numbers in own.items())
+
+
+def of_actuators(cluster: Visit[Any, Any], name: str) -> Any:
+    """The numbers of a vector that belong to the actuators of a cluster."""
+    view = cluster.views.cluster
+    return np.array([getattr(view, numbered(name, i)) for i in range(len(ActuatedRecord(view).gears))])
+
+
+def tell_actuators(cluster: Visit[Any, Any], name: str, values: Any) -> None:
+    """Writes them."""
+    for i, value in enumerate(values):
+        setattr(cluster.views.cluster, numbered(name, i), value)
 
 
 def row_of(cluster: Visit[Any, Any], i: int, j: int) -> Any:

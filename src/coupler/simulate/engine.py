@@ -13,12 +13,14 @@ import numpy as np
 
 from coupler.compiled import inputs_given, on_bodies, remembered
 from coupler.contact.candidates import Candidates
+from coupler.contact.dead_points import DEAD_POINT, loops_near_dead_points
 from coupler.contact.drives import controls_of
 from coupler.contact.pairs import Pair, known_names, pairs_of
 from coupler.contact.proximity import Proximity
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.scheme import SCHEMES
 from coupler.contact.selection import select
+from coupler.contact.servos import may_yield
 from coupler.contact.step_program import contact_step_program
 from coupler.forks import cached_property
 from coupler.graph import Executable, compile
@@ -95,7 +97,7 @@ class Engine:
         other.layout = remembered(self._made_of, (Layout, self._options), Layout, other.scene)
         return other
 
-    def of_states(self, batch: tuple[int, ...], states: slice | int) -> Engine:
+    def of_states(self, batch: tuple[int, ...], states: slice | int | np.ndarray) -> Engine:
         """The engine of some states of a batch, which may have parameters of their own; see `Robot.of_states`."""
         return self if self.robot.given is None else self.of_robot(self.robot.of_states(batch, states))
 
@@ -116,7 +118,16 @@ class Engine:
     def fast_motor_step(self) -> Any:
         """(state, tau, controls) → the same of a step in which actuators act."""
         compiled = "executable_with_motors" in self.__dict__
-        return self._fast(self.executable_with_motors) if compiled else _no_fast_step
+        step = self._fast(self.executable_with_motors) if compiled else _no_fast_step
+        if "executable_with_free_servos" not in self.__dict__:
+            return step
+        free = self._fast(self.executable_with_free_servos)
+
+        def step_again(*vectors: Any) -> Any:
+            result = free(*vectors)
+            return step(*vectors) if result is None else result
+
+        return step_again
 
     def _fast(self, executable: Executable) -> Any:
         one, given = executable.one, inputs_given(self.robot, executable)
@@ -141,6 +152,46 @@ class Engine:
     def executable_with_motors_and_loads(self) -> Executable:
         """The same with f_ext as the last input."""
         return self._compiled(motors=True, external=True)
+
+    @cached_property
+    def executable_with_free_servos(self) -> Executable:
+        """The same as with motors, without a result where a servo of a single joint comes to a limit of its effort."""
+        return self._compiled(motors=True, yielding=False)
+
+    @cached_property
+    def executable_with_free_servos_and_loads(self) -> Executable:
+        """The same with f_ext as the last input."""
+        return self._compiled(motors=True, yielding=False, external=True)
+
+    def prepare(self, *, motors: bool) -> None:
+        """Compiles a step, for threads that share it."""
+        if not motors:
+            _ = self.executable
+        else:
+            _ = self.executable_with_free_servos if self._may_yield else self.executable_with_motors
+
+    @cached_property
+    def _may_yield(self) -> bool:
+        """Whether servos are first assumed to keep within their limits, which costs less than to look at these."""
+        return self.scene.has_rows and may_yield(self.robot)
+
+    def _run_with_motors(self, *vectors: np.ndarray, external: bool = False, out: np.ndarray | None = None) -> Any:
+        """A step in which actuators act, of states of one batch; where servos are at limits, it is taken again."""
+        if self._may_yield:
+            free = self.executable_with_free_servos_and_loads if external else self.executable_with_free_servos
+            result = self._run(free, *vectors, out=out)
+            again = np.isnan(result[..., self.layout.places["residual"]][..., 0])
+            if result.ndim > 1:
+                if again.any():
+                    own = self.of_states(again.shape, np.flatnonzero(again))
+                    result[again] = own._run(self._with_motors(external), *(vector[again] for vector in vectors))
+                return result
+            if not again:
+                return result
+        return self._run(self._with_motors(external), *vectors, out=out)
+
+    def _with_motors(self, external: bool) -> Executable:
+        return self.executable_with_motors_and_loads if external else self.executable_with_motors
 
     def _compiled(self, **changes: bool) -> Executable:
         """A step; robots that differ in the values of parameters alone share it."""
@@ -227,12 +278,13 @@ class Engine:
         """
         tau = self._forces("tau", tau, state.shape[:-1], (self.robot.nv,))
         inputs = (state, tau) if controls is None else (state, tau, controls)
-        if f_ext is None:
-            result = self._run(self.executable if controls is None else self.executable_with_motors, *inputs)
-        else:
+        if f_ext is not None:
             loads = self._forces("f_ext", f_ext, state.shape[:-1], (len(self.robot.bodies), 6))
-            run = self.executable_with_loads if controls is None else self.executable_with_motors_and_loads
-            result = self._run(run, *inputs, on_bodies(self.robot, loads))
+            inputs = (*inputs, on_bodies(self.robot, loads))
+        if controls is None:
+            result = self._run(self.executable if f_ext is None else self.executable_with_loads, *inputs)
+        else:
+            result = self._run_with_motors(*inputs, external=f_ext is not None)
         if not np.isfinite(result).all():
             raise ModelError(self.why_not(state, result))
         return result
@@ -248,7 +300,7 @@ class Engine:
         if controls is None:
             self._run(self.executable, states, tau, out=result)
         else:
-            self._run(self.executable_with_motors, states, tau, controls, out=result)
+            self._run_with_motors(states, tau, controls, out=result)
         if all(np.isfinite(result[:, self.layout.places[name]]).all() for name in ("v", "residual")):
             return None
         return np.logical_not(np.isfinite(result).all(axis=1))
@@ -316,6 +368,15 @@ class Engine:
                 f"robot {self.robot.name!r}: a step of {self.step:g} s is not possible{in_state(where)}: {loop} is "
                 "near a pose at which it has more freedoms than elsewhere, and mechanics does not decide on which way "
                 "it goes on; limits of joints would keep it from there"
+            )
+        after = result[(*where, self.layout.places["q"])]
+        loops = (
+            loops_near_dead_points(self.robot, q, after, limits=self.scene.limits) if np.isfinite(after).all() else ""
+        )
+        if loops:
+            return (
+                f"robot {self.robot.name!r}: a step of {self.step:g} s is not possible{in_state(where)}: {loops} comes "
+                f"to {DEAD_POINT}"
             )
         v = own[self.layout.places["v"]]
         fast = float(np.abs(v).max(initial=0.0))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.dead_points import DEAD_POINT, loops_near_dead_points
 from coupler.model import ModelError, Robot
 from coupler.model.embedding.states import batch_of
 from coupler.model.numbers import numbers
@@ -201,6 +202,8 @@ def _recorded(
             for t, q, x, failed in steps:
                 if not (np.isfinite(q).all() and np.isfinite(x).all()):
                     raise ModelError("the next step leads to numbers that are not finite")
+                if loops := loops_near_dead_points(robot, last[1], q, limits=False):
+                    raise ModelError(f"{loops} comes to {DEAD_POINT}")
                 last, count, rejected = (t, q, x), count + 1, rejected + failed
                 if keep(t, count):
                     kept.append(last)

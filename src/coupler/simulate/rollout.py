@@ -195,7 +195,7 @@ def _in_chunks(
         reasons.update({first + i: reason for i, reason in chunk.reasons.items()})
         gained.update({first + i: told for i, told in chunk.gained.items()})
 
-    _ = engine.executable if len(controls) == 1 else engine.executable_with_motors  # once, not by each thread
+    engine.prepare(motors=len(controls) > 1)  # once, not by each thread
     if gains != "ignore" and states:
         engine.of_states(batch, slice(0, 1)).energies(state[:1])
     for_each(simulate_chunk, range(0, states, _CHUNK), thread_count())

@@ -170,6 +170,9 @@ def test_a_pose_is_described_by_points_in_the_world() -> None:
 def test_a_run_that_leaves_the_workspace_says_so() -> None:
     robot = slider_crank(0.3, 0.2, angle=0.3).with_gravity((0, 0, 0))
     simulation = coupler.Simulation(robot, 1e-3, v=[2.0])
+    with pytest.raises(ModelError, match=r"'pin' comes to a dead point, where the workspace.*closure\(\"numerical\"\)"):
+        simulation.run(1.0)
+    simulation.reset(v=[1000.0])
     with pytest.raises(ModelError, match=r"'slider', 'rod' cannot reach.*end of its workspace.*closure=\"numerical\""):
         simulation.run(1.0)
 

@@ -315,3 +315,32 @@ def test_states_of_a_batch_move_like_one_and_may_rest_at_a_dead_point() -> None:
         integrate_motion(robot, np.stack([dead, other]), [[1.0], [1.0]], 0.3, 1e-3)
     with pytest.raises(ModelError, match="tau must be finite; entry 0 is nan"):
         integrate_motion(robot, other, [0.0], 0.1, 1e-3, tau=lambda t, q, v: np.full(1, np.nan))
+
+
+@pytest.mark.parametrize("integrator", ["midpoint", "euler", "rk4", "trapezoid"])
+def test_a_closed_form_stops_before_a_dead_point_instead_of_turning_round(integrator: str) -> None:
+    """The rocker is independent; where its crank and coupler are in line, the closed form has one of two branches."""
+    numerical = four_bar("D")
+    analytical = numerical.with_closure("analytical")
+    start = analytical.random_state(1)[0]
+    q = numerical.pack_q(analytical.joint_positions(start))
+    v = np.array([6.0 / float(numerical.joint_velocities(q, [1.0])["A"])])  # the crank goes round
+    passing = Simulation(numerical, q=q, v=v, integrator=integrator)
+    stopping = Simulation(analytical, q=start, v=v, integrator=integrator)
+    with pytest.raises(ModelError, match=r"'C' comes to a dead point.*with_closure\(\"numerical\"\)"):
+        stopping.run(5.0)
+    passing.run(stopping.time + 10 * passing.step_size)
+    before, after = numerical.joint_positions(q), numerical.joint_positions(passing.q)
+    assert np.sin(float(before["B"])) * np.sin(float(after["B"])) < 0.0  # in line between both
+    with pytest.raises(ModelError, match="'C' comes to a dead point"):
+        integrate_motion(analytical, start, v, 5.0, 1e-3, method="semi_implicit_euler")
+    with pytest.raises(ModelError, match="'C' comes to a dead point"):
+        coupler.rollout(analytical, start, v, np.zeros((5000, 1)), step=1e-3, integrator=integrator)
+
+
+def test_a_closed_form_passes_where_the_other_joint_stands_still() -> None:
+    """The crank is independent: the rocker turns round by itself, and nothing is dead."""
+    robot = four_bar("A").with_closure("analytical")
+    simulation = Simulation(robot, v=[20.0])
+    simulation.run(1.0)
+    assert float(robot.joint_positions(simulation.q)["A"]) > 4 * np.pi

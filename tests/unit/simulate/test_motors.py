@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -391,3 +392,34 @@ def test_a_speed_limit_holds_where_a_robot_is_light() -> None:
     simulation = coupler.Simulation(b.build(), 1e-3, q=[0, -0.95])  # where the weight is next to the axis
     simulation.step(motors=[100.0])
     assert simulation.v[0] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_servo_within_its_limits_moves_like_one_without() -> None:
+    """Also after a while in which it was at them, and in lanes."""
+    cheetah = coupler.robots.load("mini_cheetah").with_floor(friction=0.8)
+    free = [motor.position_servo(60.0, 2.0) for motor in cheetah.actuators]
+    u = np.array([{"abad": 0.0, "hip": -0.8, "knee": 1.6}[name.split("_")[1]] for name in cheetah.actuator_names])
+    q = cheetah.pack_q({"floating_base": [0, 0, 0.3, 1, 0, 0, 0], **dict(zip(cheetah.actuator_names, u, strict=True))})
+    robots = [cheetah.with_actuators([replace(own, effort=effort) for own in free]) for effort in (np.inf, 500.0, 4.0)]
+    unlimited, wide, narrow = (Simulation(robot, 2e-3, q=q, contacts="*foot*") for robot in robots)
+    targets, most = np.tile(u, (3, 150, 1)), 0.0
+    targets[:, 50:100] *= np.array([1.3, 0.7, 1.0])[:, None, None]
+    for target in targets[0]:
+        for simulation in (unlimited, wide, narrow):
+            simulation.step(motors=target)
+        most = max(most, float(np.abs(unlimited.motor_forces).max()))
+        np.testing.assert_array_equal(wide.q, unlimited.q)
+        np.testing.assert_array_equal(wide.motor_forces, unlimited.motor_forces)
+        assert np.abs(narrow.motor_forces).max() <= 4.0 + 1e-9
+    assert 4.0 < most < 500.0
+    states = coupler.rollout(robots[2], q, np.zeros(cheetah.nv), step=2e-3, motors=targets, contacts="*foot*")
+    np.testing.assert_array_equal(states.q[0, -1], narrow.q)
+
+
+def test_a_servo_of_a_dependent_joint_tells_what_it_does() -> None:
+    """Its damper feels how loops turn the joint, too: the watch of energy, which counts its work, finds no gain."""
+    robot = coupler.robots.load("slider_crank")
+    robot = robot.with_actuators([Actuator("pin", "crank_pin", "velocity", damping=5.0)])
+    simulation = Simulation(robot, 1e-3, q=robot.pack_q({"crank_pin": 1.0}))
+    simulation.run(1.0, motors=[4.0])
+    assert robot.joint_velocities(simulation.q, simulation.v)["crank_pin"] == pytest.approx(4.0, rel=0.3)

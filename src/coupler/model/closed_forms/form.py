@@ -71,12 +71,14 @@ class ClosedForm:
         independent: numbers of the independent ones, in the order in which γ takes their positions.
         steps: what gives the other positions, in order.
         turning: numbers of joints that turn about an axis.
+        dead_points: whether the independent joints may fail to determine the others, within the limits of joints.
     """
 
     sizes: tuple[int, ...]
     independent: tuple[int, ...]
     steps: tuple[Step, ...]
     turning: frozenset[int]
+    dead_points: bool = True
 
     def __call__(self, y: Array) -> Array:
         q = self._given(y)

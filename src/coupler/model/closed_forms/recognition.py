@@ -8,6 +8,7 @@ sequence of legs. Whether a leg is what it seems is asked of the loops themselve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def find_closed_forms(
     neutral: np.ndarray,
     couplings: Mapping[str, Coupling],
     loops: Sequence[Loop],
-    wanted: Callable[[Loop, ClosedForm, bool], bool],
+    wanted: Callable[[Loop, ClosedForm], bool],
 ) -> list[tuple[Coupling, ClosedForm]]:
     """Closed forms of clusters, as couplings that solve all of their constraints.
 
@@ -49,7 +50,7 @@ def find_closed_forms(
         neutral: Σ nq, a closed configuration, whose assembly modes are kept.
         couplings: by name.
         loops: the clusters to look at.
-        wanted: whether a cluster with such a closed form, which has dead points or not, is to have it.
+        wanted: whether a cluster is to have such a closed form.
     """
     found = []
     for loop, choice in zip(closure.loops, choices, strict=True):
@@ -57,7 +58,10 @@ def find_closed_forms(
             continue
         search = _Search(closure, loop, choice, neutral, couplings)
         form = search.form()
-        if form is None or not wanted(loop, form, search.has_dead_points(form)):
+        if form is None:
+            continue
+        form = replace(form, dead_points=search.has_dead_points(form))
+        if not wanted(loop, form):
             continue
         joints = [closure.tree.links[link].joint for link in loop.links]
         names = tuple(constraint.name for constraint in loop.constraints)

@@ -1,0 +1,250 @@
+"""The same robot in other circumstances: with other numbers, shapes, actuators, or with its loops closed otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+import numpy as np
+
+from coupler.forks import cached_property
+from coupler.graph import Backend
+from coupler.model.actuators import Actuator, actuators_of
+from coupler.model.closed_forms import remarks_of
+from coupler.model.closed_forms.choice import ClosureChoice
+from coupler.model.errors import ModelError
+from coupler.model.height_fields import HeightField
+from coupler.model.numbers import numbers
+from coupler.model.parameters import GivenParameters, packed_parameters, parameters_of, unpacked_parameters
+from coupler.model.places import Place, placed
+from coupler.model.robot_states import RobotStates
+from coupler.model.shapes import Geometry, Plane, Shape
+from coupler.model.tree import GROUND
+from coupler.model.variants import variant_of
+from coupler.model.wording import listed
+
+if TYPE_CHECKING:
+    from coupler.model.robot import Robot
+
+__all__ = ["RobotChanges"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RobotChanges(RobotStates):
+    """What can be changed about a robot; see `Robot`."""
+
+    @property
+    def _robot(self) -> Robot:
+        """Itself: there are no robots but `Robot`."""
+        return cast("Robot", self)
+
+    def with_gravity(self, gravity: Any) -> Robot:
+        """The same robot under another gravity, 3, m/s²."""
+        return self._changed(("gravity",), gravity=numbers("gravity", gravity, (3,)))
+
+    @property
+    def parameters(self) -> Mapping[str, np.ndarray]:
+        """All numbers that `with_parameters` takes, by name, as they are: {"mass:torso": 3.3, "ratio:gears": 6.0, ...}.
+
+        There are "gravity"; "mass", "centre" and "inertia" of bodies; "stiffness", "damping", "armature" and "friction"
+        of joints, and "at", where they are on their parent; "at" and "meets" of loops, and "length" of rods; of a
+        coupling by a dataclass, as gears are, its fields; those of springs; "servo_stiffness" and "servo_damping" of
+        servos; and "friction" of shapes. Where two parts have the same number and name, neither is there.
+        """
+        if self.given is not None:
+            return MappingProxyType({**self.given.base.parameters, **self.given.values})
+        return self._parameters
+
+    @cached_property
+    def _parameters(self) -> Mapping[str, np.ndarray]:
+        return parameters_of(self._robot)
+
+    def with_parameters(self, parameters: Mapping[str, Any]) -> Robot:
+        """The same robot with other numbers, which its programs take as an input: nothing is compiled again for others.
+
+            masses = np.random.uniform(2.0, 5.0, 4096)
+            fleet = robot.with_parameters({"mass:torso": masses})
+            coupler.forward_dynamics(fleet, q, v, tau)  # 4096 robots
+
+        All functions and simulations of coupler take it. With leading dimensions, each state of a batch has its own.
+
+        Args:
+            parameters: by name, see `parameters`; others stay as they are. An inertia is 3 × 3, about the centre of
+                mass, and stays as it is where a mass changes.
+
+        Raises:
+            ModelError: for a name that there is not, a wrong shape, or a number that cannot be; for lengths in loops
+                that are closed analytically.
+        """
+        base = self._robot if self.given is None else self.given.base
+        merged = parameters if self.given is None else {**self.given.values, **parameters}
+        values, packed = packed_parameters(base, merged)
+        if not values:
+            return base
+        names = tuple(values)
+        variants = base.__dict__.setdefault("_variants", {})
+        if names not in variants:
+            variants[names] = variant_of(base, names)
+        return base._given(variants[names], values, packed)
+
+    def of_states(self, batch: tuple[int, ...], states: slice | int | np.ndarray) -> Robot:
+        """The robot with the parameters of some states of a batch, or of one; states are counted in a row."""
+        if self.given is None:
+            return self._robot
+        packed = np.broadcast_to(self.given.packed, (*batch, self.given.packed.shape[-1]))
+        own = packed.reshape(-1, packed.shape[-1])[states]
+        base = self.given.base
+        return base._given(self.given.variant, unpacked_parameters(base, self.given.values, own), own)
+
+    def _given(self, variant: Robot, values: Mapping[str, np.ndarray], packed: np.ndarray) -> Robot:
+        given = GivenParameters(self._robot, variant, values, packed)
+        return replace(self._robot, states=variant.states.with_given(packed), given=given)
+
+    def _changed(self, replaced: tuple[str, ...] = (), **parts: Any) -> Robot:
+        """The same robot with other parts, and the same parameters but for those that these parts replace."""
+        if self.given is None:
+            return replace(self._robot, **parts)
+        kept = {name: value for name, value in self.given.values.items() if not name.startswith(replaced or ("/",))}
+        return replace(self.given.base, **parts).with_parameters(kept)
+
+    def with_floor(self, friction: float | None = None, height: float = 0.0) -> Robot:
+        """The same robot over a floor, a plane through z = height, which contact points and touching shapes may touch.
+
+        Args:
+            friction: the coefficient of what touches it; that of the other shape, or 1, if not given.
+            height: m.
+        """
+        at = (0.0, 0.0, float(numbers("height", height, ())))
+        return self.with_shape(self._new_name("floor"), Plane(), at, meets=-1, friction=friction)
+
+    def with_terrain(
+        self, heights: Any, size: Any, at: Place = (0.0, 0.0, 0.0), turned: Any = None, *, friction: float | None = None
+    ) -> Robot:
+        """The same robot over ground of given heights, which contact points and touching shapes may touch.
+
+        Args:
+            heights: n × m, over a grid of which rows go along x and columns along y, m; see `HeightField`.
+            size: 2, what the grid extends over along x and y, m.
+            at, turned: where the middle of the grid is in the world, at height 0, and how it is turned.
+            friction: the coefficient of what touches it; that of the other shape, or 1, if not given.
+        """
+        field = HeightField(heights, size)
+        return self.with_shape(self._new_name("terrain"), field, at, turned, meets=-1, friction=friction)
+
+    def with_shape(
+        self,
+        name: str,
+        geometry: Geometry,
+        at: Place = (0.0, 0.0, 0.0),
+        turned: Any = None,
+        *,
+        body: str = GROUND,
+        group: int = 1,
+        meets: int = 1,
+        friction: float | None = None,
+        colour: Any = None,
+    ) -> Robot:
+        """The same robot with one more shape, such as an obstacle that stands in the world.
+
+        Args:
+            name: of the shape.
+            geometry: its form.
+            at, turned: where it is on its body, as for `RobotBuilder.shape`.
+            body: which has it; the ground by default.
+            group, meets, friction, colour: see `Shape`.
+
+        Raises:
+            ModelError: for a name that a shape has already, or a body that there is not.
+        """
+        if not isinstance(name, str) or name in {shape.name for shape in self.shapes if shape.name}:
+            raise ModelError(f"with_shape: a name of its own is wanted, got {name!r}")
+        if body != GROUND and body not in self.bodies:
+            raise ModelError(f"shape {name!r}: there is no body {body!r}; there are {listed(self.bodies)}")
+        place = placed(f"shape {name!r}", at, turned)
+        shape = Shape(name, body, geometry, place, True, group, meets, friction, colour)
+        return self._changed(shapes=(*self.shapes, shape))
+
+    def _new_name(self, name: str) -> str:
+        """A name that no shape has: the name itself, or with a number."""
+        names = {shape.name for shape in self.shapes}
+        return next(own for own in (name, *(f"{name}{i}" for i in range(2, 10**6))) if own not in names)
+
+    def with_actuators(self, actuators: Iterable[Actuator]) -> Robot:
+        """The same robot, driven by other actuators.
+
+            servos = [motor.position_servo(stiffness=100.0, damping=3.0) for motor in robot.actuators]
+            robot = robot.with_actuators(servos)
+
+        Args:
+            actuators: all that it then has; limits of their joints hold for them, too.
+
+        Raises:
+            ModelError: for a joint that there is not, or an actuator that cannot move.
+        """
+        given = tuple(actuators)
+        for actuator in given:
+            if not isinstance(actuator, Actuator):
+                raise ModelError(f"with_actuators: an Actuator is wanted, got {actuator!r}")
+        driven = {joint for actuator in given for joint in actuator.gears}
+        marked = [replace(joint, actuated=joint.name in driven) for joint in self.joints]
+        joints = tuple(
+            joint if joint.actuated == other.actuated else other
+            for joint, other in zip(self.joints, marked, strict=True)
+        )
+        robot = self._changed(joints=joints)
+        return robot._changed(("servo_",), actuators=actuators_of(robot, given))
+
+    def with_backend(self, backend: Backend) -> Robot:
+        """The same robot, whose dynamics and simulations are run by another back end.
+
+        Args:
+            backend: "llvm", machine code; "interpreter", NumPy, one operation at a time; or "python", which calls the
+                functions of every algorithm on floats, one cluster after the other, so that print and pdb work in them
+                and in the functions of couplings.
+        """
+        if backend not in get_args(Backend):
+            raise ModelError(f"backend: there is no {backend!r}; there are {listed(get_args(Backend))}")
+        return self._changed(backend=backend)
+
+    def with_closure(self, closure: ClosureChoice) -> Robot:
+        """The same robot, with its loops closed in another way. [003, §III-B]
+
+            robot.with_closure("numerical")
+            robot.with_closure({"left_ankle": "analytical"})
+
+        A loop that is closed analytically has a solution γ in closed form: q holds the positions of its independent
+        joints only. Of one that is closed numerically, q holds the positions of all joints.
+
+        Args:
+            closure: for all loops and couplings, or by name: "analytical", where there is a closed form; "numerical";
+                or "auto", analytical where the closed form has no dead points, at which the independent joints fail to
+                determine the others. What is not named stays as it is.
+
+        Raises:
+            ModelError: for another word, or for a loop that there is not.
+        """
+        from coupler.model.builder import RobotBuilder  # which makes robots
+
+        if self.given is not None:
+            return self.given.base.with_closure(closure).with_parameters(self.given.values)
+        b = RobotBuilder(self.name, gravity=self.gravity)
+        b.attach(self._robot)
+        if isinstance(closure, Mapping):
+            closure = {**self.closure, **closure}
+        robot = b.build(closure=closure, precision=self.precision)
+        told = remarks_of(self.closed_forms)
+        kept = [remark for remark in self.remarks if remark not in told and remark not in robot.remarks]
+        remarks = (*kept, *robot.remarks)
+        return replace(robot, remarks=remarks, warnings=self.warnings, backend=self.backend)
+
+    def spanning_tree(self) -> Robot:
+        """The same robot with its loops open: all joints are independent. Its masses may not suffice any more."""
+        from coupler.model.compose import compose  # which makes robots
+
+        self.check_fixed("spanning_tree")
+        joints = [replace(joint, independent=False) for joint in self.joints]
+        tree = compose(f"{self.name}_tree", self.gravity, self.bodies, joints, (), (), self.elements, weigh=False)
+        touching = {"shapes": self.shapes, "exclusions": self.exclusions, "contact_pairs": self.contact_pairs}
+        return replace(tree, **touching, actuators=self.actuators)

@@ -1,0 +1,165 @@
+"""What a robot is made of, and where its joints are in q and v."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from coupler.graph import Backend
+from coupler.model.actuators import Actuator
+from coupler.model.bodies import Body
+from coupler.model.closed_forms import ClosedForm
+from coupler.model.closed_forms.choice import Closing
+from coupler.model.clusters import ClusterTree
+from coupler.model.elements import PointElement
+from coupler.model.embedding.coordinates import Embedding
+from coupler.model.embedding.idle import IdleFreedom
+from coupler.model.embedding.states import States
+from coupler.model.errors import ModelError
+from coupler.model.loops import Coupling, LoopJoint
+from coupler.model.parameters import GivenParameters
+from coupler.model.shapes import ContactPair, Shape
+from coupler.model.tree import Tree, TreeJoint
+from coupler.model.wording import listed
+
+__all__ = ["RobotParts"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RobotParts:
+    """The parts of a robot, and their names; see `Robot`, which tells what they are."""
+
+    name: str
+    gravity: np.ndarray
+    bodies: Mapping[str, Body]
+    joints: tuple[TreeJoint, ...]
+    loops: tuple[LoopJoint, ...]
+    couplings: tuple[Coupling, ...]
+    elements: tuple[PointElement, ...]
+    remarks: tuple[str, ...]
+    warnings: tuple[str, ...]
+    idle: tuple[IdleFreedom, ...]
+    tree: Tree
+    cluster_tree: ClusterTree
+    states: States
+    shapes: tuple[Shape, ...] = ()
+    keyframes: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    actuators: tuple[Actuator, ...] = ()
+    exclusions: tuple[tuple[str, str], ...] = ()
+    contact_pairs: tuple[ContactPair, ...] = ()
+    precision: float = 0.0
+    locks_idle: bool = False
+    closed_forms: Mapping[str, ClosedForm] = field(default_factory=dict)
+    closure: Mapping[str, Closing] = field(default_factory=dict)
+    backend: Backend = "llvm"
+    given: GivenParameters | None = None
+
+    def __post_init__(self) -> None:
+        if self.given is not None:  # programs are made of its base: it must not be another robot by now
+            apart = [own.name for own in fields(self) if own.name not in ("given", "states")]
+            if any(getattr(self, name) is not getattr(self.given.base, name) for name in apart):
+                raise ModelError(f"robot {self.name!r} has parameters: change it first, and give them then")
+
+    def check_fixed(self, method: str) -> None:
+        """Refuses what is made of its parts, which do not know the parameters that it is given."""
+        if self.given is not None:
+            given = listed(self.given.values)
+            raise ModelError(f"{method}: robot {self.name!r} has parameters, {given}; build it with these numbers")
+
+    # Names and places
+
+    @property
+    def nq(self) -> int:
+        """How many numbers make a configuration."""
+        return len(self.embedding.q_index)
+
+    @property
+    def nv(self) -> int:
+        """How many freedoms it has."""
+        return len(self.embedding.v_index)
+
+    @property
+    def mass(self) -> Any:
+        """The mass of all bodies, kg; (...,) of a robot whose parameters are a batch."""
+        given = {} if self.given is None else self.given.values
+        return sum(given.get(f"mass:{name}", body.mass) for name, body in self.bodies.items())
+
+    @property
+    def body_names(self) -> list[str]:
+        return list(self.bodies)
+
+    @property
+    def joint_names(self) -> list[str]:
+        """All joints of the spanning tree, fixed ones included, in the order in which they are described."""
+        return [joint.name for joint in self.joints]
+
+    @property
+    def actuated_joints(self) -> list[str]:
+        """The joints that an actuator drives."""
+        return [joint.name for joint in self.joints if joint.actuated]
+
+    @property
+    def position_joints(self) -> list[str]:
+        """The joints whose positions make q, in order."""
+        kept = set(self.embedding.q_index.tolist())
+        return [joint for joint, link in self._moving.items() if int(self.tree.q_start[link]) in kept]
+
+    @property
+    def independent_joints(self) -> list[str]:
+        """The joints whose velocities, or parts of them, make v, in order."""
+        return list(dict.fromkeys(self.tree.joint_of(int(entry)) for entry in self.embedding.v_index))
+
+    @property
+    def frame_names(self) -> list[str]:
+        """Named frames and contact points, body by body."""
+        return [name for body in self.bodies.values() for name in (*body.frames, *body.contacts)]
+
+    @property
+    def _moving(self) -> dict[str, int]:
+        """The link of each joint that moves, in the order in which joints are described."""
+        return {joint.name: self.tree.number[joint.name] for joint in self.joints if joint.name in self.tree.number}
+
+    @property
+    def actuator_names(self) -> list[str]:
+        """All actuators, in the order in which `Simulation.step(motors=...)` takes their controls."""
+        return [actuator.name for actuator in self.actuators]
+
+    def q_slice(self, joint: str) -> slice:
+        """Where the position of a joint is in q."""
+        entries = self.tree.positions(self._link(joint))
+        return self._slice(joint, entries, self.embedding.q_index, "position")
+
+    def v_slice(self, joint: str) -> slice:
+        """Where the velocity of an independent joint is in v; of a joint that is so in part, the independent part."""
+        entries = self.tree.velocities(self._link(joint))
+        return self._slice(joint, entries, self.embedding.v_index, "velocity")
+
+    def _slice(self, joint: str, entries: np.ndarray, index: np.ndarray, what: str) -> slice:
+        places = np.flatnonzero(np.isin(index, entries))
+        if not places.size:
+            others = self._siblings(joint)
+            raise ModelError(
+                f"joint {joint!r}: its {what} depends on others; independent in its cluster is {listed(others)}"
+            )
+        return slice(int(places[0]), int(places[-1]) + 1)
+
+    def _siblings(self, joint: str) -> list[str]:
+        """The independent joints in a joint's cluster."""
+        cluster = self.cluster_tree.cluster_of[self._link(joint)]
+        members = {self.tree.links[link].joint for link in self.cluster_tree.clusters[cluster].bodies}
+        return [name for name in self.independent_joints if name in members]
+
+    def _link(self, joint: str) -> int:
+        if isinstance(joint, str) and joint in self.tree.number:
+            return self.tree.number[joint]
+        if joint in self.joint_names:
+            raise ModelError(f"joint {joint!r} is fixed: it has neither position nor velocity")
+        raise ModelError(f"robot {self.name!r} has no joint {joint!r}; it has {listed(self._moving)}")
+
+    @property
+    def embedding(self) -> Embedding:
+        """How its coordinates determine the positions and velocities of all joints."""
+        return self.states.embedding

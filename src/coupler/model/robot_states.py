@@ -1,0 +1,228 @@
+"""Configurations and velocities of a robot, of all its joints by name, and what constrains them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.model.embedding.states import batch_of, held, shaped
+from coupler.model.errors import ModelError
+from coupler.model.numbers import numbers
+from coupler.model.robot_parts import RobotParts
+from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
+from coupler.model.tolerances import GIVEN
+from coupler.model.wording import listed
+
+__all__ = ["RobotStates"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RobotStates(RobotParts):
+    """The states of a robot; see `Robot`."""
+
+    # Configurations
+
+    def neutral(self) -> np.ndarray:
+        """A closed configuration away from singularities, with joints at or near their neutral positions."""
+        if self.given is not None:
+            return self._closed_anew(self.given.base.neutral())
+        return self.states.neutral[self.embedding.q_index]
+
+    def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """A closed configuration q and a velocity v, the same for the same seed or state of a generator.
+
+        Positions are away from singularities and, wherever such are found, within their limits.
+        """
+        try:
+            rng = np.random.default_rng(rng)
+        except (TypeError, ValueError):
+            raise ModelError(
+                f"random states need a generator or a seed, a whole number from 0 on, got {rng!r}"
+            ) from None
+        if self.given is not None:
+            q, v = self.given.base.random_state(rng)
+            return self._closed_anew(q), v
+        return self.states.random(rng)[self.embedding.q_index], rng.normal(size=self.nv)
+
+    def _closed_anew(self, q: np.ndarray, hold: Iterable[str] = ()) -> np.ndarray:
+        """A configuration that is closed for the numbers that it was built with, closed for those that are given."""
+        return q if all(self.embedding.explicit) else self.close(q, hold)
+
+    def close(self, q: Any, hold: Iterable[str] = ()) -> np.ndarray:
+        """The closed configuration nearest to q, of shape (..., nq), with quaternions of unit length.
+
+        Args:
+            q: where to start.
+            hold: names of joints that stay where they are.
+
+        Raises:
+            ModelError: where no closed configuration is found, naming the loop.
+        """
+        hold = _names("hold", hold)
+        p, weight = self.states.motion.normalize(self._positions(q)), np.ones(self.tree.nv)
+        for joint in hold:
+            weight[self.tree.velocities(self._link(joint))] = 0.0
+        return self.states.closed(p, np.zeros_like(weight), weight, held(hold))[..., self.embedding.q_index]
+
+    def integrate(self, q: Any, v: Any, dt: float = 1.0) -> np.ndarray:
+        """The closed configuration after moving from q with the constant velocity v for the time dt (s).
+
+        Independent positions are integrated exactly; the others follow.
+        """
+        p, v = self._state(q, v)
+        self.states.check_regular(p)
+        w = self.embedding.velocities(p, v) * float(numbers("dt", dt, ()))
+        return self.states.moved(p, w)[..., self.embedding.q_index]
+
+    def difference(self, q0: Any, q1: Any) -> np.ndarray:
+        """The velocity that leads from q0 to q1 in a unit of time: integrate(q0, difference(q0, q1)) is q1."""
+        p0, p1 = self._positions(q0), self._positions(q1)
+        batch_of({"q0": p0, "q1": p1})
+        return self.states.motion.difference(p0, p1)[..., self.embedding.v_index]
+
+    def check(self, q: Any) -> None:
+        """Refuses a configuration at which a loop is open, or at which the independent velocities are singular.
+
+        Raises:
+            ModelError: naming the loop and, of a batch, the state; for a singular one, what to choose instead.
+        """
+        self.check_closed(q)
+        self.states.check_regular(self._positions(q))
+
+    def check_closed(self, q: Any) -> None:
+        """Refuses a configuration at which a loop is open, or a quaternion not of unit length.
+
+        Raises:
+            ModelError: naming the loop or joint and, of a batch, the state.
+        """
+        p = self._positions(q)
+        self.states.check_quaternions(p, GIVEN)
+        self.states.check_closed(p)
+
+    # All joints by name
+
+    def joint_positions(self, q: Any) -> dict[str, np.ndarray]:
+        """The position of every moving joint, dependent ones included: a number, or a vector of its nq entries."""
+        return self._by_joint(self._positions(q), self.tree.positions)
+
+    def joint_velocities(self, q: Any, v: Any) -> dict[str, np.ndarray]:
+        """The velocity of every moving joint, dependent ones included: a number, or a vector of its nv entries."""
+        p, v = self._state(q, v)
+        self.states.check_regular(p)
+        return self._by_joint(self.embedding.velocities(p, v), self.tree.velocities)
+
+    def pack_q(self, positions: Mapping[str, Any]) -> np.ndarray:
+        """The closed configuration in which joints have the given positions.
+
+        Dependent joints may be left out, and what is left out starts at neutral. Joints of a loop that are given stay
+        where they are, unless all of them are given and leave it open: then the nearest closed configuration is taken.
+
+        Args:
+            positions: by joint: a number, or a vector where it has several; with leading dimensions for a batch.
+        """
+        number = {joint: self._link(joint) for joint in _names("positions", positions)}
+        if self.given is not None:
+            return self._closed_anew(self.given.base.pack_q(positions), set(positions) & set(self.independent_joints))
+        return self.states.packed(positions, number)[..., self.embedding.q_index]
+
+    def pack_v(self, velocities: Mapping[str, Any], q: Any = None) -> np.ndarray:
+        """The velocity v in which independent joints have the given velocities, and the others none.
+
+        Args:
+            velocities: by joint. Dependent joints may be given beside all independent ones of their cluster.
+            q: the configuration, if dependent velocities are to be checked against the independent ones.
+        """
+        number = {joint: self._link(joint) for joint in _names("velocities", velocities)}
+        given = {joint: shaped(joint, x, self.tree.links[number[joint]].kind.nv) for joint, x in velocities.items()}
+        for joint in given:
+            missing = [name for name in self._siblings(joint) if name not in given]
+            if missing and joint not in self._siblings(joint):
+                raise ModelError(f"joint {joint!r} depends on {listed(missing)}: give the velocity of that one instead")
+        w = np.zeros((*batch_of(given), self.tree.nv))
+        for joint, value in given.items():
+            w[..., self.tree.velocities(number[joint])] = value
+        v = w[..., self.embedding.v_index]
+        if q is not None:
+            true = self.joint_velocities(q, v)
+            for joint, value in velocities.items():
+                apart = np.abs(true[joint] - np.asarray(value, dtype=float)).max()
+                if not apart < GIVEN * max(1.0, np.abs(true[joint]).max()):
+                    raise ModelError(f"joint {joint!r} is given a velocity that misses its true one by {apart:.3g}")
+        return v
+
+    def _by_joint(self, values: np.ndarray, entries: Callable[[int], np.ndarray]) -> dict[str, np.ndarray]:
+        places = {joint: entries(link) for joint, link in self._moving.items()}
+        return {joint: values[..., own[0] if len(own) == 1 else own] for joint, own in places.items()}
+
+    # Constraints
+
+    def explicit_constraint(self, q: Any, v: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """G and g with w = G v and ẇ = G v̇ + g, for the velocities w of all joints. [001, §II-B]
+
+        Returns:
+            G of shape (..., nw, nv) and g of shape (..., nw), in the order of `tree.links`.
+        """
+        p, v = self._state(q, v)
+        self.states.check_regular(p)
+        return self.embedding.explicit_constraint(p, v)
+
+    def implicit_constraint(self, q: Any, v: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """K and k with K w = 0 and K ẇ = k, for the velocities w of all joints; no row follows from others.
+
+        Returns:
+            K of shape (..., rows, nw) and k of shape (..., rows), in the order of `tree.links`.
+        """
+        p, v = self._state(q, v)
+        if not v.any():
+            return self.embedding.implicit_constraint(p, np.zeros((*v.shape[:-1], self.tree.nv)))
+        self.states.check_regular(p)
+        return self.embedding.implicit_constraint(p, self.embedding.velocities(p, v))
+
+    def cluster_subspaces(self, q: Any, cluster: int) -> ClusterSubspaces:
+        """S, Tᵃ and Tᶜ of a cluster, by its number in `cluster_tree`, for one configuration. [001, §V]"""
+        if not 0 < cluster < len(self.cluster_tree.clusters):
+            raise ModelError(f"there is no cluster {cluster!r}; there are 1 to {len(self.cluster_tree.clusters) - 1}")
+        p = self._positions(q)
+        if p.ndim != 1:
+            raise ModelError(f"q has the shape {p.shape}; subspaces are computed for one configuration at a time")
+        self.states.check_regular(p)
+        return ClusterJoint(self.cluster_tree, self.embedding, p, cluster).subspaces()
+
+    def loop_errors(self, q: Any) -> dict[str, np.ndarray]:
+        """How far each loop and coupling is from closed: its largest residual, in m or rad."""
+        closure = self.embedding.closure
+        p = self._positions(q)
+        if not closure.loops:
+            return {}
+        phi = np.abs(closure.at(p)[0])
+        errors = {constraint.name: phi[..., rows].max(axis=-1) for constraint, rows in closure.constraints()}
+        parts = (*self.loops, *self.couplings)  # of which some may follow from others
+        return {part.name: np.zeros(p.shape[:-1]) for part in parts if part.name not in errors} | errors
+
+    # Input
+
+    def _positions(self, q: Any) -> np.ndarray:
+        """The positions of all joints, where solutions give them."""
+        q = numbers("q", q, (self.nq,), batch=True)
+        if self.given is not None and self.embedding.closure.loops:
+            q = np.broadcast_to(q, (*batch_of({"q": q, "parameters": self.given.packed}), self.nq))
+        p = self.embedding.positions(q)
+        self.states.check_quaternions(p)
+        self.states.check_solved(p)
+        return p
+
+    def _state(self, q: Any, v: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The positions of all joints, and v, which is zero if not given."""
+        p, v = self._positions(q), numbers("v", np.zeros(self.nv) if v is None else v, (self.nv,), batch=True)
+        batch_of({"q": p, "v": v})
+        return p, v
+
+
+def _names(what: str, given: Any) -> list[str]:
+    """Names that a user gave as a list, or as the keys of a mapping."""
+    if isinstance(given, str) or not isinstance(given, Iterable) or (what != "hold" and not isinstance(given, Mapping)):
+        raise ModelError(f"{what} must go by names of joints, got {given!r}")
+    return list(given)

@@ -1,0 +1,109 @@
+"""How far joints may go on their way to positions of actuators."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from coupler.compiled import remembered
+from coupler.model import Robot
+from coupler.model.actuators import terms_of
+from coupler.model.joint import Joint
+
+__all__ = ["Bounds", "within_limits"]
+
+_AT_LIMIT = 1e-9  # rad or m: by so much a joint may be beyond its limit
+
+
+class Bounds:
+    """How far joints may go in each state: to their limits, or as far beyond them as they start.
+
+    Steps of independent joints are cut. Where others would leave their limits, a step is not taken.
+    """
+
+    def __init__(self, robot: Robot, start: np.ndarray) -> None:
+        self._robot, self._allowed = robot, np.maximum(_beyond(robot, start), _AT_LIMIT)
+        self._lower, self._upper = (np.full((len(start), robot.nv), side * np.inf) for side in (-1.0, 1.0))
+        self._places = [
+            (i, int(robot.embedding.q_place[robot.tree.q_start[link] + j]), float(kind.lower[j]), float(kind.upper[j]))
+            for i, (link, j, kind) in enumerate(_independent(robot))
+            if kind.nq == kind.nv
+        ]
+        for i, at, lower, upper in self._places:
+            self._lower[:, i], self._upper[:, i] = np.minimum(lower, start[:, at]), np.maximum(upper, start[:, at])
+
+    def of(self, states: np.ndarray) -> Bounds:
+        """Those of some states."""
+        other = copy(self)
+        for name in ("_allowed", "_lower", "_upper"):
+            setattr(other, name, getattr(self, name)[states])
+        return other
+
+    def _room(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """By how much independent joints can go back and forth, (states, nv) each."""
+        now = np.zeros(self._lower.shape)
+        for i, at, _, _ in self._places:
+            now[:, i] = q[:, at]
+        return self._lower - now, self._upper - now
+
+    def held(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """Which independent joints are at a limit that a step would pass."""
+        back, forth = self._room(q)
+        return ((step < 0.0) & (back >= -_AT_LIMIT)) | ((step > 0.0) & (forth <= _AT_LIMIT))
+
+    def cut(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """A step that takes independent joints to their limits at most."""
+        return np.clip(step, *self._room(q))
+
+    def hold(self, q: np.ndarray) -> Any:
+        """For each state whether its joints are within."""
+        return np.all(_beyond(self._robot, q) <= self._allowed, axis=-1)
+
+    def culprit(self, q: np.ndarray) -> str:
+        """The joint that is furthest beyond its limits in the configuration of a single state."""
+        entry = int((_beyond(self._robot, q) - self._allowed[0]).argmax())
+        tree = self._robot.tree
+        return tree.links[int(np.searchsorted(tree.q_start, entry, side="right")) - 1].joint
+
+    def within(self, target: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Positions of actuators no further than the limits of the joints that they drive one by one, or than u is."""
+        lower, upper = np.full(target.shape[-1], -np.inf), np.full(target.shape[-1], np.inf)
+        for i, actuator in enumerate(self._robot.actuators):
+            (link, j, gear), *others = terms_of(self._robot, actuator)
+            if not others:
+                kind = self._robot.tree.links[link].kind
+                lower[i], upper[i] = sorted((gear * float(kind.lower[j]), gear * float(kind.upper[j])))
+        return np.clip(target, np.minimum(lower, u), np.maximum(upper, u))
+
+
+def _independent(robot: Robot) -> list[tuple[int, int, Joint]]:
+    """Of each entry of v its link, the entry of that, and the joint."""
+    tree, entries = robot.tree, robot.embedding.v_index.tolist()
+    links = [tree.link_of(entry) for entry in entries]
+    return [
+        (link, entry - int(tree.v_start[link]), tree.links[link].kind)
+        for link, entry in zip(links, entries, strict=True)
+    ]
+
+
+def within_limits(robot: Robot, q: np.ndarray) -> Any:
+    """(...,): whether all joints of configurations are within their limits."""
+    return (_beyond(robot, q) <= _AT_LIMIT).all(axis=-1)
+
+
+def _beyond(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """(..., Σ nq): how far the positions of all joints are beyond their limits."""
+    lower, upper = remembered(robot, _limits, _limits)
+    p = robot.embedding.positions(q)
+    return np.maximum(lower - p, p - upper)
+
+
+def _limits(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the largest positions of all joints, Σ nq each; infinite for those that turn as a ball does."""
+    lower, upper = np.full(robot.tree.nq, -np.inf), np.full(robot.tree.nq, np.inf)
+    for i, link in enumerate(robot.tree.links):
+        if link.kind.nq == link.kind.nv:
+            lower[robot.tree.positions(i)], upper[robot.tree.positions(i)] = link.kind.lower, link.kind.upper
+    return lower, upper
