@@ -406,3 +406,35 @@ def test_a_gamma_that_solves_a_loop_keeps_its_numbers() -> None:
     b.couple("same", ["a", "b"], gear(1.0), ["a"], solves=["bar"])
     with pytest.raises(ModelError, match="'same' solves 'bar', for the lengths that these have"):
         b.build().with_parameters({"ratio:same": 1.1})
+
+
+def test_structure_is_kept_until_values_break_it() -> None:
+    """Zeros and equal moments are no inputs; values that break them count from then on, those before give the same."""
+    robot = hopper.__wrapped__()  # which was given nothing yet
+    q, v = robot.random_state(3)
+    inertia = np.array(robot.parameters["inertia:rotor"])
+    round_one = {"inertia:rotor": 1.2 * inertia, "damping:motor": 0.0, "centre:rotor": [0.0, 0.0, 0.0]}
+    skewed = inertia + 1e-5 * np.array([[3.0, 1.0, 0.0], [1.0, 0.0, 0.5], [0.0, 0.5, 1.0]])
+    skew_one = {"inertia:rotor": skewed, "damping:motor": 0.1, "centre:rotor": [0.01, 0.0, 0.02]}
+    first = coupler.forward_dynamics(robot.with_parameters(round_one), q, v)
+    given = robot.with_parameters(round_one).given
+    assert given is not None
+    assert given.packed.shape == (2,)  # moments about the axis and across it
+    for values in (skew_one, round_one):
+        found = coupler.forward_dynamics(robot.with_parameters(values), q, v)
+        expected = coupler.forward_dynamics(rebuilt(robot, values), q, v)
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=EXACT * np.abs(expected).max())
+    np.testing.assert_allclose(found, first, rtol=0.0, atol=EXACT * np.abs(first).max())
+    both = {name: np.stack([round_one[name], skew_one[name]]) for name in round_one}
+    fleet = robot.with_parameters(both)
+    np.testing.assert_array_equal(coupler.forward_dynamics(fleet, q, v)[0], found)
+    for name, value in both.items():
+        np.testing.assert_array_equal(fleet.of_states((2,), slice(1, 2)).parameters[name], value[1:])
+
+
+def test_inertias_that_are_symmetric_up_to_rounding_are_made_so() -> None:
+    robot = hopper()
+    inertia = np.array(robot.parameters["inertia:torso"])
+    inertia[0, 1], inertia[1, 0] = 1e-3, 1e-3 + 1e-12
+    taken = robot.with_parameters({"inertia:torso": inertia}).parameters["inertia:torso"]
+    np.testing.assert_array_equal(taken, taken.T)

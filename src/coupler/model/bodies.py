@@ -88,6 +88,24 @@ def _offered(inertia: np.ndarray) -> str:
     return f"the nearest that a body can have: {', '.join(told)} kg m²"
 
 
+def possible_inertias(inertias: np.ndarray, ideal: bool = False) -> np.ndarray:
+    """Which of many inertias, (..., 3, 3), of bodies with mass `check_inertia` takes."""
+    scale = np.abs(inertias).max(axis=(-2, -1))
+    mirrored = np.swapaxes(inertias, -1, -2)
+    moments = _principal_moments((inertias + mirrored) / 2)
+    symmetric = np.abs(inertias - mirrored).max(axis=(-2, -1)) <= _ROUNDING * scale
+    excess = 0.0 if ideal else moments[..., 2] - moments[..., 0] - moments[..., 1]
+    return symmetric & (moments[..., 0] >= -_ROUNDING * scale) & (excess <= _ROUNDING * scale)
+
+
+def _principal_moments(inertias: np.ndarray) -> np.ndarray:
+    """(..., 3), ascending; those of diagonal matrices, as most are, without a search."""
+    moments = np.sort(np.diagonal(inertias, axis1=-2, axis2=-1), axis=-1)
+    full = inertias[..., *np.triu_indices(3, 1)].any(axis=-1)
+    moments[full] = np.linalg.eigvalsh(inertias[full])
+    return moments
+
+
 def check_inertia(name: str, mass: float, inertia: np.ndarray, ideal: bool = False) -> None:
     """Refuses what no distribution of mass can have.
 

@@ -26,7 +26,7 @@ from coupler.model.errors import ModelError
 from coupler.model.height_fields import HeightField
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.numbers import numbers
-from coupler.model.parameters import GivenParameters, packed_parameters, parameters_of, unpacked_parameters
+from coupler.model.parameters import GivenParameters, Layout, checked_parameters, layout_of, parameters_of
 from coupler.model.pickling import packed, unpacked
 from coupler.model.places import Place, placed
 from coupler.model.shapes import Geometry, Plane, Shape
@@ -424,14 +424,14 @@ class Robot:
         """
         base = self if self.given is None else self.given.base
         merged = parameters if self.given is None else {**self.given.values, **parameters}
-        values, packed = packed_parameters(base, merged)
+        values = checked_parameters(base, merged)
         if not values:
             return base
-        names = tuple(values)
+        layout = layout_of(base, values)
         variants = base.__dict__.setdefault("_variants", {})
-        if names not in variants:
-            variants[names] = variant_of(base, names)
-        return base._given(variants[names], values, packed)
+        if layout not in variants:
+            variants[layout] = variant_of(base, layout)
+        return base._given(variants[layout], layout, values, layout.pack(values))
 
     def of_states(self, batch: tuple[int, ...], states: slice | int) -> Robot:
         """The robot with the parameters of some states of a batch, or of one; states are counted in a row."""
@@ -439,11 +439,11 @@ class Robot:
             return self
         packed = np.broadcast_to(self.given.packed, (*batch, self.given.packed.shape[-1]))
         own = packed.reshape(-1, packed.shape[-1])[states]
-        base = self.given.base
-        return base._given(self.given.variant, unpacked_parameters(base, self.given.values, own), own)
+        base, layout = self.given.base, self.given.layout
+        return base._given(self.given.variant, layout, layout.unpack(own), own)
 
-    def _given(self, variant: Robot, values: Mapping[str, np.ndarray], packed: np.ndarray) -> Robot:
-        given = GivenParameters(self, variant, values, packed)
+    def _given(self, variant: Robot, layout: Layout, values: Mapping[str, np.ndarray], packed: np.ndarray) -> Robot:
+        given = GivenParameters(self, variant, layout, values, packed)
         return replace(self, states=variant.states.with_given(packed), given=given)
 
     def _changed(self, replaced: tuple[str, ...] = (), **parts: Any) -> Robot:
