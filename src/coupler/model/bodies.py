@@ -18,6 +18,7 @@ __all__ = ["Body"]
 
 # How far an inertia may break the triangle inequality, relative to its largest moment: files round their numbers.
 _ROUNDING = 1e-6
+_LARGEST = 1e50  # whose products are far from overflow, and far beyond what there is
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,9 @@ class Body:
         what = f"body {self.name!r}: its"
         mass = float(numbers(f"{what} mass", self.mass, (), least=0.0))
         centre, inertia = numbers(f"{what} centre", self.centre, (3,)), _matrix(f"{what} inertia", self.inertia)
+        largest = max(mass, np.abs(centre).max(), np.abs(inertia).max())
+        if largest > _LARGEST:
+            raise ModelError(f"{what} numbers reach {largest:g}: products of such overflow; is there a misprint?")
         check_inertia(self.name, mass, inertia, self.ideal)
         inertia = (inertia + inertia.T) / 2  # equal up to rounding, and from here on exactly
         inertia.setflags(write=False)

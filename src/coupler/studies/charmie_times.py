@@ -94,8 +94,8 @@ def run(name: str, folder: Path) -> None:
         print(f"{model} timed", flush=True)
     note(
         "Times are of 1,000 steps, best of many: closing loops and placing all bodies, and for dynamics the forces in "
-        "all joints as well; in one call for all steps, in one call a step, by the paper's recursion in NumPy, and with "
-        "drawing by matplotlib. The paper's are of Python on an AMD Ryzen 5 5600X, initialisation included."
+        "all joints as well; in one call for all steps, in one call a step, by the paper's recursion in NumPy, and "
+        "with drawing by matplotlib. The paper's are of Python on an AMD Ryzen 5 5600X, initialisation included."
     )
     head = ["s of 1,000 steps", "", *WAYS, "paper", "paper, drawn"]
     save_table(folder / f"{name}.csv", head, rows)
