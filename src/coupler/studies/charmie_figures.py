@@ -16,6 +16,7 @@ from coupler.kinematics import body_poses
 from coupler.model import ModelError
 from coupler.robots.charmie import POINTS
 from coupler.studies.charmie_chain import charmie_chain
+from coupler.studies.charmie_loops import PAPER_RULE
 from coupler.studies.charmie_motion import paper_motion, robot_by_actuators
 from coupler.studies.charmie_pictures import BODY_5, Stage
 from coupler.studies.report import keep_picture, save_table, verdict, with_pyplot
@@ -86,7 +87,7 @@ def _in_motion(name: str, folder: Path) -> None:
     motion = paper_motion(1001)
     k = int(np.abs(motion.t - INSTANT).argmin())
     q, v, a = motion.q[k], motion.v[k], motion.a[k]
-    forces = joint_forces(robot, q, v, a)
+    forces = joint_forces(robot, q, v, a, rule=PAPER_RULE)
     poses = dict(zip(robot.body_names, body_poses(robot, q), strict=True))
     moving = [body for body, link in chain.links.items() if link.JT != "F"]
     at = np.array([poses[body][:3, 3] for body in moving])
