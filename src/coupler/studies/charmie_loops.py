@@ -32,8 +32,8 @@ B3, B4 = (np.array(JOINTS[body][3]) / 1e3 for body in ("4", "5"))
 G5, I5 = (np.array(POINTS["5"][point]) / 1e3 for point in "GI")
 
 # How the paper shares what statics leave open, for `coupler.joint_forces` [§5.2]: on body 5 half and half between its
-# joint and its actuator; on body 4 all to its joint, but for the torque about z, of which each half of the balance takes
-# half.
+# joint and its actuator; on body 4 all to its joint, but for the torque about z, half of which each side of the balance
+# takes.
 _SIDES = {"4slc": 0.0, "4src": 0.0}
 PAPER_RULE = (
     Share("5", {"5": 0.5, "5d": 0.5, "5s": 0.0}, "fx my mz"),
