@@ -26,6 +26,7 @@ __all__ = [
     "OF_BODIES",
     "OF_JOINTS",
     "OF_SERVOS",
+    "OF_SHAPES",
     "OF_SPRINGS",
     "GivenParameters",
     "Layout",
@@ -38,7 +39,8 @@ OF_BODIES = ("mass", "centre", "inertia")
 OF_JOINTS = ("stiffness", "damping", "armature", "friction")
 OF_SPRINGS = ("stiffness", "free_length", "pretension", "damping", "first_point", "second_point")
 OF_SERVOS = (("servo_stiffness", "stiffness"), ("servo_damping", "damping"))  # which mostly have names of joints
-_NOT_NEGATIVE = {"mass", *OF_JOINTS, "free_length", "length", "servo_stiffness", "servo_damping"}
+OF_SHAPES = ("friction", "restitution")
+_NOT_NEGATIVE = {"mass", *OF_JOINTS, *OF_SHAPES, "free_length", "length", "servo_stiffness", "servo_damping"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +175,8 @@ def _numbers(robot: Robot) -> Iterator[tuple[str, Any]]:
     for actuator in robot.actuators:
         yield from ((f"{name}:{actuator.name}", getattr(actuator, own)) for name, own in OF_SERVOS if actuator.servo)
     for shape in robot.shapes:
-        if shape.name and shape.friction is not None:
-            yield f"friction:{shape.name}", shape.friction
+        given = {name: getattr(shape, name) for name in OF_SHAPES if shape.name}
+        yield from ((f"{name}:{shape.name}", value) for name, value in given.items() if value is not None)
 
 
 def _own_numbers(function: Any) -> Iterator[tuple[str, Any]]:
@@ -201,6 +203,8 @@ def checked_parameters(robot: Robot, given: Mapping[str, Any]) -> dict[str, np.n
         values[name] = numbers(f"parameter {name!r}", value, known[name].shape, least=least, batch=True)
         if not values[name].size:
             raise ModelError(f"parameter {name!r} is empty: there must be one value at least")
+        if name.startswith("restitution:") and values[name].max() > 1.0:
+            raise ModelError(f"parameter {name!r} must be 0 to 1, got {values[name].max():g}: more would feed energy")
         if name.startswith("inertia:"):
             _check_inertias(robot, name, values[name])
             values[name] = 0.5 * (values[name] + np.swapaxes(values[name], -1, -2))  # equal up to rounding

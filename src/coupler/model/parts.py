@@ -105,11 +105,12 @@ class Parts:
         meets: int = 1,
         friction: float | None = None,
         colour: Any = None,
+        restitution: float | None = None,
     ) -> None:
         """What a body, or the ground, looks like or touches with; see `Shape`."""
         what = f"shape {name!r} on body {named('a shape: its body', body)!r}"
         place = placed(what, at, turned)
-        self._shapes.append(Shape(name, body, geometry, place, visible, group, meets, friction, colour))
+        self._shapes.append(Shape(name, body, geometry, place, visible, group, meets, friction, colour, restitution))
 
     def exclude(self, first: str, second: str) -> None:
         """Keeps two bodies, of which one may be the ground, from touching each other."""

@@ -395,7 +395,7 @@ class Robot:
         There are "gravity"; "mass", "centre" and "inertia" of bodies; "stiffness", "damping", "armature" and "friction"
         of joints, and "at", where they are on their parent; "at" and "meets" of loops, and "length" of rods; of a
         coupling by a dataclass, as gears are, its fields; those of springs; "servo_stiffness" and "servo_damping" of
-        servos; and "friction" of shapes. Where two parts have the same number and name, neither is there.
+        servos; "friction" and "restitution" of shapes. Where two parts have the same number and name, neither is there.
         """
         if self.given is not None:
             return MappingProxyType({**self.given.base.parameters, **self.given.values})
@@ -453,15 +453,19 @@ class Robot:
         kept = {name: value for name, value in self.given.values.items() if not name.startswith(replaced or ("/",))}
         return replace(self.given.base, **parts).with_parameters(kept)
 
-    def with_floor(self, friction: float | None = None, height: float = 0.0) -> Robot:
+    def with_floor(
+        self, friction: float | None = None, height: float = 0.0, *, restitution: float | None = None
+    ) -> Robot:
         """The same robot over a floor, a plane through z = height, which contact points and touching shapes may touch.
 
         Args:
             friction: the coefficient of what touches it; that of the other shape, or 1, if not given.
             height: m.
+            restitution: how contacts with it rebound, 0 to 1; see `Shape`.
         """
         at = (0.0, 0.0, float(numbers("height", height, ())))
-        return self.with_shape(self._new_name("floor"), Plane(), at, meets=-1, friction=friction)
+        name = self._new_name("floor")
+        return self.with_shape(name, Plane(), at, meets=-1, friction=friction, restitution=restitution)
 
     def with_terrain(
         self, heights: Any, size: Any, at: Place = (0.0, 0.0, 0.0), turned: Any = None, *, friction: float | None = None
@@ -489,6 +493,7 @@ class Robot:
         meets: int = 1,
         friction: float | None = None,
         colour: Any = None,
+        restitution: float | None = None,
     ) -> Robot:
         """The same robot with one more shape, such as an obstacle that stands in the world.
 
@@ -497,7 +502,7 @@ class Robot:
             geometry: its form.
             at, turned: where it is on its body, as for `RobotBuilder.shape`.
             body: which has it; the ground by default.
-            group, meets, friction, colour: see `Shape`.
+            group, meets, friction, colour, restitution: see `Shape`.
 
         Raises:
             ModelError: for a name that a shape has already, or a body that there is not.
@@ -507,7 +512,7 @@ class Robot:
         if body != GROUND and body not in self.bodies:
             raise ModelError(f"shape {name!r}: there is no body {body!r}; there are {listed(self.bodies)}")
         place = placed(f"shape {name!r}", at, turned)
-        shape = Shape(name, body, geometry, place, True, group, meets, friction, colour)
+        shape = Shape(name, body, geometry, place, True, group, meets, friction, colour, restitution)
         return self._changed(shapes=(*self.shapes, shape))
 
     def _new_name(self, name: str) -> str:

@@ -25,7 +25,7 @@ from coupler.model.embedding.solutions import Solution
 from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling
-from coupler.model.parameters import OF_BODIES, OF_JOINTS, OF_SERVOS, OF_SPRINGS, Layout
+from coupler.model.parameters import OF_BODIES, OF_JOINTS, OF_SERVOS, OF_SHAPES, OF_SPRINGS, Layout
 from coupler.model.tree import Link, Tree, gathered
 from coupler.model.wording import listed
 from coupler.spatial import Transform
@@ -69,7 +69,7 @@ class _Variant:
         tree = replace(tree, all_rows=any(name.startswith(("at:", "meets:", "length:")) for name in self.nodes))
         couplings = {c.name: self._coupling(c) for c in base.couplings}
         springs = tuple(self._with(spring, spring.name, OF_SPRINGS) for spring in base.elements)
-        shapes = tuple(self._with(shape, shape.name, ("friction",)) if shape.name else shape for shape in base.shapes)
+        shapes = tuple(self._with(shape, shape.name, OF_SHAPES) if shape.name else shape for shape in base.shapes)
         return replace(
             base,
             gravity=self.nodes.get("gravity", base.gravity),

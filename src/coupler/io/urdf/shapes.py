@@ -60,9 +60,8 @@ def shapes_of(link: Element, materials: dict[str, np.ndarray], resolve: Resolver
 
 def _contact(element: Element) -> dict[str, Any]:
     group, meets = (_bits(element, name) for name in ("group", "meets"))
-    return {"group": group, "meets": meets} | (
-        {"friction": element.number("friction")} if element.has("friction") else {}
-    )
+    given = {name: element.number(name) for name in ("friction", "restitution") if element.has(name)}
+    return {"group": group, "meets": meets, **given}
 
 
 def _bits(element: Element, name: str) -> int:

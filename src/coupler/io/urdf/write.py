@@ -145,8 +145,9 @@ class _Writer:
                 for word, value, usual in (("group", shape.group, 1), ("meets", shape.meets, 1)):
                     if value != usual:
                         collision.set(word, str(value))
-                if shape.friction is not None:
-                    collision.set("friction", text(shape.friction))
+                for word, number in (("friction", shape.friction), ("restitution", shape.restitution)):
+                    if number is not None:
+                        collision.set(word, text(number))
                 self.add_form(collision, shape)
 
     def add_form(self, parent: ET.Element, shape: Shape) -> None:
