@@ -65,7 +65,12 @@ def _run(number: int) -> Any:
         raise
 
 
+_GUARD = 'processes import the script that runs: keep what sweeps below `if __name__ == "__main__":`'
+
+
 def _in_processes(task: Task, shares: list[int], workers: int | None) -> Iterator[tuple[int, Any]]:
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # which imports the script, and comes to here
+        raise ModelError(f'on="processes": {_GUARD}')
     try:
         data = pickle.dumps(task)
     except Exception as error:
@@ -90,7 +95,7 @@ def _in_processes(task: Task, shares: list[int], workers: int | None) -> Iterato
                 if tries == _TRIES:
                     raise ModelError(
                         f"workers were lost {_TRIES} times, and {len(left)} shares are left to do; does one need more "
-                        "memory than there is? Fewer designs at once may help"
+                        f"memory than there is? Then fewer designs at once may help. Or have they not begun: {_GUARD}"
                     ) from None
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)

@@ -19,7 +19,7 @@ def run(name: str, folder: Path) -> None:
     motion = paper_motion(STATES)
     sizing = size_actuators(robot_by_actuators(), motion.t, motion.q, motion.v, motion.a)
     print(sizing)
-    print(f"\nsaved {sizing.save_csv(folder / f'{name}.csv')}")
+    print(f"\nsaved {sizing.to_csv(folder / f'{name}.csv')}")
     try:
         print(f"saved {sizing.plot(folder / f'{name}.png')}")
     except ModelError as error:
