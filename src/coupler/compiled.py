@@ -43,7 +43,8 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
         return result
     single = getattr(vectors[0], "dtype", None) is _FLOAT32
     compiled = _compiled(robot, make, options, single)
-    given = tuple(values.astype(compiled.executable.dtype) for values in inputs_given(robot, compiled.executable))
+    dtype = compiled.executable.dtype
+    given = tuple(values.astype(dtype, copy=False) for values in inputs_given(robot, compiled.executable))
     try:
         result, finite = compiled.executable.answer(*vectors, *given)
     except ValueError as error:

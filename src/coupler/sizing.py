@@ -81,7 +81,7 @@ class ActuatorSizing:
             for row in rows
         )
 
-    def save_csv(self, path: str | os.PathLike[str]) -> Path:
+    def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Writes the table of `summary`, a row for each actuator, and returns its path."""
         text = io.StringIO()
         csv.writer(text).writerows(self._rows("{!r}"))
@@ -145,7 +145,7 @@ def size_actuators(
 
         sizing = coupler.size_actuators(robot, t, q, v, a)
         print(sizing)
-        sizing.save_csv("actuators.csv")
+        sizing.to_csv("actuators.csv")
         sizing.plot("actuators.png")
 
     Args:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -406,3 +407,77 @@ def test_a_gamma_that_solves_a_loop_keeps_its_numbers() -> None:
     b.couple("same", ["a", "b"], gear(1.0), ["a"], solves=["bar"])
     with pytest.raises(ModelError, match="'same' solves 'bar', for the lengths that these have"):
         b.build().with_parameters({"ratio:same": 1.1})
+
+
+def test_structure_is_kept_until_values_break_it() -> None:
+    """Zeros and equal moments are no inputs; values that break them count from then on, those before give the same."""
+    robot = hopper.__wrapped__()  # which was given nothing yet
+    q, v = robot.random_state(3)
+    inertia = np.array(robot.parameters["inertia:rotor"])
+    round_one = {"inertia:rotor": 1.2 * inertia, "damping:motor": 0.0, "centre:rotor": [0.0, 0.0, 0.0]}
+    skewed = inertia + 1e-5 * np.array([[3.0, 1.0, 0.0], [1.0, 0.0, 0.5], [0.0, 0.5, 1.0]])
+    skew_one = {"inertia:rotor": skewed, "damping:motor": 0.1, "centre:rotor": [0.01, 0.0, 0.02]}
+    first = coupler.forward_dynamics(robot.with_parameters(round_one), q, v)
+    given = robot.with_parameters(round_one).given
+    assert given is not None
+    assert given.packed.shape == (2,)  # moments about the axis and across it
+    for values in (skew_one, round_one):
+        found = coupler.forward_dynamics(robot.with_parameters(values), q, v)
+        expected = coupler.forward_dynamics(rebuilt(robot, values), q, v)
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=EXACT * np.abs(expected).max())
+    np.testing.assert_allclose(found, first, rtol=0.0, atol=EXACT * np.abs(first).max())
+    both = {name: np.stack([round_one[name], skew_one[name]]) for name in round_one}
+    fleet = robot.with_parameters(both)
+    np.testing.assert_array_equal(coupler.forward_dynamics(fleet, q, v)[0], found)
+    for name, value in both.items():
+        np.testing.assert_array_equal(fleet.of_states((2,), slice(1, 2)).parameters[name], value[1:])
+
+
+def test_inertias_that_are_symmetric_up_to_rounding_are_made_so() -> None:
+    robot = hopper()
+    inertia = np.array(robot.parameters["inertia:torso"])
+    inertia[0, 1], inertia[1, 0] = 1e-3, 1e-3 + 1e-12
+    taken = robot.with_parameters({"inertia:torso": inertia}).parameters["inertia:torso"]
+    np.testing.assert_array_equal(taken, taken.T)
+
+
+def bouncing(restitution: float | None = 0.5, on_floor: float | None = None) -> Robot:
+    b = RobotBuilder("ball")
+    b.floor(friction=0.5, restitution=on_floor)
+    b.object("ball", Sphere(0.1), (0.0, 0.0, 0.6), mass=1.0, restitution=restitution)
+    return b.build()
+
+
+def test_restitution_of_shapes_is_a_parameter() -> None:
+    """A ball comes back as fast as its coefficient says, each of a batch by its own."""
+    robot, e = bouncing(), np.array([0.1, 0.3, 0.5, 1.0])
+    assert robot.parameters["restitution:ball"] == 0.5
+    fleet = robot.with_parameters({"restitution:ball": e})
+    start = np.tile(robot.neutral(), (len(e), 1))
+    controls = np.zeros((500, robot.nv))
+    run = coupler.rollout(fleet, start, np.zeros(robot.nv), controls, step=1e-3)
+    for i, own in enumerate(e):
+        alone = coupler.rollout(bouncing(own), start[0], np.zeros(robot.nv), controls, step=1e-3)
+        np.testing.assert_allclose(run.v[i], alone.v, rtol=0.0, atol=1e-9)
+    speed, fell = run.v[..., 5], np.sqrt(2.0 * 9.81 * 0.5)
+    np.testing.assert_allclose(speed.max(axis=1), e * fell, atol=0.02)
+    with pytest.raises(ModelError, match=r"'restitution:ball' must be 0 to 1, got 1\.5"):
+        robot.with_parameters({"restitution:ball": 1.5})
+    with pytest.raises(ModelError, match="its restitution must be 0 to 1, got 2"):
+        bouncing(2.0)
+
+
+def test_the_larger_restitution_of_two_shapes_counts_and_options_before_both() -> None:
+    def highest(robot: Robot, **options: Any) -> float:
+        run = coupler.rollout(robot, robot.neutral(), np.zeros(6), np.zeros((500, 6)), step=1e-3, **options)
+        return float(run.v[..., 5].max())
+
+    assert highest(bouncing(0.2, 0.6)) == pytest.approx(highest(bouncing(0.6)))
+    assert highest(bouncing(None), restitution=0.6) == pytest.approx(highest(bouncing(0.6)))
+    assert highest(bouncing(0.6), restitution=0.1) == pytest.approx(highest(bouncing(0.1)))
+
+
+@pytest.mark.parametrize("suffix", [".urdf", ".sdf"])
+def test_restitution_is_saved(suffix: str, tmp_path: Path) -> None:
+    again = coupler.load(bouncing(0.7, 0.2).save(tmp_path / f"ball{suffix}"))
+    assert {shape.name: shape.restitution for shape in again.shapes} == {"floor": 0.2, "ball": 0.7}

@@ -46,7 +46,7 @@ def test_numbers_are_those_by_hand(tmp_path: Path) -> None:
     assert axle["work done"] == pytest.approx(0.5 * 0.02 * 6.0**2, rel=1e-6) and axle["work taken back"] == 0.0
     assert axle["peak power"] == pytest.approx(0.06 * 6.0)
     assert sizing.turning == (False, True)
-    with sizing.save_csv(tmp_path / "a.csv").open() as file:
+    with sizing.to_csv(tmp_path / "a.csv").open() as file:
         head, *rows = list(csv.reader(file))
     assert [row[:2] for row in rows] == [["rail", "m, N"], ["axle", "rad, N m"]]
     assert [float(x) for x in rows[0][2:]] == list(rail.values()) and head[2:] == list(rail)
@@ -79,4 +79,4 @@ def test_wrong_motions_are_told(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="q must be 11 × 2 finite numbers"):
         coupler.size_actuators(robot, t, q[:3], v, a)
     with pytest.raises(ModelError, match="there is no folder"):
-        coupler.size_actuators(robot, t, q, v, a).save_csv(tmp_path / "none" / "a.csv")
+        coupler.size_actuators(robot, t, q, v, a).to_csv(tmp_path / "none" / "a.csv")

@@ -85,8 +85,8 @@ def pairs_of(
     Args:
         robot: the robot.
         friction: the coefficient of pairs of which neither shape says it.
-        restitution: how all contacts rebound; None if they do not. Or how some do, by patterns such as "*ball*" and
-            "*ball* on floor", of which the first counts that fits a pair.
+        restitution: how all contacts rebound; as their shapes say, if None. Or how some do, by patterns such as
+            "*ball*" and "*ball* on floor", of which the first counts that fits a pair.
         torsion: how all contacts resist spin about their normals: the largest moment over the normal force, m; None if
             they do not. Or how some do, by patterns.
         rolling: the same about their tangents: how they resist rolling.
@@ -109,7 +109,7 @@ def pairs_of(
     ordered = [(b, a) if apart.link(a.body) == 0 else (a, b) for a, b in found]
     pairs = [Pair(a, b, _friction(a, b, friction), count(a.geometry, b.geometry)) for a, b in ordered]
     pairs = [_as_listed(pair, listed.get(frozenset((pair.one.name, pair.other.name)))) for pair in pairs]
-    pairs = _with(pairs, "restitution", _laws(restitution))
+    pairs = [_as_shapes_rebound(pair) for pair in _with(pairs, "restitution", _laws(restitution))]
     pairs = _with(pairs, "torsion", _arms("torsion", torsion))
     return _with(pairs, "rolling", _arms("rolling", rolling))
 
@@ -197,6 +197,14 @@ def _as_listed(pair: Pair, own: ContactPair | None) -> Pair:
     if own is None or isinstance(pair.one.geometry, Point):
         return pair
     return replace(pair, friction=own.friction, torsion=own.torsion, rolling=own.rolling, listed=True)
+
+
+def _as_shapes_rebound(pair: Pair) -> Pair:
+    """A pair that no option names rebounds as the one of its shapes that does so more."""
+    given = [shape.restitution for shape in (pair.one, pair.other) if shape.restitution is not None]
+    if pair.restitution is not None or not given:
+        return pair
+    return replace(pair, restitution=Restitution.of_shapes(reduce(np.maximum, given)))
 
 
 def _friction(a: Shape, b: Shape, default: float) -> Any:

@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.laws import inside_cone
+from coupler.graph import may_differ
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 
@@ -97,7 +98,14 @@ class Restitution:
     @property
     def elastic(self) -> bool:
         """Whether anything rebounds."""
-        return self.normal > 0.0 or self.tangential > 0.0
+        return may_differ([self.normal, self.tangential])
+
+    @classmethod
+    def of_shapes(cls, normal: Any) -> Restitution:
+        """The law of a coefficient that shapes say, a number or a node, which were checked there."""
+        law = cls(0.0)
+        object.__setattr__(law, "normal", normal)
+        return law
 
 
 # Impacts that close gaps, and travel

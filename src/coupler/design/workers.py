@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -63,7 +65,12 @@ def _run(number: int) -> Any:
         raise
 
 
+_GUARD = 'processes import the script that runs: keep what sweeps below `if __name__ == "__main__":`'
+
+
 def _in_processes(task: Task, shares: list[int], workers: int | None) -> Iterator[tuple[int, Any]]:
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # which imports the script, and comes to here
+        raise ModelError(f'on="processes": {_GUARD}')
     try:
         data = pickle.dumps(task)
     except Exception as error:
@@ -88,13 +95,26 @@ def _in_processes(task: Task, shares: list[int], workers: int | None) -> Iterato
                 if tries == _TRIES:
                     raise ModelError(
                         f"workers were lost {_TRIES} times, and {len(left)} shares are left to do; does one need more "
-                        "memory than there is? Fewer designs at once may help"
+                        f"memory than there is? Then fewer designs at once may help. Or have they not begun: {_GUARD}"
                     ) from None
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
 
 
 # Ray
+
+
+@lru_cache(maxsize=1)  # a worker does many shares with one robot, and compiles its programs once
+def _unpacked(task: bytes, path: tuple[str, ...]) -> Task:
+    """The task, whose modules are looked for where the process that asks has them."""
+    sys.path += [folder for folder in path if folder not in sys.path]
+    try:
+        return pickle.loads(task)
+    except ImportError as error:
+        raise ModelError(
+            f'on="ray": a machine of the cluster cannot import the function: {error}; define it in the script that '
+            'runs, or send its folder along: ray.init(..., runtime_env={"working_dir": "."})'
+        ) from None
 
 
 def _on_ray(task: Task, shares: list[int], workers: int | None) -> Iterator[tuple[int, Any]]:
@@ -104,12 +124,13 @@ def _on_ray(task: Task, shares: list[int], workers: int | None) -> Iterator[tupl
     except ImportError:
         raise ModelError('on="ray" needs Ray: pip install "coupler[ray]"') from None
     if not ray.is_initialized():
-        ray.init(include_dashboard=False, log_to_driver=False)
-    held = ray.put(task)
+        ray.init(include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
+    held = ray.put(ray.cloudpickle.dumps(task))
+    path = tuple(sys.path)  # as processes of this machine have it
 
     @ray.remote(max_retries=_TRIES)
-    def run(task: Task, number: int) -> Any:
-        return task(number)
+    def run(held: bytes, number: int) -> Any:
+        return _unpacked(held, path)(number)
 
     most = workers or _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
     left, waiting, tries = list(reversed(shares)), dict[Any, int](), dict[int, int]()
@@ -123,7 +144,7 @@ def _on_ray(task: Task, shares: list[int], workers: int | None) -> Iterator[tupl
             try:
                 result = ray.get(reference)
             except ray.exceptions.RayTaskError as error:
-                raise error.as_instanceof_cause() from None
+                raise error.cause from None
             except ray.exceptions.RayError as error:  # a worker or a machine is gone
                 tries[number] = tries.get(number, 0) + 1
                 if tries[number] == _TRIES:

@@ -18,6 +18,7 @@ __all__ = ["Body"]
 
 # How far an inertia may break the triangle inequality, relative to its largest moment: files round their numbers.
 _ROUNDING = 1e-6
+_LARGEST = 1e50  # whose products are far from overflow, and far beyond what there is
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,9 @@ class Body:
         what = f"body {self.name!r}: its"
         mass = float(numbers(f"{what} mass", self.mass, (), least=0.0))
         centre, inertia = numbers(f"{what} centre", self.centre, (3,)), _matrix(f"{what} inertia", self.inertia)
+        largest = max(mass, np.abs(centre).max(), np.abs(inertia).max())
+        if largest > _LARGEST:
+            raise ModelError(f"{what} numbers reach {largest:g}: products of such overflow; is there a misprint?")
         check_inertia(self.name, mass, inertia, self.ideal)
         inertia = (inertia + inertia.T) / 2  # equal up to rounding, and from here on exactly
         inertia.setflags(write=False)
@@ -86,6 +90,24 @@ def _offered(inertia: np.ndarray) -> str:
     near = nearest_inertia((inertia + inertia.T) / 2)
     told = (f"I{'xyz'[i]}{'xyz'[j]} = {near[i, j]:.4g}" for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)))
     return f"the nearest that a body can have: {', '.join(told)} kg m²"
+
+
+def possible_inertias(inertias: np.ndarray, ideal: bool = False) -> np.ndarray:
+    """Which of many inertias, (..., 3, 3), of bodies with mass `check_inertia` takes."""
+    scale = np.abs(inertias).max(axis=(-2, -1))
+    mirrored = np.swapaxes(inertias, -1, -2)
+    moments = _principal_moments((inertias + mirrored) / 2)
+    symmetric = np.abs(inertias - mirrored).max(axis=(-2, -1)) <= _ROUNDING * scale
+    excess = 0.0 if ideal else moments[..., 2] - moments[..., 0] - moments[..., 1]
+    return symmetric & (moments[..., 0] >= -_ROUNDING * scale) & (excess <= _ROUNDING * scale)
+
+
+def _principal_moments(inertias: np.ndarray) -> np.ndarray:
+    """(..., 3), ascending; those of diagonal matrices, as most are, without a search."""
+    moments = np.sort(np.diagonal(inertias, axis1=-2, axis2=-1), axis=-1)
+    full = inertias[..., *np.triu_indices(3, 1)].any(axis=-1)
+    moments[full] = np.linalg.eigvalsh(inertias[full])
+    return moments
 
 
 def check_inertia(name: str, mass: float, inertia: np.ndarray, ideal: bool = False) -> None:

@@ -109,6 +109,7 @@ class RobotBuilder(Parts):
         density: float = 1000.0,
         friction: float | None = None,
         colour: Any = None,
+        restitution: float | None = None,
     ) -> None:
         """A body that nothing holds, of one form and uniform density.
 
@@ -120,6 +121,7 @@ class RobotBuilder(Parts):
             density: kg/m³.
             friction: the coefficient of what it touches; that of the other shape, or 1, if not given.
             colour: red, green, blue and opacity from 0 to 1.
+            restitution: how its contacts rebound, 0 to 1; see `Shape`.
         """
         place = placed(f"object {name!r}", at, turned)
         weight, centre, inertia = solid_of(f"object {name!r}", geometry, mass, density)
@@ -127,12 +129,12 @@ class RobotBuilder(Parts):
             take(dict(taken), name, "an object")
         self.body(name, weight, centre, inertia)
         self.joint(name, Free(), GROUND, name, start=Free.position_of(place))
-        self.shape(name, geometry, name=name, friction=friction, colour=colour)
+        self.shape(name, geometry, name=name, friction=friction, colour=colour, restitution=restitution)
 
-    def floor(self, friction: float | None = None, height: float = 0.0) -> None:
+    def floor(self, friction: float | None = None, height: float = 0.0, *, restitution: float | None = None) -> None:
         """A plane through z = height, which contact points and touching shapes may touch; see `Robot.with_floor`."""
         at = (0.0, 0.0, float(numbers("height", height, ())))
-        self.shape(GROUND, Plane(), at, name="floor", meets=-1, friction=friction)
+        self.shape(GROUND, Plane(), at, name="floor", meets=-1, friction=friction, restitution=restitution)
 
     def terrain(
         self, heights: Any, size: Any, at: Place = (0.0, 0.0, 0.0), turned: Any = None, *, friction: float | None = None

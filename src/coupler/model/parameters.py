@@ -6,14 +6,15 @@ A name says which number of what: "mass:torso", "ratio:hip_gears", "gravity".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coupler.model.bodies import check_inertia
+from coupler.model.bodies import check_inertia, possible_inertias
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.model.wording import in_state, listed
@@ -25,18 +26,21 @@ __all__ = [
     "OF_BODIES",
     "OF_JOINTS",
     "OF_SERVOS",
+    "OF_SHAPES",
     "OF_SPRINGS",
     "GivenParameters",
-    "packed_parameters",
+    "Layout",
+    "checked_parameters",
+    "layout_of",
     "parameters_of",
-    "unpacked_parameters",
 ]
 
 OF_BODIES = ("mass", "centre", "inertia")
 OF_JOINTS = ("stiffness", "damping", "armature", "friction")
 OF_SPRINGS = ("stiffness", "free_length", "pretension", "damping", "first_point", "second_point")
 OF_SERVOS = (("servo_stiffness", "stiffness"), ("servo_damping", "damping"))  # which mostly have names of joints
-_NOT_NEGATIVE = {"mass", *OF_JOINTS, "free_length", "length", "servo_stiffness", "servo_damping"}
+OF_SHAPES = ("friction", "restitution")
+_NOT_NEGATIVE = {"mass", *OF_JOINTS, *OF_SHAPES, "free_length", "length", "servo_stiffness", "servo_damping"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +50,94 @@ class GivenParameters:
     Attributes:
         base: the robot that it is without them.
         variant: the robot in which they are nodes, which all robots that are given the same ones share.
+        layout: which numbers of each of them are inputs.
         values: by name, with leading dimensions for a batch.
-        packed: (..., n), all of them, as programs take them.
+        packed: (..., n), all inputs, as programs take them.
     """
 
     base: Robot
     variant: Robot
+    layout: Layout
     values: Mapping[str, np.ndarray]
     packed: np.ndarray
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which numbers of parameters are inputs of programs, one after the other.
+
+    Programs are as short, and take as little memory, as structure allows: numbers that are zero in the robot, and in
+    all that it was ever given, are no inputs, and entries of an inertia that were always equal are one. So an inertia
+    has six at most, and that of a rotor, two.
+
+    Attributes:
+        names: of the parameters, sorted.
+        shapes: of each parameter.
+        sources: of each parameter, for each entry of its flattened value, which of its inputs that is; −1 for zero.
+    """
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    sources: tuple[tuple[int, ...], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(max(sources) + 1 for sources in self.sources)
+
+    def pack(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The inputs, (..., n), of values by name, whose leading dimensions fit together."""
+        batches = [values[name].shape[: values[name].ndim - len(shape)] for name, shape in self._shaped()]
+        packed, start = np.empty((*np.broadcast_shapes(*batches), self.size)), 0
+        for (name, shape), batch, sources in zip(self._shaped(), batches, self.sources, strict=True):
+            taken = [sources.index(i) for i in range(max(sources) + 1)]
+            packed[..., start : start + len(taken)] = values[name].reshape((*batch, prod(shape)))[..., taken]
+            start += len(taken)
+        packed.setflags(write=False)
+        return packed
+
+    def unpack(self, inputs: np.ndarray) -> dict[str, np.ndarray]:
+        """Values by name of inputs, (..., n), which are numbers or nodes."""
+        values, start = dict[str, np.ndarray](), 0
+        for (name, shape), sources in zip(self._shaped(), self.sources, strict=True):
+            count, batch = max(sources) + 1, inputs.shape[:-1]
+            own = np.zeros((*batch, count + 1), inputs.dtype)  # the last stays zero
+            own[..., :count] = inputs[..., start : start + count]
+            values[name] = own[..., list(sources)].reshape((*batch, *shape))
+            start += count
+        return values
+
+    def _shaped(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        return zip(self.names, self.shapes, strict=True)
+
+
+def layout_of(robot: Robot, values: Mapping[str, np.ndarray]) -> Layout:
+    """The layout for these values, and for all that the robot was given before.
+
+    Structure that was once broken is not looked for again, so that values which come and go compile nothing.
+    """
+    known = robot.__dict__.setdefault("_structures", {})
+    for name, value in values.items():
+        usual = robot.parameters[name]
+        every = np.concatenate([usual.reshape(1, -1), value.reshape(-1, usual.size)])
+        now = _structure(every, shared=name.startswith("inertia:"))
+        known[name] = _numbered(list(zip(known.get(name, now), now, strict=True)), (-1, -1))
+    shapes = (robot.parameters[name].shape for name in values)
+    return Layout(tuple(values), tuple(shapes), tuple(known[name] for name in values))
+
+
+def _structure(values: np.ndarray, shared: bool) -> tuple[int, ...]:
+    """The source of each entry in some values, n × size; if they may be shared, equal entries have the same one."""
+    first = list[int]()  # of the entries that equal each
+    for j, column in enumerate(values.T):
+        alike = (i for i in range(j) if shared and first[i] == i and np.array_equal(values[:, i], column))
+        first.append(next(alike, j) if column.any() else -1)
+    return _numbered(first, -1)
+
+
+def _numbered(labels: Sequence[Any], zero: Any) -> tuple[int, ...]:
+    """Labels as numbers in order of appearance; −1 for that of zero."""
+    number = {label: i for i, label in enumerate(dict.fromkeys(label for label in labels if label != zero))}
+    return tuple(number.get(label, -1) for label in labels)
 
 
 def parameters_of(robot: Robot) -> Mapping[str, np.ndarray]:
@@ -91,8 +175,8 @@ def _numbers(robot: Robot) -> Iterator[tuple[str, Any]]:
     for actuator in robot.actuators:
         yield from ((f"{name}:{actuator.name}", getattr(actuator, own)) for name, own in OF_SERVOS if actuator.servo)
     for shape in robot.shapes:
-        if shape.name and shape.friction is not None:
-            yield f"friction:{shape.name}", shape.friction
+        given = {name: getattr(shape, name) for name in OF_SHAPES if shape.name}
+        yield from ((f"{name}:{shape.name}", value) for name, value in given.items() if value is not None)
 
 
 def _own_numbers(function: Any) -> Iterator[tuple[str, Any]]:
@@ -103,8 +187,8 @@ def _own_numbers(function: Any) -> Iterator[tuple[str, Any]]:
             yield own.name, value
 
 
-def packed_parameters(robot: Robot, given: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Parameters that a user gave, checked: by name, and all of them as one vector, (..., n).
+def checked_parameters(robot: Robot, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Parameters that a user gave, checked, sorted by name.
 
     Raises:
         ModelError: for a name that there is not, a wrong shape, or a number that cannot be.
@@ -119,31 +203,16 @@ def packed_parameters(robot: Robot, given: Mapping[str, Any]) -> tuple[dict[str,
         values[name] = numbers(f"parameter {name!r}", value, known[name].shape, least=least, batch=True)
         if not values[name].size:
             raise ModelError(f"parameter {name!r} is empty: there must be one value at least")
+        if name.startswith("restitution:") and values[name].max() > 1.0:
+            raise ModelError(f"parameter {name!r} must be 0 to 1, got {values[name].max():g}: more would feed energy")
         if name.startswith("inertia:"):
             _check_inertias(robot, name, values[name])
-    sizes = [known[name].ndim for name in values]
+            values[name] = 0.5 * (values[name] + np.swapaxes(values[name], -1, -2))  # equal up to rounding
     try:
-        leading = [value.shape[: value.ndim - n] for value, n in zip(values.values(), sizes, strict=True)]
-        batch = np.broadcast_shapes(*leading)
+        np.broadcast_shapes(*(value.shape[: value.ndim - known[name].ndim] for name, value in values.items()))
     except ValueError:
         told = ", ".join(f"{name}: {value.shape}" for name, value in values.items())
         raise ModelError(f"leading (batch) dimensions of parameters do not fit together: {told}") from None
-    columns = [np.zeros((*batch, 0))]
-    for value, n in zip(values.values(), sizes, strict=True):
-        spread = np.broadcast_to(value, (*batch, *value.shape[value.ndim - n :]))
-        columns.append(spread.reshape(*batch, -1))
-    packed = np.concatenate(columns, axis=-1)
-    packed.setflags(write=False)
-    return values, packed
-
-
-def unpacked_parameters(robot: Robot, names: Iterable[str], packed: np.ndarray) -> dict[str, np.ndarray]:
-    """Parameters by name, of one vector of all of them, (..., n)."""
-    values, start = dict[str, np.ndarray](), 0
-    for name in names:
-        known = robot.parameters[name]
-        values[name] = packed[..., start : start + known.size].reshape((*packed.shape[:-1], *known.shape))
-        start += known.size
     return values
 
 
@@ -161,11 +230,9 @@ def _unknown(robot: Robot, name: Any) -> str:
 
 
 def _check_inertias(robot: Robot, name: str, values: np.ndarray) -> None:
+    """Refuses the first that no body can have, which `check_inertia` explains."""
     body = robot.bodies[name.partition(":")[2]]
-    moments = np.linalg.eigvalsh(0.5 * (values + np.swapaxes(values, -1, -2)))
-    skewed = np.abs(values - np.swapaxes(values, -1, -2)).max(axis=(-2, -1))
-    doubtful = (moments[..., 0] < 0.0) | (moments[..., 2] > moments[..., 0] + moments[..., 1]) | (skewed > 0.0)
-    for state in map(tuple, np.argwhere(doubtful)):  # of which rounding is let pass
+    for state in map(tuple, np.argwhere(~possible_inertias(values, body.ideal))):
         try:
             check_inertia(body.name, 1.0, values[state], body.ideal)
         except ModelError as error:

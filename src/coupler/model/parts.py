@@ -107,11 +107,13 @@ class Parts:
         friction: float | None = None,
         colour: Any = None,
         priority: int = 0,
+        restitution: float | None = None,
     ) -> None:
         """What a body, or the ground, looks like or touches with; see `Shape`."""
         what = f"shape {name!r} on body {named('a shape: its body', body)!r}"
         place = placed(what, at, turned)
-        self._shapes.append(Shape(name, body, geometry, place, visible, group, meets, friction, colour, priority))
+        touching = group, meets, friction, colour, priority, restitution
+        self._shapes.append(Shape(name, body, geometry, place, visible, *touching))
 
     def exclude(self, first: str, second: str) -> None:
         """Keeps two bodies, of which one may be the ground, from touching each other."""

@@ -17,7 +17,7 @@ from coupler.model.closed_forms.choice import ClosureChoice
 from coupler.model.errors import ModelError
 from coupler.model.height_fields import HeightField
 from coupler.model.numbers import numbers
-from coupler.model.parameters import GivenParameters, packed_parameters, parameters_of, unpacked_parameters
+from coupler.model.parameters import GivenParameters, Layout, checked_parameters, layout_of, parameters_of
 from coupler.model.places import Place, placed
 from coupler.model.robot_states import RobotStates
 from coupler.model.shapes import Geometry, Plane, Shape
@@ -51,7 +51,7 @@ class RobotChanges(RobotStates):
         There are "gravity"; "mass", "centre" and "inertia" of bodies; "stiffness", "damping", "armature" and "friction"
         of joints, and "at", where they are on their parent; "at" and "meets" of loops, and "length" of rods; of a
         coupling by a dataclass, as gears are, its fields; those of springs; "servo_stiffness" and "servo_damping" of
-        servos; and "friction" of shapes. Where two parts have the same number and name, neither is there.
+        servos; "friction" and "restitution" of shapes. Where two parts have the same number and name, neither is there.
         """
         if self.given is not None:
             return MappingProxyType({**self.given.base.parameters, **self.given.values})
@@ -80,14 +80,14 @@ class RobotChanges(RobotStates):
         """
         base = self._robot if self.given is None else self.given.base
         merged = parameters if self.given is None else {**self.given.values, **parameters}
-        values, packed = packed_parameters(base, merged)
+        values = checked_parameters(base, merged)
         if not values:
             return base
-        names = tuple(values)
+        layout = layout_of(base, values)
         variants = base.__dict__.setdefault("_variants", {})
-        if names not in variants:
-            variants[names] = variant_of(base, names)
-        return base._given(variants[names], values, packed)
+        if layout not in variants:
+            variants[layout] = variant_of(base, layout)
+        return base._given(variants[layout], layout, values, layout.pack(values))
 
     def of_states(self, batch: tuple[int, ...], states: slice | int | np.ndarray) -> Robot:
         """The robot with the parameters of some states of a batch, or of one; states are counted in a row."""
@@ -95,11 +95,11 @@ class RobotChanges(RobotStates):
             return self._robot
         packed = np.broadcast_to(self.given.packed, (*batch, self.given.packed.shape[-1]))
         own = packed.reshape(-1, packed.shape[-1])[states]
-        base = self.given.base
-        return base._given(self.given.variant, unpacked_parameters(base, self.given.values, own), own)
+        base, layout = self.given.base, self.given.layout
+        return base._given(self.given.variant, layout, layout.unpack(own), own)
 
-    def _given(self, variant: Robot, values: Mapping[str, np.ndarray], packed: np.ndarray) -> Robot:
-        given = GivenParameters(self._robot, variant, values, packed)
+    def _given(self, variant: Robot, layout: Layout, values: Mapping[str, np.ndarray], packed: np.ndarray) -> Robot:
+        given = GivenParameters(self._robot, variant, layout, values, packed)
         return replace(self._robot, states=variant.states.with_given(packed), given=given)
 
     def _changed(self, replaced: tuple[str, ...] = (), **parts: Any) -> Robot:
@@ -109,15 +109,19 @@ class RobotChanges(RobotStates):
         kept = {name: value for name, value in self.given.values.items() if not name.startswith(replaced or ("/",))}
         return replace(self.given.base, **parts).with_parameters(kept)
 
-    def with_floor(self, friction: float | None = None, height: float = 0.0) -> Robot:
+    def with_floor(
+        self, friction: float | None = None, height: float = 0.0, *, restitution: float | None = None
+    ) -> Robot:
         """The same robot over a floor, a plane through z = height, which contact points and touching shapes may touch.
 
         Args:
             friction: the coefficient of what touches it; that of the other shape, or 1, if not given.
             height: m.
+            restitution: how contacts with it rebound, 0 to 1; see `Shape`.
         """
         at = (0.0, 0.0, float(numbers("height", height, ())))
-        return self.with_shape(self._new_name("floor"), Plane(), at, meets=-1, friction=friction)
+        name = self._new_name("floor")
+        return self.with_shape(name, Plane(), at, meets=-1, friction=friction, restitution=restitution)
 
     def with_terrain(
         self, heights: Any, size: Any, at: Place = (0.0, 0.0, 0.0), turned: Any = None, *, friction: float | None = None
@@ -145,6 +149,7 @@ class RobotChanges(RobotStates):
         meets: int = 1,
         friction: float | None = None,
         colour: Any = None,
+        restitution: float | None = None,
     ) -> Robot:
         """The same robot with one more shape, such as an obstacle that stands in the world.
 
@@ -153,7 +158,7 @@ class RobotChanges(RobotStates):
             geometry: its form.
             at, turned: where it is on its body, as for `RobotBuilder.shape`.
             body: which has it; the ground by default.
-            group, meets, friction, colour: see `Shape`.
+            group, meets, friction, colour, restitution: see `Shape`.
 
         Raises:
             ModelError: for a name that a shape has already, or a body that there is not.
@@ -163,7 +168,8 @@ class RobotChanges(RobotStates):
         if body != GROUND and body not in self.bodies:
             raise ModelError(f"shape {name!r}: there is no body {body!r}; there are {listed(self.bodies)}")
         place = placed(f"shape {name!r}", at, turned)
-        shape = Shape(name, body, geometry, place, True, group, meets, friction, colour)
+        touching = {"group": group, "meets": meets, "friction": friction, "restitution": restitution}
+        shape = Shape(name, body, geometry, place, True, **touching, colour=colour)
         return self._changed(shapes=(*self.shapes, shape))
 
     def _new_name(self, name: str) -> str:

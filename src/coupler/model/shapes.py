@@ -126,6 +126,7 @@ class Shape:
         meets: bits of the groups that it touches. Two shapes touch if a bit of the one's group is among those that the
             other meets.
         friction: the coefficient of sliding friction; None where the file says nothing.
+        restitution: how fast contacts come back over how fast they came, 0 to 1; None if a simulation decides.
         colour: red, green, blue and opacity from 0 to 1; None where the file says nothing.
         priority: the friction of two shapes is that of the one with the higher priority; of equal ones, the larger.
     """
@@ -140,6 +141,7 @@ class Shape:
     friction: float | None = None
     colour: Any = None
     priority: int = 0
+    restitution: float | None = None
 
     def __post_init__(self) -> None:
         what = f"shape {self.name!r} on body {self.body!r}"
@@ -147,6 +149,11 @@ class Shape:
             raise ModelError(f"{what}: its geometry must be one such as Sphere(0.1), got {self.geometry!r}")
         if self.friction is not None:
             object.__setattr__(self, "friction", float(numbers(f"{what}: its friction", self.friction, (), least=0.0)))
+        if self.restitution is not None:
+            back = float(numbers(f"{what}: its restitution", self.restitution, (), least=0.0))
+            if back > 1.0:
+                raise ModelError(f"{what}: its restitution must be 0 to 1, got {back:g}: more would feed energy")
+            object.__setattr__(self, "restitution", back)
         if self.colour is not None:
             object.__setattr__(self, "colour", numbers(f"{what}: its colour", self.colour, (4,), least=0.0))
 

@@ -7,7 +7,7 @@ joints are placed on those, what dampers add to a step) follows from a node in t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from coupler.graph import Node, Parameters, template
+from coupler.graph import Node, Parameters, array, may_differ, template
 from coupler.model.actuators import Actuator
 from coupler.model.bodies import Body
 from coupler.model.embedding.closure import Closure
@@ -25,7 +25,7 @@ from coupler.model.embedding.solutions import Solution
 from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling
-from coupler.model.parameters import OF_BODIES, OF_JOINTS, OF_SERVOS, OF_SPRINGS
+from coupler.model.parameters import OF_BODIES, OF_JOINTS, OF_SERVOS, OF_SHAPES, OF_SPRINGS, Layout
 from coupler.model.tree import Link, Tree, gathered
 from coupler.model.wording import listed
 from coupler.spatial import Transform
@@ -39,21 +39,15 @@ Part = TypeVar("Part")
 Owned = Mapping[str, Mapping[str, Any]]  # by owner and quantity: nodes
 
 
-def variant_of(robot: Robot, names: Iterable[str]) -> Robot:
-    """The robot in which these parameters are nodes, one after the other, of `tree.parameters`.
+def variant_of(robot: Robot, layout: Layout) -> Robot:
+    """The robot in which the inputs of a layout are nodes, one after the other, of `tree.parameters`.
 
     Raises:
         ModelError: for a length in a loop that is closed analytically, whose solution is for lengths as they were.
     """
-    known, names = robot.parameters, list(names)
-    parameters = Parameters(sum(known[name].size for name in names))
-    nodes, start = dict[str, Any](), 0
-    for name in names:
-        size, shape = known[name].size, known[name].shape
-        nodes[name] = parameters.nodes[start : start + size].reshape(shape)[()]
-        start += size
-    usual = np.concatenate([known[name].ravel() for name in names])
-    return _Variant(robot, parameters, nodes, usual).robot()
+    parameters = Parameters(layout.size)
+    nodes = {name: array(value)[()] for name, value in layout.unpack(parameters.nodes).items() if may_differ(value)}
+    return _Variant(robot, parameters, nodes, layout.pack(robot.parameters)).robot()
 
 
 class _Variant:
@@ -75,7 +69,7 @@ class _Variant:
         tree = replace(tree, all_rows=any(name.startswith(("at:", "meets:", "length:")) for name in self.nodes))
         couplings = {c.name: self._coupling(c) for c in base.couplings}
         springs = tuple(self._with(spring, spring.name, OF_SPRINGS) for spring in base.elements)
-        shapes = tuple(self._with(shape, shape.name, ("friction",)) if shape.name else shape for shape in base.shapes)
+        shapes = tuple(self._with(shape, shape.name, OF_SHAPES) if shape.name else shape for shape in base.shapes)
         return replace(
             base,
             gravity=self.nodes.get("gravity", base.gravity),

@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from coupler.forks import cached_property
-from coupler.graph import is_known
+from coupler.graph import is_known, may_differ
 from coupler.model import Robot
 from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.model.embedding.solutions import Solution
@@ -183,8 +183,8 @@ class Clusters:
         if self._oriented is None or link in self._oriented or tree.children[link] or not own.kind.spins:
             return False
         m, h, I = own.inertia.m, own.inertia.h, own.inertia.I  # noqa: E741
-        if any(x.dtype == object for x in map(np.asarray, (m, h, I))):  # which depend on parameters
-            return False
+        if any(x.dtype == object for x in map(np.asarray, (m, h, I))):  # which depend on parameters: zero by structure
+            return not may_differ([I[0, 1], I[0, 2], I[1, 2], I[0, 0] - I[1, 1], *h[:2]])
         skewed, scale = [I[0, 1], I[0, 2], I[1, 2], I[0, 0] - I[1, 1]], np.abs(I).max()
         return bool(np.abs(skewed).max() <= _ROUNDING * scale and np.abs(h[:2]).max() ** 2 <= _ROUNDING**2 * m * scale)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from coupler.model import ModelError
 from coupler.model.wording import listed
 from coupler.studies.page import write_page
-from coupler.studies.report import Record, recorded
+from coupler.studies.report import LeftOut, Record, recorded
 
 __all__ = ["STUDIES", "run", "run_all"]
 
@@ -70,7 +70,7 @@ def run_all(folder: Path, *, full: bool = False) -> list[Record]:
     """Runs all studies, goes on where one fails, and writes `report.html`, a page of all of them, beside their data.
 
     Returns:
-        The records of all, with what has failed.
+        The records of all, with what has failed and what was left out.
     """
     records = []
     for i, (name, (module, about)) in enumerate(STUDIES.items(), 1):
@@ -78,6 +78,9 @@ def run_all(folder: Path, *, full: bool = False) -> list[Record]:
         record = Record(name, about, full)
         try:
             _run(record, module, folder)
+        except LeftOut as error:
+            record.left_out = str(error)
+            print(f"{name} is left out: {error}")
         except Exception as error:  # whatever it is: the others go on
             record.failure = str(error) or repr(error)
             print(f"{name} failed: {record.failure}", file=sys.stderr)

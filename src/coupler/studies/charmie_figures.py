@@ -16,9 +16,10 @@ from coupler.kinematics import body_poses
 from coupler.model import ModelError
 from coupler.robots.charmie import POINTS
 from coupler.studies.charmie_chain import charmie_chain
+from coupler.studies.charmie_loops import PAPER_RULE
 from coupler.studies.charmie_motion import paper_motion, robot_by_actuators
 from coupler.studies.charmie_pictures import BODY_5, Stage
-from coupler.studies.report import save_table, verdict, with_pyplot
+from coupler.studies.report import keep_picture, save_table, verdict, with_pyplot
 
 __all__ = ["run"]
 
@@ -51,10 +52,15 @@ def _body_5(name: str, folder: Path) -> None:
         axes = plt.figure(figsize=(5, 7)).add_subplot(projection="3d")
         for first, second in BODY_5:
             axes.plot(*np.stack([own[f"5.{first}"], own[f"5.{second}"]]).T, "C0-")
+        places: dict[tuple[float, ...], list[str]] = {}
         for point, at in own.items():
+            places.setdefault(tuple(at), []).append(point.partition(".")[2])
+        for at, points in places.items():
             axes.scatter(*at, color="k", s=12)
-            axes.text(*at, f" {point.partition('.')[2]}")
+            below = any(0.0 < other[2] - at[2] < 0.03 and other[:2] == at[:2] for other in places)
+            axes.text(*at, f"  {', '.join(points)}", va="top" if below else "bottom")
         axes.set_box_aspect(np.ptp(np.array(list(own.values())), axis=0) + 0.05)
+        axes.set(xticks=[-0.2, 0.0, 0.2], yticks=[0.0, 0.05])
         axes.set(xlabel="x, m", ylabel="y, m", zlabel="z, m", title="body 5 in its own axes")
 
     with_pyplot(folder / f"{name}.png", draw)
@@ -81,7 +87,7 @@ def _in_motion(name: str, folder: Path) -> None:
     motion = paper_motion(1001)
     k = int(np.abs(motion.t - INSTANT).argmin())
     q, v, a = motion.q[k], motion.v[k], motion.a[k]
-    forces = joint_forces(robot, q, v, a)
+    forces = joint_forces(robot, q, v, a, rule=PAPER_RULE)
     poses = dict(zip(robot.body_names, body_poses(robot, q), strict=True))
     moving = [body for body, link in chain.links.items() if link.JT != "F"]
     at = np.array([poses[body][:3, 3] for body in moving])
@@ -94,7 +100,7 @@ def _in_motion(name: str, folder: Path) -> None:
     save_table(folder / f"{name}.csv", head, rows)
     down = motion.q[0][robot.q_slice("4").start] - q[robot.q_slice("4").start]
     ours = f"all actuators move backwards, body 4 is {1e3 * down:.1f} mm lower"
-    verdict("pose at 1.3 s", "red arrows, no numbers", ours, "agrees in signs; numbers cannot be compared")
+    verdict("pose at 1.3 s", "red arrows, no numbers", ours, "agrees: in signs; it prints no numbers")
     arrows = [
         (at, LONGEST * speed / np.linalg.norm(speed, axis=1).max(), RED, "velocities of bodies"),
         (at, LONGEST * _shrunk(force), ORANGE, "forces on bodies by those before them (square root)"),
@@ -123,7 +129,8 @@ def _animation(name: str, folder: Path) -> None:
         frames.append(Image.fromarray(stage.pixels()).convert("RGB").quantize(32))
     path = folder / f"{name}.gif"
     frames[0].save(path, save_all=True, append_images=frames[1:], duration=1000 // FRAMES_A_SECOND, loop=0)
-    print(f"saved {path}: {FRAMES} frames, {motion.t[-1]:g} s")
+    keep_picture(path)
+    verdict("animation", "a video of the motion", f"{FRAMES} frames of {motion.t[-1]:g} s", "agrees: the same motion")
 
 
 def _shrunk(vectors: np.ndarray) -> np.ndarray:

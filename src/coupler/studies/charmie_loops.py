@@ -11,14 +11,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coupler.forces import Share
 from coupler.mechanisms import Spring
 from coupler.robots.charmie import AT_SPRING, D3, DROP, E4, F3, F4, H4, JOINTS, LEVER, POINTS, S3, S4, SPRINGS
 from coupler.studies.charmie_chain import Chain, Loads, zxz_euler
 
-__all__ = ["Balance", "Held", "balance", "forces_of", "indirect_joints", "lower_loop", "spring_tension", "upper_loop"]
+__all__ = [
+    "PAPER_RULE",
+    "Balance",
+    "Held",
+    "balance",
+    "forces_of",
+    "indirect_joints",
+    "lower_loop",
+    "spring_tension",
+    "upper_loop",
+]
 
 B3, B4 = (np.array(JOINTS[body][3]) / 1e3 for body in ("4", "5"))
 G5, I5 = (np.array(POINTS["5"][point]) / 1e3 for point in "GI")
+
+# How the paper shares what statics leave open, for `coupler.joint_forces` [§5.2]: on body 5 half and half between its
+# joint and its actuator; on body 4 all to its joint, but for the torque about z, half of which each side of the balance
+# takes.
+_SIDES = {"4slc": 0.0, "4src": 0.0}
+PAPER_RULE = (
+    Share("5", {"5": 0.5, "5d": 0.5, "5s": 0.0}, "fx my mz"),
+    Share("4", {"4": 1.0, "4d": 0.0, **_SIDES}, "fx mx my"),
+    Share("4", {"4": 1.0, **_SIDES}, "fy"),  # the actuator's is that of its direction
+    Share("4", {"4": 0.0, "4d": 0.0, "4slc": 0.5, "4src": 0.5}, "mz"),
+)
 
 Springs = Mapping[str, Spring | None]
 

@@ -132,7 +132,7 @@ class Stage:
         for starts, vectors, colour, label in arrows:
             self.axes.quiver(*starts.T, *vectors.T, color=colour, label=label, linewidth=1.2, arrow_length_ratio=0.15)
         if arrows:
-            self.axes.legend(loc="upper left", fontsize=8)
+            self.axes.legend(loc="lower left", fontsize=8)
         self.axes.set_title(title, y=0.95)
         self._lines.set_segments(list(self.segments(q)))
         self._canvas.draw()

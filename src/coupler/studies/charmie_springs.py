@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from coupler.mechanisms import Spring
-from coupler.model import ModelError
 from coupler.robots.charmie import SPRINGS, charmie
 from coupler.sizing import ActuatorSizing, size_actuators
-from coupler.studies.report import save_table, verdict, with_pyplot
+from coupler.studies.report import LeftOut, save_table, verdict, with_pyplot
 
 __all__ = ["run"]
 
@@ -115,7 +114,7 @@ def fitted(bare: np.ndarray, by_unit: list[np.ndarray]) -> Found:
     try:
         from scipy.optimize import lsq_linear  # type: ignore[import-not-found]
     except ImportError:
-        raise ModelError("this study needs SciPy: pip install 'coupler[optimize]'") from None
+        raise LeftOut("this study needs SciPy: pip install 'coupler[optimize]'") from None
     bounds = np.zeros(2), np.array(LARGEST) / UNIT
     solution = lsq_linear(np.stack(by_unit, axis=1), -bare, bounds=bounds, method="bvls", tol=1e-14)
     k, T0 = solution.x * UNIT

@@ -91,6 +91,8 @@ def run(name: str, folder: Path) -> None:
             n, counts = next(reversed(series.values()))
             ends = np.array(n[-2:], float)
             panel.loglog(ends, counts[-1] * (ends / ends[-1]) ** power, "k:", label=f"paper: power {power}")
+            panel.set_xticks(n, map(str, n))
+            panel.minorticks_off()
             panel.set_xlabel(what)
             panel.set_ylabel("operations")
             panel.legend(fontsize="small")

@@ -32,7 +32,7 @@ from coupler.algorithms.baselines import (
 from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.graph import compile
 from coupler.model import ModelError, Robot
-from coupler.studies.report import best_times, save_table, verdict, with_pyplot
+from coupler.studies.report import best_times, note, progress, save_table, verdict, with_pyplot
 from coupler.studies.rh5 import WAYS, Motion, decay_times, full, numerical_rows, reduced, wandering
 
 __all__ = ["run"]
@@ -111,6 +111,10 @@ def run(name: str, folder: Path) -> None:
             calls[BAUMGARTE] = stabilized(robot, motion)
         calls[way] = programs(robot, motion, results)
     times = measured(calls)
+    note(
+        "Times are of one state on one thread, µs, best of many, with the search for dependent positions where loops "
+        "are closed numerically: one state a call, and many states at once."
+    )
     saved: list[list[Any]] = []
     for i, called in enumerate(CALLED):
         for way, own in times.items():
@@ -185,7 +189,7 @@ def measured(calls: Mapping[str, Mapping[str, Both]]) -> dict[str, dict[str, np.
     All take turns, and the best time of each part of the states counts: machines are shared.
     """
     groups = [own for results in calls.values() for both in results.values() for own in both]
-    print(f"{len(groups)} results are measured, for {CALLS} states each", flush=True)
+    progress(f"{len(groups)} results, for {CALLS} states each")
     best = iter(best_times([call for own in groups for call in own], SECONDS * PART / CALLS))
     micro = iter([1e6 / CALLS * sum(next(best) for _ in own) for own in groups])
     times = {way: {result: np.array([next(micro), next(micro)]) for result in own} for way, own in calls.items()}

@@ -8,7 +8,7 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from coupler.studies.report import Record, Verdict
+from coupler.studies.report import VERDICTS, Record, Verdict
 
 __all__ = ["write_page"]
 
@@ -18,12 +18,14 @@ h1, h2, h3 { line-height: 1.2 } h3 { margin-top: 2.5rem }
 table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto }
 td, th { border: 1px solid #ddd; padding: 0.2rem 0.6rem; text-align: right }
 td:first-child, th:first-child { text-align: left }
-.verdicts td { text-align: left } th { background: #f5f5f5 }
+th { background: #f5f5f5 }
 .agrees { background: #e6f4ea } .better { background: #e3effc }
-.differs { background: #fdeeda } .failed { background: #fbe3e3 }
+.differs { background: #fdeeda } .failed { background: #fbe3e3 } .left { background: #f5f5f5 }
+.summary td:last-child { text-align: left; min-width: 20rem } td:first-child, td:nth-child(5) { white-space: nowrap }
+.verdicts td:first-child { white-space: normal } .verdicts th, .verdicts td { text-align: left; vertical-align: top }
 img { max-width: 100%; border: 1px solid #eee } summary { cursor: pointer; color: #555 }
 """
-_VERDICTS = ("agrees", "better", "differs")
+_IMAGES = {".png": "png", ".gif": "gif"}
 
 
 def write_page(path: Path, records: Sequence[Record]) -> None:
@@ -46,25 +48,32 @@ def _summary(records: Sequence[Record]) -> str:
     """All studies with their verdicts counted."""
     rows = []
     for record in records:
-        counts = {kind: sum(_kind(told) == kind for told in record.verdicts) for kind in _VERDICTS}
+        counts = {kind: sum(_kind(told) == kind for told in record.verdicts) for kind in VERDICTS}
         cells = "".join(f'<td class="{kind if count else ""}">{count or ""}</td>' for kind, count in counts.items())
-        failed = f'<td class="failed">{escape(record.failure)}</td>' if record.failure else "<td></td>"
         name = f'<a href="#{escape(record.name)}">{escape(record.name)}</a>'
-        rows.append(f"<tr><td>{name}</td>{cells}<td>{record.seconds:.0f} s</td>{failed}</tr>")
-    head = "".join(f"<th>{title}</th>" for title in ("study", *_VERDICTS, "took", "failed"))
-    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+        took, remark = f"<td>{record.seconds:.0f} s</td>", _remark("td", record)
+        rows.append(f"<tr><td>{name}</td>{cells}{took}{remark}</tr>")
+    head = "".join(f"<th>{title}</th>" for title in ("study", *VERDICTS, "took", ""))
+    return f'<table class="summary"><tr>{head}</tr>{"".join(rows)}</table>'
+
+
+def _remark(tag: str, record: Record) -> str:
+    """Why a study failed or was left out."""
+    if record.failure:
+        return f'<{tag} class="failed">failed: {escape(record.failure)}</{tag}>'
+    return f'<{tag} class="left">left out: {escape(record.left_out)}</{tag}>' if record.left_out else f"<{tag}></{tag}>"
 
 
 def _study(record: Record) -> str:
     parts = [f'<h3 id="{escape(record.name)}">{escape(record.name)}: {escape(record.about)}</h3>']
-    if record.failure:
-        parts.append(f'<p class="failed">This study failed: {escape(record.failure)}</p>')
+    if record.failure or record.left_out:
+        parts.append(_remark("p", record))
     if record.verdicts:
         rows = "".join(_verdict_row(told) for told in record.verdicts)
         head = "<tr><th>what</th><th>paper</th><th>here</th><th>verdict</th></tr>"
         parts.append(f'<table class="verdicts">{head}{rows}</table>')
     parts += [f"<p>{escape(text)}</p>" for text in record.notes]
-    parts += [_picture(path) for path in record.pictures if path.suffix == ".png" and path.exists()]
+    parts += [_picture(path) for path in record.pictures if path.suffix in _IMAGES and path.exists()]
     parts += [f"<details><summary>numbers</summary>{_table(texts)}</details>" for texts in record.tables]
     return "\n".join(parts)
 
@@ -76,11 +85,12 @@ def _verdict_row(told: Verdict) -> str:
 
 def _kind(told: Verdict) -> str:
     """The word with which what was found begins."""
-    return next((kind for kind in _VERDICTS if told.found.startswith(kind)), "")
+    return next((kind for kind in VERDICTS if told.found.startswith(kind)), "")
 
 
 def _picture(path: Path) -> str:
-    return f'<p><img alt="{escape(path.stem)}" src="data:image/png;base64,{b64encode(path.read_bytes()).decode()}"></p>'
+    data = f"data:image/{_IMAGES[path.suffix]};base64,{b64encode(path.read_bytes()).decode()}"
+    return f'<p><img alt="{escape(path.stem)}" src="{data}"></p>'
 
 
 def _table(texts: list[list[str]]) -> str:

@@ -149,16 +149,14 @@ def run(name: str, folder: Path) -> None:
     judge(numbers)
 
     def draw(plt: Any) -> None:
-        for i, case in enumerate("abcd"):
-            plt.subplot(2, 2, i + 1)
-            plt.plot(t, landings[case].drift, label="drift, m")
+        figure, panels = plt.subplots(2, 2, figsize=(12, 8), sharex=True, layout="constrained")
+        for case, panel in zip("abcd", panels.ravel(), strict=True):
+            panel.plot(t, landings[case].drift, label="drift")
             for end, gap in zip("PQ", landings[case].gaps.T, strict=True):
-                plt.plot(t, np.minimum(gap, 0.0), label=f"penetration of {end}, m")
-            if case == "d":
-                plt.axhline(-TOUCHING, color="k", linestyle=":", label="paper: limit of −1e-5 m")
-            plt.title(f"({case})")
-            plt.xlabel("time, s")
-            plt.legend()
+                panel.plot(t, np.minimum(gap, 0.0), label=f"penetration of {end}")
+            panel.axhline(-TOUCHING, color="k", linestyle=":", label="paper: −1e-5 m, of (a), and the limit of (d)")
+            panel.set(title=f"({case})", xlabel="time, s", ylabel="m")
+        figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
     with_pyplot(folder / f"{name}.png", draw)
 

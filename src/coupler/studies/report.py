@@ -15,11 +15,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from coupler.model import ModelError
+
 __all__ = [
+    "VERDICTS",
+    "LeftOut",
     "Record",
     "Verdict",
     "best_times",
     "full",
+    "keep_picture",
     "median_times",
     "note",
     "progress",
@@ -28,6 +33,13 @@ __all__ = [
     "verdict",
     "with_pyplot",
 ]
+
+
+VERDICTS = ("agrees", "better", "differs")
+
+
+class LeftOut(ModelError):
+    """A study needs what is not installed here: a library, or a robot that is not part of coupler."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +66,7 @@ class Record:
         verdicts, notes, pictures: in order.
         tables: heads and rows, as texts.
         failure: why it ended early; empty if it did not.
+        left_out: what it needs and is not here; empty if nothing.
         seconds: how long it took.
     """
 
@@ -65,6 +78,7 @@ class Record:
     pictures: list[Path] = field(default_factory=list)
     tables: list[list[list[str]]] = field(default_factory=list)
     failure: str = ""
+    left_out: str = ""
     seconds: float = 0.0
 
 
@@ -103,6 +117,8 @@ def save_table(path: Path, head: Sequence[str], rows: Sequence[Sequence[Any]]) -
 
 def verdict(what: str, paper: str, ours: str, found: str) -> None:
     """Prints in one line what a paper says, what was found here, and what that means: agrees, better, or differs."""
+    if not found.startswith(VERDICTS):
+        raise ValueError(f"a verdict begins with {', '.join(VERDICTS)}; got {found!r}")
     told = Verdict(what, paper, ours, found)
     print(told)
     if record := _RECORD.get():
@@ -132,8 +148,13 @@ def with_pyplot(path: Path, draw: Callable[[Any], None]) -> None:
     from matplotlib import pyplot as plt  # type: ignore[import-not-found]
 
     draw(plt)
-    plt.savefig(path, bbox_inches="tight")
+    plt.savefig(path, bbox_inches="tight", dpi=110)
     plt.close("all")
+    keep_picture(path)
+
+
+def keep_picture(path: Path) -> None:
+    """Tells of a picture that was saved."""
     print(f"saved {path}")
     if record := _RECORD.get():
         record.pictures.append(path)

@@ -11,9 +11,10 @@ import numpy as np
 
 from coupler.dynamics import inverse_dynamics
 from coupler.io import load as load_file
-from coupler.model import ModelError, ModelWarning, Robot
+from coupler.model import ModelWarning, Robot
 from coupler.model.embedding.constraints import LoopConstraint
 from coupler.robots import load
+from coupler.studies.report import LeftOut
 
 __all__ = [
     "WAYS",
@@ -66,12 +67,12 @@ def full(way: str) -> Robot:
     """With head and wrists: 61 joints, 30 rows; 20 of these numerical in the hybrid, the wrists' [003, §V-C].
 
     Raises:
-        ModelError: where the published model is not found, which is not part of coupler.
+        LeftOut: where the published model is not found, which is not part of coupler.
     """
     folder = Path(os.environ.get("COUPLER_MODELS", "")) / "rh5_manus"
     file = folder / "full_urdf" / "RH5v2.urdf"
     if "COUPLER_MODELS" not in os.environ or not file.is_file():
-        raise ModelError(
+        raise LeftOut(
             f"the complete RH5 Manus is not part of coupler: save the folder 'model' of {SOURCE} as rh5_manus, and set "
             "COUPLER_MODELS to the folder that contains it"
         )

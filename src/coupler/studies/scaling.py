@@ -134,6 +134,10 @@ def growth(times: Mapping[int, float], start: int, end: int) -> float:
     return float(np.log(times[end] / times[start]) / np.log(end / start))
 
 
+_BELOW = "below the cube still, where O(n²), to assemble matrices, shows"
+_ABOVE = "steeper, where matrices outgrow the caches, the more so on a busy machine"
+
+
 def judge(figure: Figure, chain: str, times: Times) -> None:
     """Powers of growth, beside what the papers say."""
     cluster, (middle, end), longest = figure.cluster[0], LONG[-2:], max(SHORT)
@@ -143,7 +147,7 @@ def judge(figure: Figure, chain: str, times: Times) -> None:
         verdict(f"{chain}: power of growth of {method}, {LONG[0]} to {end} links", "1", f"{power:.2f}", found)
     for method in figure.dense:
         power = growth(times[method + DENSE], middle, end)
-        found = "agrees" if power > 2.5 else "differs: below the cube still, where O(n²), to assemble matrices, shows"
+        found = "agrees" if abs(power - 3.0) < 0.5 else f"differs: {_BELOW if power < 3.0 else _ABOVE}"
         verdict(
             f"{chain}: power of growth of {method} with dense matrices, {middle} to {end} links",
             "3",

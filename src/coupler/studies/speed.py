@@ -156,7 +156,13 @@ def show_times(name: str, folder: Path, table: Table, times: Mapping[str, Mappin
     def draw(plt: Any) -> None:
         width = 0.8 / len(methods)
         for j, method in enumerate(methods):
-            plt.bar(np.arange(len(times)) + width * j, [own[method] for own in times.values()], width, label=method)
+            places = np.arange(len(times)) + width * j
+            plt.bar(places, [own[method] for own in times.values()], width, label=method)
+            if method in table.paper:
+                ratios = 1.0 + 0.01 * np.array(table.paper[method][: len(times)])
+                theirs = ratios * [own[table.exact] for own in times.values()]
+                label = f"paper's ratio to {table.exact}" if method == table.approximate else None
+                plt.plot(places, theirs, "k_", markersize=12, label=label)
         plt.xticks(np.arange(len(times)) + 0.4, [*times], rotation=30)
         plt.ylabel("time of one state in a batch, µs")
         plt.legend(fontsize="small")

@@ -187,10 +187,11 @@ def cluster() -> Iterator[Any]:
     """A cluster of three machines on loopback."""
     ray = pytest.importorskip("ray", reason='sweeps on Ray need it: pip install "coupler[ray]"')
     utils = pytest.importorskip("ray.cluster_utils")
-    made = utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    made.add_node(num_cpus=1)
-    made.add_node(num_cpus=1)
-    ray.init(address=made.address, log_to_driver=False)
+    loopback = {"num_cpus": 1, "node_ip_address": "127.0.0.2"}  # Ray would look for 127.0.0.1 elsewhere
+    made = utils.Cluster(initialize_head=True, head_node_args={**loopback, "include_dashboard": False})
+    made.add_node(**loopback)
+    made.add_node(**loopback)
+    ray.init(address=made.address, log_to_driver=False, _node_ip_address="127.0.0.2")
     yield made
     ray.shutdown()
     made.shutdown()

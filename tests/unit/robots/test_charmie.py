@@ -154,6 +154,23 @@ def test_reactions_are_those_of_the_papers_recursion() -> None:
         np.testing.assert_allclose(turn @ found.joints["4sra"][[3, 5]], expected.axle, rtol=0, atol=1e-9)
 
 
+def test_the_papers_rule_shares_as_its_equations_do() -> None:
+    """[004, eq. 36, 38, 42, 43]: forces and torques on bodies 4 and 5."""
+    own = robot().with_closure("numerical")
+    for q, v, a in states(2):
+        _, lower, upper = loops.forces_of(chain(), by_joint(q), by_joint(v), by_joint(a))
+        closed = own.pack_q(robot().joint_positions(q))
+        found = coupler.joint_forces(own, closed, v, a, actuators=["4d2", "5d2"], rule=loops.PAPER_RULE)
+        np.testing.assert_allclose(found.joints["5"][3:], upper.joint, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(found.joints["4"][3:5], lower.joint[:2], rtol=0, atol=1e-9)
+        pushes = found.actuators["4d2"], found.actuators["5d2"]
+        assert pushes == pytest.approx((lower.push, upper.push))
+        frame = next(loop for loop in own.loops if loop.name == "5d").successor_frame
+        np.testing.assert_allclose((frame.E.T @ found.loops["5d"][:3])[1:], found.joints["5"][1:3], rtol=0, atol=1e-9)
+        assert found.joints["4slc"][2] == pytest.approx(found.joints["4src"][2], abs=1e-9)
+        assert abs(found.joints["4"][2]) < 1e-9
+
+
 def test_motions_can_be_given_by_actuators() -> None:
     """The same robot with the lengths of its linear actuators as coordinates: forces are theirs at once."""
     own = charmie(independent="actuators")

@@ -157,10 +157,15 @@ def test_all_studies_make_one_page_and_go_on_where_one_fails(
     assert "000-b failed: there is no <data>" in told.err and "failed: 000-b" in told.err
     assert report.__dict__["seen"] is True
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "This study failed: there is no &lt;data&gt;" in page and "Times are &lt;of&gt; nothing." in page
+    assert "failed: there is no &lt;data&gt;" in page and "Times are &lt;of&gt; nothing." in page
     assert '<tr class="differs"><td>growth</td><td>1</td><td>2</td><td>differs: &amp; because</td></tr>' in page
     assert page.count("<h3 ") == 3 and "RMS torque error" in page
     assert 'src="data:image/png;base64,' in page and 'src="http' not in page and "<link" not in page
+
+
+def test_verdicts_begin_with_one_of_three_words() -> None:
+    with pytest.raises(ValueError, match="begins with agrees, better, differs"):
+        report.verdict("growth", "1", "2", "cannot be compared")
 
 
 @pytest.mark.usefixtures("three_studies")
@@ -168,7 +173,10 @@ def test_all_that_succeed_exit_with_zero(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(studies.STUDIES, "000-b")
+    monkeypatch.setitem(studies.STUDIES, "003-fig9", STUDIES["003-fig9"])
+    monkeypatch.delenv("COUPLER_MODELS", raising=False)
     assert main(["study", "--all", "--out", str(tmp_path)]) == 0
+    assert "left out: the complete RH5 Manus is not part of coupler" in (tmp_path / "report.html").read_text()
     assert main(["study", "001-fig14", "--all", "--out", str(tmp_path)]) == 1
     assert "leave out '001-fig14', or --all" in capsys.readouterr().err
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from coupler.graph.llvm.control import Blocks, function
 from coupler.graph.llvm.render import Renderer
+from coupler.graph.parameters import PARAMETERS
 from coupler.graph.program import Program, Repeat
 from coupler.graph.window import Buffer
 
@@ -223,11 +224,16 @@ def _states(renderer: Renderer) -> str:
 
 
 def _not_finite(renderer: Renderer, places: dict[Buffer, str], code: Blocks) -> str:
-    """Whether some input or output is not finite: their sum is not, and very seldom else."""
+    """Whether some input or output is not finite: their sum is not, and very seldom else.
+
+    Parameters were looked at when they were given.
+    """
     v, emit = renderer.vector, code.emit
     total = code.allocate(v)
     emit(f"store {v} {renderer.literal(0.0)}, ptr {total}")
     for buffer in (*renderer.program.inputs, *renderer.program.outputs):
+        if buffer.name == PARAMETERS:
+            continue
         many = buffer.size - buffer.size % _CHECKED
         if many:
             with code.count("0", str(many), step=_CHECKED) as i:

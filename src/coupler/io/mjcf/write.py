@@ -308,6 +308,8 @@ class _Writer:
         away = [joint for joint in starts if not np.array_equal(np.asarray(joint.start), joint.kind.neutral())]
         away = [joint for joint in away if not self.stands(joint)]
         marked = [joint for joint in joints if joint.independent]
+        bouncing = [shape for shape in self.robot.shapes if shape.restitution is not None]
+        self.leave("restitution of a shape", "restitutions of shapes", len(bouncing))
         self.leave("velocity limit of a joint", "velocity limits of joints", len(fast))
         self.leave("effort limit of a ball or free joint", "effort limits of ball or free joints", len(strong))
         self.leave("start position of a joint", "start positions of joints", len(away))

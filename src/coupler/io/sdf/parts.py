@@ -165,6 +165,8 @@ def add_shape(link: ET.Element, shape: Shape, name: str, folder: Path) -> None:
             collision.set(own("colour"), text(shape.colour))
         if shape.priority:
             collision.set(own("priority"), str(shape.priority))
+        if shape.restitution is not None:
+            collision.set(own("restitution"), text(shape.restitution))
         put_pose(collision, shape.at)
         _add_geometry(put(collision, "geometry"), shape.geometry, folder)
         _add_surface(collision, shape)

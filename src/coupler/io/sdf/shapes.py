@@ -77,6 +77,8 @@ def _forget(element: Element) -> None:
 def _contact(element: Element, bits: tuple[int, int]) -> dict[str, Any]:
     """Friction and bitmasks. What simulators need to soften a contact has no meaning here."""
     found: dict[str, Any] = {"group": bits[0], "meets": bits[1]}
+    if element.has(f"{NAMESPACE}:restitution"):
+        found["restitution"] = element.number(f"{NAMESPACE}:restitution")
     if element.has(f"{NAMESPACE}:colour"):
         found["colour"] = element.numbers(f"{NAMESPACE}:colour", 4)
     found["priority"] = int(element.number(f"{NAMESPACE}:priority", 0.0))

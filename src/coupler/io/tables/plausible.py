@@ -1,4 +1,4 @@
-"""Units that cannot be: inertias in kg mm² among lengths in m, or lengths in mm among inertias in kg m²."""
+"""Units that cannot be: inertias in kg mm² among lengths in m, or lengths in mm among others in m."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ __all__ = ["check_units"]
 
 # Beyond 2 m and twice the robot's reach, no body of it has its mass; with kg mm² for kg m², it is 1000 times as far.
 _LONG, _FAR = 2.0, 2.0  # m, reaches of the robot
+_OTHER = 200.0  # between the lengths of two tables: in the same unit, few robots have it; in mm and m, it is 1000
 _SMALL = 0.01  # of its own size: few bodies gather their mass so closely, and not all of a robot
 
 
 def check_units(tables: Tables, points: Mapping[str, Mapping[str, np.ndarray]], b: StrutBuilder) -> None:
-    """Compares √(I/m), the radius at which a body's mass would have its inertia, with lengths of the robot.
+    """Compares lengths of tables, and √(I/m), the radius at which a body's mass would have its inertia, with them.
 
     Args:
         tables: all that was read.
@@ -29,6 +30,7 @@ def check_units(tables: Tables, points: Mapping[str, Mapping[str, np.ndarray]], 
     Raises:
         ModelError: naming a body whose mass would be far outside the robot, and what to do.
     """
+    _compare_lengths(tables, b)
     sizes = {body: max(map(_length, own.values()), default=0.0) for body, own in points.items()}
     for row in tables.rows["bodies"]:
         body = row.word("body")
@@ -57,6 +59,19 @@ def check_units(tables: Tables, points: Mapping[str, Mapping[str, np.ndarray]], 
             f"all masses of {tables.name!r} are gathered within {100 * max(gathered):.2g} % of the size of their "
             "bodies: are lengths given in mm? Then say so in their headings: x (mm)"
         )
+
+
+def _compare_lengths(tables: Tables, b: StrutBuilder) -> None:
+    """Warns of a table whose lengths are as large among those of others as mm among m."""
+    found = {table: [_length(row.point()) for row in tables.rows[table]] for table in ("points", "joints", "bodies")}
+    largest = {table: max(lengths) for table, lengths in found.items() if any(lengths)}
+    for table, length in largest.items():
+        others = [other for other in largest.values() if other is not length]
+        if others and length > _OTHER * max(others):
+            b.warn(
+                f"lengths in {table} of {tables.name!r} reach {length:.3g} m, in its other tables {max(others):.3g} m: "
+                "are they in mm? Then say so in their headings: x (mm)"
+            )
 
 
 def _length(point: np.ndarray) -> float:

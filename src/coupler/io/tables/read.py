@@ -81,8 +81,21 @@ class _Reader:
                     told = str(error)
                     raise (error if told.startswith(row.where) else row.error(told)) from None
             if table == "joints":
+                self._check_joints()
                 check_units(self._tables, self._points, self._b)
         return self._b
+
+    def _check_joints(self) -> None:
+        """Refuses joints that carry each other in a circle, before other tables ask where bodies are."""
+        rows = {row.word("body"): row for row in self._tables.rows["joints"]}
+        for row in rows.values():
+            way, on = [row.word("body")], row.word("parent")
+            while on in rows and on not in way:
+                way.append(on)
+                on = rows[on].word("parent")
+            if on in way:
+                circle = " on ".join(map(repr, [*way[way.index(on) :], on]))
+                raise row.error(f"joints carry bodies in a circle: {circle}; one of them must hang on the ground")
 
     def _body(self, row: Row, column: str) -> str:
         """A body that a row names; one that is not in the table of bodies is refused."""

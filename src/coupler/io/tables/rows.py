@@ -173,10 +173,9 @@ def checked_row(where: str, table: str, cells: Mapping[str, Any]) -> Row:
         if name not in known:
             similar = get_close_matches(name.lower(), {column.lower(): column for column in known}, n=1)
             close = [column for column in known if column.lower() in similar]
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise ModelError(
-                f"{where}: there is no column {clipped(name)} in {table}{hint} There are {listed(known, len(known))}"
-            )
+            hint = f"; did you mean {close[0]!r}? If not," if close else ""
+            others = listed(known, len(known))
+            raise ModelError(f"{where}: there is no column {clipped(name)} in {table}{hint or ';'} there are {others}")
         scale = scale_of(f"{where}: column {name!r}", unit, known[name])
         if value is None or (isinstance(value, str) and not value.strip()):
             continue

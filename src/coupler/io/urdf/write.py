@@ -151,8 +151,9 @@ class _Writer:
                 ):
                     if value != usual:
                         collision.set(word, str(value))
-                if shape.friction is not None:
-                    collision.set("friction", text(shape.friction))
+                for word, number in (("friction", shape.friction), ("restitution", shape.restitution)):
+                    if number is not None:
+                        collision.set(word, text(number))
                 self.add_form(collision, shape)
 
     def add_form(self, parent: ET.Element, shape: Shape) -> None:

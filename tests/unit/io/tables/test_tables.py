@@ -161,6 +161,9 @@ def test_spreadsheets_with_semicolons_and_decimal_commas(tmp_path: Path) -> None
         ("bodies", 1, 1, "1.87+3", "its 'mass' is not a number: '1.87\\+3'"),
         ("bodies", 1, 1, -4, "mass must be a finite number, 0 or more"),
         ("bodies", 1, 1, True, "its 'mass' is not a number"),
+        ("bodies", 1, 1, 1e308, "numbers reach 1e\\+308: products of such overflow"),
+        ("bodies", 0, 2, "colour", "there is no column 'colour' in bodies; there are 'body'"),
+        ("joints", 1, 3, "lid", "joints carry bodies in a circle: 'lid' on 'lid'"),
         ("bodies", 0, 1, "mas (kg)", "there is no column 'mas' in bodies; did you mean 'mass'"),
         ("bodies", 0, 1, "mass (mm)", "column 'mass': its unit is 'mm'; it may be 'kg'"),
         ("bodies", 1, 0, "", "its 'body' is missing"),
@@ -196,6 +199,13 @@ def test_lengths_in_mm_without_a_unit_are_told(tmp_path: Path) -> None:
     tables = json.loads(json.dumps(LID))
     tables["bodies"][0][2], tables["points"][0][2:] = "x", ["x", "y", "z"]
     with pytest.warns(ModelWarning, match="are lengths given in mm"):
+        loaded(tables, tmp_path)
+
+
+def test_one_table_in_mm_among_others_in_metres_is_told(tmp_path: Path) -> None:
+    tables = json.loads(json.dumps(LID))
+    tables["points"][0][2:] = ["x", "y", "z"]
+    with pytest.warns(ModelWarning, match="lengths in points of 'robot' reach 400 m, in its other tables 0.3 m"):
         loaded(tables, tmp_path)
 
 
