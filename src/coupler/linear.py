@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from coupler.rows import Rows, has_unknown, is_long_product, is_zero, product
+from coupler.rows import LONG, Rows, has_unknown, is_long_product, is_zero, product
 
 __all__ = ["Cholesky", "known_value", "null_space", "solve", "symmetric_product"]
 
 Array = Any  # an ndarray of floats, or of nodes
-
-_MANY = 14  # unknowns, from which on nodes are computed with by rows
 
 
 def known_value(x: Any) -> float | None:
@@ -42,7 +40,7 @@ class Cholesky:
         n = len(A)
         self.reciprocal: list[Any] = []
         self.L: list[list[Any]] = [[] for _ in range(n)]
-        self._by_rows = n >= _MANY and has_unknown(A)
+        self._by_rows = n**3 // 6 >= LONG and has_unknown(A)
         if self._by_rows:
             self._factorise_by_rows(A)
             return
@@ -55,17 +53,17 @@ class Cholesky:
                 self.L[i].append(value * self.reciprocal[j])
 
     def _factorise_by_rows(self, A: Array) -> None:
-        """The same, column after column of all that is left."""
+        """The same, row after row of D Lᵀ and of Lᵀ."""
         n, rows = len(A), Rows()
         U, Lt, r = rows.take(n * n), rows.take(n * n), rows.take(n)
         full = np.array([[j >= i and not is_zero(A[i, j]) for j in range(n)] for i in range(n)])
         rows.put_matrix(U, np.triu(np.asarray(A)), n)
-        for k in range(n):
-            rows.invert(r + k, U + k * n + k)
-            rows.scale(Lt + k * n + k + 1, r + k, U + k * n + k + 1, n - k - 1)
-            for i in np.flatnonzero(full[k, k + 1 :]) + k + 1:
-                rows.subtract(U + int(i) * n + int(i), Lt + k * n + int(i), U + k * n + int(i), n - int(i))
+        for i in range(n):
+            for k in np.flatnonzero(full[:i, i]).tolist():
+                rows.subtract(U + i * n + i, Lt + k * n + i, U + k * n + i, n - i)
                 full[i, i:] |= full[k, i:]
+            rows.invert(r + i, U + i * n + i)
+            rows.scale(Lt + i * n + i + 1, r + i, U + i * n + i + 1, n - i - 1)
         memory = rows.run()
         self.reciprocal = list(memory.matrix(r, 1, n, n)[0])
         upper = np.where(full, memory.matrix(Lt, n, n, n), 0.0)
@@ -113,13 +111,13 @@ class Cholesky:
                     rows.put(L + k * n + i, self.L[i][k])
         rows.put_matrix(r, [self.reciprocal], n)
         rows.put_matrix(x, columns, width)
-        below = [(k, i) for k in range(n) for i in range(k + 1, n) if not is_zero(self.L[i][k])]
+        below = [(k, i) for i in range(n) for k in range(i) if not is_zero(self.L[i][k])]
         for k, i in below:
             rows.subtract(x + i * width, L + k * n + i, x + k * width, width)
         if backward:
             for i in range(n):
                 rows.scale(x + i * width, r + i, x + i * width, width)
-            for k, i in sorted(below, key=lambda pair: -pair[1]):
+            for k, i in sorted(below, key=lambda pair: (-pair[0], -pair[1])):
                 rows.subtract(x + k * width, L + k * n + i, x + i * width, width)
         result = rows.run().matrix(x, n, width, width)
         return result[:, 0] if b.ndim == 1 else result
@@ -148,7 +146,7 @@ def _solve_by_reflections(A: Array, B: Array) -> Array:
     side by side leave many, take no part.
     """
     n = len(A)
-    if n >= _MANY and has_unknown(A):
+    if _are_long_reflections(A, B) and has_unknown(A):
         return _reflected_by_rows(A, B)[0]
     rows = [list(row) for row in np.concatenate([A, B], axis=1)]
     left, waiting = list(range(n)), list(range(n))
@@ -173,7 +171,7 @@ def null_space(K: Array) -> tuple[Array, Array]:
         K: m × n, with m ≤ n rows, none of which follows from others.
     """
     m, n = K.shape
-    if n >= _MANY and has_unknown(K):
+    if _are_long_reflections(K.T, np.eye(n)) and has_unknown(K):
         pseudo_inverse, basis = _reflected_by_rows(K.T, np.eye(n))
         return basis.T, pseudo_inverse.T
     rows = [list(row) for row in np.concatenate([K.T, np.eye(n)], axis=1)]  # to [R, Qᵀ]
@@ -230,6 +228,15 @@ def _reflected_by_rows(A: Array, B: Array) -> tuple[Array, Array]:
         X[j] = memory.matrix(M + pivots[k] * width + m, 1, n, n)[0]
     others = [memory.matrix(M + i * width + m, 1, n, n)[0] for i in left]
     return np.array(X.tolist()), np.array(others).reshape(len(left), n)
+
+
+def _are_long_reflections(A: Array, B: Array) -> bool:
+    """Whether they are better computed by rows than spelled out."""
+    (p, m), n = A.shape, B.shape[1]
+    if p * m * (m + n) < LONG:
+        return False
+    plan, _ = _plan_of_reflections(A)
+    return sum(2 * len(own) * (m - k + n) for k, (_, own) in enumerate(plan)) >= LONG
 
 
 def _plan_of_reflections(A: Array) -> tuple[list[tuple[int, list[int]]], list[int]]:

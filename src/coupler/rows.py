@@ -22,6 +22,7 @@ __all__ = [
     "CLEAR",
     "COPY",
     "INVERT",
+    "LONG",
     "REFLECT",
     "SCALE",
     "SUBTRACT",
@@ -33,7 +34,9 @@ __all__ = [
     "product",
 ]
 
-_LONG_PRODUCT = 2_000  # products of two numbers, above which a product of matrices is computed by rows
+# Products of two numbers, from which on they are not spelled out. In machine code they are up to twice as fast then, as
+# nothing has to be loaded and stored in between; but ten thousand of them take half a second to trace and compile.
+LONG = 12_000
 _DENSE = 0.4  # share of them that must not be zero: rows know no zeros within a row
 
 # Operations, each with a target t, a source s, a place f and a width w; m is the memory, and c goes from 0 to w.
@@ -234,11 +237,11 @@ def product(A: Any, B: Any, upper: bool = False) -> np.ndarray:
 
 def is_long_product(A: Any, B: Any) -> bool:
     """Whether A B is better computed by rows than spelled out: long, and not mostly zeros."""
-    if A.ndim != 2 or B.ndim != 2 or A.size * B.shape[1] < _LONG_PRODUCT:
+    if A.ndim != 2 or B.ndim != 2 or A.size * B.shape[1] < LONG:
         return False
     full_A, full_B = _not_zero(A), _not_zero(B)
     spelled_out = int(full_A.sum(axis=0) @ full_B.sum(axis=1))
-    return spelled_out >= max(_LONG_PRODUCT, _DENSE * full_A.sum() * B.shape[1])
+    return spelled_out >= max(LONG, _DENSE * full_A.sum() * B.shape[1])
 
 
 def has_unknown(*matrices: Any) -> bool:

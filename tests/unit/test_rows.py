@@ -12,6 +12,13 @@ from coupler.rows import Rows
 M, N = 15, 27
 
 
+@pytest.fixture(autouse=True)
+def _small_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that small systems are computed by rows, too."""
+    monkeypatch.setattr("coupler.rows.LONG", 300)
+    monkeypatch.setattr("coupler.linear.LONG", 300)
+
+
 def program(sparse: np.ndarray):
     """K → a basis of its null space, its pseudo-inverse, K⁻¹ of a square part, and what Cholesky's factors give."""
     b = Builder("dense")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,10 @@ __all__ = [
     "inverse_osim_program",
     "inward",
     "outward",
+    "pass_force_on",
     "propagate",
     "respond",
+    "towards_ground",
 ]
 
 
@@ -69,15 +71,23 @@ def inverse_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) 
     """
     links = {link for link, _ in frames}
     sweep = Sweep(robot, "inverse_osim", body=BodyMemory, cluster=ClusterMemory, paired=True, oriented=links)
-    sweep.input("q", robot.nq)
+    omega, paths = towards_ground(sweep, frames, inward, propagate)
+    paths.outward(respond)
+    paths.meet(omega)
+    return sweep.build()
+
+
+def towards_ground(
+    sweep: Sweep[Any, Any], frames: Sequence[tuple[int, Transform]], inward: Callable[..., None], propagate: Any
+) -> tuple[Any, Paths]:
+    """Articulated inertias, then forces at frames on their ways inwards; gives the output Ω and these ways."""
+    sweep.input("q", sweep.robot.nq)
     omega = sweep.result("omega", (6 * len(frames)) ** 2)
     sweep.outward(outward, carriers=True)
     sweep.inward(inward)
     paths = Paths(sweep, frames)
     paths.inward(propagate)
-    paths.outward(respond)
-    paths.meet(omega)
-    return sweep.build()
+    return omega, paths
 
 
 def outward(cluster: Visit[Any, Any]) -> None:
@@ -99,13 +109,16 @@ def inward(cluster: Visit[ArticulatedBody, ArticulatedCluster]) -> None:
 
 def propagate(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
     """A force at a frame, as it is felt beyond the cluster: χᵀ := Xᵀ Lᵀ χᵀ with Lᵀ = 1 − U D⁻¹ Sᵀ. [001, eq. 62]"""
+    cluster.memory.y = cluster.memory.Dinv @ pass_force_on(cluster, active)
+
+
+def pass_force_on(cluster: Visit[Any, Any], active: Sequence[Body[Any]]) -> Any:
+    """Leaves a force at a frame with the output bodies, as they feel it; gives z = Sᵀ χᵀ."""
     z = sum(body.S.T @ body.memory.P for body in active)
-    cluster.memory.y = cluster.memory.Dinv @ z
-    if cluster.grounded:
-        return
-    for output in cluster.outputs:
+    for output in [] if cluster.grounded else cluster.outputs:
         P = {body: body.memory.P for body in active if body.output is output}
         output.memory.P = propagated(cluster, output, cluster.memory.Y, P, z)
+    return z
 
 
 def respond(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:

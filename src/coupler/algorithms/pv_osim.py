@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.articulated import articulated, propagated
-from coupler.algorithms.efpa import ArticulatedBody, ArticulatedCluster, outward
+from coupler.algorithms.articulated import articulated
+from coupler.algorithms.efpa import ArticulatedBody, ArticulatedCluster, pass_force_on, towards_ground
 from coupler.linear import Cholesky
 from coupler.model import Robot
 from coupler.passes import Body, PathBody, PathCluster, Paths, Place, Sweep, Visit, entry
@@ -49,12 +49,7 @@ def pv_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> An
     """
     links = {link for link, _ in frames}
     sweep = Sweep(robot, "pv_osim", body=BodyMemory, cluster=ClusterMemory, paired=True, oriented=links)
-    sweep.input("q", robot.nq)
-    omega = sweep.result("omega", (6 * len(frames)) ** 2)
-    sweep.outward(outward, carriers=True)
-    sweep.inward(inward)
-    paths = Paths(sweep, frames)
-    paths.inward(propagate)
+    omega, paths = towards_ground(sweep, frames, inward, propagate)
     add_up(sweep, paths, omega)
     return sweep.build()
 
@@ -71,13 +66,7 @@ def inward(cluster: Node) -> None:
 
 def propagate(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
     """A force at a frame, as it is felt beyond the cluster [001, eq. 62], and R z."""
-    z = sum(body.S.T @ body.memory.P for body in active)
-    cluster.memory.y = cluster.memory.R @ z
-    if cluster.grounded:
-        return
-    for output in cluster.outputs:
-        P = {body: body.memory.P for body in active if body.output is output}
-        output.memory.P = propagated(cluster, output, cluster.memory.Y, P, z)
+    cluster.memory.y = cluster.memory.R @ pass_force_on(cluster, active)
 
 
 def add_up(sweep: Sweep[Any, Any], paths: Paths, omega: Any) -> None:

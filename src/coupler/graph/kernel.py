@@ -25,7 +25,7 @@ import numpy as np
 from coupler.forks import cached_property
 from coupler.graph.array import Array, nodes_of
 from coupler.graph.errors import GraphError
-from coupler.graph.expr import Node, constant, listing, symbol, topological
+from coupler.graph.expr import Node, constant, listing, symbol, topological, uncollected
 from coupler.graph.measure import operations
 from coupler.graph.table import Table
 from coupler.graph.window import Buffer, Constants, Slot, Window
@@ -255,7 +255,8 @@ def trace(
         return known[key]
 
     by_field: Written = {}
-    answer = function(**each(windows, lambda w, window: View(w, window, leaf, by_field)))
+    with uncollected():
+        answer = function(**each(windows, lambda w, window: View(w, window, leaf, by_field)))
     written = {(*field, place): node for field, stored in by_field.items() for place, node in stored.items()}
     if condition:
         outputs = [_truth(name, answer, written)]

@@ -12,6 +12,7 @@ import numpy as np
 
 from coupler.graph.errors import GraphError
 from coupler.graph.executable import Executable
+from coupler.graph.expr import uncollected
 from coupler.graph.llvm.entry import (
     FINITE,
     REFUSED,
@@ -135,8 +136,9 @@ class Native(Executable):
 
     def _one_entry(self) -> _Entry:
         if self._one is None:
-            renderer = Renderer(self.program, self.dtype, 1, self.target.fused, self.lanes)
-            text = renderer.text + one_state_entry(renderer)
+            with uncollected():
+                renderer = Renderer(self.program, self.dtype, 1, self.target.fused, self.lanes)
+                text = renderer.text + one_state_entry(renderer)
             code = compile_text(text, "one", self.target, quick=renderer.largest > _LARGE)
             shared, bind = fits_on_stack(renderer), partial(_builtin, code.address, self.dtype)
             size = 0 if shared else self.program.scratch_size * self.dtype.itemsize
@@ -147,7 +149,8 @@ class Native(Executable):
 
     def _batch_entry(self) -> _Entry:
         if self._batch is None:
-            renderer = Renderer(self.program, self.dtype, self.lanes, self.target.fused)
+            with uncollected():
+                renderer = Renderer(self.program, self.dtype, self.lanes, self.target.fused)
             entry = "batch" if _ARRAYS_ARE_READABLE else "states"
             code = compile_text(renderer.text + batch_entry(renderer), entry, self.target)
             numbers = sum(b.size for b in (*self.program.inputs, *self.program.outputs)) + self.program.scratch_size

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["KernelRows", "RowFunctions"]
 
 _FEW = 8  # numbers that are moved one by one
+_AT_ONCE = 4  # sums into the same row that are made in one go: it is loaded and stored once
+_FIELDS = 3 + 2 * _AT_ONCE  # of an operation in a table: which one, t, w, and s and f of each sum
 
 
 class RowFunctions:
@@ -77,14 +79,17 @@ class RowFunctions:
             self._defined.add(name)
             code = Blocks()
             with code.count("0", "%n") as i:
-                kind, t, s, f, w = _numbers(code, "%code", i, 5)
+                kind, t, w, *terms = _numbers(code, "%code", i, _FIELDS)
                 after = code.new_label("after")
-                labels = {operation: code.new_label("case") for operation in range(CLEAR, REFLECT + 1)}
+                labels = {operation: code.new_label("case") for operation in range(_SUBTRACT_SEVERAL + 1)}
                 targets = " ".join(f"i64 {operation}, label %{label}" for operation, label in labels.items())
                 code.emit(f"switch i64 {kind}, label %{after} [{targets}]")
                 for operation, label in labels.items():
                     code.block(label)
-                    self._operation(code, operation, t, s, f, w)
+                    if operation in (_ADD_SEVERAL, _SUBTRACT_SEVERAL):
+                        self._several(code, operation, t, w, terms)
+                    else:
+                        self._operation(code, operation, t, terms[0], terms[1], w)
                     code.emit(f"br label %{after}")
                 code.block(after)
             signature = f"internal fastcc void {name}(ptr noalias %m, ptr noalias readonly %code, i64 %n)"
@@ -119,6 +124,23 @@ class RowFunctions:
                 self._store(emit, kind, "%m", t, c, value, f"{x}.s")
 
             self._columns(code, w, body)
+
+    def _several(self, code: Blocks, operation: int, t: str, w: str, terms: Sequence[str]) -> None:
+        """Sums into one row, one after the other."""
+        v, pairs = self.r.vector, list(zip(terms[::2], terms[1::2], strict=True))
+        factors = [self._load(code.emit, v, "%m", f, "0", code.name("f")) for _, f in pairs]
+        spread = [self._spread(code, factor) if self._wide > 1 else factor for factor in factors]
+        one = ADD if operation == _ADD_SEVERAL else SUBTRACT
+
+        def body(emit: Callable[[str], None], kind: str, c: str) -> None:
+            total = self._load(emit, kind, "%m", t, c, code.name("o"))
+            for (s, _), factor, wide in zip(pairs, factors, spread, strict=True):
+                x = code.name("x")
+                value = self._load(emit, kind, "%m", s, c, f"{x}.v")
+                total = self._fused(emit, kind, one, wide if kind != v else factor, value, total, x)
+            self._store(emit, kind, "%m", t, c, total, code.name("s"))
+
+        self._columns(code, w, body)
 
     def _fused(
         self, emit: Callable[[str], None], kind: str, operation: int, factor: str, value: str, old: str, x: str
@@ -188,6 +210,28 @@ class RowFunctions:
         emit(f"store {kind} {value}, ptr {self._place(emit, memory, at, c, x)}, align {self.r.align}")
 
 
+_ADD_SEVERAL, _SUBTRACT_SEVERAL = REFLECT + 1, REFLECT + 2
+
+
+def _grouped(code: np.ndarray) -> np.ndarray:
+    """The table with sums into the same row, of rows that none of them changes, put together."""
+    result, i, rows = list[list[int]](), 0, code.tolist()
+    while i < len(rows):
+        kind, t, s, f, w = rows[i]
+        run = rows[i : i + _AT_ONCE]
+        changed = range(t, t + w)
+        alike = len(run) == _AT_ONCE and kind in (ADD, SUBTRACT)
+        alike = alike and all(other[:2] == [kind, t] and other[4] == w for other in run)
+        if alike and all(x[3] not in changed and (x[2] >= t + w or x[2] + w <= t) for x in run):
+            several = _ADD_SEVERAL if kind == ADD else _SUBTRACT_SEVERAL
+            result.append([several, t, w, *(place for x in run for place in (x[2], x[3]))])
+            i += _AT_ONCE
+        else:
+            result.append([kind, t, w, s, f, *[0] * (_FIELDS - 5)])
+            i += 1
+    return np.array(result)
+
+
 def _numbers(code: Blocks, table: str, row: str, count: int) -> list[str]:
     """The whole numbers of a row of a table."""
     x = code.name("row")
@@ -241,8 +285,9 @@ class KernelRows:
             self._move(source, "%w", pairs)
         x = f"%area{area}"
         self._lines.append(f"{x} = getelementptr {r.vector}, ptr %w, i64 {area}")
-        table, run = self._functions.table(code.code), self._functions.run()
-        self._lines.append(f"call fastcc void {run}(ptr {x}, ptr {table}, i64 {len(code.code)})")
+        operations = _grouped(code.code)
+        table, run = self._functions.table(operations), self._functions.run()
+        self._lines.append(f"call fastcc void {run}(ptr {x}, ptr {table}, i64 {len(operations)})")
 
     def stored(self, outputs: Sequence[Node]) -> dict[int, list[int]]:
         """Which of the kernel's results are moved to where they belong all at once, by pointer."""
