@@ -14,6 +14,7 @@ from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import in_state
 from coupler.simulate.engine import Engine, engine_of
+from coupler.simulate.failures import why_not
 from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
 from coupler.simulate.overlaps import warn_of_overlaps
 from coupler.simulate.status import Unsolved
@@ -97,21 +98,8 @@ def rollout(
 
     A state that cannot go on stops; the others do not, and a warning tells.
     """
-    options = SimulationOptions(
-        step=step,
-        contacts=contacts,
-        integrator=integrator,
-        friction=friction,
-        restitution=restitution,
-        torsion=torsion,
-        rolling=rolling,
-        penetration=penetration,
-        recovery=recovery,
-        limits=limits,
-        tolerance=tolerance,
-        sweeps=sweeps,
-    )
-    engine, hold = engine_of(robot, options), positive_integer("hold", hold)
+    options, hold = SimulationOptions.among(locals()), positive_integer("hold", hold)
+    engine = engine_of(robot, options)
     gains = known_gain(on_energy_gain)
     engine.warn_of_selection()
     state = engine.start(q0, v0)
@@ -284,7 +272,7 @@ class _Chunk:
             for i in np.flatnonzero(failed & (self._stops == np.inf)):
                 self._stops[i] = time
                 one = self._engine.of_states((len(result),), int(i))
-                self.reasons[int(i)] = one.why_not(self._states[i], result[i])
+                self.reasons[int(i)] = why_not(one, self._states[i], result[i])
             result[failed] = 0.0
             result[failed, :size] = self._start[failed]
         self._states = result[:, :size]
