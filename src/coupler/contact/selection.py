@@ -13,18 +13,18 @@ configurations. A body that is welded to the ground is one of the robot's own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from coupler.contact.pairs import Pair
+from coupler.contact.pairs import Pair, known_names
 from coupler.contact.proximity import Proximity
-from coupler.model import Robot
+from coupler.model import ModelError, Robot
 from coupler.model.joint import Joint
 from coupler.model.tree import GROUND
 
-__all__ = ["Selection", "select"]
+__all__ = ["Selection", "chosen", "select"]
 
 _OVERLAP = 1e-4  # m: what overlaps less in the neutral configuration just touches
 _NEAR = 0.25  # of the size of both: what comes nearer in one of the poses may touch in another
@@ -53,6 +53,15 @@ class Selection:
         overlapping = dict(sorted(self.overlapping, key=lambda own: own[1]))
         told = {name: f"never nearer than {1e3 * apart:.3g} mm in the poses tried" for name, apart in far.items()}
         return told | {name: f"overlaps by {1e3 * by:.3g} mm in the neutral pose" for name, by in overlapping.items()}
+
+
+def chosen(pairs: Sequence[Pair], patterns: Iterable[str]) -> list[Pair]:
+    """The pairs whose name, or the name of one of whose shapes, matches one of the patterns."""
+    patterns = tuple(patterns)
+    for pattern in patterns:
+        if pattern != "*" and not any(pair.matches(pattern) for pair in pairs):
+            raise ModelError(f"contacts: nothing that may touch is called {pattern!r}; there are {known_names(pairs)}")
+    return [pair for pair in pairs if any(pair.matches(pattern) for pattern in patterns)]
 
 
 def select(robot: Robot, pairs: Sequence[Pair], named: Collection[str] = (), limits: bool = True) -> Selection:

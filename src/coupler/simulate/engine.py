@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -13,13 +12,12 @@ import numpy as np
 
 from coupler.compiled import inputs_given, on_bodies, remembered
 from coupler.contact.candidates import Candidates
-from coupler.contact.dead_points import DEAD_POINT, loops_near_dead_points
 from coupler.contact.drives import controls_of
-from coupler.contact.pairs import Pair, known_names, pairs_of
+from coupler.contact.pairs import pairs_of
 from coupler.contact.proximity import Proximity
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.scheme import SCHEMES
-from coupler.contact.selection import select
+from coupler.contact.selection import chosen, select
 from coupler.contact.servos import may_yield
 from coupler.contact.step_program import contact_step_program
 from coupler.forks import cached_property
@@ -28,7 +26,8 @@ from coupler.kinematics import energies, kinetic_energy
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.actuators import by_actuator
 from coupler.model.numbers import numbers
-from coupler.model.wording import counted, in_state
+from coupler.model.wording import counted
+from coupler.simulate.failures import why_not
 from coupler.simulate.options import SimulationOptions
 from coupler.simulate.overlaps import joint_overlaps, warn_of_overlaps
 from coupler.simulate.standing import standing
@@ -64,8 +63,8 @@ class Engine:
         if not robot.nv:
             raise ModelError(f"robot {robot.name!r} cannot move: it has no freedoms, and there is nothing to simulate")
         made_of, base = (robot, robot) if robot.given is None else (robot.given.variant, robot.given.base)
-        chosen = _chosen(pairs_of(made_of, **options.laws), options.contacts)
-        self.selection = select(base, chosen, tuple(options.contacts), options.limits)
+        named = chosen(pairs_of(made_of, **options.laws), options.contacts)
+        self.selection = select(base, named, tuple(options.contacts), options.limits)
         pairs = self.selection.pairs
         self.scene = ContactScene(
             pairs=pairs,
@@ -286,7 +285,7 @@ class Engine:
         else:
             result = self._run_with_motors(*inputs, external=f_ext is not None)
         if not np.isfinite(result).all():
-            raise ModelError(self.why_not(state, result))
+            raise ModelError(why_not(self, state, result))
         return result
 
     def advance_batch(
@@ -353,47 +352,6 @@ class Engine:
                     'take; integrator="midpoint" does'
                 )
 
-    def why_not(self, state: np.ndarray, result: np.ndarray) -> str:
-        """What is wrong with a step that has no finite result, of one state or of the first such state of several."""
-        where = [int(i) for i in np.argwhere(~np.isfinite(result).all(axis=-1))[0]] if result.ndim > 1 else []
-        own = state[tuple(where)]
-        try:
-            q = own[self.layout.places["q"]]
-            self.robot.check_closed(q)
-        except ModelError as error:
-            return f"{error}{in_state(where)}"
-        loop = self.robot.states.extra_freedoms(self.robot.embedding.positions(q))
-        if loop:
-            return (
-                f"robot {self.robot.name!r}: a step of {self.step:g} s is not possible{in_state(where)}: {loop} is "
-                "near a pose at which it has more freedoms than elsewhere, and mechanics does not decide on which way "
-                "it goes on; limits of joints would keep it from there"
-            )
-        after = result[(*where, self.layout.places["q"])]
-        loops = (
-            loops_near_dead_points(self.robot, q, after, limits=self.scene.limits) if np.isfinite(after).all() else ""
-        )
-        if loops:
-            return (
-                f"robot {self.robot.name!r}: a step of {self.step:g} s is not possible{in_state(where)}: {loops} comes "
-                f"to {DEAD_POINT}"
-            )
-        v = own[self.layout.places["v"]]
-        fast = float(np.abs(v).max(initial=0.0))
-        try:
-            if self.robot.closed_forms:
-                self.robot.integrate(q, v, self.step)
-        except ModelError as error:
-            return (
-                f"{error}{in_state(where)}; a step of {self.step:g} s leads to the end of its workspace, or to a dead "
-                'point, which it passes with closure="numerical"'
-            )
-        return (
-            f"robot {self.robot.name!r}: a step of {self.step:g} s is not possible{in_state(where)}: a loop cannot "
-            f"close, or numbers grow out of bounds (the largest velocity is {fast:.3g}); shorter steps or weaker "
-            "forces may help"
-        )
-
     def forces(self, result: np.ndarray) -> np.ndarray:
         """(..., contacts, 3): contact forces in a step on the first body of each pair, along the world's axes, N."""
         impulses = result[..., self.layout.places["impulses"]]
@@ -423,12 +381,3 @@ def _compiled_step(robot: Robot, scene: ContactScene) -> Executable:
 
 def _no_fast_step(state: np.ndarray, tau: Any, controls: Any = None) -> None:
     """Gives no result."""
-
-
-def _chosen(pairs: Sequence[Pair], patterns: Iterable[str]) -> list[Pair]:
-    """The pairs whose name, or the name of one of whose shapes, matches one of the patterns."""
-    patterns = tuple(patterns)
-    for pattern in patterns:
-        if pattern != "*" and not any(pair.matches(pattern) for pair in pairs):
-            raise ModelError(f"contacts: nothing that may touch is called {pattern!r}; there are {known_names(pairs)}")
-    return [pair for pair in pairs if any(pair.matches(pattern) for pattern in patterns)]

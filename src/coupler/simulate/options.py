@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,11 @@ class SimulationOptions:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def among(cls, given: Mapping[str, Any]) -> SimulationOptions:
+        """Those among the arguments of a function, by name, which must have all of them."""
+        return cls(**{option.name: given[option.name] for option in fields(cls)})
 
     @property
     def laws(self) -> dict[str, Any]:

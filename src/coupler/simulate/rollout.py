@@ -14,6 +14,7 @@ from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import counted, in_state
 from coupler.simulate.engine import Engine, engine_of
+from coupler.simulate.failures import why_not
 from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
 from coupler.simulate.overlaps import warn_of_overlaps
 from coupler.simulate.status import Unsolved
@@ -34,6 +35,8 @@ class Rollout:
         q: (..., T + 1, nq), the start first, and then after each control.
         v: (..., T + 1, nv).
         residuals: (..., T), by how much the steps of each control missed the laws of contact at most, m/s.
+        sweeps: (..., T), the most sweeps and further iterations of the contact solver in a step of each control.
+        touching: (..., T), how many contacts press in the last step of each control.
         stops: (...,), the time at which a state could not go on, s; infinite for those that did. From there on, its
             rows are NaN.
         contacts: the names of the candidate contacts.
@@ -45,6 +48,8 @@ class Rollout:
     q: np.ndarray
     v: np.ndarray
     residuals: np.ndarray
+    sweeps: np.ndarray
+    touching: np.ndarray
     stops: np.ndarray
     contacts: tuple[str, ...]
     forces: np.ndarray | None = None
@@ -110,21 +115,8 @@ def rollout(
 
     A state that cannot go on stops; the others do not, and a warning tells.
     """
-    options = SimulationOptions(
-        step=step,
-        contacts=contacts,
-        integrator=integrator,
-        friction=friction,
-        restitution=restitution,
-        torsion=torsion,
-        rolling=rolling,
-        penetration=penetration,
-        recovery=recovery,
-        limits=limits,
-        tolerance=tolerance,
-        sweeps=sweeps,
-    )
-    engine, hold = engine_of(robot, options), positive_integer("hold", hold)
+    options, hold = SimulationOptions.among(locals()), positive_integer("hold", hold)
+    engine = engine_of(robot, options)
     engine = engine if forces else engine.brief()
     gains = known_gain(on_energy_gain)
     engine.warn_of_selection()
@@ -175,7 +167,8 @@ def _in_chunks(
 ) -> Rollout:
     """Simulates all states, in chunks that threads share."""
     batch, count, states = state.shape[:-1], given[0].shape[-2], int(np.prod(state.shape[:-1], dtype=int))
-    sizes: dict[str, tuple[int, ...]] = {"q": (engine.robot.nq,), "v": (engine.robot.nv,), "residual": (1,)}
+    sizes: dict[str, tuple[int, ...]] = {"q": (engine.robot.nq,), "v": (engine.robot.nv,)}
+    sizes |= dict.fromkeys(("residual", "sweeps", "touching"), (1,))
     if with_forces:
         sizes["forces"] = engine.layout.contacts, 3
     recorded = {name: np.empty((count + 1, states, *size)) for name, size in sizes.items()}  # time first: fast to fill
@@ -210,8 +203,8 @@ def _in_chunks(
         name: np.moveaxis(array, 0, 1).reshape(*batch, count + 1, *sizes[name]) for name, array in recorded.items()
     }
     forces = results["forces"][..., 1:, :, :] if with_forces else None
-    residuals, stops = results["residual"][..., 1:, 0], stops.reshape(batch)
-    return Rollout(times, results["q"], results["v"], residuals, stops, engine.contacts, forces)
+    told = (results[name][..., 1:, 0] for name in ("residual", "sweeps", "touching"))
+    return Rollout(times, results["q"], results["v"], *told, stops.reshape(batch), engine.contacts, forces)
 
 
 def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, str]) -> None:
@@ -269,14 +262,18 @@ class _Chunk:
         for name in ("q", "v"):
             recorded[name][0] = self._states[:, places[name]]
         for t in range(controls[0].shape[1]):
-            residual = recorded["residual"][t + 1]
-            residual[:] = 0.0
+            residual, sweeps = recorded["residual"][t + 1], recorded["sweeps"][t + 1]
+            residual[:] = sweeps[:] = 0.0
             for i in range(hold):
                 self._step([x[:, t] for x in controls], t * hold + i)
                 if not t and not i:
                     self._gaps[:] = self._results[0][:, places["gaps"]].min(axis=0)
-                np.maximum(residual, self._results[0][:, places["residual"]], out=residual)
+                result = self._results[0]
+                np.maximum(residual, result[:, places["residual"]], out=residual)
+                np.maximum(sweeps, result[:, places["sweeps"]] + result[:, places["iterations"]], out=sweeps)
                 yield
+            normals = self._results[0][:, places["impulses"]][:, engine.layout.contact_rows.first]
+            recorded["touching"][t + 1, :, 0] = (normals > 0.0).sum(axis=1)
             for name in ("q", "v"):
                 recorded[name][t + 1] = self._results[0][:, places[name]]
             if "forces" in recorded:
@@ -298,7 +295,7 @@ class _Chunk:
             for i in np.flatnonzero(failed & (self._stops == np.inf)):
                 self._stops[i] = time
                 one = self._engine.of_states((len(result),), int(i))
-                self.reasons[int(i)] = one.why_not(self._states[i], result[i])
+                self.reasons[int(i)] = why_not(one, self._states[i], result[i])
             result[failed] = 0.0
             result[failed, :size] = self._start[failed]
         self._states = result[:, :size]

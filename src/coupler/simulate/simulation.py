@@ -97,21 +97,7 @@ class Simulation:
             ModelError: for a step that is not above zero, for an invalid state, for contacts that do not exist, or for
                 more of them than a step takes.
         """
-        self.robot = robot
-        self.options = SimulationOptions(
-            step=step,
-            contacts=contacts,
-            integrator=integrator,
-            friction=friction,
-            restitution=restitution,
-            torsion=torsion,
-            rolling=rolling,
-            penetration=penetration,
-            recovery=recovery,
-            limits=limits,
-            tolerance=tolerance,
-            sweeps=sweeps,
-        )
+        self.options, self.robot = SimulationOptions.among(locals()), robot
         if robot.given is not None and robot.given.packed.ndim > 1:
             batch = robot.given.packed.shape[:-1]
             raise ModelError(f"parameters must be those of one robot; a batch of {batch} is for coupler.rollout")
@@ -187,6 +173,11 @@ class Simulation:
 
     def restore(self, state: SimulationState) -> None:
         """Goes on from a state of this or of an equal simulation, bit for bit."""
+        if np.shape(state.values) != (self._size,):
+            raise ModelError(
+                f"state: it is of another simulation: it has {np.size(state.values)} values, and those of robot "
+                f"{self.robot.name!r} with these options have {self._size}"
+            )
         values = numbers("state: its values", state.values, (self._size,))
         self._state, self._steps, self._last_result = values, state.steps, None
 

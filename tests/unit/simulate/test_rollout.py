@@ -34,8 +34,12 @@ def test_each_state_goes_as_it_would_alone() -> None:
     for i in (0, 4, 8):
         alone = Simulation(robot, 2e-3, q=q0[i], v=v0[i], contacts="*foot*")
         for t in range(20):
+            statuses = []
             for _ in range(3):
                 alone.step(controls[i, t])
+                statuses.append(alone.status)
+            assert found.sweeps[i, t] == max(status.sweeps + status.iterations for status in statuses)
+            assert found.touching[i, t] == statuses[-1].contacts
             np.testing.assert_array_equal(found.q[i, t + 1], alone.q)
             np.testing.assert_array_equal(found.v[i, t + 1], alone.v)
             np.testing.assert_allclose(found.forces[i, t], alone.contact_forces, atol=1e-12)

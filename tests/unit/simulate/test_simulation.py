@@ -600,3 +600,9 @@ def test_what_floats_starts_on_the_ground_if_nobody_says_where() -> None:
     assert run.q[:2] == pytest.approx([-1.0, 0.0], abs=1e-12)
     run.step()
     assert run.gaps == pytest.approx([0.0], abs=1e-12)
+
+
+def test_a_state_of_another_simulation_is_refused() -> None:
+    state = Simulation(coupler.robots.load("five_bar")).state
+    with pytest.raises(ModelError, match=r"of another simulation: it has .* values, and those of robot 'four_bar'"):
+        Simulation(coupler.robots.load("four_bar")).restore(state)
