@@ -59,9 +59,9 @@ def shapes_of(link: Element, materials: dict[str, np.ndarray], resolve: Resolver
 
 
 def _contact(element: Element) -> dict[str, Any]:
-    found: dict[str, Any] = {name: _whole(element, name, 1) for name in ("group", "meets")}
-    found["priority"] = _whole(element, "priority", 0)
-    return found | ({"friction": element.number("friction")} if element.has("friction") else {})
+    contact: dict[str, Any] = {name: _whole(element, name, 1) for name in ("group", "meets")}
+    contact["priority"] = _whole(element, "priority", 0)
+    return contact | ({"friction": element.number("friction")} if element.has("friction") else {})
 
 
 def _whole(element: Element, name: str, default: int) -> int:
