@@ -23,6 +23,6 @@ def put_contact_pairs(root: ET.Element, tag: str, robot: Robot) -> None:
 
 def read_contact_pair(element: Element) -> dict[str, Any]:
     """A contact pair as `RobotBuilder.contact_pair` takes it."""
-    found: dict[str, Any] = {name: element.require(name) for name in ("first", "second")}
-    found["friction"] = element.number("friction")
-    return found | {name: element.number(name) for name in ("torsion", "rolling") if element.has(name)}
+    pair: dict[str, Any] = {name: element.require(name) for name in ("first", "second")}
+    pair["friction"] = element.number("friction")
+    return pair | {name: element.number(name) for name in ("torsion", "rolling") if element.has(name)}

@@ -37,8 +37,8 @@ class Compiled:
         self._numbers: dict[str, Any] = header["sizes"] | arrays
         self.names: dict[str, list[str]] = header["names"]
         self.disabled, self.fluid = frozenset(header["disabled"]), bool(header["fluid"])
-        found = (locate(file, folder, files.places) if file else None for file, folder in header["mesh_files"])
-        self.mesh_paths = [None if path is None else Path(path) for path in found]
+        paths = (locate(file, folder, files.places) if file else None for file, folder in header["mesh_files"])
+        self.mesh_paths = [None if path is None else Path(path) for path in paths]
         lost, fields, self.sensors = (int(header[name]) for name in ("lost", "fields", "sensors"))
         self.left_out = [f"{counted(lost, 'shape')} whose meshes are missing"] if lost else []
         self.left_out += [f"{counted(fields, 'shape')} whose <hfield> is missing"] if fields else []

@@ -109,10 +109,10 @@ def _caught_warnings(mujoco: Any) -> Iterator[list[str]]:
     messages += [str(warning.message) for warning in caught]
 
 
-def _pruned(mujoco: Any, spec: Any, found: Any) -> dict[str, Any]:
+def _pruned(mujoco: Any, spec: Any, locates: Any) -> dict[str, Any]:
     """Removes what has no meaning here, and shapes whose files are missing; returns what a user should know of it."""
-    missing = {m.name: m for m in spec.meshes if m.file and not found(m)}
-    field, unknown = mujoco.mjtGeom.mjGEOM_HFIELD, {h.name: h for h in spec.hfields if h.file and not found(h)}
+    missing = {m.name: m for m in spec.meshes if m.file and not locates(m)}
+    field, unknown = mujoco.mjtGeom.mjGEOM_HFIELD, {h.name: h for h in spec.hfields if h.file and not locates(h)}
     fields = [geom for geom in spec.geoms if geom.type == field and geom.hfieldname in unknown]
     lost = [geom for geom in spec.geoms if geom.type != field and geom.meshname in missing]
     for geom in lost:

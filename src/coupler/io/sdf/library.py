@@ -34,8 +34,8 @@ def version_of(root: Element) -> tuple[int, int]:
     Raises:
         ModelError: for a version that is not read.
     """
-    found = _VERSION.fullmatch(root.require("version"))
-    version = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = _VERSION.fullmatch(root.require("version"))
+    version = (int(match[1]), int(match[2])) if match else (0, 0)
     if version < OLDEST or version[0] > NEWEST[0]:
         raise root.error(
             f"its version is {clipped(root.get('version'))}; SDFormat 1.4 to 1.11 is read: convert it by `gz sdf -p`"
@@ -145,7 +145,7 @@ class Library:
             return "model.sdf"
         listed_files = self._parse(config).all("sdf")
         known = [(_VERSION.fullmatch(file.get("version")), file.word()) for file in listed_files]
-        versions = [((int(found[1]), int(found[2])) if found else (0, 0), name) for found, name in known]
+        versions = [((int(match[1]), int(match[2])) if match else (0, 0), name) for match, name in known]
         fitting = [entry for entry in versions if entry[0] <= NEWEST] or versions
         return max(fitting, default=((0, 0), "model.sdf"))[1] or "model.sdf"
 

@@ -130,13 +130,13 @@ def properties(kind: Joint) -> dict[str, Any]:
     standard = [name for name in LISTS.values() if name != "armature"] if JOINTS.get(type(kind), ("", ()))[1] else []
     if isinstance(kind, Spherical) and not np.ptp(kind.damping):
         standard = ["damping"]
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for word, name in LISTS.items():
         value = getattr(kind, name)
         usual = kind.neutral() if name == "rest" else {"lower": -np.inf, "upper": np.inf}.get(name, _usual(name))
         if name not in standard and not np.array_equal(value, np.broadcast_to(usual, value.shape)):
-            found[word] = value if name == "rest" or np.ptp(value) else value[0]
-    return found
+            figures[word] = value if name == "rest" or np.ptp(value) else value[0]
+    return figures
 
 
 def _usual(name: str) -> float:

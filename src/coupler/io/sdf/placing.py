@@ -54,9 +54,9 @@ class Placing:
             seen.add(place)
             chain.append(place)
             place = self._holder(place)
-        found = self._carriers.get(place, place)
-        self._carriers.update(dict.fromkeys(chain, found))
-        return found
+        carrier = self._carriers.get(place, place)
+        self._carriers.update(dict.fromkeys(chain, carrier))
+        return carrier
 
     def _base(self, place: Place) -> Place:
         """The place that the pose of another is relative to."""

@@ -123,8 +123,8 @@ class _Reader:
         world = self.outline.world.element
         if world.tag != "world":
             return 0.0, 0.0, -9.81
-        found = [world.find("gravity"), *(physics.find("gravity") for physics in world.all("physics"))]
-        given = next((element for element in found if element is not None and element.word()), None)
+        candidates = [world.find("gravity"), *(physics.find("gravity") for physics in world.all("physics"))]
+        given = next((element for element in candidates if element is not None and element.word()), None)
         return _GRAVITY if given is None else given.values(3).tolist()
 
     def _tell(self) -> None:

@@ -76,28 +76,28 @@ def _forget(element: Element) -> None:
 
 def _contact(element: Element, bits: tuple[int, int]) -> dict[str, Any]:
     """Friction and bitmasks. What simulators need to soften a contact has no meaning here."""
-    found: dict[str, Any] = {"group": bits[0], "meets": bits[1]}
+    law: dict[str, Any] = {"group": bits[0], "meets": bits[1]}
     if element.has(f"{NAMESPACE}:restitution"):
-        found["restitution"] = element.number(f"{NAMESPACE}:restitution")
+        law["restitution"] = element.number(f"{NAMESPACE}:restitution")
     if element.has(f"{NAMESPACE}:colour"):
-        found["colour"] = element.numbers(f"{NAMESPACE}:colour", 4)
-    found["priority"] = int(element.number(f"{NAMESPACE}:priority", 0.0))
+        law["colour"] = element.numbers(f"{NAMESPACE}:colour", 4)
+    law["priority"] = int(element.number(f"{NAMESPACE}:priority", 0.0))
     surface = element.find("surface")
     if surface is None:
-        return found
+        return law
     contact, friction = surface.find("contact"), surface.find("friction")
     if contact is not None:
         group, meets = (_bitmask(contact, tag) for tag in ("category_bitmask", "collide_bitmask"))
         group = meets if group is None else group  # as SDFormat has it
-        found |= {name: own for name, own in (("group", group), ("meets", meets)) if own is not None}
+        law |= {name: own for name, own in (("group", group), ("meets", meets)) if own is not None}
         contact.ignore()
     if friction is not None:
-        found |= _friction(friction)
+        law |= _friction(friction)
     for bounce in surface.children:
         if bounce.tag == "bounce" and not number_of(bounce, "restitution_coefficient", 0.0):
             surface.all("bounce")
             bounce.ignore()
-    return found
+    return law
 
 
 def _friction(friction: Element) -> dict[str, float]:

@@ -92,11 +92,11 @@ class JointTree:
         def find(name: str) -> Transform:
             return self.placing.pose(place.scope.find(name, place.element))
 
-        joint, found = self.placing.pose(place), list[np.ndarray]()
+        joint, axes = self.placing.pose(place), list[np.ndarray]()
         for tag in ("axis", "axis2"):
             axis = place.element.find(tag)
-            found.append(_Z if axis is None else axis_of(axis, place.scope.version, joint, find))
-        return found
+            axes.append(_Z if axis is None else axis_of(axis, place.scope.version, joint, find))
+        return axes
 
     def _tree(self, gearboxes: Sequence[Place]) -> Spanning:
         """Chooses the joints of the tree."""
@@ -118,16 +118,16 @@ class JointTree:
 
     def _coupled_joints(self) -> set[str]:
         """The joints that couplings name, and those that follow others."""
-        found: set[str] = set()
+        related: set[str] = set()
         for name, place in self.places.items():
             for axis in place.element.all("axis", "axis2"):
                 for mimic in axis.all("mimic"):
-                    found |= {name, place.scope.joint_name(mimic.get("joint"))}
+                    related |= {name, place.scope.joint_name(mimic.get("joint"))}
         for scope in self.outline.models:
             for coupling in scope.element.all(f"{NAMESPACE}:coupling"):
                 for part in coupling.walk():
-                    found.add(scope.prefix + (part.get("name") if part.has("name") else part.get("joint")))
-        return found
+                    related.add(scope.prefix + (part.get("name") if part.has("name") else part.get("joint")))
+        return related
 
     def _must_close(self, name: str) -> bool:
         """Whether the file wants a joint to close a loop; what else it says about solvers has no meaning here."""
@@ -234,8 +234,8 @@ class JointTree:
         """The links that a gearbox connects."""
         element, ends = place.element, dict[str, str]()
         for end, tag in (("parent", "parent"), ("child", "child"), ("reference", "gearbox_reference_body")):
-            found = place.scope.find(element.need(tag).word(), element)
-            ends[end] = self.bodies.on(found, place)[0]
+            link = place.scope.find(element.need(tag).word(), element)
+            ends[end] = self.bodies.on(link, place)[0]
         return ends
 
     def _couple(self, gearboxes: Sequence[Place]) -> None:

@@ -167,19 +167,20 @@ def checked_row(where: str, table: str, cells: Mapping[str, Any]) -> Row:
     Raises:
         ModelError: for an unknown column or unit, and for a quantity that is given twice.
     """
-    known, found = COLUMNS[table], {}
+    known, filled = COLUMNS[table], {}
     for text, value in cells.items():
         name, unit = heading(str(text))
         if name not in known:
             similar = get_close_matches(name.lower(), {column.lower(): column for column in known}, n=1)
             close = [column for column in known if column.lower() in similar]
-            hint = f"; did you mean {close[0]!r}? If not," if close else ""
-            others = listed(known, len(known))
-            raise ModelError(f"{where}: there is no column {clipped(name)} in {table}{hint or ';'} there are {others}")
+            hint = f"; did you mean {close[0]!r}?" if close else "."
+            raise ModelError(
+                f"{where}: there is no column {clipped(name)} in {table}{hint} There are {listed(known, len(known))}"
+            )
         scale = scale_of(f"{where}: column {name!r}", unit, known[name])
         if value is None or (isinstance(value, str) and not value.strip()):
             continue
-        if name in found:  # as 'lower (deg)' and 'lower (mm)', of which a row fills one
-            raise ModelError(f"{where}: its {name!r} is given twice, in {found[name][2] or 'SI units'} and in {unit}")
-        found[name] = value, scale, unit
-    return Row(where, found)
+        if name in filled:  # as 'lower (deg)' and 'lower (mm)', of which a row fills one
+            raise ModelError(f"{where}: its {name!r} is given twice, in {filled[name][2] or 'SI units'} and in {unit}")
+        filled[name] = value, scale, unit
+    return Row(where, filled)

@@ -104,12 +104,12 @@ def _told(cells: Any) -> str:
 
 def _parsed_json(file: Path) -> Any:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key, value in pairs:
-            if key in found:
+            if key in mapping:
                 raise ValueError(f"the key {clipped(key)} appears twice in an object")
-            found[key] = value
-        return found
+            mapping[key] = value
+        return mapping
 
     def refuse(constant: str) -> Any:
         raise ValueError(f"{constant} is not a number")

@@ -93,7 +93,8 @@ def _gearbox(element: Element, d: Description, dependent: set[str]) -> CouplingP
     if ends["reference"] not in d.links:
         raise element.error(f"there is no link {reference!r}; there are {listed(d.links)}")
     to_joint = _on_child(element) @ d.zero_pose(ends["child"])
-    axes = [to_joint.E.T @ _axis(element.need(tag), to_joint) for tag in ("axis", "axis2")]
+    parts = element.need("axis"), element.find("axis2") or element.need("axis")
+    axes = [to_joint.E.T @ _axis(axis, to_joint) for axis in parts]
     if not all(axis.any() for axis in axes):
         raise element.error("its axes must have a direction")
 

@@ -59,9 +59,9 @@ def shapes_of(link: Element, materials: dict[str, np.ndarray], resolve: Resolver
 
 
 def _contact(element: Element) -> dict[str, Any]:
-    given: dict[str, Any] = {name: _whole(element, name, 1) for name in ("group", "meets")}
-    given["priority"] = _whole(element, "priority", 0)
-    return given | {name: element.number(name) for name in ("friction", "restitution") if element.has(name)}
+    contact: dict[str, Any] = {name: _whole(element, name, 1) for name in ("group", "meets")}
+    contact["priority"] = _whole(element, "priority", 0)
+    return contact | {name: element.number(name) for name in ("friction", "restitution") if element.has(name)}
 
 
 def _whole(element: Element, name: str, default: int) -> int:

@@ -80,12 +80,12 @@ def chosen_columns(record: str | Iterable[str] | None) -> tuple[str, ...]:
 def known_dtype(dtype: Any) -> np.dtype:
     """float64 or float32, in the byte order of files."""
     try:
-        found = np.dtype(dtype)
+        chosen = np.dtype(dtype)
     except TypeError:
-        found = None
-    if found is None or found.name not in DTYPES:
+        chosen = None
+    if chosen is None or chosen.name not in DTYPES:
         raise ModelError(f"dtype: logs are kept in {' or '.join(DTYPES)}, not in {clipped(dtype)}")
-    return found.newbyteorder("<")
+    return chosen.newbyteorder("<")
 
 
 def stored_dtype(name: str, dtype: np.dtype) -> np.dtype:

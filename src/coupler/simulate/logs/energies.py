@@ -13,13 +13,13 @@ __all__ = ["energies_of"]
 
 def energies_of(energy: Callable[..., np.ndarray], robot: Robot, *state: np.ndarray) -> np.ndarray:
     """(T,), the energies of states, given by q or by q and v; NaN where a state is not finite or has none."""
-    found = np.full(len(state[0]), np.nan)
+    energies = np.full(len(state[0]), np.nan)
     finite = np.flatnonzero(np.all([np.isfinite(part).all(axis=1) for part in state], axis=0))
     waiting = [finite] if finite.size else []
     while waiting:
         rows = waiting.pop()
         try:
-            found[rows] = energy(robot, *(part[rows] for part in state))
+            energies[rows] = energy(robot, *(part[rows] for part in state))
         except ModelError:  # of a state that no robot can have: the others are sought out
             waiting += np.array_split(rows, 2) if len(rows) > 1 else []
-    return found
+    return energies

@@ -220,9 +220,9 @@ class Log:
             return cls.of(source, source.note)
         if start and suffix != ".npz" and not start.startswith(b"PK"):  # with which npz files begin
             raise ModelError(f"{path}: it is not a log, which is a {SUFFIX} or an .npz file")
-        found = to_npz.load(path)
+        arrays = to_npz.load(path)
         try:
-            return cls(**found)
+            return cls(**arrays)
         except (ModelError, ValueError, TypeError) as error:
             raise ModelError(f"{path}: it is not the log of a run: {error}") from None
 

@@ -59,14 +59,14 @@ class NpzColumns:
     def read(self, name: str, first: int, last: int) -> np.ndarray:
         """A column from one row to another, which is left out; see `Source`."""
         if name not in self._read:
-            found = load_arrays(self._path, [name])[name]
+            column = load_arrays(self._path, [name])[name]
             if _identity(self._path) != self._written:
                 raise ModelError(f"{self._path}: another log has taken its place")
-            self._read[name] = found
+            self._read[name] = column
         return self._read[name][first:last]
 
 
 def _identity(path: Path) -> tuple[int, int, int]:
     """What a file has that another in its place has not."""
-    found = os.stat(path)
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    info = os.stat(path)
+    return info.st_ino, info.st_size, info.st_mtime_ns

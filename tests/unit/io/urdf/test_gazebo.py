@@ -295,6 +295,13 @@ def test_gearboxes_relate_angles_against_the_reference_body(
             assert sum(factor * float(values[joint]) for joint, factor in row.items()) == pytest.approx(0, abs=1e-12)
 
 
+def test_a_gearbox_may_have_one_axis_for_both(read: Read) -> None:
+    text = GEARBOX.format(child="rocker", reference="ground", ratio=3.0, y=1)
+    robot = read(text.replace("<axis2><xyz>0 1 0</xyz></axis2>", ""))
+    positions = robot.joint_positions(robot.random_state(0)[0])
+    assert float(positions["j_rocker"]) == pytest.approx(-3.0 * float(positions["j_crank"]), abs=1e-12)
+
+
 @pytest.mark.parametrize(
     ("child", "reference", "told"),
     [
