@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
@@ -438,7 +439,7 @@ class Robot:
         if self.given is None:
             return self
         packed = np.broadcast_to(self.given.packed, (*batch, self.given.packed.shape[-1]))
-        own = packed.reshape(-1, packed.shape[-1])[states]
+        own = packed.reshape((prod(batch), packed.shape[-1]))[states]
         base, layout = self.given.base, self.given.layout
         return base._given(self.given.variant, layout, layout.unpack(own), own)
 
