@@ -481,3 +481,15 @@ def test_the_larger_restitution_of_two_shapes_counts_and_options_before_both() -
 def test_restitution_is_saved(suffix: str, tmp_path: Path) -> None:
     again = coupler.load(bouncing(0.7, 0.2).save(tmp_path / f"ball{suffix}"))
     assert {shape.name: shape.restitution for shape in again.shapes} == {"floor": 0.2, "ball": 0.7}
+
+
+def test_a_batch_of_zeros_is_a_batch() -> None:
+    robot = hopper.__wrapped__()
+    q, v = robot.random_state(4)
+    for given in ({"damping:motor": np.zeros(3)}, {"centre:rotor": np.zeros((3, 3)), "mass:rotor": [0.1, 0.2, 0.3]}):
+        assert coupler.forward_dynamics(robot.with_parameters(given), q, v).shape == (3, robot.nv)
+    assert coupler.frame_pose(robot.with_parameters({"at:base": np.zeros((3, 3))}), q, "shin").shape == (3, 4, 4)
+    none = robot.with_parameters({"damping:motor": 0.0})
+    np.testing.assert_array_equal(coupler.forward_dynamics(none, q, v), coupler.forward_dynamics(robot, q, v))
+    run = coupler.rollout(none, np.tile(q, (2, 1)), np.zeros(robot.nv), np.zeros((1, robot.nv)), contacts=())
+    assert run.q.shape == (2, 2, robot.nq)

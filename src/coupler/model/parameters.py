@@ -121,8 +121,14 @@ def layout_of(robot: Robot, values: Mapping[str, np.ndarray]) -> Layout:
         every = np.concatenate([usual.reshape(1, -1), value.reshape(-1, usual.size)])
         now = _structure(every, shared=name.startswith("inertia:"))
         known[name] = _numbered(list(zip(known.get(name, now), now, strict=True)), (-1, -1))
+    sources = {name: known[name] for name in values}
+    weighs = any(name.startswith(("mass:", "inertia:")) and max(own) >= 0 for name, own in sources.items())
+    for name, value in values.items():  # a batch is one, whatever its values: some input must tell programs
+        usual = robot.parameters[name]
+        if max(sources[name]) < 0 and value.ndim > usual.ndim and (not weighs or name.startswith(("at:", "meets:"))):
+            sources[name] = tuple(range(usual.size))
     shapes = (robot.parameters[name].shape for name in values)
-    return Layout(tuple(values), tuple(shapes), tuple(known[name] for name in values))
+    return Layout(tuple(values), tuple(shapes), tuple(sources.values()))
 
 
 def _structure(values: np.ndarray, shared: bool) -> tuple[int, ...]:

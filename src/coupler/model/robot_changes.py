@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -94,7 +95,7 @@ class RobotChanges(RobotStates):
         if self.given is None:
             return self._robot
         packed = np.broadcast_to(self.given.packed, (*batch, self.given.packed.shape[-1]))
-        own = packed.reshape(-1, packed.shape[-1])[states]
+        own = packed.reshape((prod(batch), packed.shape[-1]))[states]
         base, layout = self.given.base, self.given.layout
         return base._given(self.given.variant, layout, layout.unpack(own), own)
 
