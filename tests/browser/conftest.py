@@ -50,11 +50,11 @@ def opened(chromium: Any) -> Iterator[Callable[[str], Any]]:
         page.close()
 
 
-def picture(page: Any) -> np.ndarray:
-    """The scene without the panel, height × width × 3, from 0 to 1."""
+def picture(page: Any, panel: int = PANEL) -> np.ndarray:
+    """The scene without the panel at its right, so many px wide: height × width × 3, from 0 to 1."""
     from matplotlib.image import imread
 
-    clip = {"x": 0, "y": 0, "width": SIZE["width"] - PANEL, "height": SIZE["height"]}
+    clip = {"x": 0, "y": 0, "width": SIZE["width"] - panel, "height": SIZE["height"]}
     return imread(BytesIO(page.screenshot(clip=clip, timeout=1e3 * PATIENCE)), format="png")[:, :, :3]
 
 
