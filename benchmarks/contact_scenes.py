@@ -3,7 +3,8 @@
     COUPLER_THREADS=2 python benchmarks/contact_scenes.py [name ...]
 
 Both simulate the same scene, written by coupler as MJCF, in steps of 1 ms, from rest, until it has settled; then steps
-are timed, calls interleaved in one process, and the best of many counts. MuJoCo runs with its defaults but for round
+are timed, calls interleaved in one process, and the best of many counts (by CPU time if COUPLER_THREADS is 1, which
+other work on the machine disturbs least). MuJoCo runs with its defaults but for round
 friction cones, as ours are; its contacts are soft and may be left to creep, ours are hard. So each scene tells what
 state both are in: contacts, residual, overlaps, how fast it still moves, and the weight that the ground bears.
 
@@ -59,6 +60,7 @@ STEP, FRICTION = 1e-3, 0.6
 SETTLE, SETTLE_PILE = 1000, 4000  # steps
 STATES, STEPS = 256, 20  # of a batch
 THREADS = int(os.environ.get("COUPLER_THREADS", len(os.sched_getaffinity(0))))
+CLOCK = time.process_time if THREADS == 1 else time.perf_counter
 SIDE = 0.1  # m
 GRIP = 20.0  # N
 FEET = "*_ball on hills"
@@ -239,7 +241,7 @@ def times_of_batch(
             "ours": lambda: coupler.rollout(robot, q0, v0, controls, STEP, contacts=contacts),
             "mujoco": lambda: pool.rollout(model, datas, states, nstep=STEPS),
         }
-        return {name: t / (STATES * STEPS) for name, t in best_in_rounds(several, 1, rounds=4).items()}
+        return {name: t / (STATES * STEPS) for name, t in best_in_rounds(several, 1, rounds=4, clock=CLOCK).items()}
 
 
 def row(robot: Robot, q: np.ndarray, tau: np.ndarray, contacts: str = "*", settle: int = SETTLE) -> None:
@@ -255,7 +257,7 @@ def row(robot: Robot, q: np.ndarray, tau: np.ndarray, contacts: str = "*", settl
         mujoco.mj_step(model, data)
         worst = max(worst, ours.status.residual)
     calls = {"ours": lambda: ours.step(tau), "mujoco": lambda: mujoco.mj_step(model, data)}
-    found = best_in_rounds(calls, 50, rounds=20)
+    found = best_in_rounds(calls, 20, rounds=50, clock=CLOCK)
     batch = times_of_batch(robot, ours, tau, contacts, model, data)
     overlaps = max(-ours.gaps.min(initial=0.0), 0.0), max(-data.contact.dist.min(initial=0.0), 0.0)
     status = ours.status

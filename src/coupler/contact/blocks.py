@@ -136,7 +136,7 @@ class Blocks:
                     own |= fields(given=self.place(blocks, self.given))
                     self.builder.loop(_begin_given, own=own, among=among)
 
-    def among(self, flag: str, blocks: Sequence[int]) -> dict[str, Slot]:
+    def among(self, flag: str, blocks: Sequence[int]) -> dict[str, Any]:
         """What a loop over some blocks is told, so that it takes those with a flag, which has been listed."""
         if flag == "slides":
             return {"among": self.flags["active"].at(blocks), "where": self.flags["slides"].at(blocks)}
