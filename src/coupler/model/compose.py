@@ -70,7 +70,7 @@ def compose(
         warnings += check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
     closing = chosen_closure(closure, [constraint.name for constraint in (*loops, *couplings)])
     closed_forms = parts.closed_forms(states, assembly, closing)
-    by_name = {name: form for coupling, form in closed_forms for name in coupling.solves}
+    by_name = {name: form for coupling, form in closed_forms for name in coupling.solves if name in closing}
     asked = {name for name, word in closing.items() if word == "analytical"}
     missing = [name for name in parts.unsolved(states) if name in asked and name not in by_name]
     robot = Robot(

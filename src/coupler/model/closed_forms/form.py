@@ -13,7 +13,7 @@ from coupler.model.closed_forms.legs import Leg, Limits, Slide
 from coupler.model.joints import Free, Prismatic, Revolute
 from coupler.model.wording import listed
 
-__all__ = ["ClosedForm", "CouplingStep", "LegStep", "Step", "remarks_of"]
+__all__ = ["ClosedForm", "CouplingStep", "LegStep", "LockStep", "Step", "remarks_of"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -60,6 +60,17 @@ class CouplingStep:
     def __call__(self, q: Positions) -> Sequence[Any]:
         positions = self.function(np.concatenate([q[number] for number in self.given]))
         return [positions[entry] for entry in self.entries]
+
+
+@dataclass(frozen=True, eq=False)
+class LockStep:
+    """A joint that is locked where it is, as one that spins idly may be."""
+
+    solves: tuple[int, ...]
+    position: float
+
+    def __call__(self, q: Positions) -> Sequence[Any]:
+        return [self.position]
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +170,19 @@ class ClosedForm:
         if carrier == "6":
             names = ["UPS" if name == "SPU" else name for name in names]
         counts = {name: names.count(name) for name in names}
+        if counts.get("RUS") == counts.get("RPR") == self._nested:
+            counts = {f"SU[{_OF_ONE_HINGE['RPR']}]": self._nested} | {
+                name: count for name, count in counts.items() if name not in ("RUS", "RPR")
+            }
         told = " and ".join(name if count == 1 else f"{count}-{name}" for name, count in counts.items())
         return f"{told}+1U" if carrier == "RR" else told
+
+    @property
+    def _nested(self) -> int:
+        """How many linear actuators turn the crank of another leg, or are turned by it."""
+        cranks = {leg.base.joints[0] for leg in self.legs if leg.name == "RUS"}
+        ways = [{joint.number for joint in leg.chain.joints} for leg in self.legs if leg.name == "RPR"]
+        return sum(bool(way & cranks) for way in ways)
 
     @property
     def _carrier(self) -> str:
