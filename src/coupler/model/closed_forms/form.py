@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from coupler.model.closed_forms.legs import Leg, Limits, Slide
 from coupler.model.joints import Free, Prismatic, Revolute
 from coupler.model.wording import listed
 
-__all__ = ["ClosedForm", "CouplingStep", "LegStep", "LockStep", "Step", "remarks_of"]
+__all__ = ["ClosedForm", "CouplingStep", "LegStep", "LockStep", "Step", "remarks_of", "tells_of_closure"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -211,15 +211,40 @@ def _lowered(
 _OF_ONE_HINGE = {"RPR": "RRPR", "RRR": "four-bar", "PRR": "slider-crank", "spherical RRR": "spherical four-bar"}
 
 
-def remarks_of(closed_forms: Mapping[str, ClosedForm], missing: Sequence[str] = ()) -> list[str]:
-    """Which loops are closed analytically, a line for each kind of mechanism, and which are not that ought to be."""
-    alike: dict[str, list[str]] = {}
-    for name, form in closed_forms.items():
-        alike.setdefault(form.name, []).append(name)
-    told = [f"{listed(names)}: closed analytically, as {mechanism}" for mechanism, names in alike.items()]
+_ANALYTICALLY, _NUMERICALLY = ": closed analytically, as ", ": closed numerically, "
+
+
+def remarks_of(
+    closed_forms: Mapping[str, ClosedForm], spared: Mapping[str, ClosedForm], missing: Sequence[str]
+) -> list[str]:
+    """How loops are closed, a line for each kind of mechanism.
+
+    Args:
+        closed_forms: of loops that are closed analytically.
+        spared: of loops that are not, because of dead points.
+        missing: loops that have no closed form, though one was asked for.
+    """
+    told = [f"{listed(names)}{_ANALYTICALLY}{mechanism}" for mechanism, names in _alike(closed_forms)]
+    told += [
+        f'{listed(names)}{_NUMERICALLY}to pass dead points; closure="analytical" closes it as {mechanism}'
+        for mechanism, names in _alike(spared)
+    ]
     if missing:
         told.append(
-            f"{listed(missing)}: closed numerically, for want of a closed form; there is none with these independent "
-            "joints, with joints of other kinds, or where limits and springs are beyond half a turn"
+            f"{listed(missing)}{_NUMERICALLY}for want of a closed form; there is none with these independent joints, "
+            "with joints of other kinds, or where limits and springs are beyond half a turn"
         )
     return told
+
+
+def tells_of_closure(remark: str) -> bool:
+    """Whether a remark is one of `remarks_of`."""
+    return _ANALYTICALLY in remark or _NUMERICALLY in remark
+
+
+def _alike(forms: Mapping[str, ClosedForm]) -> Iterable[tuple[str, list[str]]]:
+    """Mechanisms, and the names of their loops."""
+    alike: dict[str, list[str]] = {}
+    for name, form in forms.items():
+        alike.setdefault(form.name, []).append(name)
+    return alike.items()
