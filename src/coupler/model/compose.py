@@ -69,8 +69,8 @@ def compose(
     if weigh:
         warnings += check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
     closing = chosen_closure(closure, [constraint.name for constraint in (*loops, *couplings)])
-    closed_forms = parts.closed_forms(states, assembly, closing)
-    by_name = {name: form for coupling, form in closed_forms for name in coupling.solves}
+    closed_forms, spared = parts.closed_forms(states, assembly, closing)
+    by_name = {name: form for coupling, form in closed_forms for name in coupling.solves if name in closing}
     asked = {name for name, word in closing.items() if word == "analytical"}
     missing = [name for name in parts.unsolved(states) if name in asked and name not in by_name]
     robot = Robot(
@@ -81,7 +81,7 @@ def compose(
         loops=tuple(loops),
         couplings=tuple(couplings),
         elements=tuple(elements),
-        remarks=(*assembly.remarks, *remarks_of(by_name, missing)),
+        remarks=(*assembly.remarks, *remarks_of(by_name, spared, missing)),
         warnings=tuple(warnings),
         idle=tuple(idle),
         tree=tree,
@@ -172,18 +172,30 @@ class _Parts:
 
     def closed_forms(
         self, states: States, assembly: Assembly, closing: Mapping[str, Closing]
-    ) -> list[tuple[Coupling, ClosedForm]]:
-        """Closed forms of clusters that have none yet, as far as they are wanted."""
+    ) -> tuple[list[tuple[Coupling, ClosedForm]], dict[str, ClosedForm]]:
+        """Closed forms of clusters that have none yet, as far as they are wanted; and by loop, those with dead points.
+
+        The latter are spared, unless they are asked for.
+        """
+        spared: dict[str, ClosedForm] = {}
 
         def wanted(loop: Loop, form: ClosedForm) -> bool:
-            words = [closing[c.name] for c in loop.constraints if c.name in closing]
-            return "numerical" not in words and ("analytical" in words or not form.dead_points)
+            words = {c.name: closing[c.name] for c in loop.constraints if c.name in closing}
+            if "numerical" in words.values():
+                return False
+            if form.dead_points and "analytical" not in words.values():
+                spared.update(dict.fromkeys(words, form))
+                return False
+            return True
 
         explicit = states.embedding.explicit
         open_loops = [loop for loop, solved in zip(states.closure.loops, explicit, strict=True) if not solved]
         if not open_loops or all(word == "numerical" for word in closing.values()):
-            return []
-        return find_closed_forms(states.closure, assembly.choices, assembly.neutral, self.couplings, open_loops, wanted)
+            return [], {}
+        found = find_closed_forms(
+            states.closure, assembly.choices, assembly.neutral, self.couplings, open_loops, wanted
+        )
+        return found, spared
 
     def embed_closed(
         self, constraints: Sequence[Constraint], closed_forms: Sequence[tuple[Coupling, ClosedForm]], assembly: Assembly

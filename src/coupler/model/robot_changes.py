@@ -13,7 +13,7 @@ import numpy as np
 from coupler.forks import cached_property
 from coupler.graph import Backend
 from coupler.model.actuators import Actuator, actuators_of
-from coupler.model.closed_forms import remarks_of
+from coupler.model.closed_forms import tells_of_closure
 from coupler.model.closed_forms.choice import ClosureChoice
 from coupler.model.errors import ModelError
 from coupler.model.height_fields import HeightField
@@ -241,8 +241,7 @@ class RobotChanges(RobotStates):
         if isinstance(closure, Mapping):
             closure = {**self.closure, **closure}
         robot = b.build(closure=closure, precision=self.precision)
-        told = remarks_of(self.closed_forms)
-        kept = [remark for remark in self.remarks if remark not in told and remark not in robot.remarks]
+        kept = [remark for remark in self.remarks if not (tells_of_closure(remark) or remark in robot.remarks)]
         remarks = (*kept, *robot.remarks)
         return replace(robot, remarks=remarks, warnings=self.warnings, backend=self.backend)
 

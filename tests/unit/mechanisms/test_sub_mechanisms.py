@@ -34,7 +34,7 @@ FACTS: dict[str, tuple[str, int, int, float]] = {
     "2-SPU+1U": ("2-SPU+1U", 2, 8, 0.5),
     "2-SPRR+1U": ("2-SPRR+1U", 2, 8, 0.5),
     "rus_platform": ("2-RUS+1U", 2, 8, 0.3),
-    "wrist": ("2-RUS and 2-RPR+1U", 2, 12, 0.3),
+    "wrist": ("2-SU[RRPR]+1U", 2, 12, 0.3),
     "stewart": ("6-UPS", 6, 24, 0.15),
     "delta": ("3-RUS", 3, 12, 0.08),
     "spherical_rrr": ("3-spherical RRR", 3, 9, 0.2),

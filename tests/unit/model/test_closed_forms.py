@@ -193,7 +193,7 @@ MECHANISMS: dict[str, Callable[[np.random.Generator], RandomBuilder]] = {
     "2-RUS+1U that spin": two_rus_that_spin,
     "spherical four-bar": spherical_four_bar,
     "spherical four-bar in one": spherical_four_bar_in_one,
-    "2-RUS and 2-RPR+1U": nested,
+    "2-SU[RRPR]+1U": nested,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from coupler.model.closed_forms.legs import Leg, Limits, Slide
 from coupler.model.joints import Free, Prismatic, Revolute
 from coupler.model.wording import listed
 
-__all__ = ["ClosedForm", "CouplingStep", "LegStep", "Step", "remarks_of"]
+__all__ = ["ClosedForm", "CouplingStep", "LegStep", "LockStep", "Step", "remarks_of", "tells_of_closure"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -60,6 +60,17 @@ class CouplingStep:
     def __call__(self, q: Positions) -> Sequence[Any]:
         positions = self.function(np.concatenate([q[number] for number in self.given]))
         return [positions[entry] for entry in self.entries]
+
+
+@dataclass(frozen=True, eq=False)
+class LockStep:
+    """A joint that is locked where it is, as one that spins idly may be."""
+
+    solves: tuple[int, ...]
+    position: float
+
+    def __call__(self, q: Positions) -> Sequence[Any]:
+        return [self.position]
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +170,19 @@ class ClosedForm:
         if carrier == "6":
             names = ["UPS" if name == "SPU" else name for name in names]
         counts = {name: names.count(name) for name in names}
+        if counts.get("RUS") == counts.get("RPR") == self._nested:
+            counts = {f"SU[{_OF_ONE_HINGE['RPR']}]": self._nested} | {
+                name: count for name, count in counts.items() if name not in ("RUS", "RPR")
+            }
         told = " and ".join(name if count == 1 else f"{count}-{name}" for name, count in counts.items())
         return f"{told}+1U" if carrier == "RR" else told
+
+    @property
+    def _nested(self) -> int:
+        """How many linear actuators turn the crank of another leg, or are turned by it."""
+        cranks = {leg.base.joints[0] for leg in self.legs if leg.name == "RUS"}
+        ways = [{joint.number for joint in leg.chain.joints} for leg in self.legs if leg.name == "RPR"]
+        return sum(bool(way & cranks) for way in ways)
 
     @property
     def _carrier(self) -> str:
@@ -189,15 +211,40 @@ def _lowered(
 _OF_ONE_HINGE = {"RPR": "RRPR", "RRR": "four-bar", "PRR": "slider-crank", "spherical RRR": "spherical four-bar"}
 
 
-def remarks_of(closed_forms: Mapping[str, ClosedForm], missing: Sequence[str] = ()) -> list[str]:
-    """Which loops are closed analytically, a line for each kind of mechanism, and which are not that ought to be."""
-    alike: dict[str, list[str]] = {}
-    for name, form in closed_forms.items():
-        alike.setdefault(form.name, []).append(name)
-    told = [f"{listed(names)}: closed analytically, as {mechanism}" for mechanism, names in alike.items()]
+_ANALYTICALLY, _NUMERICALLY = ": closed analytically, as ", ": closed numerically, "
+
+
+def remarks_of(
+    closed_forms: Mapping[str, ClosedForm], spared: Mapping[str, ClosedForm], missing: Sequence[str]
+) -> list[str]:
+    """How loops are closed, a line for each kind of mechanism.
+
+    Args:
+        closed_forms: of loops that are closed analytically.
+        spared: of loops that are not, because of dead points.
+        missing: loops that have no closed form, though one was asked for.
+    """
+    told = [f"{listed(names)}{_ANALYTICALLY}{mechanism}" for mechanism, names in _alike(closed_forms)]
+    told += [
+        f'{listed(names)}{_NUMERICALLY}to pass dead points; closure="analytical" closes it as {mechanism}'
+        for mechanism, names in _alike(spared)
+    ]
     if missing:
         told.append(
-            f"{listed(missing)}: closed numerically, for want of a closed form; there is none with these independent "
-            "joints, with joints of other kinds, or where limits and springs are beyond half a turn"
+            f"{listed(missing)}{_NUMERICALLY}for want of a closed form; there is none with these independent joints, "
+            "with joints of other kinds, or where limits and springs are beyond half a turn"
         )
     return told
+
+
+def tells_of_closure(remark: str) -> bool:
+    """Whether a remark is one of `remarks_of`."""
+    return _ANALYTICALLY in remark or _NUMERICALLY in remark
+
+
+def _alike(forms: Mapping[str, ClosedForm]) -> Iterable[tuple[str, list[str]]]:
+    """Mechanisms, and the names of their loops."""
+    alike: dict[str, list[str]] = {}
+    for name, form in forms.items():
+        alike.setdefault(form.name, []).append(name)
+    return alike.items()

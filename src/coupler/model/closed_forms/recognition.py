@@ -15,7 +15,7 @@ import numpy as np
 
 from coupler.model.closed_forms.arms import Arm
 from coupler.model.closed_forms.chains import Chain, ChainJoint
-from coupler.model.closed_forms.form import ClosedForm, CouplingStep, LegStep, Step
+from coupler.model.closed_forms.form import ClosedForm, CouplingStep, LegStep, LockStep, Step
 from coupler.model.closed_forms.legs import LEGS, Leg, Limits, Slide
 from coupler.model.embedding.choice import Choice
 from coupler.model.embedding.closure import Closure
@@ -157,6 +157,9 @@ class _Search:
                 apart = [abs(x - positions[number].item()) for x, number in zip(solved, step.solves, strict=True)]
                 if max(apart) < _ASSEMBLED:
                     yield step
+            return
+        if constraint.is_lock and constraint.kinds[0].nv == 1:
+            yield LockStep((self._number[constraint.links[0]],), float(constraint.numbers[0]))
             return
         coupling = self._couplings.get(constraint.name)
         if coupling is None or not coupling.solved:

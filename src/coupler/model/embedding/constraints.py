@@ -217,6 +217,11 @@ class RelationConstraint:
         return cls(name, (link,), (kind,), 1, (0,), "lock", partial(_lock_residual, kind), numbers)
 
     @property
+    def is_lock(self) -> bool:
+        """Whether it holds a joint at a position; see `lock`."""
+        return self.traced_as == "lock"
+
+    @property
     def form(self) -> Hashable:
         return self.traced_as, self.kept, *(kind.form() for kind in self.kinds)
 
