@@ -203,8 +203,9 @@ def _in_chunks(
         name: np.moveaxis(array, 0, 1).reshape(*batch, count + 1, *sizes[name]) for name, array in recorded.items()
     }
     forces = results["forces"][..., 1:, :, :] if with_forces else None
-    told = (results[name][..., 1:, 0] for name in ("residual", "sweeps", "touching"))
-    return Rollout(times, results["q"], results["v"], *told, stops.reshape(batch), engine.contacts, forces)
+    residuals, sweeps, touching = (results[name][..., 1:, 0] for name in ("residual", "sweeps", "touching"))
+    told = residuals, sweeps, touching, stops.reshape(batch)
+    return Rollout(times, results["q"], results["v"], *told, engine.contacts, forces)
 
 
 def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, str]) -> None:
