@@ -210,5 +210,5 @@ def _as_shapes_rebound(pair: Pair) -> Pair:
 def _friction(a: Shape, b: Shape, default: float) -> Any:
     given = [shape for shape in (a, b) if shape.friction is not None]
     first = max((shape.priority for shape in given), default=0)
-    given = [shape.friction for shape in given if shape.priority == first]
-    return reduce(np.maximum, given) if given else default
+    coefficients: list[Any] = [shape.friction for shape in given if shape.priority == first]
+    return reduce(np.maximum, coefficients) if coefficients else default

@@ -13,7 +13,17 @@ from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
 __all__ = [
-    *("Box", "Capsule", "ContactPair", "Cylinder", "Ellipsoid", "Geometry", "Hull", "Mesh", "Plane", "Shape", "Sphere"),
+    "Box",
+    "Capsule",
+    "ContactPair",
+    "Cylinder",
+    "Ellipsoid",
+    "Geometry",
+    "Hull",
+    "Mesh",
+    "Plane",
+    "Shape",
+    "Sphere",
 ]
 
 _FLAT = 1e-9  # of its size: a hull that is thinner has no volume

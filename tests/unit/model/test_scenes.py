@@ -353,7 +353,7 @@ def test_an_srdf_beside_a_urdf_says_what_does_not_touch(tmp_path: Path) -> None:
     pairs = [("a", "c", "Never"), ("b", "gone", "User")]
     text = "".join(f'<disable_collisions link1="{a}" link2="{b}" reason="{why}"/>' for a, b, why in pairs)
     (tmp_path / "robot.srdf").write_text(f'<robot name="r"><group name="all"/>{text}</robot>')
-    with pytest.warns(ModelWarning, match="1 <disable_collisions> of links that there are not: left out"):
+    with pytest.warns(ModelWarning, match="1 <disable_collisions> with unknown links left out"):
         robot = coupler.load(tmp_path / "robot.urdf")
     assert robot.exclusions == (("a", "c"),)
     assert "1 pair of links do not touch, by robot.srdf" in robot.remarks
