@@ -10,7 +10,7 @@ import pytest
 
 import coupler
 from coupler.mechanisms import stewart
-from coupler.model import Box, Mesh, ModelError, Prismatic, Revolute, Sphere
+from coupler.model import Box, Fixed, Mesh, ModelError, Prismatic, Revolute, Sphere
 from coupler.view.camera import Camera
 from coupler.view.figure import Figure, Surface
 from coupler.view.figure.colours import body_colours
@@ -175,6 +175,20 @@ def test_axes_without_mass_are_not_drawn_as_rails() -> None:
     b.joint("turn", Revolute(axis=(0, 0, 1)), "y", "cart")
     b.contact("rim", "cart", (0.3, 0, 0))
     assert {solid.body for solid in Figure(b.build()).solids} == {"cart"}
+
+
+def test_what_is_welded_to_the_ground_holds_its_joints() -> None:
+    b = coupler.RobotBuilder("arm")
+    for name in ("foot", "arm"):
+        b.body(name, 1.0, (0, 0, 0.1), (1e-2,) * 3)
+    b.joint("weld", Fixed(), "ground", "foot")
+    b.joint("shoulder", Revolute(axis=(0, 1, 0)), "foot", "arm", at=(0, 0, 0.4))
+    b.contact("hand", "arm", (0.3, 0, 0))
+    robot = b.build()
+    assert extents(Figure(robot), robot.neutral(), "ground")[2] > 0.4
+    shown = robot.with_shape("pillar", Box((0.1, 0.1, 0.4)), at=(0, 0, 0.2), body="foot")
+    count = [sum(solid.body == "ground" for solid in Figure(each).solids) for each in (robot, shown)]
+    assert count[0] == count[1] + 1  # a foot with a shape of its own needs no rod
 
 
 def test_rails_are_not_longer_than_the_robot_whatever_its_limits() -> None:

@@ -73,7 +73,12 @@ class Figure:
         bare = {i for i in range(1, len(robot.tree.links)) if not self._covered(links, i, shown)}
         self.solids = [solid for solids in shown.values() for solid in solids]
         whole = {link for link, solids in shown.items() if any(solid.flat for solid in solids)}
-        parts = [*links.joints(bare, whole), *(part for i in sorted(bare) for part in links.of(i))]
+        grounded = {solid.body for solid in shown.get(0, [])}
+        parts = [
+            *links.joints(bare, whole),
+            *links.stands(grounded),
+            *(part for i in sorted(bare) for part in links.of(i)),
+        ]
         self.solids += [self._solid(part) for part in parts]
         self._index = {body: i for i, body in enumerate(self.bodies)}
         low, high = self.bounds(self.poses(robot.neutral()))

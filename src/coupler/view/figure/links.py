@@ -15,7 +15,7 @@ import numpy as np
 
 from coupler.model import Cylinder, Robot, Shape
 from coupler.model.loops import Rod
-from coupler.model.tree import TreeJoint
+from coupler.model.tree import GROUND, TreeJoint
 from coupler.view.figure.surface import Surface, ball, bar, box, cylinder, joined, rod, rounded_hull, turned_to
 from coupler.view.skeleton import Skeleton, link_transforms
 
@@ -233,6 +233,18 @@ class LinkShapes:
                 frame = loop.predecessor_frame
                 on_body = form.moved(frame.E.T, frame.r)
                 parts.append(Part(link, on_body.moved(X.E.T, X.r), "loop"))
+        return parts
+
+    def stands(self, shown: set[str]) -> list[Part]:
+        """Rods from bodies that are welded to the ground to the joints on them, unless the bodies are shown already."""
+        parts = list[Part]()
+        for joint in self._robot.joints:
+            link, X = self._robot.tree.place[joint.parent]
+            if link or joint.parent in {GROUND, *shown} or joint.name not in self._robot.tree.number:
+                continue
+            end, r = X.E.T @ joint.placement.r + X.r, 0.75 * _THICK * self.size
+            if np.linalg.norm(end - X.r) > r:
+                parts.append(Part(0, rod(np.asarray(X.r, dtype=float), end, r, r)))
         return parts
 
     def _hub(self, joint: TreeJoint, link: int) -> list[Part]:
