@@ -69,6 +69,7 @@ def test_lanes_take_the_steps_of_single_states_to_the_bit(heap: tuple[Robot, np.
     controls = np.zeros((steps, robot.nv))
     batch = coupler.rollout(robot, q0, v0, controls, STEP)
     told = coupler.rollout(robot, q0, v0, controls, STEP, forces=True)
+    assert told.forces is not None
     assert batch.residuals.max() <= 1e-8
     for i in (0, 5, 10):
         simulation = coupler.Simulation(robot, STEP, q=q0[i], v=v0[i])
