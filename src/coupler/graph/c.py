@@ -279,6 +279,7 @@ class _Renderer:
                 yield self._run_rows(node.table, areas[node])
                 continue
             if node.op == "part":
+                assert isinstance(node.value, int)
                 value[node] = f"w[{areas[node.args[0]] + node.value}]", _ATOM
                 continue
             if node.op == "constant":

@@ -370,7 +370,10 @@ def rebuilt(node: Node, args: tuple[Node, ...]) -> Node:
         return node
     if node.op == "rows":
         return args[0].on_rows(node.table, args)._node
-    return RowMemory(args[0])[node.value] if node.op == "part" else apply(node.op, *args, table=node.table)
+    if node.op == "part":
+        assert isinstance(node.value, int)
+        return RowMemory(args[0])[node.value]
+    return apply(node.op, *args, table=node.table)
 
 
 def substitute(outputs: Sequence[Node], values: Mapping[Node, Node]) -> list[Node]:

@@ -209,7 +209,7 @@ def _states(renderer: Renderer) -> str:
             emit(f"%state{lane} = select i1 %inside{lane}, i64 %lane{lane}, i64 %end")
         for i, buffer in enumerate(program.inputs):
             _copy(renderer, code, i, buffer.size, places[buffer], inwards=True)
-        emit(_call_program(renderer, places, "%scratch"))
+        emit(_call_program(renderer, places, "%arena"))
         here = _not_finite(renderer, places, code)
         emit(f"%before = load i1, ptr {wrong}")
         emit(f"%sofar = or i1 %before, {here}")
@@ -353,13 +353,12 @@ def _read_context(names: Sequence[str], emit: Callable[[str], None]) -> None:
 def _lay_out(
     renderer: Renderer, buffers: Sequence[Buffer], memory: str, emit: Callable[[str], None]
 ) -> dict[Buffer, str]:
-    """Where in the memory each of the buffers lies, one behind the other; behind them is %scratch."""
-    offset, places = 0, {}
+    """Where in the memory each of the buffers lies: behind the program's scratch, one after the other."""
+    offset, places = renderer.program.scratch_size, {}
     for i, buffer in enumerate(buffers):
         places[buffer] = f"%buffer{i}"
         emit(f"{places[buffer]} = getelementptr {renderer.vector}, ptr {memory}, i64 {offset}")
         offset += buffer.size
-    emit(f"%scratch = getelementptr {renderer.vector}, ptr {memory}, i64 {offset}")
     return places
 
 
