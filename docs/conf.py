@@ -10,8 +10,15 @@ import coupler
 project, author = "coupler", "The coupler developers"
 version = release = coupler.__version__
 copyright = author
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "sphinx_copybutton"]
-exclude_patterns = ["_build", "README.md"]  # index.md includes the list of README.md, which repositories show
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+exclude_patterns = ["_build", "README.md"]  # README.md is the overview that repositories show; index.md is the site's
 
 html_theme = "furo"
 html_title = f"coupler {release}"
@@ -27,17 +34,23 @@ default_role = "py:obj"  # names in backticks lead to what they name, where it i
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
+autodoc_type_aliases = {"ClosureChoice": "ClosureChoice"}
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 
 _SIGNS = re.compile(r"(?<!\\)([*|])")
+_SEVERAL = re.compile(r"(    )(\w+(?:, \w+)+): (.*)")
+# Default values as a reader would write them.
+_DEFAULTS = {"<class 'numpy.float64'>": "np.float64", "<function Constants.<lambda>>": "..."}
 
 
-def _restructured(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+def _restructured(app: Any, what: str, name: str, obj: Any, options: Any, original: list[str]) -> None:
     """Makes docstrings, which are plain text with names in backticks, what Sphinx reads.
 
-    Examples, which are indented, become blocks of code. Stars and bars are what they are, and no markup.
+    Indented examples become code blocks, stars and bars lose their meaning as markup, and arguments or attributes that
+    share a line ("q, v: the state") get an entry each.
     """
+    lines = _one_name_an_entry(original)
     found: list[str] = []
     section = False  # within "Args:" and the like, indentation is napoleon's
     for line in lines:
@@ -51,7 +64,35 @@ def _restructured(app: Any, what: str, name: str, obj: Any, options: Any, lines:
         else:
             parts = line.split("`")
             found.append("`".join(_SIGNS.sub(r"\\\1", part) if i % 2 == 0 else part for i, part in enumerate(parts)))
-    lines[:] = found
+    original[:] = found
+
+
+def _one_name_an_entry(lines: list[str]) -> list[str]:
+    """Repeats an entry of several names, with the lines that continue it, for each of them."""
+    found: list[str] = []
+    i = 0
+    while i < len(lines):
+        several = _SEVERAL.fullmatch(lines[i])
+        end = i + 1
+        if several is None:
+            found.append(lines[i])
+        else:
+            while end < len(lines) and lines[end].startswith("     "):
+                end += 1
+            for name in several[2].split(", "):
+                found += [f"{several[1]}{name}: {several[3]}", *lines[i + 1 : end]]
+        i = end
+    return found
+
+
+def _readable(app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, result: Any) -> Any:
+    """Signatures without what Python prints for objects that have no text of their own."""
+    if signature is None:
+        return None
+    signature = signature.replace("=<factory>", "=...")
+    for default, text in _DEFAULTS.items():
+        signature = signature.replace(default, text)
+    return signature, result
 
 
 def _in_code(lines: list[str]) -> bool:
@@ -61,3 +102,4 @@ def _in_code(lines: list[str]) -> bool:
 
 def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", _restructured, priority=100)  # before napoleon
+    app.connect("autodoc-process-signature", _readable)
