@@ -23,10 +23,11 @@ exclude_patterns = ["_build", "README.md"]  # README.md is the overview that rep
 html_theme = "furo"
 html_title = f"coupler {release}"
 html_theme_options = {"source_view_link": ""}
+html_static_path, html_css_files = ["_static"], ["site.css"]
 html_show_sphinx = False
 pygments_style, pygments_dark_style = "friendly", "monokai"
 
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 4  # links to headings, as repositories have them
 copybutton_exclude = ".linenos, .gp, .go"
 
