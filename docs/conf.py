@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from docutils import nodes
+from latex2mathml.converter import convert
+
 import coupler
 
 project, author = "coupler", "The coupler developers"
@@ -22,12 +25,13 @@ exclude_patterns = ["_build", "README.md"]  # README.md is the overview that rep
 
 html_theme = "furo"
 html_title = f"coupler {release}"
-html_theme_options = {"source_view_link": ""}
+html_theme_options = {"source_view_link": "", "top_of_page_buttons": []}
 html_static_path, html_css_files = ["_static"], ["site.css"]
 html_show_sphinx = False
 pygments_style, pygments_dark_style = "friendly", "monokai"
 
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
+html_math_renderer = "mathml"  # below; formulas need neither a network nor scripts
 myst_heading_anchors = 4  # links to headings, as repositories have them
 copybutton_exclude = ".linenos, .gp, .go"
 
@@ -101,6 +105,17 @@ def _in_code(lines: list[str]) -> bool:
     return next((line.startswith("    ") for line in reversed(lines) if line.strip()), False)
 
 
+def _formula(writer: Any, node: nodes.math) -> None:
+    writer.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def _displayed_formula(writer: Any, node: nodes.math_block) -> None:
+    writer.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    raise nodes.SkipNode
+
+
 def setup(app: Any) -> None:
+    app.add_html_math_renderer("mathml", (_formula, None), (_displayed_formula, None))
     app.connect("autodoc-process-docstring", _restructured, priority=100)  # before napoleon
     app.connect("autodoc-process-signature", _readable)
