@@ -1,7 +1,10 @@
-"""Draws the figures of the theory pages, docs/figures/*.svg: python tools/figures.py; needs coupler[plot]."""
+"""Draws docs/figures, for the tutorial and the theory: python tools/figures.py; needs coupler[plot]."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, Polygon
+from PIL import Image
 
 import coupler
+from coupler.view.recording import Recording
+from coupler.view.render import Stage
 
 FOLDER = Path(__file__).parents[1] / "docs" / "figures"
 BLUE, ORANGE, GREEN, GREY, DARK = "#2f6fb2", "#d9822b", "#3a8f5c", "#9aa3ad", "#222831"
@@ -28,8 +34,21 @@ def main() -> None:
         figure = draw()
         figure.savefig(FOLDER / f"{name}.svg", bbox_inches="tight", metadata={"Date": None})
         plt.close(figure)
-    for path in sorted(FOLDER.glob("*.svg")):
+    hopper()
+    for path in sorted(FOLDER.iterdir()):
         print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
+
+
+def hopper() -> None:
+    """The leg of the tutorial when it has landed."""
+    names: dict[str, Any] = {}
+    page = (FOLDER.parent / "tutorial.md").read_text().split("## A batch")[0]
+    with contextlib.redirect_stdout(io.StringIO()):
+        for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+            exec(block, names)
+    stage = Stage(Recording.of(names["hopper"], names["log"][-1:]), (640, 420))
+    picture = Image.fromarray(np.round(255 * stage.draw(0)).astype(np.uint8))
+    picture.quantize(64, dither=Image.Dither.NONE).save(FOLDER / "hopper.png", "PNG", optimize=True)
 
 
 def rocker_of(crank: np.ndarray) -> np.ndarray:
@@ -123,7 +142,9 @@ def contact() -> Any:
 
 
 def arrow(axes: Axes, start: Any, end: Any, colour: str) -> None:
-    axes.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=16, color=colour, lw=2.2, shrinkA=0, zorder=4))
+    axes.add_patch(
+        FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=16, color=colour, lw=2.2, shrinkA=0, zorder=4)
+    )
 
 
 def clean(axes: Axes) -> None:

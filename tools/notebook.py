@@ -22,7 +22,9 @@ def notebook(page: str) -> str:
             code = "\n".join(f"# {line}" for line in code.rstrip().split("\n")) if optional else code.rstrip()
             cells.append(_cell(len(cells), "code", code) | {"execution_count": None, "outputs": []})
     about = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    return json.dumps({"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False)
+    return json.dumps(
+        {"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False
+    )
 
 
 def _cell(number: int, kind: str, text: str) -> dict[str, Any]:
