@@ -7,6 +7,7 @@ from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from sphinx import addnodes
 
 import coupler
 
@@ -47,6 +48,9 @@ _SIGNS = re.compile(r"(?<!\\)([*|])")
 _SEVERAL = re.compile(r"(    )(\w+(?:, \w+)+): (.*)")
 # Default values as a reader would write them.
 _DEFAULTS = {"<class 'numpy.float64'>": "np.float64", "<function Constants.<lambda>>": "..."}
+# Classes that functions and methods make: how they are constructed is of no interest to a reader.
+_MADE = {"Cluster", "ClusterTree", "JointForces", "Log", "Motion", "Robot", "Rollout", "SimulationState", "StepStatus"}
+_QUALIFIED = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z]|ndarray)")
 
 
 def _restructured(app: Any, what: str, name: str, obj: Any, options: Any, original: list[str]) -> None:
@@ -94,10 +98,21 @@ def _readable(app: Any, what: str, name: str, obj: Any, options: Any, signature:
     """Signatures without what Python prints for objects that have no text of their own."""
     if signature is None:
         return None
+    if what == "class" and name.rsplit(".", 1)[-1] in _MADE:
+        return "", None
     signature = signature.replace("=<factory>", "=...")
     for default, text in _DEFAULTS.items():
         signature = signature.replace(default, text)
     return signature, result
+
+
+def _shortened(app: Any, tree: nodes.document, page: str) -> None:
+    """Names of types without their modules, which links lead to."""
+    if page.startswith("reference/"):
+        for field in tree.findall(nodes.field):
+            for text in list(field.findall(nodes.Text)):
+                if isinstance(text.parent, nodes.emphasis | nodes.reference | addnodes.literal_emphasis):
+                    text.parent.replace(text, nodes.Text(_QUALIFIED.sub("", text.astext())))
 
 
 def _in_code(lines: list[str]) -> bool:
@@ -119,3 +134,4 @@ def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (_formula, None), (_displayed_formula, None))
     app.connect("autodoc-process-docstring", _restructured, priority=100)  # before napoleon
     app.connect("autodoc-process-signature", _readable)
+    app.connect("doctree-resolved", _shortened)
