@@ -162,11 +162,10 @@ def judged(robot: coupler.Robot, positions: np.ndarray, velocities: np.ndarray) 
     tip = a * across(crank, rates[0])
     centres = [a / 2 * along(crank), joint + b / 2 * along(coupler_bar), c / 2 * along(rocker)]
     speeds = [tip / 2, tip + b / 2 * across(coupler_bar, rates[1]), c / 2 * across(rocker, rates[2])]
-    energy = sum(
-        g * centre[:, 1] + 0.5 * (speed**2).sum(axis=-1) + 0.5 * length**2 / 12 * rate**2
-        for centre, speed, length, rate in zip(centres, speeds, (a, b, c), rates, strict=True)
-    )
-    return gaps, np.asarray(energy - energy[0])
+    energy = np.zeros(len(gaps))
+    for centre, speed, length, rate in zip(centres, speeds, (a, b, c), rates, strict=True):
+        energy += g * centre[:, 1] + 0.5 * (speed**2).sum(axis=-1) + 0.5 * length**2 / 12 * rate**2  # of 1 kg
+    return gaps, energy - energy[0]
 
 
 if __name__ == "__main__":
