@@ -6,7 +6,8 @@ Get a robot:
 
 Compute:
     `forward_dynamics`, `inverse_dynamics`, `mass_matrix`, `frame_pose`, `frame_jacobian`, `inverse_osim`,
-    `joint_forces` and the other functions take a robot and arrays, for one state or, with leading dimensions, for a batch.
+    `joint_forces` and the other functions take a robot and arrays, for one state or, with leading dimensions, for a
+    batch.
 
 Simulate:
     `Simulation` steps one robot with contact, `rollout` many.
