@@ -32,7 +32,7 @@ test-targets: $(READY)
 
 # The pages of docs/ and the reference as a site, docs/_build/html; a warning is an error.
 docs: $(VENV)/.docs-ready
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs docs/_build/html
 	@echo "built docs/_build/html/index.html"
 
 $(VENV)/.docs-ready: $(READY)

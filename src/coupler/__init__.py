@@ -1,4 +1,23 @@
-"""Exact dynamics and contact simulation for robots with kinematic loops."""
+"""Exact dynamics and contact simulation for robots with kinematic loops.
+
+Get a robot:
+    `load` reads a file, `robots.load` has bundled robots, and `RobotBuilder` describes one part by part. All of them
+    give a frozen `Robot`.
+
+Compute:
+    `forward_dynamics`, `inverse_dynamics`, `mass_matrix`, `frame_pose`, `frame_jacobian`, `inverse_osim`,
+    `joint_forces` and the other functions take a robot and arrays, for one state or, with leading dimensions, for a
+    batch.
+
+Simulate:
+    `Simulation` steps one robot with contact, `rollout` many.
+
+Look:
+    `print(robot)`, `robot.draw()`, `view(robot)`.
+
+The order of entries, frames and units are in docs/conventions.md. Spatial vectors are angular first, quaternions are
+w, x, y, z, and everything is in SI units.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,57 +1,85 @@
-"""The examples in the documentation run as they stand, one after the other on each page."""
+"""The documentation is true: its examples run, its links lead somewhere, and its lists are complete."""
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import coupler
+import coupler.contact
+import coupler.design
+import coupler.graph
+import coupler.mechanisms
 import coupler.model
+import coupler.rotation
+import coupler.simulate
+import coupler.spatial
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
 
-# Of the model, what users name in annotations at most, or what belongs to its inside.
-_TYPES = {"ClosedForm", "ClosureChoice", "Geometry", "LoopKind", "find_clusters", "joints_of_loop", "nearest_inertia"}
+# What users name in annotations at most, or what belongs to the inside.
+_TYPES = {"ClosedForm", "ClosureChoice", "Geometry", "LoopKind", "find_clusters", "joints_of_loop", "METHODS"}
+_TYPES |= {"PARAMETERS", "Array", "Backend", "Slot", "Vector"}
+_PUBLIC = [coupler.model, coupler.mechanisms, coupler.simulate, coupler.contact, coupler.convert, coupler.design]
+_PUBLIC += [coupler.graph, coupler.spatial, coupler.rotation]
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if "```python" in p.read_text()], ids=lambda page: page.name)
+def python_of(page: Path) -> list[str]:
+    """The blocks of Python on a page that run as they stand, one after the other."""
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if python_of(p)], ids=lambda page: page.name)
 def test_examples_run(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    assert blocks
     names: dict[str, object] = {}
-    for block in blocks:
+    for block in python_of(page):
         exec(compile(block, str(page), "exec"), names)
 
 
 def test_links_lead_somewhere() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            assert target.startswith("https://") or (page.parent / target).exists(), f"{page.name}: {target}"
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+        for target, heading in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
+            if target.startswith("https://"):
+                continue
+            path = page.parent / target if target else page
+            assert path.exists(), f"{page.name}: {target}"
+            assert not heading or heading in anchors(path), f"{page.name}: {target}#{heading}"
 
 
-def test_the_site_has_every_page() -> None:
+def anchors(page: Path) -> set[str]:
+    """The names by which headings of a page are linked to, as repositories and MyST make them."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    headings = (heading.replace("`", "").lower() for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE))
+    return {re.sub(r"[^\w\- ]", "", heading).strip().replace(" ", "-") for heading in headings}
+
+
+def test_the_site_and_the_overview_have_every_page() -> None:
     """Sphinx, which `make docs` runs, warns of a page that no list leads to."""
-    listed = (ROOT / "docs" / "index.md").read_text().splitlines()
-    assert {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index", "README"} <= set(listed)
-    overview = (ROOT / "docs" / "README.md").read_text()
-    assert all(
-        f"({path.name})" in overview for path in (ROOT / "docs").glob("*.md") if path.stem not in ("index", "README")
-    )
+    pages = {path.stem for path in DOCS.glob("*.md")} - {"index", "README"}
+    assert pages <= set((DOCS / "index.md").read_text().splitlines())
+    overview = (DOCS / "README.md").read_text()
+    assert [page for page in sorted(pages) if f"({page}.md)" not in overview] == []
 
 
 def test_the_reference_has_every_public_name() -> None:
-    pages = " ".join(path.read_text() for path in (ROOT / "docs" / "reference").glob("*.rst"))
+    pages = " ".join(path.read_text() for path in (DOCS / "reference").glob("*.rst"))
     documented = {line.rsplit(".", 1)[1] for line in pages.splitlines() if line.startswith(".. auto")}
-    modules = {"robots", "convert", "view"}
-    for name in set(coupler.__all__) - modules | set(coupler.model.__all__) - _TYPES:
-        assert name in documented, name
+    public = {name for module in _PUBLIC for name in module.__all__} | set(coupler.__all__)
+    public -= _TYPES | {"robots", "convert", "view"}
+    assert sorted(public - documented) == []
 
 
 def test_the_gallery_is_true() -> None:
-    sections = (ROOT / "docs" / "gallery.md").read_text().split("\n## ")[1:]
+    sections = (DOCS / "gallery.md").read_text().split("\n## ")[1:]
     assert sorted(section.split("\n")[0] for section in sections) == sorted(coupler.robots.names())
     for section in sections:
         name = section.split("\n")[0]
@@ -62,4 +90,29 @@ def test_the_gallery_is_true() -> None:
         }
         expected = {"freedom": robot.nv, "loop joint": len(robot.loops), "coupling": len(robot.couplings)}
         assert told == {word: count for word, count in expected.items() if count}, name
-        assert (ROOT / "docs" / "gallery" / f"{name}.png").stat().st_size < 40_000
+        assert (DOCS / "gallery" / f"{name}.png").stat().st_size < 40_000
+
+
+def test_the_notebook_is_the_tutorial() -> None:
+    """Its cells are the blocks of the page, which run: `python tools/notebook.py` writes it."""
+    tool = importlib.util.spec_from_file_location("notebook", ROOT / "tools" / "notebook.py")
+    assert tool is not None and tool.loader is not None
+    module = importlib.util.module_from_spec(tool)
+    tool.loader.exec_module(module)
+    written = (DOCS / "tutorial.ipynb").read_text()
+    assert written == module.notebook((DOCS / "tutorial.md").read_text()) + "\n"
+    cells = ["".join(cell["source"]) for cell in json.loads(written)["cells"] if cell["cell_type"] == "code"]
+    assert [cell for cell in cells if not cell.startswith("#")] == [b.rstrip() for b in python_of(DOCS / "tutorial.md")]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_the_program_of_the_c_page_gives_what_python_gives(tmp_path: Path) -> None:
+    page = DOCS / "controller_in_c.md"
+    names: dict[str, object] = {}
+    for block in python_of(page):
+        exec(compile(block.replace("Path(tempfile.mkdtemp())", f"Path({str(tmp_path)!r})"), str(page), "exec"), names)
+    program = next(text for text in re.findall(r"```c\n(.*?)```", page.read_text(), re.DOTALL) if "main" in text)
+    (tmp_path / "main.c").write_text(program)
+    command = next(text for text in re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL) if "cc" in text)
+    printed = subprocess.run(command, shell=True, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert [float(number) for number in printed.split()] == pytest.approx(names["tau"], rel=1e-13)
