@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coupler.graph import Builder, View, compile, fields, jacobian
+from coupler.graph import Backend, Builder, View, compile, fields, jacobian
 from coupler.linear import Cholesky, null_space, solve, symmetric_product
 from coupler.rows import Rows
 
@@ -38,7 +38,7 @@ def program(sparse: np.ndarray):
 
 
 @pytest.mark.parametrize("backend", ["llvm", "interpreter", "python"])
-def test_what_is_computed_by_rows_is_right(backend: str) -> None:
+def test_what_is_computed_by_rows_is_right(backend: Backend) -> None:
     rng = np.random.default_rng(0)
     sparse = rng.random((M, N)) < 0.4
     dense, shapes = program(sparse)
