@@ -87,8 +87,8 @@ def load(
     robot = _build(build, file, elements, lockable)
     if robot.warnings:
         told = [clipped(text, 2000, quote=False) for text in robot.warnings]
-        text = told[0] if len(told) == 1 else "".join(f"\n- {own}" for own in told)
-        warnings.warn(f"{file}: {text}", ModelWarning, stacklevel=2)
+        text = f" {told[0]}" if len(told) == 1 else "".join(f"\n- {own}" for own in told)
+        warnings.warn(f"{file}:{text}", ModelWarning, stacklevel=2)
     return robot
 
 
