@@ -6,7 +6,6 @@ law's next impulses (see laws.py), and so on until no block changes by more than
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -23,10 +22,6 @@ from coupler.passes import Schedule
 __all__ = ["Relaxation"]
 
 _FAR = 1e30  # a change that is above all tolerances
-_FEW = 128  # blocks, of which sweeps cost so little that all are taken before anything else is tried
-_LEAST = (
-    4.0  # sweeps before it is judged how fast they converge: the first ones find out which contacts press and slide
-)
 
 
 class Relaxation:
@@ -34,30 +29,22 @@ class Relaxation:
 
     def __init__(self, blocks: InteractingBlocks) -> None:
         self._blocks, self._change = blocks, blocks.builder.scratch("change", 1)
-        names = ("before", "taken", "hopeless") if len(blocks.all) > _FEW else ()
-        self._outlook = {name: blocks.builder.scratch(f"sweeps_{name}", 1) for name in names}
 
     def solve(self, tolerance: float, most: int, residual: Vector, sweeps: Vector) -> None:
         """Writes the steps to impulses, from those to start from.
 
         Args:
             tolerance: in the last sweep no impulse changes a velocity of its own block by more, m/s.
-            most: how many sweeps there are at most; fewer where blocks are many and as many again would not suffice.
+            most: how many sweeps there are at most.
             residual: 1, how far the impulses are from the laws, m/s (see residuals.py).
             sweeps: 1, how many there were; these are added.
         """
         builder, limit = self._blocks.builder, fields(tolerance=constants([tolerance]))
         window = fields(change=self._change.at(0), sweeps=sweeps.at(0))
-        outlook = fields(**{name: buffer.at(0) for name, buffer in self._outlook.items()})
         builder.loop(_begin, sweep=window)
-        if self._outlook:
-            builder.loop(_begin_to_judge, sweep=outlook)
-        ended = _settled_or_hopeless if self._outlook else _settled
-        with builder.repeat(until=ended, at_most=most, sweep=window | limit | outlook):
+        with builder.repeat(until=_settled, at_most=most, sweep=window | limit):
             builder.loop(_again, sweep=window)
             self._sweep()
-            if self._outlook:
-                builder.loop(_outlook_of(most), sweep=window | limit | outlook)
         self.judge(residual)
 
     def judge(self, residual: Vector) -> None:
@@ -101,28 +88,6 @@ def _settled(sweep: View) -> Any:
 
 def _again(sweep: View) -> None:
     sweep.change, sweep.sweeps = np.array(0.0), sweep.sweeps + 1.0
-
-
-def _begin_to_judge(sweep: View) -> None:
-    sweep.before, sweep.taken, sweep.hopeless = np.array(_FAR), np.array(0.0), np.array(0.0)
-
-
-def _settled_or_hopeless(sweep: View) -> Any:
-    return (sweep.change <= sweep.tolerance) | (sweep.hopeless > 0.0)
-
-
-def _outlook_of(most: int) -> Callable[[View], None]:
-    def outlook(sweep: View) -> None:
-        """Whether as many sweeps again, each as good as the last one, would end above the tolerance."""
-        rate = np.minimum(sweep.change / sweep.before, 1.0)
-        power = 1.0
-        for bit in f"{most:b}":  # rate to the power of most
-            power = power * power * (rate if bit == "1" else 1.0)
-        left = sweep.change * power
-        sweep.before, sweep.taken = sweep.change, sweep.taken + 1.0
-        sweep.hopeless = np.where((sweep.taken >= _LEAST) & (left > sweep.tolerance), 1.0, 0.0)
-
-    return outlook
 
 
 def _no_residual(problem: View) -> None:
