@@ -29,7 +29,7 @@ from coupler.contact.geometry import Contact, Point, contacts, has_closed_form
 from coupler.contact.pairs import Pair
 from coupler.contact.terrain.contacts import FURTHER
 from coupler.model.height_fields import HeightField
-from coupler.model.shapes import Box, Capsule, Geometry, Hull, Plane, Sphere
+from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Plane, Sphere
 from coupler.rotation import matrix_from_quaternion, normalize_quaternion
 from coupler.spatial import Transform, cross
 
@@ -42,6 +42,8 @@ __all__ = [
     "approach",
     "can_pass",
     "closing_speed",
+    "is_round",
+    "is_searched",
     "nearest",
     "on_field",
     "reach_of",
@@ -70,9 +72,7 @@ def can_pass(pair: Pair) -> bool:
     one, other = pair.one.geometry, pair.other.geometry
     if any(isinstance(form, Plane) for form in (one, other)):
         return False
-    if any(isinstance(form, HeightField) for form in (one, other)):
-        return on_field(one, other)
-    return _boxes(one, other) or has_closed_form(one, other)
+    return on_field(one, other) or not any(isinstance(form, HeightField) for form in (one, other))
 
 
 def on_field(one: Geometry, other: Geometry) -> bool:
@@ -82,6 +82,14 @@ def on_field(one: Geometry, other: Geometry) -> bool:
     """
     forms = one, other
     return any(isinstance(form, HeightField) for form in forms) and not any(isinstance(form, Point) for form in forms)
+
+
+def is_searched(one: Geometry, other: Geometry) -> bool:
+    """Whether contacts on the way of two convex shapes are searched for: they have no closed form, and are not boxes.
+
+    Like those with a height field, they are no fixed list.
+    """
+    return not (on_field(one, other) or _boxes(one, other) or has_closed_form(one, other))
 
 
 def _boxes(one: Geometry, other: Geometry) -> bool:
@@ -98,6 +106,7 @@ class Shift:
         angular: 3, its angular velocity in the world, rad/s; None if it does not move.
         linear: 3, the velocity of its middle, m/s.
         reach: how far from its middle turning moves its surface, m; if not given, as `reach_of` tells.
+        round: 1 if it is round about its third axis, else 0; if not given, as `is_round` tells.
     """
 
     form: Geometry
@@ -105,12 +114,15 @@ class Shift:
     angular: Array | None = None
     linear: Array | None = None
     reach: Any = None
+    round: Any = None
 
     @classmethod
-    def on_link(cls, form: Geometry, at: Transform, link: Transform, v: Array, reach: Any = None) -> Shift:
+    def on_link(
+        cls, form: Geometry, at: Transform, link: Transform, v: Array, reach: Any = None, round: Any = None
+    ) -> Shift:
         """Of a shape at a place of a link, from the link's pose and its velocity along its own axes."""
         along = v[3:] + cross(v[:3], at.r)
-        return cls(form, at @ link, link.E.T @ v[:3], link.E.T @ along, reach)
+        return cls(form, at @ link, link.E.T @ v[:3], link.E.T @ along, reach, round)
 
     def after(self, t: Any) -> Transform:
         """The transform from the world to the shape after a time: its middle goes straight, and it turns steadily."""
@@ -128,15 +140,24 @@ class Shift:
 
     @property
     def turning(self) -> Any:
-        """How fast its surface moves at most by turning, m/s."""
+        """How fast its surface moves at most by turning, m/s; spin about an axis of symmetry does not move it."""
         if self.angular is None:
             return 0.0
-        return np.sqrt(self.angular @ self.angular) * (reach_of(self.form) if self.reach is None else self.reach)
+        spin = (is_round(self.form) if self.round is None else self.round) * (self.X.E[2] @ self.angular)
+        square = np.maximum(self.angular @ self.angular - spin * spin, 0.0)
+        return np.sqrt(square) * (reach_of(self.form) if self.reach is None else self.reach)
+
+
+def is_round(form: Geometry) -> float:
+    """1 if a shape is round about its third axis, else 0."""
+    return float(isinstance(form, Capsule | Cylinder))
 
 
 def reach_of(form: Geometry) -> float:
-    """How far from the middle of its frame turning moves a shape's surface, m."""
+    """How far a shape's surface moves outward at most, by radian that it turns about the middle of its frame, m."""
     match form:
+        case Ellipsoid():
+            return float(np.ptp(form.radii))
         case Capsule():
             return 0.5 * form.length
         case Hull():
@@ -147,7 +168,7 @@ def reach_of(form: Geometry) -> float:
 
 
 def shifted(one: Shift, other: Shift, t: Any) -> list[Contact]:
-    """The contacts of two shapes after a time; none of boxes, which are searched for."""
+    """The contacts of two shapes after a time; none of boxes, which are asked for their separating axes."""
     if _boxes(one.form, other.form):
         return []
     return contacts(one.form, other.form, one.after(t), other.after(t))
