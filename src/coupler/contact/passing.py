@@ -3,10 +3,10 @@
 A contact's law is linear: the gap g along the normal n of the step's start must not be closed, g/h + n·w ≥ 0 [002, eq.
 4a]. That is a half-space, and what it forbids is more than what the bodies fill: a ball that passes beside a box would
 be stopped by a wall that is not there. So before a contact acts whose gap is open, the shapes are moved along the step:
-conservative advancement. They are apart by g(t), along n(t); that closes no faster than c = −n·w + Σ |ω| r, with the
-relative velocity w of their middles and how far r they reach from there. So up to t + g/c they do not meet. Where this
-leads beyond the end of the step, they pass; where g vanishes, they meet at t; and what is not decided after some steps
-counts as met, for no contact may be missed.
+conservative advancement. They are apart by g(t), along n(t); that closes no faster than c = −n·w + Σ |ω × n| r, with
+the relative velocity w of their middles and how far r they reach from there. So up to t + g/c they do not meet. Where
+this leads beyond the end of the step, they pass; where g vanishes, they meet at t; and what is not decided after some
+steps counts as met, for no contact may be missed.
 
 Then the law is that of the place where they meet, with its normal: their motion up to t is a part of the gap,
 g(0) = g(t) − t n·w. So a ball that meets an edge is deflected by it, and not stopped by the face beside.
@@ -40,9 +40,9 @@ __all__ = [
     "advanced",
     "advanced_among",
     "approach",
+    "axis_of",
     "can_pass",
     "closing_speed",
-    "is_round",
     "is_searched",
     "nearest",
     "on_field",
@@ -106,7 +106,7 @@ class Shift:
         angular: 3, its angular velocity in the world, rad/s; None if it does not move.
         linear: 3, the velocity of its middle, m/s.
         reach: how far from its middle turning moves its surface, m; if not given, as `reach_of` tells.
-        round: 1 if it is round about its third axis, else 0; if not given, as `is_round` tells.
+        axis: 3, along the axis about which it is round; if not given, as `axis_of` tells.
     """
 
     form: Geometry
@@ -114,15 +114,15 @@ class Shift:
     angular: Array | None = None
     linear: Array | None = None
     reach: Any = None
-    round: Any = None
+    axis: Any = None
 
     @classmethod
     def on_link(
-        cls, form: Geometry, at: Transform, link: Transform, v: Array, reach: Any = None, round: Any = None
+        cls, form: Geometry, at: Transform, link: Transform, v: Array, reach: Any = None, axis: Any = None
     ) -> Shift:
         """Of a shape at a place of a link, from the link's pose and its velocity along its own axes."""
         along = v[3:] + cross(v[:3], at.r)
-        return cls(form, at @ link, link.E.T @ v[:3], link.E.T @ along, reach, round)
+        return cls(form, at @ link, link.E.T @ v[:3], link.E.T @ along, reach, axis)
 
     def after(self, t: Any) -> Transform:
         """The transform from the world to the shape after a time: its middle goes straight, and it turns steadily."""
@@ -143,14 +143,29 @@ class Shift:
         """How fast its surface moves at most by turning, m/s; spin about an axis of symmetry does not move it."""
         if self.angular is None:
             return 0.0
-        spin = (is_round(self.form) if self.round is None else self.round) * (self.X.E[2] @ self.angular)
-        square = np.maximum(self.angular @ self.angular - spin * spin, 0.0)
-        return np.sqrt(square) * (reach_of(self.form) if self.reach is None else self.reach)
+        spin = (axis_of(self.form) if self.axis is None else self.axis) @ (self.X.E @ self.angular)
+        return np.sqrt(np.maximum(self.angular @ self.angular - spin * spin, 0.0)) * self._reach
+
+    def turning_along(self, normal: Array) -> Any:
+        """How fast it reaches further along a fixed normal at most by turning, m/s: spin about that does not count."""
+        if self.angular is None:
+            return 0.0
+        across = cross(self.angular, normal)
+        return np.minimum(np.sqrt(across @ across) * self._reach, self.turning)
+
+    @property
+    def _reach(self) -> Any:
+        return reach_of(self.form) if self.reach is None else self.reach
 
 
-def is_round(form: Geometry) -> float:
-    """1 if a shape is round about its third axis, else 0."""
-    return float(isinstance(form, Capsule | Cylinder))
+def axis_of(form: Geometry) -> np.ndarray:
+    """3, along the axis about which a shape is round; zero if there is none."""
+    if isinstance(form, Capsule | Cylinder):
+        return np.array([0.0, 0.0, 1.0])
+    if isinstance(form, Ellipsoid):
+        alike = [i for i in range(3) if form.radii[(i + 1) % 3] == form.radii[(i + 2) % 3]]
+        return np.eye(3)[alike[0]] if alike else np.zeros(3)
+    return np.zeros(3)
 
 
 def reach_of(form: Geometry) -> float:
@@ -193,7 +208,7 @@ def nearest(one: Shift, other: Shift, t: Any, found: list[Contact]) -> tuple[Any
 
 def closing_speed(one: Shift, other: Shift, normal: Array) -> Any:
     """How fast two shapes that are apart along a normal can come nearer at most, m/s."""
-    speed = one.turning + other.turning
+    speed = one.turning_along(normal) + other.turning_along(normal)
     if one.linear is not None:
         speed = speed - normal @ one.linear
     return speed if other.linear is None else speed + normal @ other.linear

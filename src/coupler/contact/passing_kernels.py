@@ -42,8 +42,8 @@ def shift_of(here: View, name: str, geometry: Any, moves: bool, changed: bool) -
     if not moves:
         return Shift(own, at)
     v = getattr(here, f"{name}_u") + (getattr(here, f"{name}_du") if changed else 0.0)
-    reach, is_round = (getattr(here, f"{name}_{of_form}") for of_form in ("reach", "round"))
-    return Shift.on_link(own, at, pose(here, name, True), v, reach, is_round)
+    reach, axis = (getattr(here, f"{name}_{of_form}") for of_form in ("reach", "axis"))
+    return Shift.on_link(own, at, pose(here, name, True), v, reach, axis)
 
 
 def moving_law(moving: Mapping[str, bool], rows: int, told: Sequence[str]) -> Callable[[View], None]:

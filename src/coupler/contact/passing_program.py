@@ -28,9 +28,9 @@ from coupler.contact.passing import (
     advanced,
     advanced_among,
     approach,
+    axis_of,
     can_pass,
     closing_speed,
-    is_round,
     is_searched,
     nearest,
     on_field,
@@ -234,7 +234,7 @@ class Passing:
                 f"{name}_at_E": constants([place.E + 0.0 for _, place in ends]),
                 f"{name}_at_r": constants([place.r + 0.0 for _, place in ends]),
                 f"{name}_reach": constants([reach_of(self._forms(i)[side]) for i in alike]),
-                f"{name}_round": constants([is_round(self._forms(i)[side]) for i in alike]),
+                f"{name}_axis": constants([axis_of(self._forms(i)[side]) for i in alike]),
             }
             if alike[0] in self._searched:
                 table[f"{name}_centre"] = constants([centre(self._forms(i)[side]) for i in alike])
