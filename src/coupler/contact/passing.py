@@ -173,6 +173,8 @@ def reach_of(form: Geometry) -> float:
     match form:
         case Ellipsoid():
             return float(np.ptp(form.radii))
+        case Cylinder():
+            return max(form.radius, 0.5 * form.length)
         case Capsule():
             return 0.5 * form.length
         case Hull():
