@@ -22,7 +22,7 @@ from coupler.contact.pairs import Pair
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.stage_contacts import StageContacts
 from coupler.contact.tables import SIDES, Told, finding_kernel, first_of, form, forms, numbers, pose
-from coupler.contact.terrain.placing import on_links, places
+from coupler.contact.terrain.placing import on_links, places, poses
 from coupler.contact.terrain.program import FieldSearch
 from coupler.graph import Builder, Slot, Vector, View, Window, constants, fields
 from coupler.model import Robot
@@ -264,10 +264,17 @@ class Candidates:
         """Writes the search for contacts of pairs without a closed form."""
         alike = self._rows_of(pairs)
         search = Search(sweep.builder, [self.ends[i] for i in pairs], self._broad_phase.fresh.at(pairs))
+        self._convex = search, {pair: row for row, pair in enumerate(pairs)}
         search.run(
-            lambda rows: self.motion(sweep, alike(rows), ("E", "r")),
+            lambda rows: places(alike(rows).ends) | self.motion(sweep, alike(rows), ("E", "r")),
+            lambda here, rows: poses(here, alike(rows).ends[0]),
             lambda rows: self.places(alike(rows), told.at, _FOUND),
         )
+
+    def search_of(self, pairs: Sequence[int], flags: Slot) -> Search:
+        """The search among some pairs of convex shapes, with flags of their own, once contacts have been measured."""
+        search, rows = self._convex
+        return search.of([rows[pair] for pair in pairs], flags)
 
     def _search_fields(self, sweep: Sweep[Any, Any], pairs: Sequence[int], told: Told, step: float) -> None:
         """Writes the search for contacts with height fields; of pairs all of which may be left out, or none."""

@@ -3,10 +3,10 @@
 A contact's law is linear: the gap g along the normal n of the step's start must not be closed, g/h + n·w ≥ 0 [002, eq.
 4a]. That is a half-space, and what it forbids is more than what the bodies fill: a ball that passes beside a box would
 be stopped by a wall that is not there. So before a contact acts whose gap is open, the shapes are moved along the step:
-conservative advancement. They are apart by g(t), along n(t); that closes no faster than c = −n·w + Σ |ω| r, with the
-relative velocity w of their middles and how far r they reach from there. So up to t + g/c they do not meet. Where this
-leads beyond the end of the step, they pass; where g vanishes, they meet at t; and what is not decided after some steps
-counts as met, for no contact may be missed.
+conservative advancement. They are apart by g(t), along n(t); that closes no faster than c = −n·w + Σ |ω × n| r, with
+the relative velocity w of their middles and how far r they reach from there. So up to t + g/c they do not meet. Where
+this leads beyond the end of the step, they pass; where g vanishes, they meet at t; and what is not decided after some
+steps counts as met, for no contact may be missed.
 
 Then the law is that of the place where they meet, with its normal: their motion up to t is a part of the gap,
 g(0) = g(t) − t n·w. So a ball that meets an edge is deflected by it, and not stopped by the face beside.
@@ -29,7 +29,7 @@ from coupler.contact.geometry import Contact, Point, contacts, has_closed_form
 from coupler.contact.pairs import Pair
 from coupler.contact.terrain.contacts import FURTHER
 from coupler.model.height_fields import HeightField
-from coupler.model.shapes import Box, Capsule, Geometry, Hull, Plane, Sphere
+from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Plane, Sphere
 from coupler.rotation import matrix_from_quaternion, normalize_quaternion
 from coupler.spatial import Transform, cross
 
@@ -40,8 +40,10 @@ __all__ = [
     "advanced",
     "advanced_among",
     "approach",
+    "axis_of",
     "can_pass",
     "closing_speed",
+    "is_searched",
     "nearest",
     "on_field",
     "reach_of",
@@ -70,9 +72,7 @@ def can_pass(pair: Pair) -> bool:
     one, other = pair.one.geometry, pair.other.geometry
     if any(isinstance(form, Plane) for form in (one, other)):
         return False
-    if any(isinstance(form, HeightField) for form in (one, other)):
-        return on_field(one, other)
-    return _boxes(one, other) or has_closed_form(one, other)
+    return on_field(one, other) or not any(isinstance(form, HeightField) for form in (one, other))
 
 
 def on_field(one: Geometry, other: Geometry) -> bool:
@@ -82,6 +82,14 @@ def on_field(one: Geometry, other: Geometry) -> bool:
     """
     forms = one, other
     return any(isinstance(form, HeightField) for form in forms) and not any(isinstance(form, Point) for form in forms)
+
+
+def is_searched(one: Geometry, other: Geometry) -> bool:
+    """Whether contacts on the way of two convex shapes are searched for: they have no closed form, and are not boxes.
+
+    Like those with a height field, they are no fixed list.
+    """
+    return not (on_field(one, other) or _boxes(one, other) or has_closed_form(one, other))
 
 
 def _boxes(one: Geometry, other: Geometry) -> bool:
@@ -98,6 +106,7 @@ class Shift:
         angular: 3, its angular velocity in the world, rad/s; None if it does not move.
         linear: 3, the velocity of its middle, m/s.
         reach: how far from its middle turning moves its surface, m; if not given, as `reach_of` tells.
+        axis: 3, along the axis about which it is round; if not given, as `axis_of` tells.
     """
 
     form: Geometry
@@ -105,12 +114,15 @@ class Shift:
     angular: Array | None = None
     linear: Array | None = None
     reach: Any = None
+    axis: Any = None
 
     @classmethod
-    def on_link(cls, form: Geometry, at: Transform, link: Transform, v: Array, reach: Any = None) -> Shift:
+    def on_link(
+        cls, form: Geometry, at: Transform, link: Transform, v: Array, reach: Any = None, axis: Any = None
+    ) -> Shift:
         """Of a shape at a place of a link, from the link's pose and its velocity along its own axes."""
         along = v[3:] + cross(v[:3], at.r)
-        return cls(form, at @ link, link.E.T @ v[:3], link.E.T @ along, reach)
+        return cls(form, at @ link, link.E.T @ v[:3], link.E.T @ along, reach, axis)
 
     def after(self, t: Any) -> Transform:
         """The transform from the world to the shape after a time: its middle goes straight, and it turns steadily."""
@@ -128,15 +140,41 @@ class Shift:
 
     @property
     def turning(self) -> Any:
-        """How fast its surface moves at most by turning, m/s."""
+        """How fast its surface moves at most by turning, m/s; spin about an axis of symmetry does not move it."""
         if self.angular is None:
             return 0.0
-        return np.sqrt(self.angular @ self.angular) * (reach_of(self.form) if self.reach is None else self.reach)
+        spin = (axis_of(self.form) if self.axis is None else self.axis) @ (self.X.E @ self.angular)
+        return np.sqrt(np.maximum(self.angular @ self.angular - spin * spin, 0.0)) * self._reach
+
+    def turning_along(self, normal: Array) -> Any:
+        """How fast it reaches further along a fixed normal at most by turning, m/s: spin about that does not count."""
+        if self.angular is None:
+            return 0.0
+        across = cross(self.angular, normal)
+        return np.minimum(np.sqrt(across @ across) * self._reach, self.turning)
+
+    @property
+    def _reach(self) -> Any:
+        return reach_of(self.form) if self.reach is None else self.reach
+
+
+def axis_of(form: Geometry) -> np.ndarray:
+    """3, along the axis about which a shape is round; zero if there is none."""
+    if isinstance(form, Capsule | Cylinder):
+        return np.array([0.0, 0.0, 1.0])
+    if isinstance(form, Ellipsoid):
+        alike = [i for i in range(3) if form.radii[(i + 1) % 3] == form.radii[(i + 2) % 3]]
+        return np.eye(3)[alike[0]] if alike else np.zeros(3)
+    return np.zeros(3)
 
 
 def reach_of(form: Geometry) -> float:
-    """How far from the middle of its frame turning moves a shape's surface, m."""
+    """How far a shape's surface moves outward at most, by radian that it turns about the middle of its frame, m."""
     match form:
+        case Ellipsoid():
+            return float(np.ptp(form.radii))
+        case Cylinder():
+            return max(form.radius, 0.5 * form.length)
         case Capsule():
             return 0.5 * form.length
         case Hull():
@@ -147,7 +185,7 @@ def reach_of(form: Geometry) -> float:
 
 
 def shifted(one: Shift, other: Shift, t: Any) -> list[Contact]:
-    """The contacts of two shapes after a time; none of boxes, which are searched for."""
+    """The contacts of two shapes after a time; none of boxes, which are asked for their separating axes."""
     if _boxes(one.form, other.form):
         return []
     return contacts(one.form, other.form, one.after(t), other.after(t))
@@ -172,7 +210,7 @@ def nearest(one: Shift, other: Shift, t: Any, found: list[Contact]) -> tuple[Any
 
 def closing_speed(one: Shift, other: Shift, normal: Array) -> Any:
     """How fast two shapes that are apart along a normal can come nearer at most, m/s."""
-    speed = one.turning + other.turning
+    speed = one.turning_along(normal) + other.turning_along(normal)
     if one.linear is not None:
         speed = speed - normal @ one.linear
     return speed if other.linear is None else speed + normal @ other.linear

@@ -36,12 +36,14 @@ SIDES = {"one": 1.0, "other": -1.0}  # of a pair, and the signs of impulses on t
 
 
 def shift_of(here: View, name: str, geometry: Any, moves: bool, changed: bool) -> Shift:
-    own = with_numbers(geometry, getattr(here, f"{name}_numbers"))
+    """How a shape moves, with what impulses have `changed` or without; its form is not asked for if it is None."""
+    own = geometry and with_numbers(geometry, getattr(here, f"{name}_numbers"))
     at = Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r"))
     if not moves:
         return Shift(own, at)
     v = getattr(here, f"{name}_u") + (getattr(here, f"{name}_du") if changed else 0.0)
-    return Shift.on_link(own, at, pose(here, name, True), v, getattr(here, f"{name}_reach"))
+    reach, axis = (getattr(here, f"{name}_{of_form}") for of_form in ("reach", "axis"))
+    return Shift.on_link(own, at, pose(here, name, True), v, reach, axis)
 
 
 def moving_law(moving: Mapping[str, bool], rows: int, told: Sequence[str]) -> Callable[[View], None]:

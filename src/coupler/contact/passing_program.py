@@ -18,6 +18,7 @@ from coupler.contact.broad_phase import End
 from coupler.contact.candidates import Candidates
 from coupler.contact.columns import Columns
 from coupler.contact.convex.contacts import centred
+from coupler.contact.convex.cores import centre
 from coupler.contact.geometry import Contact, has_closed_form
 from coupler.contact.halves import Halves
 from coupler.contact.kernels import clear
@@ -27,8 +28,10 @@ from coupler.contact.passing import (
     advanced,
     advanced_among,
     approach,
+    axis_of,
     can_pass,
     closing_speed,
+    is_searched,
     nearest,
     on_field,
     reach_of,
@@ -71,7 +74,9 @@ class Passing:
         self._builder, self._sweep, self._scene = sweep.builder, sweep, scene
         self._candidates, self._columns, self._blocks = candidates, columns, blocks
         self._pairs = [i for i, pair in enumerate(candidates.pairs) if can_pass(pair)]
-        self._on_fields = {i: None for i in self._pairs if on_field(*self._forms(i))}
+        self._on_fields = [i for i in self._pairs if on_field(*self._forms(i))]
+        self._searched = [i for i in self._pairs if is_searched(*self._forms(i))]
+        self._listed_anew = {*self._on_fields, *self._searched}  # pairs whose contacts on the way are no fixed list
         self.contacts = [k for i in self._pairs for k in self._of(i)]
         self._place = {k: n for n, k in enumerate(self.contacts)}
         self._pair_of = {k: n for n, i in enumerate(self._pairs) for k in self._of(i)}
@@ -120,15 +125,17 @@ class Passing:
                 builder.loop(kernels.no_one_left, state=state)
                 if self._on_fields:
                     self._look_at_fields()
+                if self._searched:
+                    self._search()
                 for alike in self._alike():
                     flags = self._moving.at([self._pairs.index(i) for i in alike])
                     window = self._shapes(alike) | self._decisions(alike)
                     builder.loop(self._advancing(alike), here=window, where=flags)
             self._loop(kernels.decide)
-            if self._on_fields:
-                self._loop(kernels.decide, "idle", [k for i in self._on_fields for k in self._of(i)])
+            if self._listed_anew:
+                self._loop(kernels.decide, "idle", [k for i in sorted(self._listed_anew) for k in self._of(i)])
             for alike in self._alike():
-                if has_closed_form(*self._forms(alike[0])) or alike[0] in self._on_fields:
+                if has_closed_form(*self._forms(alike[0])) or alike[0] in self._listed_anew:
                     self._move_laws(alike, told)
             self._run(kernels.doubt, "waiting", residual)
             self._loop(kernels.note_touching)
@@ -209,7 +216,9 @@ class Passing:
         for i in self._pairs:
             moving = (bool(link) for link, _ in self._links(i).values())
             rows = self._candidates.pairs[i].cone.size
-            kinds = tuple((Hull, len(own.vertices)) if isinstance(own, Hull) else form(own) for own in self._forms(i))
+            kinds: tuple[Hashable, ...] = (self._candidates.pairs[i].count,)
+            if i not in self._searched:
+                kinds = tuple((Hull, len(x.vertices)) if isinstance(x, Hull) else form(x) for x in self._forms(i))
             groups.setdefault((*kinds, *moving, rows), []).append(i)
         return list(groups.values())
 
@@ -224,9 +233,13 @@ class Passing:
             table = {
                 f"{name}_at_E": constants([place.E + 0.0 for _, place in ends]),
                 f"{name}_at_r": constants([place.r + 0.0 for _, place in ends]),
-                f"{name}_numbers": constants([numbers(self._forms(i)[side]) for i in alike]),
                 f"{name}_reach": constants([reach_of(self._forms(i)[side]) for i in alike]),
+                f"{name}_axis": constants([axis_of(self._forms(i)[side]) for i in alike]),
             }
+            if alike[0] in self._searched:
+                table[f"{name}_centre"] = constants([centre(self._forms(i)[side]) for i in alike])
+            else:
+                table[f"{name}_numbers"] = constants([numbers(self._forms(i)[side]) for i in alike])
             window |= fields(**table, **self._motion(name, [link for link, _ in ends]))
         return window
 
@@ -242,7 +255,7 @@ class Passing:
 
     def _look_at_fields(self) -> None:
         """Writes the search for contacts with height fields where their shapes are by then."""
-        pairs = list(self._on_fields)
+        pairs = self._on_fields
         ends = [(self._end(i, "one"), self._end(i, "other")) for i in pairs]
 
         def poses(rows: Sequence[int]) -> Window:
@@ -256,16 +269,33 @@ class Passing:
             X = [centred(form, shift.after(here.time)) for form, shift in zip(forms(rows), (one, other), strict=True)]
             return X[0], X[1], approach(one, other)
 
-        def found(rows: Sequence[int]) -> Window:
-            places: dict[str, Any] = {}
-            for k in range(self._candidates.pairs[pairs[rows[0]]].count):
-                own = self._ahead[[self._place[self._of(pairs[row])[k]] for row in rows]].fields
-                places |= {f"{name}s{k}": own[name] for name in ("gap", "point", "frame")}
-            return fields(**places)
-
         flags = self._moving.at([self._pairs.index(i) for i in pairs])
         search = FieldSearch(self._builder, "passing_terrain", ends, flags, self._scene.step)
-        search.run(poses, placed, found)
+        search.run(poses, placed, lambda rows: self._found([pairs[row] for row in rows]))
+
+    def _search(self) -> None:
+        """Writes the search for contacts of other convex shapes where these are by then."""
+        pairs = self._searched
+
+        def placed(here: View, rows: Sequence[int]) -> tuple[Transform, Transform]:
+            one, other = (shift.after(here.time) for shift in self._shifts(here, pairs[rows[0]]))
+            return Transform.translation(here.one_centre) @ one, Transform.translation(here.other_centre) @ other
+
+        self._builder.list_flags(self._moving)
+        flags = self._moving.at([self._pairs.index(i) for i in pairs])
+        self._candidates.search_of(pairs, flags).run(
+            lambda rows: self._shapes([pairs[row] for row in rows]),
+            placed,
+            lambda rows: self._found([pairs[row] for row in rows]),
+        )
+
+    def _found(self, pairs: Sequence[int]) -> Window:
+        """Where searches put down the contacts of pairs, on the way."""
+        places: dict[str, Any] = {}
+        for k in range(self._candidates.pairs[pairs[0]].count):
+            own = self._ahead[[self._place[self._of(pair)[k]] for pair in pairs]].fields
+            places |= {f"{name}s{k}": own[name] for name in ("gap", "point", "frame")}
+        return fields(**places)
 
     def _end(self, pair: int, side: str) -> End:
         link, place = self._links(pair)[side]
@@ -276,8 +306,11 @@ class Passing:
 
     def _shifts(self, here: View, pair: int, changed: bool = True) -> list[Shift]:
         """How the shapes of a pair move, with what impulses have `changed`, or without."""
-        links = self._links(pair)
-        return [kernels.shift_of(here, name, form, bool(links[name][0]), changed) for name, form in self._sides(pair)]
+        links, known = self._links(pair), pair not in self._searched
+        return [
+            kernels.shift_of(here, name, form if known else None, bool(links[name][0]), changed)
+            for name, form in self._sides(pair)
+        ]
 
     def _motion(self, name: str, links: Sequence[int]) -> dict[str, Any]:
         if not links[0]:
@@ -292,12 +325,14 @@ class Passing:
         def advance(here: View) -> None:
             """One step of conservative advancement; what is found on the way is kept."""
             one, other = self._shifts(here, alike[0])
-            if alike[0] in self._on_fields:  # they have been searched for
+            if alike[0] in self._listed_anew:  # they have been searched for
                 places = ([getattr(here, f"{name}{k}") for name in ("gap", "point", "frame")] for k in range(count))
                 found = [Contact(*place) for place in places]
-                time, passes, meets = advanced_among(here.time, one, other, found, here.step, here.around)
             else:
                 found = shifted(one, other, here.time)
+            if alike[0] in self._on_fields:
+                time, passes, meets = advanced_among(here.time, one, other, found, here.step, here.around)
+            else:
                 gap, normal = nearest(one, other, here.time, found)
                 time, passes, meets = advanced(here.time, gap, closing_speed(one, other, normal), here.step)
             here.time, here.meets = time, np.where(passes, 0.0, 1.0)

@@ -18,6 +18,7 @@ from coupler.contact.passing import (
     advanced_among,
     can_pass,
     closing_speed,
+    is_searched,
     nearest,
     on_field,
     seen_around,
@@ -86,7 +87,7 @@ class PassingRounds:
         for _ in range(_ROUNDS):
             v = self._free + mass_matrix_solve(H, self._q, self.rows.T @ solution.impulses)
             waiting = self._waiting(solution.velocities, active, tolerance)
-            waiting = self._with_others_on_fields([*waiting, *(k for k in fast if k not in active)], active)
+            waiting = self._with_others_listed_anew([*waiting, *(k for k in fast if k not in active)], active)
             waiting = [k for k in waiting if self._meets(k, v)]
             if moved := [k for k in waiting if not self._near[k]]:
                 b = self.rows @ self._free + joints
@@ -120,10 +121,10 @@ class PassingRounds:
                 found += [k] if too_fast(shifts[0], shifts[1], seen_around(*forms), self._step) else []
         return found
 
-    def _with_others_on_fields(self, waiting: Sequence[int], active: Sequence[int]) -> list[int]:
-        """Contacts that wait, and the others of their pairs where these are on height fields."""
-        asked = [self.touches[k].pair for k in waiting]
-        asked = [pair for pair in asked if on_field(pair.one.geometry, pair.other.geometry)]
+    def _with_others_listed_anew(self, waiting: Sequence[int], active: Sequence[int]) -> list[int]:
+        """Contacts that wait, and the others of their pairs where contacts on the way are no fixed list."""
+        forms = [((pair := self.touches[k].pair), pair.one.geometry, pair.other.geometry) for k in waiting]
+        asked = [pair for pair, *both in forms if on_field(*both) or is_searched(*both)]
         others = [k for k in self._doubtful if k not in active and any(self.touches[k].pair is pair for pair in asked)]
         return sorted({*waiting, *others})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,12 +14,24 @@ from coupler.contact.laws import RECOVERY
 from coupler.contact.pairs import pairs_of
 from coupler.contact.restitution import Restitution
 from coupler.contact.stepping import contact_step
-from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Free, Geometry, Robot, RobotBuilder, Sphere
+from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Free, Geometry, Hull, Robot, RobotBuilder, Sphere
 from coupler.rotation import matrix_from_quaternion
+from coupler.simulate.rollout import Rollout
 from coupler.spatial import Transform
 from effort import every, sweep
 
 G, RADIUS = 9.81, 0.1
+CUBE = Hull(0.1 * np.array(list(product((-1.0, 1.0), repeat=3))))
+FORMS: dict[str, tuple[Geometry, float]] = {  # all reach 0.1 m high, and so far along x
+    "sphere": (Sphere(0.1), 0.1),
+    "capsule": (Capsule(0.05, 0.1), 0.05),
+    "box": (Box((0.2, 0.2, 0.2)), 0.1),
+    "cylinder": (Cylinder(0.1, 0.2), 0.1),
+    "ellipsoid": (Ellipsoid((0.15, 0.1, 0.1)), 0.15),
+    "flat ellipsoid": (Ellipsoid((0.05, 0.12, 0.1)), 0.05),
+    "cube": (CUBE, 0.1),
+    "octahedron": (Hull(0.1 * np.concatenate([np.eye(3), -np.eye(3)])), 0.1),
+}
 
 
 def on_ground(form: Geometry, *obstacles: tuple[Geometry, tuple[float, float, float]], gravity: float = 0.0) -> Robot:
@@ -90,7 +103,37 @@ def test_balls_that_pass_each_other_keep_their_speed() -> None:
     np.testing.assert_array_equal(velocities[1], [0, 0, 0, -4.0, 0, 0])
 
 
+def row_of_forms(name: str) -> tuple[Robot, list[str]]:
+    """A body, and beside each other, 1 m apart along y, that form and all after it in the list."""
+    others = list(FORMS)[list(FORMS).index(name) :]
+    obstacles = [(FORMS[other][0], (0.0, float(k), 0.0)) for k, other in enumerate(others)]
+    return on_ground(FORMS[name][0], *obstacles), others
+
+
+def thrown_at_all(robot: Robot, many: int, x: float, above: float, speed: float, step: float, steps: int) -> Rollout:
+    q0 = np.array([[x, float(k), above, 1.0, 0, 0, 0] for k in range(many)])
+    return coupler.rollout(robot, q0, np.tile([0, 0, 0, speed, 0, 0], (many, 1)), np.zeros((steps, 6)), step)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_any_two_forms_pass_2_mm_beside_each_other(name: str) -> None:
+    robot, others = row_of_forms(name)
+    for x, step in product((-0.5, -0.5037), (1e-2, 1e-3)):
+        found = thrown_at_all(robot, len(others), x, 0.202, 3.0, step, round(0.35 / step))
+        np.testing.assert_array_equal(found.v[:, -1], np.tile([0, 0, 0, 3.0, 0, 0], (len(others), 1)))
+
+
 # Meeting
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_any_two_forms_that_do_meet_stop_each_other(name: str) -> None:
+    """Head on, at 40 m/s, in steps of 10 ms, which are longer than all of them."""
+    robot, others = row_of_forms(name)
+    found = thrown_at_all(robot, len(others), -0.63, 0.0, 40.0, 1e-2, 8)
+    where = [-FORMS[name][1] - FORMS[other][1] for other in others]
+    np.testing.assert_allclose(found.q[:, -1, 0], where, atol=2e-6)
+    np.testing.assert_allclose(found.v[:, -1, 3], 0.0, atol=2e-4)
 
 
 @pytest.mark.parametrize("below", every(2, [0.001, 0.01, 0.05]))
@@ -156,6 +199,36 @@ def test_a_box_does_not_trip_over_seams(friction: float, step: float, x: float) 
     assert abs(simulation.q[2] - 0.1) < 1e-9
 
 
+UPRIGHT, ALONG, ACROSS = (1.0, 0, 0, 0), (np.sqrt(0.5), 0, np.sqrt(0.5), 0), (np.sqrt(0.5), np.sqrt(0.5), 0, 0)
+SLIDERS = {
+    "box that spins": (Box((0.2, 0.2, 0.2)), UPRIGHT, (0.0, 0.0, 3.0)),
+    "hull": (CUBE, UPRIGHT, (0.0, 0.0, 0.0)),
+    "hull that spins": (CUBE, UPRIGHT, (0.0, 0.0, 3.0)),
+    "standing cylinder": (Cylinder(0.1, 0.2), UPRIGHT, (0.0, 0.0, 0.0)),
+    "standing cylinder that spins": (Cylinder(0.1, 0.2), UPRIGHT, (0.0, 0.0, 3.0)),
+    "cylinder along its way": (Cylinder(0.1, 0.2), ALONG, (0.0, 0.0, 0.0)),
+    "cylinder across its way": (Cylinder(0.1, 0.2), ACROSS, (0.0, 0.0, 0.0)),
+    "cylinder that rolls": (Cylinder(0.1, 0.2), ACROSS, (0.0, 20.0, 0.0)),
+    "ellipsoid": (Ellipsoid((0.15, 0.1, 0.1)), UPRIGHT, (0.0, 0.0, 0.0)),
+    "ellipsoid that spins": (Ellipsoid((0.15, 0.1, 0.1)), UPRIGHT, (0.0, 0.0, 3.0)),
+    "ellipsoid that rolls": (Ellipsoid((0.1, 0.1, 0.15)), ACROSS, (0.0, 20.0, 0.0)),
+}
+
+
+@pytest.mark.parametrize("slider", SLIDERS)
+def test_nothing_trips_over_seams(slider: str) -> None:
+    form, turn, spin = SLIDERS[slider]
+    robot, R = tiles(form, 0.0), matrix_from_quaternion(np.array(turn))
+    for step, x in ((1e-3, 0.0), (1e-2, 0.0), (1e-2, 0.0137)):
+        v = np.concatenate([R.T @ spin, R.T @ [2.0, 0, 0]])
+        simulation = Simulation(robot, step, q=robot.pack_q({"free": [x, 0, RADIUS, *turn]}), v=v)
+        for _ in range(round(0.6 / step)):
+            simulation.step()
+        along = matrix_from_quaternion(np.array(simulation.q[3:7])) @ simulation.v[3:]
+        np.testing.assert_allclose(along, [2.0, 0, 0], atol=1e-6)
+        assert abs(simulation.q[2] - RADIUS) < 1e-8
+
+
 @pytest.mark.parametrize("friction", [0.0, 0.5])
 @pytest.mark.parametrize("step", every(2, [1e-3, 1e-2], first=1))
 def test_a_ball_rolls_over_seams(friction: float, step: float) -> None:
@@ -172,11 +245,14 @@ def test_a_ball_rolls_over_seams(friction: float, step: float) -> None:
 # What NumPy makes of the same, and lanes
 
 
+ROCK = Hull([(0.09, 0, 0.01), (-0.05, 0.08, 0), (-0.04, -0.08, 0.03), (0.01, 0.02, 0.09), (0, 0.01, -0.08)])
+
+
 @cache
-def clutter() -> Robot:
+def clutter(*forms: Geometry) -> Robot:
     """Two bodies among shapes of the ground, without gravity."""
     b = RobotBuilder("clutter", (0.0, 0.0, 0.0))
-    for i, form in enumerate((Sphere(0.08), Capsule(0.05, 0.2))):
+    for i, form in enumerate(forms):
         b.body(f"body{i}", 1.0 + i, inertia=(0.01, 0.012, 0.008))
         b.joint(f"free{i}", Free(), "ground", f"body{i}")
         b.shape(f"body{i}", form, name=f"body{i}", friction=0.3)
@@ -185,9 +261,12 @@ def clutter() -> Robot:
     return b.build()
 
 
+@pytest.mark.parametrize("forms", [(Sphere(0.08), Capsule(0.05, 0.2)), (ROCK, ROCK)], ids=["round", "searched"])
 @pytest.mark.parametrize("restitution", sweep([None, 0.7], [0.7]))
-def test_meetings_are_what_numpy_makes_of_them_and_lanes_agree(restitution: float | None) -> None:
-    robot, rng, h = clutter(), np.random.default_rng(7), 5e-3
+def test_meetings_are_what_numpy_makes_of_them_and_lanes_agree(
+    restitution: float | None, forms: tuple[Geometry, Geometry]
+) -> None:
+    robot, rng, h = clutter(*forms), np.random.default_rng(7), 5e-3
     law = None if restitution is None else Restitution(restitution)
     pairs, starts, met, ends = pairs_of(robot, restitution=law), [], 0, []
     while len(starts) < 9:

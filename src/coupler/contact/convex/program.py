@@ -8,6 +8,7 @@ face by face for the one that looks along it most.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -33,7 +34,7 @@ from coupler.contact.convex.patches import (
     sides,
 )
 from coupler.contact.geometry import contact_of
-from coupler.contact.tables import form, numbers, pose, with_numbers
+from coupler.contact.tables import form, numbers, with_numbers
 from coupler.graph import Builder, Field, Slot, View, Window, constants, fields
 from coupler.model.shapes import Box, Geometry, Hull
 from coupler.spatial import Transform
@@ -43,6 +44,7 @@ __all__ = ["Search"]
 Array = Any  # nodes of a trace
 Rows = Sequence[int]
 Forms = tuple[Geometry, Geometry]
+Placed = Callable[[View, Rows], tuple[Transform, Transform]]
 
 _FAR = 1e30  # further than any point along any direction, and more than any cosine
 _STARTS = {True: 16, False: 7}  # directions that are tried first: of two boxes, and of any other two
@@ -63,20 +65,29 @@ class Search:
             layout |= {f"starts{side}": (first, 3), f"extents{side}": first, f"toward{side}": 3}
             layout |= {f"reach{side}": (), f"tip{side}": 3}
             layout |= {f"facing{side}": (), f"outward{side}": 3, f"face{side}": (most, 3), f"flat{side}": (most, 2)}
-        self._records = builder.records("search", len(ends), **layout)
+        self._records, self._places = builder.records("search", len(ends), **layout), list(self._all)
         self._scales = [Scales(*both) for both in self._forms]
         self._going = builder.scratch("searches_going", 1)
 
-    def run(self, links: Callable[[Rows], Window], found: Callable[[Rows], Window]) -> None:
+    def of(self, rows: Rows, flags: Slot) -> Search:
+        """The search among some of these pairs, in the same memory, and with other flags."""
+        some = copy(self)
+        some._among, some._places = flags, [self._places[i] for i in rows]
+        known = self._ends, self._forms, self._scales
+        some._ends, some._forms, some._scales = ([own[i] for i in rows] for own in known)
+        return some
+
+    def run(self, poses: Callable[[Rows], Window], placed: Placed, found: Callable[[Rows], Window]) -> None:
         """Writes the steps from poses to contacts.
 
         Args:
-            links: of some pairs, in which the same shapes move, poses E and r of links by `one_E` and so on.
+            poses: of some pairs, in which the same shapes move, what `placed` needs.
+            placed: gives the transforms from the world to the centres of both shapes.
             found: of some pairs with equally many contacts, where `gaps0`, `points0`, `frames0` and so on go.
         """
         self._builder.loop(kernels.no_search, here=self._window(self._all))
         for rows in self._alike(lambda i: (_boxes(self._forms[i]), *(bool(end.link) for end in self._ends[i]))):
-            self._begin(rows, links(rows))
+            self._begin(rows, poses(rows), placed)
         self._aim()
         going = fields(going=self._going.at(0))
         self._builder.loop(kernels.go, here=going)
@@ -90,21 +101,14 @@ class Search:
 
     # What is shared by all kinds of shapes.
 
-    def _begin(self, rows: Rows, links: Window) -> None:
+    def _begin(self, rows: Rows, poses: Window, placed: Placed) -> None:
         """Poses, and directions to try first."""
-        moving = [bool(end.link) for end in self._ends[rows[0]]]
-        boxes, at = _boxes(self._forms[rows[0]]), {}
-        for side, name in enumerate(("one", "other")):
-            own = [self._ends[i][side].at for i in rows]
-            at |= {f"{name}_at_E": constants([X.E + 0.0 for X in own]), f"{name}_at_r": constants([X.r for X in own])}
+        boxes = _boxes(self._forms[rows[0]])
 
         def begin(here: View) -> None:
-            X = [
-                Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ pose(here, name, moves)
-                for name, moves in zip(("one", "other"), moving, strict=True)
-            ]
-            here.E, here.r = X[1].E, X[1].r
-            ascent.begin(here, *relative_pose(*X))
+            one, other = placed(here, rows)
+            here.E, here.r = other.E, other.r
+            ascent.begin(here, *relative_pose(one, other))
             found = starts(boxes, here.R, here.n)
             for side in (0, 1):
                 own = [kernels.seen(here, side, d) for d in found]
@@ -112,7 +116,7 @@ class Search:
                 setattr(here, f"starts{side}", np.stack([np.stack(list(d)) for d in own]))
                 setattr(here, f"extents{side}", np.full(len(own), -_FAR))
 
-        self._builder.loop(begin, here=self._window(rows) | links | fields(**at), among=self._flags(rows))
+        self._builder.loop(begin, here=self._window(rows) | poses, among=self._flags(rows))
 
     def _aim(self) -> None:
         """The direction to start from."""
@@ -136,7 +140,7 @@ class Search:
 
     def _improve(self) -> None:
         """One step of each search that goes on."""
-        searching = self._records[:].fields["searching"]
+        searching = self._records[self._places].fields["searching"]
         assert isinstance(searching, Slot)
         for side in (0, 1):
             self._look_at(self._all, side, kernels.tip, kernels.tip_of_hull, searching)
@@ -287,7 +291,7 @@ class Search:
     def _window(self, rows: Rows) -> Window:
         scales = [self._scales[i] for i in rows]
         lengths = {length: constants([getattr(own, length) for own in scales]) for length in vars(scales[0])}
-        return self._records[list(rows)] | fields(**lengths)
+        return self._records[[self._places[i] for i in rows]] | fields(**lengths)
 
     def _flags(self, rows: Any) -> Slot:
         return _rows_of(self._among, rows)

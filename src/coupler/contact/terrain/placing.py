@@ -13,7 +13,7 @@ from coupler.graph import View, Window, constants, fields
 from coupler.model.height_fields import HeightField
 from coupler.spatial import Transform, cross
 
-__all__ = ["on_links", "places"]
+__all__ = ["on_links", "places", "poses"]
 
 
 def places(ends: Sequence[tuple[End, End]]) -> Window:
@@ -25,6 +25,15 @@ def places(ends: Sequence[tuple[End, End]]) -> Window:
     return fields(**own)
 
 
+def poses(here: View, ends: tuple[End, End]) -> tuple[Transform, Transform]:
+    """The transforms from the world to both shapes; see `on_links`, of which this needs no velocities."""
+    one, other = (
+        Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ pose(here, name, bool(end.link))
+        for name, end in zip(SIDES, ends, strict=True)
+    )
+    return one, other
+
+
 def on_links(here: View, ends: tuple[End, End]) -> tuple[Transform, Transform, Any]:
     """The transforms from the world to both shapes, and how fast they come together at most, m/s.
 
@@ -34,11 +43,7 @@ def on_links(here: View, ends: tuple[End, End]) -> tuple[Transform, Transform, A
         ends: the shapes of one of these pairs; velocities count where the one is that is no field.
     """
     moving, shape = [bool(end.link) for end in ends], int(isinstance(ends[0].form, HeightField))
-    links = [pose(here, name, moves) for name, moves in zip(SIDES, moving, strict=True)]
-    X = [
-        Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ link
-        for name, link in zip(SIDES, links, strict=True)
-    ]
+    links, X = [pose(here, name, moves) for name, moves in zip(SIDES, moving, strict=True)], poses(here, ends)
     fastest = 0.0
     for velocity in ("u", "start"):
         shift, turn = np.zeros(3), 0.0
