@@ -58,7 +58,7 @@ def dynamics_and_osim_program(robot: Robot, frames: Sequence[tuple[int, Transfor
     paths.inward(efpa.propagate)
     sweep.outward(aba.accelerate)
     paths.outward(efpa.respond)
-    paths.meet(omega)
+    paths.multiply_pairs(omega)
     return sweep.build()
 
 
