@@ -24,11 +24,12 @@ import numpy as np
 
 from coupler.files import whole_file
 from coupler.graph.errors import GraphError
-from coupler.graph.expr import Node, topological
+from coupler.graph.expr import Node
 from coupler.graph.kernel import Case, Kernel
 from coupler.graph.program import Loop, Program, Repeat, Step
 from coupler.graph.rewrite import rewrite
 from coupler.graph.table import Table
+from coupler.graph.walk import topological
 from coupler.graph.window import Buffer
 from coupler.rows import RowCode
 
