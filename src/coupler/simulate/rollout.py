@@ -33,12 +33,12 @@ class Rollout:
     Attributes:
         times: (T + 1,), s.
         q: (..., T + 1, nq), the start first, and then after each control.
-        v: (..., T + 1, nv).
-        residuals: (..., T), by how much the steps of each control missed the laws of contact at most, m/s.
+        v: (..., T + 1, nv), velocities there.
+        residuals: (..., T), by how much the steps of each control violate the laws of contact, at most, m/s.
         sweeps: (..., T), the most sweeps and further iterations of the contact solver in a step of each control.
         touching: (..., T), how many contacts press in the last step of each control.
-        stops: (...,), the time at which a state could not go on, s; infinite for those that did. From there on, its
-            rows are NaN.
+        stops: (...,), the time at which a state could not go on, s; infinite for those that reached the end. From that
+            time on, the state's rows are NaN.
         contacts: the names of the candidate contacts.
         forces: (..., T, contacts, 3), if asked for: contact forces in the last step of each control, on the first body
             of each pair, along the world's axes, N.
@@ -98,7 +98,7 @@ def rollout(
         robot: the robot, with what it may touch, as for `Simulation`.
         q0: (..., nq), the configurations to start from.
         v0: (..., nv), the velocities there.
-        controls: (..., T, nv), forces at independent joints; none if not given, where `motors` are.
+        controls: (..., T, nv), forces at independent joints, N m or N; may be left out where `motors` are given.
         step: the length of a step, h, s.
         motors: (..., T, actuators), controls of `robot.actuators`: forces of motors, targets of servos. Without, no
             actuator acts.
@@ -110,10 +110,11 @@ def rollout(
         contacts, integrator, friction, restitution, torsion, rolling, penetration, recovery, limits, tolerance, sweeps:
             as for `Simulation`.
 
+    Returns:
+        The motion of all states. A state that cannot go on stops, and a warning says so; the others go on.
+
     Raises:
         ModelError: for arguments of wrong shape or that are not finite, and where no state can go on.
-
-    A state that cannot go on stops; the others do not, and a warning tells.
     """
     options, hold = SimulationOptions.among(locals()), positive_integer("hold", hold)
     engine = engine_of(robot, options)
