@@ -132,7 +132,7 @@ def centre_of_mass(robot: Robot, q: Any) -> np.ndarray:
 
 
 def momentum(robot: Robot, q: Any, v: Any) -> np.ndarray:
-    """The momentum of all bodies, (..., 6), along the world's axes: angular about its origin, then linear; kg m²/s, kg m/s.
+    """The momentum of all bodies, (..., 6): angular about the world's origin, kg m²/s, then linear, kg m/s.
 
     Args:
         robot: the robot.

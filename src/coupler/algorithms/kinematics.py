@@ -95,11 +95,11 @@ def body_poses_program(robot: Robot) -> Any:
     sweep = Sweep(robot, "body_poses", body=PoseBody, cluster=ClusterRecord, everybody=True, oriented=_links(robot))
     sweep.input("q", robot.nq)
     sweep.outward(locate)
-    told, schedule = sweep.result("T", 16 * len(robot.bodies)), sweep.schedule()
+    poses, schedule = sweep.result("T", 16 * len(robot.bodies)), sweep.schedule()
     for i, body in enumerate(robot.bodies):
         link, place = robot.tree.place[body]
         pose: list[Any] = [sweep.place(link, name) for name in ("E", "r")] if link else [np.eye(3), np.zeros(3)]
-        schedule.call(_body_pose, place.E + 0.0, place.r + 0.0, *pose, out=Place.of(told, 16 * i, (4, 4)))
+        schedule.call(_body_pose, place.E + 0.0, place.r + 0.0, *pose, out=Place.of(poses, 16 * i, (4, 4)))
     schedule.run()
     return sweep.build()
 

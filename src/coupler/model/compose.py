@@ -61,11 +61,11 @@ def compose(
     constraints: list[Constraint] = [LoopConstraint.of(loop, tree) for loop in loops]
     constraints += [RelationConstraint.of(coupling, tree) for coupling in couplings]
     parts = _Parts(tree, {joint.name: joint for joint in joints}, {c.name: c for c in couplings}, largest)
-    constraints, (clusters, states, idle, assembly), told = parts.embed_rounded(constraints, precision)
+    constraints, (clusters, states, idle, assembly), rounding_warnings = parts.embed_rounded(constraints, precision)
     while idle and lock_idle:  # one that is held may leave others behind it: a rod spins with its cross
         constraints += parts.locks(idle, states.neutral, {constraint.name for constraint in constraints})
         clusters, states, idle, assembly = parts.embed(constraints)
-    warnings += [*told, *assembly.warnings]
+    warnings += [*rounding_warnings, *assembly.warnings]
     if weigh:
         warnings += check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
     closing = chosen_closure(closure, [constraint.name for constraint in (*loops, *couplings)])
@@ -87,7 +87,7 @@ def compose(
         tree=tree,
         cluster_tree=clusters,
         states=states,
-        precision=precision if told else 0.0,
+        precision=precision if rounding_warnings else 0.0,
         closed_forms=MappingProxyType(by_name),
         closure=MappingProxyType(closing),
     )
@@ -154,7 +154,7 @@ class _Parts:
         is_solved = [own is not None for own in Solutions(closure, self.couplings).of_loop]
         rounded = loosened(closure, is_solved, precision, self._closure)
         if rounded is not None:
-            return rounded.constraints, self.embed(rounded.constraints), [rounded.told()]
+            return rounded.constraints, self.embed(rounded.constraints), [rounded.warning()]
         if found is None:
             assert failed is not None
             raise failed

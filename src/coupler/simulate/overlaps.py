@@ -29,15 +29,17 @@ def warn_of_overlaps(
         names: of the contacts.
         joints: sentences on joints beyond their limits; see `joint_overlaps`.
     """
-    told = []
+    findings = []
     if len(gaps) and (deepest := float(gaps.min())) < -_TOLD:
         what = f"overlaps at the start in {counted(int((gaps < -_TOLD).sum()), 'contact')}"
-        told.append(f"{what}, {names[int(gaps.argmin())]} by {-deepest * 1e3:.3g} mm, {_parted(scene, deepest)}")
+        findings.append(f"{what}, {names[int(gaps.argmin())]} by {-deepest * 1e3:.3g} mm, {_parted(scene, deepest)}")
     if joints:
         more = f", and {counted(len(joints) - 1, 'other joint')} beyond" if len(joints) > 1 else ""
-        told.append(f"starts with {joints[0]}{more}")
-    if told:
-        text = f"robot {robot.name!r} {'; it '.join(told)}; start elsewhere, or see options recovery and penetration"
+        findings.append(f"starts with {joints[0]}{more}")
+    if findings:
+        text = (
+            f"robot {robot.name!r} {'; it '.join(findings)}; start elsewhere, or see options recovery and penetration"
+        )
         warnings.warn(text, ModelWarning, stacklevel=4)
 
 

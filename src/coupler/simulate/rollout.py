@@ -128,8 +128,8 @@ def rollout(
         batch = np.broadcast_shapes(state.shape[:-1], numbers_given, *(own.shape[:-2] for own in given))
     except ValueError:
         shapes = " and ".join(str(own.shape[:-2]) for own in given)
-        told = f"controls of {shapes}" + (f" and parameters of {numbers_given}" if numbers_given else "")
-        raise ModelError(f"q0 and v0 are states of {state.shape[:-1]}, which do not fit {told}") from None
+        others = f"controls of {shapes}" + (f" and parameters of {numbers_given}" if numbers_given else "")
+        raise ModelError(f"q0 and v0 are states of {state.shape[:-1]}, which do not fit {others}") from None
     return _in_chunks(engine, np.broadcast_to(state, (*batch, state.shape[-1])), given, hold, forces, gains)
 
 
@@ -187,7 +187,7 @@ def _in_chunks(
         chunk = _Chunk(own_engine, layout.size, state[own], stops[own], gaps[first // _CHUNK], gains)
         yield from chunk.simulate([x[own] for x in controls], hold, parts)
         reasons.update({first + i: reason for i, reason in chunk.reasons.items()})
-        gained.update({first + i: told for i, told in chunk.gained.items()})
+        gained.update({first + i: gain for i, gain in chunk.gained.items()})
 
     engine.prepare(motors=len(controls) > 1)  # once, not by each thread
     if gains != "ignore" and states:
@@ -205,8 +205,8 @@ def _in_chunks(
     }
     forces = results["forces"][..., 1:, :, :] if with_forces else None
     residuals, sweeps, touching = (results[name][..., 1:, 0] for name in ("residual", "sweeps", "touching"))
-    told = residuals, sweeps, touching, stops.reshape(batch)
-    return Rollout(times, results["q"], results["v"], *told, engine.contacts, forces)
+    statistics = residuals, sweeps, touching, stops.reshape(batch)
+    return Rollout(times, results["q"], results["v"], *statistics, engine.contacts, forces)
 
 
 def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, str]) -> None:
@@ -218,8 +218,8 @@ def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, st
     text = f"after {stops[first]:.6g} s{in_state(where)}: {reasons[first]}"
     if len(reasons) == len(stops):
         raise ModelError(text)
-    told = f"{len(reasons)} of {len(stops)} states cannot go on, the first {text}; the others do"
-    warnings.warn(told, ModelWarning, stacklevel=4)
+    message = f"{len(reasons)} of {len(stops)} states cannot go on, the first {text}; the others do"
+    warnings.warn(message, ModelWarning, stacklevel=4)
 
 
 def _tell_gains(batch: tuple[int, ...], states: int, gained: dict[int, str]) -> None:
@@ -227,8 +227,8 @@ def _tell_gains(batch: tuple[int, ...], states: int, gained: dict[int, str]) -> 
     if gained:
         first = min(gained)
         where = tuple(int(i) for i in np.unravel_index(first, batch)) if batch else ()
-        told = f"{len(gained)} of {states} states gain energy; the first{in_state(where)}: {gained[first]}"
-        warnings.warn(told, ModelWarning, stacklevel=4)
+        message = f"{len(gained)} of {states} states gain energy; the first{in_state(where)}: {gained[first]}"
+        warnings.warn(message, ModelWarning, stacklevel=4)
 
 
 class _Chunk:
@@ -306,9 +306,9 @@ class _Chunk:
         """Stops states that have gained energy, once the step is taken, or notes them."""
         gained, too_much = ledger.gained(states)
         for i in np.flatnonzero(too_much & (self._stops == np.inf)):
-            told = gain_told(self._engine, time, float(gained[i]), states[i])
+            message = gain_told(self._engine, time, float(gained[i]), states[i])
             if self._gains == "warn":
-                self.gained.setdefault(int(i), told)
+                self.gained.setdefault(int(i), message)
             else:
                 self._stops[i] = time
-                self.reasons[int(i)] = f'{told}; on_energy_gain="warn" goes on'
+                self.reasons[int(i)] = f'{message}; on_energy_gain="warn" goes on'

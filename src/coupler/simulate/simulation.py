@@ -242,7 +242,7 @@ class Simulation:
 
     @property
     def motor_forces(self) -> np.ndarray:
-        """(actuators,), forces of actuators in the last step, N m or N, within their limits of effort; servos included."""
+        """(actuators,), forces of actuators in the last step, servos included, within limits of effort; N m or N."""
         layout = self._engine.motor_layout
         if self._last_result is None or len(self._last_result) != layout.size:
             return np.zeros(self._actuators)
@@ -364,8 +364,8 @@ class Simulation:
                 rows.flush()
                 writer.note = f"stopped at {self.time:.6g} s: {error}"
                 writer.close_after(error)
-                told = f"the run of robot {self.robot.name!r} stops at {self.time:.6g} s: {error}"
-                raise SimulationError(told, self.time, writer.log()) from error
+                message = f"the run of robot {self.robot.name!r} stops at {self.time:.6g} s: {error}"
+                raise SimulationError(message, self.time, writer.log()) from error
             finally:
                 rows.flush()
         unsolved.warn(self.robot, steps)

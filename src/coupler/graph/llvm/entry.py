@@ -211,9 +211,9 @@ def _states(renderer: Renderer) -> str:
         for i, buffer in enumerate(program.inputs):
             copy_array(renderer, code, i, buffer.size, places[buffer], inwards=True)
         emit(_call_program(renderer, places, "%arena"))
-        here = _not_finite(renderer, places, code)
+        in_block = _not_finite(renderer, places, code)
         emit(f"%before = load i1, ptr {wrong}")
-        emit(f"%sofar = or i1 %before, {here}")
+        emit(f"%sofar = or i1 %before, {in_block}")
         emit(f"store i1 %sofar, ptr {wrong}")
         for i, buffer in enumerate(program.outputs):
             copy_array(renderer, code, i + len(program.inputs), buffer.size, places[buffer], inwards=False)

@@ -174,8 +174,8 @@ class ClosedForm:
             counts = {f"SU[{_OF_ONE_HINGE['RPR']}]": self._nested} | {
                 name: count for name, count in counts.items() if name not in ("RUS", "RPR")
             }
-        told = " and ".join(name if count == 1 else f"{count}-{name}" for name, count in counts.items())
-        return f"{told}+1U" if carrier == "RR" else told
+        notation = " and ".join(name if count == 1 else f"{count}-{name}" for name, count in counts.items())
+        return f"{notation}+1U" if carrier == "RR" else notation
 
     @property
     def _nested(self) -> int:
@@ -224,17 +224,17 @@ def remarks_of(
         spared: of loops that are not, because of dead points.
         missing: loops that have no closed form, though one was asked for.
     """
-    told = [f"{listed(names)}{_ANALYTICALLY}{mechanism}" for mechanism, names in _alike(closed_forms)]
-    told += [
+    remarks = [f"{listed(names)}{_ANALYTICALLY}{mechanism}" for mechanism, names in _alike(closed_forms)]
+    remarks += [
         f'{listed(names)}{_NUMERICALLY}to pass dead points; closure="analytical" closes it as {mechanism}'
         for mechanism, names in _alike(spared)
     ]
     if missing:
-        told.append(
+        remarks.append(
             f"{listed(missing)}{_NUMERICALLY}for want of a closed form; there is none with these independent joints, "
             "with joints of other kinds, or where limits and springs are beyond half a turn"
         )
-    return told
+    return remarks
 
 
 def tells_of_closure(remark: str) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 
 from coupler.model.embedding.choice import Choice, Preference, choose, equilibrated, fitting, qualities
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
+from coupler.model.embedding.rounding import is_shift
 from coupler.model.embedding.solutions import Solutions
 from coupler.model.errors import ModelError
 from coupler.model.loops import Rod
@@ -144,10 +145,8 @@ class _Samples:
 
     def _what_is_open(self, i: int, sample: int) -> str:
         """How far the constraint that is furthest from closed is from it, in units that a user can check."""
-        closure, tree = self.closure, self.closure.tree
-        phi, _, _, _, T = closure.rates(self.p[sample], np.zeros(tree.nv), *tree.inputs_of(closure.rates))
-        first_row = int(closure.places[i][0][0])
-        constraint, rows = max(closure.loops[i].parts(first_row), key=lambda part: np.abs(phi[part[1]]).max())
+        (phi, _, _), first_row = self.closure.at(self.p[sample]), int(self.closure.places[i][0][0])
+        constraint, rows = max(self.closure.loops[i].parts(first_row), key=lambda part: np.abs(phi[part[1]]).max())
         closest = f"in the closest configuration found, {constraint.name!r}"
         if isinstance(constraint, RelationConstraint):
             return f"{closest} is off by {np.abs(phi[rows]).max():.3g} (rad or m, or what its function gives)"
@@ -155,7 +154,7 @@ class _Samples:
             length = constraint.kind.length
             span = np.sqrt(length**2 + 2.0 * length * phi[rows][0])
             return f"{closest} has its two ends {span:.3g} m apart instead of {length:.3g} m"
-        in_metres = np.abs(T.reshape(-1, 6)[rows, 3:]).max(axis=1) > _CHANGES  # rows that a shift changes
+        in_metres = is_shift(constraint)
         distance = float(np.linalg.norm(phi[rows][in_metres]))
         angle = float(2.0 * np.arctan(np.linalg.norm(phi[rows][~in_metres]) / 2.0))  # φ = 2 tan(θ/2), see joints.py
         shift, turn = f"{distance:.3g} m apart", f"turned by about {angle:.3g} rad"
