@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -38,7 +40,7 @@ def program(sparse: np.ndarray):
 
 
 @pytest.mark.parametrize("backend", ["llvm", "interpreter", "python"])
-def test_what_is_computed_by_rows_is_right(backend: str) -> None:
+def test_what_is_computed_by_rows_is_right(backend: Literal["llvm", "interpreter", "python"]) -> None:
     rng = np.random.default_rng(0)
     sparse = rng.random((M, N)) < 0.4
     dense, shapes = program(sparse)

@@ -159,8 +159,8 @@ def accelerate(cluster: Visit[AcceleratedFrameBody, FrameAcceleration]) -> None:
     move(cluster)
     ydd = cluster.memory.a
     for body in cluster.bodies:
-        above = np.zeros(6) if body.output.grounded else body.output.memory.a
-        body.memory.a = body.Xo @ above + body.c + body.S @ ydd
+        a_output = np.zeros(6) if body.output.grounded else body.output.memory.a
+        body.memory.a = body.Xo @ a_output + body.c + body.S @ ydd
 
 
 def homogeneous(frame: Frame) -> Any:

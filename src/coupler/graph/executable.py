@@ -128,10 +128,8 @@ class Executable(ABC):
                 or target.dtype != self.dtype
                 or target.shape != (*batch, buffer.size)
             ):
-                found = f"{target.dtype} of {target.shape}" if isinstance(target, np.ndarray) else type(target).__name__
-                raise GraphError(
-                    f"out for {buffer.name!r} must be {self.dtype} of {(*batch, buffer.size)}, got {found}"
-                )
+                got = f"{target.dtype} of {target.shape}" if isinstance(target, np.ndarray) else type(target).__name__
+                raise GraphError(f"out for {buffer.name!r} must be {self.dtype} of {(*batch, buffer.size)}, got {got}")
             if not target.flags.writeable:
                 raise GraphError(f"out for {buffer.name!r} is read-only")
         for i, target in enumerate(given):

@@ -144,21 +144,21 @@ class _Parts:
             return constraints, self.embed(constraints), []
         failed: ModelError | None = None
         try:
-            found = self.embed(constraints)
-            sure = not is_suspicious(found[1].closure, np.stack([found[3].neutral, found[3].elsewhere]), precision)
+            exact = self.embed(constraints)
+            sure = not is_suspicious(exact[1].closure, np.stack([exact[3].neutral, exact[3].elsewhere]), precision)
             if sure:
-                return constraints, found, []
+                return constraints, exact, []
         except ModelError as error:
-            found, failed = None, error
+            exact, failed = None, error
         closure = self._closure(constraints)
         is_solved = [own is not None for own in Solutions(closure, self.couplings).of_loop]
         rounded = loosened(closure, is_solved, precision, self._closure)
         if rounded is not None:
             return rounded.constraints, self.embed(rounded.constraints), [rounded.warning()]
-        if found is None:
+        if exact is None:
             assert failed is not None
             raise failed
-        return constraints, found, []
+        return constraints, exact, []
 
     def _closure(self, constraints: Sequence[Constraint]) -> Closure:
         clusters = find_clusters(self.tree.parent, [constraint.links for constraint in constraints])
@@ -192,10 +192,10 @@ class _Parts:
         open_loops = [loop for loop, solved in zip(states.closure.loops, explicit, strict=True) if not solved]
         if not open_loops or all(word == "numerical" for word in closing.values()):
             return [], {}
-        found = find_closed_forms(
+        closed_forms = find_closed_forms(
             states.closure, assembly.choices, assembly.neutral, self.couplings, open_loops, wanted
         )
-        return found, spared
+        return closed_forms, spared
 
     def embed_closed(
         self, constraints: Sequence[Constraint], closed_forms: Sequence[tuple[Coupling, ClosedForm]], assembly: Assembly

@@ -126,8 +126,8 @@ class Paths:
         for j, grounded in enumerate(shape.grounded):
             if not grounded:
                 outputs = [self.sweep.instances[step.cluster].outputs[j] for step in steps]
-                above = [(s.frame, *self.sweep.number_in_cluster(x)) for s, x in zip(steps, outputs, strict=True)]
-                windows.outputs[j] |= {"P": self._P.at(above), "A": self._A.at(above)}
+                output_keys = [(s.frame, *self.sweep.number_in_cluster(x)) for s, x in zip(steps, outputs, strict=True)]
+                windows.outputs[j] |= {"P": self._P.at(output_keys), "A": self._A.at(output_keys)}
 
     def multiply_pairs(self, output: Buffer) -> None:
         """Writes Ω = Pᵀ A of every two frames, found at the nearest cluster that carries both. [001, §VIII-D]

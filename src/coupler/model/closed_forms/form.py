@@ -146,20 +146,20 @@ class ClosedForm:
 
         samples = rng.uniform(lower, upper, (_POSES, len(lower)))
         samples[: _POSES // 2] = np.where(samples[: _POSES // 2] > 0.5 * (lower + upper), upper, lower)
-        found = sorted((worst(y), tuple(y)) for y in samples)
-        return any(_lowered(worst, np.array(y), value, lower, upper) < _APART for value, y in found[:_SEARCHES])
+        nearest_first = sorted((worst(y), tuple(y)) for y in samples)
+        return any(_lowered(worst, np.array(y), value, lower, upper) < _APART for value, y in nearest_first[:_SEARCHES])
 
     def _clearances(self, y: np.ndarray) -> np.ndarray:
         """What is zero at dead points of linear actuators, and where they do not reach."""
-        q, found = self._given(y), list[float]()
+        q, clearances = self._given(y), list[float]()
         for step in self.steps:
             with np.errstate(all="ignore"):
                 solved = step(q)
                 if isinstance(step, LegStep) and isinstance(step.leg, Slide):
-                    found += np.nan_to_num(step.leg.clearances(solved), nan=0.0).tolist()
+                    clearances += np.nan_to_num(step.leg.clearances(solved), nan=0.0).tolist()
             for number, position in zip(step.solves, solved, strict=True):
                 q[number] = np.array([position])
-        return np.array(found)
+        return np.array(clearances)
 
     @property
     def name(self) -> str:
