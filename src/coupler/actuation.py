@@ -45,7 +45,14 @@ _MISSED = {8: 1e-8, 4: 1e-3}  # of what is asked for: by so much it may be misse
 
 
 def actuator_positions(robot: Robot, q: Any) -> np.ndarray:
-    """u = Σ gear q of all actuators, (..., actuators), for configurations q, (..., nq).
+    """The positions u of all actuators: the sum of gear ratio × position over the joints that each one drives.
+
+    Args:
+        robot: the robot.
+        q: (..., nq), closed configurations.
+
+    Returns:
+        (..., actuators), rad or m.
 
     Raises:
         ModelError: for an actuator at a joint that turns as a ball does, which has a velocity but no position.
@@ -55,23 +62,53 @@ def actuator_positions(robot: Robot, q: Any) -> np.ndarray:
 
 
 def actuator_velocities(robot: Robot, q: Any, v: Any) -> np.ndarray:
-    """u̇ = A v of all actuators, (..., actuators), for velocities v of independent joints, (..., nv)."""
+    """The velocities u̇ = A(q) v of all actuators, (..., actuators), rad/s or m/s; see `actuator_jacobian`.
+
+    Args:
+        robot: the robot.
+        q: (..., nq), closed configurations.
+        v: (..., nv), velocities of independent joints, rad/s or m/s.
+    """
     return run(_driven(robot), actuator_velocities_program, q, v)
 
 
 def actuator_accelerations(robot: Robot, q: Any, v: Any, a: Any) -> np.ndarray:
-    """ü = A a + Ȧ v of all actuators, (..., actuators), for accelerations a of independent joints, (..., nv)."""
+    """The accelerations ü = A(q) a + Ȧ v of all actuators, (..., actuators), rad/s² or m/s².
+
+    Args:
+        robot: the robot.
+        q: (..., nq), closed configurations.
+        v: (..., nv), velocities of independent joints, rad/s or m/s.
+        a: (..., nv), accelerations of independent joints, rad/s² or m/s².
+    """
     return run(_driven(robot), actuator_accelerations_program, q, v, a)
 
 
 def actuator_jacobian(robot: Robot, q: Any) -> np.ndarray:
-    """A with u̇ = A v and τ = Aᵀ f, (..., actuators, nv)."""
+    """The Jacobian A(q) from independent joints to actuators, (..., actuators, nv).
+
+    It gives velocities of actuators, u̇ = A v, and, by virtual work, what their forces f do at independent joints,
+    τ = Aᵀ f.
+
+    Args:
+        robot: the robot.
+        q: (..., nq), closed configurations.
+    """
     A = run(_driven(robot), actuator_jacobian_program, q)
     return A.reshape(*A.shape[:-1], len(robot.actuators), robot.nv)
 
 
 def generalized_forces(robot: Robot, q: Any, forces: Any) -> np.ndarray:
-    """τ = Aᵀ f: what forces of actuators, (..., actuators), N m or N, do at independent joints, (..., nv)."""
+    """What forces f of actuators do at independent joints: τ = A(q)ᵀ f.
+
+    Args:
+        robot: the robot.
+        q: (..., nq), closed configurations.
+        forces: (..., actuators), forces of actuators, N m or N.
+
+    Returns:
+        (..., nv), N m or N.
+    """
     return run(_driven(robot), generalized_forces_program, q, forces)
 
 
@@ -81,7 +118,7 @@ def possible_forces(robot: Robot, q: np.ndarray, forces: np.ndarray) -> np.ndarr
 
 
 def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exact: bool = True) -> np.ndarray:
-    """f with Aᵀ f = τ: forces of actuators that do the same as forces at independent joints.
+    """Forces f of actuators that do the same as forces τ at independent joints: A(q)ᵀ f = τ.
 
     Where more actuators than needed act, the forces are those of least Σ weight · f².
 
@@ -139,24 +176,30 @@ def _check_forces(robot: Robot, q: Any, forces: np.ndarray, tau: np.ndarray) -> 
 def motor_forces(
     robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None, weights: Any = None, *, exact: bool = True
 ) -> np.ndarray:
-    """Forces of actuators that accelerations need, (..., actuators): inverse dynamics, and `actuator_forces` of that.
+    """Forces of actuators that accelerations need: `actuator_forces` of what `inverse_dynamics` gives.
 
     Args:
         robot: the robot.
         q, v, a, f_ext: as in `inverse_dynamics`.
         weights, exact: as in `actuator_forces`.
+
+    Returns:
+        (..., actuators), N m or N.
     """
     return actuator_forces(robot, q, inverse_dynamics(robot, q, v, a, f_ext), weights, exact=exact)
 
 
 def velocities_of_actuators(robot: Robot, q: Any, rates: Any, near: Any = None) -> np.ndarray:
-    """v with A v = u̇: velocities of independent joints that move actuators so.
+    """Velocities v of independent joints with which actuators move at given velocities u̇: A(q) v = u̇.
 
     Args:
         robot: the robot.
         q: (..., nq), closed configurations.
         rates: (..., actuators), u̇, rad/s or m/s.
         near: (..., nv), velocities from which v differs least, where actuators leave a choice; zero if not given.
+
+    Returns:
+        (..., nv), rad/s or m/s.
 
     Raises:
         ModelError: where actuators cannot move so together, naming one.
@@ -165,13 +208,19 @@ def velocities_of_actuators(robot: Robot, q: Any, rates: Any, near: Any = None) 
 
 
 def accelerations_of_actuators(robot: Robot, q: Any, v: Any, rates: Any, near: Any = None) -> np.ndarray:
-    """a with A a + Ȧ v = ü: accelerations of independent joints, as `velocities_of_actuators` for velocities.
+    """Accelerations a of independent joints with which actuators have given accelerations ü: A(q) a + Ȧ v = ü.
 
     Args:
         robot: the robot.
         q, v: (..., nq) and (..., nv), states.
         rates: (..., actuators), ü, rad/s² or m/s².
         near: (..., nv), accelerations from which a differs least, where actuators leave a choice; zero if not given.
+
+    Returns:
+        (..., nv), rad/s² or m/s².
+
+    Raises:
+        ModelError: where actuators cannot move so together, naming one.
     """
     bias = actuator_accelerations(robot, q, v, np.zeros(robot.nv, getattr(q, "dtype", float)))
     return _moved(robot, q, _given("rates", rates, len(robot.actuators), bias) - bias, near, "acceleration")

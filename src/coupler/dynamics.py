@@ -1,4 +1,10 @@
-"""Forces and accelerations of a robot.
+"""Forces and accelerations of a robot, which satisfy its equation of motion
+
+    H(q) a + c(q, v) = τ + Jᵀ f_ext,
+
+where q is a configuration whose loops are closed, v and a are velocities and accelerations of the independent joints,
+and τ are forces there. H is the mass matrix, armatures included; c has Coriolis, centrifugal and gravitational forces,
+and those of springs and dampers. Loops are part of H and c, exactly; no forces of loops appear.
 
 Leading dimensions of q, v, ... are a batch, computed in lanes and threads. Numbers are float64, or float32 where q is.
 Results are fresh arrays and depend on arguments alone.
@@ -27,26 +33,27 @@ __all__ = ["bias_force", "forward_dynamics", "inverse_dynamics", "inverse_osim",
 def forward_dynamics(
     robot: Robot, q: Any, v: Any, tau: Any = None, f_ext: Any = None, *, motors: Any = None
 ) -> np.ndarray:
-    """Accelerations that forces cause, by the cluster-based articulated-body algorithm (C-ABA).
+    """Accelerations a that forces cause, by the cluster-based articulated-body algorithm (C-ABA).
 
-    H(q) a + c(q, v) = τ + forces of f_ext, where springs, dampers and armatures of the robot are part of H and c.
+    Solves H(q) a + c(q, v) = τ + Jᵀ f_ext in linear time, where springs, dampers and armatures of the robot are part of
+    H and c.
 
     Args:
         robot: the robot.
         q: (..., nq), a closed configuration.
-        v: (..., nv), velocities of independent joints.
-        tau: (..., nv), forces at independent joints, N m or N; none if not given.
+        v: (..., nv), velocities of independent joints, rad/s or m/s.
+        tau: (..., nv), forces at independent joints, N m or N; zero if not given.
         f_ext: (..., bodies, 6), a spatial force (moment, force) on each body, about the world's origin in the world's
             axes, in the order of `robot.body_names`.
-        motors: (..., actuators), or by name, forces of actuators, N m or N, which act besides tau; none if not given.
-            They are forces of servos, too, and limits are not looked at.
+        motors: (..., actuators), or a dictionary by name, forces of actuators, N m or N, which are added to tau; none
+            if not given. For a servo, too, it is the force and not the target. Limits of effort are not applied.
 
     Returns:
-        (..., nv), accelerations of independent joints.
+        (..., nv), accelerations of independent joints, rad/s² or m/s².
     """
     if motors is not None:
-        own = run(robot, generalized_forces_program, q, by_actuator(robot, "motors", motors))
-        tau = own if tau is None else own + np.asarray(tau)
+        of_motors = run(robot, generalized_forces_program, q, by_actuator(robot, "motors", motors))
+        tau = of_motors if tau is None else of_motors + np.asarray(tau)
     elif tau is None:
         tau = np.zeros(robot.nv, getattr(q, "dtype", float))
     if f_ext is None:
@@ -57,17 +64,20 @@ def forward_dynamics(
 def loop_dynamics(
     robot: Robot, q: Any, v: Any, w: Any, tau: Any, f_ext: Any = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Accelerations that forces cause, at dead points of loops, too.
+    """Accelerations that forces cause, as `forward_dynamics`, but at dead points of loops as well.
+
+    At a dead point the independent joints do not determine how the others move, so that velocities of all joints are
+    needed. That concerns loops without a solution γ, neither given nor found; they are closed numerically.
 
     Args:
         robot: the robot.
-        q, v, tau, f_ext: as in `forward_dynamics`; entries of v in loops without a solution do not count.
-        w: (..., n), velocities of all joints in such loops, in the order of `robot.embedding.unsolved_entries`; what of
-            them the loops do not allow is left out.
+        q, v, tau, f_ext: as in `forward_dynamics`; entries of v that belong to such loops are not read.
+        w: (..., n), velocities of all joints in such loops, in the order of `robot.embedding.unsolved_entries`. Parts
+            that would open a loop are removed.
 
     Returns:
-        (..., nv) and (..., n), accelerations of independent joints, and of all in such loops; then velocities v and w
-        as the loops allow them.
+        Four arrays: accelerations of independent joints, (..., nv), and of all joints in such loops, (..., n); then v
+        and w without the parts that would open a loop.
     """
     if f_ext is None:
         return run(robot, loop_dynamics_program, q, v, w, tau)
@@ -75,18 +85,26 @@ def loop_dynamics(
 
 
 def loop_velocities(robot: Robot, q: Any, v: Any, w: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Velocities v and w, as for `loop_dynamics`, as the loops allow them: w − K⁺ K w, and v a part of that."""
+    """Velocities v and w, as `loop_dynamics` takes them, without the parts that would open a loop.
+
+    With the Jacobian K of the loops, these are w − K⁺ K w, and the entries of it that belong to independent joints.
+
+    Returns:
+        v, (..., nv), and w, (..., n), rad/s or m/s.
+    """
     return run(robot, loop_velocities_program, q, v, w)
 
 
 def inverse_dynamics(robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None) -> np.ndarray:
-    """Forces that accelerations need, by the cluster-based recursive Newton-Euler algorithm (C-RNEA).
+    """Forces τ that accelerations need, by the cluster-based recursive Newton-Euler algorithm (C-RNEA).
+
+    Evaluates τ = H(q) a + c(q, v) − Jᵀ f_ext in linear time: the inverse of `forward_dynamics`.
 
     Args:
         robot: the robot.
         q: (..., nq), a closed configuration.
-        v: (..., nv), velocities of independent joints.
-        a: (..., nv), accelerations of independent joints.
+        v: (..., nv), velocities of independent joints, rad/s or m/s.
+        a: (..., nv), accelerations of independent joints, rad/s² or m/s².
         f_ext: (..., bodies, 6), as in `forward_dynamics`.
 
     Returns:
@@ -98,7 +116,19 @@ def inverse_dynamics(robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None) ->
 
 
 def bias_force(robot: Robot, q: Any, v: Any, f_ext: Any = None) -> np.ndarray:
-    """c(q, v): forces at independent joints that keep them from accelerating; (..., nv), N m or N."""
+    """c(q, v) − Jᵀ f_ext: forces at independent joints that keep them from accelerating.
+
+    That is `inverse_dynamics` for a = 0: Coriolis, centrifugal and gravitational forces, springs and dampers.
+
+    Args:
+        robot: the robot.
+        q: (..., nq), a closed configuration.
+        v: (..., nv), velocities of independent joints, rad/s or m/s.
+        f_ext: (..., bodies, 6), as in `forward_dynamics`.
+
+    Returns:
+        (..., nv), N m or N.
+    """
     return inverse_dynamics(robot, q, v, np.zeros(robot.nv, getattr(q, "dtype", float)), f_ext)
 
 
@@ -111,7 +141,9 @@ def inverse_osim(robot: Robot, q: Any, frames: Sequence[str]) -> np.ndarray:
         frames: names of frames, contact points or bodies.
 
     Returns:
-        (..., 6 frames, 6 frames): accelerations of frames by forces at them, angular first, along each frame's axes.
+        (..., 6 frames, 6 frames), symmetric and positive semidefinite. Rows and columns are those of the frames in
+        turn, six each, angular first, about each frame's origin and along its axes: Ω f are the changes of frame
+        accelerations, rad/s² and m/s², by forces f at them, N m and N.
     """
     if isinstance(frames, str):
         raise ModelError(f"frames must be a list of names, got {frames!r}")

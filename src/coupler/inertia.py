@@ -26,7 +26,9 @@ __all__ = ["mass_matrix", "mass_matrix_factors", "mass_matrix_inverse", "mass_ma
 
 
 def mass_matrix(robot: Robot, q: Any) -> np.ndarray:
-    """H(q): the joint-space inertia of independent joints, by the composite-rigid-body algorithm on clusters.
+    """The mass matrix H(q) of independent joints, by the composite-rigid-body algorithm on clusters.
+
+    The kinetic energy is ½ vᵀ H v; loops, rotors and armatures are part of it.
 
     Args:
         robot: the robot.
@@ -40,7 +42,7 @@ def mass_matrix(robot: Robot, q: Any) -> np.ndarray:
 
 
 def mass_matrix_factors(robot: Robot, q: Any) -> tuple[np.ndarray, np.ndarray]:
-    """B and D of H = Bᵀ D B [003, eq. 24], from articulated inertias.
+    """The factors B and D of the mass matrix H = Bᵀ D B [003, eq. 24], from articulated inertias.
 
     D has a block for each cluster, its inertia when all joints further out are free. B is one on its diagonal, and not
     zero only in rows of a cluster and columns of those that carry it: sorted as they hang, it is lower triangular.
@@ -58,7 +60,7 @@ def mass_matrix_factors(robot: Robot, q: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def mass_matrix_inverse(robot: Robot, q: Any) -> np.ndarray:
-    """H⁻¹ = B⁻¹ D⁻¹ B⁻ᵀ with B⁻¹ = 1 − κ ψ X [003, eq. 26, 27], in closed form.
+    """The inverse H(q)⁻¹ of the mass matrix, without H: B⁻¹ D⁻¹ B⁻ᵀ with B⁻¹ = 1 − κ ψ X [003, eq. 26, 27].
 
     Args:
         robot: the robot.
@@ -72,12 +74,12 @@ def mass_matrix_inverse(robot: Robot, q: Any) -> np.ndarray:
 
 
 def mass_matrix_product(robot: Robot, q: Any, x: Any) -> np.ndarray:
-    """H(q) x, in linear time: forces that accelerations x need, but for the bias force.
+    """The product H(q) x, in linear time: the forces that accelerations x need, without the bias force c.
 
     Args:
         robot: the robot.
         q: (..., nq), a closed configuration.
-        x: (..., nv), accelerations of independent joints, or velocities: then the result are momenta.
+        x: (..., nv), accelerations of independent joints, or velocities: then the results are momenta.
 
     Returns:
         (..., nv), N m or N.
@@ -86,12 +88,12 @@ def mass_matrix_product(robot: Robot, q: Any, x: Any) -> np.ndarray:
 
 
 def mass_matrix_solve(robot: Robot, q: Any, x: Any) -> np.ndarray:
-    """H(q)⁻¹ x, in linear time: accelerations that forces x cause, where there is no bias force.
+    """The solution H(q)⁻¹ x, in linear time: the accelerations that forces x cause, without the bias force c.
 
     Args:
         robot: the robot.
         q: (..., nq), a closed configuration.
-        x: (..., nv), forces at independent joints, N m or N; or impulses: then the result are changes of velocities.
+        x: (..., nv), forces at independent joints, N m or N; or impulses: then the results are changes of velocities.
 
     Returns:
         (..., nv), accelerations of independent joints.

@@ -47,7 +47,16 @@ Axes = Literal["frame", "world"]
 
 
 def frame_pose(robot: Robot, q: Any, frame: str) -> np.ndarray:
-    """The pose of a frame, (..., 4, 4): a homogeneous matrix from the frame's coordinates to the world's."""
+    """The pose of a frame: the homogeneous matrix that takes coordinates in the frame to those in the world.
+
+    Args:
+        robot: the robot.
+        q: (..., nq), a closed configuration.
+        frame: name of a frame, contact point or body.
+
+    Returns:
+        (..., 4, 4): the rotation in its first three rows and columns, the frame's origin in its last column, m.
+    """
     T = run(robot, _frame_pose_program, q, options=(frame,))
     return T.reshape(*T.shape[:-1], 4, 4)
 
@@ -59,36 +68,59 @@ def body_poses(robot: Robot, q: Any) -> np.ndarray:
 
 
 def frame_velocity(robot: Robot, q: Any, v: Any, frame: str, axes: Axes = "frame") -> np.ndarray:
-    """The velocity of a frame, (..., 6): angular, then of its origin; rad/s and m/s."""
+    """The velocity of a frame, J(q) v.
+
+    Args:
+        robot: the robot.
+        q: (..., nq), a closed configuration.
+        v: (..., nv), velocities of independent joints, rad/s or m/s.
+        frame: name of a frame, contact point or body.
+        axes: "frame" for components along the frame's own axes, "world" for the world's.
+
+    Returns:
+        (..., 6): the angular velocity, rad/s, then the velocity of the frame's origin, m/s.
+    """
     return run(robot, _frame_velocity_program, q, v, options=(frame, axes))
 
 
 def frame_acceleration(robot: Robot, q: Any, v: Any, a: Any, frame: str, axes: Axes = "frame") -> np.ndarray:
-    """The acceleration of a frame, (..., 6): of its angular velocity and of its origin, along the axes asked for.
+    """The acceleration of a frame, J(q) a + J̇ v, without gravity.
 
-    It is the rate of the velocity along the world's axes, J a + J̇ v, and has no gravity in it; rad/s² and m/s².
+    It is the time derivative of the velocity along the world's axes, afterwards turned into the axes asked for. An
+    accelerometer would measure its linear part less gravity.
+
+    Args:
+        robot: the robot.
+        q: (..., nq), a closed configuration.
+        v: (..., nv), velocities of independent joints, rad/s or m/s.
+        a: (..., nv), accelerations of independent joints, rad/s² or m/s².
+        frame: name of a frame, contact point or body.
+        axes: "frame" for components along the frame's own axes, "world" for the world's.
+
+    Returns:
+        (..., 6): the angular acceleration, rad/s², then the acceleration of the frame's origin, m/s².
     """
     return run(robot, _frame_acceleration_program, q, v, a, options=(frame, axes))
 
 
 def frame_jacobian(robot: Robot, q: Any, frame: str, axes: Axes = "frame") -> np.ndarray:
-    """J with frame velocity = J v, (..., 6, nv), angular rows first.
+    """The Jacobian J(q) of a frame, (..., 6, nv), angular rows first: J v is its velocity, and Jᵀ f what a force does.
 
     Args:
         robot: the robot.
         q: (..., nq), a closed configuration.
         frame: name of a frame, contact point or body.
-        axes: whose axes its rows are along, at the frame's origin.
+        axes: "frame" for rows along the frame's own axes, "world" for the world's; both are at the frame's origin.
     """
     J = run(robot, _frame_jacobian_program, q, options=(frame, axes))
     return J.reshape(*J.shape[:-1], 6, robot.nv)
 
 
 def frame_jacobian_rate(robot: Robot, q: Any, v: Any, frame: str, axes: Axes = "frame") -> np.ndarray:
-    """J̇ with frame acceleration = J a + J̇ v, (..., 6, nv), angular rows first.
+    """The rate J̇ of a frame's Jacobian, (..., 6, nv), angular rows first: J a + J̇ v is the frame's acceleration.
 
     Along the world's axes it is the time derivative of J. Along the frame's it is that, turned into them: the rate at
-    which these axes themselves turn is not in it, as it is not in `frame_acceleration`.
+    which these axes themselves turn is not in it, as it is not in `frame_acceleration`. Arguments are as there.
     """
     J = run(robot, _frame_jacobian_rate_program, q, v, options=(frame, axes))
     return J.reshape(*J.shape[:-1], 6, robot.nv)
@@ -100,12 +132,18 @@ def centre_of_mass(robot: Robot, q: Any) -> np.ndarray:
 
 
 def momentum(robot: Robot, q: Any, v: Any) -> np.ndarray:
-    """The spatial momentum of all bodies, (..., 6): angular about the world's origin, then linear; world's axes."""
+    """The momentum of all bodies, (..., 6): angular about the world's origin, kg m²/s, then linear, kg m/s.
+
+    Args:
+        robot: the robot.
+        q: (..., nq), a closed configuration.
+        v: (..., nv), velocities of independent joints, rad/s or m/s.
+    """
     return run(robot, momentum_program, q, v)
 
 
 def kinetic_energy(robot: Robot, q: Any, v: Any, loop_velocities: Any = None) -> np.ndarray:
-    """½ Σ vᵀ I v over all bodies, and ½ Σ A q̇² over armatures; (...), J.
+    """The kinetic energy, (...), J: ½ vᵀ H v, that is ½ Σ vᵀ I v over all bodies and ½ Σ A q̇² over armatures A.
 
     Args:
         robot: the robot.

@@ -644,10 +644,15 @@ def test_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(GraphError, match=r"newton.h: it cannot be written: disk full"):
         render(newton()).save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["newton.h"]
     assert (tmp_path / "newton.h").read_text() == "old"
+
+
+def test_save_names_a_folder_that_is_missing(tmp_path):
+    with pytest.raises(GraphError, match="nowhere: there is no such folder; make it first"):
+        render(newton()).save(tmp_path / "nowhere")
 
 
 @gcc

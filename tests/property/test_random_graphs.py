@@ -23,11 +23,12 @@ from coupler.graph import (
     unroll,
     vjp,
 )
-from coupler.graph.expr import apply, as_node, topological, where
+from coupler.graph.expr import apply, as_node, where
 from coupler.graph.llvm import Native
 from coupler.graph.measure import operations
 from coupler.graph.operations import OPERATIONS
 from coupler.graph.rewrite import PASSES, rewrite
+from coupler.graph.walk import topological
 from effort import examples
 
 

@@ -1,8 +1,18 @@
 """Forward dynamics by the cluster-based articulated-body algorithm, C-ABA [001, §VII, Algorithm 1].
 
-The page below is the paper's, whose lines are named beside ours; what a line costs is decided in articulated.py. The
-paper's forward pass #1 finds X, S, v and c of a cluster: here that is done where they are first asked for (see
-passes/body.py), and the pass stores what is needed again.
+The page below is the paper's, with its symbols and the numbers of its lines. Index λ is for the output bodies of a
+cluster, those of other clusters that carry it. Of a robot without loops every cluster is a single body, and the page is
+Featherstone's ABA (FDab in spatial_v2). Where the code departs from the paper, the numbers are the same:
+
+- X, S, v and c (lines 4-19) are properties of a body, computed where they are first asked for: see passes/body.py, and
+  passes/loops.py for G and g (line 11). Forward pass #1 only stores what later passes need again.
+- p = pᴬ + Iᴬ c stands for pᴬ. Since a' = X a_λ + c (line 40) and c is known, c is taken into account at once:
+  pᴬ + Iᵃ c + U D⁻¹ (τ − Sᵀ pᴬ) = p + U D⁻¹ (τ − Sᵀ p), and line 41 becomes ÿ = D⁻¹ (τ − Sᵀ p − Uᵀ X a_λ).
+- y₀ = D⁻¹ (τ − Sᵀ p) and Y = D⁻¹ Uᵀ X are stored instead of u, D and U, so that line 41 is one product: ÿ = y₀ − Y a_λ.
+- A cluster on the ground knows a_λ = −a_g (line 38), and finds its ÿ in the backward pass already.
+- τ has springs, dampers and armatures of joints in it.
+
+articulated.py has U, D, Iᵃ and pᵃ of a cluster; how they are computed there depends on how many bodies it has.
 """
 
 from __future__ import annotations
@@ -32,16 +42,16 @@ __all__ = [
     "ClusterMemory",
     "ResponseMemory",
     "accelerate",
+    "backward_pass",
     "forward_dynamics_program",
     "inward",
     "outward",
-    "pass_on",
     "pulled_links",
 ]
 
 
 class BodyMemory(Record):
-    """What a body that carries others remembers."""
+    """What a body that carries other clusters remembers: v, Iᴬ and pᴬ of what it carries, and a."""
 
     v = entry(6)
     IA = collected(symmetric(6))
@@ -50,14 +60,14 @@ class BodyMemory(Record):
 
 
 class ResponseMemory(ClusterRecord):
-    """What a cluster remembers, unless it is on the ground: y₀ = D⁻¹ u and Y = D⁻¹ Uᵀ X."""
+    """What a cluster that is not on the ground remembers for forward pass #2: y₀ and Y; see the module's text."""
 
     y0 = entry(lambda shape: None if shape.on_ground else shape.freedoms)
     Y = entry(lambda shape: None if shape.on_ground else (shape.freedoms, 6 * len(shape.grounded)))
 
 
 class ClusterMemory(ResponseMemory):
-    """That, and its forces τ and accelerations ÿ."""
+    """The same, and the cluster's forces τ and accelerations ÿ, which are input and output of the program."""
 
     tau, a = Coordinate(), Coordinate()
 
@@ -94,45 +104,37 @@ def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
     return sweep.build()
 
 
+# Algorithm 1
+
+
 def outward(cluster: Node) -> None:
     """Forward pass #1: velocities. [lines 1-22; eq. 33]"""
     cluster.remember()
     for body in cluster.carriers:
-        body.memory.v = body.v  # line 13
-    for _, _, pair in cluster.pairs:
+        body.memory.v = body.v  # line 13: v = X v_λ + S ẏ
+    for _, _, pair in cluster.pairs:  # a cluster further out couples two bodies of this one, from nothing
         pair.IA = np.zeros((6, 6))
 
 
 def inward(cluster: Node) -> None:
-    """Backward pass: articulated inertia and bias force of a cluster, added to its parents'. [lines 24-35]"""
-    pass_on(cluster)
+    """Backward pass: articulated inertias and bias forces, added to those of the output bodies. [lines 24-35]"""
+    backward_pass(cluster)
 
 
-def pass_on(cluster: Node) -> Cholesky:
-    """The backward pass; gives D, for what needs it besides.
-
-    Accelerations are a' = X a + c (line 40), of which c is known already: p = pᴬ + Iᴬ c stands for pᴬ, and X a is what
-    line 41 lacks. The sums are the same: pᴬ + Iᵃ c + U D⁻¹ (τ − Sᵀ pᴬ) = p + U D⁻¹ (τ − Sᵀ p).
-    """
+def backward_pass(cluster: Node) -> Cholesky:
+    """The same; gives D as well, factorised, for algorithms that go on with it."""
     cluster.report_gap()
-    memory, I = cluster.memory, articulated(cluster, bias_forces(cluster))  # noqa: E741
-    D = Cholesky(I.D)  # lines 26, 27: D = Sᵀ U, U = Iᴬ S
-    u = memory.tau + cluster.passive - cluster.armature_bias - I.force_on_joints()  # line 28: u = τ − Sᵀ p
+    memory, IA = cluster.memory, articulated(cluster, bias_forces(cluster))
+    tau = memory.tau + cluster.passive - cluster.armature_bias
+    D = Cholesky(IA.D)  # lines 26, 27: U = Iᴬ S, D = Sᵀ U
+    u = tau - IA.force_on_joints()  # line 28: u = τ − Sᵀ p
     if cluster.grounded:
-        memory.a = D.solve(u - I.joint_response(cluster.outputs[0].a))  # line 41
+        memory.a = D.solve(u - IA.joint_response(cluster.outputs[0].a))  # lines 38-41: ÿ = D⁻¹ (u − Uᵀ X a₀)
         return D
     memory.y0 = D.solve(u)
-    memory.Y = I.pass_on_inertia(D)  # lines 30, 32: Iᵃ = Iᴬ − U D⁻¹ Uᵀ, Iᴬ_λ += Xᵀ Iᵃ X
-    I.pass_on_force(memory.y0)  # lines 31, 33: pᵃ = p + U D⁻¹ u, pᴬ_λ += Xᵀ pᵃ
+    memory.Y = IA.pass_on_inertia(D)  # lines 30, 32: Iᵃ = Iᴬ − U D⁻¹ Uᵀ, Iᴬ_λ += Xᵀ Iᵃ X
+    IA.pass_on_force(memory.y0)  # lines 31, 33: pᵃ = p + U D⁻¹ u, pᴬ_λ += Xᵀ pᵃ
     return D
-
-
-def bias_forces(cluster: Visit[Any, Any]) -> dict[Any, Any]:
-    """p = pᴬ + Iᴬ c of each body."""
-    p = {body: body.pA + inertia_times(body, body.c) for body in cluster.bodies}
-    for one, other, pair in cluster.pairs:
-        p[one], p[other] = p[one] + pair.IA @ other.c, p[other] + pair.IA.T @ one.c
-    return p
 
 
 def accelerate(cluster: Node) -> None:
@@ -141,10 +143,21 @@ def accelerate(cluster: Node) -> None:
     if cluster.grounded:
         ydd = memory.a
     else:
-        above = [output.memory.a for output in cluster.outputs]
-        ydd = memory.a = memory.y0 - response(cluster, memory.Y, above)  # line 41: ÿ = D⁻¹ (u − Uᵀ a')
+        a_parents = [output.memory.a for output in cluster.outputs]
+        ydd = memory.a = memory.y0 - response(cluster, memory.Y, a_parents)  # line 41: ÿ = D⁻¹ (u − Uᵀ X a_λ)
     for body in cluster.carriers:
         body.memory.a = body.Xo @ body.output.a + body.c + body.S @ ydd  # lines 40, 42: a = X a_λ + c + S ÿ
+
+
+# Beneath it
+
+
+def bias_forces(cluster: Visit[Any, Any]) -> dict[Any, Any]:
+    """p = pᴬ + Iᴬ c of each body, where Iᴬ may couple two bodies of a cluster on which a third cluster hangs."""
+    p = {body: body.pA + inertia_times(body, body.c) for body in cluster.bodies}
+    for one, other, pair in cluster.pairs:
+        p[one], p[other] = p[one] + pair.IA @ other.c, p[other] + pair.IA.T @ one.c
+    return p
 
 
 def pulled_links(robot: Robot) -> set[int]:

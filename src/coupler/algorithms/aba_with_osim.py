@@ -58,11 +58,11 @@ def dynamics_and_osim_program(robot: Robot, frames: Sequence[tuple[int, Transfor
     paths.inward(efpa.propagate)
     sweep.outward(aba.accelerate)
     paths.outward(efpa.respond)
-    paths.meet(omega)
+    paths.multiply_pairs(omega)
     return sweep.build()
 
 
 def inward(cluster: Visit[BodyMemory, ClusterMemory]) -> None:
     """The backward pass of C-ABA, which keeps D⁻¹ for forces at frames."""
-    D = aba.pass_on(cluster)
+    D = aba.backward_pass(cluster)
     cluster.memory.Dinv = D.solve(np.eye(len(D.reciprocal)))

@@ -42,8 +42,8 @@ def articulated(cluster: Visit[Any, Any], p: Forces | None = None) -> Articulate
 
 def response(cluster: Visit[Any, Any], Y: Any, accelerations: Sequence[Any]) -> Any:
     """D⁻¹ Uᵀ X a: what accelerations a of its output bodies ask of a cluster's joints, by the Y that it remembers."""
-    seen = cluster.bodies[0].Xo @ accelerations[0] if _is_single(cluster) else np.concatenate(accelerations)
-    return Y @ seen
+    single = _is_single(cluster)  # its Y is D⁻¹ Uᵀ, without X: see `SingleBody`
+    return Y @ (cluster.bodies[0].Xo @ accelerations[0] if single else np.concatenate(accelerations))
 
 
 def response_by_output(cluster: Visit[Any, Any], Y: Any) -> list[Any]:
@@ -63,15 +63,15 @@ def propagated(cluster: Visit[Any, Any], output: Output[Any], Y: Any, P: Forces,
         P: forces, as columns, on those of its bodies that hang on the output body; all others are zero.
         z: Sᵀ P of all of its bodies.
     """
-    felt = -Y[:, 6 * output.number : 6 * output.number + 6].T @ z
+    released = -Y[:, 6 * output.number : 6 * output.number + 6].T @ z  # −Xᵀ U D⁻¹ z: what moving joints do not pass on
     if _is_single(cluster):
         (body,) = cluster.bodies
-        return body.Xo.transform_force(P[body] + felt if P else felt)
-    return sum((body.Xo.transform_force(own) for body, own in P.items()), felt)
+        return body.Xo.transform_force(P[body] + released if P else released)
+    return sum((body.Xo.transform_force(force) for body, force in P.items()), released)
 
 
 def _is_single(cluster: Visit[Any, Any]) -> bool:
-    """Whether it is one body that carries others."""
+    """Whether it is one body that carries others; see `SingleBody`."""
     return len(cluster.bodies) == 1 and cluster.bodies[0].carries
 
 
@@ -115,7 +115,7 @@ class Articulated(ABC):
 
 
 class BodyByBody(Articulated):
-    """Every body by itself.
+    """Every body by itself, which is cheapest for few bodies.
 
     Attributes:
         U: Iᴬ S of each body.
@@ -158,7 +158,7 @@ class BodyByBody(Articulated):
 
 
 class SingleBody(BodyByBody):
-    """One body that carries others."""
+    """One body that carries others: rows and columns of Iᵃ that the joint moves are zero, and X has less to do."""
 
     def pass_on_inertia(self, D: Cholesky) -> Any:
         (body,) = self.cluster.bodies
@@ -173,7 +173,7 @@ class SingleBody(BodyByBody):
 
 
 class JointByJoint(Articulated):
-    """Composite inertias of the cluster's tree.
+    """Composite inertias of the cluster's tree, which is cheapest for many bodies.
 
     Attributes:
         W: F G of each output body, 6 × n.
@@ -184,25 +184,26 @@ class JointByJoint(Articulated):
         self.p = dict(p)
         self._inertia: dict[Any, Any] = {}
         for body in reversed(cluster.bodies):  # children before their parents
-            above = body.parent or body.output
+            carrier = body.parent or body.output
             self._add(body, body.IA if body.carries else body.inertia)
-            self._add(above, body.seen_by_parent(self._inertia[body]))
+            self._add(carrier, body.seen_by_parent(self._inertia[body]))
             if self.p:
                 passed = body.X.transform_force(self.p[body])
-                self.p[above] = self.p[above] + passed if above in self.p else passed
-        H, F = self._of_the_tree()
+                self.p[carrier] = self.p[carrier] + passed if carrier in self.p else passed
+        H, F = self._tree_inertia()
         G = cluster.G
         self.D = mirrored(symmetric_product(G.T, H @ G)) + cluster.armature
         self.W = [F[output] @ G for output in cluster.outputs]
 
     def _add(self, to: Any, inertia: Any) -> None:
-        have = self._inertia.get(to)
-        if have is not None and isinstance(have, RigidInertia) != isinstance(inertia, RigidInertia):
-            have, inertia = (x.matrix() if isinstance(x, RigidInertia) else x for x in (have, inertia))
-        self._inertia[to] = inertia if have is None else have + inertia
+        """Adds an inertia to that of a body; the sum is rigid if both are, and a matrix otherwise."""
+        total = self._inertia.get(to)
+        if total is not None and isinstance(total, RigidInertia) != isinstance(inertia, RigidInertia):
+            total, inertia = (x.matrix() if isinstance(x, RigidInertia) else x for x in (total, inertia))
+        self._inertia[to] = inertia if total is None else total + inertia
 
-    def _of_the_tree(self) -> tuple[Any, dict[Any, Any]]:
-        """H of the joints as if no loop joined them, and F, their momenta seen from the output bodies."""
+    def _tree_inertia(self) -> tuple[Any, dict[Any, Any]]:
+        """H of the joints as if no loop joined them, and F, their momenta, 6 × joints for each output body."""
         count = len(self.cluster.G)
         H: Any = [[0.0] * count for _ in range(count)]
         columns: dict[Any, list[Any]] = {output: [np.zeros(6)] * count for output in self.cluster.outputs}
@@ -219,7 +220,7 @@ class JointByJoint(Articulated):
                     break
                 at = at.parent
             columns[body.output][body.entries] = list(momentum.T)
-        return np.array(H), {output: np.array(own).T for output, own in columns.items()}
+        return np.array(H), {output: np.array(momenta).T for output, momenta in columns.items()}
 
     def force_on_joints(self) -> Any:
         h = [body.subspace.T @ self.p[body] for body in self.cluster.bodies]
@@ -242,8 +243,8 @@ class JointByJoint(Articulated):
 def _collect_inertia(cluster: Visit[Any, Any], inertia: Sequence[Any], W: Sequence[Any], Y: Any) -> None:
     """Adds Xᵀ Iᴬ X − W Y to the inertia of each output body, and −W Y to that of each two of them; Y = D⁻¹ Wᵀ."""
     for output, I, Wo in zip(cluster.outputs, inertia, W, strict=True):  # noqa: E741
-        own = slice(6 * output.number, 6 * output.number + 6)
-        output.collect(IA=I - Wo @ Y[:, own])
+        its_columns = slice(6 * output.number, 6 * output.number + 6)
+        output.collect(IA=I - Wo @ Y[:, its_columns])
     for (a, b), pair in cluster.output_pairs.items():
         pair.IA -= W[a] @ Y[:, 6 * b : 6 * b + 6]
 

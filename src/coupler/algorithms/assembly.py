@@ -168,11 +168,10 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
     # Passes
 
     def visit_piece(self, schedule: Schedule, function: Callable[..., None], piece: Piece) -> None:
-        """Adds a row of a function of a piece's cluster, of the numbers of its ports, and of its loaded ports."""
+        """Adds a row: a function of a piece's cluster, the numbers of its ports, and of those with a piece taken in."""
         ports = self.ports(piece)
         key = tuple((i, link in piece.taken, link in piece.open) for i, link in ports.items())
         taken = [i for i, link in ports.items() if link in piece.taken]
-
         self.visit(schedule, function, piece.cluster, [*ports], taken, key=key, row=piece, provide=self._provide_piece)
 
     def _provide_piece(self, windows: ClusterWindows, shape: Shape, pieces: Sequence[Piece]) -> None:
@@ -200,8 +199,8 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
 
     # Results
 
-    def tell(self, name: str, frames: Sequence[tuple[int, Transform]]) -> None:
-        """An output, 6 rows and columns for each frame: Ω of the whole robot, seen from frames on its links."""
+    def write_omega(self, name: str, frames: Sequence[tuple[int, Transform]]) -> None:
+        """Adds the output J H⁻¹ Jᵀ, 6 rows and columns for each frame: Ω of the whole robot, moved to the frames."""
         size = 6 * len(frames)
         result, schedule = self.result(name, size**2), self.schedule()
         for e, (one, X_one) in enumerate(frames):

@@ -1,8 +1,13 @@
 """The joint-space inertia matrix by the composite-rigid-body algorithm, on clusters.
 
-With all joints held, every body moves with its output body. What a cluster carries is then a rigid body on each of its
-bodies, and H couples it with the clusters that carry it alone: F = I S are the momenta of its bodies by unit of ẏ,
-H_kk = Sᵀ F, and H_jk = Sᵀ F for each cluster j on the way to the ground, where F is seen from its body in j.
+To find column k of H, let cluster k alone move, by unit of ẏ, and hold all other joints. All that a body of the cluster
+carries then moves with it as one rigid body, the composite Iᶜ. With F = Iᶜ S, the momenta of the cluster's bodies,
+
+    Iᶜ_λ += Xᵀ Iᶜ X,    H_kk = Sᵀ F                                       inwards, once for each cluster
+    F := Xᵀ F,          H_jk = S_jᵀ F                                      for each cluster j between k and the ground
+
+Of a robot without loops this is the classic algorithm (HandC in Featherstone's spatial_v2). Clusters that do not carry
+each other have no common entry of H; zeros are not computed.
 """
 
 from __future__ import annotations
@@ -30,13 +35,13 @@ __all__ = ["PlacedBody", "mass_matrix_entries", "mass_matrix_program", "momenta_
 
 
 class PlacedBody(ClimbingBody):
-    """What a body that carries others remembers: the transform from its output body."""
+    """What a body that carries other clusters remembers: the transform X = (E, r) from its output body, S and F."""
 
     E, r = entry((3, 3)), entry(3)
 
 
 class BodyMemory(PlacedBody):
-    """That, and the inertia of all that it carries, as a rigid body."""
+    """The same, and Iᶜ of all that it carries: mass, first moments and second moments."""
 
     m, h, I = collected(()), collected(3), collected(symmetric(3))  # noqa: E741
 
@@ -61,14 +66,14 @@ def mass_matrix_entries(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
 
 
 def outward(cluster: Visit[PlacedBody, Any]) -> None:
-    """How bodies that carry others move and hang on their output bodies."""
+    """Stores X and S of bodies that carry other clusters."""
     cluster.remember()
     for body in cluster.carriers:
         body.memory.E, body.memory.r, body.memory.S = body.Xo.E, body.Xo.r, body.S
 
 
 def inward(cluster: Node) -> None:
-    """Composite inertias, collected on the output bodies; the cluster's own block of H, and its momenta F."""
+    """Composite inertias, added to those of the output bodies; the cluster's block H_kk, and its momenta F."""
     cluster.report_gap()
     inertia = {body: composite(body) for body in cluster.bodies}
     F = {body: inertia[body] @ body.S for body in cluster.bodies}
@@ -77,18 +82,18 @@ def inward(cluster: Node) -> None:
         if output.grounded:
             continue
         output.memory.F = sum(body.Xo.transform_force(F[body]) for body in output.bodies)
-        seen = [body.seen_by_output(inertia[body]) for body in output.bodies]
-        output.collect(m=sum(x.m for x in seen), h=sum(x.h for x in seen), I=sum(x.I for x in seen))
+        moved = [body.seen_by_output(inertia[body]) for body in output.bodies]  # Xᵀ Iᶜ X
+        output.collect(m=sum(x.m for x in moved), h=sum(x.h for x in moved), I=sum(x.I for x in moved))
 
 
 def composite(body: Body[BodyMemory]) -> RigidInertia:
-    """A body with all that it carries."""
+    """Iᶜ, a body's own inertia with that of all that it carries."""
     memory = body.memory
     return body.inertia + RigidInertia(memory.m, memory.h, memory.I) if body.carries else body.inertia
 
 
 def momenta_further_in(body: Any, momentum: Any) -> Any:
-    """From a body that carries a cluster to that body's own output body; the block of H that is passed."""
+    """A step of F towards the ground, through a body that carries the cluster: F := Xᵀ F; gives Sᵀ F, part of H_jk."""
     block = body.S.T @ momentum.F
     momentum.F = Transform(body.E, body.r).transform_force(momentum.F)
     return block

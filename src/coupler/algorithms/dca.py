@@ -63,7 +63,7 @@ def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transfo
         find_velocities(whole)
     assemble(whole)
     disassemble(whole)
-    whole.tell("omega", frames)
+    whole.write_omega("omega", frames)
     return whole.build()
 
 
@@ -87,7 +87,7 @@ def find_velocities(whole: Assembly) -> None:
 
 
 def handle_motions(cluster: Node, ports: Sequence[int], taken: Sequence[int]) -> None:
-    """X and S ẏ of the handles of a cluster."""
+    """X and s = S ẏ, the motion of a cluster's handles against its base. See `cluster_equations` for the arguments."""
     cluster.remember()
     for body in (cluster.bodies[i] for i in ports):
         if body.carries:
@@ -130,7 +130,16 @@ def assemble(whole: Assembly) -> None:
 
 
 def cluster_equations(cluster: Node, ports: Sequence[int], taken: Sequence[int]) -> None:
-    """A cluster by itself, with what it has taken in: its joints answer by ÿ = y₀ − Y a + Σ Z f."""
+    """The handle equations of a single cluster, whose joints answer by ÿ = y₀ − Y a + Σ Z f.
+
+    This is the backward pass of C-ABA (aba.py) for a cluster on which nothing hangs, p and y₀ included. Its bodies have
+    accelerations X a + c + S ÿ.
+
+    Args:
+        cluster: the cluster.
+        ports: numbers of its bodies that are handles, or on which a piece hangs that was taken in.
+        taken: numbers of the latter; M and p of such a piece are added to the body's own.
+    """
     cluster.report_gap()
     inertia: dict[Any, Any] = {body: body.inertia for body in cluster.bodies}
     p = {body: body.p for body in cluster.bodies}
@@ -139,14 +148,14 @@ def cluster_equations(cluster: Node, ports: Sequence[int], taken: Sequence[int])
     p = {body: p[body] + inertia[body] @ body.c for body in cluster.bodies}
     U = {body: inertia[body] @ body.S for body in cluster.bodies}
     D = Cholesky(sum((body.S.T @ U[body] for body in cluster.bodies), cluster.armature))
-    W: Any = sum(body.Xo.transform_force(U[body]) for body in cluster.bodies)
+    W: Any = sum(body.Xo.transform_force(U[body]) for body in cluster.bodies)  # Xᵀ U
     u = cluster.memory.tau + cluster.passive - cluster.armature_bias
     y0 = cluster.memory.y0 = D.solve(u - sum(body.S.T @ p[body] for body in cluster.bodies))
     Y = cluster.memory.Y = D.solve(W.T)
-    weights = [body.seen_by_output(inertia[body]) for body in cluster.bodies]
-    matrices = [x.matrix() if isinstance(x, RigidInertia) else x for x in weights]
-    cluster.memory.M = sum(matrices) - W @ Y
-    cluster.memory.p = sum(body.Xo.transform_force(p[body]) for body in cluster.bodies) + W @ y0
+    from_base = [body.seen_by_output(inertia[body]) for body in cluster.bodies]  # Xᵀ I X
+    matrices = [x.matrix() if isinstance(x, RigidInertia) else x for x in from_base]
+    cluster.memory.M = sum(matrices) - W @ Y  # Xᵀ Iᵃ X
+    cluster.memory.p = sum(body.Xo.transform_force(p[body]) for body in cluster.bodies) + W @ y0  # Xᵀ pᵃ
     for body in (cluster.bodies[i] for i in ports):
         body.memory.Phi, body.memory.b = body.Xo.matrix() - body.S @ Y, body.c + body.S @ y0
         Z = body.memory.Z = D.solve(body.S.T)
@@ -161,7 +170,7 @@ def side_by_side(M1: Any, p1: Any, M2: Any, p2: Any) -> Any:
 
 
 def join_parts(whole: Assembly, schedule: Schedule, piece: Piece, m: int) -> list[int]:
-    """The first part of a piece when the second hangs on it, at handle m. Gives the first part's handles."""
+    """The handle equations of a piece's first part, with the second on its handle m; gives the first part's handles."""
     one, two = piece.parts
     M2, p2, N, Phi_m, b_m = whole.M(two), whole.p(two), whole.N(piece), whole.Phi(piece, m), whole.b(piece, m)
     first = [whole.Omega(one, m, m), whole.Phi(one, m), whole.b(one, m), whole.M(one), whole.p(one)]
@@ -169,13 +178,13 @@ def join_parts(whole: Assembly, schedule: Schedule, piece: Piece, m: int) -> lis
     schedule.call(join, *first, M2, p2, out=joined)
     others = [h for h in one.handles if h != m]
     for h in others:
-        own = [whole.Phi(one, h), whole.b(one, h), whole.Omega(one, h, m)]
+        unloaded = [whole.Phi(one, h), whole.b(one, h), whole.Omega(one, h, m)]
         loaded = [whole.Phi(piece, h), whole.b(piece, h), whole.Omega(piece, m, h)]
-        schedule.call(loaded_handle, *own, N, M2, p2, Phi_m, b_m, out=loaded)
+        schedule.call(loaded_handle, *unloaded, N, M2, p2, Phi_m, b_m, out=loaded)
     for i, h in enumerate(others):
         for g in others[i:]:
-            own = [whole.Omega(one, h, g), whole.Omega(one, h, m), M2, whole.Omega(piece, m, g)]
-            schedule.call(loaded_coupling, *own, out=whole.Omega(piece, h, g))
+            unloaded = [whole.Omega(one, h, g), whole.Omega(one, h, m)]
+            schedule.call(loaded_coupling, *unloaded, M2, whole.Omega(piece, m, g), out=whole.Omega(piece, h, g))
     return [m, *others]
 
 
@@ -198,15 +207,24 @@ def loaded_coupling(Omega_hg: Any, Omega_hm: Any, M2: Any, Omega_mg: Any) -> Any
 
 
 def hang(whole: Assembly, schedule: Schedule, piece: Piece, m: int, two: Piece, placed: Sequence[int]) -> list[int]:
-    """The handles of a piece that hangs on link m of another, beside those that have their place; gives them."""
+    """The handle equations of a piece two that hangs on handle m of another; gives its handles.
+
+    Args:
+        whole: the robot.
+        schedule: takes the computations.
+        piece: the piece with two on it.
+        m: the handle.
+        two: what hangs there.
+        placed: handles of the piece whose equations are known already; those of two are coupled with them.
+    """
     for i, h in enumerate(two.handles):
         Phi2, carried = whole.Phi(two, h), [whole.Phi(piece, h), whole.b(piece, h)]
         schedule.call(carried_handle, Phi2, whole.b(two, h), whole.Phi(piece, m), whole.b(piece, m), out=carried)
         for g in placed:
             schedule.call(coupling_through_m, Phi2, whole.Omega(piece, m, g), out=whole.Omega(piece, h, g))
         for g in two.handles[: i + 1]:
-            own = [whole.Omega(two, h, g), whole.Omega(piece, h, m), whole.Phi(two, g)]
-            schedule.call(carried_coupling, *own, out=whole.Omega(piece, h, g))
+            inputs = [whole.Omega(two, h, g), whole.Omega(piece, h, m), whole.Phi(two, g)]
+            schedule.call(carried_coupling, *inputs, out=whole.Omega(piece, h, g))
     return two.handles
 
 

@@ -1,8 +1,16 @@
 """Factors of the joint-space inertia matrix, and products with it and its inverse in linear time [003, §IV-B].
 
-With the articulated inertias of C-ABA, H = Bᵀ D B, where D = Sᵀ U of each cluster. A cluster answers accelerations a of
-its output bodies by ÿ = −Y a. So B = 1 + κ A X, eq. 24, has Y times what the clusters that carry it do to its output
-bodies, with joints between locked. mass_matrix_inverse.py inverts it.
+C-ABA without velocities and gravity solves u = D (ÿ + Y a_λ) for each cluster, with D = Sᵀ U and Y = D⁻¹ Uᵀ X (aba.py).
+The accelerations a_λ of a cluster's output bodies come from the clusters that carry it: for all clusters together,
+u = D B ÿ. Forces travel the transposed way, τ = Bᵀ u. So
+
+    H = Bᵀ D B,    B = 1 + κ A X    [003, eq. 24]
+
+D is block-diagonal, and B triangular. Its block of a cluster k and a cluster j that carries it is Y of k times the
+accelerations of k's output bodies by unit of ÿ of j, while all other joints are held.
+
+Products with H and H⁻¹ need no factors: H x is C-RNEA for accelerations x, and H⁻¹ x is C-ABA for forces x, both
+without velocities and gravity. mass_matrix_inverse.py inverts B [003, eq. 26].
 """
 
 from __future__ import annotations
@@ -44,7 +52,7 @@ __all__ = [
 
 
 class FactorBody(crba.PlacedBody):
-    """What a body that carries others remembers."""
+    """What a body that carries other clusters remembers: X, S, F as in crba.py, and Iᴬ of what it carries."""
 
     IA = collected(symmetric(6))
 
@@ -67,19 +75,19 @@ def mass_matrix_factors_entries(robot: Robot) -> tuple[np.ndarray, np.ndarray, i
 
 
 def place_bodies(cluster: Visit[FactorBody, Any]) -> None:
-    """How bodies that carry others move and hang on their output bodies."""
+    """Stores X and S of bodies that carry other clusters."""
     crba.outward(cluster)
     for _, _, pair in cluster.pairs:
         pair.IA = np.zeros((6, 6))
 
 
 def factorise(cluster: Visit[FactorBody, ClimbingCluster]) -> None:
-    """D, and what climbs to the ground instead of momenta, Yᵀ: then Sᵀ Yᵀ are blocks of Bᵀ. [003, eq. 24]"""
+    """D, in place of H_kk, and Yᵀ in place of the momenta F in crba.py: its H_jk = Sᵀ F are blocks of Bᵀ then."""
     cluster.report_gap()
-    I = articulated(cluster)  # noqa: E741
-    cluster.memory.H = mirrored(I.D)
+    IA = articulated(cluster)
+    cluster.memory.H = mirrored(IA.D)
     if not cluster.grounded:
-        Y = I.pass_on_inertia(Cholesky(I.D))
+        Y = IA.pass_on_inertia(Cholesky(IA.D))
         for output, Yt in zip(cluster.outputs, response_by_output(cluster, Y), strict=True):
             output.memory.F = Yt
 
@@ -94,7 +102,7 @@ class VectorMemory(ClusterRecord):
 
 
 class ProductBody(Record):
-    """What a body that carries others remembers: its acceleration, and the force on what it carries."""
+    """What a body that carries other clusters remembers: its acceleration, and the force on those clusters."""
 
     a, f = entry(6), collected(6)
 
@@ -111,14 +119,14 @@ def mass_matrix_product_program(robot: Robot) -> Any:
 
 
 def accelerate_bodies(cluster: Visit[ProductBody, VectorMemory]) -> None:
-    """Accelerations. [001, eq. 33]"""
+    """The forward pass of C-RNEA. [001, eq. 33]"""
     cluster.remember()
     for body in cluster.carriers:
         body.memory.a = acceleration(body, cluster.memory.x)
 
 
 def collect_forces(cluster: Visit[ProductBody, VectorMemory]) -> None:
-    """Forces, collected on the output bodies, and what joints must do. [001, eq. 31, 34, 35]"""
+    """The backward pass of C-RNEA. [001, eq. 31, 34, 35]"""
     cluster.report_gap()
     x = cluster.memory.x
     f = {body: body.inertia @ (body.memory.a if body.carries else acceleration(body, x)) for body in cluster.bodies}
@@ -131,15 +139,15 @@ def collect_forces(cluster: Visit[ProductBody, VectorMemory]) -> None:
 
 def acceleration(body: Body[Any], y: Any) -> Any:
     """a = X a_λ + S y, for joint accelerations y; its output body remembers a_λ."""
-    own = body.S @ y
-    return own if body.output.grounded else own + body.Xo @ body.output.memory.a
+    across = body.S @ y
+    return across if body.output.grounded else across + body.Xo @ body.output.memory.a
 
 
 # H⁻¹ x
 
 
 class SolveBody(Record):
-    """What a body that carries others remembers."""
+    """What a body that carries other clusters remembers: a, and Iᴬ and pᴬ of what it carries."""
 
     a, IA, pA = entry(6), collected(symmetric(6)), collected(6)
 
@@ -161,22 +169,22 @@ def mass_matrix_solve_program(robot: Robot) -> Any:
 
 
 def collect_inertias(cluster: Visit[SolveBody, SolveCluster]) -> None:
-    """Articulated inertias, and forces of joints further out, collected on the output bodies. [001, eq. 49, 55, 56]"""
+    """The backward pass of C-ABA, where bodies have no bias forces of their own. [001, Algorithm 1, lines 24-35]"""
     cluster.report_gap()
     p = {body: body.memory.pA if body.carries else np.zeros(6) for body in cluster.bodies}
-    I = articulated(cluster, p)  # noqa: E741
-    D = Cholesky(I.D)
-    y0 = D.solve(cluster.memory.x - I.force_on_joints())
+    IA = articulated(cluster, p)
+    D = Cholesky(IA.D)
+    y0 = D.solve(cluster.memory.x - IA.force_on_joints())  # D⁻¹ u
     if cluster.grounded:
         cluster.memory.y = y0
         return
     cluster.memory.y0 = y0
-    cluster.memory.Y = I.pass_on_inertia(D)
-    I.pass_on_force(y0)
+    cluster.memory.Y = IA.pass_on_inertia(D)
+    IA.pass_on_force(y0)
 
 
 def accelerate(cluster: Visit[SolveBody, SolveCluster]) -> None:
-    """Accelerations. [001, eq. 52]"""
+    """Forward pass #2 of C-ABA. [001, Algorithm 1, lines 37-43]"""
     memory = cluster.memory
     if cluster.grounded:
         y = memory.y

@@ -183,16 +183,16 @@ def _driven(robot: Robot, actuators: Sequence[str]) -> np.ndarray:
         links = robot.cluster_tree.clusters[k].bodies
         every, own = tree.velocities_of(links), tree.velocities_of([link for link in links if link in named])
         freedoms = int(driven[every].sum())
-        told = listed(tree.links[link].joint for link in links if link in named)
+        joints = listed(tree.links[link].joint for link in links if link in named)
         if len(own) != freedoms:
             others = listed(tree.links[link].joint for link in links)
             raise ModelError(
-                f"actuators: {told} drive {counted(len(own), 'velocity', 'velocities')} of a cluster with "
+                f"actuators: {joints} drive {counted(len(own), 'velocity', 'velocities')} of a cluster with "
                 f"{counted(freedoms, 'freedom')}; name as many of its joints, or none: it has {others}"
             )
         driven[every] = False
         driven[own] = True
         sizes = np.linalg.svd(G[np.ix_(own, velocities_of(robot, k))], compute_uv=False)
         if sizes[freedoms - 1] < _IDLE * sizes[0]:
-            raise ModelError(f"actuators: {told} cannot move all freedoms of their cluster")
+            raise ModelError(f"actuators: {joints} cannot move all freedoms of their cluster")
     return driven

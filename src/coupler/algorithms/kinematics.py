@@ -95,11 +95,11 @@ def body_poses_program(robot: Robot) -> Any:
     sweep = Sweep(robot, "body_poses", body=PoseBody, cluster=ClusterRecord, everybody=True, oriented=_links(robot))
     sweep.input("q", robot.nq)
     sweep.outward(locate)
-    told, schedule = sweep.result("T", 16 * len(robot.bodies)), sweep.schedule()
+    poses, schedule = sweep.result("T", 16 * len(robot.bodies)), sweep.schedule()
     for i, body in enumerate(robot.bodies):
         link, place = robot.tree.place[body]
         pose: list[Any] = [sweep.place(link, name) for name in ("E", "r")] if link else [np.eye(3), np.zeros(3)]
-        schedule.call(_body_pose, place.E + 0.0, place.r + 0.0, *pose, out=Place.of(told, 16 * i, (4, 4)))
+        schedule.call(_body_pose, place.E + 0.0, place.r + 0.0, *pose, out=Place.of(poses, 16 * i, (4, 4)))
     schedule.run()
     return sweep.build()
 
@@ -159,8 +159,8 @@ def accelerate(cluster: Visit[AcceleratedFrameBody, FrameAcceleration]) -> None:
     move(cluster)
     ydd = cluster.memory.a
     for body in cluster.bodies:
-        above = np.zeros(6) if body.output.grounded else body.output.memory.a
-        body.memory.a = body.Xo @ above + body.c + body.S @ ydd
+        a_output = np.zeros(6) if body.output.grounded else body.output.memory.a
+        body.memory.a = body.Xo @ a_output + body.c + body.S @ ydd
 
 
 def homogeneous(frame: Frame) -> Any:

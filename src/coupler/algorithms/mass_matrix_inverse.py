@@ -214,14 +214,14 @@ class Blocks:
 
     def _pass(self, schedule: Schedule, j: int) -> None:
         """Blocks of a cluster with all that it carries; P goes from its bodies to its output bodies."""
-        above = self._outputs[j] if self._parent[j] else ()
+        moving_outputs = self._outputs[j] if self._parent[j] else ()
         for side in self._sides[j]:
             bodies = self._outputs[side[0]]
             A = [self._A.place(link) for link in bodies]
-            T = [[self._T.place((link, output)) for output in above] for link in bodies]
+            T = [[self._T.place((link, output)) for output in moving_outputs] for link in bodies]
             for k in side:
-                P = [self._P.place((k, i)) for i in range(max(len(bodies), len(above)))]
-                out = [self._H.place((j, k)), *P[: len(above)]]
+                P = [self._P.place((k, i)) for i in range(max(len(bodies), len(moving_outputs)))]
+                out = [self._H.place((j, k)), *P[: len(moving_outputs)]]
                 schedule.call(pass_cluster, A, T, P[: len(bodies)], out=out)
 
     def _provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:

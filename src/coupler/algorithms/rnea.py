@@ -1,4 +1,14 @@
-"""Inverse dynamics by the cluster-based recursive Newton-Euler algorithm, C-RNEA [001, §VI]."""
+"""Inverse dynamics by the cluster-based recursive Newton-Euler algorithm, C-RNEA [001, §VI].
+
+Index λ is for the output bodies of a cluster, those of other clusters that carry it. Of a robot without loops every
+cluster is a single body, and the page is the classic RNEA (ID in Featherstone's spatial_v2):
+
+    v = X v_λ + S ẏ,    a = X a_λ + c + S ÿ    outwards, with c = Ṡ ẏ and a₀ = −a_g    [eq. 33]
+    f = I a + v ×* I v                                                                  [eq. 34]
+    τ = Sᵀ f,    f_λ += Xᵀ f                   inwards                                  [eq. 31, 35]
+
+Bodies that carry nothing are visited once: their f is computed on the way inwards, where it is needed.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +22,14 @@ __all__ = ["BodyMemory", "ClusterMemory", "inverse_dynamics_program", "net_force
 
 
 class BodyMemory(Record):
-    """What a body that carries others remembers: its velocity, its acceleration, and the force that it needs."""
+    """What a body that carries other clusters remembers: v, a, and f with the forces of those clusters."""
 
     v, a, f = entry(6), entry(6), entry(6)
 
 
 class ClusterMemory(ClusterRecord):
+    """A cluster's accelerations ÿ and forces τ, input and output of the program."""
+
     a, tau = Coordinate(), Coordinate()
 
 
@@ -45,7 +57,7 @@ def inverse_dynamics_program(robot: Robot, external: bool = False) -> Any:
 
 
 def outward(cluster: Node) -> None:
-    """Velocities, accelerations, and the forces that bodies need on their own. [001, eq. 33, 34]"""
+    """Forward pass: velocities, accelerations, and the net force on each body. [001, eq. 33, 34]"""
     cluster.remember()
     for body in cluster.carriers:
         body.memory.v, body.memory.a = body.v, acceleration(body)
@@ -53,15 +65,15 @@ def outward(cluster: Node) -> None:
 
 
 def inward(cluster: Node) -> None:
-    """Forces across cluster joints, collected on the output bodies, and what joints must do. [001, eq. 31, 35]"""
+    """Backward pass: forces across cluster joints, added to those of the output bodies, and τ. [001, eq. 31, 35]"""
     cluster.report_gap()
     ydd = cluster.memory.a
     tau = cluster.armature @ ydd + cluster.armature_bias - cluster.passive
     for body in cluster.bodies:
         f = body.memory.f if body.carries else net_force(body)
-        tau = tau + body.S.T @ f
+        tau = tau + body.S.T @ f  # eq. 31
         if not body.output.grounded:
-            body.output.memory.f += body.Xo.transform_force(f)
+            body.output.memory.f += body.Xo.transform_force(f)  # eq. 35
     cluster.memory.tau = tau
 
 
@@ -71,5 +83,5 @@ def acceleration(body: Body[BodyMemory]) -> Any:
 
 
 def net_force(body: Body[BodyMemory]) -> Any:
-    """I a + v ×* I v. [001, eq. 34]"""
+    """f = I a + v ×* I v, less forces from outside. [001, eq. 34]"""
     return body.inertia @ acceleration(body) + body.p

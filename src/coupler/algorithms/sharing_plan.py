@@ -154,13 +154,13 @@ class _Named:
         link = links.index(on_link[0]) if on_link[0] in links else None
         axes = tuple(np.ravel(on_link[1].E).tolist())
         last = max(parts, key=lambda item: item[1])[0]
-        found = []
+        conditions = []
         for component in along:
             for name in (name for name, _ in parts if name != last):
                 terms = list(_terms(places, dict(parts)[name], name))
                 joints, loops = ([term[1:] for term in terms if term[0] is is_loop] for is_loop in (False, True))
-                found.append(Condition(COMPONENTS.index(component), link, axes, tuple(joints), tuple(loops)))
-        return k, found
+                conditions.append(Condition(COMPONENTS.index(component), link, axes, tuple(joints), tuple(loops)))
+        return k, conditions
 
     def _place(self, name: str) -> tuple[int, bool, int, float]:
         """Of a joint its cluster, whether it closes a loop, its number there, and the sign of its force on the body."""

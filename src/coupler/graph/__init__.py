@@ -1,6 +1,7 @@
 """The compiler: traces NumPy functions once, differentiates them, and runs them anywhere. It knows nothing of robots.
 
     operations, expr, fold      scalar nodes: folded, shared
+    walk                        graphs in the order of computation, with nodes replaced, as a text
     array                       NumPy arrays of nodes
     diff, rewrite, measure      derivatives, named passes, operation counts and depth
     template                    functions with their numbers taken out

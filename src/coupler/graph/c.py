@@ -24,11 +24,12 @@ import numpy as np
 
 from coupler.files import whole_file
 from coupler.graph.errors import GraphError
-from coupler.graph.expr import Node, topological
+from coupler.graph.expr import Node
 from coupler.graph.kernel import Case, Kernel
 from coupler.graph.program import Loop, Program, Repeat, Step
 from coupler.graph.rewrite import rewrite
 from coupler.graph.table import Table
+from coupler.graph.walk import topological
 from coupler.graph.window import Buffer
 from coupler.rows import RowCode
 
@@ -107,11 +108,27 @@ class Source:
     source: str
 
     def save(self, folder: str | os.PathLike[str]) -> tuple[Path, Path]:
-        """Writes <name>.h and <name>.c into the folder, each completely or not at all, and returns their paths."""
-        paths = Path(folder) / f"{self.name}.h", Path(folder) / f"{self.name}.c"
+        """Writes <name>.h and <name>.c into a folder, each completely or not at all.
+
+        Args:
+            folder: where they go; it must exist.
+
+        Returns:
+            The paths of the header and of the source.
+
+        Raises:
+            GraphError: if there is no such folder, or it cannot be written to.
+        """
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise GraphError(f"{folder}: there is no such folder; make it first")
+        paths = folder / f"{self.name}.h", folder / f"{self.name}.c"
         for path, text in zip(paths, (self.header, self.source), strict=True):
-            with whole_file(path) as file:
-                file.write(text.encode())
+            try:
+                with whole_file(path) as file:
+                    file.write(text.encode())
+            except OSError as error:
+                raise GraphError(f"{path}: it cannot be written: {error.strerror or error}") from None
         return paths
 
 

@@ -16,8 +16,9 @@ import numpy as np
 
 from coupler.graph.array import Array, array, nodes_of, numbers_or_nodes, symbols
 from coupler.graph.errors import GraphError
-from coupler.graph.expr import Node, apply, constant, substitute, topological, where
+from coupler.graph.expr import Node, apply, constant, where
 from coupler.graph.rewrite import spelled_out
+from coupler.graph.walk import substitute, topological
 
 __all__ = ["jacobian", "jvp", "pull", "push", "second_directional", "vjp"]
 

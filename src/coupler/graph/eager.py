@@ -82,9 +82,9 @@ class Row:
         place = slot.place()
         if place is None:  # no result depends on it: it is multiplied by zero, if anything
             return np.ones(slot.field.shape)
-        found = self._memory[place.buffer][self._elements(place)]
+        stored = self._memory[place.buffer][self._elements(place)]
         columns = [slot.column(element) for element in range(slot.field.size)]
-        known = [x if own is None else own[self._row] for x, own in zip(found, columns, strict=True)]
+        known = [x if own is None else own[self._row] for x, own in zip(stored, columns, strict=True)]
         return np.array(known).reshape(slot.field.shape)
 
     def __setattr__(self, field: str, value: Any) -> None:

@@ -81,8 +81,8 @@ class Executable(ABC):
         try:
             return np.broadcast_shapes(*shapes)
         except ValueError:
-            told = ", ".join(f"{b.name}: {shape}" for b, shape in zip(self._inputs, shapes, strict=True))
-            raise GraphError(f"the inputs' leading (batch) dimensions do not fit together: {told}") from None
+            shapes_by_name = ", ".join(f"{b.name}: {shape}" for b, shape in zip(self._inputs, shapes, strict=True))
+            raise GraphError(f"the inputs' leading (batch) dimensions do not fit together: {shapes_by_name}") from None
 
     def __reduce__(self) -> Any:
         raise GraphError("a program that is ready to run cannot be copied or pickled: compile it where it is needed")
@@ -128,10 +128,8 @@ class Executable(ABC):
                 or target.dtype != self.dtype
                 or target.shape != (*batch, buffer.size)
             ):
-                found = f"{target.dtype} of {target.shape}" if isinstance(target, np.ndarray) else type(target).__name__
-                raise GraphError(
-                    f"out for {buffer.name!r} must be {self.dtype} of {(*batch, buffer.size)}, got {found}"
-                )
+                got = f"{target.dtype} of {target.shape}" if isinstance(target, np.ndarray) else type(target).__name__
+                raise GraphError(f"out for {buffer.name!r} must be {self.dtype} of {(*batch, buffer.size)}, got {got}")
             if not target.flags.writeable:
                 raise GraphError(f"out for {buffer.name!r} is read-only")
         for i, target in enumerate(given):

@@ -14,7 +14,7 @@ import gc
 import hashlib
 import math
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from numbers import Real
@@ -30,17 +30,15 @@ from coupler.rows import RowCode
 __all__ = [
     "FOLD",
     "Node",
+    "RowMemory",
     "apply",
     "as_node",
     "constant",
     "known",
-    "listing",
     "look_up",
-    "rebuilt",
-    "substitute",
+    "node_text",
     "sweep",
     "symbol",
-    "topological",
     "uncollected",
     "where",
 ]
@@ -71,7 +69,7 @@ class Node:
         self.serial = next(_SERIALS)
 
     def __repr__(self) -> str:
-        return _text(self, lambda arg: _text(arg, lambda _: "…"))
+        return node_text(self, lambda arg: node_text(arg, lambda _: "…"))
 
     def __add__(self, other: Any) -> Any:
         return _binary("add", self, other)
@@ -339,91 +337,23 @@ def where(condition: Any, x: Any, y: Any) -> Node:
     return apply("select", condition, x, y)
 
 
-def topological(outputs: Iterable[Node], leaves: frozenset[Node] = frozenset()) -> list[Node]:
-    """Every node that the outputs need, each after its arguments.
-
-    With `leaves`, only what may depend on these: they themselves, and what was made after the first of them.
-    """
-    oldest = min((leaf.serial for leaf in leaves), default=-1)
-    done: dict[Node, None] = {}
-    stack = list(outputs)
-    stack.reverse()
-    while stack:
-        node = stack[-1]
-        waiting = None
-        if node not in done and node not in leaves:
-            waiting = [arg for arg in node.args if arg not in done and arg.serial >= oldest]
-        if waiting:
-            waiting.reverse()
-            stack += waiting
-        else:
-            done[stack.pop()] = None
-    return list(done)
-
-
-def rebuilt(node: Node, args: tuple[Node, ...]) -> Node:
-    """The same operation on other arguments, folded anew; the node itself where these are its own."""
-    for new, old in zip(args, node.args, strict=True):
-        if new is not old:
-            break
-    else:
-        return node
-    if node.op == "rows":
-        return args[0].on_rows(node.table, args)._node
-    if node.op == "part":
-        assert isinstance(node.value, int)
-        return RowMemory(args[0])[node.value]
-    return apply(node.op, *args, table=node.table)
-
-
-def substitute(outputs: Sequence[Node], values: Mapping[Node, Node]) -> list[Node]:
-    """The outputs with nodes replaced by other nodes, folded anew."""
-    new: dict[Node, Node] = dict(values)
-    for node in topological(outputs, frozenset(values)):
-        if node not in new:
-            new[node] = rebuilt(node, tuple([new.get(arg, arg) for arg in node.args]))
-    return [new[node] for node in outputs]
-
-
-def listing(outputs: Sequence[Node], names: Sequence[str] = (), leaves: Mapping[Node, str] | None = None) -> str:
-    """The outputs as a text: one line an operation, in the order in which a back end computes them.
-
-    Args:
-        outputs: the graph.
-        names: what each output is called; without it, the outputs are not listed again at the end.
-        leaves: what symbols are called instead of by their labels.
-    """
-    name: dict[Node, str] = dict(leaves or {})
-    tables: dict[Any, str] = {}
-    lines: list[str] = []
-    for node in topological(outputs):
-        if not node.args:
-            name.setdefault(node, _text(node, str))
-            continue
-        name[node] = f"%{len(lines)}"
-        if node.op == "lookup":
-            tables.setdefault(node.table, f"t{len(tables)}")
-        lines.append(f"{name[node]} = {_text(node, name.__getitem__, tables)}")
-    lines += [f"{label} = {name[node]}" for label, node in zip(names, outputs, strict=False)]
-    return "\n".join(lines)
-
-
 def known(node: Node) -> np.float64 | bool:
     """The value of a constant."""
     assert isinstance(node.value, bool | float)
     return node.value if isinstance(node.value, bool) else np.float64(node.value)
 
 
-def _text(node: Node, argument: Callable[[Node], str], tables: Mapping[Any, str] | None = None) -> str:
+def node_text(node: Node, argument: Callable[[Node], str], tables: Mapping[Any, str] | None = None) -> str:
+    """A node as a text, for what its arguments and the tables that it looks in are called."""
     if node.op == "constant":
         return repr(node.value)
     if node.op == "symbol":
         return str(node.value)
-    told = [] if node.op != "lookup" else [(tables or {}).get(node.table, "a table")]
+    source = [] if node.op != "lookup" else [(tables or {}).get(node.table, "a table")]
     if node.op == "rows":
-        told = [hashlib.sha256(repr(node.table.key).encode()).hexdigest()[:32]]
+        source = [hashlib.sha256(repr(node.table.key).encode()).hexdigest()[:32]]
     last = [str(node.value)] if node.op == "part" else []
-    return f"{node.op}({', '.join([*told, *map(argument, node.args), *last])})"
+    return f"{node.op}({', '.join([*source, *map(argument, node.args), *last])})"
 
 
 def _binary(op: str, x: Any, y: Any) -> Any:

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from coupler.graph.executable import Executable
-from coupler.graph.expr import topological
 from coupler.graph.kernel import Case
 from coupler.graph.operations import OPERATIONS
 from coupler.graph.program import Loop, Repeat, Step
+from coupler.graph.walk import topological
 from coupler.graph.window import Buffer
 
 __all__ = ["Interpreter"]

@@ -25,9 +25,10 @@ import numpy as np
 from coupler.forks import cached_property
 from coupler.graph.array import Array, nodes_of
 from coupler.graph.errors import GraphError
-from coupler.graph.expr import Node, constant, listing, symbol, topological, uncollected
+from coupler.graph.expr import Node, constant, symbol, uncollected
 from coupler.graph.measure import operations
 from coupler.graph.table import Table
+from coupler.graph.walk import listing, topological
 from coupler.graph.window import Buffer, Constants, Slot, Window
 
 __all__ = ["Case", "Flags", "Kernel", "Location", "Source", "View", "each", "trace"]

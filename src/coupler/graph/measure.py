@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from coupler.graph.expr import Node, topological
+from coupler.graph.expr import Node
+from coupler.graph.walk import topological
 
 __all__ = ["depth", "depths", "operations"]
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from coupler.graph.errors import GraphError
-from coupler.graph.expr import Node, apply, as_node, constant, listing, rebuilt, topological
+from coupler.graph.expr import Node, apply, as_node, constant
 from coupler.graph.measure import depth, operations
+from coupler.graph.walk import listing, rebuilt, topological
 
 __all__ = ["PASSES", "explain", "rewrite", "spelled_out"]
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from coupler.graph.array import nodes_of, numbers_or_nodes, symbols
 from coupler.graph.errors import GraphError
-from coupler.graph.expr import Node, apply, constant, known, listing, substitute, symbol, topological
+from coupler.graph.expr import Node, apply, constant, known, symbol
 from coupler.graph.rewrite import spelled_out
+from coupler.graph.walk import listing, substitute, topological
 
 __all__ = ["Template", "lifted", "template"]
 

@@ -232,8 +232,8 @@ def _limited(robot: Robot, actuator: Actuator) -> Actuator:
     """The actuator, within the limits of its joints."""
     terms = terms_of(robot, actuator)
     kinds = [(robot.tree.links[link].kind, j, abs(gear)) for link, j, gear in terms]
-    most = min(float(kind.effort_limit[j]) / gear for kind, j, gear in kinds)
-    low, high = max(actuator.effort[0], -most), min(actuator.effort[1], most)
+    largest_effort = min(float(kind.effort_limit[j]) / gear for kind, j, gear in kinds)
+    low, high = max(actuator.effort[0], -largest_effort), min(actuator.effort[1], largest_effort)
     kind, j, gear = kinds[0]
     fastest = float(kind.velocity_limit[j]) * gear if len(kinds) == 1 else np.inf
     if (low, high) == actuator.effort and fastest >= actuator.speed:

@@ -88,8 +88,8 @@ def _matrix(what: str, inertia: Any) -> np.ndarray:
 def _offered(inertia: np.ndarray) -> str:
     """The nearest inertia that a body can have, for messages."""
     near = nearest_inertia((inertia + inertia.T) / 2)
-    told = (f"I{'xyz'[i]}{'xyz'[j]} = {near[i, j]:.4g}" for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)))
-    return f"the nearest that a body can have: {', '.join(told)} kg m²"
+    entries = (f"I{'xyz'[i]}{'xyz'[j]} = {near[i, j]:.4g}" for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)))
+    return f"the nearest that a body can have: {', '.join(entries)} kg m²"
 
 
 def possible_inertias(inertias: np.ndarray, ideal: bool = False) -> np.ndarray:
@@ -124,20 +124,20 @@ def check_inertia(name: str, mass: float, inertia: np.ndarray, ideal: bool = Fal
     if np.abs(inertia - inertia.T).max() > _ROUNDING * scale:
         raise ModelError(f"body {name!r}: its inertia is not symmetric:\n{inertia}")
     moments = np.linalg.eigvalsh((inertia + inertia.T) / 2)
-    told = ", ".join(f"{moment:.6g}" for moment in moments)
+    values = ", ".join(f"{moment:.6g}" for moment in moments)
     if moments[0] < -_ROUNDING * scale:
         raise ModelError(
-            f"body {name!r}: its principal moments are {told} kg m²; none can be negative; {_offered(inertia)}"
+            f"body {name!r}: its principal moments are {values} kg m²; none can be negative; {_offered(inertia)}"
         )
     if ideal:
         return
     if moments[2] - moments[0] - moments[1] > _ROUNDING * scale:
         raise ModelError(
-            f"body {name!r}: its principal moments are {told} kg m²; the largest exceeds the sum of the other two, "
+            f"body {name!r}: its principal moments are {values} kg m²; the largest exceeds the sum of the other two, "
             "which no body can have: is the inertia given about the centre of mass, in the axes of the body's frame? "
             f"If it is meant so, say ideal=True; {_offered(inertia)}"
         )
     if mass == 0.0 and scale > 0.0:
         raise ModelError(
-            f"body {name!r}: it has an inertia (moments {told} kg m²) but no mass; if it is meant so, say ideal=True"
+            f"body {name!r}: it has an inertia (moments {values} kg m²) but no mass; if it is meant so, say ideal=True"
         )

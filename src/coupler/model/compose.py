@@ -61,11 +61,11 @@ def compose(
     constraints: list[Constraint] = [LoopConstraint.of(loop, tree) for loop in loops]
     constraints += [RelationConstraint.of(coupling, tree) for coupling in couplings]
     parts = _Parts(tree, {joint.name: joint for joint in joints}, {c.name: c for c in couplings}, largest)
-    constraints, (clusters, states, idle, assembly), told = parts.embed_rounded(constraints, precision)
+    constraints, (clusters, states, idle, assembly), rounding_warnings = parts.embed_rounded(constraints, precision)
     while idle and lock_idle:  # one that is held may leave others behind it: a rod spins with its cross
         constraints += parts.locks(idle, states.neutral, {constraint.name for constraint in constraints})
         clusters, states, idle, assembly = parts.embed(constraints)
-    warnings += [*told, *assembly.warnings]
+    warnings += [*rounding_warnings, *assembly.warnings]
     if weigh:
         warnings += check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
     closing = chosen_closure(closure, [constraint.name for constraint in (*loops, *couplings)])
@@ -87,7 +87,7 @@ def compose(
         tree=tree,
         cluster_tree=clusters,
         states=states,
-        precision=precision if told else 0.0,
+        precision=precision if rounding_warnings else 0.0,
         closed_forms=MappingProxyType(by_name),
         closure=MappingProxyType(closing),
     )
@@ -144,21 +144,21 @@ class _Parts:
             return constraints, self.embed(constraints), []
         failed: ModelError | None = None
         try:
-            found = self.embed(constraints)
-            sure = not is_suspicious(found[1].closure, np.stack([found[3].neutral, found[3].elsewhere]), precision)
+            exact = self.embed(constraints)
+            sure = not is_suspicious(exact[1].closure, np.stack([exact[3].neutral, exact[3].elsewhere]), precision)
             if sure:
-                return constraints, found, []
+                return constraints, exact, []
         except ModelError as error:
-            found, failed = None, error
+            exact, failed = None, error
         closure = self._closure(constraints)
         is_solved = [own is not None for own in Solutions(closure, self.couplings).of_loop]
         rounded = loosened(closure, is_solved, precision, self._closure)
         if rounded is not None:
-            return rounded.constraints, self.embed(rounded.constraints), [rounded.told()]
-        if found is None:
+            return rounded.constraints, self.embed(rounded.constraints), [rounded.warning()]
+        if exact is None:
             assert failed is not None
             raise failed
-        return constraints, found, []
+        return constraints, exact, []
 
     def _closure(self, constraints: Sequence[Constraint]) -> Closure:
         clusters = find_clusters(self.tree.parent, [constraint.links for constraint in constraints])
@@ -192,10 +192,10 @@ class _Parts:
         open_loops = [loop for loop, solved in zip(states.closure.loops, explicit, strict=True) if not solved]
         if not open_loops or all(word == "numerical" for word in closing.values()):
             return [], {}
-        found = find_closed_forms(
+        closed_forms = find_closed_forms(
             states.closure, assembly.choices, assembly.neutral, self.couplings, open_loops, wanted
         )
-        return found, spared
+        return closed_forms, spared
 
     def embed_closed(
         self, constraints: Sequence[Constraint], closed_forms: Sequence[tuple[Coupling, ClosedForm]], assembly: Assembly

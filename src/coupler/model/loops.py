@@ -18,6 +18,7 @@ from coupler.model.errors import ModelError
 from coupler.model.joint import LoopKind
 from coupler.model.joints import turn_of
 from coupler.model.numbers import numbers
+from coupler.model.wording import listed
 from coupler.spatial import Transform
 
 __all__ = ["Coupling", "Held", "LoopJoint", "LoopKind", "Rod"]
@@ -157,7 +158,11 @@ class Coupling:
         except Exception as error:
             raise ModelError(f"{what}: its function fails for {len(y)} independent positions: {error}") from error
         if q.shape != (sum(self.sizes),):
-            raise ModelError(f"{what}: its function gives {q.shape} positions for {len(self.joints)} joints")
+            raise ModelError(
+                f"{what}: its function gives an array of shape {q.shape}, but must give {sum(self.sizes)} positions, "
+                f"those of all its joints in the order {listed(self.joints)}; if it takes the positions of all joints "
+                "and gives a residual, which is zero where they fit together, leave `independent` out"
+            )
         for joint in self.independent:
             own = self.entries([joint])
             if np.abs(q[own] - y[[given.index(entry) for entry in own]]).max() > _SAME:

@@ -217,8 +217,8 @@ def checked_parameters(robot: Robot, given: Mapping[str, Any]) -> dict[str, np.n
     try:
         np.broadcast_shapes(*(value.shape[: value.ndim - known[name].ndim] for name, value in values.items()))
     except ValueError:
-        told = ", ".join(f"{name}: {value.shape}" for name, value in values.items())
-        raise ModelError(f"leading (batch) dimensions of parameters do not fit together: {told}") from None
+        shapes_by_name = ", ".join(f"{name}: {value.shape}" for name, value in values.items())
+        raise ModelError(f"leading (batch) dimensions of parameters do not fit together: {shapes_by_name}") from None
     return values
 
 

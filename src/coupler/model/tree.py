@@ -158,11 +158,11 @@ class Tree:
 
     def carriers(self, link: int) -> set[int]:
         """A link and all that carry it, the ground included."""
-        found = {link}
+        links = {link}
         while link:
             link = self.links[link].parent
-            found.add(link)
-        return found
+            links.add(link)
+        return links
 
     @cached_property
     def number(self) -> Mapping[str, int]:

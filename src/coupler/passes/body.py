@@ -178,8 +178,8 @@ class Body(Generic[B_co]):
         """Its velocity; a body that carries others has it in its memory after the first pass."""
         if self.carries and self.cluster.known_velocities:
             return self._motion.v
-        above = self.output.v if self.parent is None else self.parent.v
-        return self.X @ above + self.joint_velocity
+        carrier_v = self.output.v if self.parent is None else self.parent.v
+        return self.X @ carrier_v + self.joint_velocity
 
     @cached_property
     def c(self) -> Array:

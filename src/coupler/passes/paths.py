@@ -1,4 +1,4 @@
-"""From frames to the ground and back: what acts at a frame, cluster by cluster on its way."""
+"""The paths of frames to the ground, and passes along them, cluster by cluster, for one frame after the other."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Step:
 
 
 class Paths:
-    """The ways of frames to the ground.
+    """The paths of frames to the ground.
 
     In the passes, each body on which a step's frame is felt has P in its memory, each body on which any frame is felt
     A, and each cluster y; see `PathBody` and `PathCluster`.
@@ -126,13 +126,14 @@ class Paths:
         for j, grounded in enumerate(shape.grounded):
             if not grounded:
                 outputs = [self.sweep.instances[step.cluster].outputs[j] for step in steps]
-                above = [(s.frame, *self.sweep.number_in_cluster(x)) for s, x in zip(steps, outputs, strict=True)]
-                windows.outputs[j] |= {"P": self._P.at(above), "A": self._A.at(above)}
+                output_keys = [(s.frame, *self.sweep.number_in_cluster(x)) for s, x in zip(steps, outputs, strict=True)]
+                windows.outputs[j] |= {"P": self._P.at(output_keys), "A": self._A.at(output_keys)}
 
-    def meet(self, output: Buffer) -> None:
-        """Writes Pᵀ A of every two frames into a symmetric matrix, at the nearest cluster that carries both.
+    def multiply_pairs(self, output: Buffer) -> None:
+        """Writes Ω = Pᵀ A of every two frames, found at the nearest cluster that carries both. [001, §VIII-D]
 
-        [001, §VIII-D]
+        Args:
+            output: Ω of all frames, a symmetric matrix with 6 rows for each.
         """
         ways = {e: {s.cluster: s for s in self.steps if s.frame == e} for e in range(len(self.frames))}
         size, builder = 6 * len(self.frames), self.sweep.builder

@@ -210,6 +210,6 @@ def _recorded(
     except ModelError as error:
         if last is not kept[-1]:
             kept.append(last)
-        told = f"the motion of robot {robot.name!r} stops at {last[0]:.6g} s: {error}"
-        raise MotionError(told, last[0], motion()) from error
+        message = f"the motion of robot {robot.name!r} stops at {last[0]:.6g} s: {error}"
+        raise MotionError(message, last[0], motion()) from error
     return motion()

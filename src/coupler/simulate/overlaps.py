@@ -29,15 +29,17 @@ def warn_of_overlaps(
         names: of the contacts.
         joints: sentences on joints beyond their limits; see `joint_overlaps`.
     """
-    told = []
+    findings = []
     if len(gaps) and (deepest := float(gaps.min())) < -_TOLD:
         what = f"overlaps at the start in {counted(int((gaps < -_TOLD).sum()), 'contact')}"
-        told.append(f"{what}, {names[int(gaps.argmin())]} by {-deepest * 1e3:.3g} mm, {_parted(scene, deepest)}")
+        findings.append(f"{what}, {names[int(gaps.argmin())]} by {-deepest * 1e3:.3g} mm, {_parted(scene, deepest)}")
     if joints:
         more = f", and {counted(len(joints) - 1, 'other joint')} beyond" if len(joints) > 1 else ""
-        told.append(f"starts with {joints[0]}{more}")
-    if told:
-        text = f"robot {robot.name!r} {'; it '.join(told)}; start elsewhere, or see options recovery and penetration"
+        findings.append(f"starts with {joints[0]}{more}")
+    if findings:
+        text = (
+            f"robot {robot.name!r} {'; it '.join(findings)}; start elsewhere, or see options recovery and penetration"
+        )
         warnings.warn(text, ModelWarning, stacklevel=4)
 
 
@@ -55,7 +57,7 @@ def _parted(scene: ContactScene, gap: float) -> str:
 def joint_overlaps(robot: Robot, scene: ContactScene, q: np.ndarray) -> list[str]:
     """A sentence on each joint that is beyond a limit in a configuration, (nq,), the furthest first."""
     joints = limited_joints(robot) if scene.limits else []
-    p, found = robot.embedding.positions(q), list[tuple[float, str]]()
+    p, overlaps = robot.embedding.positions(q), list[tuple[float, str]]()
     for joint, recovery in zip(joints, recovery_speeds(robot, joints, scene.recovery), strict=True):
         (link, j), unit = joint, "rad" if turns(robot, joint) else "m"
         kind, at = robot.tree.links[link].kind, p[robot.tree.q_start[link] + j]
@@ -63,5 +65,5 @@ def joint_overlaps(robot: Robot, scene: ContactScene, q: np.ndarray) -> list[str
         if beyond > _TOLD:
             what = f"joint {robot.tree.links[link].joint!r} {beyond:.3g} {unit} beyond its limit"
             back = f"from where it comes back with {min(beyond / scene.step, recovery):.3g} {unit}/s"
-            found.append((beyond, f"{what}, {back}"))
-    return [text for _, text in sorted(found, reverse=True)]
+            overlaps.append((beyond, f"{what}, {back}"))
+    return [text for _, text in sorted(overlaps, reverse=True)]

@@ -33,12 +33,12 @@ class Rollout:
     Attributes:
         times: (T + 1,), s.
         q: (..., T + 1, nq), the start first, and then after each control.
-        v: (..., T + 1, nv).
-        residuals: (..., T), by how much the steps of each control missed the laws of contact at most, m/s.
+        v: (..., T + 1, nv), velocities there.
+        residuals: (..., T), by how much the steps of each control violate the laws of contact, at most, m/s.
         sweeps: (..., T), the most sweeps and further iterations of the contact solver in a step of each control.
         touching: (..., T), how many contacts press in the last step of each control.
-        stops: (...,), the time at which a state could not go on, s; infinite for those that did. From there on, its
-            rows are NaN.
+        stops: (...,), the time at which a state could not go on, s; infinite for those that reached the end. From that
+            time on, the state's rows are NaN.
         contacts: the names of the candidate contacts.
         forces: (..., T, contacts, 3), if asked for: contact forces in the last step of each control, on the first body
             of each pair, along the world's axes, N.
@@ -98,7 +98,7 @@ def rollout(
         robot: the robot, with what it may touch, as for `Simulation`.
         q0: (..., nq), the configurations to start from.
         v0: (..., nv), the velocities there.
-        controls: (..., T, nv), forces at independent joints; none if not given, where `motors` are.
+        controls: (..., T, nv), forces at independent joints, N m or N; may be left out where `motors` are given.
         step: the length of a step, h, s.
         motors: (..., T, actuators), controls of `robot.actuators`: forces of motors, targets of servos. Without, no
             actuator acts.
@@ -110,10 +110,11 @@ def rollout(
         contacts, integrator, friction, restitution, torsion, rolling, penetration, recovery, limits, tolerance, sweeps:
             as for `Simulation`.
 
+    Returns:
+        The motion of all states. A state that cannot go on stops, and a warning says so; the others go on.
+
     Raises:
         ModelError: for arguments of wrong shape or that are not finite, and where no state can go on.
-
-    A state that cannot go on stops; the others do not, and a warning tells.
     """
     options, hold = SimulationOptions.among(locals()), positive_integer("hold", hold)
     engine = engine_of(robot, options)
@@ -127,8 +128,8 @@ def rollout(
         batch = np.broadcast_shapes(state.shape[:-1], numbers_given, *(own.shape[:-2] for own in given))
     except ValueError:
         shapes = " and ".join(str(own.shape[:-2]) for own in given)
-        told = f"controls of {shapes}" + (f" and parameters of {numbers_given}" if numbers_given else "")
-        raise ModelError(f"q0 and v0 are states of {state.shape[:-1]}, which do not fit {told}") from None
+        others = f"controls of {shapes}" + (f" and parameters of {numbers_given}" if numbers_given else "")
+        raise ModelError(f"q0 and v0 are states of {state.shape[:-1]}, which do not fit {others}") from None
     return _in_chunks(engine, np.broadcast_to(state, (*batch, state.shape[-1])), given, hold, forces, gains)
 
 
@@ -186,7 +187,7 @@ def _in_chunks(
         chunk = _Chunk(own_engine, layout.size, state[own], stops[own], gaps[first // _CHUNK], gains)
         yield from chunk.simulate([x[own] for x in controls], hold, parts)
         reasons.update({first + i: reason for i, reason in chunk.reasons.items()})
-        gained.update({first + i: told for i, told in chunk.gained.items()})
+        gained.update({first + i: gain for i, gain in chunk.gained.items()})
 
     engine.prepare(motors=len(controls) > 1)  # once, not by each thread
     if gains != "ignore" and states:
@@ -204,8 +205,8 @@ def _in_chunks(
     }
     forces = results["forces"][..., 1:, :, :] if with_forces else None
     residuals, sweeps, touching = (results[name][..., 1:, 0] for name in ("residual", "sweeps", "touching"))
-    told = residuals, sweeps, touching, stops.reshape(batch)
-    return Rollout(times, results["q"], results["v"], *told, engine.contacts, forces)
+    statistics = residuals, sweeps, touching, stops.reshape(batch)
+    return Rollout(times, results["q"], results["v"], *statistics, engine.contacts, forces)
 
 
 def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, str]) -> None:
@@ -217,8 +218,8 @@ def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, st
     text = f"after {stops[first]:.6g} s{in_state(where)}: {reasons[first]}"
     if len(reasons) == len(stops):
         raise ModelError(text)
-    told = f"{len(reasons)} of {len(stops)} states cannot go on, the first {text}; the others do"
-    warnings.warn(told, ModelWarning, stacklevel=4)
+    message = f"{len(reasons)} of {len(stops)} states cannot go on, the first {text}; the others do"
+    warnings.warn(message, ModelWarning, stacklevel=4)
 
 
 def _tell_gains(batch: tuple[int, ...], states: int, gained: dict[int, str]) -> None:
@@ -226,8 +227,8 @@ def _tell_gains(batch: tuple[int, ...], states: int, gained: dict[int, str]) -> 
     if gained:
         first = min(gained)
         where = tuple(int(i) for i in np.unravel_index(first, batch)) if batch else ()
-        told = f"{len(gained)} of {states} states gain energy; the first{in_state(where)}: {gained[first]}"
-        warnings.warn(told, ModelWarning, stacklevel=4)
+        message = f"{len(gained)} of {states} states gain energy; the first{in_state(where)}: {gained[first]}"
+        warnings.warn(message, ModelWarning, stacklevel=4)
 
 
 class _Chunk:
@@ -305,9 +306,9 @@ class _Chunk:
         """Stops states that have gained energy, once the step is taken, or notes them."""
         gained, too_much = ledger.gained(states)
         for i in np.flatnonzero(too_much & (self._stops == np.inf)):
-            told = gain_told(self._engine, time, float(gained[i]), states[i])
+            message = gain_told(self._engine, time, float(gained[i]), states[i])
             if self._gains == "warn":
-                self.gained.setdefault(int(i), told)
+                self.gained.setdefault(int(i), message)
             else:
                 self._stops[i] = time
-                self.reasons[int(i)] = f'{told}; on_energy_gain="warn" goes on'
+                self.reasons[int(i)] = f'{message}; on_energy_gain="warn" goes on'

@@ -26,17 +26,17 @@ __all__ = ["Simulation"]
 
 
 class Simulation:
-    """A robot in steps of one length, with contact, limits and dry friction of its joints. [002, §2.3]
+    """Moves a robot in time steps of fixed length, with contact, joint limits and dry friction of joints. [002, §2.3]
 
         robot = coupler.robots.load("mini_cheetah").with_floor(friction=0.8)
         simulation = coupler.Simulation(robot, step=1e-3)
         log = simulation.run(2.0, lambda t, q, v: tau)
 
-    Steps are of second order and keep energy while nothing touches (see docs/simulation.md), and what touches does not
-    overlap. Loops are closed after each step, and quaternions of unit length.
+    By default, steps are of second order and keep energy while nothing touches (see docs/simulation.md), and bodies in
+    contact do not overlap. After each step loops are closed, and quaternions have unit length.
 
-    It can be copied and pickled, and then goes on from where it was, bit for bit. Copies in one process share what is
-    compiled; another process compiles it again, or reads it from disk.
+    A simulation can be copied and pickled; the copy goes on from the same state, bit for bit. Copies in one process
+    share compiled code; another process compiles it again, or reads it from disk.
 
     Attributes:
         robot: the robot that moves.
@@ -194,15 +194,16 @@ class Simulation:
 
     @property
     def gaps(self) -> np.ndarray:
-        """(contacts,), before the last step, m; infinite if there was none.
+        """(contacts,), the distance between the two shapes of each contact before the last step, m.
 
-        Of shapes that could not meet within the step, the distance of balls around them: the true gap is larger.
+        It is negative for shapes that overlap, and infinite before the first step. For shapes that could not touch
+        within the step, it is the distance between balls around them; the true one is larger.
         """
         return self._last("gaps", np.full(len(self.contacts), np.inf))
 
     @property
     def contact_forces(self) -> np.ndarray:
-        """(contacts, 3), in the last step, on the first body of each pair, along the world's axes, N."""
+        """(contacts, 3), forces in the last step on the first body of each pair, along the world's axes, N."""
         if self._last_result is None:
             return np.zeros((len(self.contacts), 3))
         return self._engine.forces(self._last_result)
@@ -216,14 +217,14 @@ class Simulation:
 
     @property
     def contact_moments(self) -> np.ndarray:
-        """(contacts, 3), by torsion and rolling friction, on the same bodies about the points of contact, N m."""
+        """(contacts, 3), moments of torsion and rolling friction on the same bodies, about the contact points, N m."""
         if self._last_result is None:
             return np.zeros((len(self.contacts), 3))
         return self._engine.moments(self._last_result)
 
     @property
     def residual(self) -> float:
-        """By how much the last step missed the laws of contact, m/s."""
+        """By how much the last step violates the laws of contact, m/s."""
         return float(self._last("residual", np.zeros(1))[0])
 
     @property
@@ -241,7 +242,7 @@ class Simulation:
 
     @property
     def motor_forces(self) -> np.ndarray:
-        """(actuators,), what actuators did in the last step, N m or N: within their limits, as servos found them."""
+        """(actuators,), forces of actuators in the last step, servos included, within limits of effort; N m or N."""
         layout = self._engine.motor_layout
         if self._last_result is None or len(self._last_result) != layout.size:
             return np.zeros(self._actuators)
@@ -363,8 +364,8 @@ class Simulation:
                 rows.flush()
                 writer.note = f"stopped at {self.time:.6g} s: {error}"
                 writer.close_after(error)
-                told = f"the run of robot {self.robot.name!r} stops at {self.time:.6g} s: {error}"
-                raise SimulationError(told, self.time, writer.log()) from error
+                message = f"the run of robot {self.robot.name!r} stops at {self.time:.6g} s: {error}"
+                raise SimulationError(message, self.time, writer.log()) from error
             finally:
                 rows.flush()
         unsolved.warn(self.robot, steps)

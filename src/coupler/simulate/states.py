@@ -61,5 +61,5 @@ class SimulationState:
     @classmethod
     def load(cls, path: str | Path) -> SimulationState:
         """Reads one from a file."""
-        found = load_arrays(Path(path), ["steps", "values"])
-        return cls(int(found["steps"]), np.asarray(found["values"], dtype=float))
+        arrays = load_arrays(Path(path), ["steps", "values"])
+        return cls(int(arrays["steps"]), np.asarray(arrays["values"], dtype=float))

@@ -53,10 +53,10 @@ class Unsolved:
 
     def note_all(self, residuals: np.ndarray, times: np.ndarray) -> None:
         """The same for steps of many states: (T, ...), NaN where there were none, with T times."""
-        told = residuals > _TOLD_RESIDUAL
-        if told.any():
-            worst = np.unravel_index(np.argmax(np.where(told, residuals, 0.0)), residuals.shape)
-            self.count, self.worst, self.time = int(told.sum()), float(residuals[worst]), float(times[worst[0]])
+        unsolved = residuals > _TOLD_RESIDUAL
+        if unsolved.any():
+            worst = np.unravel_index(np.argmax(np.where(unsolved, residuals, 0.0)), residuals.shape)
+            self.count, self.worst, self.time = int(unsolved.sum()), float(residuals[worst]), float(times[worst[0]])
 
     def warn(self, robot: Robot, steps: int) -> None:
         """Warns of them, once."""

@@ -11,8 +11,8 @@ import pytest
 
 from coupler.graph import Array, GraphError, Node, array, symbol, symbols
 from coupler.graph.array import nodes_of
-from coupler.graph.expr import topological
 from coupler.graph.operations import OPERATIONS
+from coupler.graph.walk import topological
 
 
 def evaluate(result: Any, values: Mapping[Node, Any]) -> np.ndarray:

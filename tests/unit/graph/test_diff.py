@@ -13,8 +13,9 @@ import pytest
 from coupler.graph import Array, GraphError, Node, array, jacobian, jvp, second_directional, symbol, symbols, vjp
 from coupler.graph.array import nodes_of
 from coupler.graph.diff import pull, push
-from coupler.graph.expr import apply, as_node, constant, topological, where
+from coupler.graph.expr import apply, as_node, constant, where
 from coupler.graph.operations import OPERATIONS
+from coupler.graph.walk import topological
 
 mp: Any = mpmath.mp  # whose functions are put together at run time
 

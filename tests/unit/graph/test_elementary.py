@@ -13,8 +13,9 @@ import pytest
 
 from coupler.graph import elementary
 from coupler.graph.elementary import DOUBLE, SINGLE, Precision
-from coupler.graph.expr import Node, symbol, topological
+from coupler.graph.expr import Node, symbol
 from coupler.graph.operations import OPERATIONS
+from coupler.graph.walk import topological
 
 FORMATS = [pytest.param(DOUBLE, np.float64, id="double"), pytest.param(SINGLE, np.float32, id="single")]
 COUNT = 2000

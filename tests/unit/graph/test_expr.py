@@ -14,20 +14,9 @@ import pytest
 
 from coupler.graph import GraphError
 from coupler.graph.diff import pull, push
-from coupler.graph.expr import (
-    _INTERNED,
-    Node,
-    apply,
-    as_node,
-    constant,
-    listing,
-    substitute,
-    sweep,
-    symbol,
-    topological,
-    where,
-)
+from coupler.graph.expr import _INTERNED, Node, apply, as_node, constant, sweep, symbol, where
 from coupler.graph.operations import OPERATIONS
+from coupler.graph.walk import listing, substitute, topological
 
 LOGIC = {"and", "or", "not"}
 NUMERIC = [op for op in OPERATIONS if op not in LOGIC and op != "select"]

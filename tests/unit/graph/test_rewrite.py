@@ -12,10 +12,11 @@ import pytest
 
 from coupler.graph import Builder, GraphError, Node, Program, View, fields, symbol, symbols
 from coupler.graph.array import nodes_of
-from coupler.graph.expr import apply, constant, listing, topological
+from coupler.graph.expr import apply, constant
 from coupler.graph.measure import depth, depths, operations
 from coupler.graph.operations import OPERATIONS
 from coupler.graph.rewrite import PASSES, explain, rewrite
+from coupler.graph.walk import listing, topological
 from samples import SAMPLES, chain
 
 EXACT: dict[str, Callable[..., Any]] = {

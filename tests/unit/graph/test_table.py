@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coupler.graph import Builder, GraphError, Table, View, fields, jacobian, symbols, template, unroll
-from coupler.graph.expr import listing
+from coupler.graph.walk import listing
 
 SQUARES = Table(np.arange(10.0) ** 2)
 

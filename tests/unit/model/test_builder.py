@@ -18,7 +18,9 @@ from coupler.model import (
     Fixed,
     Free,
     Joint,
+    LoopKind,
     ModelError,
+    Planar,
     Prismatic,
     Revolute,
     Robot,
@@ -172,7 +174,7 @@ SINGLE: dict[str, tuple[Describe, tuple[str, ...]]] = {
     "γ in the wrong order": (lambda b: b.couple("c", ["j", "k"], gear(2.0), ["k"]), ("'c'", "'k'", "order")),
     "γ of the wrong shape": (
         lambda b: b.couple("c", ["j", "k"], lambda y: np.array([y[0], y[0], y[0]]), ["j"]),
-        ("'c'", "(3,)", "2 joints"),
+        ("'c'", "(3,)", "2 positions", "'j', 'k'"),
     ),
     "γ that fails": (lambda b: b.couple("c", ["j", "k"], lambda y: y[5], ["j"]), ("'c'", "fails")),
     "φ that solves": (lambda b: b.couple("c", ["j", "k"], lambda q: q[0], solves=["l"]), ("'c'", "l", "independent")),
@@ -308,7 +310,7 @@ def _twice(b: RobotBuilder, *ratios: float) -> RobotBuilder:
 
 
 LOOPS: dict[str, tuple[Callable[[], RobotBuilder], tuple[str, ...]]] = {
-    "too short": (lambda: four_bar((0.3, 1.0, 0.8, 3.0)), ("'tip'", "'j1', 'j2', 'j3'", "cannot close", "lengths")),
+    "too short": (lambda: four_bar((0.3, 1.0, 0.8, 3.0)), ("'tip'", "'j1', 'j2', 'j3'", "cannot close", "m apart")),
     "a triangle": (_triangle, ("'tip'", "'j1', 'j2'", "cannot move", "fixed joints")),
     "too many constraints": (_skewed, ("'tip'", "cannot move", "constrain them less")),
     "gears that block each other": (lambda: _twice(arm(), 2.0, 3.0), ("'gears 0', 'gears 1'", "cannot move")),
@@ -321,6 +323,22 @@ LOOPS: dict[str, tuple[Callable[[], RobotBuilder], tuple[str, ...]]] = {
         ("'j3'", "marked as independent", "'solution'"),
     ),
 }
+
+
+OPEN: dict[str, tuple[LoopKind, Any, Any, str]] = {  # whatever the angle of the arm, the gap is the same
+    "in m": (Planar(), (1, 0, 0), (0, 0, -0.5), "'tip' has its two ends 0.5 m apart;"),
+    "in rad": (Planar(), X.transform(np.array([0.3])), ORIGIN, "has its two ends turned by about 0.3 rad;"),
+    "of a rod": (Rod(0.25), (0, 3, 4), ORIGIN, "its two ends 5 m apart instead of 0.25 m;"),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_a_loop_that_cannot_close_says_how_far_it_is_open(name: str) -> None:
+    kind, at, meets, gap = OPEN[name]
+    b = arm(Z)
+    b.loop("tip", kind, "b0", "ground", at=at, meets=meets)
+    with refused("the loop 'tip' of joints 'j0' cannot close", gap):
+        b.build()
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -346,7 +364,7 @@ PHI: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
     "of NaN": (lambda q: np.array([np.nan * q[0]]), ("nan",)),
     "of NaN at run time": (lambda q: np.sqrt(-1.0 - q[0] ** 2) + q[1], ()),
     "that is zero always": (lambda q: 0.0 * q[0], ()),
-    "that is never zero": (lambda q: np.array([0.3]), ("cannot close",)),
+    "that is never zero": (lambda q: np.array([0.3]), ("cannot close", "off by 0.3")),
     "without a solution": (lambda q: q[0] ** 2 + q[1] ** 2 + 1.0, ("cannot close",)),
     "with one solution": (lambda q: np.array([q[0] - q[1], q[0] + q[1]]), ("cannot move",)),
 }

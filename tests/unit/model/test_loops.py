@@ -115,7 +115,8 @@ def test_a_users_own_function_is_differentiated() -> None:
         (lambda: Coupling("c", ("a",), (), gear(1.0)), "must relate two joints or more"),
         (lambda: Coupling("c", ("a", "b"), ("a", "b"), gear(1.0)), "and leave one dependent"),
         (lambda: Coupling("c", ("rotor", "link"), ("link",), gear(6.0)), "changes the independent joint 'link'"),
-        (lambda: Coupling("c", ("a", "b", "d"), ("a",), gear(6.0)), "gives .2,. positions for 3 joints"),
+        (lambda: Coupling("c", ("a", "b", "d"), ("a",), gear(6.0)), "must give 3 positions, .* order 'a', 'b', 'd'"),
+        (lambda: Coupling("c", ("a", "b"), ("a",), lambda y: y - 1.0), "leave `independent` out"),
         (lambda: Coupling("c", ("a", "b", "d"), ("a", "b"), gear(6.0)), "its function fails for 2 independent"),
         (lambda: Coupling("c", ("a", "b"), ("a",), None), "its function must be callable"),  # type: ignore[arg-type]
         (lambda: Coupling("c", "ab", ("a",), gear(6.0)), "joints must be a list of names"),  # type: ignore[arg-type]

@@ -43,9 +43,9 @@ def dense_projection(robot: Robot, compile: Compile) -> Callable[..., np.ndarray
     terms, matrices = _terms(robot, "dense_projection", "G", spread_and_project, compile)
 
     def solve(q: Any, v: Any, tau: Any) -> np.ndarray:
-        found = terms(q, v)
-        M, G = matrices.inertia(found["H_tree"]), matrices.blocks(found["all_G"], matrices.G)
-        return np.linalg.solve(G.T @ M @ G, tau - G.T @ found["bias"])
+        values = terms(q, v)
+        M, G = matrices.inertia(values["H_tree"]), matrices.blocks(values["all_G"], matrices.G)
+        return np.linalg.solve(G.T @ M @ G, tau - G.T @ values["bias"])
 
     return solve
 
@@ -55,9 +55,9 @@ def dense_lagrange(robot: Robot, compile: Compile) -> Callable[..., np.ndarray]:
     terms, matrices = _terms(robot, "dense_lagrange", "Kk", spread_and_constrain, compile)
 
     def solve(q: Any, v: Any, tau: Any) -> np.ndarray:
-        found = terms(q, v)
-        M, K, k = matrices.inertia(found["H_tree"]), matrices.blocks(found["all_K"], matrices.K), found["all_k"]
-        applied = -found["bias"]
+        values = terms(q, v)
+        M, K, k = matrices.inertia(values["H_tree"]), matrices.blocks(values["all_K"], matrices.K), values["all_k"]
+        applied = -values["bias"]
         applied[matrices.driven] += tau
         answers = np.linalg.solve(M, np.column_stack([applied, K.T]))
         multipliers = np.linalg.solve(K @ answers[:, 1:], k - K @ answers[:, 0])
@@ -80,9 +80,9 @@ def dense_osim(robot: Robot, frames: Sequence[tuple[int, Transform]], compile: C
     terms, matrices = _by_name(sweep.build(), compile), _Matrices(robot, spanning)
 
     def solve(q: Any) -> np.ndarray:
-        found = terms(q)
-        M, G = matrices.inertia(found["H_tree"]), matrices.blocks(found["all_G"], matrices.G)
-        J = np.concatenate([found[f"J{i}"].reshape(6, -1) for i in range(len(frames))]) @ G
+        values = terms(q)
+        M, G = matrices.inertia(values["H_tree"]), matrices.blocks(values["all_G"], matrices.G)
+        J = np.concatenate([values[f"J{i}"].reshape(6, -1) for i in range(len(frames))]) @ G
         return J @ np.linalg.solve(G.T @ M @ G, J.T)
 
     return solve

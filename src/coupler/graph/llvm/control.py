@@ -1,4 +1,4 @@
-"""Control flow as LLVM IR: a function body made of blocks, and a program's loops and repeats written into it."""
+"""Control flow as LLVM IR: a program's loops and repeats, written into the body of a function."""
 
 from __future__ import annotations
 
@@ -10,72 +10,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from coupler.graph.kernel import Case, Flags
+from coupler.graph.llvm.blocks import Blocks
 from coupler.graph.program import Listing, Loop, Repeat, Step
 from coupler.graph.window import Buffer
 
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
 
-__all__ = ["Blocks", "Steps", "as_type", "function"]
+__all__ = ["Steps", "as_type"]
 
 _MANY_STORES = 3  # of a kernel, that are worth a branch around masks
 _SHORT_WITH_FLAGS = 12  # the same where turns are left out by flags: each of them branches, and compilers get slow
 _SHORT_IF_RARE = 2  # the same where it hardly ever runs: there, what counts is how soon it is compiled
 _AT_ONCE = 8  # flags of a single state that are looked at together
 _SHORT = 64  # turns of a loop that are spelled out: to look up where a turn's numbers are costs some of its time
-
-
-class Blocks:
-    """The body of a function, written line by line."""
-
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-        self._allocated: list[str] = []
-        self._names = 0
-        self.label = "entry"  # of the block being written, which a phi must name
-
-    def emit(self, line: str) -> None:
-        self._lines.append(line)
-
-    def name(self, stem: str) -> str:
-        """A new name that starts like this."""
-        self._names += 1
-        return f"%{stem}{self._names}"
-
-    def new_label(self, stem: str) -> str:
-        return self.name(stem)[1:]
-
-    def block(self, label: str) -> None:
-        """What is written next belongs to the block with this label."""
-        self.emit(f"{label}:")
-        self.label = label
-
-    def allocate(self, kind: str) -> str:
-        """Memory for one value, taken once at the function's start and not each time this place is passed."""
-        place = self.name("place")
-        self._allocated.append(f"{place} = alloca {kind}")
-        return place
-
-    @contextmanager
-    def count(self, first: str, last: str, step: int = 1) -> Iterator[str]:
-        """A loop whose counter, which is handed out, goes from first to last, exclusive."""
-        head, body, latch, after = map(self.new_label, ("head", "body", "latch", "after"))
-        i, before = self.name("i"), self.label
-        self.emit(f"br label %{head}")
-        self.block(head)
-        self.emit(f"{i} = phi i64 [{first}, %{before}], [{i}n, %{latch}]")
-        self.emit(f"{i}go = icmp slt i64 {i}, {last}")
-        self.emit(f"br i1 {i}go, label %{body}, label %{after}")
-        self.block(body)
-        yield i
-        self.emit(f"br label %{latch}")
-        self.block(latch)
-        self.emit(f"{i}n = add i64 {i}, {step}")
-        self.emit(f"br label %{head}")
-        self.block(after)
-
-    def lines(self) -> list[str]:
-        return ["entry:", *self._allocated, *self._lines]
 
 
 class Steps(Blocks):
@@ -231,9 +179,9 @@ class Steps(Blocks):
         done = self._call(step.until, tables, "0", None)
         self.emit(f"{active}d = xor {r.mask} {done}, {r.literal(True)}")
         self.emit(f"{active}n = and {r.mask} {active}, {active}d")
-        left = r.any_lane(f"{active}n", f"{active}any", self.emit)
+        any_active = r.any_lane(f"{active}n", f"{active}any", self.emit)
         self.emit(f"{i}more = icmp slt i64 {i}, {at_most}")
-        self.emit(f"{i}go = and i1 {i}more, {left}")
+        self.emit(f"{i}go = and i1 {i}more, {any_active}")
         self.emit(f"br i1 {i}go, label %{body}, label %{after}")
         self.block(body)
         self._note_whether_full(f"{active}n")
@@ -372,11 +320,6 @@ class Steps(Blocks):
         self.emit(f"{t} = load {kind}, ptr {t}p")
         self.tables.append(value)
         return t
-
-
-def function(signature: str, lines: Sequence[str], attributes: str = "") -> str:
-    """The definition of a function with this body."""
-    return f"define {signature} nounwind {attributes} {{\n" + "\n".join(lines) + "\n}\n"
 
 
 def as_type(values: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from coupler.graph.llvm.control import Blocks, function
+from coupler.graph.llvm.blocks import Blocks, function
+from coupler.graph.llvm.copying import copy_array
 from coupler.graph.llvm.render import Renderer
 from coupler.graph.parameters import PARAMETERS
 from coupler.graph.program import Program, Repeat
@@ -43,14 +44,14 @@ def array_layout_is_known() -> bool:
         return kind.from_address(address).value  # type: ignore[attr-defined]
 
     pointer, number = ctypes.c_size_t, ctypes.c_ssize_t
-    here = id(sample)
+    address = id(sample)
     return (
-        read(pointer, here + _TYPE) == id(np.ndarray)
-        and read(pointer, here + _DATA) == sample.ctypes.data
-        and read(ctypes.c_int, here + _DIMENSIONS) == sample.ndim
-        and read(pointer, here + _DTYPE) == id(sample.dtype)
-        and tuple(read(number, read(pointer, here + _SHAPE) + 8 * i) for i in (0, 1)) == sample.shape
-        and tuple(read(number, read(pointer, here + _STRIDES) + 8 * i) for i in (0, 1)) == sample.strides
+        read(pointer, address + _TYPE) == id(np.ndarray)
+        and read(pointer, address + _DATA) == sample.ctypes.data
+        and read(ctypes.c_int, address + _DIMENSIONS) == sample.ndim
+        and read(pointer, address + _DTYPE) == id(sample.dtype)
+        and tuple(read(number, read(pointer, address + _SHAPE) + 8 * i) for i in (0, 1)) == sample.shape
+        and tuple(read(number, read(pointer, address + _STRIDES) + 8 * i) for i in (0, 1)) == sample.strides
     )
 
 
@@ -208,14 +209,14 @@ def _states(renderer: Renderer) -> str:
             emit(f"%inside{lane} = icmp slt i64 %lane{lane}, %count")
             emit(f"%state{lane} = select i1 %inside{lane}, i64 %lane{lane}, i64 %end")
         for i, buffer in enumerate(program.inputs):
-            _copy(renderer, code, i, buffer.size, places[buffer], inwards=True)
+            copy_array(renderer, code, i, buffer.size, places[buffer], inwards=True)
         emit(_call_program(renderer, places, "%arena"))
-        here = _not_finite(renderer, places, code)
+        in_block = _not_finite(renderer, places, code)
         emit(f"%before = load i1, ptr {wrong}")
-        emit(f"%sofar = or i1 %before, {here}")
+        emit(f"%sofar = or i1 %before, {in_block}")
         emit(f"store i1 %sofar, ptr {wrong}")
         for i, buffer in enumerate(program.outputs):
-            _copy(renderer, code, i + len(program.inputs), buffer.size, places[buffer], inwards=False)
+            copy_array(renderer, code, i + len(program.inputs), buffer.size, places[buffer], inwards=False)
     emit("br label %more")
     code.block("done")
     emit(f"%wrong = load i1, ptr {wrong}")
@@ -263,84 +264,6 @@ def _add_up(renderer: Renderer, code: Blocks, place: str, first: str, count: int
     emit(f"{x}.before = load {v}, ptr {total}")
     emit(f"{x} = fadd {v} {x}.before, {x}.c")
     emit(f"store {v} {x}, ptr {total}")
-
-
-def _copy(renderer: Renderer, code: Blocks, number: int, size: int, place: str, inwards: bool) -> None:
-    """Copies one array between the caller's layout and lanes, element by element."""
-    vector, scalar, emit = renderer.vector, renderer.scalar, code.emit
-    a = code.name("array")
-    for j, (part, kind) in enumerate((("address", "ptr"), ("state", "i64"), ("element", "i64"))):
-        emit(f"{a}.{part}.p = getelementptr i64, ptr %arrays, i64 {3 * number + j}")
-        emit(f"{a}.{part} = load {kind}, ptr {a}.{part}.p")
-    for lane in range(renderer.lanes):
-        emit(f"{a}.offset{lane} = mul i64 %state{lane}, {a}.state")
-        emit(f"{a}.lane{lane} = getelementptr i8, ptr {a}.address, i64 {a}.offset{lane}")
-    with code.count(_copy_squares(renderer, code, a, size, place, inwards), str(size)) as i:
-        x = code.name("x")
-        emit(f"{x}.offset = mul i64 {i}, {a}.element")
-        emit(f"{x}.p = getelementptr {vector}, ptr {place}, i64 {i}")
-        if not inwards:
-            emit(f"{x} = load {vector}, ptr {x}.p, align {renderer.align}")
-        gathered = "poison"
-        for lane in range(renderer.lanes):
-            emit(f"{x}.p{lane} = getelementptr i8, ptr {a}.lane{lane}, i64 {x}.offset")
-            if inwards:
-                emit(f"{x}.s{lane} = load {scalar}, ptr {x}.p{lane}, align 1")
-                emit(f"{x}.v{lane} = insertelement {vector} {gathered}, {scalar} {x}.s{lane}, i64 {lane}")
-                gathered = f"{x}.v{lane}"
-            else:  # lanes that repeat the last state write the same value once more
-                emit(f"{x}.s{lane} = extractelement {vector} {x}, i64 {lane}")
-                emit(f"store {scalar} {x}.s{lane}, ptr {x}.p{lane}, align 1")
-        if inwards:
-            emit(f"store {vector} {gathered}, ptr {x}.p, align {renderer.align}")
-
-
-def _copy_squares(renderer: Renderer, code: Blocks, a: str, size: int, place: str, inwards: bool) -> str:
-    """Copies as many elements at a time as there are lanes, if those of a state lie side by side; returns how many."""
-    lanes, emit = renderer.lanes, code.emit
-    whole = size - size % lanes
-    if not whole:
-        return "0"
-    dense, copied = code.name("dense"), code.name("copied")
-    squares, rest, before = code.new_label("squares"), code.new_label("rest"), code.label
-    emit(f"{dense} = icmp eq i64 {a}.element, {renderer.dtype.itemsize}")
-    emit(f"br i1 {dense}, label %{squares}, label %{rest}")
-    code.block(squares)
-    with code.count("0", str(whole), step=lanes) as i:
-        _copy_square(renderer, code, a, i, place, inwards)
-    after = code.label
-    emit(f"br label %{rest}")
-    code.block(rest)
-    emit(f"{copied} = phi i64 [0, %{before}], [{whole}, %{after}]")
-    return copied
-
-
-def _copy_square(renderer: Renderer, code: Blocks, a: str, i: str, place: str, inwards: bool) -> None:
-    """Copies elements i and following of all lanes, transposed."""
-    n, vector, emit = renderer.lanes, renderer.vector, code.emit
-    x = code.name("square")
-    emit(f"{x}.offset = mul i64 {i}, {renderer.dtype.itemsize}")
-    for k in range(n):
-        emit(f"{x}.outside{k} = getelementptr i8, ptr {a}.lane{k}, i64 {x}.offset")
-        emit(f"{x}.i{k} = add i64 {i}, {k}")
-        emit(f"{x}.inside{k} = getelementptr {vector}, ptr {place}, i64 {x}.i{k}")
-    (of, of_align), (to, to_align) = ("outside", 1), ("inside", renderer.align)
-    if not inwards:
-        (of, of_align), (to, to_align) = (to, to_align), (of, of_align)
-    for k in range(n):
-        emit(f"{x}.r0.{k} = load {vector}, ptr {x}.{of}{k}, align {of_align}")
-    step, rows = 1, "r0"
-    while step < n:  # of each two rows, blocks of so many elements change places: upper right with lower left
-        for k in range(n):
-            one = k & ~step
-            first = [j if not j & step else n + j - step for j in range(n)]
-            second = [j + step if not j & step else n + j for j in range(n)]
-            mask = ", ".join(f"i32 {j}" for j in (second if k & step else first))
-            pair = f"{vector} {x}.{rows}.{one}, {vector} {x}.{rows}.{one + step}"
-            emit(f"{x}.r{step}.{k} = shufflevector {pair}, <{n} x i32> <{mask}>")
-        step, rows = 2 * step, f"r{step}"
-    for k in range(n):
-        emit(f"store {vector} {x}.{rows}.{k}, ptr {x}.{to}{k}, align {to_align}")
 
 
 def _read_context(names: Sequence[str], emit: Callable[[str], None]) -> None:

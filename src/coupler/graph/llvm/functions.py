@@ -14,7 +14,7 @@ import numpy as np
 from coupler.graph import elementary
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, symbol
-from coupler.graph.llvm.control import function
+from coupler.graph.llvm.blocks import function
 
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer

@@ -70,8 +70,8 @@ class Native(Executable):
 
     def __call__(self, *inputs: Any, out: Any = None, check: bool = False, **named: Any) -> Any:
         if out is None and not check and not named and len(inputs) == len(self._inputs):
-            found = self.one(*inputs)
-            return self.answer(*inputs)[0] if found is None else found
+            result = self.one(*inputs)
+            return self.answer(*inputs)[0] if result is None else result
         return super().__call__(*inputs, out=out, check=check, **named)
 
     __call__.__doc__ = Executable.__call__.__doc__
@@ -110,9 +110,9 @@ class Native(Executable):
         first, answer = 0, FINITE
         while first < states and answer:
             last, start = min(first + self._calm, states), perf_counter()
-            found = self._share(entry, last - first, tuple(array[first:last] for array in arrays))
+            answer_of_part = self._share(entry, last - first, tuple(array[first:last] for array in arrays))
             self._calm = self._states_in(_CALM / max(perf_counter() - start, _CALM * 1e-9) * (last - first))
-            first, answer = last, max(answer, found) if found else REFUSED
+            first, answer = last, max(answer, answer_of_part) if answer_of_part else REFUSED
         return answer
 
     def _states_in(self, states: float) -> int:

@@ -12,14 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from coupler.graph.expr import Node, topological
+from coupler.graph.expr import Node
 from coupler.graph.kernel import Kernel
-from coupler.graph.llvm.control import Steps, as_type, function
+from coupler.graph.llvm.blocks import function
+from coupler.graph.llvm.control import Steps, as_type
 from coupler.graph.llvm.functions import Functions
 from coupler.graph.llvm.rows import KernelRows, RowFunctions
 from coupler.graph.program import Program
 from coupler.graph.rewrite import rewrite
 from coupler.graph.table import Table
+from coupler.graph.walk import topological
 
 __all__ = ["Renderer"]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from coupler.graph.expr import Node
 from coupler.graph.kernel import Kernel
-from coupler.graph.llvm.control import Blocks, function
+from coupler.graph.llvm.blocks import Blocks, function
 from coupler.rows import ADD, CLEAR, COPY, INVERT, REFLECT, SCALE, SUBTRACT, RowCode
 
 if TYPE_CHECKING:

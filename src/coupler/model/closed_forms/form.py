@@ -146,20 +146,20 @@ class ClosedForm:
 
         samples = rng.uniform(lower, upper, (_POSES, len(lower)))
         samples[: _POSES // 2] = np.where(samples[: _POSES // 2] > 0.5 * (lower + upper), upper, lower)
-        found = sorted((worst(y), tuple(y)) for y in samples)
-        return any(_lowered(worst, np.array(y), value, lower, upper) < _APART for value, y in found[:_SEARCHES])
+        nearest_first = sorted((worst(y), tuple(y)) for y in samples)
+        return any(_lowered(worst, np.array(y), value, lower, upper) < _APART for value, y in nearest_first[:_SEARCHES])
 
     def _clearances(self, y: np.ndarray) -> np.ndarray:
         """What is zero at dead points of linear actuators, and where they do not reach."""
-        q, found = self._given(y), list[float]()
+        q, clearances = self._given(y), list[float]()
         for step in self.steps:
             with np.errstate(all="ignore"):
                 solved = step(q)
                 if isinstance(step, LegStep) and isinstance(step.leg, Slide):
-                    found += np.nan_to_num(step.leg.clearances(solved), nan=0.0).tolist()
+                    clearances += np.nan_to_num(step.leg.clearances(solved), nan=0.0).tolist()
             for number, position in zip(step.solves, solved, strict=True):
                 q[number] = np.array([position])
-        return np.array(found)
+        return np.array(clearances)
 
     @property
     def name(self) -> str:
@@ -174,8 +174,8 @@ class ClosedForm:
             counts = {f"SU[{_OF_ONE_HINGE['RPR']}]": self._nested} | {
                 name: count for name, count in counts.items() if name not in ("RUS", "RPR")
             }
-        told = " and ".join(name if count == 1 else f"{count}-{name}" for name, count in counts.items())
-        return f"{told}+1U" if carrier == "RR" else told
+        notation = " and ".join(name if count == 1 else f"{count}-{name}" for name, count in counts.items())
+        return f"{notation}+1U" if carrier == "RR" else notation
 
     @property
     def _nested(self) -> int:
@@ -224,17 +224,17 @@ def remarks_of(
         spared: of loops that are not, because of dead points.
         missing: loops that have no closed form, though one was asked for.
     """
-    told = [f"{listed(names)}{_ANALYTICALLY}{mechanism}" for mechanism, names in _alike(closed_forms)]
-    told += [
+    remarks = [f"{listed(names)}{_ANALYTICALLY}{mechanism}" for mechanism, names in _alike(closed_forms)]
+    remarks += [
         f'{listed(names)}{_NUMERICALLY}to pass dead points; closure="analytical" closes it as {mechanism}'
         for mechanism, names in _alike(spared)
     ]
     if missing:
-        told.append(
+        remarks.append(
             f"{listed(missing)}{_NUMERICALLY}for want of a closed form; there is none with these independent joints, "
             "with joints of other kinds, or where limits and springs are beyond half a turn"
         )
-    return told
+    return remarks
 
 
 def tells_of_closure(remark: str) -> bool:

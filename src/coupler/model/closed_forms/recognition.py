@@ -52,7 +52,7 @@ def find_closed_forms(
         loops: the clusters to look at.
         wanted: whether a cluster is to have such a closed form.
     """
-    found = []
+    couplings_and_forms = []
     for loop, choice in zip(closure.loops, choices, strict=True):
         if loop not in loops:
             continue
@@ -67,8 +67,8 @@ def find_closed_forms(
         names = tuple(constraint.name for constraint in loop.constraints)
         independent = tuple(joints[number] for number in form.independent)
         name = f"closed form of {' and '.join(names)}"
-        found.append((Coupling(name, tuple(joints), independent, form, names, form.sizes), form))
-    return found
+        couplings_and_forms.append((Coupling(name, tuple(joints), independent, form, names, form.sizes), form))
+    return couplings_and_forms
 
 
 class _Search:

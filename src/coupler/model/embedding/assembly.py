@@ -13,11 +13,13 @@ import numpy as np
 
 from coupler.model.embedding.choice import Choice, Preference, choose, equilibrated, fitting, qualities
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
+from coupler.model.embedding.rounding import is_shift
 from coupler.model.embedding.solutions import Solutions
 from coupler.model.errors import ModelError
+from coupler.model.loops import Rod
 from coupler.model.tolerances import CLOSED, WITHIN_LIMITS
 from coupler.model.tree import Tree
-from coupler.model.wording import counted, listed
+from coupler.model.wording import clause, counted, listed
 
 __all__ = ["Assembly", "assemble", "described", "outside_limits", "solved_choice"]
 
@@ -133,13 +135,31 @@ class _Samples:
         """The samples in which a loop is closed."""
         closed = np.flatnonzero(self.gaps[:, i] < CLOSED)
         if not closed.size:
-            smallest = self.gaps[:, i].min()
-            told = f"the smallest gap found is {smallest:.3g}" if np.isfinite(smallest) else "it is nowhere a number"
+            nearest = int(np.argmin(self.gaps[:, i]))
+            reason = self._what_is_open(i, nearest) if np.isfinite(self.gaps[nearest, i]) else "it is nowhere a number"
             raise ModelError(
-                f"{described(self.closure.loops[i], self.closure.tree)} cannot close: {told}; are lengths, frames and "
-                "positions right?"
+                f"{described(self.closure.loops[i], self.closure.tree)} cannot close: {reason}; are lengths, frames "
+                "and positions right?"
             )
         return closed
+
+    def _what_is_open(self, i: int, sample: int) -> str:
+        """How far the constraint that is furthest from closed is from it, in units that a user can check."""
+        (phi, _, _), first_row = self.closure.at(self.p[sample]), int(self.closure.places[i][0][0])
+        constraint, rows = max(self.closure.loops[i].parts(first_row), key=lambda part: np.abs(phi[part[1]]).max())
+        closest = f"in the closest configuration found, {constraint.name!r}"
+        if isinstance(constraint, RelationConstraint):
+            return f"{closest} is off by {np.abs(phi[rows]).max():.3g} (rad or m, or what its function gives)"
+        if isinstance(constraint.kind, Rod):  # φ = (r² − L²) / 2L
+            length = constraint.kind.length
+            span = np.sqrt(length**2 + 2.0 * length * phi[rows][0])
+            return f"{closest} has its two ends {span:.3g} m apart instead of {length:.3g} m"
+        in_metres = is_shift(constraint)
+        distance = float(np.linalg.norm(phi[rows][in_metres]))
+        angle = float(2.0 * np.arctan(np.linalg.norm(phi[rows][~in_metres]) / 2.0))  # φ = 2 tan(θ/2), see joints.py
+        shift, turn = f"{distance:.3g} m apart", f"turned by about {angle:.3g} rad"
+        gap = shift if angle < CLOSED else turn if distance < CLOSED else f"{shift} and {turn}"
+        return f"{closest} has its two ends {gap}"
 
     def warnings(self, i: int, neutral: int) -> list[str]:
         """What is suspicious about a loop's configurations."""
@@ -184,7 +204,8 @@ def _check(loop: Loop, tree: Tree, choice: Choice, preferences: np.ndarray, K: n
         wrong = dict.fromkeys(joint for joint, is_marked in zip(dependent, marked, strict=True) if is_marked)
         raise ModelError(
             f"{described(loop, tree)} has {counted(len(independent), 'freedom')}, which the joints marked as "
-            f"independent do not fit: {listed(wrong)} depends on others; {listed(dict.fromkeys(independent))} would do"
+            f"independent do not fit: {clause(wrong, '{} depends', '{} depend')} on others; "
+            f"{listed(dict.fromkeys(independent))} would do"
         )
 
 

@@ -26,7 +26,7 @@ from coupler.model.tolerances import CLOSED, RANK
 from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
-__all__ = ["Rounded", "is_suspicious", "loosened"]
+__all__ = ["Rounded", "is_shift", "is_suspicious", "loosened"]
 
 _MANY = 20.0  # singular values below so many times the precision may be rounding
 _GAP = 10.0  # by which the singular values of real constraints are larger than those of rounding, at least
@@ -67,8 +67,8 @@ class Rounded:
     dropped: dict[str, int]
     misses: float
 
-    def told(self) -> str:
-        """What a user should know."""
+    def warning(self) -> str:
+        """The warning that rows were dropped."""
         count = sum(self.dropped.values())
         rows = f"{counted(count, 'row')} of {listed(self.dropped)} {'follows' if count == 1 else 'follow'}"
         return (
@@ -133,7 +133,7 @@ def _sizes(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
     sizes, shifts = np.ones(loop.rows), np.zeros(loop.rows, bool)
     for constraint, rows in loop.parts():
         if isinstance(constraint, LoopConstraint):
-            shifts[rows] = _is_shift(constraint)
+            shifts[rows] = is_shift(constraint)
     for constraint, rows in loop.parts():
         if isinstance(constraint, LoopConstraint):
             own = np.flatnonzero(shifts[rows]) + rows.start
@@ -143,10 +143,11 @@ def _sizes(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
     return np.where(sizes > 0.0, sizes, 1.0)
 
 
-def _is_shift(constraint: LoopConstraint) -> np.ndarray:
+def is_shift(constraint: LoopConstraint) -> np.ndarray:
     """For each row of a loop joint whether it is about the positions of points, and not about directions alone."""
-    here, there = (constraint.kind.residual(Transform.translation(r)) for r in ((0.3, -0.7, 0.5), (1.1, 0.4, -0.6)))
-    return np.asarray(here) != np.asarray(there)
+    shifts = (0.3, -0.7, 0.5), (1.1, 0.4, -0.6)
+    one, other = (constraint.kind.residual(Transform.translation(r)) for r in shifts)
+    return np.asarray(one) != np.asarray(other)
 
 
 def _scaled(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:

@@ -212,10 +212,10 @@ class Solutions:
         worst = int(np.argmax(gap))
         if gap[worst] > CLOSED:
             at = [(joint, samples[worst, self._entries([joint])]) for joint in joints]
-            told = ", ".join(f"{joint} = {', '.join(f'{x:.4g}' for x in position)}" for joint, position in at)
+            positions = ", ".join(f"{joint} = {', '.join(f'{x:.4g}' for x in position)}" for joint, position in at)
             raise ModelError(
-                f"coupling {name!r} contradicts {constraint.name!r}, which it is said to solve: at {told} it leaves a "
-                f"gap of {gap[worst]:.3g} (m or rad)"
+                f"coupling {name!r} contradicts {constraint.name!r}, which it is said to solve: at {positions} it "
+                f"leaves a gap of {gap[worst]:.3g} (m or rad)"
             )
 
 

@@ -164,9 +164,9 @@ class States:
             *state, i = (int(x) for x in wrong[0])
             what = described(self.closure.loops[i], self.tree)
             gap = gaps[tuple(wrong[0])]
-            told = f"the gap is {gap:.3g} (m or rad)" if np.isfinite(gap) else self._no_solution(p[tuple(state)])
+            reason = f"the gap is {gap:.3g} (m or rad)" if np.isfinite(gap) else self._no_solution(p[tuple(state)])
             why = f"; {condition}" if condition else ""
-            raise ModelError(f"{what} does not close{in_state(state)}: {told}{why}")
+            raise ModelError(f"{what} does not close{in_state(state)}: {reason}{why}")
 
     def _no_solution(self, p: np.ndarray) -> str:
         """That there is no solution at positions of one state, and which joints do not reach, if a γ can tell."""
@@ -203,14 +203,16 @@ class States:
 
         Nothing, if none has.
         """
-        found: dict[str, float] = {}
+        qualities: dict[str, float] = {}
         for i, loop in self._implicit.items():
             entries = self.closure.places[i][1][self.embedding.choices[i].rows]
-            here, usual = (self.closure.at(x)[1][entries] for x in (p, self.neutral))
-            quality, normal = (sigma[-1] / sigma[0] for sigma in (_singular_values(here), _singular_values(usual)))
+            K_at_p, K_at_neutral = (self.closure.at(x)[1][entries] for x in (p, self.neutral))
+            quality, normal = (
+                sigma[-1] / sigma[0] for sigma in (_singular_values(K_at_p), _singular_values(K_at_neutral))
+            )
             if quality < _NEARLY_SINGULAR * normal:
-                found[described(loop, self.tree)] = quality
-        return min(found, key=lambda name: found[name]) if found else ""
+                qualities[described(loop, self.tree)] = quality
+        return min(qualities, key=lambda name: qualities[name]) if qualities else ""
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Closed positions away from singularities and, wherever such are found, within limits."""
@@ -338,8 +340,8 @@ def batch_of(values: Mapping[str, np.ndarray]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*(value.shape[:-1] for value in values.values()))
     except ValueError:
-        told = ", ".join(f"{name}: {value.shape[:-1]}" for name, value in values.items())
-        raise ModelError(f"leading (batch) dimensions do not fit together: {told}") from None
+        shapes_by_name = ", ".join(f"{name}: {value.shape[:-1]}" for name, value in values.items())
+        raise ModelError(f"leading (batch) dimensions do not fit together: {shapes_by_name}") from None
 
 
 def held(joints: Iterable[str]) -> str:

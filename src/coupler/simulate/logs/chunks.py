@@ -129,8 +129,8 @@ class ChunkFile:
             if kind == ENDS:
                 if at != size:
                     self._refuse_damage(begin)
-                told = self._text(file, length)
-                return str(told.get("note", "")) if isinstance(told, dict) else ""
+                ending = self._text(file, length)
+                return str(ending.get("note", "")) if isinstance(ending, dict) else ""
             if kind != ROWS or not count or length != sum(count * own + CRC.size for own in self._row_bytes):
                 self._refuse_damage(begin)
             if at == size and not self._is_whole(file, count):

@@ -58,8 +58,8 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], contacts: int) -> None:
         raise ModelError("there are no times")
     for name, shape in shapes.items():
         if shape != wanted.get(name):
-            told = f"has the shape {shape} in a row, and must have {wanted[name]}" if name in wanted else "is unknown"
-            raise ModelError(f"{clipped(name, quote=False)} {told}")
+            fault = f"has the shape {shape} in a row, and must have {wanted[name]}" if name in wanted else "is unknown"
+            raise ModelError(f"{clipped(name, quote=False)} {fault}")
 
 
 def chosen_columns(record: str | Iterable[str] | None) -> tuple[str, ...]:

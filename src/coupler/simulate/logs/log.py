@@ -177,8 +177,8 @@ class Log:
         return plot_log(self, path, robot)
 
     def __reduce__(self) -> Any:
-        told = {name: getattr(self, name) for name in ("robot", "step", "contacts", "joints", "note", *self.columns)}
-        return partial(type(self), **told), ()
+        arrays = {name: getattr(self, name) for name in ("robot", "step", "contacts", "joints", "note", *self.columns)}
+        return partial(type(self), **arrays), ()
 
     def parts(self) -> Iterator[Log]:
         """Goes through the log in pieces of consecutive rows, each small enough for any memory."""

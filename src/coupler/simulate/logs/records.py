@@ -50,8 +50,8 @@ HEAD, ROWS, ENDS = b"HEAD", b"ROWS", b"ENDS"
 def head_record(heading: Heading) -> bytes:
     """The beginning of a file."""
     columns = {name: (dtype.str, shape) for name, (dtype, shape) in heading.columns.items()}
-    told = {**asdict(heading), "columns": columns, "run": secrets.token_hex(16)}
-    return NAME + VERSION + _text_record(HEAD, told)
+    fields = {**asdict(heading), "columns": columns, "run": secrets.token_hex(16)}
+    return NAME + VERSION + _text_record(HEAD, fields)
 
 
 def rows_record(columns: Mapping[str, np.ndarray]) -> bytes:

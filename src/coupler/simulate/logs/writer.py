@@ -172,11 +172,11 @@ class LogWriter:
         try:
             self._write_chunks(self._file)
         except OSError as error:
-            told = unwritten(self._file.path, error)
+            failure = unwritten(self._file.path, error)
             if sum(column.nbytes for chunk in self._chunks for column in chunk.values()) > _MOST_WAITING:
-                raise told from None
+                raise failure from None
             if not self._told:
-                warnings.warn(f"the log is not written for now: {told}", ModelWarning, stacklevel=3)
+                warnings.warn(f"the log is not written for now: {failure}", ModelWarning, stacklevel=3)
             self._told = True
 
     def log(self) -> Log:
@@ -216,8 +216,8 @@ class LogWriter:
 
     def close_after(self, error: BaseException) -> None:
         """Closes it because of an error, which what goes wrong here must not hide."""
-        told = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
-        self.note = self.note or told
+        reason = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
+        self.note = self.note or reason
         try:
             if self._kept:
                 self.close()

@@ -93,8 +93,8 @@ class Slide(Leg):
         u = snapped(frame.E @ self.base.axes[2])
         along, sideways = (u[2], u[0]), (-u[0], u[2])  # in the plane of z and x, through which y points
         plane = np.array([w[2], s - self._hinge[0]])
-        here = np.array([end[2], end[0] - self._hinge[0]])
-        along_and_across = [np.array([np.dot(d, v) for d in (along, sideways)]) for v in (here, plane)]
+        end_in_plane = np.array([end[2], end[0] - self._hinge[0]])
+        along_and_across = [np.array([np.dot(d, v) for d in (along, sideways)]) for v in (end_in_plane, plane)]
         second, slide = self._extended(snapped(along_and_across[0]), along_and_across[1])
         return [self.base.references[0] + first, self.base.references[1] + second, slide]
 

@@ -1,0 +1,66 @@
+"""The body of a function in LLVM IR, made of blocks: lines, names, labels, memory and counted loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+__all__ = ["Blocks", "function"]
+
+
+class Blocks:
+    """The body of a function, written line by line."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._allocated: list[str] = []
+        self._names = 0
+        self.label = "entry"  # of the block being written, which a phi must name
+
+    def emit(self, line: str) -> None:
+        self._lines.append(line)
+
+    def name(self, stem: str) -> str:
+        """A new name that starts like this."""
+        self._names += 1
+        return f"%{stem}{self._names}"
+
+    def new_label(self, stem: str) -> str:
+        return self.name(stem)[1:]
+
+    def block(self, label: str) -> None:
+        """What is written next belongs to the block with this label."""
+        self.emit(f"{label}:")
+        self.label = label
+
+    def allocate(self, kind: str) -> str:
+        """Memory for one value, taken once at the function's start and not each time this place is passed."""
+        place = self.name("place")
+        self._allocated.append(f"{place} = alloca {kind}")
+        return place
+
+    @contextmanager
+    def count(self, first: str, last: str, step: int = 1) -> Iterator[str]:
+        """A loop whose counter, which is handed out, goes from first to last, exclusive."""
+        head, body, latch, after = map(self.new_label, ("head", "body", "latch", "after"))
+        i, before = self.name("i"), self.label
+        self.emit(f"br label %{head}")
+        self.block(head)
+        self.emit(f"{i} = phi i64 [{first}, %{before}], [{i}n, %{latch}]")
+        self.emit(f"{i}go = icmp slt i64 {i}, {last}")
+        self.emit(f"br i1 {i}go, label %{body}, label %{after}")
+        self.block(body)
+        yield i
+        self.emit(f"br label %{latch}")
+        self.block(latch)
+        self.emit(f"{i}n = add i64 {i}, {step}")
+        self.emit(f"br label %{head}")
+        self.block(after)
+
+    def lines(self) -> list[str]:
+        return ["entry:", *self._allocated, *self._lines]
+
+
+def function(signature: str, lines: Sequence[str], attributes: str = "") -> str:
+    """The definition of a function with this body."""
+    return f"define {signature} nounwind {attributes} {{\n" + "\n".join(lines) + "\n}\n"

@@ -1,0 +1,79 @@
+"""Walks over graphs of nodes: in the order of computation, with nodes replaced by others, and as a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from coupler.graph.expr import Node, RowMemory, apply, node_text
+
+__all__ = ["listing", "rebuilt", "substitute", "topological"]
+
+
+def topological(outputs: Iterable[Node], leaves: frozenset[Node] = frozenset()) -> list[Node]:
+    """Every node that the outputs need, each after its arguments.
+
+    With `leaves`, only what may depend on these: they themselves, and what was made after the first of them.
+    """
+    oldest = min((leaf.serial for leaf in leaves), default=-1)
+    done: dict[Node, None] = {}
+    stack = list(outputs)
+    stack.reverse()
+    while stack:
+        node = stack[-1]
+        waiting = None
+        if node not in done and node not in leaves:
+            waiting = [arg for arg in node.args if arg not in done and arg.serial >= oldest]
+        if waiting:
+            waiting.reverse()
+            stack += waiting
+        else:
+            done[stack.pop()] = None
+    return list(done)
+
+
+def rebuilt(node: Node, args: tuple[Node, ...]) -> Node:
+    """The same operation on other arguments, folded anew; the node itself where these are its own."""
+    for new, old in zip(args, node.args, strict=True):
+        if new is not old:
+            break
+    else:
+        return node
+    if node.op == "rows":
+        return args[0].on_rows(node.table, args)._node
+    if node.op == "part":
+        assert isinstance(node.value, int)
+        return RowMemory(args[0])[node.value]
+    return apply(node.op, *args, table=node.table)
+
+
+def substitute(outputs: Sequence[Node], values: Mapping[Node, Node]) -> list[Node]:
+    """The outputs with nodes replaced by other nodes, folded anew."""
+    new: dict[Node, Node] = dict(values)
+    for node in topological(outputs, frozenset(values)):
+        if node not in new:
+            new[node] = rebuilt(node, tuple([new.get(arg, arg) for arg in node.args]))
+    return [new[node] for node in outputs]
+
+
+def listing(outputs: Sequence[Node], names: Sequence[str] = (), leaves: Mapping[Node, str] | None = None) -> str:
+    """The outputs as a text: one line an operation, in the order in which a back end computes them.
+
+    Args:
+        outputs: the graph.
+        names: what each output is called; without it, the outputs are not listed again at the end.
+        leaves: what symbols are called instead of by their labels.
+    """
+    name: dict[Node, str] = dict(leaves or {})
+    tables: dict[Any, str] = {}
+    lines: list[str] = []
+    for node in topological(outputs):
+        if not node.args:
+            name.setdefault(node, node_text(node, str))
+            continue
+        name[node] = f"%{len(lines)}"
+        if node.op == "lookup":
+            tables.setdefault(node.table, f"t{len(tables)}")
+        lines.append(f"{name[node]} = {node_text(node, name.__getitem__, tables)}")
+    lines += [f"{label} = {name[node]}" for label, node in zip(names, outputs, strict=False)]
+    return "\n".join(lines)
