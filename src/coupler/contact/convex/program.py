@@ -73,8 +73,8 @@ class Search:
         """The search among some of these pairs, in the same memory, and with other flags."""
         some = copy(self)
         some._among, some._places = flags, [self._places[i] for i in rows]
-        known = self._ends, self._forms, self._scales
-        some._ends, some._forms, some._scales = ([own[i] for i in rows] for own in known)
+        some._ends, some._forms = [self._ends[i] for i in rows], [self._forms[i] for i in rows]
+        some._scales = [self._scales[i] for i in rows]
         return some
 
     def run(self, poses: Callable[[Rows], Window], placed: Placed, found: Callable[[Rows], Window]) -> None:
