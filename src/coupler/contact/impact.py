@@ -91,7 +91,8 @@ class Impacts:
         """Velocities without impulses, and limits for the time after the step."""
         blocks = self._blocks
         blocks.given, blocks.given_where = self._given, "pressed"
-        blocks.each(_leave_out, _hold_at_limits)
+        blocks.each(_forget, _hold_at_limits)
+        copy(self._builder, blocks.flags["pressed"], blocks.flags["active"], blocks.contacts)  # which take part
         for flag in ("active", "pressed"):
             self._builder.list_flags(blocks.flags[flag])
         self._builder.loop(_begin, state=self._scalars())
@@ -220,9 +221,8 @@ def _hold_at_limits(own: View) -> None:
     own.high = np.where(w < own.high - RESTING_SPEED, _UNLIMITED, 0.0)
 
 
-def _leave_out(own: View) -> None:
-    """Of contacts, those take part that have pressed."""
-    own.impulse, own.active = 0.0 * own.impulse, own.pressed
+def _forget(own: View) -> None:
+    own.impulse = 0.0 * own.impulse
 
 
 def _press(law: Restitution) -> OwnKernel:

@@ -255,3 +255,15 @@ def test_impacts_are_what_numpy_makes_of_them_and_lanes_agree(form: str) -> None
     )
     np.testing.assert_array_equal(found.q[1, -1], simulation.q)
     np.testing.assert_array_equal(found.v[1, -1], simulation.v)
+
+
+def test_contacts_with_and_without_torsion_rebound_in_one_scene() -> None:
+    """Blocks of different sizes take part in one impact; the torsion of one ball changes nothing of the other."""
+    robot, q = balls(2, gravity=G, friction=0.3, floor=True), placed([(0, 0, RADIUS + 0.05), (1, 0, RADIUS + 0.05)])
+    both = [
+        Simulation(robot, 1e-3, q=q, restitution=0.7, torsion=torsion) for torsion in (0.0, {"ball0 on floor": 0.01})
+    ]
+    for simulation in both:
+        simulation.run(0.3)
+    np.testing.assert_allclose(both[1].q, both[0].q, atol=1e-9)
+    np.testing.assert_allclose(both[1].v, both[0].v, atol=1e-9)
