@@ -2,7 +2,8 @@
 
 Loose bodies on a plane or on rough ground, and small robots with loops, limits and dry friction, are stepped by the
 compiled step and by `contact_step` with each of the solvers. Every step is judged by a contact problem that is set up
-afresh, by the mass matrix, at the state before it.
+afresh, by the mass matrix, at the state before it. Where shapes meet on their way through the step, their law is
+that of the place where they do: see contact/passing.py.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pytest
 from coupler import mass_matrix
 from coupler.contact import Bilateral, ContactProblem, Status, Unilateral, residual, solve
 from coupler.contact.formulations import (
+    Touch,
     contact_rows,
     floating,
     floating_centre,
@@ -28,11 +30,12 @@ from coupler.contact.formulations import (
     unimpeded,
 )
 from coupler.contact.pairs import Pair, pairs_of
+from coupler.contact.passing_rounds import may_pass
 from coupler.contact.residuals import reached
 from coupler.contact.scene import ContactScene, Layout, limited_joints
 from coupler.contact.solvers import SOLVERS
 from coupler.contact.step_program import contact_step_program
-from coupler.contact.stepping import contact_step
+from coupler.contact.stepping import contact_impulses, contact_step
 from coupler.graph import compile
 from coupler.mechanisms import gear
 from coupler.model import (
@@ -201,16 +204,27 @@ def solved(case: Case, method: str) -> Iterator[Step]:
         yield Step(q, v, start, done.solution.residual)
 
 
+@dataclass(frozen=True)
+class Laws:
+    """What a step must keep: its contact problem, its contacts, and J of all rows."""
+
+    problem: ContactProblem
+    touches: list[Touch]
+    rows: np.ndarray
+
+
 def stepped(case: Case, way: str) -> Iterator[Step]:
     return compiled(case) if way == "compiled" else solved(case, way)
 
 
 def judged(case: Case, way: str, steps: int = STEPS) -> dict[str, float]:
     """The worst of what some steps did, whose cones are polyhedral if they are Lemke's; no law may be broken."""
-    robot, tau, q, v = case.robot, case.tau, case.q, case.v
+    robot, q, v = case.robot, case.q, case.v
     worst = {"residual": 0.0, "depth": 0.0, "pressed": 0.0, "stopped": 0.0}
+    pressed = None
     for step in islice(stepped(case, way), steps):
-        problem, found = traditional_problem(robot, q, v, tau, H, case.pairs)
+        laws = laws_of(case, q, v, pressed)
+        problem, found = laws.problem, laws.touches
         w, lam = problem.velocities(step.impulses), step.impulses
         size = np.abs(problem.b).max(initial=0.0) + (np.abs(problem.A) @ np.abs(lam)).max(initial=0.0)
         error, slack = residual(problem, lam), 1e3 * ROUNDING * (1.0 + size)
@@ -222,14 +236,29 @@ def judged(case: Case, way: str, steps: int = STEPS) -> dict[str, float]:
         else:
             assert error.total <= TOLERANCE + slack
             worst["residual"] = max(worst["residual"], error.total)
-        _judge_motion(case, q, v, step, max(error.cone, error.complementarity) + slack)
+        _judge_motion(case, laws, q, v, step, max(error.cone, error.complementarity) + slack)
         contacts = 3 * len(found)
         worst["depth"] = max(worst["depth"], *(-touch.contact.gap for touch in found))
         worst["pressed"] = max(worst["pressed"], lam[:contacts:3].max())
         worst["stopped"] = max(worst["stopped"], np.abs(lam[contacts:]).max(initial=0.0))
-        q, v = step.q, step.v
+        q, v, pressed = step.q, step.v, lam
         robot.check(q)
     return worst
+
+
+def laws_of(case: Case, q: np.ndarray, v: np.ndarray, pressed: np.ndarray | None) -> Laws:
+    """What a step must keep, by the impulses of the step before it."""
+    robot = case.robot
+    problem, found = traditional_problem(robot, q, v, case.tau, H, case.pairs)
+    rows = np.vstack([contact_rows(robot, q, found), joint_rows(robot, q, H).rows])
+    if not any(map(may_pass, found)):
+        return Laws(problem, found, rows)
+    met = contact_impulses(robot, q, v, case.tau, H, case.pairs, start=pressed, tolerance=TOLERANCE)
+    b, n = problem.b.copy(), 3 * len(found)
+    b[:n] = (met.rows @ met.free)[:n]
+    b[:n:3] += [touch.contact.gap / H for touch in met.touches]
+    A = met.rows @ np.linalg.solve(mass_matrix(robot, q), met.rows.T)
+    return Laws(ContactProblem(A, b, problem.blocks), met.touches, met.rows)
 
 
 def _judge_polygons(problem: ContactProblem, lam: np.ndarray, w: np.ndarray, slack: float) -> None:
@@ -245,14 +274,14 @@ def _judge_polygons(problem: ContactProblem, lam: np.ndarray, w: np.ndarray, sla
     np.testing.assert_allclose(-(t * slip).sum(axis=1), most, rtol=0, atol=(slack + TOLERANCE) * (1.0 + radius.max()))
 
 
-def _judge_motion(case: Case, q: np.ndarray, v: np.ndarray, step: Step, error: float) -> None:
+def _judge_motion(case: Case, laws: Laws, q: np.ndarray, v: np.ndarray, step: Step, error: float) -> None:
     """Momentum is what impulses make of it, and they feed no energy but what brings overlaps apart.
 
     With w = J v⁺ + closures: ½ v⁺ᵀHv⁺ − ½ uᵀHu = λᵀ J v⁺ − ½ λᵀAλ ≤ λᵀ (w − closures), of which λᵀw ≤ 0.
     """
     robot, lam = case.robot, step.impulses
-    found, joints, H_q = touches(robot, q, case.pairs), joint_rows(robot, q, H), mass_matrix(robot, q)
-    J, u = np.vstack([contact_rows(robot, q, found), joints.rows]), unimpeded(robot, q, v, case.tau, H)
+    found, joints, H_q = laws.touches, joint_rows(robot, q, H), mass_matrix(robot, q)
+    J, u = laws.rows, unimpeded(robot, q, v, case.tau, H)
     after = step.v.copy()
     for joint in floating(robot):
         own, place = robot.v_slice(joint), robot.q_slice(joint)
