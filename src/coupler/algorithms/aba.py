@@ -92,10 +92,8 @@ def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
         loaded=loaded,
         oriented=pulled_links(robot),
     )
-    sweep.input("q", robot.nq)
-    sweep.input("v", robot.nv)
-    sweep.input("tau", robot.nv)
-    sweep.output("a", robot.nv)
+    sweep.inputs("q", "v", "tau")
+    sweep.output("a")
     if loaded:
         add_loads(sweep, external)
     sweep.outward(outward, carriers=True)

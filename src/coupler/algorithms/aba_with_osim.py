@@ -46,9 +46,8 @@ def dynamics_and_osim_program(robot: Robot, frames: Sequence[tuple[int, Transfor
         loaded=loaded,
         oriented=aba.pulled_links(robot) | links,
     )
-    for name, size in (("q", robot.nq), ("v", robot.nv), ("tau", robot.nv)):
-        sweep.input(name, size)
-    sweep.output("a", robot.nv)
+    sweep.inputs("q", "v", "tau")
+    sweep.output("a")
     omega = sweep.result("omega", (6 * len(frames)) ** 2)
     if loaded:
         add_loads(sweep, False)

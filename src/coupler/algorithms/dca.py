@@ -53,10 +53,8 @@ def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transfo
     """
     links, loaded = {link for link, _ in frames if link}, bool(robot.elements)
     whole = Assembly(robot, "divide_and_conquer", links, loaded=loaded, oriented=pulled_links(robot) | links)
-    whole.input("q", robot.nq)
-    whole.input("v", robot.nv)
-    whole.input("tau", robot.nv)
-    whole.output("a", robot.nv)
+    whole.inputs("q", "v", "tau")
+    whole.output("a")
     if loaded:
         add_loads(whole, False)  # which finds velocities, too
     else:

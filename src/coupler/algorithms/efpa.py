@@ -93,7 +93,7 @@ def towards_ground(
     sweep: Sweep[Any, Any], frames: Sequence[tuple[int, Transform]], inward: Callable[..., None], propagate: Any
 ) -> tuple[Any, Paths]:
     """The passes inwards: articulated inertias, then forces at frames. Gives the output Ω and the frames' paths."""
-    sweep.input("q", sweep.robot.nq)
+    sweep.inputs("q")
     omega = sweep.result("omega", (6 * len(frames)) ** 2)
     sweep.outward(outward, carriers=True)
     sweep.inward(inward)

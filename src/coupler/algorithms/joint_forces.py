@@ -87,8 +87,7 @@ def joint_forces_program(
     """
     loaded = external or bool(robot.elements)
     sweep = Sweep(robot, "joint_forces", body=ForceBody, cluster=SharedCluster, loaded=loaded)
-    for name, size in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv)):
-        sweep.input(name, size)
+    sweep.inputs("q", "v", "a")
     driven, bonds = _driven(robot, actuators), bonds_of_clusters(robot)
     places = ForcePlaces(robot, driven, bonds)
     forces = sweep.result("forces", places.size)

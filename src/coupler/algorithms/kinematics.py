@@ -84,7 +84,7 @@ class Totals(ClusterRecord):
 def frame_pose_program(robot: Robot, link: int, place: Transform) -> Any:
     """The program q → T of a frame, a homogeneous matrix from its coordinates to the world's."""
     sweep = FrameSweep(robot, "frame_pose", link, place, False)
-    sweep.input("q", robot.nq)
+    sweep.inputs("q")
     sweep.outward(locate)
     sweep.tell("T", (4, 4), homogeneous)
     return sweep.build()
@@ -93,7 +93,7 @@ def frame_pose_program(robot: Robot, link: int, place: Transform) -> Any:
 def body_poses_program(robot: Robot) -> Any:
     """The program q → T of all bodies in their order, homogeneous matrices from their coordinates to the world's."""
     sweep = Sweep(robot, "body_poses", body=PoseBody, cluster=ClusterRecord, everybody=True, oriented=_links(robot))
-    sweep.input("q", robot.nq)
+    sweep.inputs("q")
     sweep.outward(locate)
     poses, schedule = sweep.result("T", 16 * len(robot.bodies)), sweep.schedule()
     for i, body in enumerate(robot.bodies):
@@ -115,8 +115,7 @@ def _body_pose(E_place: Any, r_place: Any, E: Any, r: Any) -> Any:
 def frame_velocity_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
     """The program (q, v) → the velocity of a frame: angular, and of its origin."""
     sweep = FrameSweep(robot, "frame_velocity", link, place, along_world, MovingFrameBody)
-    sweep.input("q", robot.nq)
-    sweep.input("v", robot.nv)
+    sweep.inputs("q", "v")
     sweep.outward(move)
     sweep.tell("velocity", 6, velocity, "v")
     return sweep.build()
@@ -125,9 +124,7 @@ def frame_velocity_program(robot: Robot, link: int, place: Transform, along_worl
 def frame_acceleration_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
     """The program (q, v, a) → the rate of a frame's velocity along the world's axes, told along those asked for."""
     sweep = FrameSweep(robot, "frame_acceleration", link, place, along_world, AcceleratedFrameBody, FrameAcceleration)
-    sweep.input("q", robot.nq)
-    sweep.input("v", robot.nv)
-    sweep.input("a", robot.nv)
+    sweep.inputs("q", "v", "a")
     sweep.outward(accelerate)
     sweep.tell("acceleration", 6, acceleration, "v", "a")
     return sweep.build()
@@ -184,7 +181,7 @@ def acceleration(frame: Frame, v: Any, a: Any) -> Any:
 def frame_jacobian_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
     """The program q → J of a frame, 6 × nv, by which velocities of independent joints move it."""
     sweep = FrameSweep(robot, "frame_jacobian", link, place, along_world)
-    sweep.input("q", robot.nq)
+    sweep.inputs("q")
     sweep.outward(span)
     sweep.matrix("J", columns)
     return sweep.build()
@@ -193,8 +190,7 @@ def frame_jacobian_program(robot: Robot, link: int, place: Transform, along_worl
 def frame_jacobian_rate_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
     """The program (q, v) → J̇ of a frame, with which its acceleration is J a + J̇ v."""
     sweep = FrameSweep(robot, "frame_jacobian_rate", link, place, along_world, MovingFrameBody)
-    sweep.input("q", robot.nq)
-    sweep.input("v", robot.nv)
+    sweep.inputs("q", "v")
     sweep.outward(move)
     sweep.matrix("J", column_rates, moving=True)
     return sweep.build()
@@ -224,7 +220,7 @@ def crossed(v: Any, S: Any) -> Any:
 def centre_of_mass_program(robot: Robot) -> Any:
     """The program q → the centre of mass of all bodies in the world."""
     sweep = Sweep(robot, "centre_of_mass", body=PoseBody, cluster=Totals, oriented=())
-    sweep.input("q", robot.nq)
+    sweep.inputs("q")
     moment, fixed = sweep.total("moment", 3), robot.tree.links[0].inertia
     sweep.outward(weigh)
     sweep.finish("centre", 3, lambda total, h, m: (total + h) / m, moment, fixed.h, robot.mass)
@@ -234,8 +230,7 @@ def centre_of_mass_program(robot: Robot) -> Any:
 def momentum_program(robot: Robot) -> Any:
     """The program (q, v) → the momentum of all bodies about the world's origin."""
     sweep = Sweep(robot, "momentum", body=MotionBody, cluster=Totals, oriented=())
-    sweep.input("q", robot.nq)
-    sweep.input("v", robot.nv)
+    sweep.inputs("q", "v")
     momentum = sweep.total("momentum", 6)
     sweep.outward(carry)
     sweep.finish("h", 6, lambda total: total, momentum)
@@ -251,8 +246,7 @@ def kinetic_energy_program(robot: Robot, all_joints: bool = False) -> Any:
             order of `unsolved_links`. At a dead point, v cannot tell them.
     """
     sweep = Sweep(robot, "kinetic_energy", body=SpeedBody, cluster=Totals, oriented=())
-    sweep.input("q", robot.nq)
-    sweep.input("v", robot.nv)
+    sweep.inputs("q", "v")
     if all_joints:
         links, starts = robot.embedding.unsolved_links, robot.tree.v_start
         w = sweep.input("w", len(robot.embedding.unsolved_entries))
@@ -275,7 +269,7 @@ def potential_energy_program(robot: Robot) -> Any:
     """The program q → the energy of all bodies in the field of gravity, and of springs at joints and between points."""
     everybody = bool(robot.elements)
     sweep = Sweep(robot, "potential_energy", body=PoseBody, cluster=Totals, everybody=everybody)
-    sweep.input("q", robot.nq)
+    sweep.inputs("q")
     energy, fixed = sweep.total("energy", 1), robot.tree.links[0].inertia
     sweep.outward(lift)
     add_element_energy(sweep, energy)

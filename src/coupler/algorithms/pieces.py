@@ -155,8 +155,8 @@ class ShareMemory(ClusterRecord):
 def _light_clusters(robot: Robot) -> set[int]:
     """Clusters with next to no inertia of their own for some motion of theirs, seen from what hangs on them."""
     sweep = Sweep(robot, "own_inertia", body=CompositeBody, cluster=ShareMemory, oriented=())
-    sweep.input("q", robot.nq)
-    sweep.output("share", robot.nv)
+    sweep.inputs("q")
+    sweep.output("share")
     sweep.inward(_weigh)
     share = sweep.evaluate(robot.neutral())
     clusters = range(1, len(robot.cluster_tree.clusters))

@@ -45,10 +45,8 @@ def inverse_dynamics_program(robot: Robot, external: bool = False) -> Any:
     """
     loaded, oriented = external or bool(robot.elements), pulled_links(robot)
     sweep = Sweep(robot, "inverse_dynamics", body=BodyMemory, cluster=ClusterMemory, loaded=loaded, oriented=oriented)
-    sweep.input("q", robot.nq)
-    sweep.input("v", robot.nv)
-    sweep.input("a", robot.nv)
-    sweep.output("tau", robot.nv)
+    sweep.inputs("q", "v", "a")
+    sweep.output("tau")
     if loaded:
         add_loads(sweep, external)
     sweep.outward(outward, carriers=True)

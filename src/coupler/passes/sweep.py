@@ -40,7 +40,7 @@ _AT_ONCE = 8  # entries of a result that one kernel makes NaN where a configurat
 class Sweep(Generic[B_co, C_co]):
     """Writes a program of passes over a robot's clusters.
 
-    Vectors are made by `input` and `output`; a cluster has its part of those over independent velocities in its memory.
+    Vectors are made by `inputs` and `output`; a cluster has its part of those over independent velocities in its memory.
     Bodies that carry others, pairs of bodies that feel each other's inertia, and clusters have memory for what their
     records declare.
 
@@ -113,14 +113,18 @@ class Sweep(Generic[B_co, C_co]):
 
     # Vectors
 
+    def inputs(self, *names: str) -> list[Buffer]:
+        """Inputs of the program: q of nq entries; all others are over independent velocities, nv entries."""
+        return [self.input(name, self.robot.nq if name == "q" else self.robot.nv) for name in names]
+
     def input(self, name: str, size: int) -> Buffer:
-        """An input of the program."""
+        """An input of another size."""
         self.vectors[name] = buffer = self.builder.input(name, size)
         return buffer
 
-    def output(self, name: str, size: int) -> Buffer:
+    def output(self, name: str) -> Buffer:
         """An output of the program, over independent velocities."""
-        self.vectors[name] = buffer = self.result(name, size)
+        self.vectors[name] = buffer = self.result(name, self.robot.nv)
         return buffer
 
     def vector(self, name: str) -> Buffer:
