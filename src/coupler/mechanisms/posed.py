@@ -10,7 +10,7 @@ import numpy as np
 
 from coupler.mechanisms.struts import StrutBuilder
 from coupler.model import Cylinder, Joint, LoopKind, ModelError, Prismatic
-from coupler.model.joints import plane_across
+from coupler.model.axes import plane_across
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 from coupler.spatial import RigidInertia, Transform
