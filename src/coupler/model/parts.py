@@ -28,13 +28,10 @@ Taken = dict[str, str]  # names, and what has them
 
 
 class Parts:
-    """Collects the parts of a robot.
-
-    A place is given as `at`, a point in the body's frame or a Transform to the frame meant, and if it is a point,
-    optionally `turned`, the 3 × 3 rotation matrix whose columns are the frame's axes.
-    """
+    """Collects the parts of a robot; see `RobotBuilder`."""
 
     def __init__(self, name: str, gravity: Any = (0.0, 0.0, -9.81)) -> None:
+        """Begins a robot of this name, under this gravity, 3, m/s², in the world's frame."""
         self.name, self.gravity = named("a robot", name), numbers("gravity", gravity, (3,))
         self._bodies: dict[str, Body] = {}
         self._joints: dict[str, TreeJoint] = {}
