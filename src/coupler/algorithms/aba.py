@@ -79,7 +79,6 @@ def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
     """The program a(q, v, tau) of a robot: accelerations of its independent joints, from their forces.
 
     Args:
-        robot: the robot.
         external: whether there are forces on its bodies, too, as a further input `f_ext`.
     """
     loaded = external or bool(robot.elements)

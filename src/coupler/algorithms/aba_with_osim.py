@@ -33,7 +33,6 @@ def dynamics_and_osim_program(robot: Robot, frames: Sequence[tuple[int, Transfor
     """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and what forces at frames do there.
 
     Args:
-        robot: the robot.
         frames: for each its link, and the transform from the link's frame to it.
     """
     links, loaded = {link for link, _ in frames}, bool(robot.elements)

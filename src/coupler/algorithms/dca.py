@@ -45,7 +45,6 @@ def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transfo
     """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and what forces at frames do there.
 
     Args:
-        robot: the robot.
         frames: for each its link, and the transform from the link's frame to it.
 
     Raises:
@@ -134,7 +133,6 @@ def cluster_equations(cluster: Node, ports: Sequence[int], taken: Sequence[int])
     accelerations X a + c + S ÿ.
 
     Args:
-        cluster: the cluster.
         ports: numbers of its bodies that are handles, or on which a piece hangs that was taken in.
         taken: numbers of the latter; M and p of such a piece are added to the body's own.
     """

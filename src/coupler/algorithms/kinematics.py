@@ -241,7 +241,6 @@ def kinetic_energy_program(robot: Robot, all_joints: bool = False) -> Any:
     """The program (q, v) → ½ Σ vᵀ I v over all bodies and ½ Σ A q̇² over armatures.
 
     Args:
-        robot: the robot.
         all_joints: whether velocities w of all joints in loops without a solution are given as a further input, in the
             order of `unsolved_links`. At a dead point, v cannot tell them.
     """

@@ -45,7 +45,6 @@ def loop_dynamics_program(robot: Robot, external: bool = False) -> Any:
     `unsolved_links`, which may miss K w = 0 by a little: N Nᵀ w counts. Entries of v in such loops do not.
 
     Args:
-        robot: the robot.
         external: whether there are forces on its bodies, too, as a further input `f_ext`.
     """
     sweep = Sweep(

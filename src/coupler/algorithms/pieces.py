@@ -67,7 +67,6 @@ def divided(robot: Robot, touched: Iterable[int]) -> Piece:
     """The whole robot as a piece, made of smaller ones.
 
     Args:
-        robot: the robot.
         touched: the links that are asked for.
 
     Raises:

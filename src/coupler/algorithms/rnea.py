@@ -40,7 +40,6 @@ def inverse_dynamics_program(robot: Robot, external: bool = False) -> Any:
     """The program τ(q, v, a) of a robot: forces at its independent joints, from accelerations.
 
     Args:
-        robot: the robot.
         external: whether there are forces on its bodies, too, as a further input `f_ext`.
     """
     loaded, oriented = external or bool(robot.elements), pulled_links(robot)

@@ -83,13 +83,7 @@ __all__ = [
 Backend = Literal["llvm", "interpreter", "python"]
 
 
-def compile(
-    program: Program,
-    dtype: Any = np.float64,
-    *,
-    backend: Backend = "llvm",
-    threads: int = 1,
-) -> Executable:
+def compile(program: Program, dtype: Any = np.float64, *, backend: Backend = "llvm", threads: int = 1) -> Executable:
     """The program, ready to be called.
 
     Args:

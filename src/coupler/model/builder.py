@@ -61,7 +61,6 @@ class RobotBuilder(Parts):
         that place, and its position stays one in the world. Gravity is the builder's.
 
         Args:
-            robot: the robot.
             prefix: goes before all of its names.
             to: the body that carries what stood on its ground, or "ground".
             at, turned: where its ground's frame is on that body.

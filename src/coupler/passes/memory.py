@@ -31,7 +31,7 @@ class Memory:
         self.links = [i for i in range(1, len(robot.tree.links)) if program.everybody or robot.tree.children[i]]
         self._row = {link: i for i, link in enumerate(self.links)}
         world = {"E": (3, 3), "r": 3, "load": 6} if program.loaded else {}
-        self._bodies = builder.records("body", max(len(self.links), 1), **program.body.layout("kept"), **world)
+        self._bodies = builder.records("body", max(len(self.links), 1), **(program.body.layout("kept") | world))
         self._slot = _collecting_slots(robot)
         self._collected, self._afterwards = self._shared_records()
         pairs = [pair for pairs in clusters.couples for pair in pairs]

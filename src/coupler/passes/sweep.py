@@ -61,7 +61,6 @@ class Sweep(Generic[B_co, C_co]):
         """Begins a program.
 
         Args:
-            robot: the robot.
             name: of the program.
             body: the record of what bodies remember.
             cluster: the record of what clusters remember.

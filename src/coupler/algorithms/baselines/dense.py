@@ -37,7 +37,6 @@ def dense_projection(robot: Robot, compile: Compile) -> Callable[..., np.ndarray
     """a(q, v, tau) by projection: (GᵀHG) a = τ − Gᵀ(c + H g).
 
     Args:
-        robot: the robot.
         compile: makes a function of a program.
     """
     terms, matrices = _terms(robot, "dense_projection", "G", spread_and_project, compile)

@@ -30,7 +30,6 @@ def traditional_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -
     """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and what forces at frames do there.
 
     Args:
-        robot: the robot.
         frames: for each its link, and the transform from the link's frame to it.
     """
     n, sweep = robot.nv, Sweep(robot, "traditional")
