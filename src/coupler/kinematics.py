@@ -14,12 +14,14 @@ import numpy as np
 
 from coupler.algorithms.kinematics import (
     body_poses_program,
-    centre_of_mass_program,
     frame_acceleration_program,
     frame_jacobian_program,
     frame_jacobian_rate_program,
     frame_pose_program,
     frame_velocity_program,
+)
+from coupler.algorithms.totals import (
+    centre_of_mass_program,
     kinetic_energy_program,
     momentum_program,
     potential_energy_program,

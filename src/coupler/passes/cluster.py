@@ -35,13 +35,7 @@ class Context:
     """What a program says about all of its clusters, and about one in some pass.
 
     Attributes:
-        body: the record of what bodies remember.
-        cluster: the record of what clusters remember.
-        paired: whether pairs of bodies remember articulated inertia.
-        loaded: whether forces act on bodies from outside; all of them then have memory.
-        everybody: whether bodies that carry nothing have memory, too.
-        remembering: whether clusters that carry nothing remember what they know after the first pass, too.
-        tangent: whether clusters of loops without a solution are seen along a basis of their own; see `Visit`.
+        body, cluster, paired, loaded, everybody, remembering, tangent: what the program was begun with; see `Sweep`.
         all_rows: whether rows that follow from others count where a loop is said to be open.
         moving: whether there are velocities.
         seen_before: whether there was a pass over the cluster before.
