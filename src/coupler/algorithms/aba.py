@@ -42,7 +42,6 @@ __all__ = [
     "ClusterMemory",
     "ResponseMemory",
     "accelerate",
-    "backward_pass",
     "forward_dynamics_program",
     "inward",
     "outward",
@@ -113,13 +112,12 @@ def outward(cluster: Node) -> None:
         pair.IA = np.zeros((6, 6))
 
 
-def inward(cluster: Node) -> None:
-    """Backward pass: articulated inertias and bias forces, added to those of the output bodies. [lines 24-35]"""
-    backward_pass(cluster)
+def inward(cluster: Node) -> Cholesky:
+    """Backward pass: articulated inertias and bias forces, added to those of the output bodies. [lines 24-35]
 
-
-def backward_pass(cluster: Node) -> Cholesky:
-    """The same; gives D as well, factorised, for algorithms that go on with it."""
+    Returns:
+        D, factorised, for algorithms that go on with it.
+    """
     cluster.report_gap()
     memory, IA = cluster.memory, articulated(cluster, bias_forces(cluster))
     tau = memory.tau + cluster.passive - cluster.armature_bias

@@ -160,7 +160,7 @@ class Sweep(Generic[B_co, C_co]):
         self.builder.call(program, **bindings)
 
     def outward(
-        self, function: Callable[[Visit[B_co, C_co]], None], *, carriers: bool = False, new_velocities: bool = False
+        self, function: Callable[[Visit[B_co, C_co]], object], *, carriers: bool = False, new_velocities: bool = False
     ) -> None:
         """Runs a pass over all clusters, parents first, or only over those that carry others.
 
@@ -169,13 +169,13 @@ class Sweep(Generic[B_co, C_co]):
         """
         self._run(function, carriers, backwards=False, known_velocities=not new_velocities)
 
-    def inward(self, function: Callable[[Visit[B_co, C_co]], None]) -> None:
+    def inward(self, function: Callable[[Visit[B_co, C_co]], object]) -> None:
         """Runs a pass over all clusters, children first."""
         self._run(function, False, backwards=True)
 
     def _run(
         self,
-        function: Callable[[Visit[B_co, C_co]], None],
+        function: Callable[[Visit[B_co, C_co]], object],
         carriers: bool,
         backwards: bool,
         known_velocities: bool = True,
