@@ -36,15 +36,7 @@ from coupler.actuation import (
 )
 from coupler.design import sweep
 from coupler.dynamics import bias_force, forward_dynamics, inverse_dynamics, inverse_osim
-from coupler.forces import (
-    JointForces,
-    MinimumNorm,
-    Share,
-    Shares,
-    StiffnessWeighted,
-    determinate_forces,
-    joint_forces,
-)
+from coupler.forces import JointForces, MinimumNorm, Share, Shares, StiffnessWeighted, determinate_forces, joint_forces
 from coupler.inertia import (
     mass_matrix,
     mass_matrix_factors,

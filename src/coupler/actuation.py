@@ -48,7 +48,6 @@ def actuator_positions(robot: Robot, q: Any) -> np.ndarray:
     """The positions u of all actuators: the sum of gear ratio × position over the joints that each one drives.
 
     Args:
-        robot: the robot.
         q: (..., nq), closed configurations.
 
     Returns:
@@ -65,7 +64,6 @@ def actuator_velocities(robot: Robot, q: Any, v: Any) -> np.ndarray:
     """The velocities u̇ = A(q) v of all actuators, (..., actuators), rad/s or m/s; see `actuator_jacobian`.
 
     Args:
-        robot: the robot.
         q: (..., nq), closed configurations.
         v: (..., nv), velocities of independent joints, rad/s or m/s.
     """
@@ -76,7 +74,6 @@ def actuator_accelerations(robot: Robot, q: Any, v: Any, a: Any) -> np.ndarray:
     """The accelerations ü = A(q) a + Ȧ v of all actuators, (..., actuators), rad/s² or m/s².
 
     Args:
-        robot: the robot.
         q: (..., nq), closed configurations.
         v: (..., nv), velocities of independent joints, rad/s or m/s.
         a: (..., nv), accelerations of independent joints, rad/s² or m/s².
@@ -91,7 +88,6 @@ def actuator_jacobian(robot: Robot, q: Any) -> np.ndarray:
     τ = Aᵀ f.
 
     Args:
-        robot: the robot.
         q: (..., nq), closed configurations.
     """
     A = run(_driven(robot), actuator_jacobian_program, q)
@@ -102,7 +98,6 @@ def generalized_forces(robot: Robot, q: Any, forces: Any) -> np.ndarray:
     """What forces f of actuators do at independent joints: τ = A(q)ᵀ f.
 
     Args:
-        robot: the robot.
         q: (..., nq), closed configurations.
         forces: (..., actuators), forces of actuators, N m or N.
 
@@ -123,7 +118,6 @@ def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exac
     Where more actuators than needed act, the forces are those of least Σ weight · f².
 
     Args:
-        robot: the robot.
         q: (..., nq), closed configurations.
         tau: (..., nv), forces at independent joints.
         weights: (actuators,), above zero: how dear the force of each actuator is; all alike if not given.
@@ -179,7 +173,6 @@ def motor_forces(
     """Forces of actuators that accelerations need: `actuator_forces` of what `inverse_dynamics` gives.
 
     Args:
-        robot: the robot.
         q, v, a, f_ext: as in `inverse_dynamics`.
         weights, exact: as in `actuator_forces`.
 
@@ -193,7 +186,6 @@ def velocities_of_actuators(robot: Robot, q: Any, rates: Any, near: Any = None) 
     """Velocities v of independent joints with which actuators move at given velocities u̇: A(q) v = u̇.
 
     Args:
-        robot: the robot.
         q: (..., nq), closed configurations.
         rates: (..., actuators), u̇, rad/s or m/s.
         near: (..., nv), velocities from which v differs least, where actuators leave a choice; zero if not given.
@@ -211,7 +203,6 @@ def accelerations_of_actuators(robot: Robot, q: Any, v: Any, rates: Any, near: A
     """Accelerations a of independent joints with which actuators have given accelerations ü: A(q) a + Ȧ v = ü.
 
     Args:
-        robot: the robot.
         q, v: (..., nq) and (..., nv), states.
         rates: (..., actuators), ü, rad/s² or m/s².
         near: (..., nv), accelerations from which a differs least, where actuators leave a choice; zero if not given.
@@ -276,7 +267,6 @@ def _square(robot: Robot, make: Callable[[Robot], Any], q: Any, **vectors: tuple
     """What a program answers by a linear system for each cluster, or None where there is none, or one is singular.
 
     Args:
-        robot: the robot.
         make: gives the program, for robots of which `has_square_clusters` holds.
         q: (..., nq), configurations.
         vectors: by name, the program's further inputs, and their sizes.

@@ -25,7 +25,6 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
     """The results of a program, as arrays; one of them by itself.
 
     Args:
-        robot: the robot.
         make: gives the program for a robot and the options.
         vectors: the program's inputs; the first, of (..., nq), is float32 for results in float32.
         options: of the program.

@@ -39,7 +39,6 @@ def forward_dynamics(
     H and c.
 
     Args:
-        robot: the robot.
         q: (..., nq), a closed configuration.
         v: (..., nv), velocities of independent joints, rad/s or m/s.
         tau: (..., nv), forces at independent joints, N m or N; zero if not given.
@@ -70,7 +69,6 @@ def loop_dynamics(
     needed. That concerns loops without a solution γ, neither given nor found; they are closed numerically.
 
     Args:
-        robot: the robot.
         q, v, tau, f_ext: as in `forward_dynamics`; entries of v that belong to such loops are not read.
         w: (..., n), velocities of all joints in such loops, in the order of `robot.embedding.unsolved_entries`. Parts
             that would open a loop are removed.
@@ -101,7 +99,6 @@ def inverse_dynamics(robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None) ->
     Evaluates τ = H(q) a + c(q, v) − Jᵀ f_ext in linear time: the inverse of `forward_dynamics`.
 
     Args:
-        robot: the robot.
         q: (..., nq), a closed configuration.
         v: (..., nv), velocities of independent joints, rad/s or m/s.
         a: (..., nv), accelerations of independent joints, rad/s² or m/s².
@@ -121,7 +118,6 @@ def bias_force(robot: Robot, q: Any, v: Any, f_ext: Any = None) -> np.ndarray:
     That is `inverse_dynamics` for a = 0: Coriolis, centrifugal and gravitational forces, springs and dampers.
 
     Args:
-        robot: the robot.
         q: (..., nq), a closed configuration.
         v: (..., nv), velocities of independent joints, rad/s or m/s.
         f_ext: (..., bodies, 6), as in `forward_dynamics`.
@@ -136,7 +132,6 @@ def inverse_osim(robot: Robot, q: Any, frames: Sequence[str]) -> np.ndarray:
     """J H⁻¹ Jᵀ: the inverse operational-space inertia of frames, by the extended force propagator algorithm (C-EFPA).
 
     Args:
-        robot: the robot.
         q: (..., nq), a closed configuration.
         frames: names of frames, contact points or bodies.
 

@@ -105,7 +105,6 @@ def joint_forces(
       possible; `Shares` takes another rule for that.
 
     Args:
-        robot: the robot.
         q: (..., nq), a closed configuration.
         v: (..., nv), velocities of independent joints.
         a: (..., nv), accelerations of independent joints.
@@ -135,7 +134,6 @@ def determinate_forces(robot: Robot, actuators: Sequence[str] | None = None) -> 
     share their load. Springs and dampers, and actuators, are always determinate.
 
     Args:
-        robot: the robot.
         actuators: as in `joint_forces`.
     """
     names = _names(actuators)

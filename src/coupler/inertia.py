@@ -31,7 +31,6 @@ def mass_matrix(robot: Robot, q: Any) -> np.ndarray:
     The kinetic energy is ½ vᵀ H v; loops, rotors and armatures are part of it.
 
     Args:
-        robot: the robot.
         q: (..., nq), a closed configuration.
 
     Returns:
@@ -48,7 +47,6 @@ def mass_matrix_factors(robot: Robot, q: Any) -> tuple[np.ndarray, np.ndarray]:
     zero only in rows of a cluster and columns of those that carry it: sorted as they hang, it is lower triangular.
 
     Args:
-        robot: the robot.
         q: (..., nq), a closed configuration.
 
     Returns:
@@ -63,7 +61,6 @@ def mass_matrix_inverse(robot: Robot, q: Any) -> np.ndarray:
     """The inverse H(q)⁻¹ of the mass matrix, without H: B⁻¹ D⁻¹ B⁻ᵀ with B⁻¹ = 1 − κ ψ X [003, eq. 26, 27].
 
     Args:
-        robot: the robot.
         q: (..., nq), a closed configuration.
 
     Returns:
@@ -77,7 +74,6 @@ def mass_matrix_product(robot: Robot, q: Any, x: Any) -> np.ndarray:
     """The product H(q) x, in linear time: the forces that accelerations x need, without the bias force c.
 
     Args:
-        robot: the robot.
         q: (..., nq), a closed configuration.
         x: (..., nv), accelerations of independent joints, or velocities: then the results are momenta.
 
@@ -91,7 +87,6 @@ def mass_matrix_solve(robot: Robot, q: Any, x: Any) -> np.ndarray:
     """The solution H(q)⁻¹ x, in linear time: the accelerations that forces x cause, without the bias force c.
 
     Args:
-        robot: the robot.
         q: (..., nq), a closed configuration.
         x: (..., nv), forces at independent joints, N m or N; or impulses: then the results are changes of velocities.
 

@@ -7,18 +7,21 @@ dimensions of q, v, ... are a batch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 
 from coupler.algorithms.kinematics import (
     body_poses_program,
-    centre_of_mass_program,
     frame_acceleration_program,
     frame_jacobian_program,
     frame_jacobian_rate_program,
     frame_pose_program,
     frame_velocity_program,
+)
+from coupler.algorithms.totals import (
+    centre_of_mass_program,
     kinetic_energy_program,
     momentum_program,
     potential_energy_program,
@@ -50,14 +53,13 @@ def frame_pose(robot: Robot, q: Any, frame: str) -> np.ndarray:
     """The pose of a frame: the homogeneous matrix that takes coordinates in the frame to those in the world.
 
     Args:
-        robot: the robot.
         q: (..., nq), a closed configuration.
         frame: name of a frame, contact point or body.
 
     Returns:
         (..., 4, 4): the rotation in its first three rows and columns, the frame's origin in its last column, m.
     """
-    T = run(robot, _frame_pose_program, q, options=(frame,))
+    T = run(robot, _of_frame, q, options=(frame_pose_program, frame))
     return T.reshape(*T.shape[:-1], 4, 4)
 
 
@@ -71,7 +73,6 @@ def frame_velocity(robot: Robot, q: Any, v: Any, frame: str, axes: Axes = "frame
     """The velocity of a frame, J(q) v.
 
     Args:
-        robot: the robot.
         q: (..., nq), a closed configuration.
         v: (..., nv), velocities of independent joints, rad/s or m/s.
         frame: name of a frame, contact point or body.
@@ -80,7 +81,7 @@ def frame_velocity(robot: Robot, q: Any, v: Any, frame: str, axes: Axes = "frame
     Returns:
         (..., 6): the angular velocity, rad/s, then the velocity of the frame's origin, m/s.
     """
-    return run(robot, _frame_velocity_program, q, v, options=(frame, axes))
+    return run(robot, _of_frame, q, v, options=(frame_velocity_program, frame, axes))
 
 
 def frame_acceleration(robot: Robot, q: Any, v: Any, a: Any, frame: str, axes: Axes = "frame") -> np.ndarray:
@@ -90,7 +91,6 @@ def frame_acceleration(robot: Robot, q: Any, v: Any, a: Any, frame: str, axes: A
     accelerometer would measure its linear part less gravity.
 
     Args:
-        robot: the robot.
         q: (..., nq), a closed configuration.
         v: (..., nv), velocities of independent joints, rad/s or m/s.
         a: (..., nv), accelerations of independent joints, rad/s² or m/s².
@@ -100,19 +100,18 @@ def frame_acceleration(robot: Robot, q: Any, v: Any, a: Any, frame: str, axes: A
     Returns:
         (..., 6): the angular acceleration, rad/s², then the acceleration of the frame's origin, m/s².
     """
-    return run(robot, _frame_acceleration_program, q, v, a, options=(frame, axes))
+    return run(robot, _of_frame, q, v, a, options=(frame_acceleration_program, frame, axes))
 
 
 def frame_jacobian(robot: Robot, q: Any, frame: str, axes: Axes = "frame") -> np.ndarray:
     """The Jacobian J(q) of a frame, (..., 6, nv), angular rows first: J v is its velocity, and Jᵀ f what a force does.
 
     Args:
-        robot: the robot.
         q: (..., nq), a closed configuration.
         frame: name of a frame, contact point or body.
         axes: "frame" for rows along the frame's own axes, "world" for the world's; both are at the frame's origin.
     """
-    J = run(robot, _frame_jacobian_program, q, options=(frame, axes))
+    J = run(robot, _of_frame, q, options=(frame_jacobian_program, frame, axes))
     return J.reshape(*J.shape[:-1], 6, robot.nv)
 
 
@@ -122,7 +121,7 @@ def frame_jacobian_rate(robot: Robot, q: Any, v: Any, frame: str, axes: Axes = "
     Along the world's axes it is the time derivative of J. Along the frame's it is that, turned into them: the rate at
     which these axes themselves turn is not in it, as it is not in `frame_acceleration`. Arguments are as there.
     """
-    J = run(robot, _frame_jacobian_rate_program, q, v, options=(frame, axes))
+    J = run(robot, _of_frame, q, v, options=(frame_jacobian_rate_program, frame, axes))
     return J.reshape(*J.shape[:-1], 6, robot.nv)
 
 
@@ -135,7 +134,6 @@ def momentum(robot: Robot, q: Any, v: Any) -> np.ndarray:
     """The momentum of all bodies, (..., 6): angular about the world's origin, kg m²/s, then linear, kg m/s.
 
     Args:
-        robot: the robot.
         q: (..., nq), a closed configuration.
         v: (..., nv), velocities of independent joints, rad/s or m/s.
     """
@@ -146,7 +144,6 @@ def kinetic_energy(robot: Robot, q: Any, v: Any, loop_velocities: Any = None) ->
     """The kinetic energy, (...), J: ½ vᵀ H v, that is ½ Σ vᵀ I v over all bodies and ½ Σ A q̇² over armatures A.
 
     Args:
-        robot: the robot.
         q: (..., nq), configurations.
         v: (..., nv), velocities there.
         loop_velocities: velocities of all joints in loops without a solution, in the order of
@@ -195,21 +192,6 @@ def _along_world(axes: str) -> bool:
     return axes == "world"
 
 
-def _frame_pose_program(robot: Robot, frame: str) -> Any:
-    return frame_pose_program(robot, *frame_place(robot, frame))
-
-
-def _frame_velocity_program(robot: Robot, frame: str, axes: str) -> Any:
-    return frame_velocity_program(robot, *frame_place(robot, frame), _along_world(axes))
-
-
-def _frame_acceleration_program(robot: Robot, frame: str, axes: str) -> Any:
-    return frame_acceleration_program(robot, *frame_place(robot, frame), _along_world(axes))
-
-
-def _frame_jacobian_program(robot: Robot, frame: str, axes: str) -> Any:
-    return frame_jacobian_program(robot, *frame_place(robot, frame), _along_world(axes))
-
-
-def _frame_jacobian_rate_program(robot: Robot, frame: str, axes: str) -> Any:
-    return frame_jacobian_rate_program(robot, *frame_place(robot, frame), _along_world(axes))
+def _of_frame(robot: Robot, make: Callable[..., Any], frame: str, *axes: str) -> Any:
+    """The program that `make` gives for a frame, told along some axes where it is told along axes."""
+    return make(robot, *frame_place(robot, frame), *map(_along_world, axes))

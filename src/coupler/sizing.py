@@ -149,7 +149,6 @@ def size_actuators(
         sizing.plot("actuators.png")
 
     Args:
-        robot: the robot.
         times: n, s, growing.
         q, v, a: n × nq, n × nv and n × nv, the motion.
         f_ext: n × bodies × 6, as in `inverse_dynamics`.

@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 
 import coupler
-from coupler.algorithms import aba, crba, dca, efpa, factorization, joint_forces, kinematics, mass_matrix_inverse, rnea
+from coupler.algorithms import (
+    aba,
+    crba,
+    dca,
+    efpa,
+    factorization,
+    joint_forces,
+    kinematics,
+    mass_matrix_inverse,
+    rnea,
+    totals,
+)
 from coupler.graph import Program, compile
 from coupler.kinematics import frame_place
 from coupler.model import Revolute
@@ -34,7 +45,7 @@ def programs(robot: coupler.Robot) -> dict[str, tuple[Program, tuple[str, ...]]]
         "product": (factorization.mass_matrix_product_program(robot), ("q", "x")),
         "inverse osim": (efpa.inverse_osim_program(robot, frames), ("q",)),
         "joint forces": (joint_forces.joint_forces_program(robot), ("q", "v", "x")),
-        "energy": (kinematics.kinetic_energy_program(robot), ("q", "v")),
+        "energy": (totals.kinetic_energy_program(robot), ("q", "v")),
         "jacobian rate": (kinematics.frame_jacobian_rate_program(robot, *frames[0], False), ("q", "v")),
     }
     if all(len(set(cluster.outputs)) == 1 for cluster in robot.cluster_tree.clusters[1:]):

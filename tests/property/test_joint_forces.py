@@ -32,7 +32,7 @@ from coupler.model import (
     Spherical,
     Universal,
 )
-from coupler.model.joints import plane_across
+from coupler.model.axes import plane_across
 from coupler.spatial import Transform, cross_force, cross_motion
 from effort import every, sweep
 from property.test_random_dynamics import EVERY, equipped, robot_of, stretch

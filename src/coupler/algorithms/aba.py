@@ -42,7 +42,6 @@ __all__ = [
     "ClusterMemory",
     "ResponseMemory",
     "accelerate",
-    "backward_pass",
     "forward_dynamics_program",
     "inward",
     "outward",
@@ -79,7 +78,6 @@ def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
     """The program a(q, v, tau) of a robot: accelerations of its independent joints, from their forces.
 
     Args:
-        robot: the robot.
         external: whether there are forces on its bodies, too, as a further input `f_ext`.
     """
     loaded = external or bool(robot.elements)
@@ -92,10 +90,8 @@ def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
         loaded=loaded,
         oriented=pulled_links(robot),
     )
-    sweep.input("q", robot.nq)
-    sweep.input("v", robot.nv)
-    sweep.input("tau", robot.nv)
-    sweep.output("a", robot.nv)
+    sweep.inputs("q", "v", "tau")
+    sweep.output("a")
     if loaded:
         add_loads(sweep, external)
     sweep.outward(outward, carriers=True)
@@ -116,13 +112,12 @@ def outward(cluster: Node) -> None:
         pair.IA = np.zeros((6, 6))
 
 
-def inward(cluster: Node) -> None:
-    """Backward pass: articulated inertias and bias forces, added to those of the output bodies. [lines 24-35]"""
-    backward_pass(cluster)
+def inward(cluster: Node) -> Cholesky:
+    """Backward pass: articulated inertias and bias forces, added to those of the output bodies. [lines 24-35]
 
-
-def backward_pass(cluster: Node) -> Cholesky:
-    """The same; gives D as well, factorised, for algorithms that go on with it."""
+    Returns:
+        D, factorised, for algorithms that go on with it.
+    """
     cluster.report_gap()
     memory, IA = cluster.memory, articulated(cluster, bias_forces(cluster))
     tau = memory.tau + cluster.passive - cluster.armature_bias

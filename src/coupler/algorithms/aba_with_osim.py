@@ -33,7 +33,6 @@ def dynamics_and_osim_program(robot: Robot, frames: Sequence[tuple[int, Transfor
     """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and what forces at frames do there.
 
     Args:
-        robot: the robot.
         frames: for each its link, and the transform from the link's frame to it.
     """
     links, loaded = {link for link, _ in frames}, bool(robot.elements)
@@ -46,9 +45,8 @@ def dynamics_and_osim_program(robot: Robot, frames: Sequence[tuple[int, Transfor
         loaded=loaded,
         oriented=aba.pulled_links(robot) | links,
     )
-    for name, size in (("q", robot.nq), ("v", robot.nv), ("tau", robot.nv)):
-        sweep.input(name, size)
-    sweep.output("a", robot.nv)
+    sweep.inputs("q", "v", "tau")
+    sweep.output("a")
     omega = sweep.result("omega", (6 * len(frames)) ** 2)
     if loaded:
         add_loads(sweep, False)
@@ -64,5 +62,5 @@ def dynamics_and_osim_program(robot: Robot, frames: Sequence[tuple[int, Transfor
 
 def inward(cluster: Visit[BodyMemory, ClusterMemory]) -> None:
     """The backward pass of C-ABA, which keeps D⁻¹ for forces at frames."""
-    D = aba.backward_pass(cluster)
+    D = aba.inward(cluster)
     cluster.memory.Dinv = D.solve(np.eye(len(D.reciprocal)))

@@ -56,9 +56,7 @@ Node = Visit[Record, Moving]
 def _begun(robot: Robot, name: str, *vectors: str) -> Sweep[Record, Moving]:
     """A program whose clusters know their positions, and velocities where v is among the vectors."""
     sweep = Sweep(robot, name, cluster=Moving)
-    sweep.input("q", robot.nq)
-    for vector in vectors:
-        sweep.input(vector, robot.nv)
+    sweep.inputs("q", *vectors)
     return sweep
 
 
@@ -147,7 +145,7 @@ def generalized_forces_program(robot: Robot) -> Any:
     """The program (q, forces) → τ = Aᵀ f."""
     sweep = _begun(robot, "generalized_forces")
     forces = sweep.builder.input("forces", len(robot.actuators))
-    sweep.output("tau", robot.nv)
+    sweep.output("tau")
     sweep.outward(_begin_forces)
     visit_terms(sweep, _push, {"force": forces})
     return sweep.build()
@@ -181,7 +179,7 @@ def actuated_motion_program(robot: Robot) -> Any:
     """The program (q, near, rates) → motion with A motion = rates where actuators act, and as near elsewhere."""
     sweep = _begun(robot, "actuated_motion", "near")
     rates = sweep.builder.input("rates", len(robot.actuators))
-    sweep.output("motion", robot.nv)
+    sweep.output("motion")
     sweep.outward(_begin_motion)
     visit_actuated(sweep, _follow, {"rate": rates})
     return sweep.build()

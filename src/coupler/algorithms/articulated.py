@@ -57,7 +57,6 @@ def propagated(cluster: Visit[Any, Any], output: Output[Any], Y: Any, P: Forces,
     """Xᵀ (P − U D⁻¹ z): forces P on bodies, and z = Sᵀ P, as an output body feels them. [001, eq. 62]
 
     Args:
-        cluster: a cluster.
         output: one of its output bodies.
         Y: what the cluster remembers; see `response`.
         P: forces, as columns, on those of its bodies that hang on the output body; all others are zero.

@@ -52,7 +52,7 @@ Node = Visit[BodyMemory, ClimbingCluster]
 def mass_matrix_program(robot: Robot) -> Any:
     """The program q → H of a robot, as its `mass_matrix_entries`; what is left out is zero."""
     sweep = Sweep(robot, "mass_matrix", body=BodyMemory, cluster=ClimbingCluster, oriented=())
-    sweep.input("q", robot.nq)
+    sweep.inputs("q")
     climb = Climb(sweep)
     sweep.outward(outward, carriers=True)
     sweep.inward(inward)

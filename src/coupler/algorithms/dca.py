@@ -45,7 +45,6 @@ def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transfo
     """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and what forces at frames do there.
 
     Args:
-        robot: the robot.
         frames: for each its link, and the transform from the link's frame to it.
 
     Raises:
@@ -53,10 +52,8 @@ def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transfo
     """
     links, loaded = {link for link, _ in frames if link}, bool(robot.elements)
     whole = Assembly(robot, "divide_and_conquer", links, loaded=loaded, oriented=pulled_links(robot) | links)
-    whole.input("q", robot.nq)
-    whole.input("v", robot.nv)
-    whole.input("tau", robot.nv)
-    whole.output("a", robot.nv)
+    whole.inputs("q", "v", "tau")
+    whole.output("a")
     if loaded:
         add_loads(whole, False)  # which finds velocities, too
     else:
@@ -136,7 +133,6 @@ def cluster_equations(cluster: Node, ports: Sequence[int], taken: Sequence[int])
     accelerations X a + c + S ÿ.
 
     Args:
-        cluster: the cluster.
         ports: numbers of its bodies that are handles, or on which a piece hangs that was taken in.
         taken: numbers of the latter; M and p of such a piece are added to the body's own.
     """

@@ -78,7 +78,6 @@ def inverse_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) 
     """The program q → J H⁻¹ Jᵀ of some frames, 6 rows each, along their own axes.
 
     Args:
-        robot: the robot.
         frames: for each its link, and the transform from the link's frame to it.
     """
     links = {link for link, _ in frames}
@@ -93,7 +92,7 @@ def towards_ground(
     sweep: Sweep[Any, Any], frames: Sequence[tuple[int, Transform]], inward: Callable[..., None], propagate: Any
 ) -> tuple[Any, Paths]:
     """The passes inwards: articulated inertias, then forces at frames. Gives the output Ω and the frames' paths."""
-    sweep.input("q", sweep.robot.nq)
+    sweep.inputs("q")
     omega = sweep.result("omega", (6 * len(frames)) ** 2)
     sweep.outward(outward, carriers=True)
     sweep.inward(inward)

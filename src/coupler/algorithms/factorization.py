@@ -60,7 +60,7 @@ class FactorBody(crba.PlacedBody):
 def mass_matrix_factors_program(robot: Robot) -> Any:
     """The program q → D and Bᵀ of a robot, as its `mass_matrix_factors_entries`; what is left out is zero or one."""
     sweep = Sweep(robot, "mass_matrix_factors", body=FactorBody, cluster=ClimbingCluster, paired=True, oriented=())
-    sweep.input("q", robot.nq)
+    sweep.inputs("q")
     climb = Climb(sweep)
     sweep.outward(place_bodies, carriers=True)
     sweep.inward(factorise)
@@ -110,9 +110,8 @@ class ProductBody(Record):
 def mass_matrix_product_program(robot: Robot) -> Any:
     """The program (q, x) → H x of a robot: C-RNEA from accelerations x, without all that is not inertia."""
     sweep = Sweep(robot, "mass_matrix_product", body=ProductBody, cluster=VectorMemory, oriented=())
-    sweep.input("q", robot.nq)
-    sweep.input("x", robot.nv)
-    sweep.output("y", robot.nv)
+    sweep.inputs("q", "x")
+    sweep.output("y")
     sweep.outward(accelerate_bodies, carriers=True)
     sweep.inward(collect_forces)
     return sweep.build()
@@ -159,9 +158,8 @@ class SolveCluster(aba.ResponseMemory, VectorMemory):
 def mass_matrix_solve_program(robot: Robot) -> Any:
     """The program (q, x) → H⁻¹ x of a robot: C-ABA from forces x, without all that is not inertia."""
     sweep = Sweep(robot, "mass_matrix_solve", body=SolveBody, cluster=SolveCluster, paired=True, oriented=())
-    sweep.input("q", robot.nq)
-    sweep.input("x", robot.nv)
-    sweep.output("y", robot.nv)
+    sweep.inputs("q", "x")
+    sweep.output("y")
     sweep.outward(efpa.outward, carriers=True)
     sweep.inward(collect_inertias)
     sweep.outward(accelerate)

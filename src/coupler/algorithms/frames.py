@@ -80,7 +80,6 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
         """Begins a program.
 
         Args:
-            robot: the robot.
             name: of the program.
             link: the link that carries the frame.
             place: the transform from the link to it.

@@ -79,7 +79,6 @@ def joint_forces_program(
     """The program (q, v, a) → forces in all joints, laid out as `joint_forces_layout` says.
 
     Args:
-        robot: the robot.
         external: whether there are forces on its bodies, too, as a further input `f_ext`.
         actuators: the joints that actuators drive, in clusters of which some are named; in others the independent ones.
         sharings: of each cluster, how rows that follow from others take part; they transmit nothing if not given. Where
@@ -87,8 +86,7 @@ def joint_forces_program(
     """
     loaded = external or bool(robot.elements)
     sweep = Sweep(robot, "joint_forces", body=ForceBody, cluster=SharedCluster, loaded=loaded)
-    for name, size in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv)):
-        sweep.input(name, size)
+    sweep.inputs("q", "v", "a")
     driven, bonds = _driven(robot, actuators), bonds_of_clusters(robot)
     places = ForcePlaces(robot, driven, bonds)
     forces = sweep.result("forces", places.size)

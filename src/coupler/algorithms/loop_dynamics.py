@@ -45,7 +45,6 @@ def loop_dynamics_program(robot: Robot, external: bool = False) -> Any:
     `unsolved_links`, which may miss K w = 0 by a little: N Nᵀ w counts. Entries of v in such loops do not.
 
     Args:
-        robot: the robot.
         external: whether there are forces on its bodies, too, as a further input `f_ext`.
     """
     sweep = Sweep(
@@ -60,13 +59,13 @@ def loop_dynamics_program(robot: Robot, external: bool = False) -> Any:
         oriented=aba.pulled_links(robot),
     )
     count = len(robot.embedding.unsolved_entries)
-    sweep.input("q", robot.nq)
+    sweep.inputs("q")
     given = {"v": sweep.builder.input("v", robot.nv)}
     w = {"w": sweep.input("w", count)}
     given["tau"] = sweep.builder.input("tau", robot.nv)
-    sweep.output("a", robot.nv)
+    sweep.output("a")
     w["w_rate"] = sweep.result("w_rate", count)
-    sweep.output("v_fit", robot.nv)
+    sweep.output("v_fit")
     w["w_fit"] = sweep.result("w_fit", count)
     for name, vector in given.items():
         sweep.vectors |= {f"{name}_given": vector, name: sweep.builder.scratch(f"own_{name}", robot.nv)}
@@ -83,10 +82,9 @@ def loop_velocities_program(robot: Robot) -> Any:
     """The program (q, v, w) → v and w as they fit the loops, of the same as `loop_dynamics_program`."""
     sweep = Sweep(robot, "loop_velocities", cluster=FittedCluster, tangent=True, oriented=())
     count = len(robot.embedding.unsolved_entries)
-    for name, size in (("q", robot.nq), ("v", robot.nv)):
-        sweep.input(name, size)
+    sweep.inputs("q", "v")
     w = {"w": sweep.input("w", count)}
-    sweep.output("v_fit", robot.nv)
+    sweep.output("v_fit")
     w["w_fit"] = sweep.result("w_fit", count)
     _provide(sweep, w)
     sweep.outward(fit)

@@ -67,7 +67,6 @@ def divided(robot: Robot, touched: Iterable[int]) -> Piece:
     """The whole robot as a piece, made of smaller ones.
 
     Args:
-        robot: the robot.
         touched: the links that are asked for.
 
     Raises:
@@ -155,8 +154,8 @@ class ShareMemory(ClusterRecord):
 def _light_clusters(robot: Robot) -> set[int]:
     """Clusters with next to no inertia of their own for some motion of theirs, seen from what hangs on them."""
     sweep = Sweep(robot, "own_inertia", body=CompositeBody, cluster=ShareMemory, oriented=())
-    sweep.input("q", robot.nq)
-    sweep.output("share", robot.nv)
+    sweep.inputs("q")
+    sweep.output("share")
     sweep.inward(_weigh)
     share = sweep.evaluate(robot.neutral())
     clusters = range(1, len(robot.cluster_tree.clusters))

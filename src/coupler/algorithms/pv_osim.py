@@ -44,7 +44,6 @@ def pv_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> An
     """The program q → J H⁻¹ Jᵀ of some frames, 6 rows each, along their own axes.
 
     Args:
-        robot: the robot.
         frames: for each its link, and the transform from the link's frame to it.
     """
     links = {link for link, _ in frames}

@@ -40,15 +40,12 @@ def inverse_dynamics_program(robot: Robot, external: bool = False) -> Any:
     """The program τ(q, v, a) of a robot: forces at its independent joints, from accelerations.
 
     Args:
-        robot: the robot.
         external: whether there are forces on its bodies, too, as a further input `f_ext`.
     """
     loaded, oriented = external or bool(robot.elements), pulled_links(robot)
     sweep = Sweep(robot, "inverse_dynamics", body=BodyMemory, cluster=ClusterMemory, loaded=loaded, oriented=oriented)
-    sweep.input("q", robot.nq)
-    sweep.input("v", robot.nv)
-    sweep.input("a", robot.nv)
-    sweep.output("tau", robot.nv)
+    sweep.inputs("q", "v", "a")
+    sweep.output("tau")
     if loaded:
         add_loads(sweep, external)
     sweep.outward(outward, carriers=True)

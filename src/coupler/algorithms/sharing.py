@@ -138,7 +138,6 @@ def shared_multipliers(
     """λ of all rows, z being chosen by a rule; see the module's text.
 
     Args:
-        cluster: the cluster.
         loops: all rows of what holds it together.
         sharing: the rule.
         force: what comes through each tree joint with loops open.

@@ -48,10 +48,5 @@ def _run_all(given: Namespace) -> int:
 
 
 VERB = Verb(
-    "study",
-    "reproduce tables and figures of the papers",
-    "coupler study 001-fig14 --out results",
-    _add,
-    _run,
-    _LISTING,
+    "study", "reproduce tables and figures of the papers", "coupler study 001-fig14 --out results", _add, _run, _LISTING
 )

@@ -18,11 +18,7 @@ def _add(parser: ArgumentParser) -> None:
     parser.add_argument("--simulate", action="store_true", help="simulate the robot while it is looked at")
     parser.add_argument("--save", metavar="PAGE.html", type=Path, help="write a page that plays the log anywhere")
     parser.add_argument(
-        "--trace",
-        metavar="FRAME",
-        action="append",
-        default=[],
-        help="draw its way in the page; may be repeated",
+        "--trace", metavar="FRAME", action="append", default=[], help="draw its way in the page; may be repeated"
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: this machine alone)")
     parser.add_argument("--port", type=int, default=8080, help="the first port to try (default: 8080)")

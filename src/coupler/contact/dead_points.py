@@ -101,7 +101,7 @@ def loops_near_dead_points(robot: Robot, before: np.ndarray, after: np.ndarray, 
 def rates_program(robot: Robot) -> Program:
     """The program from q to the squared length of each row of G, of joints in clusters with a solution; else zero."""
     sweep = Sweep(robot, "rates_of_solutions")
-    sweep.input("q", robot.nq)
+    sweep.inputs("q")
     squares, schedule = cleared(sweep, "squares", robot.tree.nv), sweep.schedule()
 
     def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:

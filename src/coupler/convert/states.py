@@ -26,7 +26,6 @@ def to_pinocchio(robot: Robot, q: Any, v: Any = None, model: Any = None) -> tupl
     Quaternions are x, y, z, w there; the velocity of a free joint is linear first; a continuous joint is (cos, sin).
 
     Args:
-        robot: the robot.
         q: (..., nq), closed configurations.
         v: (..., nv), velocities; zero if not given.
         model: a `pinocchio.Model` of the spanning tree, whose joints are called as the robot's; a free joint may also
@@ -49,7 +48,6 @@ def from_pinocchio(
     """A state of Pinocchio's as coupler has it; the inverse of `to_pinocchio`.
 
     Args:
-        robot: the robot.
         q, v: (..., model.nq) and (..., model.nv) of Pinocchio; v is zero if not given.
         model: see `to_pinocchio`.
         tolerance: how far joints may be from where their loops close, rad or m.
@@ -71,7 +69,6 @@ def to_mujoco(robot: Robot, q: Any, v: Any = None, model: Any = None) -> tuple[n
     along the world's axes, the angular one along the body's.
 
     Args:
-        robot: the robot.
         q: (..., nq), closed configurations.
         v: (..., nv), velocities; zero if not given.
         model: a `mujoco.MjModel` of the same robot, whose joints are called as the robot's. If not given, joints are
@@ -95,7 +92,6 @@ def from_mujoco(
     MuJoCo's loops are soft and somewhat open: the nearest closed configuration is taken.
 
     Args:
-        robot: the robot.
         qpos, qvel: (..., model.nq) and (..., model.nv) of MuJoCo; qvel is zero if not given.
         model: see `to_mujoco`.
         tolerance: how far joints may be from where their loops close, rad or m.
@@ -115,7 +111,6 @@ def pinocchio_jacobian(robot: Robot, q: Any, model: Any = None) -> np.ndarray:
     Forces go the other way, τ = Aᵀ τ', and so do matrices: the mass matrix is Aᵀ M A.
 
     Args:
-        robot: the robot.
         q: (..., nq), closed configurations.
         model: see `to_pinocchio`.
     """
@@ -128,7 +123,6 @@ def mujoco_jacobian(robot: Robot, q: Any, model: Any = None) -> np.ndarray:
     Forces go the other way, τ = Aᵀ `qfrc`, and so do matrices: the mass matrix is Aᵀ M A.
 
     Args:
-        robot: the robot.
         q: (..., nq), closed configurations.
         model: see `to_mujoco`.
     """

@@ -53,7 +53,6 @@ def sweep(
         robot.with_parameters(designs.design(designs.best("peak")))
 
     Args:
-        robot: the robot.
         parameters: by name, as `Robot.parameters` lists them, each (n, ...): one for each design. With `grid`, each has
             values of its own, and designs are all their combinations.
         measure: takes the robot with parameters of leading dimensions (n, 1), which fit states of a motion along the

@@ -30,11 +30,11 @@ from coupler.graph.errors import GraphError
 from coupler.graph.executable import Executable
 from coupler.graph.expr import Node, constant, symbol
 from coupler.graph.interpret import Interpreter
-from coupler.graph.kernel import View
 from coupler.graph.parameters import PARAMETERS, Parameters
 from coupler.graph.program import Program
 from coupler.graph.table import Table
 from coupler.graph.template import Template, template
+from coupler.graph.tracing import View
 from coupler.graph.unroll import unroll
 from coupler.graph.window import Buffer, Constants, Field, Part, Slot, Vector, Window, symmetric
 
@@ -83,13 +83,7 @@ __all__ = [
 Backend = Literal["llvm", "interpreter", "python"]
 
 
-def compile(
-    program: Program,
-    dtype: Any = np.float64,
-    *,
-    backend: Backend = "llvm",
-    threads: int = 1,
-) -> Executable:
+def compile(program: Program, dtype: Any = np.float64, *, backend: Backend = "llvm", threads: int = 1) -> Executable:
     """The program, ready to be called.
 
     Args:

@@ -1,6 +1,6 @@
 """Writes programs down, step by step.
 
-For example, with kernels as in kernel.py:
+For example, with kernels as in tracing.py:
 
     b = Builder("chain")
     q, qdd = b.input("q", n), b.output("qdd", n)
@@ -25,10 +25,11 @@ from numpy.typing import ArrayLike
 from coupler.forks import cached_property
 from coupler.graph.check import check_data_flow
 from coupler.graph.errors import GraphError
-from coupler.graph.kernel import Case, Flags, each, trace
+from coupler.graph.kernel import Case, Flags
 from coupler.graph.parameters import PARAMETERS, Lowering, Parameters
 from coupler.graph.program import Listing, Loop, Program, Repeat, Step
-from coupler.graph.window import Buffer, Constants, Field, Slot, Window, whole_numbers
+from coupler.graph.tracing import trace
+from coupler.graph.window import Buffer, Constants, Field, Slot, Window, each, whole_numbers
 
 __all__ = ["Builder", "Records", "constants", "fields"]
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from coupler.graph.errors import GraphError
 from coupler.graph.executable import Executable
-from coupler.graph.kernel import Case, each
+from coupler.graph.kernel import Case
 from coupler.graph.program import Loop, Repeat, Step
-from coupler.graph.window import Buffer, Constants, Slot, Window
+from coupler.graph.window import Buffer, Constants, Slot, Window, each
 
 __all__ = ["Eager", "Row"]
 

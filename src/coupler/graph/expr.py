@@ -57,11 +57,7 @@ class Node:
     table: Any  # what a "lookup" looks in (table.py), what "rows" run (coupler.rows), or None
 
     def __init__(
-        self,
-        op: str,
-        args: tuple[Node, ...] = (),
-        value: float | bool | str | int | None = None,
-        table: Any = None,
+        self, op: str, args: tuple[Node, ...] = (), value: float | bool | str | int | None = None, table: Any = None
     ) -> None:
         self.op, self.args, self.value, self.table = op, args, value, table
         plain = args and table is None and op != "part"

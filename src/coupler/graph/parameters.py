@@ -17,8 +17,8 @@ import numpy as np
 from coupler.graph.array import nodes_of, numbers_or_nodes, symbols
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, as_node, symbol
-from coupler.graph.kernel import View
 from coupler.graph.template import lifted
+from coupler.graph.tracing import View
 from coupler.graph.walk import listing, substitute, topological
 from coupler.graph.window import Buffer, Constants, Slot, Window
 

@@ -14,8 +14,8 @@ import numpy as np
 from coupler.graph.builder import Builder, fields
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, constant, symbol
-from coupler.graph.kernel import View
 from coupler.graph.program import Loop, Program, Repeat, Step
+from coupler.graph.tracing import View
 from coupler.graph.walk import substitute
 from coupler.graph.window import Buffer
 

@@ -13,7 +13,7 @@ import numpy as np
 from coupler.graph.array import is_known
 from coupler.graph.errors import GraphError
 
-__all__ = ["Buffer", "Constants", "Field", "Slot", "Window", "symmetric", "whole_numbers"]
+__all__ = ["Buffer", "Constants", "Field", "Slot", "Window", "each", "symmetric", "whole_numbers"]
 
 Role = Literal["input", "output", "scratch"]
 
@@ -195,6 +195,19 @@ class Window:
     def rebound(self, new: Mapping[Buffer, Buffer]) -> Window:
         """The same fields in other buffers."""
         return Window({name: slot.rebound(new) for name, slot in self.fields.items()})
+
+
+def each(windows: Mapping[str, Any], make: Callable[[str, Any], Any]) -> dict[str, Any]:
+    """What `make` gives for each window and its name; of a list of windows, a list."""
+
+    def of(name: str, window: Any) -> Any:
+        return [make(f"{name}[{i}]", w) for i, w in enumerate(window)] if _several(window) else make(name, window)
+
+    return {name: of(name, window) for name, window in windows.items()}
+
+
+def _several(window: Any) -> bool:
+    return isinstance(window, list | tuple)
 
 
 def whole_numbers(values: Any, what: str) -> np.ndarray:

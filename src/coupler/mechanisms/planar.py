@@ -129,14 +129,7 @@ def planar_rrr(
     return b.build(closure=closure)
 
 
-def pantograph(
-    thigh: float,
-    crank: float,
-    shank: float,
-    spread: float = 1.0,
-    *,
-    bars: Bars = ALUMINIUM,
-) -> Robot:
+def pantograph(thigh: float, crank: float, shank: float, spread: float = 1.0, *, bars: Bars = ALUMINIUM) -> Robot:
     """A leg with a parallelogram: two motors at the hip turn the thigh and, by a rod, the shank: 2 freedoms.
 
     The crank stays parallel to the shank, through flat poses, too. Joints: thigh and crank, about the origin, rod,

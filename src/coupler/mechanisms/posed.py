@@ -10,7 +10,7 @@ import numpy as np
 
 from coupler.mechanisms.struts import StrutBuilder
 from coupler.model import Cylinder, Joint, LoopKind, ModelError, Prismatic
-from coupler.model.joints import plane_across
+from coupler.model.axes import plane_across
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 from coupler.spatial import RigidInertia, Transform
@@ -77,7 +77,6 @@ class PosedBuilder(StrutBuilder):
         """A body, and the joint of the same name that carries it.
 
         Args:
-            name: its name.
             kind: how it moves, with axes in the world in this pose.
             parent: the body that carries it, or "ground".
             at: 3, where the joint is in this pose, m.
@@ -130,7 +129,6 @@ class PosedBuilder(StrutBuilder):
         """A joint that closes a loop.
 
         Args:
-            name: its name.
             kind: as for `RobotBuilder.loop`, with axes in the world in this pose.
             first, second: the bodies that it holds together.
             at: 3, where it is in this pose, m.

@@ -1,15 +1,4 @@
-"""Describing a robot, part by part.
-
-    b = RobotBuilder("leg")
-    b.body("thigh", mass=2.0, centre=(0, 0, -0.1), inertia=(0.02, 0.02, 0.002))
-    b.body("rotor", mass=0.1, inertia=(1e-4, 1e-4, 2e-4))
-    b.joint("hip", Revolute(axis=(0, 1, 0)), "ground", "thigh", at=(0, 0, 1))
-    b.joint("motor", Revolute(axis=(0, 1, 0)), "ground", "rotor", at=(0, 0.05, 1))
-    b.couple("gears", ["hip", "motor"], gear(6.0), independent=["hip"])
-    robot = b.build()
-
-Parts may come in any order. Mistakes in a part are told where it is described, those between parts by `build`.
-"""
+"""Describing robots and scenes, part by part."""
 
 from __future__ import annotations
 
@@ -41,8 +30,21 @@ __all__ = ["RobotBuilder"]
 class RobotBuilder(Parts):
     """Collects the parts of a robot, or robots and objects of a scene; `build` makes the robot.
 
-    A place is given as `at`, a point in the body's frame or a Transform to the frame meant, and if it is a point,
-    optionally `turned`, the 3 × 3 rotation matrix whose columns are the frame's axes.
+        b = RobotBuilder("leg")
+        b.body("thigh", mass=2.0, centre=(0, 0, -0.1), inertia=(0.02, 0.02, 0.002))
+        b.body("rotor", mass=0.1, inertia=(1e-4, 2e-4, 1e-4))
+        b.joint("hip", Revolute(axis=(0, 1, 0)), "ground", "thigh", at=(0, 0, 1), actuated=True)
+        b.joint("motor", Revolute(axis=(0, 1, 0)), "ground", "rotor", at=(0, 0.05, 1))
+        b.couple("gears", ["hip", "motor"], gear(6.0), independent=["hip"])   # from coupler.mechanisms
+        robot = b.build()                                                     # nv is 1: the motor turns with the hip
+
+    Bodies are carried by joints, one each, as a tree from "ground". What holds them together besides is a `loop`, a
+    joint between two bodies of the tree, or `couple`, a function of joint positions. Parts may come in any order;
+    mistakes in a part are told where it is described, those between parts by `build`. A name is used once.
+
+    Units are SI: m, kg, kg m², rad. A place is given as `at`, a point in the body's frame, 3, m, or a Transform to the
+    frame meant, and if it is a point, optionally `turned`, the 3 × 3 rotation matrix whose columns are the frame's
+    axes. A child's own frame is where its joint is, unless `meets` says otherwise.
     """
 
     def attach(
@@ -59,7 +61,6 @@ class RobotBuilder(Parts):
         that place, and its position stays one in the world. Gravity is the builder's.
 
         Args:
-            robot: the robot.
             prefix: goes before all of its names.
             to: the body that carries what stood on its ground, or "ground".
             at, turned: where its ground's frame is on that body.

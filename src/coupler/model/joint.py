@@ -19,6 +19,7 @@ import numpy as np
 from coupler.graph import jacobian, jvp, symbols
 from coupler.linear import solve
 from coupler.model.errors import ModelError
+from coupler.model.identity import attributes_of, comparable
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
@@ -78,8 +79,8 @@ class LoopKind(ABC):
         It is the class and all attributes but passive properties, which are numbers in tables: arrays and numbers by
         value, and what has no value that could be compared by identity.
         """
-        given, in_tables = _attributes(self).items(), self._passive.union(self._lengths)
-        own = tuple([(name, _comparable(value)) for name, value in given if name not in in_tables])
+        given, in_tables = attributes_of(self).items(), self._passive.union(self._lengths)
+        own = tuple([(name, comparable(value)) for name, value in given if name not in in_tables])
         return vars(type(self)).get("_traced_as", type(self)), own
 
 
@@ -270,7 +271,7 @@ class Joint(LoopKind):
 
     def __repr__(self) -> str:
         default = {f.name: f.default for f in fields(self)} | {"rest": self.neutral()}
-        given = [(name, x) for name, x in _attributes(self).items() if not _is_equal(x, default.get(name, MISSING))]
+        given = [(name, x) for name, x in attributes_of(self).items() if not _is_equal(x, default.get(name, MISSING))]
         return f"{type(self).__name__}({', '.join(f'{name}={_shown(x)}' for name, x in given)})"
 
 
@@ -301,45 +302,6 @@ def _check_class(cls: type[Joint]) -> None:
         )
     if cls.nq != cls.nv and (missing := [name for name in moves if name not in own]):
         raise ModelError(f"{what}: its q holds a quaternion, so it must have a method {missing[0]!r} of its own")
-
-
-@dataclass(frozen=True, eq=False)
-class _Itself:
-    """Stands for an object that is equal to itself alone, and keeps it, so that no other takes its place in memory."""
-
-    value: object
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
-def _attributes(thing: object) -> dict[str, Any]:
-    """All attributes that an object has itself, rather than from its class."""
-    if not (slots := _slots(type(thing))):
-        return vars(thing)
-    return vars(thing) | {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
-
-
-@cache
-def _slots(cls: type) -> list[str]:
-    return [str(name) for base in cls.__mro__ for name in np.atleast_1d(vars(base).get("__slots__", ()))]
-
-
-def _comparable(value: Any) -> Hashable:
-    """Equal only for values that no function can tell apart; of objects, each is equal to itself alone."""
-    kind = type(value)
-    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-        return value.dtype.str, value.shape, value.tobytes()
-    if isinstance(value, float | complex | np.generic):
-        return _comparable(np.asarray(value))  # by its bits: 0.0 and -0.0 are not the same
-    if kind in (bool, int, str, bytes, type(None)):
-        return kind, value
-    if kind in (tuple, list):
-        return kind, *map(_comparable, value)
-    return _Itself(value)
 
 
 def _is_equal(value: Any, default: Any) -> bool:

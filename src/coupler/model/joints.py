@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from coupler.model.axes import plane_across, rotation_about, tilt_of, turn_of, unit_axis
 from coupler.model.errors import ModelError
 from coupler.model.joint import Joint
 from coupler.model.numbers import numbers
@@ -32,7 +33,7 @@ from coupler.rotation import (
     quaternion_log,
     quaternion_product,
 )
-from coupler.spatial import Transform, cross, skew
+from coupler.spatial import Transform, cross
 
 __all__ = [
     "Continuous",
@@ -45,8 +46,6 @@ __all__ = [
     "Revolute",
     "Spherical",
     "Universal",
-    "plane_across",
-    "turn_of",
 ]
 
 Array = Any  # an ndarray of floats, or of nodes
@@ -54,56 +53,6 @@ Array = Any  # an ndarray of floats, or of nodes
 _Z = (0.0, 0.0, 1.0)
 _PARALLEL = 1e-9  # rad: axes of a universal joint with a smaller angle make one freedom of two, in most digits
 _SQUARE = 1e-15  # the cosine of an angle between axes that is a right one but for rounding
-
-
-def _unit(kind: str, axis: Any) -> np.ndarray:
-    value = numbers(f"{kind} joint: its axis", axis, (3,))
-    largest = np.abs(value).max()
-    if largest == 0.0:
-        raise ModelError(f"{kind} joint: its axis must not be zero")
-    value = value / largest  # first, so that squares neither vanish nor overflow
-    value = value / np.linalg.norm(value)
-    value.setflags(write=False)
-    return value
-
-
-def plane_across(normal: np.ndarray) -> np.ndarray:
-    """2 × 3: two directions that make a right-handed frame with the normal; x and y for z, and so on in turn."""
-    x = np.roll(np.eye(3)[np.argmax(np.abs(normal))], 1)
-    x = x - (x @ normal) * normal
-    x = x / np.linalg.norm(x)
-    return np.stack([x, np.cross(normal, x)])
-
-
-def _rotation(axis: np.ndarray, cosine: Any, sine: Any) -> Array:
-    """The rotation matrix about a known axis, with exact zeros and ones for the axes of coordinates.
-
-    Rodrigues: 1 + sin θ a× + (1 − cos θ) a×a×.
-    """
-    c, s = cosine, sine
-    for i in range(3):
-        if abs(axis[i]) == 1.0 and np.count_nonzero(axis) == 1:
-            s = float(axis[i]) * s
-            R = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])  # about z, and so on in turn
-            return np.roll(R, i + 1, axis=(0, 1))
-    return c * np.eye(3) + s * skew(axis) + (1.0 - c) * np.outer(axis, axis)
-
-
-def _rotation_by(axis: np.ndarray, angle: Any) -> Array:
-    return _rotation(axis, np.cos(angle), np.sin(angle))
-
-
-def _tilt(E: Array, axis: np.ndarray) -> Array:
-    """How far the successor's axis leans from the predecessor's, two rows: 2 tan(θ/2) times the direction."""
-    turned = E.T @ axis
-    scale = 2.0 / (1.0 + axis @ turned)
-    return np.array([scale * (side @ turned) for side in plane_across(axis)])
-
-
-def turn_of(E: Array) -> Array:
-    """How far the successor is turned from the predecessor, three rows: 2 tan(θ/2) times the axis."""
-    scale = 2.0 / (1.0 + E[0, 0] + E[1, 1] + E[2, 2])
-    return scale * np.array([E[1, 2] - E[2, 1], E[2, 0] - E[0, 2], E[0, 1] - E[1, 0]])
 
 
 def _column(*parts: Array) -> Array:
@@ -139,7 +88,7 @@ class _Axial(Joint):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "axis", _unit(self.kind, self.axis))
+        object.__setattr__(self, "axis", unit_axis(self.kind, self.axis))
 
     def _along_z(self) -> tuple[np.ndarray, Self]:
         return np.vstack([plane_across(self.axis), self.axis]), self.with_values(axis=np.array(_Z))
@@ -160,13 +109,13 @@ class Revolute(_Axial):
         return np.array([np.cos(q[0]), np.sin(q[0])])
 
     def placed(self, kept: Array) -> Transform:
-        return Transform.rotation(_rotation(self.axis, *kept).T)
+        return Transform.rotation(rotation_about(self.axis, *kept).T)
 
     def subspace(self, q: Array) -> Array:
         return _column(self.axis, np.zeros(3))
 
     def residual(self, X: Transform) -> Array:
-        return np.concatenate([X.r, _tilt(X.E, self.axis)])
+        return np.concatenate([X.r, tilt_of(X.E, self.axis)])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -218,14 +167,14 @@ class Helical(_Axial):
         return np.array([np.cos(q[0]), np.sin(q[0]), q[0]])
 
     def placed(self, kept: Array) -> Transform:
-        return Transform(_rotation(self.axis, *kept[:2]).T, self.axis * (self.pitch * kept[2]))
+        return Transform(rotation_about(self.axis, *kept[:2]).T, self.axis * (self.pitch * kept[2]))
 
     def subspace(self, q: Array) -> Array:
         return _column(self.axis, self.pitch * self.axis)
 
     def residual(self, X: Transform) -> Array:
         shift = np.array([self._beyond(X.E, self.axis @ X.r)])
-        return np.concatenate([self._off_axis(X.r), _tilt(X.E, self.axis), shift])
+        return np.concatenate([self._off_axis(X.r), tilt_of(X.E, self.axis), shift])
 
     def _beyond(self, E: Array, shift: Any) -> Any:
         """How far it is from where its turn would have it, however many turns it has made."""
@@ -251,13 +200,13 @@ class Cylindrical(_Axial):
         return np.array([np.cos(q[0]), np.sin(q[0]), q[1]])
 
     def placed(self, kept: Array) -> Transform:
-        return Transform(_rotation(self.axis, *kept[:2]).T, self.axis * kept[2])
+        return Transform(rotation_about(self.axis, *kept[:2]).T, self.axis * kept[2])
 
     def subspace(self, q: Array) -> Array:
         return np.concatenate([_column(self.axis, np.zeros(3)), _column(np.zeros(3), self.axis)], axis=1)
 
     def residual(self, X: Transform) -> Array:
-        return np.concatenate([self._off_axis(X.r), _tilt(X.E, self.axis)])
+        return np.concatenate([self._off_axis(X.r), tilt_of(X.E, self.axis)])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -275,8 +224,8 @@ class Universal(Joint):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "first", _unit(self.kind, self.first))
-        object.__setattr__(self, "second", _unit(self.kind, self.second))
+        object.__setattr__(self, "first", unit_axis(self.kind, self.first))
+        object.__setattr__(self, "second", unit_axis(self.kind, self.second))
         if np.linalg.norm(np.cross(self.first, self.second)) < _PARALLEL:
             raise ModelError("universal joint: its two axes are parallel; use a revolute joint")
 
@@ -284,14 +233,14 @@ class Universal(Joint):
         return np.array([np.cos(q[0]), np.sin(q[0]), np.cos(q[1]), np.sin(q[1])])
 
     def placed(self, kept: Array) -> Transform:
-        return Transform.rotation((_rotation(self.first, *kept[:2]) @ _rotation(self.second, *kept[2:])).T)
+        return Transform.rotation((rotation_about(self.first, *kept[:2]) @ rotation_about(self.second, *kept[2:])).T)
 
     def subspace(self, q: Array) -> Array:
-        first = _rotation_by(self.second, q[1]).T @ self.first
+        first = rotation_about(self.second, np.cos(q[1]), np.sin(q[1])).T @ self.first
         return np.concatenate([_column(first, np.zeros(3)), _column(self.second, np.zeros(3))], axis=1)
 
     def subspace_rate(self, q: Array, v: Array) -> Array:
-        first = _rotation_by(self.second, q[1]).T @ self.first
+        first = rotation_about(self.second, np.cos(q[1]), np.sin(q[1])).T @ self.first
         return np.concatenate([_column(cross(first, self.second) * v[1], np.zeros(3)), np.zeros((6, 1))], axis=1)
 
     def residual(self, X: Transform) -> Array:
@@ -320,7 +269,7 @@ class Planar(Joint):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "normal", _unit(self.kind, self.normal))
+        object.__setattr__(self, "normal", unit_axis(self.kind, self.normal))
 
     @property
     def plane(self) -> np.ndarray:
@@ -332,20 +281,20 @@ class Planar(Joint):
 
     def placed(self, kept: Array) -> Transform:
         x, y = self.plane
-        return Transform(_rotation(self.normal, *kept[2:]).T, x * kept[0] + y * kept[1])
+        return Transform(rotation_about(self.normal, *kept[2:]).T, x * kept[0] + y * kept[1])
 
     def subspace(self, q: Array) -> Array:
-        E = _rotation_by(self.normal, q[2]).T
+        E = rotation_about(self.normal, np.cos(q[2]), np.sin(q[2])).T
         shifts = [_column(np.zeros(3), E @ along) for along in self.plane]
         return np.concatenate([*shifts, _column(self.normal, np.zeros(3))], axis=1)
 
     def subspace_rate(self, q: Array, v: Array) -> Array:
-        E = _rotation_by(self.normal, q[2]).T
+        E = rotation_about(self.normal, np.cos(q[2]), np.sin(q[2])).T
         shifts = [_column(np.zeros(3), cross(E @ along, self.normal) * v[2]) for along in self.plane]
         return np.concatenate([*shifts, np.zeros((6, 1))], axis=1)
 
     def residual(self, X: Transform) -> Array:
-        return np.concatenate([np.array([self.normal @ X.r]), _tilt(X.E, self.normal)])
+        return np.concatenate([np.array([self.normal @ X.r]), tilt_of(X.E, self.normal)])
 
     def aligned(self) -> tuple[np.ndarray, Self]:
         return np.vstack([self.plane, self.normal]), self.with_values(normal=np.array(_Z))

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from coupler.model.axes import turn_of
 from coupler.model.errors import ModelError
 from coupler.model.joint import LoopKind
-from coupler.model.joints import turn_of
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 from coupler.spatial import Transform

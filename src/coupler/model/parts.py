@@ -28,13 +28,10 @@ Taken = dict[str, str]  # names, and what has them
 
 
 class Parts:
-    """Collects the parts of a robot.
-
-    A place is given as `at`, a point in the body's frame or a Transform to the frame meant, and if it is a point,
-    optionally `turned`, the 3 × 3 rotation matrix whose columns are the frame's axes.
-    """
+    """Collects the parts of a robot; see `RobotBuilder`."""
 
     def __init__(self, name: str, gravity: Any = (0.0, 0.0, -9.81)) -> None:
+        """Begins a robot of this name, under this gravity, 3, m/s², in the world's frame."""
         self.name, self.gravity = named("a robot", name), numbers("gravity", gravity, (3,))
         self._bodies: dict[str, Body] = {}
         self._joints: dict[str, TreeJoint] = {}
@@ -69,7 +66,6 @@ class Parts:
         """A rigid body.
 
         Args:
-            name: its name.
             mass: kg.
             centre: 3, the centre of mass in the body's frame, m.
             inertia: about the centre of mass, in the axes of the body's frame, kg m²: 3 × 3, or the three moments.
@@ -159,7 +155,6 @@ class Parts:
         """A joint by which a parent carries a child.
 
         Args:
-            name: its name.
             kind: how it moves, with its passive properties and limits.
             parent: name of a body, or "ground".
             child: name of a body.
@@ -204,7 +199,6 @@ class Parts:
         """A joint that closes a loop between two bodies: a joint's freedoms remain.
 
         Args:
-            name: its name.
             kind: `Spherical()` for point to point, `Fixed()` for a weld, any other joint, a `Rod`, which keeps a
                 distance, or `Held` along some axes.
             first, second: names of bodies, or "ground".
@@ -231,7 +225,6 @@ class Parts:
         """A relation between the positions of joints of one freedom each.
 
         Args:
-            name: its name.
             joints: names of all joints that it relates.
             function: γ, which gives the positions of all joints from those of the independent ones, or φ, which takes
                 all positions and is zero when they fit together. See `coupler.mechanisms`.
@@ -259,7 +252,6 @@ class Parts:
         """A spring, a damper or both between a point of one body and one of another; see `PointElement`.
 
         Args:
-            name: its name.
             first, second: names of bodies, or "ground".
             at: the point on the first body, 3, m.
             meets: the point on the second body, 3, m.
@@ -289,7 +281,6 @@ class Parts:
         """What drives joints; see `Actuator`. A joint that is only marked as actuated has a motor of its own name.
 
         Args:
-            name: its name.
             gears: by joint a number, or one for each of its freedoms; the name of a joint stands for a gear of 1.
             kind: "motor", "position", "velocity" or "damper".
             effort: the least and the largest force, or a number for both sides, N m or N. Limits of its joints hold,

@@ -18,20 +18,36 @@ __all__ = ["Robot"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Robot(RobotChanges):
-    """A robot with kinematic loops.
+    """A robot: bodies, joints and loops, and the coordinates in which its state is told. Nothing about it ever changes.
 
-    Its state is q, of nq entries, and v, of nv. Of a cluster whose couplings are solved, q holds the positions of the
-    independent joints; of any other cluster, those of all joints, which must fit together. v holds independent
-    velocities only, as do accelerations and forces. Joints come in the order in which they are described. Arrays may
-    have leading dimensions: a batch of states.
+        robot = coupler.load("robot.urdf")      # or coupler.robots.load("mini_cheetah"), or see `RobotBuilder`
+        print(robot)                            # its clusters, loops and freedoms
+        q, v = robot.random_state(0)            # (nq,) and (nv,): a state with closed loops
+        q = robot.pack_q({"hip": 0.3})          # by name; other joints follow, or are neutral
+        tau = coupler.inverse_dynamics(robot, q, v, np.zeros(robot.nv))
+        tau[robot.v_slice("hip")]               # what of it belongs to one joint
+        moon = robot.with_gravity((0, 0, -1.62))    # another robot, which shares all that is the same
+
+    A state is q, (nq,), and v, (nv,):
+
+    - q holds positions, rad or m, of the joints in `position_joints`, in the order in which joints are described. Of
+      loops and couplings that are solved by a function γ, only independent joints are in it; of other loops all joints
+      are, and they must fit together, as `close` makes them.
+    - v holds velocities, rad/s or m/s, of `independent_joints`. Accelerations, rad/s² or m/s², and forces, N m or N,
+      have the same entries.
+    - A free joint has the entries x, y, z and a quaternion w, x, y, z in q, and in v its angular and then its linear
+      velocity, in the body's own frame.
+
+    Arrays may have leading dimensions, which make a batch of states: q of shape (1000, nq) and v of (1000, nv) are a
+    thousand. Units are SI; spatial vectors are angular first.
 
     Attributes:
         name: what it is called.
         gravity: 3, acceleration of free fall in the world, m/s².
-        bodies: by name.
-        joints: of the spanning tree.
+        bodies: by name; each has its mass, kg, centre, m, and inertia, kg m², in its own frame.
+        joints: those of the spanning tree, by which bodies carry each other; each has its kind, and its place, m.
         loops: joints that close loops.
-        couplings: relations between joint positions.
+        couplings: relations between joint positions: gears, belts, differentials.
         elements: springs and dampers between points.
         remarks: what is worth knowing: rows of loops that follow from others, where meshes were found.
         warnings: what is suspicious: a singular zero position, a keyframe that cannot be, parts of a file that are not

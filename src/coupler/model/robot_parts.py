@@ -89,6 +89,7 @@ class RobotParts:
 
     @property
     def body_names(self) -> list[str]:
+        """All bodies, in the order in which they are described, which is that of `f_ext`."""
         return list(self.bodies)
 
     @property

@@ -35,28 +35,28 @@ class Context:
     """What a program says about all of its clusters, and about one in some pass.
 
     Attributes:
-        body: the record of what bodies remember.
-        cluster: the record of what clusters remember.
-        remembers: whether the cluster keeps what it knows after the first pass.
-        seen_before: whether there was a pass over it before.
-        moving: whether there are velocities.
-        loaded: whether forces act on bodies from outside.
-        everybody: whether bodies that carry nothing have memory, too.
-        known_velocities: whether that pass, or one after it, has stored velocities that still hold.
-        tangent: whether clusters of loops without a solution are seen along a basis of their own; see `Visit`.
+        body, cluster, paired, loaded, everybody, remembering, tangent: what the program was begun with; see `Sweep`.
         all_rows: whether rows that follow from others count where a loop is said to be open.
+        moving: whether there are velocities.
+        seen_before: whether there was a pass over the cluster before.
+        known_velocities: whether that pass, or one after it, has stored velocities that still hold.
     """
 
     body: type[Any]
     cluster: type[Any]
-    remembers: bool
-    seen_before: bool
-    moving: bool
-    loaded: bool = False
-    everybody: bool = False
+    paired: bool
+    loaded: bool
+    everybody: bool
+    remembering: bool
+    tangent: bool
+    all_rows: bool
+    moving: bool = False
+    seen_before: bool = False
     known_velocities: bool = True
-    tangent: bool = False
-    all_rows: bool = False
+
+    def remembers(self, shape: Shape) -> bool:
+        """Whether clusters of a shape keep what they know after the first pass."""
+        return self.remembering or any(shape.carries)
 
 
 class Pair(Record):
@@ -96,7 +96,7 @@ class Visit(Generic[B_co, C_co]):
 
     def __init__(self, views: ClusterViews, shape: Shape, context: Context) -> None:
         self.views, self.shape, self.context = views, shape, context
-        self.seen_before = context.seen_before and context.remembers
+        self.seen_before = context.seen_before and context.remembers(shape)
         self.known_velocities = self.seen_before and context.known_velocities and any(shape.carries)
         self.tangent = context.tangent and not shape.solved
         joints = [(joint, len(free)) for joint, free in zip(views.joints, shape.free, strict=True) if free]
@@ -136,7 +136,7 @@ class Visit(Generic[B_co, C_co]):
 
     def elsewhere(self, q: list[Array]) -> Visit[B_co, C_co]:
         """The same cluster, of which nothing is known yet, with its joints at other positions."""
-        fresh = replace(self.context, remembers=False, moving=False)
+        fresh = replace(self.context, seen_before=False, moving=False)
         other: Visit[B_co, C_co] = Visit(self.views, self.shape, fresh)
         other.q = q
         return other
@@ -218,7 +218,7 @@ class Visit(Generic[B_co, C_co]):
 
     def remember_positions(self) -> None:
         """Stores what follows from positions."""
-        if not self.context.remembers:
+        if not self.context.remembers(self.shape):
             return
         for joint, steady, kept in zip(self.views.joints, self.shape.steady, self.kept, strict=True):
             if not steady:
@@ -230,7 +230,7 @@ class Visit(Generic[B_co, C_co]):
 
     def remember_velocities(self) -> None:
         """Stores what follows from velocities."""
-        if not (self.context.remembers and any(self.shape.carries)):
+        if not any(self.shape.carries):
             return  # of a cluster that carries nothing, no other pass needs them
         if self.tangent:
             self._kept.g = self.g

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import combinations
+from dataclasses import replace
 from typing import Any, Generic
 
 import numpy as np
 
-from coupler.graph import (
-    Buffer,
-    Builder,
-    Field,
-    Program,
-    Records,
-    Slot,
-    Vector,
-    View,
-    Window,
-    compile,
-    constants,
-    fields,
-)
+from coupler.graph import Buffer, Builder, Program, Slot, Vector, View, compile, constants, fields
 from coupler.model import Robot
 from coupler.model.embedding.scene import constant_fields
 from coupler.model.tolerances import OPEN
 from coupler.passes.body import B_co
-from coupler.passes.cluster import C_co, Context, Pair, Visit
-from coupler.passes.records import ClusterRecord, Record, numbered
-from coupler.passes.schedule import Place, Schedule, Store
+from coupler.passes.cluster import C_co, Context, Visit
+from coupler.passes.memory import Memory
+from coupler.passes.records import ClusterRecord, Record
+from coupler.passes.schedule import Schedule, Store
 from coupler.passes.shape import Clusters, Instance, Numbers, Shape
 from coupler.passes.windows import ClusterWindows, kernel_of
 
@@ -40,9 +28,9 @@ _AT_ONCE = 8  # entries of a result that one kernel makes NaN where a configurat
 class Sweep(Generic[B_co, C_co]):
     """Writes a program of passes over a robot's clusters.
 
-    Vectors are made by `input` and `output`; a cluster has its part of those over independent velocities in its memory.
-    Bodies that carry others, pairs of bodies that feel each other's inertia, and clusters have memory for what their
-    records declare.
+    Vectors are made by `inputs` and `output`; a cluster has its part of those over independent velocities in its
+    memory. Bodies that carry others, pairs of bodies that feel each other's inertia, and clusters have memory for what
+    their records declare.
 
     Attributes:
         robot: the robot.
@@ -50,7 +38,7 @@ class Sweep(Generic[B_co, C_co]):
         shapes: all shapes of clusters, each with the numbers of its clusters.
         instances: what is each cluster's own.
         shape_of: the number of each cluster's shape.
-        links: the links that have memory.
+        links, bodies, place: the links that have memory, and where it is; see `Memory`.
         vectors: by name.
         provide: adds fields to what clusters of a shape see.
     """
@@ -73,7 +61,6 @@ class Sweep(Generic[B_co, C_co]):
         """Begins a program.
 
         Args:
-            robot: the robot.
             name: of the program.
             body: the record of what bodies remember.
             cluster: the record of what clusters remember.
@@ -85,24 +72,25 @@ class Sweep(Generic[B_co, C_co]):
             only: the clusters that passes go over, with each of them the one that it hangs on; all if not given.
             oriented: the links whose angles matter even where bodies are symmetric; all if not given.
         """
-        self.robot, self.loaded, self.builder = robot, loaded, Builder(name, robot.tree.parameters)
-        self._body, self._cluster, self._remembering, self.tangent = body, cluster, remembering, tangent
-        clusters = Clusters(robot, oriented)
+        self.robot, self.loaded, self.tangent = robot, loaded, tangent
+        self.builder = Builder(name, robot.tree.parameters)
+        clusters, everybody = Clusters(robot, oriented), everybody or loaded
         self.shapes, self.instances = clusters.shapes, clusters.instances
         self.shape_of = {k: i for i, (_, alike) in enumerate(self.shapes) for k in alike}
         self.vectors: dict[str, Vector] = {}
-        self._everybody, self._only = everybody or loaded, None if only is None else set(only)
-        self.links = [i for i in range(1, len(robot.tree.links)) if self._everybody or robot.tree.children[i]]
-        self._row = {link: i for i, link in enumerate(self.links)}
-        world = {"E": (3, 3), "r": 3, "load": 6} if loaded else {}
-        layout = body.layout("kept") | world
-        self._bodies = self.builder.records("body", max(len(self.links), 1), **layout)
-        self._slot = _collecting_slots(robot)
-        self._collected, self._afterwards = self._shared_records()
-        pairs = [pair for pairs in clusters.couples for pair in pairs]
-        self._pair = {both: i for i, both in enumerate(pairs)}
-        self._pairs = self.builder.records("pair", len(pairs), **Pair.layout("kept")) if pairs and paired else None
-        self._clusters = [self._cluster_records(i) for i in range(len(self.shapes))]
+        self._only = None if only is None else set(only)
+        self._context = Context(
+            body=body,
+            cluster=cluster,
+            paired=paired,
+            loaded=loaded,
+            everybody=everybody,
+            remembering=remembering,
+            tangent=tangent,
+            all_rows=robot.tree.all_rows,
+        )
+        self._memory = memory = Memory(self.builder, robot, clusters, self._context)
+        self.links, self.bodies, self.place = memory.links, memory.bodies, memory.place
         self._first = True
         self.provide: Callable[[ClusterWindows, Shape, Sequence[int]], None] = lambda *_: None
         self._totals: dict[str, Buffer] = {}
@@ -113,14 +101,18 @@ class Sweep(Generic[B_co, C_co]):
 
     # Vectors
 
+    def inputs(self, *names: str) -> list[Buffer]:
+        """Inputs of the program: q of nq entries; all others are over independent velocities, nv entries."""
+        return [self.input(name, self.robot.nq if name == "q" else self.robot.nv) for name in names]
+
     def input(self, name: str, size: int) -> Buffer:
-        """An input of the program."""
+        """An input of another size."""
         self.vectors[name] = buffer = self.builder.input(name, size)
         return buffer
 
-    def output(self, name: str, size: int) -> Buffer:
+    def output(self, name: str) -> Buffer:
         """An output of the program, over independent velocities."""
-        self.vectors[name] = buffer = self.result(name, size)
+        self.vectors[name] = buffer = self.result(name, self.robot.nv)
         return buffer
 
     def vector(self, name: str) -> Buffer:
@@ -168,7 +160,7 @@ class Sweep(Generic[B_co, C_co]):
         self.builder.call(program, **bindings)
 
     def outward(
-        self, function: Callable[[Visit[B_co, C_co]], None], *, carriers: bool = False, new_velocities: bool = False
+        self, function: Callable[[Visit[B_co, C_co]], object], *, carriers: bool = False, new_velocities: bool = False
     ) -> None:
         """Runs a pass over all clusters, parents first, or only over those that carry others.
 
@@ -177,13 +169,13 @@ class Sweep(Generic[B_co, C_co]):
         """
         self._run(function, carriers, backwards=False, known_velocities=not new_velocities)
 
-    def inward(self, function: Callable[[Visit[B_co, C_co]], None]) -> None:
+    def inward(self, function: Callable[[Visit[B_co, C_co]], object]) -> None:
         """Runs a pass over all clusters, children first."""
         self._run(function, False, backwards=True)
 
     def _run(
         self,
-        function: Callable[[Visit[B_co, C_co]], None],
+        function: Callable[[Visit[B_co, C_co]], object],
         carriers: bool,
         backwards: bool,
         known_velocities: bool = True,
@@ -230,17 +222,11 @@ class Sweep(Generic[B_co, C_co]):
         """
         number = self.shape_of[cluster]
         shape, _ = self.shapes[number]
-        context = Context(
-            body=self._body,
-            cluster=self._cluster,
-            remembers=self._remembering or any(shape.carries),
-            seen_before=schedule.seen_before,
+        context = replace(
+            self._context,
             moving="v" in self.vectors,
-            loaded=self.loaded,
-            everybody=self._everybody,
+            seen_before=schedule.seen_before,
             known_velocities=schedule.known_velocities,
-            tangent=self.tangent,
-            all_rows=self.robot.tree.all_rows,
         )
 
         def loop(rows: list[Any]) -> Any:
@@ -269,17 +255,6 @@ class Sweep(Generic[B_co, C_co]):
 
     # Where things are
 
-    def bodies(self, links: Sequence[int] | np.ndarray) -> Window:
-        """The memory of links, apart from what is collected."""
-        rows = np.zeros(max(self.links, default=0) + 1, int)
-        rows[self.links] = np.arange(len(self.links))
-        return self._bodies[rows[links]]
-
-    def place(self, link: int, name: str) -> Place:
-        """One field of a link's memory, apart from what is collected."""
-        slot = self.bodies([link]).fields[name]
-        return Place(self._bodies.buffer, int(slot.bases[0]) + slot.offset, slot.field)  # type: ignore[union-attr]
-
     def number_in_cluster(self, link: int) -> tuple[int, int]:
         """The cluster of a link, and its number in that."""
         k = self.robot.cluster_tree.cluster_of[link]
@@ -288,35 +263,21 @@ class Sweep(Generic[B_co, C_co]):
     def windows(self, clusters: Sequence[int]) -> ClusterWindows:
         """Everything that clusters of one shape can see."""
         number = self.shape_of[clusters[0]]
-        shape, of_shape = self.shapes[number]
-        instances = [self.instances[k] for k in clusters]
+        shape, instances = self.shapes[number][0], [self.instances[k] for k in clusters]
+        carried = [[x.links[i] for x in instances] for i in range(len(shape.kinds))]
+        carriers = [[x.outputs[j] for x in instances] for j in range(len(shape.grounded))]
         windows = ClusterWindows(
             cluster={"gravity": constants(np.stack([self.robot.gravity for _ in instances]))},
             models=tables([instance.models for instance in instances]),
             constraints=tables([instance.constraints for instance in instances]),
             joints=[self._joint(shape, i, instances) for i in range(len(shape.kinds))],
-            bodies=[self._memory([x.links[i] for x in instances], has) for i, has in enumerate(shape.carries)],
-            outputs=[self._memory([x.outputs[j] for x in instances], True) for j in range(len(shape.grounded))],
+            bodies=[self._memory.of_links(own, has) for own, has in zip(carried, shape.carries, strict=True)],
+            outputs=[self._memory.of_links(links, True) for links in carriers],
         )
         windows.cluster |= {name: total.at([0] * len(instances), total.size) for name, total in self._totals.items()}
         if self.gap is not None:
             windows.cluster["gap"] = self.gap.at([0] * len(instances))
-        if self._pairs is not None:
-            couples = combinations(range(len(shape.grounded)), 2)
-            inside = [[(x.links[a], x.links[b]) for x in instances] for a, b in shape.couples]
-            outside = [[(x.outputs[a], x.outputs[b]) for x in instances] for a, b in couples]
-            windows.pairs, windows.output_pairs = (
-                [dict(self._pairs[[self._pair[pair] for pair in pairs]].fields) for pairs in both]
-                for both in (inside, outside)
-            )
-        records = self._clusters[number]
-        if records is not None:
-            at = {k: row for row, k in enumerate(of_shape)}
-            own = dict(records[[at[k] for k in clusters]].fields)
-            for i, joint in enumerate(windows.joints):
-                if (name := numbered("kept", i)) in own:
-                    joint["kept"] = own.pop(name)
-            windows.cluster |= own
+        self._memory.add_clusters(windows, number, clusters)
         self.provide(windows, shape, clusters)
         return windows
 
@@ -332,57 +293,6 @@ class Sweep(Generic[B_co, C_co]):
                     own[name] = buffer.at(starts, len(shape.free[i]))
         return own
 
-    def _memory(self, links: Sequence[int], carries: bool) -> dict[str, Any]:
-        """What bodies remember; the ground remembers nothing."""
-        own: dict[str, Any] = {}
-        if not links[0]:
-            return own
-        if carries or self._everybody:
-            own |= self._bodies[[self._row[link] for link in links]].fields
-        if carries and self._collected is not None:
-            own |= self._collected[[self._slot[link] for link in links]].fields
-        if carries and self._afterwards is not None:
-            own |= self._afterwards[[self._row[link] for link in links]].fields
-        return own
-
-    def _shared_records(self) -> tuple[Records | None, Records | None]:
-        """Memory for what is collected on the way inwards, and for what comes afterwards, in the same place."""
-        slots, rows = max(self._slot.values(), default=0) + 1, max(len(self.links), 1)
-        collected, afterwards = (
-            {name: Field.of(size) for name, size in self._body.layout(lifetime).items()}
-            for lifetime in ("collected", "afterwards")
-        )
-        sizes = [n * sum(x.size for x in own.values()) for n, own in ((slots, collected), (rows, afterwards))]
-        memory = self.builder.scratch("collected", max(sizes))
-        first = Records(memory, slots, collected) if collected else None
-        return first, Records(memory, rows, afterwards) if afterwards else None
-
-    def _cluster_records(self, number: int) -> Records | None:
-        shape, clusters = self.shapes[number]
-        own = self._cluster.layout("kept", shape)
-        if any(shape.carries) or self._remembering:
-            own |= {numbered("kept", i): _size_of_kept(shape, i) for i, steady in enumerate(shape.steady) if not steady}
-            joints, freedoms = int(shape.starts[-1]), shape.freedoms
-            if self.tangent and not shape.solved:
-                own |= {"N": (joints, freedoms), "K_inverse": (joints, joints - freedoms), "g": joints}
-            elif not shape.linear:
-                own |= {"GD": (len(shape.dependent), len(shape.independent)), "gD": len(shape.dependent)}
-        return self.builder.records(f"shape{number}", len(clusters), **own) if own else None
-
-
-def _collecting_slots(robot: Robot) -> dict[int, int]:
-    """Where each body collects: places are used again once a body's own cluster has been passed."""
-    slots: dict[int, int] = {0: -1}  # the ground needs nothing
-    free, places = [], 0
-    for cluster in reversed(robot.cluster_tree.clusters[1:]):
-        for output in cluster.outputs:
-            if output not in slots:
-                if not free:
-                    free, places = [places], places + 1
-                slots[output] = free.pop()
-        free += [slots[link] for link in cluster.bodies if link in slots]
-    return slots
-
 
 def tables(several: Sequence[Sequence[Numbers]]) -> list[dict[str, Any]]:
     """The numbers of each part of clusters, by name, a row for each cluster."""
@@ -395,8 +305,3 @@ def _clear(total: View) -> None:
 
 def _valid_or_nan(result: View) -> None:
     result.x = np.where(result.gap < OPEN, result.x, np.nan)
-
-
-def _size_of_kept(shape: Shape, i: int) -> int:
-    kind = shape.kinds[i]
-    return len(kind.keep(kind.neutral()))

@@ -32,7 +32,6 @@ def configuration_of_actuators(robot: Robot, positions: Any, near: Any = None, *
     damped after Levenberg and Marquardt. What actuators do not move stays near where it is.
 
     Args:
-        robot: the robot.
         positions: (..., actuators), u, rad or m.
         near: (..., nq), closed configurations to start from; neutral if not given.
         limits: whether joints keep within their limits, or no further beyond them than where they start.

@@ -56,7 +56,6 @@ class Posing:
         """Starts in a configuration, neutral if none is given.
 
         Args:
-            robot: the robot.
             q: (nq,), closed.
             size: of the robot, m: distances without limits range over so much.
 

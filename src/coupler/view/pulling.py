@@ -33,7 +33,6 @@ class Pull:
         """Attaches it, without a stretch.
 
         Args:
-            robot: the robot.
             q: (nq,), where it is.
             body: the name of the body.
             grabbed: 3, the point in the world at which it is grabbed, m.

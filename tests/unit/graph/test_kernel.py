@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from coupler.graph import Buffer, GraphError, View, constants, fields, symbol, symmetric
-from coupler.graph.kernel import Location, trace
+from coupler.graph.kernel import Location
 from coupler.graph.measure import operations
+from coupler.graph.tracing import trace
 
 INPUT = Buffer("given", 12, "input")
 SCRATCH = Buffer("work", 12, "scratch")

@@ -15,7 +15,7 @@ import pytest
 import coupler
 from coupler import ModelError, Robot, RobotBuilder
 from coupler.model import Continuous, Free, Joint, LoopKind, Planar, Prismatic, Revolute, Rod, Sphere, Spherical
-from coupler.model.joints import turn_of
+from coupler.model.axes import turn_of
 from coupler.passes.shape import Clusters
 from coupler.rotation import (
     about_axis,

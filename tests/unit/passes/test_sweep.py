@@ -65,7 +65,7 @@ def test_inward_collects_and_outward_hands_on() -> None:
     robot = chain(4)
     sweep = Sweep(robot, "masses", body=Masses, cluster=Freedoms)
     for name in ("beyond", "before"):
-        sweep.output(name, robot.nv)
+        sweep.output(name)
     sweep.inward(inward)
     sweep.outward(outward)
     program = sweep.build()
@@ -128,8 +128,7 @@ def test_a_cluster_knows_its_motion(name: str) -> None:
 
     robot = sample(name).robot
     sweep = Sweep(robot, "energy", body=Velocities, cluster=Kinetic)
-    sweep.input("q", robot.nq)
-    sweep.input("v", robot.nv)
+    sweep.inputs("q", "v")
     total = sweep.total("energy", 1)
     sweep.outward(outward)
     sweep.finish("T", 1, lambda x: x, total)

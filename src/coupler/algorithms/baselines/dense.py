@@ -37,7 +37,6 @@ def dense_projection(robot: Robot, compile: Compile) -> Callable[..., np.ndarray
     """a(q, v, tau) by projection: (GᵀHG) a = τ − Gᵀ(c + H g).
 
     Args:
-        robot: the robot.
         compile: makes a function of a program.
     """
     terms, matrices = _terms(robot, "dense_projection", "G", spread_and_project, compile)
@@ -69,7 +68,7 @@ def dense_lagrange(robot: Robot, compile: Compile) -> Callable[..., np.ndarray]:
 def dense_osim(robot: Robot, frames: Sequence[tuple[int, Transform]], compile: Compile) -> Callable[..., np.ndarray]:
     """J G (GᵀHG)⁻¹ Gᵀ Jᵀ of some frames as a function of q. See `dense_projection`."""
     sweep = spanning_sweep(robot, "dense_osim")
-    sweep.input("q", robot.nq)
+    sweep.inputs("q")
     spanning = Spanning(sweep, matrices="G", told=True)
     sweep.outward(place_and_project)
     tree, positions = spanning.tree, spanning.vectors["p"]
@@ -91,8 +90,7 @@ def dense_osim(robot: Robot, frames: Sequence[tuple[int, Transform]], compile: C
 def _terms(robot: Robot, name: str, matrices: str, spread: Any, compile: Compile) -> tuple[Any, _Matrices]:
     """(q, v) → inertia, bias and the loops' matrices of the spanning tree by name, and where their entries belong."""
     sweep = spanning_sweep(robot, name)
-    sweep.input("q", robot.nq)
-    sweep.input("v", robot.nv)
+    sweep.inputs("q", "v")
     spanning = Spanning(sweep, matrices=matrices, told=True)
     sweep.outward(spread)
     add_mass_matrix(sweep, spanning, _inertia_result(sweep, spanning))

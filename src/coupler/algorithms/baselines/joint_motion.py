@@ -14,8 +14,7 @@ __all__ = ["joint_motion_program"]
 def joint_motion_program(robot: Robot) -> Any:
     """The program (q, v, a) → p, w, ẇ of all joints, in the order of `robot.spanning_tree()`: w = G v, ẇ = G a + g."""
     sweep = spanning_sweep(robot, "joint_motion")
-    for name, size in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv)):
-        sweep.input(name, size)
+    sweep.inputs("q", "v", "a")
     spanning = Spanning(sweep)
     sizes = {"p": spanning.tree.nq, "w": spanning.tree.nv, "wd": spanning.tree.nv}
     spanning.vectors |= {name: sweep.result(f"all_{name}", size) for name, size in sizes.items()}

@@ -31,7 +31,7 @@ def projected_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]
         frames: for each frame the number of its link, and the transform from the link's frame to the frame.
     """
     sweep = spanning_sweep(robot, "projected_osim")
-    sweep.input("q", robot.nq)
+    sweep.inputs("q")
     omega = sweep.result("omega", (6 * len(frames)) ** 2)
     spanning = Spanning(sweep, matrices="G")
     sweep.outward(place_and_project)

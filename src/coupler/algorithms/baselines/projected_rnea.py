@@ -16,9 +16,8 @@ __all__ = ["projected_rnea_program"]
 def projected_rnea_program(robot: Robot) -> Any:
     """The program τ(q, v, a) by the conventional algorithm on the spanning tree: τ = Gᵀ RNEA(p, w, ẇ)."""
     sweep = spanning_sweep(robot, "projected_rnea")
-    for name, size in (("q", robot.nq), ("v", robot.nv), ("a", robot.nv)):
-        sweep.input(name, size)
-    sweep.output("tau", robot.nv)
+    sweep.inputs("q", "v", "a")
+    sweep.output("tau")
     spanning = Spanning(sweep)
     sweep.outward(spread)
     vectors = spanning.vectors

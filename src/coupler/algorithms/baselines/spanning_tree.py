@@ -136,10 +136,8 @@ def tree_dynamics(robot: Robot, name: str, matrices: str, spread: Callable[[Node
         The sweep, the spanning tree in it, and the buffers of H, tau and a.
     """
     sweep = spanning_sweep(robot, name)
-    sweep.input("q", robot.nq)
-    sweep.input("v", robot.nv)
-    tau = sweep.input("tau", robot.nv)
-    a = sweep.output("a", robot.nv)
+    _, _, tau = sweep.inputs("q", "v", "tau")
+    a = sweep.output("a")
     spanning = Spanning(sweep, matrices=matrices)
     sweep.outward(spread)
     vectors, tree = spanning.vectors, spanning.tree

@@ -52,8 +52,8 @@ def stabilized_rnea_program(robot: Robot, times: Mapping[str, float]) -> Any:
         times: T of loops and couplings by name, s; the shortest counts in a cluster. What is not named does not decay.
     """
     sweep, spanning = _begin(robot, "stabilized_rnea", times)
-    sweep.input("a", robot.nv)
-    sweep.output("tau", robot.nv)
+    sweep.inputs("a")
+    sweep.output("tau")
     sweep.outward(spread_accelerated)
     _tree_forces(sweep, spanning)
     sweep.outward(project)
@@ -67,7 +67,7 @@ def stabilized_dynamics_program(robot: Robot, times: Mapping[str, float]) -> Any
         robot, times: as for `stabilized_rnea_program`.
     """
     sweep, spanning = _begin(robot, "stabilized_dynamics", times, matrices="G")
-    tau = sweep.input("tau", robot.nv)
+    (tau,) = sweep.inputs("tau")
     rate = sweep.result("w_rate", spanning.tree.nv)
     sweep.outward(spread)
     H = add_mass_matrix(sweep, spanning)
@@ -86,7 +86,7 @@ def _begin(
 ) -> tuple[Sweep[OwnJoint, HeldCluster], Spanning]:
     """A program whose clusters know the velocities of all their joints, and T."""
     sweep = Sweep(robot, name, body=OwnJoint, cluster=HeldCluster, remembering=True)
-    sweep.input("q", robot.nq)
+    sweep.inputs("q")
     spanning = Spanning(sweep, matrices=matrices)
     spanning.vectors["w_given"] = sweep.builder.input("w_given", spanning.tree.nv)
     decay, provide = _decays(robot, times), sweep.provide

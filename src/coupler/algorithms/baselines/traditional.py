@@ -30,11 +30,10 @@ def traditional_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -
     """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and what forces at frames do there.
 
     Args:
-        robot: the robot.
         frames: for each its link, and the transform from the link's frame to it.
     """
     n, sweep = robot.nv, Sweep(robot, "traditional")
-    q, v, tau = (sweep.input(name, size) for name, size in (("q", robot.nq), ("v", n), ("tau", n)))
+    q, v, tau = sweep.inputs("q", "v", "tau")
     a, omega = sweep.result("a", n), sweep.result("omega", (6 * len(frames)) ** 2)
     H = sweep.scratch("entries", len(mass_matrix_entries(robot)[0]))
     bias, zero = sweep.scratch("bias", n), sweep.scratch("zero", n)

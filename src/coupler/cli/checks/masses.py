@@ -121,9 +121,7 @@ def massless(robot: Robot) -> Iterator[Finding]:
         yield Finding(
             "warning",
             clause(
-                dangling,
-                "body {} moves, has no mass and carries none",
-                "bodies {} move, have no mass and carry none",
+                dangling, "body {} moves, has no mass and carries none", "bodies {} move, have no mass and carry none"
             ),
             "give it mass and inertia, or make it a frame of the body that carries it",
         )

@@ -11,7 +11,7 @@ from coupler.io.sdf.elements import NAMESPACE, number_of, own_name
 from coupler.io.urdf.meshes import Resolver
 from coupler.io.xml import Element
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, HeightField, Hull, Mesh, Plane, Sphere
-from coupler.model.joints import plane_across
+from coupler.model.axes import plane_across
 from coupler.spatial import Transform
 
 __all__ = ["shapes_of"]

@@ -82,6 +82,11 @@ class States:
         return newton_program(self.tree, [*self._implicit.values()])
 
     @cached_property
+    def _is_too_large(self) -> bool:
+        """Whether a cluster has too many constraints for Newton's program."""
+        return any(loop.kept > _LARGEST for loop in self._implicit.values())
+
+    @cached_property
     def dependent(self) -> np.ndarray:
         """For each entry of w, 1 where it follows from others, else 0."""
         weight = np.ones(self.tree.nv)
@@ -129,7 +134,7 @@ class States:
 
     def _approach(self, p: np.ndarray, step: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions by Newton's method, and for which states it failed; for all where clusters are too large for it."""
-        if max(loop.kept for loop in self._implicit.values()) > _LARGEST:
+        if self._is_too_large:
             q = self.motion.integrate(p, step)
             return q, np.ones(q.shape[:-1], bool)
         q, phi = self._newton(p, step, weight, *self.tree.inputs_of(self._newton))

@@ -33,7 +33,6 @@ class Overlays:
         """Starts without anything.
 
         Args:
-            server: the server.
             size: of the robot, m.
             metres_per_newton: the scale of arrows.
         """

@@ -44,10 +44,7 @@ class CursorPlots:
                     (self._times, *lines, self._line(lines, self._times[0])),
                     tuple(series),
                     # Without an axis of their own, the gaps of the cursor's line would spoil that of the others.
-                    scales={
-                        "x": {"time": False, "range": _room(self._times)},
-                        "y": {"range": _room(np.array(lines))},
-                    },
+                    scales={"x": {"time": False, "range": _room(self._times)}, "y": {"range": _room(np.array(lines))}},
                     legend={"show": len(lines) > 1},
                     height=150,
                 )

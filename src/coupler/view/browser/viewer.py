@@ -75,8 +75,6 @@ def scene_of(server: Server, robot: Robot, around: np.ndarray | None = None) -> 
     """A robot in a new scene, with light, ground and camera.
 
     Args:
-        server: the server.
-        robot: the robot.
         around: (n, nq), configurations that the camera sees; neutral, if not given.
     """
     figure = Figure(robot)

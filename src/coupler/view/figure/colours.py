@@ -38,7 +38,6 @@ def body_colours(robot: Robot, colouring: Colouring) -> dict[str, np.ndarray]:
     """The colour of every body, "ground" among them: red, green and blue from 0 to 1.
 
     Args:
-        robot: the robot.
         colouring: "cluster": bodies of a cluster are alike; "body": each link has its own. "file" gives the colours of
             clusters to what the file says nothing about.
     """

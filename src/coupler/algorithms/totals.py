@@ -1,0 +1,149 @@
+"""The centre of mass, momentum and energy of all bodies together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.algorithms.kinematics import PoseBody
+from coupler.model import Robot
+from coupler.passes import (
+    Body,
+    ClusterRecord,
+    ClusterWindows,
+    Record,
+    Shape,
+    Sweep,
+    Visit,
+    add_element_energy,
+    entry,
+    provided,
+)
+
+__all__ = ["centre_of_mass_program", "kinetic_energy_program", "momentum_program", "potential_energy_program"]
+
+
+class SpeedBody(Record):
+    v = entry(6)
+
+
+class MotionBody(PoseBody, SpeedBody):
+    """Pose and velocity."""
+
+
+class Totals(ClusterRecord):
+    """Sums over all clusters."""
+
+    moment, momentum, energy = provided(), provided(), provided()
+
+
+def centre_of_mass_program(robot: Robot) -> Any:
+    """The program q → the centre of mass of all bodies in the world."""
+    sweep = Sweep(robot, "centre_of_mass", body=PoseBody, cluster=Totals, oriented=())
+    sweep.inputs("q")
+    moment, fixed = sweep.total("moment", 3), robot.tree.links[0].inertia
+    sweep.outward(weigh)
+    sweep.finish("centre", 3, lambda total, h, m: (total + h) / m, moment, fixed.h, robot.mass)
+    return sweep.build()
+
+
+def momentum_program(robot: Robot) -> Any:
+    """The program (q, v) → the momentum of all bodies about the world's origin."""
+    sweep = Sweep(robot, "momentum", body=MotionBody, cluster=Totals, oriented=())
+    sweep.inputs("q", "v")
+    momentum = sweep.total("momentum", 6)
+    sweep.outward(carry)
+    sweep.finish("h", 6, lambda total: total, momentum)
+    return sweep.build()
+
+
+def kinetic_energy_program(robot: Robot, all_joints: bool = False) -> Any:
+    """The program (q, v) → ½ Σ vᵀ I v over all bodies and ½ Σ A q̇² over armatures.
+
+    Args:
+        all_joints: whether velocities w of all joints in loops without a solution are given as a further input, in the
+            order of `unsolved_links`. At a dead point, v cannot tell them.
+    """
+    sweep = Sweep(robot, "kinetic_energy", body=SpeedBody, cluster=Totals, oriented=())
+    sweep.inputs("q", "v")
+    if all_joints:
+        links, starts = robot.embedding.unsolved_links, robot.tree.v_start
+        w = sweep.input("w", len(robot.embedding.unsolved_entries))
+        sizes = [int(starts[link + 1] - starts[link]) for link in links]
+        place = dict(zip(links, np.cumsum([0, *sizes]).tolist(), strict=False))
+
+        def provide(windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+            for i, kind in enumerate(shape.kinds if not shape.solved else ()):
+                at = [place[sweep.instances[k].links[i]] for k in clusters]
+                windows.joints[i]["w"] = w.at(at, kind.nv)
+
+        sweep.provide = provide
+    energy = sweep.total("energy", 1)
+    sweep.outward(speed_of_all_joints if all_joints else speed)
+    sweep.finish("T", 1, lambda total: total, energy)
+    return sweep.build()
+
+
+def potential_energy_program(robot: Robot) -> Any:
+    """The program q → the energy of all bodies in the field of gravity, and of springs at joints and between points."""
+    everybody = bool(robot.elements)
+    sweep = Sweep(robot, "potential_energy", body=PoseBody, cluster=Totals, everybody=everybody)
+    sweep.inputs("q")
+    energy, fixed = sweep.total("energy", 1), robot.tree.links[0].inertia
+    sweep.outward(lift)
+    add_element_energy(sweep, energy)
+    sweep.finish("V", 1, lambda total, V: total - V, energy, fixed.h @ robot.gravity)
+    return sweep.build()
+
+
+def weigh(cluster: Visit[PoseBody, Totals]) -> None:
+    """Σ m r, for the centre of mass of each body."""
+    cluster.report_gap(moving=False)
+    for body in cluster.bodies:
+        cluster.memory.moment += first_moment(body)
+    for body in cluster.carriers:
+        body.memory.E, body.memory.r = body.pose.E, body.pose.r
+
+
+def carry(cluster: Visit[MotionBody, Totals]) -> None:
+    """Σ Xᵀ I v."""
+    cluster.report_gap()
+    for body in cluster.bodies:
+        cluster.memory.momentum += body.pose.transform_force(body.inertia @ body.v)
+    for body in cluster.carriers:
+        body.memory.E, body.memory.r, body.memory.v = body.pose.E, body.pose.r, body.v
+
+
+def speed(cluster: Visit[SpeedBody, Totals], *, moving: bool = True) -> None:
+    """½ Σ vᵀ I v, and of armatures; velocities follow from v, unless nothing `moving` is asked of it."""
+    cluster.report_gap(moving=moving)
+    for body in cluster.bodies:
+        armature = (body.model.armature * body.w) @ body.w
+        cluster.memory.energy += 0.5 * np.array([body.v @ (body.inertia @ body.v) + armature])
+    for body in cluster.carriers:
+        body.memory.v = body.v
+
+
+def speed_of_all_joints(cluster: Visit[SpeedBody, Totals]) -> None:
+    """The same from velocities of all joints, where these are given."""
+    if not cluster.shape.solved:
+        cluster.w = np.concatenate([joint.w for joint in cluster.views.joints])
+    speed(cluster, moving=cluster.shape.solved)
+
+
+def lift(cluster: Visit[PoseBody, Totals]) -> None:
+    """−Σ m r · g, and ½ Σ k (q − rest)²."""
+    cluster.report_gap(moving=False)
+    for body, q in zip(cluster.bodies, cluster.q, strict=True):
+        away = body.kind.difference(body.model.rest, q)
+        springs = 0.5 * ((body.model.stiffness * away) @ away)
+        cluster.memory.energy += np.array([springs - first_moment(body) @ cluster.gravity])
+        if body.remembers:
+            body.memory.E, body.memory.r = body.pose.E, body.pose.r
+
+
+def first_moment(body: Body[Any]) -> Any:
+    """m r of its centre of mass, in the world."""
+    return body.inertia.m * body.pose.r + body.pose.E.T @ body.inertia.h
