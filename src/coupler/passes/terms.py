@@ -21,12 +21,12 @@ __all__ = [
     "ActuatedRecord",
     "TermRecord",
     "TermRow",
+    "actuators_by_cluster",
     "cleared",
     "has_square_clusters",
     "of_actuators",
     "position_of",
     "row_of",
-    "tell_actuators",
     "visit_actuated",
     "visit_terms",
 ]
@@ -83,7 +83,7 @@ def visit_actuated(
 
     Args:
         sweep: the program.
-        function: reads an `ActuatedRecord`, and by `of_actuators` and `tell_actuators` the vectors.
+        function: reads an `ActuatedRecord`, and by `of_actuators` the vectors.
         slots: vectors over all actuators.
         provide: adds further fields.
     """
@@ -133,12 +133,6 @@ def of_actuators(cluster: Visit[Any, Any], name: str) -> Any:
     return np.array([getattr(view, numbered(name, i)) for i in range(len(ActuatedRecord(view).gears))])
 
 
-def tell_actuators(cluster: Visit[Any, Any], name: str, values: Any) -> None:
-    """Writes them."""
-    for i, value in enumerate(values):
-        setattr(cluster.views.cluster, numbered(name, i), value)
-
-
 def row_of(cluster: Visit[Any, Any], i: int, j: int) -> Any:
     """The row of G that belongs to entry j of the cluster's joint i."""
     return cluster.G[cluster.shape.starts[i] + j]
@@ -149,11 +143,10 @@ def position_of(cluster: Visit[Any, Any], i: int, j: int) -> Any:
     return cluster.q[i][j] if cluster.shape.kinds[i].nq == cluster.shape.kinds[i].nv else np.array(0.0)
 
 
-def cleared(sweep: Sweep[Any, Any], name: str, size: int) -> Buffer:
-    """A result that begins with zeros."""
-    buffer = sweep.result(name, size)
-    if size:
-        sweep.builder.loop(_clear, total=fields(x=buffer.at(range(size))))
+def cleared(sweep: Sweep[Any, Any], buffer: Buffer) -> Buffer:
+    """A vector that begins with zeros."""
+    if buffer.size:
+        sweep.builder.loop(_clear, total=fields(x=buffer.at(range(buffer.size))))
     return buffer
 
 
