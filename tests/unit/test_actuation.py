@@ -101,6 +101,38 @@ def test_dynamics_with_motors_and_back() -> None:
     assert coupler.generalized_forces(robot, q, again) == pytest.approx(tau, abs=1e-9)
 
 
+def test_controls_in_dynamics_are_those_of_a_short_step() -> None:
+    """Motors, servos and dampers, at limits and within: what `Simulation.step` does with the same numbers."""
+    robot, rng = coupler.robots.load("six_bar"), np.random.default_rng(0)
+    joints = [joint.name for joint in robot.joints][:5]
+    given = (
+        Actuator("free", joints[0]),
+        Actuator("weak", joints[1], effort=(-0.5, 0.2), control=(-1.0, 1.0)),
+        Actuator("place", {joints[0]: 2.0, joints[2]: -1.0}, "position", stiffness=30.0, damping=0.4),
+        Actuator("stopped", joints[3], "position", stiffness=50.0, effort=0.7),
+        Actuator("pace", joints[2], "velocity", damping=0.3),
+        Actuator("brake", joints[4], "damper", damping=0.2),
+        Actuator("fast", joints[3], speed=1e-3),
+    )
+    robot = robot.with_actuators(given)
+    for seed in range(5):
+        q, v = robot.random_state(seed)
+        motors, rates = rng.normal(size=(2, len(given)))
+        a = coupler.forward_dynamics(robot, q, v, motors=motors, rates=rates)
+        simulation = coupler.Simulation(robot, 1e-7, q=q, v=v, integrator="euler", limits=False, contacts=[])
+        simulation.step(motors=motors, rates=rates)
+        assert simulation.motor_forces == pytest.approx(
+            coupler.control_forces(robot, q, v, motors, rates), rel=1e-4, abs=1e-4
+        )
+        assert (simulation.v - v) / 1e-7 == pytest.approx(a, rel=1e-4, abs=1e-4 * np.abs(a).max())
+    batch = [np.stack(x) for x in zip(*(robot.random_state(seed) for seed in range(3)), strict=True)]
+    assert coupler.forward_dynamics(robot, *batch, motors=motors).shape == (3, robot.nv)
+    with pytest.raises(ModelError, match="give motors, too"):
+        coupler.forward_dynamics(robot, q, v, rates=rates)
+    with pytest.raises(ModelError, match="no position servo"):
+        coupler.forward_dynamics(robot.with_actuators(given[:2]), q, v, motors=[0.0, 0.0], rates=[0.0, 0.0])
+
+
 def test_redundant_motors_share_by_weights() -> None:
     robot = driven("four_bar", 3)
     q, _ = robot.random_state(0)

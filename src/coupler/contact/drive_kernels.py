@@ -12,8 +12,10 @@ from coupler.passes import TermRecord, Visit, position_of, provided, row_of
 
 __all__ = [
     "add_row",
+    "add_stage",
     "begin_limit",
     "begin_servo",
+    "begin_stages",
     "bound",
     "check_limits",
     "deciding",
@@ -159,6 +161,15 @@ def add_row(own: View) -> None:
 
 def check_limits(own: View) -> None:
     own.residual = np.where((own.force < own.lower) | (own.force > own.upper), np.nan, own.residual)
+
+
+def begin_stages(own: View) -> None:
+    own.force, own.work = own.weight * own.push, own.weight * own.step * own.push * own.speed
+
+
+def add_stage(own: View) -> None:
+    own.force += own.weight * own.push
+    own.work += own.weight * own.step * own.push * own.speed
 
 
 def work(own: View) -> None:

@@ -93,6 +93,13 @@ class Actuator:
         return self.kind != "motor"
 
     @property
+    def most_damping(self) -> float:
+        """d, N m s/rad or N s/m; of a damper, c d at the largest control, or at c = 1 if that has no limit."""
+        if self.kind == "damper" and 0.0 < self.control[1] < np.inf:
+            return self.damping * self.control[1]
+        return self.damping
+
+    @property
     def joints(self) -> tuple[str, ...]:
         """The joints that it acts on."""
         return tuple(self.gears)

@@ -32,6 +32,7 @@ from coupler.passes.terms import (
     position_of,
     row_of,
     visit_actuated,
+    visit_actuators,
     visit_terms,
 )
 from coupler.passes.windows import ClusterWindows
@@ -80,5 +81,6 @@ __all__ = [
     "tables",
     "velocities_of",
     "visit_actuated",
+    "visit_actuators",
     "visit_terms",
 ]

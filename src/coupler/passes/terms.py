@@ -28,8 +28,11 @@ __all__ = [
     "position_of",
     "row_of",
     "visit_actuated",
+    "visit_actuators",
     "visit_terms",
 ]
+
+_ENDLESS = 1e12  # N m, N, rad/s and so on: stands for no limit, so that all numbers stay finite
 
 TermRow = tuple[int, int, int, float]  # the number of an actuator, a link, an entry of its joint, and the gear
 Slots = dict[str, Vector]  # numbers of all actuators, by the names of fields
@@ -65,6 +68,27 @@ def visit_terms(sweep: Sweep[Any, Any], function: Callable[[Any, int, int], None
             k, i = sweep.number_in_cluster(link)
             sweep.visit(schedule, function, k, i, j, key=(i, j), row=(number, link, j, gear), provide=provide)
     schedule.run()
+
+
+def visit_actuators(sweep: Sweep[Any, Any], function: Callable[[str], Callable[[View], None]], slots: Slots) -> None:
+    """Runs a function for each actuator, made for its kind, that sees its numbers in vectors, its gains and its limits.
+
+    Limits are finite, so that all numbers are: `least` and `most` of the control, `lower` and `upper` of the effort,
+    and `fastest`, of the speed.
+    """
+    actuators = sweep.robot.actuators
+    for kind in dict.fromkeys(actuator.kind for actuator in actuators):
+        numbers = [i for i, actuator in enumerate(actuators) if actuator.kind == kind]
+        known = {
+            "stiffness": [actuators[i].stiffness for i in numbers],
+            "gain": [actuators[i].damping for i in numbers],
+        }
+        limits = [(*actuators[i].control, *actuators[i].effort, actuators[i].speed) for i in numbers]
+        names = ("least", "most", "lower", "upper", "fastest")
+        known |= dict(zip(names, np.clip(limits, -_ENDLESS, _ENDLESS).T, strict=True))
+        window = fields(**{name: buffer.at(numbers) for name, buffer in slots.items()})
+        window |= fields(**{name: constants(np.array(values)) for name, values in known.items()})
+        sweep.builder.loop(function(kind), own=window)
 
 
 class ActuatedRecord(Record):
