@@ -22,6 +22,7 @@ from coupler.passes import (
     position_of,
     provided,
     row_of,
+    share_limits,
     visit_actuators,
     visit_terms,
 )
@@ -48,6 +49,7 @@ def control_forces_program(robot: Robot) -> Any:
     sweep.outward(_begin)
     visit_terms(sweep, moving(lambda cluster: cluster.v), sums)
     visit_actuators(sweep, controlling, {**sums, "control": controls, "rate": rates, "force": force})
+    share_limits(sweep, robot, force)
     return sweep.build()
 
 

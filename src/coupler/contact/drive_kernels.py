@@ -19,6 +19,7 @@ __all__ = [
     "bound",
     "check_limits",
     "deciding",
+    "limit_motor",
     "look",
     "push",
     "speeding",
@@ -68,6 +69,11 @@ def speeding_up(cluster: Visit[Any, Any], i: int, j: int) -> None:
 
 
 # Kernels of actuators
+
+
+def limit_motor(own: View) -> None:
+    control = np.minimum(np.maximum(own.control, own.least), own.most)
+    own.control = np.minimum(np.maximum(control, own.lower), own.upper)
 
 
 def deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:

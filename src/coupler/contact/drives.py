@@ -32,14 +32,14 @@ from coupler.compiled import remembered, run
 from coupler.contact import drive_kernels as kernels
 from coupler.contact.blocks import Blocks
 from coupler.contact.columns import Columns, Start
-from coupler.contact.kernels import clear
+from coupler.contact.kernels import clear, copy
 from coupler.contact.scene import ContactScene
 from coupler.contact.servos import at_joint, has_limits, servo_damping
 from coupler.graph import Buffer, Part, Vector, Window, constants, fields, is_known
 from coupler.inertia import mass_matrix_solve
 from coupler.model import ModelError, Robot
-from coupler.model.actuators import Actuator, terms_of
-from coupler.passes import Sweep, visit_actuators, visit_terms
+from coupler.model.actuators import Actuator, shared_limits, terms_of
+from coupler.passes import Sweep, share_limits, visit_actuators, visit_terms
 
 __all__ = ["Drives", "controls_of"]
 
@@ -99,6 +99,8 @@ class Drives:
         self.rows = _drive_rows(robot, scene, self._damping) if scene.has_rows else []
         self.starts = [self._start(row) for row in self.rows]
         n, names = len(robot.actuators), ("position", "start", "speed", "bias", "aim", "loss", "push", "given")
+        shared = shared_limits(robot, robot.actuators)
+        self._limited = sweep.builder.scratch("drive_controls", controls.size) if shared else controls
         self._own = {name: sweep.builder.scratch(f"drive_{name}", n) for name in names}
         self._edge = sweep.builder.scratch("drive_edge", 2 * n)  # a speed that is not passed, and the force that ends
         self._offsets = sweep.builder.scratch("drive_offsets", len(self.rows)) if self.rows else None
@@ -119,9 +121,18 @@ class Drives:
             for name in ("position", "start"):
                 clear(builder, own[name])
             visit_terms(self._sweep, kernels.look, {name: own[name] for name in ("position", "start")})
+            self._limit_motors()
             for kind, alike in self._kinds().items():
                 builder.loop(kernels.deciding(*kind), own=self._known(alike))
         self._push()
+
+    def _limit_motors(self) -> None:
+        """Writes the steps that limit controls of motors, one by one, and where several share a limit, together."""
+        motors = [i for i, actuator in enumerate(self._robot.actuators) if actuator.kind == "motor"]
+        if self._limited is not self._controls:
+            copy(self._sweep.builder, self._controls, self._limited, self._controls.size)
+            self._sweep.builder.loop(kernels.limit_motor, own=self._known(motors))
+            share_limits(self._sweep, self._robot, self._limited)
 
     def _push(self) -> None:
         """Writes the steps that add what actuators push with to the forces at joints."""
@@ -140,6 +151,7 @@ class Drives:
         slots = {**sums, "force": own["push"], "control": self._controls}
         slots |= {"rate": Part(self._controls, count, count)} if rates else {}
         visit_actuators(self._sweep, controlling, slots)
+        share_limits(self._sweep, self._robot, own["push"])
 
     def drive_stage(self, progress: Callable[[int], Window], forces: Vector, work: Vector) -> None:
         """Writes the steps of actuators in a stage, and adds what they do there to forces and work; see `tell`.
@@ -175,9 +187,9 @@ class Drives:
         actuators = [self._robot.actuators[number] for number in numbers]
         places = [2 * number for number in numbers]
         known = {name: buffer.at(numbers) for name, buffer in self._own.items()}
-        known |= {"control": self._controls.at(numbers), "edge": self._edge.at(places, 2)}
+        known |= {"control": self._limited.at(numbers), "edge": self._edge.at(places, 2)}
         if actuators[0].kind == "position":
-            known["rate"] = self._controls.at([len(self._robot.actuators) + number for number in numbers])
+            known["rate"] = self._limited.at([len(self._robot.actuators) + number for number in numbers])
         endless = (-_ENDLESS, _ENDLESS)  # as what a servo is assumed to have that is a spring and a damper
         limits = np.array([endless if self._at_joint(actuator) else _limits(actuator) for actuator in actuators])
         table = {

@@ -10,7 +10,7 @@ import numpy as np
 
 from coupler.graph import Buffer, Vector, View, constants, fields
 from coupler.model import Robot
-from coupler.model.actuators import terms_of
+from coupler.model.actuators import shared_limits, terms_of
 from coupler.passes.cluster import Visit
 from coupler.passes.records import Record, numbered, provided
 from coupler.passes.shape import Shape
@@ -27,6 +27,7 @@ __all__ = [
     "of_actuators",
     "position_of",
     "row_of",
+    "share_limits",
     "visit_actuated",
     "visit_actuators",
     "visit_terms",
@@ -89,6 +90,35 @@ def visit_actuators(sweep: Sweep[Any, Any], function: Callable[[str], Callable[[
         window = fields(**{name: buffer.at(numbers) for name, buffer in slots.items()})
         window |= fields(**{name: constants(np.array(values)) for name, values in known.items()})
         sweep.builder.loop(function(kind), own=window)
+
+
+def share_limits(sweep: Sweep[Any, Any], robot: Robot, forces: Vector) -> None:
+    """Writes the steps that make forces of motors smaller, by one factor, where their sum at a joint passes its limit.
+
+    Args:
+        sweep: the program.
+        robot: the robot with its actuators.
+        forces: of all actuators, within limits of their own.
+    """
+    shared = shared_limits(robot, robot.actuators)
+    for size in dict.fromkeys(len(own.members) for own in shared):
+        alike = [own for own in shared if len(own.members) == size]
+        window = fields(limit=constants(np.array([own.limit for own in alike])))
+        for i in range(size):
+            numbers, gears = zip(*(own.members[i] for own in alike), strict=True)
+            window |= fields(**{numbered("force", i): forces.at(numbers), numbered("gear", i): constants(gears)})
+        sweep.builder.loop(_sharing(size), own=window)
+
+
+def _sharing(size: int) -> Callable[[View], None]:
+    def share_limit(own: View) -> None:
+        names = [(numbered("force", i), numbered("gear", i)) for i in range(size)]
+        total = sum(getattr(own, gear) * getattr(own, force) for force, gear in names)
+        factor = own.limit / np.maximum(np.abs(total), own.limit)
+        for force, _ in names:
+            setattr(own, force, factor * getattr(own, force))
+
+    return share_limit
 
 
 class ActuatedRecord(Record):

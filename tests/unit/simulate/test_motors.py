@@ -487,3 +487,43 @@ def test_a_servo_of_a_dependent_joint_tells_what_it_does() -> None:
     simulation = Simulation(robot, 1e-3, q=robot.pack_q({"crank_pin": 1.0}))
     simulation.run(1.0, motors=[4.0])
     assert robot.joint_velocities(simulation.q, simulation.v)["crank_pin"] == pytest.approx(4.0, rel=0.3)
+
+
+def test_motors_of_a_joint_keep_its_effort_limit_together() -> None:
+    """As MuJoCo's actuatorfrcrange: the sum of forces at a joint is limited, and not each of them."""
+    motors = Actuator("push", {"hinge": 2.0}), Actuator("pull", "hinge", effort=9.0), Actuator("elbow", "elbow")
+    robot = arm(*motors, effort_limit=5.0)
+    assert robot.actuators[0].effort == (-np.inf, np.inf)
+    assert robot.with_actuators(robot.actuators).actuators == robot.actuators
+    for controls, forces in (
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]),
+        ([7.0, -20.0, 3.0], [7.0, -9.0, 3.0]),  # together they are at the limit
+        ([6.0, 8.0, -1.0], [1.5, 2.0, -1.0]),
+        ([-10.0, 0.0, 0.0], [-2.5, 0.0, 0.0]),
+    ):
+        assert coupler.control_forces(robot, [0.1, 0.2], [0.0, 0.0], controls) == pytest.approx(forces, abs=1e-12)
+        for integrator in ("euler", "midpoint", "rk4"):
+            ends = []
+            for given in ({"motors": controls}, {"tau": [2.0 * forces[0] + forces[1], forces[2]]}):
+                simulation = Simulation(robot, 1e-2, q=[0.1, 0.2], integrator=integrator)
+                for _ in range(10):
+                    simulation.step(**given)
+                ends.append(simulation.q)
+                if "motors" in given:
+                    assert simulation.motor_forces == pytest.approx(forces, abs=1e-12)
+            assert ends[0] == pytest.approx(ends[1], abs=1e-12)
+    fast = arm(replace(motors[0], speed=1.0), motors[1], effort_limit=5.0, gravity=(0, 0, 0))
+    simulation = Simulation(fast, 1e-2)
+    simulation.run(1.0, motors=[6.0, 8.0])
+    assert simulation.motor_forces[1] <= 2.0 + 1e-9
+    assert simulation.status.residual < 1e-6
+
+
+def test_limits_that_actuators_do_not_share_are_told() -> None:
+    """Of servos, and of motors of several joints, the limit of a joint limits each."""
+    for other in (servo("hinge", 10.0, 1.0), Actuator("both", {"hinge": 1.0, "elbow": 1.0})):
+        robot = arm(Actuator("motor", {"hinge": 2.0}), other, effort_limit=5.0)
+        assert [actuator.effort for actuator in robot.actuators] == [(-2.5, 2.5), (-5.0, 5.0)]
+        told = f"the effort limit of joint 'hinge' limits each of 'motor', {other.name!r}, and not their sum"
+        assert told in str(robot)
+    assert "not their sum" not in str(arm(Actuator("a", "hinge"), Actuator("b", "hinge"), effort_limit=5.0))
