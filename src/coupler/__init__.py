@@ -35,7 +35,7 @@ from coupler.actuation import (
     velocities_of_actuators,
 )
 from coupler.design import sweep
-from coupler.dynamics import bias_force, forward_dynamics, inverse_dynamics, inverse_osim
+from coupler.dynamics import bias_force, control_forces, forward_dynamics, inverse_dynamics, inverse_osim
 from coupler.forces import JointForces, MinimumNorm, Share, Shares, StiffnessWeighted, determinate_forces, joint_forces
 from coupler.inertia import (
     mass_matrix,
@@ -92,6 +92,7 @@ __all__ = [
     "body_poses",
     "centre_of_mass",
     "configuration_of_actuators",
+    "control_forces",
     "convert",
     "determinate_forces",
     "forward_dynamics",

@@ -11,21 +11,19 @@ from typing import Any
 import numpy as np
 
 from coupler.algorithms.actuation import (
-    actuated_motion_program,
     actuator_accelerations_program,
-    actuator_forces_program,
     actuator_jacobian_program,
     actuator_positions_program,
     actuator_velocities_program,
     generalized_forces_program,
 )
-from coupler.compiled import attempted, remembered, run
+from coupler.algorithms.inverse_actuation import actuated_motion_program, actuator_forces_program
+from coupler.compiled import attempted, run
 from coupler.dynamics import inverse_dynamics
 from coupler.model import ModelError, Robot
 from coupler.model.embedding.states import batch_of
 from coupler.model.numbers import numbers
 from coupler.model.wording import in_state
-from coupler.passes import has_square_clusters
 
 __all__ = [
     "accelerations_of_actuators",
@@ -40,7 +38,7 @@ __all__ = [
 ]
 
 _RANK = {8: 1e-10, 4: 1e-5}  # of the largest singular value, by the bytes of a number: what is below counts as zero
-_STEEP = 1e9  # of what is asked for, or N, rad/s and so on: a larger answer is that of a singular system
+_STEEP = {8: 1e9, 4: 1e4}  # of what is asked for, or N, rad/s and so on: a larger answer is that of a singular system
 _MISSED = {8: 1e-8, 4: 1e-3}  # of what is asked for: by so much it may be missed
 
 
@@ -131,12 +129,12 @@ def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exac
         ModelError: for τ that actuators cannot do, naming the joint.
     """
     cost = _weights(robot, weights)
-    forces = _square(robot, actuator_forces_program, q, tau=(tau, robot.nv))
+    forces, missed = _answered(robot, actuator_forces_program, q, tau, cost)
     if forces is None:
         A = actuator_jacobian(robot, q)
         root = (1.0 / np.sqrt(cost)).astype(A.dtype)
         forces = root * _solved(np.swapaxes(A * root[:, None], -1, -2), _given("tau", tau, robot.nv, A[..., 0]))
-    if exact:
+    if exact and missed:
         _check_forces(robot, q, forces, np.asarray(tau))
     return forces
 
@@ -243,8 +241,8 @@ def _moved(robot: Robot, q: Any, rates: Any, near: Any, what: str) -> np.ndarray
     if near is None:
         near = np.zeros(robot.nv, getattr(q, "dtype", float))
     count = len(_driven(robot).actuators)
-    motion = _square(robot, actuated_motion_program, q, near=(near, robot.nv), rates=(rates, count))
-    if motion is not None:
+    motion, missed = _answered(robot, actuated_motion_program, q, near, rates)
+    if motion is not None and not missed:
         return motion
     A = actuator_jacobian(robot, q)
     rates, near = _given("rates", rates, count, A[..., 0]), _given("near", near, robot.nv, A[..., 0])
@@ -263,23 +261,20 @@ def _moved(robot: Robot, q: Any, rates: Any, near: Any, what: str) -> np.ndarray
     return motion
 
 
-def _square(robot: Robot, make: Callable[[Robot], Any], q: Any, **vectors: tuple[Any, int]) -> np.ndarray | None:
-    """What a program answers by a linear system for each cluster, or None where there is none, or one is singular.
+def _answered(robot: Robot, make: Callable[[Robot], Any], q: Any, *vectors: Any) -> tuple[np.ndarray | None, bool]:
+    """What a program answers by a linear system for each group of clusters, and whether it misses what is asked for.
 
-    Args:
-        make: gives the program, for robots of which `has_square_clusters` holds.
-        q: (..., nq), configurations.
-        vectors: by name, the program's further inputs, and their sizes.
+    None, where a system is singular: what is wrong, or how near one can come, is then for pseudoinverses to find.
     """
-    if getattr(q, "dtype", None) == np.float32 or not remembered(robot, has_square_clusters, has_square_clusters):
-        return None
-    given = {"q": numbers("q", q, (robot.nq,), batch=True)}
-    given |= {name: numbers(name, values, (size,), batch=True) for name, (values, size) in vectors.items()}
-    batch = batch_of(given)
-    q, *others = (np.broadcast_to(values, (*batch, values.shape[-1])) for values in given.values())
-    result = attempted(robot, make, q, *others)
-    largest = max((float(np.abs(values).max(initial=0.0)) for values in others), default=0.0)
-    return result if (np.abs(result) <= _STEEP * max(largest, 1.0)).all() else None
+    try:
+        result = run(robot, make, q, *vectors)
+    except ModelError:
+        return None, True
+    answer, (largest, answered, missed) = result[..., :-3], np.moveaxis(result[..., -3:], -1, 0)
+    size = result.dtype.itemsize
+    if not (answered <= _STEEP[size] * largest).all():
+        return None, True
+    return np.ascontiguousarray(answer), not (missed <= _MISSED[size] * largest).all()
 
 
 def _given(what: str, values: Any, size: int, other: np.ndarray) -> np.ndarray:

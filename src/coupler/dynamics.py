@@ -19,6 +19,7 @@ import numpy as np
 
 from coupler.algorithms.aba import forward_dynamics_program
 from coupler.algorithms.actuation import generalized_forces_program
+from coupler.algorithms.control_forces import control_forces_program
 from coupler.algorithms.efpa import inverse_osim_program
 from coupler.algorithms.loop_dynamics import loop_dynamics_program, loop_velocities_program
 from coupler.algorithms.rnea import inverse_dynamics_program
@@ -27,11 +28,19 @@ from coupler.kinematics import frame_place
 from coupler.model import ModelError, Robot
 from coupler.model.actuators import by_actuator
 
-__all__ = ["bias_force", "forward_dynamics", "inverse_dynamics", "inverse_osim", "loop_dynamics", "loop_velocities"]
+__all__ = [
+    "bias_force",
+    "control_forces",
+    "forward_dynamics",
+    "inverse_dynamics",
+    "inverse_osim",
+    "loop_dynamics",
+    "loop_velocities",
+]
 
 
 def forward_dynamics(
-    robot: Robot, q: Any, v: Any, tau: Any = None, f_ext: Any = None, *, motors: Any = None
+    robot: Robot, q: Any, v: Any, tau: Any = None, f_ext: Any = None, *, motors: Any = None, rates: Any = None
 ) -> np.ndarray:
     """Accelerations a that forces cause, by the cluster-based articulated-body algorithm (C-ABA).
 
@@ -44,20 +53,45 @@ def forward_dynamics(
         tau: (..., nv), forces at independent joints, N m or N; zero if not given.
         f_ext: (..., bodies, 6), a spatial force (moment, force) on each body, about the world's origin in the world's
             axes, in the order of `robot.body_names`.
-        motors: (..., actuators), or a dictionary by name, forces of actuators, N m or N, which are added to tau; none
-            if not given. For a servo, too, it is the force and not the target. Limits of effort are not applied.
+        motors: (..., actuators), or a dictionary by name, controls of actuators, as in `Simulation.step`: the force of
+            a motor, the target of a servo. What they do, `control_forces`, is added to tau; nothing if not given. For
+            forces whatever the actuators are, give `tau=generalized_forces(robot, q, forces)`.
+        rates: (..., actuators), or by name, how fast the targets of position servos move; zero if not given.
 
     Returns:
         (..., nv), accelerations of independent joints, rad/s² or m/s².
     """
     if motors is not None:
-        of_motors = run(robot, generalized_forces_program, q, by_actuator(robot, "motors", motors))
+        of_motors = run(robot, generalized_forces_program, q, control_forces(robot, q, v, motors, rates))
         tau = of_motors if tau is None else of_motors + np.asarray(tau)
+    elif rates is not None:
+        raise ModelError("rates: they are those of targets; give motors, too")
     elif tau is None:
         tau = np.zeros(robot.nv, getattr(q, "dtype", float))
     if f_ext is None:
         return run_on_state(robot, forward_dynamics_program, q, v, tau)
     return run(robot, forward_dynamics_program, q, v, tau, on_bodies(robot, f_ext), options=(True,))
+
+
+def control_forces(robot: Robot, q: Any, v: Any, motors: Any, rates: Any = None) -> np.ndarray:
+    """Forces of actuators in a state under given controls, within their limits: what a short step begins with.
+
+    Args:
+        robot: the robot.
+        q: (..., nq), a closed configuration.
+        v: (..., nv), velocities of independent joints, rad/s or m/s.
+        motors: (..., actuators), or a dictionary by name: the force of a motor, the target of a servo.
+        rates: (..., actuators), or by name, how fast the targets of position servos move; zero if not given.
+
+    Returns:
+        (..., actuators), N m or N, in the order of `robot.actuators`.
+    """
+    controls, moving = by_actuator(robot, "motors", motors), np.zeros(len(robot.actuators), getattr(q, "dtype", float))
+    if rates is not None:
+        if not any(actuator.kind == "position" for actuator in robot.actuators):
+            raise ModelError(f"rates: robot {robot.name!r} has no position servo, which alone has rates of targets")
+        moving = by_actuator(robot, "rates", rates)
+    return run(robot, control_forces_program, q, v, controls, moving)
 
 
 def loop_dynamics(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from coupler.rows import LONG, Rows, has_unknown, is_long_product, is_zero, product
 
-__all__ = ["Cholesky", "known_value", "null_space", "solve", "symmetric_product"]
+__all__ = ["Cholesky", "known_value", "least_squares", "null_space", "solve", "symmetric_product"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -184,6 +185,23 @@ def null_space(K: Array) -> tuple[Array, Array]:
         z.append((np.eye(m)[j] - sum((a * x for a, x in known), 0.0)) / rows[i][j])
     Q1 = np.array([rows[i][m:] for _, i in done]).T
     return np.array([rows[i][m:] for i in left]).reshape(n - m, n).T, Q1 @ np.array(z)
+
+
+def least_squares(A: Array, b: Array, spanning: Sequence[int] | None = None) -> Array:
+    """x for which A x is nearest to b, the shortest one if there are several.
+
+    Args:
+        A: m × n, a matrix of any shape.
+        b: (m,), a vector.
+        spanning: columns of A of which all others are made, and none of them; needed where A is not of full rank.
+    """
+    m, n = A.shape
+    if spanning is not None and len(spanning) < min(m, n):  # A = C (C⁺ A), both factors of full rank
+        inverse = null_space(A[:, list(spanning)].T)[1].T
+        return least_squares(inverse @ A, inverse @ b)
+    if m == n:
+        return solve(A, b)
+    return null_space(A)[1] @ b if m < n else null_space(A.T)[1].T @ b
 
 
 def _reflected_by_rows(A: Array, B: Array) -> tuple[Array, Array]:

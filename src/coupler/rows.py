@@ -10,7 +10,7 @@ run by machine code. In each case every number is computed by the same operation
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,8 @@ SCALE = 4  # m[t + c] = m[f] m[s + c]
 INVERT = 5  # m[t] = 1 / m[s]
 REFLECT = 6  # from x₀ in m[t] and x·x in m[s]: x₀ + l in m[t], 1 / (l (x₀ + l)) in m[f], −l in m[w]; l = ±|x| like x₀
 
+Rule = Callable[[Any, Any, Any], Any]
+
 
 class RowCode:
     """A finished list of operations.
@@ -79,22 +81,7 @@ class RowCode:
     @cached_property
     def depth(self) -> int:
         """The longest chain of operations that wait for each other."""
-        level = np.zeros(self.size, int)
-        for kind, t, s, f, w in self.code.tolist():
-            if kind == CLEAR:
-                level[t : t + w] = 0
-            elif kind == COPY:
-                level[t : t + w] = level[s : s + w]
-            elif kind == INVERT:
-                level[t] = level[s] + 1
-            elif kind == REFLECT:
-                level[w] = max(level[s] + 1, level[t]) + 1
-                level[t] = level[w] + 1
-                level[f] = level[t] + 2
-            else:
-                before = np.maximum(level[s : s + w], level[f]) + 1
-                level[t : t + w] = before if kind == SCALE else np.maximum(before, level[t : t + w]) + 1
-        return int(level.max(initial=0))
+        return int(self._after(np.zeros(self.size, int), _DEPTHS, _reflected_depths).max(initial=0))
 
     def run(self, given: Sequence[Any]) -> Any:
         """The whole memory after all operations.
@@ -107,26 +94,47 @@ class RowCode:
         m = np.zeros((self.size, *np.broadcast_shapes(*(value.shape for value in values))), kind)
         for i, value in enumerate(values):
             m[i] = value[()]
-        for operation, t, s, f, w in self.code.tolist():
-            if operation == CLEAR:
-                m[t : t + w] = 0.0
-            elif operation == COPY:
-                m[t : t + w] = m[s : s + w]
-            elif operation == ADD:
-                m[t : t + w] = m[t : t + w] + m[f] * m[s : s + w]
-            elif operation == SUBTRACT:
-                m[t : t + w] = m[t : t + w] - m[f] * m[s : s + w]
-            elif operation == SCALE:
-                m[t : t + w] = m[f] * m[s : s + w]
-            elif operation == INVERT:
-                m[t] = 1.0 / m[s]
+        return self._after(m, _VALUES, _reflected_values)
+
+    def _after(self, m: np.ndarray, rules: Mapping[int, Rule], reflected: Callable[[Any, Any], tuple]) -> np.ndarray:
+        """The memory after all operations, by the rules for what each of them writes."""
+        for kind, t, s, f, w in self.code.tolist():
+            if kind == REFLECT:
+                m[t], m[f], m[w] = reflected(m[t], m[s])
             else:
-                length = np.sqrt(m[s])
-                length = np.where(m[t] < 0.0, -length, length)
-                m[t] = m[t] + length
-                m[f] = 1.0 / (length * m[t])
-                m[w] = -length
+                m[t : t + w] = rules[kind](m[t : t + w], m[s : s + w], m[f])
         return m
+
+
+# What operations write, from what is in m[t : t + w], in m[s : s + w] and in m[f]: values, or how deep they are.
+_VALUES: dict[int, Rule] = {
+    CLEAR: lambda t, s, f: 0.0,
+    COPY: lambda t, s, f: s,
+    ADD: lambda t, s, f: t + f * s,
+    SUBTRACT: lambda t, s, f: t - f * s,
+    SCALE: lambda t, s, f: f * s,
+    INVERT: lambda t, s, f: 1.0 / s,
+}
+_DEPTHS: dict[int, Rule] = {
+    CLEAR: lambda t, s, f: 0,
+    COPY: lambda t, s, f: s,
+    ADD: lambda t, s, f: np.maximum(np.maximum(s, f) + 1, t) + 1,
+    SUBTRACT: lambda t, s, f: np.maximum(np.maximum(s, f) + 1, t) + 1,
+    SCALE: lambda t, s, f: np.maximum(s, f) + 1,
+    INVERT: lambda t, s, f: s + 1,
+}
+
+
+def _reflected_values(x: Any, square: Any) -> tuple[Any, Any, Any]:
+    length = np.sqrt(square)
+    length = np.where(x < 0.0, -length, length)
+    first = x + length
+    return first, 1.0 / (length * first), -length
+
+
+def _reflected_depths(x: Any, square: Any) -> tuple[Any, Any, Any]:
+    length = max(square + 1, x) + 1
+    return length + 1, length + 3, length
 
 
 class Rows:

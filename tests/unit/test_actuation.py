@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import coupler
-from coupler import actuation
 from coupler.model import Actuator, ModelError, Prismatic, Revolute, Robot, RobotBuilder, Spherical
 from effort import sweep
 from random_robots import ROBOTS, sample
@@ -100,6 +99,38 @@ def test_dynamics_with_motors_and_back() -> None:
     )
     again = coupler.motor_forces(robot, q, v, a)
     assert coupler.generalized_forces(robot, q, again) == pytest.approx(tau, abs=1e-9)
+
+
+def test_controls_in_dynamics_are_those_of_a_short_step() -> None:
+    """Motors, servos and dampers, at limits and within: what `Simulation.step` does with the same numbers."""
+    robot, rng = coupler.robots.load("six_bar"), np.random.default_rng(0)
+    joints = [joint.name for joint in robot.joints][:5]
+    given = (
+        Actuator("free", joints[0]),
+        Actuator("weak", joints[1], effort=(-0.5, 0.2), control=(-1.0, 1.0)),
+        Actuator("place", {joints[0]: 2.0, joints[2]: -1.0}, "position", stiffness=30.0, damping=0.4),
+        Actuator("stopped", joints[3], "position", stiffness=50.0, effort=0.7),
+        Actuator("pace", joints[2], "velocity", damping=0.3),
+        Actuator("brake", joints[4], "damper", damping=0.2),
+        Actuator("fast", joints[3], speed=1e-3),
+    )
+    robot = robot.with_actuators(given)
+    for seed in range(5):
+        q, v = robot.random_state(seed)
+        motors, rates = rng.normal(size=(2, len(given)))
+        a = coupler.forward_dynamics(robot, q, v, motors=motors, rates=rates)
+        simulation = coupler.Simulation(robot, 1e-7, q=q, v=v, integrator="euler", limits=False, contacts=[])
+        simulation.step(motors=motors, rates=rates)
+        assert simulation.motor_forces == pytest.approx(
+            coupler.control_forces(robot, q, v, motors, rates), rel=1e-4, abs=1e-4
+        )
+        assert (simulation.v - v) / 1e-7 == pytest.approx(a, rel=1e-4, abs=1e-4 * np.abs(a).max())
+    batch = [np.stack(x) for x in zip(*(robot.random_state(seed) for seed in range(3)), strict=True)]
+    assert coupler.forward_dynamics(robot, *batch, motors=motors).shape == (3, robot.nv)
+    with pytest.raises(ModelError, match="give motors, too"):
+        coupler.forward_dynamics(robot, q, v, rates=rates)
+    with pytest.raises(ModelError, match="no position servo"):
+        coupler.forward_dynamics(robot.with_actuators(given[:2]), q, v, motors=[0.0, 0.0], rates=[0.0, 0.0])
 
 
 def test_redundant_motors_share_by_weights() -> None:
@@ -288,26 +319,67 @@ def test_joints_that_an_actuator_drives_together_are_preferred_as_independent() 
     assert independent == ["finger", "left"]
 
 
-@pytest.mark.parametrize("name", ["tello", "mini_cheetah", "rh5_manus"])
-def test_systems_of_clusters_give_what_pseudoinverses_give(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    robot, rng = coupler.robots.load(name), np.random.default_rng(0)
+def tendons(name: str, count: int) -> Robot:
+    """A bundled robot with some of its motors, and others that act across clusters: redundant ones and too few."""
+    robot, rng = coupler.robots.load(name), np.random.default_rng(5)
+    joints = [joint.name for joint in robot.joints if joint.kind.nv == 1]
+    pairs = [rng.choice(joints, 2, replace=False) for _ in range(count)]
+    more = [Actuator(f"tendon{k}", {str(a): 1.0, str(b): float(rng.normal())}) for k, (a, b) in enumerate(pairs)]
+    return robot.with_actuators([*robot.actuators[: len(robot.actuators) - 2], *more])
+
+
+INVERTED = {
+    "tello": lambda: coupler.robots.load("tello"),
+    "mini_cheetah": lambda: coupler.robots.load("mini_cheetah"),
+    "rh5_manus": lambda: coupler.robots.load("rh5_manus"),
+    "a motor for each of three joints that move together": lambda: driven("four_bar", 3),
+    "tendons across clusters of tello": lambda: tendons("tello", 3),
+    "tendons across clusters of mini_cheetah": lambda: tendons("mini_cheetah", 4),
+    "too few": lambda: coupler.robots.load("tello").with_actuators(coupler.robots.load("tello").actuators[:3]),
+}
+
+
+@pytest.mark.parametrize("case", INVERTED)
+def test_inverse_maps_are_pseudoinverses_of_the_jacobian(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    robot, rng = INVERTED[case](), np.random.default_rng(0)
     q = np.stack([robot.random_state(rng)[0] for _ in range(5)])
-    v = rng.normal(size=(5, robot.nv))
-    tau = coupler.generalized_forces(robot, q, rng.normal(size=(5, len(robot.actuators))))
-    rates, rates2 = coupler.actuator_velocities(robot, q, v), coupler.actuator_accelerations(robot, q, v, 2.0 * v)
+    v, a = rng.normal(size=(2, 5, robot.nv))
+    A, count = coupler.actuator_jacobian(robot, q), len(robot.actuators)
+    rates, rates2 = coupler.actuator_velocities(robot, q, v), coupler.actuator_accelerations(robot, q, v, a)
+    tau = coupler.generalized_forces(robot, q, rng.normal(size=(5, count)))
+    weights = rng.uniform(0.5, 2.0, count)
+    root = 1.0 / np.sqrt(weights)
+    monkeypatch.setattr(np.linalg, "pinv", None)  # all of it is compiled
+    forces = coupler.actuator_forces(robot, q, tau, weights)
+    left_out = coupler.actuator_forces(robot, q, v, exact=False)
+    moved = coupler.velocities_of_actuators(robot, q, rates, near=v[0])
+    moved2 = coupler.accelerations_of_actuators(robot, q, v, rates2, near=a[1])
+    monkeypatch.undo()
+    for i in range(5):
+        inverse = np.linalg.pinv(A[i], rcond=1e-10)
+        weighted = root[:, None] * np.linalg.pinv((root[:, None] * A[i]).T, rcond=1e-10)
+        np.testing.assert_allclose(forces[i], weighted @ tau[i], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(left_out[i], inverse.T @ v[i], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(moved[i], v[0] + inverse @ (A[i] @ (v[i] - v[0])), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(moved2[i], a[1] + inverse @ (A[i] @ (a[i] - a[1])), rtol=0, atol=1e-9)
+    one = coupler.actuator_forces(robot, q[2], tau[2], weights)
+    np.testing.assert_allclose(one, forces[2], rtol=0, atol=1e-12)
+    assert one.flags.c_contiguous
+    assert forces.flags.c_contiguous
 
-    def answers() -> list[np.ndarray]:
-        return [
-            coupler.actuator_forces(robot, q, tau),
-            coupler.velocities_of_actuators(robot, q, rates, near=v[0]),
-            coupler.accelerations_of_actuators(robot, q, v, rates2, near=v[1]),
-            coupler.actuator_forces(robot, q[0], tau[0], np.arange(1.0, 1.0 + len(robot.actuators))),
-        ]
 
-    by_clusters = answers()
-    monkeypatch.setattr(actuation, "has_square_clusters", lambda robot: False)
-    for own, other in zip(by_clusters, answers(), strict=True):
-        np.testing.assert_allclose(own, other, rtol=0, atol=1e-9)
+@pytest.mark.parametrize("case", ["tello", "tendons across clusters of mini_cheetah"])
+def test_inverse_maps_in_single_precision(case: str) -> None:
+    robot, rng = INVERTED[case](), np.random.default_rng(0)
+    q, v = robot.random_state(1)
+    tau = coupler.generalized_forces(robot, q, rng.normal(size=len(robot.actuators)))
+    rates = coupler.actuator_velocities(robot, q, v)
+    single = q.astype(np.float32)
+    forces = coupler.actuator_forces(robot, single, tau.astype(np.float32))
+    motion = coupler.velocities_of_actuators(robot, single, rates.astype(np.float32))
+    assert forces.dtype == motion.dtype == np.float32
+    np.testing.assert_allclose(forces, coupler.actuator_forces(robot, q, tau), rtol=0, atol=2e-3)
+    np.testing.assert_allclose(motion, coupler.velocities_of_actuators(robot, q, rates), rtol=0, atol=2e-3)
 
 
 def test_where_a_cluster_is_singular_the_nearest_forces_are_found() -> None:

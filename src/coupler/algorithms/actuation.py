@@ -1,9 +1,8 @@
 """Between independent joints and actuators: u = Σ gear q, u̇ = A v, ü = A a + Ȧ v, and τ = Aᵀ f. [003, §II]
 
 A = R G, where R has the gears and G the velocities of all joints by those of independent ones: an actuator may act on
-any joints of the tree. Each of its joints, a term, is looked at in its own cluster.
-
-The way back is a linear system for each cluster, where each has as many actuators as freedoms: `has_square_clusters`.
+any joints of the tree. Each of its joints, a term, is looked at in its own cluster. inverse_actuation.py has the way
+back.
 """
 
 from __future__ import annotations
@@ -13,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from coupler.linear import solve
 from coupler.model import Robot
 from coupler.passes import (
-    ActuatedRecord,
     ClusterRecord,
     ClusterWindows,
     Coordinate,
@@ -27,27 +24,23 @@ from coupler.passes import (
     TermRow,
     Visit,
     cleared,
-    of_actuators,
     position_of,
     row_of,
-    tell_actuators,
-    visit_actuated,
     visit_terms,
 )
 
 __all__ = [
-    "actuated_motion_program",
     "actuator_accelerations_program",
-    "actuator_forces_program",
     "actuator_jacobian_program",
     "actuator_positions_program",
     "actuator_velocities_program",
     "generalized_forces_program",
+    "write_jacobian",
 ]
 
 
 class Moving(ClusterRecord):
-    a, tau, near, motion = Coordinate(), Coordinate(), Coordinate(), Coordinate()
+    a, tau = Coordinate(), Coordinate()
 
 
 Node = Visit[Record, Moving]
@@ -68,7 +61,7 @@ def _told(
 ) -> Any:
     """The program whose result is a sum over terms, of each actuator."""
     sweep.outward(begin or _begin)
-    told = cleared(sweep, name, len(sweep.robot.actuators))
+    told = cleared(sweep, sweep.result(name, len(sweep.robot.actuators)))
     visit_terms(sweep, function, {"told": told})
     return sweep.build()
 
@@ -116,21 +109,32 @@ def _acceleration(cluster: Node, i: int, j: int) -> None:
 def actuator_jacobian_program(robot: Robot) -> Any:
     """The program q → A, actuators × nv."""
     sweep = _begun(robot, "actuator_jacobian")
-    sweep.outward(_begin)
-    A = cleared(sweep, "A", len(robot.actuators) * robot.nv)
-    starts = robot.tree.v_start
+    A = cleared(sweep, sweep.result("A", len(robot.actuators) * robot.nv))
+    write_jacobian(sweep, A, lambda actuator, entry: actuator * robot.nv + entry)
+    return sweep.build()
+
+
+def write_jacobian(sweep: Sweep[Any, Any], A: Any, place: Callable[[int, int], int]) -> None:
+    """Writes the steps to entries of A that are not zero.
+
+    Args:
+        sweep: the program.
+        A: a vector of zeros, to which entries are added.
+        place: where in A the entry of an actuator and an independent velocity is.
+    """
+    robot, starts = sweep.robot, sweep.robot.tree.v_start
 
     def provide(windows: ClusterWindows, shape: Shape, rows: list[TermRow]) -> None:
         clusters = [sweep.number_in_cluster(link)[0] for _, link, _, _ in rows]
         for i, free in enumerate(shape.free):
             if free:
                 links = [sweep.instances[k].links[i] for k in clusters]
-                places = robot.embedding.v_place[starts[links] + free[0]]
-                first = [row[0] * robot.nv + int(at) for row, at in zip(rows, places, strict=True)]
+                entries = robot.embedding.v_place[starts[links] + free[0]]
+                first = [place(row[0], int(entry)) for row, entry in zip(rows, entries, strict=True)]
                 windows.joints[i]["A"] = A.at(first, len(free))
 
+    sweep.outward(_begin)
     visit_terms(sweep, _row, {}, provide)
-    return sweep.build()
 
 
 def _row(cluster: Node, i: int, j: int) -> None:
@@ -159,37 +163,3 @@ def _begin_forces(cluster: Node) -> None:
 def _push(cluster: Node, i: int, j: int) -> None:
     term = TermRecord(cluster.views.cluster)
     cluster.memory.tau = cluster.memory.tau + row_of(cluster, i, j) * (term.gear * term.force)
-
-
-def actuator_forces_program(robot: Robot) -> Any:
-    """The program (q, tau) → f with Aᵀ f = τ, where actuators act; what else is in τ does not count."""
-    sweep = _begun(robot, "actuator_forces", "tau")
-    forces = cleared(sweep, "forces", len(robot.actuators))
-    sweep.outward(_begin)
-    visit_actuated(sweep, _share, {"force": forces})
-    return sweep.build()
-
-
-def _share(cluster: Node) -> None:
-    A = ActuatedRecord(cluster.views.cluster).gears @ cluster.G
-    tell_actuators(cluster, "force", solve(A.T, cluster.memory.tau))
-
-
-def actuated_motion_program(robot: Robot) -> Any:
-    """The program (q, near, rates) → motion with A motion = rates where actuators act, and as near elsewhere."""
-    sweep = _begun(robot, "actuated_motion", "near")
-    rates = sweep.builder.input("rates", len(robot.actuators))
-    sweep.output("motion")
-    sweep.outward(_begin_motion)
-    visit_actuated(sweep, _follow, {"rate": rates})
-    return sweep.build()
-
-
-def _begin_motion(cluster: Node) -> None:
-    _begin(cluster)
-    cluster.memory.motion = cluster.memory.near
-
-
-def _follow(cluster: Node) -> None:
-    A = ActuatedRecord(cluster.views.cluster).gears @ cluster.G
-    cluster.memory.motion = solve(A, of_actuators(cluster, "rate"))

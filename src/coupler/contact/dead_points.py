@@ -102,7 +102,7 @@ def rates_program(robot: Robot) -> Program:
     """The program from q to the squared length of each row of G, of joints in clusters with a solution; else zero."""
     sweep = Sweep(robot, "rates_of_solutions")
     sweep.inputs("q")
-    squares, schedule = cleared(sweep, "squares", robot.tree.nv), sweep.schedule()
+    squares, schedule = cleared(sweep, sweep.result("squares", robot.tree.nv)), sweep.schedule()
 
     def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
         for i, kind in enumerate(shape.kinds):

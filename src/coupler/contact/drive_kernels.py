@@ -12,11 +12,14 @@ from coupler.passes import TermRecord, Visit, position_of, provided, row_of
 
 __all__ = [
     "add_row",
+    "add_stage",
     "begin_limit",
     "begin_servo",
+    "begin_stages",
     "bound",
     "check_limits",
     "deciding",
+    "limit_motor",
     "look",
     "push",
     "speeding",
@@ -66,6 +69,11 @@ def speeding_up(cluster: Visit[Any, Any], i: int, j: int) -> None:
 
 
 # Kernels of actuators
+
+
+def limit_motor(own: View) -> None:
+    control = np.minimum(np.maximum(own.control, own.least), own.most)
+    own.control = np.minimum(np.maximum(control, own.lower), own.upper)
 
 
 def deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
@@ -159,6 +167,15 @@ def add_row(own: View) -> None:
 
 def check_limits(own: View) -> None:
     own.residual = np.where((own.force < own.lower) | (own.force > own.upper), np.nan, own.residual)
+
+
+def begin_stages(own: View) -> None:
+    own.force, own.work = own.weight * own.push, own.weight * own.step * own.push * own.speed
+
+
+def add_stage(own: View) -> None:
+    own.force += own.weight * own.push
+    own.work += own.weight * own.step * own.push * own.speed
 
 
 def work(own: View) -> None:

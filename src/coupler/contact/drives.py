@@ -13,29 +13,33 @@ the force in them that the servo will have; what that is beside f₀ is an offse
 
 Beyond its speed limit an actuator may brake, but not drive: a force f > 0 lies anywhere between 0 and f where u̇⁺ is the
 limit. That, too, is dry friction, around the speed limit and half the force. Such a row takes part near the limit.
+
+In steps of several stages, which are explicit, there are no rows: each stage has the forces of its own state, and what
+is told of them is their mean over the step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from coupler.algorithms.actuation import actuator_jacobian_program
+from coupler.algorithms.control_forces import controlling, moving
 from coupler.compiled import remembered, run
 from coupler.contact import drive_kernels as kernels
 from coupler.contact.blocks import Blocks
 from coupler.contact.columns import Columns, Start
-from coupler.contact.kernels import clear
+from coupler.contact.kernels import clear, copy
 from coupler.contact.scene import ContactScene
 from coupler.contact.servos import at_joint, has_limits, servo_damping
-from coupler.graph import Buffer, Vector, Window, constants, fields, is_known
+from coupler.graph import Buffer, Part, Vector, Window, constants, fields, is_known
 from coupler.inertia import mass_matrix_solve
 from coupler.model import ModelError, Robot
-from coupler.model.actuators import Actuator, terms_of
-from coupler.passes import Sweep, visit_terms
+from coupler.model.actuators import Actuator, shared_limits, terms_of
+from coupler.passes import Sweep, share_limits, visit_actuators, visit_terms
 
 __all__ = ["Drives", "controls_of"]
 
@@ -86,15 +90,17 @@ class Drives:
         starts: where the columns of these rows start.
     """
 
-    def __init__(self, sweep: Sweep[Any, Any], robot: Robot, scene: ContactScene, controls: Vector) -> None:
+    def __init__(self, sweep: Sweep[Any, Any], robot: Robot, scene: ContactScene, controls: Buffer) -> None:
         """Args: a program, the robot as it is described, what the step takes into account, and the controls."""
         self._sweep, self._robot, self._h = sweep, robot, scene.step
-        self._yielding = scene.yielding
+        self._yielding, self._explicit = scene.yielding, not scene.has_rows
         self._controls, self._ahead = controls, 0.25 * scene.step if scene.integrator == "midpoint" else 0.0
         self._damping = [servo_damping(actuator, scene) for actuator in robot.actuators]
         self.rows = _drive_rows(robot, scene, self._damping) if scene.has_rows else []
         self.starts = [self._start(row) for row in self.rows]
         n, names = len(robot.actuators), ("position", "start", "speed", "bias", "aim", "loss", "push", "given")
+        shared = shared_limits(robot, robot.actuators)
+        self._limited = sweep.builder.scratch("drive_controls", controls.size) if shared else controls
         self._own = {name: sweep.builder.scratch(f"drive_{name}", n) for name in names}
         self._edge = sweep.builder.scratch("drive_edge", 2 * n)  # a speed that is not passed, and the force that ends
         self._offsets = sweep.builder.scratch("drive_offsets", len(self.rows)) if self.rows else None
@@ -108,17 +114,66 @@ class Drives:
 
     def prepare(self) -> None:
         """Writes the steps to what actuators push with, and adds it to the forces at joints."""
-        own, builder = self._own, self._sweep.builder
-        for name in ("position", "start"):
-            clear(builder, own[name])
-        visit_terms(self._sweep, kernels.look, {name: own[name] for name in ("position", "start")})
-        for kind, alike in self._kinds().items():
-            builder.loop(kernels.deciding(*kind), own=self._known(alike))
-        self.push()
+        if self._explicit:
+            self._control(lambda cluster: cluster.memory.start)
+        else:
+            own, builder = self._own, self._sweep.builder
+            for name in ("position", "start"):
+                clear(builder, own[name])
+            visit_terms(self._sweep, kernels.look, {name: own[name] for name in ("position", "start")})
+            self._limit_motors()
+            for kind, alike in self._kinds().items():
+                builder.loop(kernels.deciding(*kind), own=self._known(alike))
+        self._push()
 
-    def push(self) -> None:
+    def _limit_motors(self) -> None:
+        """Writes the steps that limit controls of motors, one by one, and where several share a limit, together."""
+        motors = [i for i, actuator in enumerate(self._robot.actuators) if actuator.kind == "motor"]
+        if self._limited is not self._controls:
+            copy(self._sweep.builder, self._controls, self._limited, self._controls.size)
+            self._sweep.builder.loop(kernels.limit_motor, own=self._known(motors))
+            share_limits(self._sweep, self._robot, self._limited)
+
+    def _push(self) -> None:
         """Writes the steps that add what actuators push with to the forces at joints."""
         visit_terms(self._sweep, kernels.push, {"force": self._own["push"]})
+
+    # In steps of several stages
+
+    def _control(self, velocity: Callable[[Any], Any]) -> None:
+        """Writes the steps to what actuators push with where clusters are, and with the velocities that they have."""
+        own, count = self._own, len(self._robot.actuators)
+        sums = {name: own[name] for name in ("position", "speed")}
+        for vector in sums.values():
+            clear(self._sweep.builder, vector)
+        visit_terms(self._sweep, moving(velocity), sums)
+        rates = self._controls.size > count  # of targets, which position servos alone have
+        slots = {**sums, "force": own["push"], "control": self._controls}
+        slots |= {"rate": Part(self._controls, count, count)} if rates else {}
+        visit_actuators(self._sweep, controlling, slots)
+        share_limits(self._sweep, self._robot, own["push"])
+
+    def drive_stage(self, progress: Callable[[int], Window], forces: Vector, work: Vector) -> None:
+        """Writes the steps of actuators in a stage, and adds what they do there to forces and work; see `tell`.
+
+        Args:
+            progress: gives so many rows of how far the step is, with the `weight` of the stage.
+            forces, work: of each actuator.
+        """
+        self._control(lambda cluster: cluster.memory.v)
+        self._push()
+        self._sweep.builder.loop(kernels.add_stage, own=self._told(forces, work) | progress(len(self._robot.actuators)))
+
+    def begin_telling(self, weight: float, forces: Vector, work: Vector) -> None:
+        """Writes the steps to the part of the first stage in forces and work."""
+        known = constants(np.full(len(self._robot.actuators), weight))
+        self._sweep.builder.loop(kernels.begin_stages, own=self._told(forces, work) | fields(weight=known))
+
+    def _told(self, forces: Vector, work: Vector) -> Window:
+        every = range(len(self._robot.actuators))
+        slots = {"force": forces, "work": work, "push": self._own["push"], "speed": self._own["speed"]}
+        told = fields(**{name: vector.at(every) for name, vector in slots.items()})
+        return told | fields(step=constants(np.full(len(every), self._h)))
 
     def _kinds(self) -> dict[tuple[str, bool, bool], list[int]]:
         """Actuators, those together that follow the same law: the kind, whether at a joint, and limited in speed."""
@@ -132,9 +187,9 @@ class Drives:
         actuators = [self._robot.actuators[number] for number in numbers]
         places = [2 * number for number in numbers]
         known = {name: buffer.at(numbers) for name, buffer in self._own.items()}
-        known |= {"control": self._controls.at(numbers), "edge": self._edge.at(places, 2)}
+        known |= {"control": self._limited.at(numbers), "edge": self._edge.at(places, 2)}
         if actuators[0].kind == "position":
-            known["rate"] = self._controls.at([len(self._robot.actuators) + number for number in numbers])
+            known["rate"] = self._limited.at([len(self._robot.actuators) + number for number in numbers])
         endless = (-_ENDLESS, _ENDLESS)  # as what a servo is assumed to have that is a spring and a damper
         limits = np.array([endless if self._at_joint(actuator) else _limits(actuator) for actuator in actuators])
         table = {

@@ -37,9 +37,7 @@ def servo_damping(actuator: Actuator, scene: ContactScene) -> Any:
 
     Of a damper, the most that it is: its control decides.
     """
-    if actuator.kind == "damper":
-        return actuator.damping * (actuator.control[1] if 0.0 < actuator.control[1] < np.inf else 1.0)
-    return actuator.damping + (0.25 if scene.integrator == "midpoint" else 1.0) * scene.step * actuator.stiffness
+    return actuator.most_damping + (0.25 if scene.integrator == "midpoint" else 1.0) * scene.step * actuator.stiffness
 
 
 def servoed(robot: Robot, *, yielding: bool) -> Robot:

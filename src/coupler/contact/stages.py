@@ -71,6 +71,7 @@ class Stages:
         self._size = robot.nv + before["w"].size
         self._own = {name: builder.scratch(f"stage_{name}", self._size) for name in _VECTORS}
         self._q, self._progress = builder.scratch("stage_q", robot.nq), Progress(builder, scheme, h)
+        self.progress = self._progress.at
         self._pushes = builder.scratch("pushes", robot.tree.nv) if layout.joints else None
         self._closing = closing
         self.drive: Callable[[], None] | None = None  # adds forces of actuators to those at joints

@@ -103,7 +103,7 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
 
     sweep.provide = provide
     if stages and drives:
-        stages.drive = drives.push
+        stages.drive = lambda: drives.drive_stage(stages.progress, parts["motors"], parts["motor_work"])
     loads = kick.write(scene.external, h, drives.prepare if drives else None)
     told = {name: parts[name].at(0) for name in ("residual", "sweeps", "iterations")}
     sweep.builder.loop(_no_contact, problem=fields(**told))
@@ -119,7 +119,9 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
         halves.end(parts["impulses"], None if impulses.impacts else blocks)
         jump = impulses.impacts.jump if impulses.impacts else None
         pressing, acting = impulses.stages, impulses.closing
-    if drives:
+    if drives and scheme:
+        drives.begin_telling(scheme.weights[0], parts["motors"], parts["motor_work"])
+    elif drives:
         drives.tell(blocks, len(layout.joints), parts["motors"], parts["motor_work"])
         drives.check_limits(parts["motors"], parts["residual"])
     if stages:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,17 @@ from coupler.model.wording import clipped, listed
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-__all__ = ["KINDS", "Actuator", "Term", "actuators_of", "by_actuator", "terms_of"]
+__all__ = [
+    "KINDS",
+    "Actuator",
+    "SharedLimit",
+    "Term",
+    "actuators_of",
+    "by_actuator",
+    "limits_of_each",
+    "shared_limits",
+    "terms_of",
+]
 
 KINDS = ("motor", "position", "velocity", "damper")
 
@@ -93,6 +103,13 @@ class Actuator:
         return self.kind != "motor"
 
     @property
+    def most_damping(self) -> float:
+        """d, N m s/rad or N s/m; of a damper, c d at the largest control, or at c = 1 if that has no limit."""
+        if self.kind == "damper" and 0.0 < self.control[1] < np.inf:
+            return self.damping * self.control[1]
+        return self.damping
+
+    @property
     def joints(self) -> tuple[str, ...]:
         """The joints that it acts on."""
         return tuple(self.gears)
@@ -150,7 +167,8 @@ def _interval(what: str, given: Any) -> tuple[float, float]:
 def actuators_of(robot: Robot, described: Sequence[Actuator]) -> tuple[Actuator, ...]:
     """The actuators of a robot: those that are described, and a motor for each other joint that is marked as actuated.
 
-    What limits effort and velocity of a joint limits the actuators that act on it, too.
+    What limits effort and velocity of a joint limits the actuators that act on it, too: together, where
+    `shared_limits` has them, or else each.
 
     Raises:
         ModelError: for a joint that there is not or that is fixed, and for an actuator that cannot move.
@@ -164,7 +182,8 @@ def actuators_of(robot: Robot, described: Sequence[Actuator]) -> tuple[Actuator,
     for joint in robot.joints:
         if joint.actuated and joint.name not in driven:
             actuators += _motors(joint.name, joint.kind.nv, taken)
-    limited = tuple(_limited(robot, actuator) for actuator in actuators)
+    together = {number for shared in shared_limits(robot, actuators) for number, _ in shared.members}
+    limited = tuple(_limited(robot, actuator, alone=i not in together) for i, actuator in enumerate(actuators))
     _check_motion(robot, limited)
     return limited
 
@@ -228,11 +247,62 @@ def terms_of(robot: Robot, actuator: Actuator) -> list[Term]:
     return terms
 
 
-def _limited(robot: Robot, actuator: Actuator) -> Actuator:
-    """The actuator, within the limits of its joints."""
+class SharedLimit(NamedTuple):
+    """The effort limit of a joint that several actuators act on, for the sum of their forces there.
+
+    Attributes:
+        limit: N m or N.
+        members: the numbers of these actuators, and their gears.
+    """
+
+    limit: float
+    members: tuple[tuple[int, float], ...]
+
+
+def shared_limits(robot: Robot, actuators: Sequence[Actuator]) -> list[SharedLimit]:
+    """Limits of effort that hold for the sum of several actuators: motors that act on the joint alone, each of them.
+
+    Of servos, and of actuators that act on other joints, too, the limit of a joint limits each by itself.
+    """
+    limits = _limits_of_several(robot, actuators)
+    return [shared for shared in limits.values() if all(_acts_alone(actuators[i]) for i, _ in shared.members)]
+
+
+def limits_of_each(robot: Robot) -> list[str]:
+    """Tells of limits of effort that several actuators keep one by one, and not together."""
+    return [
+        f"the effort limit of joint {joint!r} limits each of "
+        f"{listed(robot.actuators[i].name for i, _ in shared.members)}, and not their sum"
+        for joint, shared in _limits_of_several(robot, robot.actuators).items()
+        if not all(_acts_alone(robot.actuators[i]) for i, _ in shared.members)
+    ]
+
+
+def _acts_alone(actuator: Actuator) -> bool:
+    """Whether this is a motor of a single joint."""
+    return actuator.kind == "motor" and len(actuator.gears) == 1
+
+
+def _limits_of_several(robot: Robot, actuators: Sequence[Actuator]) -> dict[str, SharedLimit]:
+    """By joint, limits of effort of those with one freedom that several actuators act on."""
+    at: dict[int, list[tuple[int, float]]] = {}
+    for number, actuator in enumerate(actuators):
+        for link, _, gear in terms_of(robot, actuator):
+            if robot.tree.links[link].kind.nv == 1:
+                at.setdefault(link, []).append((number, gear))
+    links = {link: robot.tree.links[link] for link, members in at.items() if len(members) > 1}
+    return {
+        own.joint: SharedLimit(float(own.kind.effort_limit[0]), tuple(at[link]))
+        for link, own in links.items()
+        if np.isfinite(own.kind.effort_limit[0])
+    }
+
+
+def _limited(robot: Robot, actuator: Actuator, alone: bool) -> Actuator:
+    """The actuator, within the limits of its joints; that of effort, if it has that for itself."""
     terms = terms_of(robot, actuator)
     kinds = [(robot.tree.links[link].kind, j, abs(gear)) for link, j, gear in terms]
-    largest_effort = min(float(kind.effort_limit[j]) / gear for kind, j, gear in kinds)
+    largest_effort = min(float(kind.effort_limit[j]) / gear if alone else np.inf for kind, j, gear in kinds)
     low, high = max(actuator.effort[0], -largest_effort), min(actuator.effort[1], largest_effort)
     kind, j, gear = kinds[0]
     fastest = float(kind.velocity_limit[j]) * gear if len(kinds) == 1 else np.inf

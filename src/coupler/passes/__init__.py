@@ -4,6 +4,7 @@ from coupler.graph import constants, symmetric
 from coupler.passes.body import Body, Output
 from coupler.passes.climb import Climb, ClimbingBody, ClimbingCluster, CoupledClusters, velocities_of
 from coupler.passes.cluster import Visit
+from coupler.passes.groups import ActuatedGroups
 from coupler.passes.loads import add_element_energy, add_loads, collect_loads
 from coupler.passes.paths import PathBody, PathCluster, Paths
 from coupler.passes.records import (
@@ -30,13 +31,15 @@ from coupler.passes.terms import (
     of_actuators,
     position_of,
     row_of,
-    tell_actuators,
+    share_limits,
     visit_actuated,
+    visit_actuators,
     visit_terms,
 )
 from coupler.passes.windows import ClusterWindows
 
 __all__ = [
+    "ActuatedGroups",
     "ActuatedRecord",
     "Body",
     "Climb",
@@ -75,10 +78,11 @@ __all__ = [
     "position_of",
     "provided",
     "row_of",
+    "share_limits",
     "symmetric",
     "tables",
-    "tell_actuators",
     "velocities_of",
     "visit_actuated",
+    "visit_actuators",
     "visit_terms",
 ]

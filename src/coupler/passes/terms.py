@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from coupler.graph import Buffer, Vector, View, constants, fields
 from coupler.model import Robot
-from coupler.model.actuators import terms_of
+from coupler.model.actuators import shared_limits, terms_of
 from coupler.passes.cluster import Visit
 from coupler.passes.records import Record, numbered, provided
 from coupler.passes.shape import Shape
@@ -21,18 +21,22 @@ __all__ = [
     "ActuatedRecord",
     "TermRecord",
     "TermRow",
+    "actuators_by_cluster",
     "cleared",
     "has_square_clusters",
     "of_actuators",
     "position_of",
     "row_of",
-    "tell_actuators",
+    "share_limits",
     "visit_actuated",
+    "visit_actuators",
     "visit_terms",
 ]
 
+_ENDLESS = 1e12  # N m, N, rad/s and so on: stands for no limit, so that all numbers stay finite
+
 TermRow = tuple[int, int, int, float]  # the number of an actuator, a link, an entry of its joint, and the gear
-Slots = dict[str, Vector]  # numbers of all actuators, by the names of fields
+Slots = Mapping[str, Vector]  # numbers of all actuators, by the names of fields
 
 
 class TermRecord(Record):
@@ -67,6 +71,56 @@ def visit_terms(sweep: Sweep[Any, Any], function: Callable[[Any, int, int], None
     schedule.run()
 
 
+def visit_actuators(sweep: Sweep[Any, Any], function: Callable[[str], Callable[[View], None]], slots: Slots) -> None:
+    """Runs a function for each actuator, made for its kind, that sees its numbers in vectors, its gains and its limits.
+
+    Limits are finite, so that all numbers are: `least` and `most` of the control, `lower` and `upper` of the effort,
+    and `fastest`, of the speed.
+    """
+    actuators = sweep.robot.actuators
+    for kind in dict.fromkeys(actuator.kind for actuator in actuators):
+        numbers = [i for i, actuator in enumerate(actuators) if actuator.kind == kind]
+        known = {
+            "stiffness": [actuators[i].stiffness for i in numbers],
+            "gain": [actuators[i].damping for i in numbers],
+        }
+        limits = [(*actuators[i].control, *actuators[i].effort, actuators[i].speed) for i in numbers]
+        names = ("least", "most", "lower", "upper", "fastest")
+        known |= dict(zip(names, np.clip(limits, -_ENDLESS, _ENDLESS).T, strict=True))
+        window = fields(**{name: buffer.at(numbers) for name, buffer in slots.items()})
+        window |= fields(**{name: constants(np.array(values)) for name, values in known.items()})
+        sweep.builder.loop(function(kind), own=window)
+
+
+def share_limits(sweep: Sweep[Any, Any], robot: Robot, forces: Vector) -> None:
+    """Writes the steps that make forces of motors smaller, by one factor, where their sum at a joint passes its limit.
+
+    Args:
+        sweep: the program.
+        robot: the robot with its actuators.
+        forces: of all actuators, within limits of their own.
+    """
+    shared = shared_limits(robot, robot.actuators)
+    for size in dict.fromkeys(len(own.members) for own in shared):
+        alike = [own for own in shared if len(own.members) == size]
+        window = fields(limit=constants(np.array([own.limit for own in alike])))
+        for i in range(size):
+            numbers, gears = zip(*(own.members[i] for own in alike), strict=True)
+            window |= fields(**{numbered("force", i): forces.at(numbers), numbered("gear", i): constants(gears)})
+        sweep.builder.loop(_sharing(size), own=window)
+
+
+def _sharing(size: int) -> Callable[[View], None]:
+    def share_limit(own: View) -> None:
+        names = [(numbered("force", i), numbered("gear", i)) for i in range(size)]
+        total = sum(getattr(own, gear) * getattr(own, force) for force, gear in names)
+        factor = own.limit / np.maximum(np.abs(total), own.limit)
+        for force, _ in names:
+            setattr(own, force, factor * getattr(own, force))
+
+    return share_limit
+
+
 class ActuatedRecord(Record):
     """What a cluster sees of all actuators that act in it."""
 
@@ -83,7 +137,7 @@ def visit_actuated(
 
     Args:
         sweep: the program.
-        function: reads an `ActuatedRecord`, and by `of_actuators` and `tell_actuators` the vectors.
+        function: reads an `ActuatedRecord`, and by `of_actuators` the vectors.
         slots: vectors over all actuators.
         provide: adds further fields.
     """
@@ -133,12 +187,6 @@ def of_actuators(cluster: Visit[Any, Any], name: str) -> Any:
     return np.array([getattr(view, numbered(name, i)) for i in range(len(ActuatedRecord(view).gears))])
 
 
-def tell_actuators(cluster: Visit[Any, Any], name: str, values: Any) -> None:
-    """Writes them."""
-    for i, value in enumerate(values):
-        setattr(cluster.views.cluster, numbered(name, i), value)
-
-
 def row_of(cluster: Visit[Any, Any], i: int, j: int) -> Any:
     """The row of G that belongs to entry j of the cluster's joint i."""
     return cluster.G[cluster.shape.starts[i] + j]
@@ -149,11 +197,10 @@ def position_of(cluster: Visit[Any, Any], i: int, j: int) -> Any:
     return cluster.q[i][j] if cluster.shape.kinds[i].nq == cluster.shape.kinds[i].nv else np.array(0.0)
 
 
-def cleared(sweep: Sweep[Any, Any], name: str, size: int) -> Buffer:
-    """A result that begins with zeros."""
-    buffer = sweep.result(name, size)
-    if size:
-        sweep.builder.loop(_clear, total=fields(x=buffer.at(range(size))))
+def cleared(sweep: Sweep[Any, Any], buffer: Buffer) -> Buffer:
+    """A vector that begins with zeros."""
+    if buffer.size:
+        sweep.builder.loop(_clear, total=fields(x=buffer.at(range(buffer.size))))
     return buffer
 
 

@@ -222,12 +222,18 @@ class Engine:
             ) from None
         if not shape:  # states of a batch are checked by their first step
             robot.check_closed(q)
-        if self.scene.integrator in SCHEMES and 0 not in shape:
+        if 0 not in shape:
+            self._check_stiffness(q.reshape(-1, robot.nq)[0])
+        return self.layout.start(robot, q, v)
+
+    def _check_stiffness(self, q: np.ndarray, *, servos: bool = False) -> None:
+        """Refuses springs, dampers and servos that are too strong for explicit steps about a configuration."""
+        if self.scene.integrator in SCHEMES:
+            robot = self.robot
             batch = () if robot.given is None else robot.given.packed.shape[:-1]
             for i in range(min(math.prod(batch), _LOOKED_AT)):
                 one = robot.of_states(batch, i) if batch else robot
-                check_stiffness(one, q.reshape(-1, robot.nq)[0], self.step, self.scene.integrator)
-        return self.layout.start(robot, q, v)
+                check_stiffness(one, q, self.step, self.scene.integrator, servos=servos)
 
     def kinetic_energy(self, states: np.ndarray) -> np.ndarray:
         """(...,): that of states, J, at dead points of loops, too."""
@@ -321,7 +327,7 @@ class Engine:
             batch: the leading dimensions of states.
 
         Raises:
-            ModelError: for a robot without actuators, a servo that these steps do not take, an unknown name, a missing
+            ModelError: for a robot without actuators, one that these steps do not take, an unknown name, a missing
                 one, a wrong shape, and what is not finite.
         """
         robot, count = self.robot, len(self.robot.actuators)
@@ -335,22 +341,28 @@ class Engine:
         return np.concatenate([values, self._forces("rates", given, batch, (count,))], axis=-1)
 
     def check_actuators(self) -> None:
-        """Refuses motors of a robot that has none, and servos in steps of several stages."""
+        """Refuses motors of a robot that has none, and those that steps of several stages do not take."""
         robot = self.robot
         if not robot.actuators:
             raise ModelError(
                 f"motors: robot {robot.name!r} has no actuators; mark joints as actuated, or describe actuators "
                 "(RobotBuilder.actuator, Robot.with_actuators)"
             )
-        if self.scene.has_rows:
-            return
-        for actuator in robot.actuators:
-            if actuator.servo or actuator.speed < np.inf:
-                what = "it is a servo" if actuator.servo else "it has a speed limit"
+        if not self.scene.has_rows:
+            _ = self._are_explicit
+
+    @cached_property
+    def _are_explicit(self) -> bool:
+        """True, if explicit steps take all actuators: without speed limits, and not too strong in the neutral pose."""
+        for actuator in self.robot.actuators:
+            if actuator.speed < np.inf:
                 raise ModelError(
-                    f"motors: actuator {actuator.name!r}: {what}, which steps of {self.scene.integrator!r} do not "
-                    'take; integrator="midpoint" does'
+                    f"motors: actuator {actuator.name!r}: it has a speed limit, which steps of "
+                    f'{self.scene.integrator!r} do not take; integrator="midpoint" does'
                 )
+        if any(actuator.servo for actuator in self.robot.actuators):
+            self._check_stiffness(self.robot.neutral(), servos=True)
+        return True
 
     def forces(self, result: np.ndarray) -> np.ndarray:
         """(..., contacts, 3): contact forces in a step on the first body of each pair, along the world's axes, N."""

@@ -1,9 +1,13 @@
-"""Whether springs and dampers of joints are too strong for an explicit method."""
+"""Whether springs and dampers of joints, and servos, are too strong for an explicit method."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from coupler.actuation import actuator_jacobian
 from coupler.contact.scheme import SCHEMES
 from coupler.inertia import mass_matrix
 from coupler.model import ModelError, Robot
@@ -14,21 +18,33 @@ _MOST_GROWTH = 1.0 + 1e-3 * np.log(2.0)  # of a step: so that a thousand do not 
 _HALVINGS = 40
 
 
-def check_stiffness(robot: Robot, q: np.ndarray, step: float, integrator: str) -> None:
+def check_stiffness(robot: Robot, q: np.ndarray, step: float, integrator: str, *, servos: bool = False) -> None:
     """Refuses steps of an explicit method in which springs and dampers of joints make a robot swing up about q, (nq,).
 
     With K and D of joints, ÿ = −H⁻¹ (K y + D ẏ) has the eigenvalues λ, and a step multiplies each motion of its own by
     R(hλ), of the fourth order 1 + hλ + (hλ)²/2 + (hλ)³/6 + (hλ)⁴/24. It must not exceed 1 by much: the trapezoidal rule
     makes all springs swing up a little, by (hω)⁴/8 a step. Inertia counts in H alone, and gravity does not.
 
+    Args:
+        robot: the robot.
+        q: (nq,), a closed configuration.
+        step: h, s.
+        integrator: one of `SCHEMES`.
+        servos: whether servos act, too, as springs and dampers at what they drive.
+
     Raises:
         ModelError: naming the joint that moves most in what grows, and a step that is short enough.
     """
-    stiffness, damping = (_of_joints(robot, quantity) for quantity in ("stiffness", "damping"))
+    given = {} if robot.given is None else robot.given.values
+    stiffness, damping = (_of_joints(robot, quantity, given) for quantity in ("stiffness", "damping"))
+    driven = robot.actuators if servos else ()
+    stiffness = np.append(stiffness, [given.get(f"servo_stiffness:{own.name}", own.stiffness) for own in driven])
+    damping = np.append(damping, [given.get(f"servo_damping:{own.name}", own.most_damping) for own in driven])
     if not (stiffness.any() or damping.any()):
         return
     try:
         G, H = robot.explicit_constraint(q)[0], mass_matrix(robot, q)
+        G = np.concatenate([G, actuator_jacobian(robot, q)]) if driven else G
     except ModelError:  # at a dead point, which a motion passes
         return
     K, D = (np.linalg.solve(H, G.T @ (own[:, None] * G)) for own in (stiffness, damping))
@@ -44,14 +60,13 @@ def check_stiffness(robot: Robot, q: np.ndarray, step: float, integrator: str) -
         stable = SCHEMES[integrator].growth(middle * rates).max() <= _MOST_GROWTH
         shortest, longest = (middle, longest) if stable else (shortest, middle)
     raise ModelError(
-        f"robot {robot.name!r}: springs and dampers about joint {joint!r} are too strong for steps of {step:g} s with "
-        f'integrator="{integrator}", which is explicit; steps of {shortest:.2g} s would do, or integrator="midpoint", '
-        "for which none is too strong"
+        f"robot {robot.name!r}: {'servos, ' if servos else ''}springs and dampers about joint {joint!r} are too strong "
+        f'for steps of {step:g} s with integrator="{integrator}", which is explicit; steps of {shortest:.2g} s would '
+        'do, or integrator="midpoint", for which none is too strong'
     )
 
 
-def _of_joints(robot: Robot, quantity: str) -> np.ndarray:
+def _of_joints(robot: Robot, quantity: str, given: Mapping[str, Any]) -> np.ndarray:
     """(Σ nv,): the stiffness or damping of all joints, of a robot with parameters as they are given."""
-    given = {} if robot.given is None else robot.given.values
     values = [given.get(f"{quantity}:{link.joint}", getattr(link.kind, quantity)) for link in robot.tree.links]
     return np.concatenate([np.atleast_1d(value) for value in values])

@@ -122,7 +122,7 @@ def test_a_servo_is_a_spring_and_a_damper(integrator: str, limit: float) -> None
     assert ends[0] == pytest.approx(ends[1], abs=1e-10 if exact else 1e-5)
 
 
-@pytest.mark.parametrize("integrator", sweep(["midpoint", "euler"], ["midpoint"]))
+@pytest.mark.parametrize("integrator", sweep(["midpoint", "euler", "trapezoid", "rk4"], ["midpoint", "rk4"]))
 def test_motion_is_that_of_tiny_steps(integrator: str) -> None:
     """Runge and Kutta's method on the laws as they are written, a hundred times finer."""
     robot = arm(
@@ -135,7 +135,7 @@ def test_motion_is_that_of_tiny_steps(integrator: str) -> None:
         q, v = x[:2], x[2:]
         u, w = coupler.actuator_positions(robot, q), coupler.actuator_velocities(robot, q, v)
         forces = [np.clip(30.0 * (1.0 - u[0]) - w[0], -2.0, 4.0), np.clip(2.0 * (0.8 - w[1]), -1.5, 1.5)]
-        return np.concatenate([v, coupler.forward_dynamics(robot, q, v, motors=forces)])
+        return np.concatenate([v, coupler.forward_dynamics(robot, q, v, coupler.generalized_forces(robot, q, forces))])
 
     for _ in range(1000):
         h = 1e-3
@@ -149,8 +149,8 @@ def test_motion_is_that_of_tiny_steps(integrator: str) -> None:
         for _ in range(round(1.0 / h)):
             simulation.step(motors=targets)
         errors.append(np.abs(np.concatenate([simulation.q, simulation.v]) - x).max())
-    assert errors[1] < 2e-3
-    assert errors[1] < 0.6 * errors[0]
+    assert errors[1] < (2e-3 if integrator in ("midpoint", "euler") else 1e-5)
+    assert errors[1] < 0.6 * errors[0] + 1e-6  # by which the reference itself may be away
 
 
 @pytest.mark.parametrize("integrator", ["midpoint", "euler"])
@@ -310,7 +310,7 @@ def test_rollouts_take_motors() -> None:
 
 
 @pytest.mark.parametrize("integrator", ["rk4", "trapezoid"])
-def test_steps_of_several_stages_take_motors_alone(integrator: str) -> None:
+def test_steps_of_several_stages_take_motors(integrator: str) -> None:
     robot = arm(Actuator("hinge", {"hinge": 2.0}, effort=1.5))
     ends = []
     for given in ({"tau": [3.0, 0.0]}, {"motors": [9.0]}):
@@ -319,13 +319,77 @@ def test_steps_of_several_stages_take_motors_alone(integrator: str) -> None:
             simulation.step(**given)
         ends.append(simulation.q)
     assert ends[0] == pytest.approx(ends[1], abs=1e-12)
-    for actuator, message in (
-        (servo("hinge", 1.0), "it is a servo"),
-        (Actuator("m", "hinge", speed=1.0), "speed limit"),
-    ):
-        simulation = Simulation(arm(actuator), 1e-2, integrator=integrator)
-        with pytest.raises(ModelError, match=message):
-            simulation.step(motors=[0.0])
+
+
+SERVOS = {
+    "tree": lambda: arm(
+        servo({"hinge": 2.0}, 30.0, 1.0), servo({"elbow": 1.0, "hinge": -0.5}, damping=2.0), Actuator("m", "elbow")
+    ),
+    "damper": lambda: arm(Actuator("brake", "elbow", "damper", damping=3.0), servo("hinge", 20.0)),
+    "six_bar": lambda: driven("six_bar"),  # closed by iteration
+    "tello": lambda: driven("tello"),  # floats
+}
+
+
+def driven(name: str) -> Robot:
+    """A bundled robot whose motors are servos, about as stiff as what they move is heavy."""
+    robot = coupler.robots.load(name).with_gravity((0, 0, 0))
+    A = coupler.actuator_jacobian(robot, robot.neutral())
+    ease = np.sum(A * coupler.mass_matrix_solve(robot, robot.neutral(), A), axis=1)
+    pairs = enumerate(zip(robot.actuators, ease, strict=True))
+    return robot.with_actuators(
+        motor.position_servo(400.0 / own, 20.0 / own) if i % 2 else motor.velocity_servo(20.0 / own)
+        for i, (motor, own) in pairs
+    )
+
+
+@pytest.mark.filterwarnings("ignore:.*can touch nothing")
+@pytest.mark.parametrize(("integrator", "order"), [("rk4", 4), ("trapezoid", 2)])
+@pytest.mark.parametrize("case", SERVOS)
+def test_servos_in_steps_of_several_stages_have_their_order(case: str, integrator: str, order: int) -> None:
+    robot = SERVOS[case]()
+    q, count = robot.neutral(), len(robot.actuators)
+    kinds = [actuator.kind for actuator in robot.actuators]
+    controls = np.where(np.array(kinds) == "position", coupler.actuator_positions(robot, q) + 0.05, 0.3)
+    rates = np.linspace(0.0, 0.1, count)
+    ends = []
+    for steps in (40, 80, 640):
+        simulation = Simulation(robot, 0.1 / steps, q=q, integrator=integrator, contacts=[], limits=False)
+        for _ in range(steps):
+            simulation.step(motors=controls, rates=rates if "position" in kinds else None)
+        ends.append(np.concatenate([simulation.q, simulation.v]))
+    errors = [np.abs(end - ends[-1]).max() for end in ends[:2]]
+    assert errors[0] < 1e-2
+    assert errors[1] < 1.3 * errors[0] / 2**order + 1e-12
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "trapezoid"])
+def test_forces_of_servos_in_stages_are_those_of_the_laws(integrator: str) -> None:
+    """What is told is the mean over the step, and keeps within limits; in short steps, it is `control_forces`."""
+    robot = arm(servo({"hinge": 2.0}, 30.0, 1.0, effort=(-2.0, 4.0)), servo("elbow", 8.0, 0.1))
+    simulation = Simulation(robot, 1e-5, q=[0.4, 0.2], v=[0.1, -0.3], integrator=integrator)
+    wanted = coupler.control_forces(robot, simulation.q, simulation.v, [3.0, 0.5])
+    simulation.step(motors=[3.0, 0.5])
+    assert wanted[0] == 4.0
+    assert simulation.motor_forces == pytest.approx(wanted, abs=1e-3)
+    simulation = Simulation(robot, 1e-3, q=[0.4, 0.2], integrator=integrator)
+    simulation.run(1.0, motors=[0.8, 2.0])  # the work that it watches is that of the servos
+    limited = Simulation(arm(Actuator("m", "hinge", speed=1.0)), 1e-2, integrator=integrator)
+    with pytest.raises(ModelError, match="actuator 'm': it has a speed limit"):
+        limited.step(motors=[0.0])
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "trapezoid"])
+def test_servos_too_strong_for_explicit_steps_are_refused(integrator: str) -> None:
+    robot = arm(servo("hinge", 1e6, 1e4))
+    simulation = Simulation(robot, 1e-2, integrator=integrator)
+    simulation.step()  # as long as they do not act
+    with pytest.raises(ModelError, match=r"servos, springs and dampers about joint 'elbow' are too strong.*midpoint"):
+        simulation.step(motors=[0.0])
+    with pytest.raises(ModelError, match="are too strong"):
+        coupler.rollout(robot, robot.neutral(), np.zeros(2), step=1e-2, motors=np.zeros((3, 1)), integrator=integrator)
+    weaker = robot.with_parameters({"servo_stiffness:hinge": 10.0, "servo_damping:hinge": 0.5})
+    Simulation(weaker, 1e-2, integrator=integrator).step(motors=[0.0])
 
 
 def test_mistakes_in_controls_are_told() -> None:
@@ -423,3 +487,43 @@ def test_a_servo_of_a_dependent_joint_tells_what_it_does() -> None:
     simulation = Simulation(robot, 1e-3, q=robot.pack_q({"crank_pin": 1.0}))
     simulation.run(1.0, motors=[4.0])
     assert robot.joint_velocities(simulation.q, simulation.v)["crank_pin"] == pytest.approx(4.0, rel=0.3)
+
+
+def test_motors_of_a_joint_keep_its_effort_limit_together() -> None:
+    """As MuJoCo's actuatorfrcrange: the sum of forces at a joint is limited, and not each of them."""
+    motors = Actuator("push", {"hinge": 2.0}), Actuator("pull", "hinge", effort=9.0), Actuator("elbow", "elbow")
+    robot = arm(*motors, effort_limit=5.0)
+    assert robot.actuators[0].effort == (-np.inf, np.inf)
+    assert robot.with_actuators(robot.actuators).actuators == robot.actuators
+    for controls, forces in (
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]),
+        ([7.0, -20.0, 3.0], [7.0, -9.0, 3.0]),  # together they are at the limit
+        ([6.0, 8.0, -1.0], [1.5, 2.0, -1.0]),
+        ([-10.0, 0.0, 0.0], [-2.5, 0.0, 0.0]),
+    ):
+        assert coupler.control_forces(robot, [0.1, 0.2], [0.0, 0.0], controls) == pytest.approx(forces, abs=1e-12)
+        for integrator in ("euler", "midpoint", "rk4"):
+            ends = []
+            for given in ({"motors": controls}, {"tau": [2.0 * forces[0] + forces[1], forces[2]]}):
+                simulation = Simulation(robot, 1e-2, q=[0.1, 0.2], integrator=integrator)
+                for _ in range(10):
+                    simulation.step(**given)
+                ends.append(simulation.q)
+                if "motors" in given:
+                    assert simulation.motor_forces == pytest.approx(forces, abs=1e-12)
+            assert ends[0] == pytest.approx(ends[1], abs=1e-12)
+    fast = arm(replace(motors[0], speed=1.0), motors[1], effort_limit=5.0, gravity=(0, 0, 0))
+    simulation = Simulation(fast, 1e-2)
+    simulation.run(1.0, motors=[6.0, 8.0])
+    assert simulation.motor_forces[1] <= 2.0 + 1e-9
+    assert simulation.status.residual < 1e-6
+
+
+def test_limits_that_actuators_do_not_share_are_told() -> None:
+    """Of servos, and of motors of several joints, the limit of a joint limits each."""
+    for other in (servo("hinge", 10.0, 1.0), Actuator("both", {"hinge": 1.0, "elbow": 1.0})):
+        robot = arm(Actuator("motor", {"hinge": 2.0}), other, effort_limit=5.0)
+        assert [actuator.effort for actuator in robot.actuators] == [(-2.5, 2.5), (-5.0, 5.0)]
+        told = f"the effort limit of joint 'hinge' limits each of 'motor', {other.name!r}, and not their sum"
+        assert told in str(robot)
+    assert "not their sum" not in str(arm(Actuator("a", "hinge"), Actuator("b", "hinge"), effort_limit=5.0))

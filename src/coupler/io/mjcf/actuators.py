@@ -57,7 +57,7 @@ def driven_tendons(model: Compiled) -> set[int]:
 def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuilder) -> list[str]:
     """Adds the actuators; returns a description of what is left out of them."""
     names, left_out, scaled = model.names["actuator"], Counter[tuple[str, str]](), list[str]()
-    acted = Counter[str]()
+    acted, served = Counter[str](), set[str]()  # the joints, and those of which a sum of forces is not limited
     taken = Taken(name for name in names if name)
     for i, name in enumerate(names):
         try:
@@ -75,8 +75,9 @@ def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuild
         with files.root.blamed():
             builder.actuator(name or fresh(next(iter(own)), taken), own, **law)
         acted.update(own.keys())
+        served |= {*own} if len(own) > 1 or law.get("kind", "motor") != "motor" else set()
     limited = {tree.names.joints[j] for j in np.flatnonzero(model.jnt_actfrclimited)}
-    if shared := sum(acted[joint] > 1 for joint in limited):
+    if shared := sum(acted[joint] > 1 and joint in served for joint in limited):
         words = (
             "actfrcrange of several actuators, that limits each",
             "actfrcranges of several actuators, that limit each",

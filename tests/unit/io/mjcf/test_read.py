@@ -190,7 +190,11 @@ def test_actuators_that_are_not_modelled_are_told(write: Any) -> None:
 def test_a_limit_for_several_actuators_together_is_told(write: Any) -> None:
     motors = '<actuator><motor joint="a" gear="2"/><motor joint="a" ctrlrange="-1 9"/></actuator>'
     robot, untold = read(write(body("arm", '<joint name="a" actuatorfrcrange="-3 3"/>'), motors))
-    assert [actuator.effort for actuator in robot.actuators] == [(-1.5, 1.5), (-1.0, 3.0)]
+    assert [actuator.effort for actuator in robot.actuators] == [(-np.inf, np.inf), (-1.0, 9.0)]
+    assert untold == []  # it limits their sum
+    servos = motors.replace("</actuator>", '<position joint="a" kp="3"/></actuator>')
+    robot, untold = read(write(body("arm", '<joint name="a" actuatorfrcrange="-3 3"/>'), servos))
+    assert [actuator.effort for actuator in robot.actuators] == [(-1.5, 1.5), (-1.0, 3.0), (-3.0, 3.0)]
     assert untold == ["1 actfrcrange of several actuators, that limits each"]
 
 

@@ -1,0 +1,96 @@
+"""The forces of actuators in a state, under given controls: of motors, servos and dampers, within their limits.
+
+A step of a simulation takes dampers and springs as they are later in the step, so that no gain is too large for it:
+contact/drives.py. As steps become shorter, its forces become these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from coupler.model import Robot
+from coupler.passes import (
+    ClusterRecord,
+    Record,
+    Sweep,
+    TermRecord,
+    Visit,
+    cleared,
+    position_of,
+    provided,
+    row_of,
+    share_limits,
+    visit_actuators,
+    visit_terms,
+)
+
+__all__ = ["control_forces_program", "controlling", "moving"]
+
+Node = Visit[Record, ClusterRecord]
+
+
+class MovingTerm(TermRecord):
+    """What a cluster sees of one term of an actuator: sums over terms."""
+
+    position, speed = provided(), provided()
+
+
+def control_forces_program(robot: Robot) -> Any:
+    """The program (q, v, motors, rates) → f of all actuators."""
+    sweep, count = Sweep(robot, "control_forces", cluster=ClusterRecord), len(robot.actuators)
+    sweep.inputs("q", "v")
+    controls, rates = (sweep.builder.input(name, count) for name in ("motors", "rates"))
+    sums = {name: cleared(sweep, sweep.scratch(name, count)) for name in ("position", "speed")}
+    force = sweep.result("forces", count)
+    sweep.outward(_begin)
+    visit_terms(sweep, moving(lambda cluster: cluster.v), sums)
+    visit_actuators(sweep, controlling, {**sums, "control": controls, "rate": rates, "force": force})
+    share_limits(sweep, robot, force)
+    return sweep.build()
+
+
+def _begin(cluster: Node) -> None:
+    cluster.report_gap()
+    cluster.remember()
+
+
+def moving(velocity: Callable[[Any], Any]) -> Callable[[Any, int, int], None]:
+    """The function of a term that adds to an actuator's position u and velocity u̇, from the velocities of clusters."""
+
+    def sum_up(cluster: Any, i: int, j: int) -> None:
+        term = MovingTerm(cluster.views.cluster)
+        term.position = term.position + term.gear * position_of(cluster, i, j)
+        term.speed = term.speed + term.gear * (row_of(cluster, i, j) @ velocity(cluster))
+
+    return sum_up
+
+
+def controlling(kind: str) -> Callable[[Any], None]:
+    """The function of an actuator of a kind that gives its force; `Actuator` has the law.
+
+    It sees `position` u and `speed` u̇, the `control`, of a position servo the `rate` of that, and what
+    `visit_actuators` provides.
+    """
+
+    def control(own: Any) -> None:
+        own.force = _force(kind, own)
+
+    return control
+
+
+def _force(kind: str, own: Any) -> Any:
+    control = np.minimum(np.maximum(own.control, own.least), own.most)
+    if kind == "motor":
+        force = control
+    elif kind == "position":
+        force = own.stiffness * (control - own.position) + own.gain * (own.rate - own.speed)
+    elif kind == "velocity":
+        force = own.gain * (control - own.speed)
+    else:
+        force = -own.gain * np.maximum(control, 0.0) * own.speed
+    force = np.minimum(np.maximum(force, own.lower), own.upper)
+    onwards = ((force > 0.0) & (own.speed > own.fastest)) | ((force < 0.0) & (own.speed < -own.fastest))
+    return np.where(onwards, 0.0, force)  # beyond the speed limit it brakes, but does not drive

@@ -1,0 +1,61 @@
+"""From independent joints back to actuators: f with Aᵀ f = τ, and motions with A motion = rates. [003, §II-III]
+
+A = R G, as in actuation.py, has a block for each group of clusters in which the same actuators act. A block has more
+rows than columns where actuators are redundant, and fewer where they leave joints to themselves; its system is solved
+by Householder's reflections, for the shortest answer or the nearest one. Each program tells how near that is. Some
+columns of a system span all others, wherever the robot is; see `least_squares`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.algorithms.actuation import write_jacobian
+from coupler.linear import least_squares
+from coupler.model import Robot
+from coupler.passes import ActuatedGroups, ClusterRecord, Sweep
+
+__all__ = ["actuated_motion_program", "actuator_forces_program"]
+
+Array = Any
+
+
+def _begun(robot: Robot, name: str) -> tuple[Sweep[Any, Any], ActuatedGroups]:
+    """A program that knows the blocks of A."""
+    sweep = Sweep(robot, name, cluster=ClusterRecord)
+    sweep.inputs("q")
+    groups = ActuatedGroups(sweep)
+    write_jacobian(sweep, groups.A, groups.place)
+    return sweep, groups
+
+
+def actuator_forces_program(robot: Robot) -> Any:
+    """The program (q, tau, weights) → f with Aᵀ f = τ, or nearest to it, of least Σ weight f²; and how near that is."""
+    sweep, groups = _begun(robot, "actuator_forces")
+    groups.solve(_share, "tau", tau=False, weights=True)
+    return sweep.build()
+
+
+def _share(A: Array, spanning: Sequence[int], tau: Array, weights: Array) -> tuple[Array, Array]:
+    if len(spanning) == len(A):  # there is one answer, whatever forces cost
+        forces = least_squares(A.T, tau)
+    else:
+        root = 1.0 / np.sqrt(weights)
+        forces = root * least_squares((root[:, None] * A).T, tau, spanning)
+    return forces, A.T @ forces - tau
+
+
+def actuated_motion_program(robot: Robot) -> Any:
+    """The program (q, near, rates) → motion with A motion = rates, nearest to near; and by how much they miss."""
+    sweep, groups = _begun(robot, "actuated_motion")
+    groups.solve(_follow, "rates", "near", near=False, rates=True)
+    return sweep.build()
+
+
+def _follow(A: Array, spanning: Sequence[int], near: Array, rates: Array) -> tuple[Array, Array]:
+    size = np.sqrt(np.sum(A * A, axis=1))  # large gears must not hide small ones
+    motion = near + least_squares(A / size[:, None], (rates - A @ near) / size, spanning)
+    return motion, A @ motion - rates
