@@ -88,7 +88,7 @@ class RobotChanges(RobotStates):
         variants = base.__dict__.setdefault("_variants", {})
         if layout not in variants:
             variants[layout] = variant_of(base, layout)
-        return base._given(variants[layout], layout, values, layout.pack(values))
+        return base._given(variants[layout], layout, layout.pack(values), values)
 
     def of_states(self, batch: tuple[int, ...], states: slice | int | np.ndarray) -> Robot:
         """The robot with the parameters of some states of a batch, or of one; states are counted in a row."""
@@ -96,11 +96,12 @@ class RobotChanges(RobotStates):
             return self._robot
         packed = np.broadcast_to(self.given.packed, (*batch, self.given.packed.shape[-1]))
         own = packed.reshape((prod(batch), packed.shape[-1]))[states]
-        base, layout = self.given.base, self.given.layout
-        return base._given(self.given.variant, layout, layout.unpack(own), own)
+        return self.given.base._given(self.given.variant, self.given.layout, own)
 
-    def _given(self, variant: Robot, layout: Layout, values: Mapping[str, np.ndarray], packed: np.ndarray) -> Robot:
-        given = GivenParameters(self._robot, variant, layout, values, packed)
+    def _given(
+        self, variant: Robot, layout: Layout, packed: np.ndarray, told: Mapping[str, np.ndarray] | None = None
+    ) -> Robot:
+        given = GivenParameters(self._robot, variant, layout, packed, told)
         return replace(self._robot, states=variant.states.with_given(packed), given=given)
 
     def _changed(self, replaced: tuple[str, ...] = (), **parts: Any) -> Robot:
