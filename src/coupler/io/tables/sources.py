@@ -18,6 +18,7 @@ from typing import Any
 from coupler.files import read_file
 from coupler.io.limits import CELLS, TABLE_BYTES
 from coupler.io.packages import real_path
+from coupler.io.tables.expanded import EXPANDED, tables_of_tree
 from coupler.io.tables.rows import COLUMNS, Row, checked_row
 from coupler.io.yaml import parse_yaml
 from coupler.model import ModelError
@@ -58,6 +59,8 @@ def read_tables(file: Path) -> Tables:
     if file.suffix.lower() == ".csv":
         return _from_folder(file)
     content = parse_yaml(file, TABLE_BYTES, 2 * CELLS) if file.suffix.lower() != ".json" else _parsed_json(file)
+    if isinstance(content, dict) and "bodies" not in content and EXPANDED in content:
+        content = tables_of_tree(file, content)
     if not isinstance(content, dict) or "bodies" not in content:
         raise ModelError(f"{file}: expected the tables of a robot, one of them called 'bodies'; see docs/files.md")
     unknown = [name for name in content if name not in (*COLUMNS, *_ABOUT)]
