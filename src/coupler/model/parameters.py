@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
 __all__ = [
+    "LENGTHS",
     "OF_BODIES",
     "OF_JOINTS",
     "OF_SERVOS",
@@ -42,6 +43,7 @@ OF_JOINTS = ("stiffness", "damping", "armature", "friction")
 OF_SPRINGS = ("stiffness", "free_length", "pretension", "damping", "first_point", "second_point")
 OF_SERVOS = (("servo_stiffness", "stiffness"), ("servo_damping", "damping"))  # which mostly have names of joints
 OF_SHAPES = ("friction", "restitution")
+LENGTHS = ("at:", "turned:", "meets:", "length:")  # what loops are closed for
 _NOT_NEGATIVE = {"mass", *OF_JOINTS, *OF_SHAPES, "free_length", "length", "servo_stiffness", "servo_damping"}
 
 
@@ -166,19 +168,19 @@ def _telling(robot: Robot, values: Mapping[str, np.ndarray], sources: Mapping[st
         if name in told or value.ndim == robot.parameters[name].ndim:
             continue
         kind, _, owner = name.partition(":")
-        if kind not in ("at", "meets"):
+        if kind not in ("at", "turned", "meets"):
             is_told = any(other.startswith((f"{kind}:", "mass:", "inertia:")) for other in told)
         else:
-            is_told = not told.isdisjoint(f"at:{joint}" for joint in _carriers(robot, owner))
+            is_told = not told.isdisjoint(f"{x}:{joint}" for joint in _carriers(robot, owner) for x in ("at", "turned"))
         if not is_told:
             told.add(name)
             yield name
 
 
 def _carriers(robot: Robot, joint: str) -> list[str]:
-    """The joints of the tree that carry one of them; none of a loop."""
+    """A joint of the tree and those that carry it; none of a loop."""
     tree, number = robot.tree, robot.tree.number.get(joint)
-    return [] if number is None else [tree.links[link].joint for link in tree.carriers(tree.parent[number])]
+    return [] if number is None else [tree.links[link].joint for link in tree.carriers(number)]
 
 
 def _structure(values: np.ndarray, shared: bool) -> tuple[int, ...]:
@@ -220,6 +222,7 @@ def _numbers(robot: Robot) -> Iterator[tuple[str, Any]]:
             values = {f"{name}:{joint.name}": getattr(joint.kind, name) for name in OF_JOINTS}
             yield from ((name, value[0] if len(value) == 1 else value) for name, value in values.items())
             yield f"at:{joint.name}", joint.placement.r
+            yield f"turned:{joint.name}", np.zeros(3)
     for loop in robot.loops:
         yield f"at:{loop.name}", loop.predecessor_frame.r
         yield f"meets:{loop.name}", loop.successor_frame.r

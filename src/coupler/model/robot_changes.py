@@ -50,9 +50,10 @@ class RobotChanges(RobotStates):
         """All numbers that `with_parameters` takes, by name, as they are: {"mass:torso": 3.3, "ratio:gears": 6.0, ...}.
 
         There are "gravity"; "mass", "centre" and "inertia" of bodies; "stiffness", "damping", "armature" and "friction"
-        of joints, and "at", where they are on their parent; "at" and "meets" of loops, and "length" of rods; of a
-        coupling by a dataclass, as gears are, its fields; those of springs; "servo_stiffness" and "servo_damping" of
-        servos; "friction" and "restitution" of shapes. Where two parts have the same number and name, neither is there.
+        of joints, "at", where they are on their parent, and "turned", a rotation vector along its axes by which they
+        are turned there, from how they were built; "at" and "meets" of loops, and "length" of rods; of a coupling by a
+        dataclass, as gears are, its fields; those of springs; "servo_stiffness" and "servo_damping" of servos;
+        "friction" and "restitution" of shapes. Where two parts have the same number and name, neither is there.
         """
         if self.given is not None:
             return MappingProxyType({**self.given.base.parameters, **self.given.values})
