@@ -323,3 +323,43 @@ def test_options_of_other_formats_are_refused(option: Any, tmp_path: Path) -> No
 )
 def test_headings(text: str, expected: tuple[str, str]) -> None:
     assert heading(text) == expected
+
+
+ARM = {  # as CAD has it, in mm and kg mm²
+    "bodies": "body,mass (kg),x (mm),Ixx (kg mm^2),Iyy (kg mm^2),Izz (kg mm^2)\nboom,120,1000,2e6,60e6,60e6\n",
+    "joints": "body,type,axis,parent\nboom,R,-y,ground\n",
+}
+
+
+def arm_in_csv(folder: Path, **changes: tuple[str, str]) -> Path:
+    """Writes the arm as CSV, with texts replaced in some tables."""
+    for table, text in ARM.items():
+        (folder / f"{table}.csv").write_text(text.replace(*changes.get(table, ("", ""))), encoding="utf-8")
+    return folder / "bodies.csv"
+
+
+@pytest.mark.parametrize(
+    ("units", "told"),
+    [((" (kg mm^2)", " (g mm^2)"), "inertias in another unit"), ((" (mm)", ""), "are lengths given in mm")],
+)
+def test_a_unit_that_is_missing_or_wrong_is_told(units: tuple[str, str], told: str, tmp_path: Path) -> None:
+    with pytest.warns(ModelWarning, match=told):
+        coupler.load(arm_in_csv(tmp_path, bodies=units))
+
+
+def test_a_robot_that_is_consistent_but_a_thousand_times_too_large_is_told(tmp_path: Path) -> None:
+    file = arm_in_csv(tmp_path)
+    file.write_text(ARM["bodies"].replace(" (kg mm^2)", "").replace(" (mm)", ""))
+    with pytest.warns(ModelWarning, match="reaches 1000 m: are lengths given in mm"):
+        coupler.load(file)
+
+
+def test_tabs_separate_cells_too(tmp_path: Path) -> None:
+    assert coupler.load(arm_in_csv(tmp_path, bodies=(",", "\t"))).mass == 120.0
+
+
+def test_a_file_that_is_not_utf_8_says_how_to_save_it(tmp_path: Path) -> None:
+    file = arm_in_csv(tmp_path)
+    (tmp_path / "joints.csv").write_bytes("body,type,axis,parent,lower (°)\nboom,R,-y,ground,-20\n".encode("latin-1"))
+    with pytest.raises(ModelError, match=r"joints\.csv: it is not UTF-8 .*: save it as CSV UTF-8"):
+        coupler.load(file)
