@@ -510,3 +510,14 @@ def test_joints_in_loops_are_turned() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-10)
     with pytest.raises(ModelError, match=r'closed analytically, .*use robot\.with_closure\("numerical"\)'):
         robot.with_closure("analytical").with_parameters({"turned:pivot": turn})
+
+
+def test_of_many_numbers_the_wrong_one_is_named() -> None:
+    masses = np.full(100, 3.0)
+    masses[7] = np.nan
+    with pytest.raises(ModelError, match=r"'mass:shin' must be a finite number, .* got nan in state 7$"):
+        hopper().with_parameters({"mass:shin": masses})
+    with pytest.raises(ModelError, match=r"entry 1 in state 2 is inf$"):
+        hopper().with_parameters({"centre:shin": [[0, 0, 0], [0, 0, 0], [0, np.inf, 0]]})
+    with pytest.raises(ModelError, match=r"q must be 50 × \d+ finite numbers, got an array of the shape \(50, 1\)"):
+        coupler.size_actuators(hopper(), np.arange(50.0), np.zeros((50, 1)), np.zeros((50, 1)), np.zeros((50, 1)))
