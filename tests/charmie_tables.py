@@ -1,4 +1,4 @@
-"""CHARMIE as tables, in millimetres, as a designer would write them; and those of other people's file of the paper."""
+"""CHARMIE as tables, in millimetres, as a designer would write them; and other people's file of the paper's tables."""
 
 from __future__ import annotations
 
@@ -82,37 +82,12 @@ def _spring(name: str) -> list[float]:
 
 
 def published_tables(file: Path) -> dict[str, Any]:
-    """Main bodies of the paper's tables, as others have read them, with the exponents that coupler has corrected."""
+    """The file of the paper's tables that others have made, with the exponents that coupler has corrected."""
     content = json.loads(file.read_text())
-    bodies: list[dict[str, Any]] = []
-    joints: list[dict[str, Any]] = []
-    for body in content["tree_expanded"]:
-        moments = dict(body["inertia_about_com_kgm2"])
-        if body["name"] == "3":
-            moments["Iyz"] /= 10
-        if body["name"] == "8c":
-            moments["Iyy"] *= 10
-        bodies.append({"body": body["name"], "mass": body["mass_kg"], **_xyz(body["com_in_body_origin_m"]), **moments})
-        axis = body["axis"] and "xyz"[body["axis"].index(1)]
-        joint = {
-            "body": body["name"],
-            "type": body["joint_type"],
-            "parent": body["parent"].replace("world", "ground"),
-            "axis": axis,
-        }
-        if body["name"] in content["fixed_rotations_zxz_rad"]:
-            angles = content["fixed_rotations_zxz_rad"][body["name"]]
-            joint |= {"euler": "ZXZ"} | {f"e{i} (deg)": _degrees(angle) for i, angle in enumerate(angles, 1)}
-        joints.append(joint | _xyz(body["placement_in_parent_m"]))
-    return {"bodies": bodies, "joints": joints}
-
-
-def _degrees(angle: str) -> float:
-    return {"pi": 180.0, "pi/2": 90.0, "-pi/2": -90.0, "0": 0.0}[angle]
-
-
-def _xyz(point: Any) -> dict[str, float]:
-    return dict(zip("xyz", point, strict=True))
+    moments = {body["name"]: body["inertia_about_com_kgm2"] for body in content["tree_expanded"]}
+    moments["3"]["Iyz"] /= 10
+    moments["8c"]["Iyy"] *= 10
+    return content
 
 
 def save_tables(tables: dict[str, Any], folder: Path, suffix: str) -> Path:

@@ -10,6 +10,7 @@ import numpy as np
 
 from coupler.model import Robot, Rod
 from coupler.model.compose import compose
+from coupler.rotation import matrix_from_quaternion, quaternion_exp
 from coupler.spatial import Transform
 
 __all__ = ["drawn", "rebuilt"]
@@ -21,15 +22,16 @@ def rebuilt(robot: Robot, values: Mapping[str, Any]) -> Robot:
     def own(name: str, *quantities: str) -> dict[str, Any]:
         return {x: values[f"{x}:{name}"] for x in quantities if f"{x}:{name}" in values}
 
-    def moved(frame: Transform, name: str) -> Transform:
-        return Transform(frame.E, np.asarray(values[name])) if name in values else frame
+    def moved(frame: Transform, name: str, turned: str = "") -> Transform:
+        E = frame.E @ matrix_from_quaternion(quaternion_exp(values[turned])).T if turned in values else frame.E
+        return Transform(E, np.asarray(values[name]) if name in values else frame.r)
 
     bodies = {name: replace(body, **own(name, "mass", "centre", "inertia")) for name, body in robot.bodies.items()}
     joints = [
         replace(
             joint,
             kind=replace(joint.kind, **own(joint.name, "stiffness", "damping", "armature", "friction")),
-            placement=moved(joint.placement, f"at:{joint.name}"),
+            placement=moved(joint.placement, f"at:{joint.name}", f"turned:{joint.name}"),
         )
         for joint in robot.joints
     ]
@@ -61,15 +63,12 @@ def rebuilt(robot: Robot, values: Mapping[str, Any]) -> Robot:
 def drawn(robot: Robot, rng: np.random.Generator, count: int, *quantities: str) -> dict[str, np.ndarray]:
     """So many values of all parameters of some quantities (of all, if none is named), each near what it is."""
     found = {}
+    kept = ("offset", "friction", "G:", "at:", "meets:", *(["turned:"] if robot.loops else []))  # loops would not close
     for name, value in robot.parameters.items():
         if not quantities or name.partition(":")[0] in quantities:
             one_factor = name.startswith(("mass", "inertia"))  # which keeps an inertia one that a body can have
             size = (count, *(1 for _ in value.shape)) if one_factor else (count, *value.shape)
             found[name] = value * rng.uniform(0.95, 1.05, size)
-            if (
-                not one_factor
-                and not value.any()
-                and not name.startswith(("offset", "friction", "G:", "at:", "meets:"))
-            ):
+            if not one_factor and not value.any() and not name.startswith(kept):
                 found[name] = rng.uniform(0.0, 0.05, (count, *value.shape))
     return found

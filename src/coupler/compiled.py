@@ -116,7 +116,7 @@ class _Compiled:
 
     def __init__(self, robot: Robot, make: Callable[..., Any], options: tuple[Any, ...], single: bool) -> None:
         dtype, program = np.float32 if single else np.float64, make(robot, *options)
-        self.executable = compile(program, dtype, backend=robot.backend, threads=thread_count())
+        self.executable = compile(program, dtype, backend=robot.backend, threads=thread_count(), prepared=True)
 
     def explain(self, robot: Robot, vectors: tuple[Any, ...], result: np.ndarray) -> None:
         """Raises what is wrong with a call where a number is not finite; results of invalid configurations are not."""

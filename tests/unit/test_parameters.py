@@ -107,7 +107,9 @@ def test_all_numbers_at_once_give_what_robots_give_that_are_built_with_them(made
             assert error < EXACT, name
 
 
-@pytest.mark.parametrize("quantity", ["mass", "centre", "inertia", "at", "ratio", "stiffness", "armature", "gravity"])
+@pytest.mark.parametrize(
+    "quantity", ["mass", "centre", "inertia", "at", "turned", "ratio", "stiffness", "armature", "gravity"]
+)
 def test_one_kind_of_number_by_itself(quantity: str) -> None:
     robot, rng = hopper(), np.random.default_rng(2)
     values = drawn(robot, rng, 2, quantity)
@@ -493,3 +495,29 @@ def test_a_batch_of_zeros_is_a_batch() -> None:
     np.testing.assert_array_equal(coupler.forward_dynamics(none, q, v), coupler.forward_dynamics(robot, q, v))
     run = coupler.rollout(none, np.tile(q, (2, 1)), np.zeros(robot.nv), np.zeros((1, robot.nv)), contacts=())
     assert run.q.shape == (2, 2, robot.nq)
+
+
+def test_joints_in_loops_are_turned() -> None:
+    """A four-bar whose rocker starts from another angle; out of its plane it could not be closed."""
+    robot, turn = linkage(), np.array([0.0, 0.2, 0.0])  # about the joint's axis: its angle is another
+    turned = robot.with_parameters({"turned:pivot": turn})
+    q = turned.pack_q({"shoulder": 0.7})
+    v, before = [0.5], robot.pack_q({"shoulder": 0.7})
+    angles, old = turned.joint_positions(q), robot.joint_positions(before)
+    assert abs(angles["pivot"] + 0.2 - old["pivot"]) < 1e-12 and abs(angles["elbow"] - old["elbow"]) < 1e-12
+    np.testing.assert_allclose(coupler.body_poses(turned, q), coupler.body_poses(robot, before), rtol=0.0, atol=1e-12)
+    found, expected = coupler.forward_dynamics(turned, q, v), coupler.forward_dynamics(robot, before, v)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    with pytest.raises(ModelError, match=r'closed analytically, .*use robot\.with_closure\("numerical"\)'):
+        robot.with_closure("analytical").with_parameters({"turned:pivot": turn})
+
+
+def test_of_many_numbers_the_wrong_one_is_named() -> None:
+    masses = np.full(100, 3.0)
+    masses[7] = np.nan
+    with pytest.raises(ModelError, match=r"'mass:shin' must be a finite number, .* got nan in state 7$"):
+        hopper().with_parameters({"mass:shin": masses})
+    with pytest.raises(ModelError, match=r"entry 1 in state 2 is inf$"):
+        hopper().with_parameters({"centre:shin": [[0, 0, 0], [0, 0, 0], [0, np.inf, 0]]})
+    with pytest.raises(ModelError, match=r"q must be 50 × \d+ finite numbers, got an array of the shape \(50, 1\)"):
+        coupler.size_actuators(hopper(), np.arange(50.0), np.zeros((50, 1)), np.zeros((50, 1)), np.zeros((50, 1)))

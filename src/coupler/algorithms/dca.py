@@ -15,8 +15,9 @@ taking it apart again gives the accelerations [002, eq. 17]. Velocities come bef
 
 So the longest chain of operations grows with the logarithm of the number of clusters. There are two exceptions. Springs
 between points need poses, which are found one after the other. A cluster next to without inertia of its own is put
-together with what hangs on it first; a row of such clusters is a row of steps. Clusters must hang on one body each.
-Where light bodies carry heavy ones, digits are lost with the ratio of Ω_mm⁻¹ and M₂, which recursion does not lose.
+together with what hangs on it first; a row of such clusters is a row of steps. A cluster that hangs on several bodies
+is made one with the cluster that carries it [001, Fig. 5]. Where light bodies carry heavy ones, digits are lost with
+the ratio of Ω_mm⁻¹ and M₂, which recursion does not lose.
 
 In the functions below, 1 is the piece that carries and 2 the piece that hangs on its handle m; g and h are handles.
 """
@@ -33,6 +34,7 @@ from coupler.algorithms.assembly import Assembly, PieceBody, PieceCluster, pair_
 from coupler.algorithms.pieces import Piece
 from coupler.linear import Cholesky, solve
 from coupler.model import Robot
+from coupler.model.merging import on_one_body_each
 from coupler.passes import Schedule, Visit, add_loads
 from coupler.spatial import RigidInertia, Transform, mirrored
 
@@ -48,8 +50,9 @@ def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transfo
         frames: for each its link, and the transform from the link's frame to it.
 
     Raises:
-        ModelError: for a cluster that hangs on several bodies.
+        ModelError: see `on_one_body_each`.
     """
+    robot = on_one_body_each(robot)
     links, loaded = {link for link, _ in frames if link}, bool(robot.elements)
     whole = Assembly(robot, "divide_and_conquer", links, loaded=loaded, oriented=pulled_links(robot) | links)
     whole.inputs("q", "v", "tau")

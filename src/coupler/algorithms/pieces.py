@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from coupler.linear import Cholesky
-from coupler.model import ModelError, Robot
+from coupler.model import Robot
 from coupler.passes import ClusterRecord, Coordinate, Record, Sweep, Visit, collected, symmetric, velocities_of
 from coupler.spatial import RigidInertia
 
@@ -67,10 +67,8 @@ def divided(robot: Robot, touched: Iterable[int]) -> Piece:
     """The whole robot as a piece, made of smaller ones.
 
     Args:
+        robot: the robot, whose clusters hang on one body each.
         touched: the links that are asked for.
-
-    Raises:
-        ModelError: for a robot with a cluster that hangs on several bodies.
     """
     clusters = range(1, len(robot.cluster_tree.clusters))
     division = _Division(robot, touched)
@@ -83,13 +81,6 @@ class _Division:
     def __init__(self, robot: Robot, touched: Iterable[int]) -> None:
         tree = robot.cluster_tree
         self._clusters, self._cluster_of = tree.clusters, tree.cluster_of
-        for cluster in tree.clusters[1:]:
-            if len(set(cluster.outputs)) > 1:
-                names = [robot.tree.links[link].name for link in cluster.bodies]
-                raise ModelError(
-                    f"robot {robot.name!r}: the cluster of {', '.join(map(repr, names))} hangs on several bodies; "
-                    "divide and conquer takes clusters that hang on one (inverse_osim and forward_dynamics take all)"
-                )
         self._output = [cluster.outputs[0] for cluster in tree.clusters]
         self._carriers = {*self._output[1:]}
         self._touched, self._light = {*touched}, _light_clusters(robot)

@@ -43,7 +43,7 @@ def divide_and_conquer_problem(
     Args and returns are those of `traditional_problem`.
 
     Raises:
-        ModelError: for a robot with a cluster that hangs on several bodies.
+        ModelError: see `on_one_body_each`.
     """
     h = step_length(step)
     found = touches(robot, q, pairs)

@@ -29,6 +29,7 @@ from coupler.graph.eager import Eager
 from coupler.graph.errors import GraphError
 from coupler.graph.executable import Executable
 from coupler.graph.expr import Node, constant, symbol
+from coupler.graph.hoist import hoisted
 from coupler.graph.interpret import Interpreter
 from coupler.graph.parameters import PARAMETERS, Parameters
 from coupler.graph.program import Program
@@ -83,7 +84,14 @@ __all__ = [
 Backend = Literal["llvm", "interpreter", "python"]
 
 
-def compile(program: Program, dtype: Any = np.float64, *, backend: Backend = "llvm", threads: int = 1) -> Executable:
+def compile(
+    program: Program,
+    dtype: Any = np.float64,
+    *,
+    backend: Backend = "llvm",
+    threads: int = 1,
+    prepared: bool = False,
+) -> Executable:
     """The program, ready to be called.
 
     Args:
@@ -92,6 +100,8 @@ def compile(program: Program, dtype: Any = np.float64, *, backend: Backend = "ll
         backend: "llvm" for machine code, "interpreter" for the NumPy reference, "python" to call the functions of the
             kernels row by row on floats, for a debugger.
         threads: how many threads share a batch (machine code only).
+        prepared: whether its parameters will be given as `Executable.preparation` returns them (machine code only), so
+            that what follows from them is computed once for many calls.
     """
     if backend == "interpreter":
         return Interpreter(program, dtype)
@@ -101,5 +111,10 @@ def compile(program: Program, dtype: Any = np.float64, *, backend: Backend = "ll
         with imports():
             from coupler.graph.llvm import Native  # imported here: the rest works without LLVM
 
-        return Native(program, dtype, threads=threads)
+        parts = hoisted(program) if prepared else None
+        if parts is None:
+            return Native(program, dtype, threads=threads)
+        executable = Native(parts[1], dtype, threads=threads)
+        executable.preparation = Native(parts[0], threads=threads)
+        return executable
     raise GraphError(f"no back end is called {backend!r}; there are 'llvm', 'interpreter' and 'python'")

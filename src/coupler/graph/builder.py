@@ -212,7 +212,9 @@ class Builder:
         new = {buffer: bindings[name] for name, buffer in wanted.items()}
         for buffer in program.scratch:
             new[buffer] = self.scratch(self._free_name(f"{program.name}.{buffer.name}"), buffer.size)
-        self._steps += [_rebound(step, new) for step in program.steps]
+        steps = [_rebound(step, new) for step in program.steps]
+        self._first_steps += steps[: program.leading]
+        self._steps += steps[program.leading :]
 
     def build(self) -> Program:
         """The finished program, checked: what is read has been written, and every output is."""
@@ -221,7 +223,8 @@ class Builder:
         if self._parameters is not None:
             self._lowering.done = True
         buffers = sorted(self._buffers.values(), key=lambda buffer: buffer.name == PARAMETERS)  # the last input
-        program = Program(self.name, tuple(buffers), (*self._first_steps, *self._steps))
+        steps = *self._first_steps, *self._steps
+        program = Program(self.name, tuple(buffers), steps, len(self._first_steps))
         check_data_flow(program)
         return program
 

@@ -27,6 +27,8 @@ class Executable(ABC):
         dtype: float64 or float32; inputs must convert to it without loss of kind.
         one: a program with one output, for one state in plain arrays of the right type: its result, or None where they
             are something else, or not all numbers are known to be finite, or there is no such short way (yet).
+        preparation: computes, in float64, what is given as the last input in place of parameters; None where these are
+            given as they are.
     """
 
     def __init__(self, program: Program, dtype: Any = np.float64) -> None:
@@ -38,6 +40,7 @@ class Executable(ABC):
         self.dtype = np.dtype(np.float64 if np.dtype(dtype) == np.float64 else np.float32)  # NumPy's own instance
         self._inputs, self._outputs = program.inputs, program.outputs
         self.one: Callable[..., np.ndarray | None] = _no_short_way
+        self.preparation: Executable | None = None
 
     @abstractmethod
     def _run(self, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> None:
@@ -69,6 +72,10 @@ class Executable(ABC):
             if target is not result and not np.may_share_memory(result, target):  # no flat view has these strides
                 result[...] = target.reshape(result.shape)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def prepared(self, parameters: np.ndarray) -> np.ndarray:
+        """What a call takes as its last input, for parameters of (..., n)."""
+        return parameters if self.preparation is None else self.preparation(parameters)
 
     def answer(self, *inputs: Any) -> tuple[Any, bool]:
         """What a call with these inputs gives, and whether inputs and results are known to be finite."""
@@ -105,7 +112,7 @@ class Executable(ABC):
         return [given[name] for name in names]
 
     def _input(self, buffer: Buffer, value: Any) -> np.ndarray:
-        values = np.asarray(value)
+        values = np.asanyarray(value)
         if values.dtype != self.dtype and not (np.can_cast(values.dtype, self.dtype) or values.dtype.kind in "iu"):
             raise GraphError(
                 f"input {buffer.name!r} is {values.dtype}; this program runs in {self.dtype}: "

@@ -85,7 +85,10 @@ class Lowering:
     def _place(self, values: np.ndarray) -> Slot | None:
         """Where the rows of a table are; None if no kernel has asked for them while the program was written."""
         rows = [nodes_of(row) for row in values]
-        key = tuple(id(node) for row in rows for node in row), values.shape  # constants are one object each
+        key = (
+            tuple(node for row in rows for node in row),
+            values.shape,
+        )  # equal nodes are one object, as long as it lives
         if key not in self._known and not self.done:
             self._known[key] = self._as_given(rows) or self._computed(rows)
         return self._known.get(key)

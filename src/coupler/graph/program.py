@@ -88,11 +88,19 @@ Step = Loop | Repeat | Listing
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A finished program; see the module's text."""
+    """A finished program; see the module's text.
+
+    Attributes:
+        name: what it is called.
+        buffers: all that its steps read and write; inputs and outputs in the order in which they are given.
+        steps: what is run, in order.
+        leading: how many steps come first that depend on parameters alone; nobody else writes what they write.
+    """
 
     name: str
     buffers: tuple[Buffer, ...]
     steps: tuple[Step, ...]
+    leading: int = 0
 
     @property
     def inputs(self) -> tuple[Buffer, ...]:

@@ -11,6 +11,8 @@ from coupler.model.wording import in_state
 
 __all__ = ["numbers"]
 
+_FEW = 36  # numbers of which a message tells all
+
 
 def numbers(
     what: str,
@@ -39,9 +41,9 @@ def numbers(
     try:
         given = np.asarray(value)
     except ValueError:
-        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_plain(value)!r}") from None
+        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_told(value)}") from None
     if given.dtype.kind not in "fiu" or (given.shape != shape and not (batch or (spread and given.ndim == 0))):
-        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_plain(value)!r}")
+        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_told(value)}")
     array = np.array(given, dtype=float)
     if spread and array.ndim == 0:
         array = np.full(shape, array)
@@ -49,19 +51,24 @@ def numbers(
         raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got the shape {array.shape}")
     right = (np.isfinite(array) if finite else ~np.isnan(array)) & (array >= least)
     if not right.all():
-        got = f"got {_plain(value)!r}"
-        if batch:
+        got = f"got {_told(value)}"
+        if batch or array.size > _FEW:
             at = tuple(int(i) for i in np.argwhere(~right)[0])
             state, entry = at[: len(at) - len(shape)], at[len(at) - len(shape) :]
-            got = f"entry {', '.join(map(str, entry))}{in_state(state)} is {array[at]}" if entry else got
+            if entry:
+                got = f"entry {', '.join(map(str, entry))}{in_state(state)} is {array[at]}"
+            elif array.size > _FEW:
+                got = f"got {array[at]}{in_state(state)}"
         raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, {got}")
     array.setflags(write=False)
     return array
 
 
-def _plain(value: Any) -> Any:
-    """A small array as lists and numbers, which are easier to read."""
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) and value.size <= 36 else value
+def _told(value: Any) -> str:
+    """What was given: a small array as lists and numbers, which are easier to read, and of a large one its shape."""
+    if not isinstance(value, np.ndarray | np.generic):
+        return repr(value)
+    return repr(value.tolist()) if value.size <= _FEW else f"an array of the shape {value.shape}"
 
 
 def _wanted(shape: tuple[int, ...], finite: bool, least: float, batch: bool) -> str:

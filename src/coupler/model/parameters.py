@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from itertools import accumulate
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.model.bodies import check_inertia, possible_inertias
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
 __all__ = [
+    "LENGTHS",
     "OF_BODIES",
     "OF_JOINTS",
     "OF_SERVOS",
@@ -40,6 +43,7 @@ OF_JOINTS = ("stiffness", "damping", "armature", "friction")
 OF_SPRINGS = ("stiffness", "free_length", "pretension", "damping", "first_point", "second_point")
 OF_SERVOS = (("servo_stiffness", "stiffness"), ("servo_damping", "damping"))  # which mostly have names of joints
 OF_SHAPES = ("friction", "restitution")
+LENGTHS = ("at:", "turned:", "meets:", "length:")  # what loops are closed for
 _NOT_NEGATIVE = {"mass", *OF_JOINTS, *OF_SHAPES, "free_length", "length", "servo_stiffness", "servo_damping"}
 
 
@@ -51,15 +55,20 @@ class GivenParameters:
         base: the robot that it is without them.
         variant: the robot in which they are nodes, which all robots that are given the same ones share.
         layout: which numbers of each of them are inputs.
-        values: by name, with leading dimensions for a batch.
         packed: (..., n), all inputs, as programs take them.
+        told: by name, as they were given; None where only the inputs are known.
     """
 
     base: Robot
     variant: Robot
     layout: Layout
-    values: Mapping[str, np.ndarray]
     packed: np.ndarray
+    told: Mapping[str, np.ndarray] | None = None
+
+    @property
+    def values(self) -> Mapping[str, np.ndarray]:
+        """By name, with leading dimensions for a batch."""
+        return self.layout.unpack(self.packed) if self.told is None else self.told
 
 
 @dataclass(frozen=True)
@@ -95,19 +104,39 @@ class Layout:
         packed.setflags(write=False)
         return packed
 
-    def unpack(self, inputs: np.ndarray) -> dict[str, np.ndarray]:
-        """Values by name of inputs, (..., n), which are numbers or nodes."""
-        values, start = dict[str, np.ndarray](), 0
-        for (name, shape), sources in zip(self._shaped(), self.sources, strict=True):
-            count, batch = max(sources) + 1, inputs.shape[:-1]
-            own = np.zeros((*batch, count + 1), inputs.dtype)  # the last stays zero
-            own[..., :count] = inputs[..., start : start + count]
-            values[name] = own[..., list(sources)].reshape((*batch, *shape))
-            start += count
-        return values
+    def unpack(self, inputs: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Values by name of inputs, (..., n), which are numbers or nodes; each is made when it is asked for."""
+        return _Unpacked(self, inputs)
+
+    @cached_property
+    def starts(self) -> dict[str, tuple[int, int]]:
+        """Of each parameter its number, and where its inputs start."""
+        ends = list(accumulate((max(sources) + 1 for sources in self.sources), initial=0))
+        return {name: (i, ends[i]) for i, name in enumerate(self.names)}
 
     def _shaped(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         return zip(self.names, self.shapes, strict=True)
+
+
+class _Unpacked(Mapping[str, np.ndarray]):
+    """Values by name, made of inputs when they are asked for: those of 200 parameters cost a millisecond."""
+
+    def __init__(self, layout: Layout, inputs: np.ndarray) -> None:
+        self._layout, self._inputs = layout, inputs
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        number, start = self._layout.starts[name]
+        sources, batch = self._layout.sources[number], self._inputs.shape[:-1]
+        count = max(sources) + 1
+        own = np.zeros((*batch, count + 1), self._inputs.dtype)  # the last stays zero
+        own[..., :count] = self._inputs[..., start : start + count]
+        return own[..., list(sources)].reshape((*batch, *self._layout.shapes[number]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._layout.names)
+
+    def __len__(self) -> int:
+        return len(self._layout.names)
 
 
 def layout_of(robot: Robot, values: Mapping[str, np.ndarray]) -> Layout:
@@ -122,13 +151,36 @@ def layout_of(robot: Robot, values: Mapping[str, np.ndarray]) -> Layout:
         now = _structure(every, shared=name.startswith("inertia:"))
         known[name] = _numbered(list(zip(known.get(name, now), now, strict=True)), (-1, -1))
     sources = {name: known[name] for name in values}
-    weighs = any(name.startswith(("mass:", "inertia:")) and max(own) >= 0 for name, own in sources.items())
-    for name, value in values.items():  # a batch is one, whatever its values: some input must tell programs
-        usual = robot.parameters[name]
-        if max(sources[name]) < 0 and value.ndim > usual.ndim and (not weighs or name.startswith(("at:", "meets:"))):
-            sources[name] = tuple(range(usual.size))
+    for name in _telling(robot, values, sources):
+        sources[name] = tuple(range(robot.parameters[name].size))
     shapes = (robot.parameters[name].shape for name in values)
     return Layout(tuple(values), tuple(shapes), tuple(sources.values()))
+
+
+def _telling(robot: Robot, values: Mapping[str, np.ndarray], sources: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
+    """Parameters that are zero in all states of a batch and are inputs even so.
+
+    A batch is one, whatever its values: some input must tell programs. Masses and inertias tell all that any number of
+    a body or a joint could, and one number tells what others of its kind could. A length tells of what it carries.
+    """
+    told = {name for name, own in sources.items() if max(own) >= 0}
+    for name, value in values.items():
+        if name in told or value.ndim == robot.parameters[name].ndim:
+            continue
+        kind, _, owner = name.partition(":")
+        if kind not in ("at", "turned", "meets"):
+            is_told = any(other.startswith((f"{kind}:", "mass:", "inertia:")) for other in told)
+        else:
+            is_told = not told.isdisjoint(f"{x}:{joint}" for joint in _carriers(robot, owner) for x in ("at", "turned"))
+        if not is_told:
+            told.add(name)
+            yield name
+
+
+def _carriers(robot: Robot, joint: str) -> list[str]:
+    """A joint of the tree and those that carry it; none of a loop."""
+    tree, number = robot.tree, robot.tree.number.get(joint)
+    return [] if number is None else [tree.links[link].joint for link in tree.carriers(number)]
 
 
 def _structure(values: np.ndarray, shared: bool) -> tuple[int, ...]:
@@ -170,6 +222,7 @@ def _numbers(robot: Robot) -> Iterator[tuple[str, Any]]:
             values = {f"{name}:{joint.name}": getattr(joint.kind, name) for name in OF_JOINTS}
             yield from ((name, value[0] if len(value) == 1 else value) for name, value in values.items())
             yield f"at:{joint.name}", joint.placement.r
+            yield f"turned:{joint.name}", np.zeros(3)
     for loop in robot.loops:
         yield f"at:{loop.name}", loop.predecessor_frame.r
         yield f"meets:{loop.name}", loop.successor_frame.r

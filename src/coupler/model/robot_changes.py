@@ -50,9 +50,10 @@ class RobotChanges(RobotStates):
         """All numbers that `with_parameters` takes, by name, as they are: {"mass:torso": 3.3, "ratio:gears": 6.0, ...}.
 
         There are "gravity"; "mass", "centre" and "inertia" of bodies; "stiffness", "damping", "armature" and "friction"
-        of joints, and "at", where they are on their parent; "at" and "meets" of loops, and "length" of rods; of a
-        coupling by a dataclass, as gears are, its fields; those of springs; "servo_stiffness" and "servo_damping" of
-        servos; "friction" and "restitution" of shapes. Where two parts have the same number and name, neither is there.
+        of joints, "at", where they are on their parent, and "turned", a rotation vector along its axes by which they
+        are turned there, from how they were built; "at" and "meets" of loops, and "length" of rods; of a coupling by a
+        dataclass, as gears are, its fields; those of springs; "servo_stiffness" and "servo_damping" of servos;
+        "friction" and "restitution" of shapes. Where two parts have the same number and name, neither is there.
         """
         if self.given is not None:
             return MappingProxyType({**self.given.base.parameters, **self.given.values})
@@ -88,7 +89,7 @@ class RobotChanges(RobotStates):
         variants = base.__dict__.setdefault("_variants", {})
         if layout not in variants:
             variants[layout] = variant_of(base, layout)
-        return base._given(variants[layout], layout, values, layout.pack(values))
+        return base._given(variants[layout], layout, layout.pack(values), values)
 
     def of_states(self, batch: tuple[int, ...], states: slice | int | np.ndarray) -> Robot:
         """The robot with the parameters of some states of a batch, or of one; states are counted in a row."""
@@ -96,11 +97,12 @@ class RobotChanges(RobotStates):
             return self._robot
         packed = np.broadcast_to(self.given.packed, (*batch, self.given.packed.shape[-1]))
         own = packed.reshape((prod(batch), packed.shape[-1]))[states]
-        base, layout = self.given.base, self.given.layout
-        return base._given(self.given.variant, layout, layout.unpack(own), own)
+        return self.given.base._given(self.given.variant, self.given.layout, own)
 
-    def _given(self, variant: Robot, layout: Layout, values: Mapping[str, np.ndarray], packed: np.ndarray) -> Robot:
-        given = GivenParameters(self._robot, variant, layout, values, packed)
+    def _given(
+        self, variant: Robot, layout: Layout, packed: np.ndarray, told: Mapping[str, np.ndarray] | None = None
+    ) -> Robot:
+        given = GivenParameters(self._robot, variant, layout, packed, told)
         return replace(self._robot, states=variant.states.with_given(packed), given=given)
 
     def _changed(self, replaced: tuple[str, ...] = (), **parts: Any) -> Robot:

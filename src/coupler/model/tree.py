@@ -137,11 +137,14 @@ class Tree:
         return cls(tuple(links), MappingProxyType(place))
 
     def inputs_of(self, executable: Executable) -> tuple[np.ndarray, ...]:
-        """What a program of it takes besides its own inputs: the parameters, if it depends on any."""
+        """What a program of it takes besides its own inputs: the parameters, if it depends on any, prepared for it."""
         inputs = executable.program.inputs
         if self.given is None or not inputs or inputs[-1].name != PARAMETERS:
             return ()
-        return (self.given,)
+        prepared = self.__dict__.setdefault("_prepared", {})
+        if executable not in prepared:
+            prepared[executable] = executable.prepared(self.given)
+        return (prepared[executable],)
 
     @cached_property
     def parent(self) -> list[int]:

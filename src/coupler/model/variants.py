@@ -25,9 +25,10 @@ from coupler.model.embedding.solutions import Solution
 from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling
-from coupler.model.parameters import OF_BODIES, OF_JOINTS, OF_SERVOS, OF_SHAPES, OF_SPRINGS, Layout
+from coupler.model.parameters import LENGTHS, OF_BODIES, OF_JOINTS, OF_SERVOS, OF_SHAPES, OF_SPRINGS, Layout
 from coupler.model.tree import Link, Tree, gathered
 from coupler.model.wording import listed
+from coupler.rotation import matrix_from_quaternion, quaternion_exp
 from coupler.spatial import Transform
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["variant_of"]
 
+_SAME = 1e-13  # m: what is less far apart is at one place
 Part = TypeVar("Part")
 Owned = Mapping[str, Mapping[str, Any]]  # by owner and quantity: nodes
 
@@ -66,7 +68,7 @@ class _Variant:
         self._check_lengths()
         bodies = {name: self._with(body, name, OF_BODIES) for name, body in base.bodies.items()}
         tree = replace(base.tree, links=tuple(self._links(bodies)), parameters=self.parameters, given=self.usual)
-        tree = replace(tree, all_rows=any(name.startswith(("at:", "meets:", "length:")) for name in self.nodes))
+        tree = replace(tree, all_rows=any(name.startswith(LENGTHS) for name in self.nodes))
         couplings = {c.name: self._coupling(c) for c in base.couplings}
         springs = tuple(self._with(spring, spring.name, OF_SPRINGS) for spring in base.elements)
         shapes = tuple(self._with(shape, shape.name, OF_SHAPES) if shape.name else shape for shape in base.shapes)
@@ -98,7 +100,7 @@ class _Variant:
             if constraint.name in solved:
                 joints = [tree.links[link].joint for link in constraint.links]
                 for owner in (constraint.name, *joints):
-                    lengths = [f"{x}:{owner}" for x in ("at", "meets", "length") if f"{x}:{owner}" in self.nodes]
+                    lengths = [f"{x}{owner}" for x in LENGTHS if f"{x}{owner}" in self.nodes]
                     if lengths:
                         raise ModelError(
                             f"parameter {lengths[0]!r}: loop {constraint.name!r} {solved[constraint.name]}, for the "
@@ -119,9 +121,11 @@ class _Variant:
             values = {name: np.atleast_1d(own[name]) for name in OF_JOINTS if name in own}
             if values:
                 link = replace(link, kind=link.kind.with_values(**values))
+            on_link, at = base.tree.place[joint.parent][1], joint.placement.r
+            if "turned" in own:
+                link = replace(link, placement=_turned(link.placement, on_link, at, own["turned"]))
             if "at" in own:
-                on_link = base.tree.place[joint.parent][1]
-                link = replace(link, placement=_moved(link.placement, on_link, own["at"] - joint.placement.r))
+                link = replace(link, placement=_moved(link.placement, on_link, own["at"] - at))
             links[number] = link
         return links
 
@@ -211,3 +215,12 @@ def _changed(part: Part, values: Mapping[str, Any]) -> Part:
 def _moved(frame: Transform, on_link: Transform, shift: Any) -> Transform:
     """A frame on a link, shifted along the axes of a body that is placed on that link."""
     return Transform(frame.E, frame.r + on_link.E.T @ shift)
+
+
+def _turned(frame: Transform, on_link: Transform, at: np.ndarray, turn: Any) -> Transform:
+    """A frame on a link, turned about a point of a body that is placed on that link, by a rotation vector along it."""
+    R = matrix_from_quaternion(quaternion_exp(on_link.E.T @ turn))
+    point = on_link.r + on_link.E.T @ at
+    slid = frame.r - point  # along the joint's axis: see slides.py
+    far = np.abs(slid).max() > _SAME
+    return Transform(frame.E @ R.T, point + R @ slid if far else frame.r)

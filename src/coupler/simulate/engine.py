@@ -388,7 +388,7 @@ class Engine:
 
 
 def _compiled_step(robot: Robot, scene: ContactScene) -> Executable:
-    return compile(contact_step_program(robot, scene), backend=robot.backend)
+    return compile(contact_step_program(robot, scene), backend=robot.backend, prepared=True)
 
 
 def _no_fast_step(state: np.ndarray, tau: Any, controls: Any = None) -> None:

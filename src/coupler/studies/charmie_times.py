@@ -115,14 +115,19 @@ def run(name: str, folder: Path) -> None:
 
 
 def from_scratch() -> tuple[float, float]:
-    """Seconds of new processes for CHARMIE's dynamics of 1,000 steps: with an empty cache, and with what that left."""
+    """Seconds of new processes for CHARMIE's dynamics of 1,000 steps: with an empty cache, and with what that left.
+
+    As in `best_times`, the shorter of the time that passes and CPU time, which some systems do not tell.
+    """
     script = "from coupler.studies.charmie_times import whole; whole()"
     with tempfile.TemporaryDirectory() as cache:
         times = []
         for _ in range(2):
-            start = time.perf_counter()
+            start, before = time.perf_counter(), os.times()
             subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "COUPLER_CACHE": cache})
-            times.append(time.perf_counter() - start)
+            passed, after = time.perf_counter() - start, os.times()
+            own = after.children_user + after.children_system - before.children_user - before.children_system
+            times.append(min(passed, own or passed))
     return times[0], times[1]
 
 

@@ -173,6 +173,9 @@ def median_times(calls: Sequence[Callable[[], Any]], seconds: float = 1.0) -> li
 def _samples(calls: Sequence[Callable[[], Any]], seconds: float) -> list[list[float]]:
     """Times of calls that take turns, three of each at least; the first call of each, which compiles, does not count.
 
+    While other processes have the processor, a call takes no CPU time; while several threads work for it, it takes more
+    of that than its own time. So the shorter of the two counts, which on an idle machine are one for a single thread.
+
     Garbage collection is off meanwhile: it would visit all traced nodes, which takes longer than a call.
     """
     times: list[list[float]] = [[] for _ in calls]
@@ -184,9 +187,10 @@ def _samples(calls: Sequence[Callable[[], Any]], seconds: float) -> list[list[fl
         end = time.perf_counter() + seconds
         while time.perf_counter() < end or len(times[-1]) < _FEWEST:
             for call, own in zip(calls, times, strict=True):
-                start = time.perf_counter()
+                on_processor, start = time.process_time(), time.perf_counter()
                 call()
-                own.append(time.perf_counter() - start)
+                seconds_passed = time.perf_counter() - start
+                own.append(min(seconds_passed, time.process_time() - on_processor))
     finally:
         if collecting:
             gc.enable()

@@ -135,7 +135,7 @@ def growth(times: Mapping[int, float], start: int, end: int) -> float:
 
 
 _BELOW = "below the cube still, where O(n²), to assemble matrices, shows"
-_ABOVE = "steeper, where matrices outgrow the caches, the more so on a busy machine"
+_ABOVE = "steeper, where matrices outgrow the caches, which a busy machine shares"
 
 
 def judge(figure: Figure, chain: str, times: Times) -> None:

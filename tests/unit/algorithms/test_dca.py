@@ -16,7 +16,20 @@ from coupler.algorithms.dca import divide_and_conquer_program
 from coupler.algorithms.efpa import inverse_osim_program
 from coupler.algorithms.pieces import Piece
 from coupler.graph import compile
-from coupler.model import Fixed, Free, ModelError, ModelWarning, Planar, Revolute, Robot, RobotBuilder
+from coupler.mechanisms import gear
+from coupler.model import (
+    Fixed,
+    Free,
+    ModelError,
+    ModelWarning,
+    Planar,
+    Prismatic,
+    Revolute,
+    Robot,
+    RobotBuilder,
+    Rod,
+)
+from coupler.model.merging import on_one_body_each
 from effort import samples, sweep
 from random_robots import sample
 
@@ -103,9 +116,58 @@ def test_springs_between_points_pull() -> None:
     check(robot, ends(robot))
 
 
-def test_a_cluster_on_several_bodies_is_refused_by_name() -> None:
-    with pytest.raises(ModelError, match=r"the cluster of 'kneea', .* hangs on several bodies"):
-        program(sample("geared loops").robot)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cluster_on_several_bodies_is_one_with_what_carries_it(seed: int) -> None:
+    robot = sample("geared loops", seed).robot
+    assert any(len(set(cluster.outputs)) > 1 for cluster in robot.cluster_tree.clusters)
+    check(robot, [*robot.body_names[:3], robot.body_names[-1]])
+
+
+def two_arms(geared: bool, solved: bool = True) -> RobotBuilder:
+    """Two arms on a trolley that hold a rod, with wrists that turn together, and a hand that hangs on one of them."""
+    b = RobotBuilder("two arms")
+    b.body("trolley", 3.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("rail", Prismatic(axis=(1, 0, 0)), "ground", "trolley")
+    for side, x in (("left", 0.0), ("right", 0.5)):
+        b.body(side, 1.0, (0, 0, -0.2), (0.02, 0.02, 0.002))
+        b.joint(f"{side} shoulder", Revolute(axis=(0, 1, 0)), "trolley", side, (x, 0, 0))
+        b.body(f"{side} wrist", 0.4, (0.05, 0, 0), (0.002, 0.003, 0.004))
+        b.joint(f"{side} turn", Revolute(axis=(0, 0, 1)), side, f"{side} wrist", (0, 0, -0.4))
+    if geared:
+        b.couple("shoulders", ["left shoulder", "right shoulder"], gear(-2.0), ["left shoulder"])
+    else:
+        b.loop("rod", Rod(0.5), "left", "right", at=(0, 0, -0.1), meets=(0, 0, -0.1))
+    wrists = ["left turn", "right turn"]
+    if solved:
+        b.couple("wrists", wrists, gear(3.0), wrists[:1])
+    else:
+        b.couple("wrists", wrists, lambda q: q[1] - 3 * q[0])
+    b.body("hand", 0.2, (0.1, 0, 0), (0.001, 0.002, 0.002))
+    b.joint("grip", Revolute(axis=(0, 1, 0)), "right wrist", "hand", (0.1, 0, 0))
+    return b
+
+
+def test_wrists_that_turn_together_on_arms_that_do() -> None:
+    """A cluster that is solved on two bodies of another that is, with a third on it."""
+    robot = two_arms(geared=True).build()
+    assert len(robot.cluster_tree.clusters) == 5
+    check(robot, ["hand", "left wrist", "trolley"])
+    merged = on_one_body_each(robot).cluster_tree.clusters
+    assert len(merged) == 4 and all(len(set(cluster.outputs)) <= 1 for cluster in merged)
+
+
+def test_parts_that_are_solved_and_parts_that_are_not_are_told_apart() -> None:
+    robot = two_arms(geared=False).build(closure={"rod": "numerical"})
+    with pytest.raises(
+        ModelError, match=r"'left shoulder', .* some of their constraints are solved and others are not"
+    ):
+        program(robot)
+    check(two_arms(geared=False, solved=False).build(closure="numerical"), ["hand", "left wrist"])
+
+
+def test_robots_without_such_clusters_stay_as_they_are() -> None:
+    robot = robots.load("tello")
+    assert on_one_body_each(robot) is robot
 
 
 @pytest.mark.sampled

@@ -5,16 +5,38 @@ from __future__ import annotations
 from coupler.graph.llvm.blocks import Blocks
 from coupler.graph.llvm.render import Renderer
 
-__all__ = ["copy_array"]
+__all__ = ["IN_LANES", "PREFETCH", "copy_array", "copy_unless_in_lanes"]
+
+IN_LANES = -(2**62)  # stands for the stride between elements of an array that is laid out as registers are
+PREFETCH = "void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+
+
+def copy_unless_in_lanes(renderer: Renderer, code: Blocks, number: int, size: int, place: str, state: str) -> str:
+    """Copies one array into lanes, unless it is laid out so; returns where the elements of states from one on are."""
+    emit, a = code.emit, _read_array(code, number)
+    ready, copy, done = map(code.new_label, ("ready", "copy", "done"))
+    emit(f"{a}.in_lanes = icmp eq i64 {a}.element, {IN_LANES}")
+    emit(f"br i1 {a}.in_lanes, label %{ready}, label %{copy}")
+    code.block(ready)
+    emit(f"{a}.offset = mul i64 {state}, {a}.state")
+    emit(f"{a}.own = getelementptr i8, ptr {a}.address, i64 {a}.offset")
+    with code.count(str(size), str(2 * size)) as i:  # those of the next states, to have them at hand
+        _prefetch(code, f"getelementptr {renderer.vector}, ptr {a}.own, i64 {i}")
+    after_ready = code.label
+    emit(f"br label %{done}")
+    code.block(copy)
+    copy_array(renderer, code, number, size, place, inwards=True)
+    after_copy = code.label
+    emit(f"br label %{done}")
+    code.block(done)
+    emit(f"{a} = phi ptr [{a}.own, %{after_ready}], [{place}, %{after_copy}]")
+    return a
 
 
 def copy_array(renderer: Renderer, code: Blocks, number: int, size: int, place: str, inwards: bool) -> None:
     """Copies one array between the caller's layout and lanes, element by element."""
     vector, scalar, emit = renderer.vector, renderer.scalar, code.emit
-    a = code.name("array")
-    for j, (part, kind) in enumerate((("address", "ptr"), ("state", "i64"), ("element", "i64"))):
-        emit(f"{a}.{part}.p = getelementptr i64, ptr %arrays, i64 {3 * number + j}")
-        emit(f"{a}.{part} = load {kind}, ptr {a}.{part}.p")
+    a = _read_array(code, number)
     for lane in range(renderer.lanes):
         emit(f"{a}.offset{lane} = mul i64 %state{lane}, {a}.state")
         emit(f"{a}.lane{lane} = getelementptr i8, ptr {a}.address, i64 {a}.offset{lane}")
@@ -72,6 +94,10 @@ def _copy_square(renderer: Renderer, code: Blocks, a: str, i: str, place: str, i
         (of, of_align), (to, to_align) = (to, to_align), (of, of_align)
     for k in range(n):
         emit(f"{x}.r0.{k} = load {vector}, ptr {x}.{of}{k}, align {of_align}")
+    if inwards:  # and those of the next states, to have them at hand
+        emit(f"{x}.far = mul i64 {n}, {a}.state")
+        for k in range(n):
+            _prefetch(code, f"getelementptr i8, ptr {x}.outside{k}, i64 {x}.far")
     step, rows = 1, "r0"
     while step < n:  # of each two rows, blocks of so many elements change places: upper right with lower left
         for k in range(n):
@@ -84,3 +110,19 @@ def _copy_square(renderer: Renderer, code: Blocks, a: str, i: str, place: str, i
         step, rows = 2 * step, f"r{step}"
     for k in range(n):
         emit(f"store {vector} {x}.{rows}.{k}, ptr {x}.{to}{k}, align {to_align}")
+
+
+def _read_array(code: Blocks, number: int) -> str:
+    """Reads address and strides of an array from the list; returns what their names start with."""
+    a = code.name("array")
+    for j, (part, kind) in enumerate((("address", "ptr"), ("state", "i64"), ("element", "i64"))):
+        code.emit(f"{a}.{part}.p = getelementptr i64, ptr %arrays, i64 {3 * number + j}")
+        code.emit(f"{a}.{part} = load {kind}, ptr {a}.{part}.p")
+    return a
+
+
+def _prefetch(code: Blocks, place: str) -> None:
+    """Has a line of memory fetched into the second cache, wherever it is; it may be nobody's."""
+    p = code.name("ahead")
+    code.emit(f"{p} = {place}")
+    code.emit(f"call void @llvm.prefetch.p0(ptr {p}, i32 0, i32 2, i32 1)")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from coupler.graph.llvm.blocks import Blocks, function
-from coupler.graph.llvm.copying import copy_array
+from coupler.graph.llvm.copying import PREFETCH, copy_array, copy_unless_in_lanes
 from coupler.graph.llvm.render import Renderer
 from coupler.graph.parameters import PARAMETERS
 from coupler.graph.program import Program, Repeat
@@ -99,7 +99,7 @@ def batch_entry(renderer: Renderer) -> str:
     code.emit("%thread = call ptr @PyEval_SaveThread()")
     code.emit("%answer = call i64 @states(ptr %context, ptr %arrays, i64 %count0, ptr %next)")
     code.emit("call void @PyEval_RestoreThread(ptr %thread)")
-    return _states(renderer) + _builtin("batch", renderer, code)
+    return f"declare {PREFETCH}\n{_states(renderer)}{_builtin('batch', renderer, code)}"
 
 
 def fits_on_stack(renderer: Renderer) -> bool:
@@ -209,7 +209,10 @@ def _states(renderer: Renderer) -> str:
             emit(f"%inside{lane} = icmp slt i64 %lane{lane}, %count")
             emit(f"%state{lane} = select i1 %inside{lane}, i64 %lane{lane}, i64 %end")
         for i, buffer in enumerate(program.inputs):
-            copy_array(renderer, code, i, buffer.size, places[buffer], inwards=True)
+            if buffer.name == PARAMETERS and renderer.lanes > 1:
+                places[buffer] = copy_unless_in_lanes(renderer, code, i, buffer.size, places[buffer], block)
+            else:
+                copy_array(renderer, code, i, buffer.size, places[buffer], inwards=True)
         emit(_call_program(renderer, places, "%arena"))
         in_block = _not_finite(renderer, places, code)
         emit(f"%before = load i1, ptr {wrong}")

@@ -23,6 +23,7 @@ from coupler.graph.llvm.entry import (
     piece,
 )
 from coupler.graph.llvm.jit import Code, compile_text
+from coupler.graph.llvm.lanes import ALIGNMENT, InLanes, for_machine_code
 from coupler.graph.llvm.render import Renderer
 from coupler.graph.llvm.target import Target, chosen
 from coupler.graph.program import Program
@@ -33,7 +34,6 @@ __all__ = ["Native"]
 _LARGE = 7_500  # lines of a kernel, which take seconds to compile well: a single state is not worth that
 _CALM = 0.05  # s for which a batch runs at once, and keeps Ctrl-C waiting
 _FIRST = 16  # pieces of a batch that run at once as long as it is not known how long they take
-_ALIGNMENT = 64  # bytes: a cache line, and the widest register
 _ARRAYS_ARE_READABLE = array_layout_is_known()  # else a single state is run as a batch of one
 
 
@@ -92,12 +92,18 @@ class Native(Executable):
                     return results[0] if len(results) == 1 else tuple(results), code == FINITE
         return super().__call__(*inputs), False
 
+    def prepared(self, parameters: np.ndarray) -> np.ndarray:
+        """See `Executable.prepared`; what is to be given to a batch is laid out as registers are, too."""
+        rows = super().prepared(parameters)
+        in_lanes = rows.ndim == 2 and rows.size and rows.dtype == self.dtype and self.lanes > 1 and _ARRAYS_ARE_READABLE
+        return InLanes.of(rows, self.lanes) if in_lanes else rows
+
     def _share(self, entry: _Entry, states: int, arrays: tuple[np.ndarray, ...]) -> int:
         """Runs a batch in as many threads as are worth it; one that takes long in parts."""
         if states > self._calm:
             return self._share_parts(entry, states, arrays)
         threads = min(self.threads, -(-states // self._piece))
-        arguments = (*arrays, np.zeros(1, np.int64))
+        arguments = (*map(for_machine_code, arrays), np.zeros(1, np.int64))
         return entry.run(*arguments) if threads < 2 else max(together(entry.run, arguments, threads))
 
     def _share_parts(self, entry: _Entry, states: int, arrays: tuple[np.ndarray, ...]) -> int:
@@ -105,6 +111,7 @@ class Native(Executable):
 
         How many states that are is known from the part before.
         """
+        arrays = tuple(map(for_machine_code, arrays))
         if any(type(array) is not np.ndarray or array.ndim != 2 or len(array) != states for array in arrays):
             return REFUSED
         first, answer = 0, FINITE
@@ -130,7 +137,9 @@ class Native(Executable):
             for target, result in zip(outputs, plain[len(inputs) :], strict=True):
                 target[0] = result
         elif states:
-            arrays = tuple(a.view(self.dtype) for a in (*inputs, *outputs))  # types that are equal may be others
+            arrays = tuple(
+                for_machine_code(a).view(self.dtype) for a in (*inputs, *outputs)
+            )  # equal types may be others
             if not self._share(self._batch_entry(), states, arrays):
                 raise GraphError("machine code refuses arrays as this NumPy makes them")
 
@@ -195,8 +204,8 @@ class _Entry:
             self._free.append(function)
 
     def _new(self) -> _Bound:
-        arena = np.empty(self._arena_size + _ALIGNMENT, np.uint8)
-        aligned = -(-arena.ctypes.data // _ALIGNMENT) * _ALIGNMENT
+        arena = np.empty(self._arena_size + ALIGNMENT, np.uint8)
+        aligned = -(-arena.ctypes.data // ALIGNMENT) * ALIGNMENT
         self._arenas.append(arena)
         return self._bind(np.array([self._table.ctypes.data, aligned], dtype=np.int64))
 

@@ -16,7 +16,8 @@ __all__ = ["check_units"]
 # Beyond 2 m and twice the robot's reach, no body of it has its mass; with kg mm² for kg m², it is 1000 times as far.
 _LONG, _FAR = 2.0, 2.0  # m, reaches of the robot
 _OTHER = 200.0  # between the lengths of two tables: in the same unit, few robots have it; in mm and m, it is 1000
-_SMALL = 0.01  # of its own size: few bodies gather their mass so closely, and not all of a robot
+_SMALL = 0.03  # of its own size: few bodies gather their mass so closely, and not all of a robot
+_HUGE = 100.0  # m: no robot reaches so far, but one of 10 cm does in mm
 
 
 def check_units(tables: Tables, points: Mapping[str, Mapping[str, np.ndarray]], b: StrutBuilder) -> None:
@@ -57,8 +58,11 @@ def check_units(tables: Tables, points: Mapping[str, Mapping[str, np.ndarray]], 
     if gathered and max(gathered) < _SMALL:
         b.warn(
             f"all masses of {tables.name!r} are gathered within {100 * max(gathered):.2g} % of the size of their "
-            "bodies: are lengths given in mm? Then say so in their headings: x (mm)"
+            "bodies: are lengths given in mm, or inertias in another unit? Then say so in their headings: x (mm), Ixx "
+            "(kg mm^2)"
         )
+    elif reach > _HUGE:
+        b.warn(f"{tables.name!r} reaches {reach:.4g} m: are lengths given in mm? Then say so in their headings: x (mm)")
 
 
 def _compare_lengths(tables: Tables, b: StrutBuilder) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from coupler.files import read_file
 from coupler.io.limits import CELLS, TABLE_BYTES
 from coupler.io.packages import real_path
+from coupler.io.tables.expanded import EXPANDED, tables_of_tree
 from coupler.io.tables.rows import COLUMNS, Row, checked_row
 from coupler.io.yaml import parse_yaml
 from coupler.model import ModelError
@@ -58,6 +59,8 @@ def read_tables(file: Path) -> Tables:
     if file.suffix.lower() == ".csv":
         return _from_folder(file)
     content = parse_yaml(file, TABLE_BYTES, 2 * CELLS) if file.suffix.lower() != ".json" else _parsed_json(file)
+    if isinstance(content, dict) and "bodies" not in content and EXPANDED in content:
+        content = tables_of_tree(file, content)
     if not isinstance(content, dict) or "bodies" not in content:
         raise ModelError(f"{file}: expected the tables of a robot, one of them called 'bodies'; see docs/files.md")
     unknown = [name for name in content if name not in (*COLUMNS, *_ABOUT)]
@@ -142,10 +145,13 @@ def _from_folder(file: Path) -> Tables:
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Rows of a CSV file. Where semicolons separate cells, as in much of Europe, numbers may have decimal commas."""
+    """Rows of a CSV file, with commas, semicolons or tabs. With semicolons, as in much of Europe, numbers may have
+    decimal commas.
+    """
     try:
         text = read_file(path, TABLE_BYTES).decode("utf-8-sig")
-        separator = ";" if ";" in text.partition("\n")[0] else ","
+        head_line = text.partition("\n")[0]
+        separator = next((own for own in (";", ",", "\t") if own in head_line), ",")
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
         head = [name.strip() for name in next(reader, [])]
         if len(set(head)) < len(head):
@@ -160,7 +166,9 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{where}{_told(cells)}", dict(zip(head, cells, strict=False))
     except OSError as error:
         raise ModelError(f"{path}: it cannot be read: {error.strerror or error}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path}: it is not UTF-8 ({error.reason} at {error.start}): save it as CSV UTF-8") from None
+    except csv.Error as error:
         raise ModelError(f"{path}: it is not CSV: {clipped(error, 1000, quote=False)}") from None
 
 

@@ -55,8 +55,14 @@ def test_charmie_from_tables_is_the_bundled_robot(suffix: str, tmp_path: Path) -
 
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
 def test_tables_that_others_read_from_the_paper(tmp_path: Path) -> None:
-    """Main bodies alone; what coupler has of them is the same."""
-    robot = loaded(published_tables(FOLDER / "charmie" / "charmie_tables.json"), tmp_path)
+    """Main bodies alone; what coupler has of them is the same. What is misprinted is refused first."""
+    file = FOLDER / "charmie" / "charmie_tables.json"
+    with pytest.raises(
+        ModelError, match=r"row 3 \(3\): .* none can be negative; the nearest that a body can have: Ixx"
+    ):
+        coupler.load(file)
+    robot = loaded(published_tables(file), tmp_path)
+    assert robot.name == "CHARMIE" and "5.G" in robot.frame_names
     bundled = coupler.robots.load("charmie")
     assert (len(robot.bodies), robot.nv) == (26, 23) and robot.mass == pytest.approx(62.4)
     for name, body in robot.bodies.items():
@@ -67,6 +73,44 @@ def test_tables_that_others_read_from_the_paper(tmp_path: Path) -> None:
     poses = coupler.body_poses(robot, q), coupler.body_poses(bundled, bundled.pack_q(robot.joint_positions(q)))
     for i, name in enumerate(robot.body_names):
         np.testing.assert_allclose(poses[0][i], poses[1][bundled.body_names.index(name)], rtol=0, atol=1e-12)
+
+
+def written_out(**changes: Any) -> dict[str, Any]:
+    """A tree that is written out body by body: a lid that is turned on a table."""
+    inertia = {"Ixx": 0.02, "Iyy": 0.12, "Izz": 0.14}
+    place = {"placement_in_parent_m": [0, 0, 0.7], "com_in_body_origin_m": [0.3, 0, 0]}
+    turned = [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]  # about z, by a quarter
+    lid = {"name": "lid", "parent": "world", "joint_type": "revolute", "axis": [0, -1, 0], "mass_kg": 4.0} | place
+    lid |= {"inertia_about_com_kgm2": inertia, "fixed_rotation_parent_from_body": turned, "notes": ["heavy"]}
+    points = {"pin_lid": [0.4, 0.0, 0.0], "edge": [0.6, 0.0, 0.0]}
+    return {"robot": "table", "source": "us", "table1_bodylid_points_m": points, "tree_expanded": [lid | changes]}
+
+
+def test_a_tree_that_is_written_out(tmp_path: Path) -> None:
+    robot = loaded(written_out(), tmp_path)
+    assert robot.name == "table" and robot.nv == 1 and robot.frame_names == ["lid.pin", "lid.edge"]
+    np.testing.assert_allclose(coupler.frame_pose(robot, [0.0], "lid.edge")[:3, 3], [0.0, 0.6, 0.7], atol=1e-15)
+    tau = coupler.inverse_dynamics(robot, [0.0], [0.0], [0.0])
+    np.testing.assert_allclose(tau, [4 * 9.81 * 0.3], rtol=1e-12)  # the lid hangs along y, and its axis is −x
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"parent": "shelf"}, "there is no body 'shelf'"),
+        ({"placement_in_parent_m": [0, 0]}, r"tree_expanded, row 1: expected the three numbers of a place"),
+        ({"fixed_rotation_parent_from_body": [[1, 0, 0], [0, 1, 0], [0, 0, -1]]}, "must be a rotation"),
+        ({"fixed_rotation_parent_from_body": [[10**400, 0, 0], [0, 1, 0], [0, 0, 1]]}, "must be a rotation"),
+        ({"inertia_about_com_kgm2": [1, 2, 3]}, "its inertia must be a mapping"),
+        ({"inertia_about_com_kgm2": {"Ixx": 20000, "Iyy": 120000, "Izz": 140000}}, "mm"),
+        ({"joint_type": "hinge"}, "there is no type 'hinge'"),
+        ({"axis": [0, 0]}, "axis"),
+        ({"mass_kg": "four"}, "is not a number: 'four'"),
+    ],
+)
+def test_mistakes_in_a_tree_that_is_written_out(changes: dict[str, Any], told: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=told):
+        loaded(written_out(**changes), tmp_path)
 
 
 @pytest.mark.parametrize("suffix", [".yaml", ".json", ".csv"])
@@ -279,3 +323,43 @@ def test_options_of_other_formats_are_refused(option: Any, tmp_path: Path) -> No
 )
 def test_headings(text: str, expected: tuple[str, str]) -> None:
     assert heading(text) == expected
+
+
+ARM = {  # as CAD has it, in mm and kg mm²
+    "bodies": "body,mass (kg),x (mm),Ixx (kg mm^2),Iyy (kg mm^2),Izz (kg mm^2)\nboom,120,1000,2e6,60e6,60e6\n",
+    "joints": "body,type,axis,parent\nboom,R,-y,ground\n",
+}
+
+
+def arm_in_csv(folder: Path, **changes: tuple[str, str]) -> Path:
+    """Writes the arm as CSV, with texts replaced in some tables."""
+    for table, text in ARM.items():
+        (folder / f"{table}.csv").write_text(text.replace(*changes.get(table, ("", ""))), encoding="utf-8")
+    return folder / "bodies.csv"
+
+
+@pytest.mark.parametrize(
+    ("units", "told"),
+    [((" (kg mm^2)", " (g mm^2)"), "inertias in another unit"), ((" (mm)", ""), "are lengths given in mm")],
+)
+def test_a_unit_that_is_missing_or_wrong_is_told(units: tuple[str, str], told: str, tmp_path: Path) -> None:
+    with pytest.warns(ModelWarning, match=told):
+        coupler.load(arm_in_csv(tmp_path, bodies=units))
+
+
+def test_a_robot_that_is_consistent_but_a_thousand_times_too_large_is_told(tmp_path: Path) -> None:
+    file = arm_in_csv(tmp_path)
+    file.write_text(ARM["bodies"].replace(" (kg mm^2)", "").replace(" (mm)", ""))
+    with pytest.warns(ModelWarning, match="reaches 1000 m: are lengths given in mm"):
+        coupler.load(file)
+
+
+def test_tabs_separate_cells_too(tmp_path: Path) -> None:
+    assert coupler.load(arm_in_csv(tmp_path, bodies=(",", "\t"))).mass == 120.0
+
+
+def test_a_file_that_is_not_utf_8_says_how_to_save_it(tmp_path: Path) -> None:
+    file = arm_in_csv(tmp_path)
+    (tmp_path / "joints.csv").write_bytes("body,type,axis,parent,lower (°)\nboom,R,-y,ground,-20\n".encode("latin-1"))
+    with pytest.raises(ModelError, match=r"joints\.csv: it is not UTF-8 .*: save it as CSV UTF-8"):
+        coupler.load(file)

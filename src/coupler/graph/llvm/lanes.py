@@ -1,0 +1,51 @@
+"""Numbers of many states laid out as registers are, so that machine code reads them where they lie."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from coupler.graph.llvm.copying import IN_LANES
+
+__all__ = ["ALIGNMENT", "InLanes", "for_machine_code"]
+
+ALIGNMENT = 64  # bytes: a cache line, and the widest register
+
+
+class InLanes(np.ndarray):
+    """Numbers of a batch, (states, n), beside which lie the same as registers take them: states innermost.
+
+    Attributes:
+        registers: (states, n) as well, with strides that only machine code understands (see `copy_unless_in_lanes`).
+            Parts and copies of the array have none.
+    """
+
+    registers: np.ndarray | None = None
+
+    @staticmethod
+    def of(rows: np.ndarray, lanes: int) -> InLanes:
+        """Args: numbers of at least one state, (states, n), and how many states share a register."""
+        (states, n), size = rows.shape, rows.itemsize
+        count = -(-states // lanes)
+        laid_out = _aligned(count * n * lanes * size).view(rows.dtype).reshape(count, n, lanes)
+        whole = states // lanes
+        laid_out[:whole] = rows[: whole * lanes].reshape(whole, lanes, n).swapaxes(1, 2)
+        if whole < count:  # the last register is filled up with copies of the last state
+            laid_out[-1] = rows[np.minimum(np.arange(whole * lanes, count * lanes), states - 1)].T
+        result = rows.view(InLanes)
+        result.registers = as_strided(laid_out, rows.shape, (n * size, IN_LANES), writeable=False)
+        return result
+
+
+def _aligned(size: int) -> np.ndarray:
+    """Memory of so many bytes that starts with a cache line."""
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + size]
+
+
+def for_machine_code(array: np.ndarray) -> np.ndarray:
+    """An array as a batch takes it."""
+    if not isinstance(array, InLanes):
+        return array
+    return np.asarray(array) if array.registers is None else array.registers

@@ -1,0 +1,93 @@
+"""Clusters that hang on several bodies, made one with what carries them: some algorithms need one body below each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from coupler.model.clusters import Cluster, ClusterTree
+from coupler.model.embedding.choice import Choice
+from coupler.model.embedding.closure import Closure
+from coupler.model.embedding.constraints import Loop
+from coupler.model.embedding.coordinates import Embedding
+from coupler.model.embedding.states import States
+from coupler.model.errors import ModelError
+from coupler.model.wording import listed
+
+if TYPE_CHECKING:
+    from coupler.model.robot import Robot
+
+__all__ = ["on_one_body_each"]
+
+
+def on_one_body_each(robot: Robot) -> Robot:
+    """The same robot, with the same coordinates, in which each cluster hangs on one body.
+
+    Raises:
+        ModelError: where a cluster that is solved, of whose joints q has the independent ones, would have to be made
+            one with a cluster that is not.
+    """
+    clusters = robot.cluster_tree.clusters
+    target = [0] * len(clusters)
+    for k, cluster in enumerate(clusters):
+        target[k] = target[cluster.parent] if len(set(cluster.outputs)) > 1 else k
+    if target == [*range(len(clusters))]:
+        return robot
+    kept = sorted(set(target))
+    number = {old: new for new, old in enumerate(kept)}
+    merged = [_merged(robot, [c for k, c in enumerate(clusters) if target[k] == old]) for old in kept[1:]]
+    parents = [number[target[clusters[old].parent]] for old in kept[1:]]
+    made = [replace(cluster, parent=parent) for cluster, parent in zip(merged, parents, strict=True)]
+    tree = ClusterTree((clusters[0], *made))
+    return replace(
+        robot, cluster_tree=tree, states=_states(robot, tree, [number[target[k]] for k in range(len(target))])
+    )
+
+
+def _merged(robot: Robot, members: Sequence[Cluster]) -> Cluster:
+    """One cluster of several, of which the first carries the others; its parent is left open."""
+    bodies = tuple(sorted(body for cluster in members for body in cluster.bodies))  # carriers have lower numbers
+    outputs = []
+    for body in bodies:
+        while body in bodies:
+            body = robot.tree.parent[body]
+        outputs.append(body)
+    return Cluster(bodies, 0, tuple(outputs))
+
+
+def _states(robot: Robot, clusters: ClusterTree, number: Sequence[int]) -> States:
+    """The states of a robot, whose loops are those of other clusters; of old clusters, the numbers of new ones."""
+    old, tree = robot.embedding, robot.tree
+    by_cluster: dict[int, list[int]] = {}
+    for i, loop in enumerate(old.closure.loops):
+        by_cluster.setdefault(number[loop.cluster], []).append(i)
+    loops, choices, explicit = list[Loop](), list[Choice](), list[bool]()
+    for cluster, own in sorted(by_cluster.items()):
+        bodies = clusters.clusters[cluster].bodies
+        constraints = [constraint for i in own for constraint in old.closure.loops[i].constraints]
+        if len({old.explicit[i] for i in own}) > 1:
+            names = listed(tree.links[link].joint for link in bodies)
+            raise ModelError(
+                f"robot {robot.name!r}: joints {names} hang on each other by several bodies, and some of their "
+                'constraints are solved and others are not; use robot.with_closure("numerical") for loops, and φ for '
+                "couplings (forward_dynamics and inverse_osim take them as they are)"
+            )
+        loop = Loop(cluster, bodies, tree.velocities_of(bodies), tuple(constraints))
+        loops.append(loop)
+        choices.append(_choice(loop, [old.closure.loops[i] for i in own], [old.choices[i] for i in own]))
+        explicit.append(old.explicit[own[0]])
+    order = [tree.number[joint.name] for joint in robot.joints if joint.name in tree.number]
+    return States(Embedding(Closure(tree, loops), choices, explicit, old.solutions, order), robot.states.neutral)
+
+
+def _choice(loop: Loop, parts: Sequence[Loop], choices: Sequence[Choice]) -> Choice:
+    """The coordinates of a cluster that is made of others: theirs."""
+    starts = np.cumsum([0, *(part.rows for part in parts)])
+    rows = np.concatenate([start + choice.rows for start, choice in zip(starts, choices, strict=False)])
+    taken = np.concatenate([part.columns[choice.dependent] for part, choice in zip(parts, choices, strict=True)])
+    is_dependent = np.isin(loop.columns, taken)
+    quality = min(choice.quality for choice in choices)
+    return Choice(rows.astype(int), np.flatnonzero(is_dependent), np.flatnonzero(~is_dependent), quality)
