@@ -85,7 +85,8 @@ def _rotation(axis: np.ndarray, cosine: Any, sine: Any) -> Array:
         if abs(axis[i]) == 1.0 and np.count_nonzero(axis) == 1:
             s = float(axis[i]) * s
             R = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])  # about z, and so on in turn
-            return np.roll(R, i + 1, axis=(0, 1))
+            turned = [(j - i - 1) % 3 for j in range(3)]
+            return R[turned][:, turned]
     return c * np.eye(3) + s * skew(axis) + (1.0 - c) * np.outer(axis, axis)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from coupler.model.closed_forms.chains import snapped
 from coupler.model.joints import Prismatic, Revolute
 from coupler.model.tree import Tree
-from coupler.spatial import Transform
+from coupler.spatial import Transform, cross
 
 __all__ = ["Arm", "across", "frame_of", "is_parallel", "is_square"]
 
@@ -89,7 +89,7 @@ def _quarters(q: float, lower: float, upper: float) -> int:
 
 def is_parallel(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two directions are the same or opposite."""
-    return bool(np.linalg.norm(np.cross(a, b)) < _ALIGNED)
+    return bool(np.linalg.norm(cross(a, b)) < _ALIGNED)
 
 
 def is_square(a: np.ndarray, b: np.ndarray) -> bool:

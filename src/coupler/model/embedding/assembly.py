@@ -17,7 +17,7 @@ from coupler.model.embedding.rounding import is_shift
 from coupler.model.embedding.solutions import Solutions
 from coupler.model.errors import ModelError
 from coupler.model.loops import Rod
-from coupler.model.tolerances import CLOSED, WITHIN_LIMITS
+from coupler.model.tolerances import CLOSED, SINGULAR, WITHIN_LIMITS
 from coupler.model.tree import Tree
 from coupler.model.wording import clause, counted, listed
 
@@ -113,7 +113,7 @@ class _Samples:
 
         Neutral is the nearest to where joints start, of those where coordinates are regular and limits are kept.
         """
-        loop, closed = self.closure.loops[i], self._closed(i)
+        loop, closed, given = self.closure.loops[i], self._closed(i), choice is not None
         K, wishes = self.K[closed][:, self.closure.places[i][1]], preferences[loop.columns]
         if choice is None:
             fits = fitting(K, wishes == Preference.MARKED)
@@ -128,6 +128,11 @@ class _Samples:
         outside = self.outside[np.ix_(closed, self.positions(i))].any(axis=1)
         away = self.away[np.ix_(closed, loop.columns)].max(axis=1)
         order = np.lexsort([away, outside, ~self.regular[closed, i]])
+        if not given and quality[order[0]] <= SINGULAR:
+            raise ModelError(
+                f"{described(loop, self.closure.tree)} is singular wherever it was found closed: its links just reach "
+                "each other, or its constraints hinder each other; are lengths, frames and positions right?"
+            )
         far = np.argmax(np.where(self.regular[closed, i], away, -1.0))
         return replace(choice, quality=usual), int(closed[order[0]]), int(closed[far])
 
