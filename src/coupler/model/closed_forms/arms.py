@@ -108,4 +108,4 @@ def frame_of(z: np.ndarray, x: Any, origin: np.ndarray) -> Transform:
     if np.linalg.norm(x) < _ALIGNED:  # any direction does
         x = across(np.eye(3)[np.argmin(np.abs(z))], z)
     x = x / np.linalg.norm(x)
-    return Transform(snapped([x, np.cross(z, x), z]), snapped(origin))
+    return Transform(snapped([x, cross(z, x), z]), snapped(origin))
