@@ -52,7 +52,8 @@ class RobotChanges(RobotStates):
         There are "gravity"; "mass", "centre" and "inertia" of bodies; "stiffness", "damping", "armature" and "friction"
         of joints, and "at", where they are on their parent; "at" and "meets" of loops, and "length" of rods; of a
         coupling by a dataclass, as gears are, its fields; those of springs; "servo_stiffness" and "servo_damping" of
-        servos; "friction" and "restitution" of shapes. Where two parts have the same number and name, neither is there.
+        servos; "friction" and "restitution" of shapes; "friction" of contact pairs, as "friction:pad on box". Where two
+        parts have the same number and name, neither is there.
         """
         if self.given is not None:
             return MappingProxyType({**self.given.base.parameters, **self.given.values})
@@ -151,6 +152,8 @@ class RobotChanges(RobotStates):
         friction: float | None = None,
         colour: Any = None,
         restitution: float | None = None,
+        torsion: float | None = None,
+        rolling: float | None = None,
     ) -> Robot:
         """The same robot with one more shape, such as an obstacle that stands in the world.
 
@@ -159,7 +162,7 @@ class RobotChanges(RobotStates):
             geometry: its form.
             at, turned: where it is on its body, as for `RobotBuilder.shape`.
             body: which has it; the ground by default.
-            group, meets, friction, colour, restitution: see `Shape`.
+            group, meets, friction, colour, restitution, torsion, rolling: see `Shape`.
 
         Raises:
             ModelError: for a name that a shape has already, or a body that there is not.
@@ -169,8 +172,8 @@ class RobotChanges(RobotStates):
         if body != GROUND and body not in self.bodies:
             raise ModelError(f"shape {name!r}: there is no body {body!r}; there are {listed(self.bodies)}")
         place = placed(f"shape {name!r}", at, turned)
-        touching = {"group": group, "meets": meets, "friction": friction, "restitution": restitution}
-        shape = Shape(name, body, geometry, place, True, **touching, colour=colour)
+        laws = {"friction": friction, "restitution": restitution, "torsion": torsion, "rolling": rolling}
+        shape = Shape(name, body, geometry, place, True, group, meets, **laws, colour=colour)
         return self._changed(shapes=(*self.shapes, shape))
 
     def _new_name(self, name: str) -> str:
