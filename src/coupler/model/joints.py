@@ -31,6 +31,7 @@ from coupler.rotation import (
     quaternion_from_matrix,
     quaternion_log,
     quaternion_product,
+    unit,
 )
 from coupler.spatial import Transform, cross, skew
 
@@ -58,11 +59,9 @@ _SQUARE = 1e-15  # the cosine of an angle between axes that is a right one but f
 
 def _unit(kind: str, axis: Any) -> np.ndarray:
     value = numbers(f"{kind} joint: its axis", axis, (3,))
-    largest = np.abs(value).max()
-    if largest == 0.0:
+    if not value.any():
         raise ModelError(f"{kind} joint: its axis must not be zero")
-    value = value / largest  # first, so that squares neither vanish nor overflow
-    value = value / np.linalg.norm(value)
+    value = unit(value)
     value.setflags(write=False)
     return value
 

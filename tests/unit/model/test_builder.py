@@ -646,7 +646,7 @@ def test_an_empty_batch_is_a_batch(robot: Robot) -> None:
 
 
 def test_an_open_configuration_is_refused(robot: Robot) -> None:
-    with refused("loop 'tip'", "'j1', 'j2', 'j3'", "does not close", "the gap is"):
+    with refused("loop 'tip'", "'j1', 'j2', 'j3'", "does not close: 'tip' has its two ends", "m apart"):
         robot.check([0.1, 0.2, 0.3])
 
 

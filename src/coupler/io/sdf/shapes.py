@@ -12,6 +12,7 @@ from coupler.io.urdf.meshes import Resolver
 from coupler.io.xml import Element
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, HeightField, Hull, Mesh, Plane, Sphere
 from coupler.model.joints import plane_across
+from coupler.rotation import unit
 from coupler.spatial import Transform
 
 __all__ = ["shapes_of"]
@@ -211,10 +212,9 @@ def _upright(plane: Element) -> Transform:
     if normal is None or not normal.word():
         return Transform.identity()
     direction = normal.values(3)
-    length = np.linalg.norm(direction)
-    if length == 0.0:
+    if not direction.any():
         raise normal.error("it must not be zero")
-    z = direction / length
+    z = unit(direction)
     return Transform.rotation(np.vstack([plane_across(z), z]))
 
 
