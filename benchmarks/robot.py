@@ -2,8 +2,8 @@
 
     python benchmarks/robot.py
 
-Builds a ring of 1,000 bodies, a tree of 1,000 four-bars, a chain of 1,000 geared links and a hexapod, and closes
-configurations that are 0.01 (rad or m) off, one by one and in a batch.
+Builds a ring of 1,000 bodies, a ladder of 72 rungs, a tree of 1,000 four-bars, a chain of 1,000 geared links and a
+hexapod, and closes configurations that are 0.01 (rad or m) off, one by one and in a batch.
 """
 
 from __future__ import annotations
@@ -46,6 +46,20 @@ def four_bars(count: int) -> RobotBuilder:
         b.joint(f"elbow{i}", Revolute(axis=Y), f"crank{i}", f"coupler{i}", at=(0.2, 0, 0))
         b.joint(f"pivot{i}", Revolute(axis=Y), on, f"rocker{i}", at=(0.6, 0.1 * (i % 2), 0))
         b.loop(f"tip{i}", Spherical(), f"coupler{i}", f"rocker{i}", at=(0.5, 0, 0), meets=(0.4, 0, 0))
+    return b
+
+
+def ladder(rungs: int) -> RobotBuilder:
+    """Two rails of universal joints, and rungs that hold them together: one cluster with three rows for each rung."""
+    b = RobotBuilder(f"ladder of {rungs} rungs")
+    for i in range(rungs):
+        for rail, x in (("left", 0.0), ("right", 0.4)):
+            bar(b, f"{rail}{i}")
+            on, at = (f"{rail}{i - 1}", (0.0, 0.3, 0.0)) if i else ("ground", (x, 0.0, 0.0))
+            b.joint(f"{rail}{i}", Universal(first=(0, 0, 1), second=Y), on, f"{rail}{i}", at=at)
+        bar(b, f"rung{i}")
+        b.joint(f"rung{i}", Revolute(), f"left{i}", f"rung{i}", at=(0, 0.15, 0), start=-0.1 * (-1) ** i)
+        b.loop(f"end{i}", Spherical(), f"rung{i}", f"right{i}", at=(0.4, 0, 0), meets=(0, 0.15, 0))
     return b
 
 
@@ -99,6 +113,7 @@ def main() -> None:
     print(f"{'':32} {'bodies':>7} {'freedoms':>9} {'build':>9} {'close one':>11} {'in a batch of':>16}")
     for describe, states in (
         (lambda: ring(1000), 8),
+        (lambda: ladder(72), 1),
         (lambda: four_bars(1000), 8),
         (lambda: geared_chain(1000), 0),
         (hexapod, 1000),

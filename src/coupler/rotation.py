@@ -31,6 +31,7 @@ __all__ = [
     "quaternion_from_matrix",
     "quaternion_log",
     "quaternion_product",
+    "unit",
 ]
 
 Array = Any  # an ndarray of floats, or of nodes
@@ -52,6 +53,15 @@ def about_z(angle: Any) -> Array:
     """Likewise about z."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+
+
+def unit(vector: np.ndarray) -> np.ndarray:
+    """A vector of numbers with a length of one, however short or long it was; zero stays zero."""
+    largest = np.abs(vector).max()
+    if largest == 0.0:
+        return vector
+    vector = vector / largest  # first, so that squares neither vanish nor overflow
+    return vector / np.linalg.norm(vector)
 
 
 def about_axis(axis: Array, angle: Any) -> Array:

@@ -571,7 +571,7 @@ def test_open_loops_are_refused(name: str) -> None:
     ajar = q.copy()
     ajar[-1] += 1e-2
     for function in (forward_dynamics, inverse_dynamics):
-        with pytest.raises(ModelError, match="does not close: the gap is"):
+        with pytest.raises(ModelError, match=r"does not close: .* (has its two ends|is off by)"):
             function(robot, ajar, v, v)
         with pytest.raises(ModelError, match=r"does not close.* in state 2"):
             function(robot, np.stack([q, q, ajar]), v, v)

@@ -87,8 +87,8 @@ def pairs_of(
         friction: the coefficient of pairs of which neither shape says it.
         restitution: how all contacts rebound; as their shapes say, if None. Or how some do, by patterns such as
             "*ball*" and "*ball* on floor", of which the first counts that fits a pair.
-        torsion: how all contacts resist spin about their normals: the largest moment over the normal force, m; None if
-            they do not. Or how some do, by patterns.
+        torsion: how all contacts resist spin about their normals: the largest moment over the normal force, m; as their
+            shapes say, if None. Or how some do, by patterns.
         rolling: the same about their tangents: how they resist rolling.
     """
     friction = float(numbers("friction", friction, (), least=0.0))
@@ -107,11 +107,12 @@ def pairs_of(
             at = Shape(name, body.name, Point(), Transform.translation(point))
             found += [(at, shape) for shape in ground if apart(body.name, shape.body)]
     ordered = [(b, a) if apart.link(a.body) == 0 else (a, b) for a, b in found]
-    pairs = [Pair(a, b, _friction(a, b, friction), count(a.geometry, b.geometry)) for a, b in ordered]
+    pairs = [_as_shapes_rub(a, b, friction) for a, b in ordered]
     pairs = [_as_listed(pair, listed.get(frozenset((pair.one.name, pair.other.name)))) for pair in pairs]
     pairs = [_as_shapes_rebound(pair) for pair in _with(pairs, "restitution", _laws(restitution))]
     pairs = _with(pairs, "torsion", _arms("torsion", torsion))
-    return _with(pairs, "rolling", _arms("rolling", rolling))
+    pairs = _with(pairs, "rolling", _arms("rolling", rolling))
+    return [replace(pair, torsion=pair.torsion or None, rolling=pair.rolling or None) for pair in pairs]
 
 
 def _named(shapes: Iterable[Shape]) -> list[Shape]:
@@ -205,6 +206,17 @@ def _as_shapes_rebound(pair: Pair) -> Pair:
     if pair.restitution is not None or not given:
         return pair
     return replace(pair, restitution=Restitution.of_shapes(reduce(np.maximum, given)))
+
+
+def _as_shapes_rub(a: Shape, b: Shape, friction: float) -> Pair:
+    """A pair with the friction of its shapes. Spin and rolling are resisted if a shape of the higher priority does."""
+    first = max(a.priority, b.priority)
+    leading = [shape for shape in (a, b) if shape.priority == first]
+    torsion, rolling = (
+        max((x for x in arms if x is not None), default=None)
+        for arms in ([shape.torsion for shape in leading], [shape.rolling for shape in leading])
+    )
+    return Pair(a, b, _friction(a, b, friction), count(a.geometry, b.geometry), torsion=torsion, rolling=rolling)
 
 
 def _friction(a: Shape, b: Shape, default: float) -> Any:

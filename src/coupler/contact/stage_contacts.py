@@ -39,7 +39,7 @@ class StageContacts:
             if pair.torsion is not None or pair.rolling is not None:
                 raise ModelError(
                     f"{pair.name}: a step of several stages takes neither torsion nor rolling friction; take "
-                    'integrator="midpoint"'
+                    'integrator="midpoint", or leave them out by torsion=0 and rolling=0'
                 )
         self._candidates, self._builder, self._step = candidates, builder, step
         self._pair_of = [i for i, pair in enumerate(candidates.pairs) for _ in range(pair.count)]

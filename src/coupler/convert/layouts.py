@@ -96,8 +96,14 @@ _MUJOCO: tuple[Form, ...] = ("free", "ball", "number", "number")  # by mjtJoint:
 _JOINT_EQUALITY = 2
 
 
+def _check_robot(robot: Any) -> None:
+    if not isinstance(robot, Robot):
+        raise ModelError(f"robot: a Robot is wanted, as coupler.load gives one, got {type(robot).__name__}")
+
+
 def mujoco_layout(robot: Robot, model: Any = None) -> Layout:
     """That of a model of MuJoCo, or of the one that MuJoCo makes of the robot's MJCF."""
+    _check_robot(robot)
     if model is None:
         joints: list[tuple[str, str, Form]] = []
         for joint in _outwards(robot, alphabetical=False):
@@ -158,6 +164,7 @@ _WORDS |= {"floating": "free", "planar": "planar"}
 
 def pinocchio_layout(robot: Robot, model: Any = None) -> Layout:
     """That of a model of Pinocchio, or of the one that Pinocchio makes of the robot's URDF."""
+    _check_robot(robot)
     if model is None:
         joints: list[tuple[str, str, Form]] = []
         for joint in _outwards(robot, alphabetical=True):

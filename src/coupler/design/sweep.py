@@ -185,6 +185,7 @@ def _parts_of(robot: Robot) -> Iterator[Any]:
         yield from (coupling.name, coupling.joints, coupling.independent, traced.text, traced.numbers)
     for shape in robot.shapes:
         yield from (shape.name, shape.body, shape.geometry, shape.at.matrix(), shape.group, shape.meets)
+        yield from (shape.priority, shape.torsion, shape.rolling)
 
 
 def _held_by(function: Any) -> Iterator[Any]:

@@ -82,7 +82,11 @@ def check_kinds(
     for what, name, kind, known in named:
         if type(kind) not in known:
             cls = f"{type(kind).__module__}.{type(kind).__qualname__}"
-            raise ModelError(f"{what} {name!r}: {format} has no word for its kind, {kind.kind} (class {cls})")
+            ours = type(kind).__module__.startswith("coupler.")  # which URDF+ has words for
+            way_out = "save the robot as .urdf, which has one" if ours else "keep the robot as Python code"
+            raise ModelError(
+                f"{what} {name!r}: {format} has no word for its kind, {kind.kind} (class {cls}); {way_out}"
+            )
 
 
 def rpy_of(R: np.ndarray) -> np.ndarray:

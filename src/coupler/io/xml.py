@@ -18,11 +18,11 @@ import numpy as np
 from coupler.files import read_file
 from coupler.io.limits import ATTRIBUTES, BYTES, DEPTH, ELEMENTS, NUMBER_TEXT
 from coupler.model import ModelError
+from coupler.model.numbers import LARGEST
 from coupler.model.wording import clipped
 
-__all__ = ["LARGEST", "Element", "parse", "parse_file"]
+__all__ = ["Element", "parse", "parse_file"]
 
-LARGEST = 1e30  # in any unit: more than any robot has, and small enough that squares do not overflow
 _LONGEST = 2000  # characters of a message
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
+from coupler.rotation import unit
 from coupler.spatial import skew
 
 __all__ = ["plane_across", "rotation_about", "tilt_of", "turn_of", "unit_axis"]
@@ -18,11 +19,9 @@ Array = Any  # an ndarray of floats, or of nodes
 def unit_axis(kind: str, axis: Any) -> np.ndarray:
     """An axis that a user gave for a kind of joint, of unit length."""
     value = numbers(f"{kind} joint: its axis", axis, (3,))
-    largest = np.abs(value).max()
-    if largest == 0.0:
+    if not value.any():
         raise ModelError(f"{kind} joint: its axis must not be zero")
-    value = value / largest  # first, so that squares neither vanish nor overflow
-    value = value / np.linalg.norm(value)
+    value = unit(value)
     value.setflags(write=False)
     return value
 

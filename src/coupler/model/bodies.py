@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from coupler.model.errors import ModelError
-from coupler.model.numbers import numbers
+from coupler.model.numbers import LARGEST, numbers
 from coupler.model.real_inertias import nearest_inertia
 from coupler.spatial import RigidInertia, Transform
 
@@ -18,7 +18,6 @@ __all__ = ["Body"]
 
 # How far an inertia may break the triangle inequality, relative to its largest moment: files round their numbers.
 _ROUNDING = 1e-6
-_LARGEST = 1e50  # whose products are far from overflow, and far beyond what there is
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +51,7 @@ class Body:
         mass = float(numbers(f"{what} mass", self.mass, (), least=0.0))
         centre, inertia = numbers(f"{what} centre", self.centre, (3,)), _matrix(f"{what} inertia", self.inertia)
         largest = max(mass, np.abs(centre).max(), np.abs(inertia).max())
-        if largest > _LARGEST:
+        if largest > LARGEST:
             raise ModelError(f"{what} numbers reach {largest:g}: products of such overflow; is there a misprint?")
         check_inertia(self.name, mass, inertia, self.ideal)
         inertia = (inertia + inertia.T) / 2  # equal up to rounding, and from here on exactly

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from coupler.blas import one_thread
 from coupler.model.actuators import Actuator, actuators_of
 from coupler.model.bodies import Body
 from coupler.model.closed_forms import ClosedForm, find_closed_forms, remarks_of
@@ -33,6 +34,7 @@ from coupler.model.wording import listed
 __all__ = ["compose"]
 
 
+@one_thread()
 def compose(
     name: str,
     gravity: np.ndarray,

@@ -9,7 +9,9 @@ import numpy as np
 from coupler.model.errors import ModelError
 from coupler.model.wording import in_state
 
-__all__ = ["numbers"]
+__all__ = ["LARGEST", "numbers"]
+
+LARGEST = 1e30  # in any unit: more than any robot has, and small enough that products of several do not overflow
 
 _FEW = 36  # numbers of which a message tells all
 

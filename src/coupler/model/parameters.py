@@ -236,6 +236,7 @@ def _numbers(robot: Robot) -> Iterator[tuple[str, Any]]:
     for shape in robot.shapes:
         given = {name: getattr(shape, name) for name in OF_SHAPES if shape.name}
         yield from ((f"{name}:{shape.name}", value) for name, value in given.items() if value is not None)
+    yield from ((f"friction:{pair.name}", pair.friction) for pair in robot.contact_pairs)
 
 
 def _own_numbers(function: Any) -> Iterator[tuple[str, Any]]:
@@ -258,6 +259,7 @@ def checked_parameters(robot: Robot, given: Mapping[str, Any]) -> dict[str, np.n
     for name, value in sorted(given.items(), key=lambda own: str(own[0])):  # whatever order they are given in
         if name not in known:
             raise ModelError(_unknown(robot, name))
+        _check_reach(robot, name, given)
         least = 0.0 if str(name).split(":")[0] in _NOT_NEGATIVE else -np.inf
         values[name] = numbers(f"parameter {name!r}", value, known[name].shape, least=least, batch=True)
         if not values[name].size:
@@ -286,6 +288,17 @@ def _unknown(robot: Robot, name: Any) -> str:
     if of_owner or of_quantity:
         return f"{text} {listed(of_owner or of_quantity)}"
     return f"{text} {listed(list(known)[:8])}, ...: robot.parameters lists all"
+
+
+def _check_reach(robot: Robot, name: str, given: Mapping[str, Any]) -> None:
+    """Refuses the friction of a shape where that of one of its pairs counts instead, and is not given."""
+    quantity, _, owner = name.partition(":")
+    for pair in robot.contact_pairs if quantity == "friction" else ():
+        if owner in (pair.first, pair.second) and f"friction:{pair.name}" not in given:
+            raise ModelError(
+                f"parameter {name!r}: the contact pair {pair.first!r}, {pair.second!r} has a friction of its own, "
+                f"which this would not change; give 'friction:{pair.name}' as well"
+            )
 
 
 def _check_inertias(robot: Robot, name: str, values: np.ndarray) -> None:

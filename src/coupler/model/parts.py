@@ -104,11 +104,13 @@ class Parts:
         colour: Any = None,
         priority: int = 0,
         restitution: float | None = None,
+        torsion: float | None = None,
+        rolling: float | None = None,
     ) -> None:
         """What a body, or the ground, looks like or touches with; see `Shape`."""
         what = f"shape {name!r} on body {named('a shape: its body', body)!r}"
         place = placed(what, at, turned)
-        touching = group, meets, friction, colour, priority, restitution
+        touching = group, meets, friction, colour, priority, restitution, torsion, rolling
         self._shapes.append(Shape(name, body, geometry, place, visible, *touching))
 
     def exclude(self, first: str, second: str) -> None:

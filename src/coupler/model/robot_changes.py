@@ -53,7 +53,8 @@ class RobotChanges(RobotStates):
         of joints, "at", where they are on their parent, and "turned", a rotation vector along its axes by which they
         are turned there, from how they were built; "at" and "meets" of loops, and "length" of rods; of a coupling by a
         dataclass, as gears are, its fields; those of springs; "servo_stiffness" and "servo_damping" of servos;
-        "friction" and "restitution" of shapes. Where two parts have the same number and name, neither is there.
+        "friction" and "restitution" of shapes; "friction" of contact pairs, as "friction:pad on box". Where two parts
+        have the same number and name, neither is there.
         """
         if self.given is not None:
             return MappingProxyType({**self.given.base.parameters, **self.given.values})
@@ -153,6 +154,8 @@ class RobotChanges(RobotStates):
         friction: float | None = None,
         colour: Any = None,
         restitution: float | None = None,
+        torsion: float | None = None,
+        rolling: float | None = None,
     ) -> Robot:
         """The same robot with one more shape, such as an obstacle that stands in the world.
 
@@ -161,7 +164,7 @@ class RobotChanges(RobotStates):
             geometry: its form.
             at, turned: where it is on its body, as for `RobotBuilder.shape`.
             body: which has it; the ground by default.
-            group, meets, friction, colour, restitution: see `Shape`.
+            group, meets, friction, colour, restitution, torsion, rolling: see `Shape`.
 
         Raises:
             ModelError: for a name that a shape has already, or a body that there is not.
@@ -171,8 +174,8 @@ class RobotChanges(RobotStates):
         if body != GROUND and body not in self.bodies:
             raise ModelError(f"shape {name!r}: there is no body {body!r}; there are {listed(self.bodies)}")
         place = placed(f"shape {name!r}", at, turned)
-        touching = {"group": group, "meets": meets, "friction": friction, "restitution": restitution}
-        shape = Shape(name, body, geometry, place, True, **touching, colour=colour)
+        laws = {"friction": friction, "restitution": restitution, "torsion": torsion, "rolling": rolling}
+        shape = Shape(name, body, geometry, place, True, group, meets, **laws, colour=colour)
         return self._changed(shapes=(*self.shapes, shape))
 
     def _new_name(self, name: str) -> str:

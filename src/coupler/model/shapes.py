@@ -139,6 +139,8 @@ class Shape:
         restitution: how fast contacts come back over how fast they came, 0 to 1; None if a simulation decides.
         colour: red, green, blue and opacity from 0 to 1; None where the file says nothing.
         priority: the friction of two shapes is that of the one with the higher priority; of equal ones, the larger.
+        torsion: of friction against spin about the normal, the largest moment over the normal force, m; None for none.
+        rolling: the same against turning about the tangents.
     """
 
     name: str
@@ -152,18 +154,21 @@ class Shape:
     colour: Any = None
     priority: int = 0
     restitution: float | None = None
+    torsion: float | None = None
+    rolling: float | None = None
 
     def __post_init__(self) -> None:
         what = f"shape {self.name!r} on body {self.body!r}"
         if not isinstance(self.geometry, Geometry):
             raise ModelError(f"{what}: its geometry must be one such as Sphere(0.1), got {self.geometry!r}")
-        if self.friction is not None:
-            object.__setattr__(self, "friction", float(numbers(f"{what}: its friction", self.friction, (), least=0.0)))
-        if self.restitution is not None:
-            back = float(numbers(f"{what}: its restitution", self.restitution, (), least=0.0))
-            if back > 1.0:
-                raise ModelError(f"{what}: its restitution must be 0 to 1, got {back:g}: more would feed energy")
-            object.__setattr__(self, "restitution", back)
+        for name in ("friction", "restitution", "torsion", "rolling"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, float(numbers(f"{what}: its {name}", value, (), least=0.0)))
+        if self.restitution is not None and self.restitution > 1.0:
+            raise ModelError(
+                f"{what}: its restitution must be 0 to 1, got {self.restitution:g}: more would feed energy"
+            )
         if self.colour is not None:
             object.__setattr__(self, "colour", numbers(f"{what}: its colour", self.colour, (4,), least=0.0))
 
@@ -189,6 +194,11 @@ class ContactPair:
     friction: float
     torsion: float | None = None
     rolling: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Both of its shapes."""
+        return f"{self.first} on {self.second}"
 
     def __post_init__(self) -> None:
         what = f"contact pair {self.first!r}, {self.second!r}"

@@ -80,6 +80,7 @@ class _Variant:
             elements=springs,
             actuators=tuple(self._actuator(actuator) for actuator in base.actuators),
             shapes=shapes,
+            contact_pairs=tuple(self._with(pair, pair.name, ("friction",)) for pair in base.contact_pairs),
             tree=tree,
             states=self._states(tree, couplings),
         )

@@ -38,8 +38,8 @@ class SimulationOptions:
         friction: the coefficient of pairs of which neither shape has one.
         restitution: how contacts rebound; None if they do not. A number is the coefficient of the normal velocity. By
             patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits a pair.
-        torsion: how contacts resist spin about their normals, the largest moment over the normal force, m; None if they
-            do not. Or by patterns, like restitution.
+        torsion: how contacts resist spin about their normals, the largest moment over the normal force, m; None if as
+            their shapes say. Or by patterns, like restitution.
         rolling: the same about their tangents: how they resist rolling.
         penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`. If not given,
             "position", and with "rk4" and "trapezoid", which leave more of them, "limited".

@@ -81,8 +81,8 @@ class Simulation:
             friction: the coefficient of pairs of which neither shape has one.
             restitution: how contacts rebound; not at all, if not given. A number is the coefficient of the normal
                 velocity. By patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits.
-            torsion: how contacts resist spin about their normals: the largest moment over the normal force, m; not at
-                all, if not given. Or by patterns, like restitution.
+            torsion: how contacts resist spin about their normals: the largest moment over the normal force, m; as their
+                shapes say, if not given. Or by patterns, like restitution.
             rolling: the same about their tangents: how they resist rolling.
             penetration: how overlaps count: "position", as they are; "velocity", as touching, so that they do not grow;
                 "limited", up to 1e-5 m, so that they shrink slowly; or another such limit. If not given, "position",

@@ -303,6 +303,18 @@ def _skewed() -> RobotBuilder:
     return b
 
 
+def _just_reaching() -> RobotBuilder:
+    """Two bars that meet stretched out, and nowhere else, one of them on two hinges about the same axis."""
+    b = RobotBuilder("just reaching")
+    for name, length in (("long", 1.5), ("collar", 0.1), ("short", 0.5)):
+        bar(b, name, length)
+    b.joint("j1", Z, "ground", "long", actuated=True)
+    b.joint("j2", Z, "ground", "collar", at=(1, 0, 0))
+    b.joint("j3", Z, "collar", "short")
+    b.loop("tip", Spherical(), "long", "short", at=(1.5, 0, 0), meets=(0.5, 0, 0))
+    return b
+
+
 def _twice(b: RobotBuilder, *ratios: float) -> RobotBuilder:
     for i, ratio in enumerate(ratios):
         b.couple(f"gears {i}", ["j0", "j1"], gear(ratio), ["j0"])
@@ -312,6 +324,7 @@ def _twice(b: RobotBuilder, *ratios: float) -> RobotBuilder:
 LOOPS: dict[str, tuple[Callable[[], RobotBuilder], tuple[str, ...]]] = {
     "too short": (lambda: four_bar((0.3, 1.0, 0.8, 3.0)), ("'tip'", "'j1', 'j2', 'j3'", "cannot close", "m apart")),
     "a triangle": (_triangle, ("'tip'", "'j1', 'j2'", "cannot move", "fixed joints")),
+    "bars that just reach": (_just_reaching, ("'tip'", "'j1', 'j2', 'j3'", "singular wherever it was found closed")),
     "too many constraints": (_skewed, ("'tip'", "cannot move", "constrain them less")),
     "gears that block each other": (lambda: _twice(arm(), 2.0, 3.0), ("'gears 0', 'gears 1'", "cannot move")),
     "two independent of one": (
@@ -633,7 +646,7 @@ def test_an_empty_batch_is_a_batch(robot: Robot) -> None:
 
 
 def test_an_open_configuration_is_refused(robot: Robot) -> None:
-    with refused("loop 'tip'", "'j1', 'j2', 'j3'", "does not close", "the gap is"):
+    with refused("loop 'tip'", "'j1', 'j2', 'j3'", "does not close: 'tip' has its two ends", "m apart"):
         robot.check([0.1, 0.2, 0.3])
 
 

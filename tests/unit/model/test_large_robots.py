@@ -10,7 +10,7 @@ import pytest
 
 from coupler import Robot
 from effort import sweep
-from robot import four_bars, geared_chain, ring
+from robot import four_bars, geared_chain, ladder, ring
 
 
 def worst(robot: Robot, q: np.ndarray) -> float:
@@ -22,12 +22,19 @@ def worst(robot: Robot, q: np.ndarray) -> float:
     sweep(
         [
             (ring, 1000, 999, 994, 1),
+            (ladder, 24, 72, 48, 1),
+            (ladder, 72, 216, 144, 1),
             (four_bars, 300, 900, 300, 300),
             (four_bars, 1000, 3000, 1000, 1000),
             (geared_chain, 500, 1000, 500, 500),
             (geared_chain, 1000, 2000, 1000, 1000),
         ],
-        [(ring, 1000, 999, 994, 1), (four_bars, 300, 900, 300, 300), (geared_chain, 500, 1000, 500, 500)],
+        [
+            (ring, 1000, 999, 994, 1),
+            (ladder, 24, 72, 48, 1),
+            (four_bars, 300, 900, 300, 300),
+            (geared_chain, 500, 1000, 500, 500),
+        ],
     ),
 )
 def test_a_thousand(describe, count: int, bodies: int, freedoms: int, clusters: int) -> None:

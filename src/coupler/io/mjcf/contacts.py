@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,19 +12,49 @@ from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.names import Names
 from coupler.io.writing import put
 from coupler.io.xml import Element
-from coupler.model import Robot, RobotBuilder
+from coupler.model import ContactPair, Robot, RobotBuilder, Shape
 from coupler.model.tree import GROUND
 from coupler.model.wording import counted
 
-__all__ = ["add_pairs", "contact_points", "friction_of_geoms", "write_contact_points", "write_pairs"]
+__all__ = ["add_pairs", "contact_points", "frictions_of_geoms", "geom_friction", "write_contact_points", "write_pairs"]
 
 _TUPLE = "coupler_contact_points"
 _SLIDING, _SPINNING, _ROLLING = 3, 4, 6  # condim from which contacts have these frictions; below, they have none
+_USUAL = 1.0  # MuJoCo's friction where a geom has none
+_FRICTIONS = {_SLIDING: "friction", _SPINNING: "friction against spin", _ROLLING: "friction against rolling"}
 
 
-def friction_of_geoms(model: Compiled) -> np.ndarray:
-    """The sliding friction of each geom. Two geoms slide freely on each other if both have a condim of 1."""
-    return np.where(model.geom_condim >= _SLIDING, model.geom_friction[:, 0], 0.0)
+def frictions_of_geoms(model: Compiled) -> list[dict[str, float | None]]:
+    """The frictions of each geom, as `RobotBuilder.shape` takes them.
+
+    Two geoms slide freely on each other if both have a condim of 1.
+    """
+    return [
+        {
+            "friction": float(slide) if condim >= _SLIDING else 0.0,
+            "torsion": float(spin) if condim >= _SPINNING else None,
+            "rolling": float(roll) if condim >= _ROLLING else None,
+        }
+        for condim, (slide, spin, roll) in zip(model.geom_condim, model.geom_friction, strict=True)
+    ]
+
+
+def geom_friction(shape: Shape, turning: bool) -> dict[str, Any]:
+    """The attributes of a geom that say its friction.
+
+    Args:
+        shape: the geom's.
+        turning: whether some shape resists spin or rolling; each is then to say how much, because MuJoCo takes the
+            larger number of two geoms, and has some by default.
+    """
+    if not turning:
+        return {"friction": shape.friction}
+    slide = _USUAL if shape.friction is None else shape.friction
+    return {"friction": (slide, shape.torsion or 0.0, shape.rolling or 0.0), "condim": _condim(shape)}
+
+
+def _condim(own: Shape | ContactPair) -> str:
+    return str(_ROLLING if own.rolling is not None else _SPINNING if own.torsion is not None else _SLIDING)
 
 
 def add_pairs(model: Compiled, names: Names, shapes: Sequence[str | None], builder: RobotBuilder) -> list[str]:
@@ -64,20 +95,16 @@ def _plural(what: str) -> tuple[str, str]:
 
 
 def _lost_friction(model: Compiled) -> list[str]:
-    """What of the geoms' friction is lost."""
+    """What of the geoms' friction is lost: MuJoCo takes the larger number of two geoms, whatever their own condim."""
     touches = (model.geom_contype | model.geom_conaffinity) != 0
     condim, friction = model.geom_condim[touches], model.geom_friction[touches]
-    turning = int(np.count_nonzero(condim >= _SPINNING))
-    rough = friction[condim >= _SLIDING, 0]
-    slick = int(np.count_nonzero(friction[condim < _SLIDING, 0] > rough.min())) if rough.size else 0
     texts = []
-    if turning:
-        texts.append(
-            f"friction against spin and rolling of {counted(turning, 'geom')} with condim 4 or 6 (Simulation takes "
-            "torsion= and rolling=)"
-        )
-    if slick:
-        texts.append(f"friction of {counted(slick, 'geom')} with condim 1 where others have a condim of 3 or more")
+    for number, (dim, what) in enumerate(_FRICTIONS.items()):
+        own, hidden = friction[condim >= dim, number], friction[condim < dim, number]
+        lost = int(np.count_nonzero(hidden > own.min())) if own.size else 0
+        if lost:
+            geoms = counted(lost, "geom")
+            texts.append(f"{what} of {geoms} with a condim below {dim} where others have {dim} or more")
     return texts
 
 
@@ -95,10 +122,9 @@ def write_pairs(robot: Robot, root: ET.Element, body_names: Mapping[str, str], g
         if own.first not in geoms or own.second not in geoms:
             lost += 1
             continue
-        condim = _ROLLING if own.rolling is not None else _SPINNING if own.torsion is not None else _SLIDING
         spin, roll = own.torsion or 0.0, own.rolling or 0.0
         friction = (own.friction, own.friction, spin, roll, roll)
-        put(contact, "pair", geom1=own.first, geom2=own.second, condim=str(condim), friction=friction)
+        put(contact, "pair", geom1=own.first, geom2=own.second, condim=_condim(own), friction=friction)
     for bodies in robot.exclusions:
         one, other = ("world" if body == GROUND else body_names.get(body, body) for body in bodies)
         put(contact, "exclude", body1=one, body2=other)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from coupler.io.mjcf.compilation import Compiled
-from coupler.io.mjcf.contacts import friction_of_geoms
+from coupler.io.mjcf.contacts import frictions_of_geoms
 from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import Names, Taken, fresh
 from coupler.io.mjcf.tree import pose
@@ -39,7 +39,7 @@ def add_shapes(
 ) -> tuple[list[str | None], list[str]]:
     """Adds the shapes of bodies; returns the name of each, None if it is left out, and a description of those."""
     geom_names = [model.names["geom"][i] for i in range(model.ngeom)]
-    taken, friction, shapes = Taken(geom_names), friction_of_geoms(model), list[str | None]()
+    taken, frictions, shapes = Taken(geom_names), frictions_of_geoms(model), list[str | None]()
     for i, name in enumerate(geom_names):
         body, at = names.bodies[model.geom_bodyid[i]], pose(model.geom_pos[i], model.geom_quat[i])
         if model.geom_type[i] == _MESH:
@@ -62,9 +62,9 @@ def add_shapes(
                 visible=bool((colour is None or colour[3] > 0.0) and model.geom_group[i] < _HIDDEN),
                 group=int(model.geom_contype[i]) if touch else 0,
                 meets=int(model.geom_conaffinity[i]) if touch else 0,
-                friction=float(friction[i]),
                 colour=colour,
                 priority=int(model.geom_priority[i]),
+                **frictions[i],
             )
     lost = shapes.count(None)
     return shapes, [f"{counted(lost, 'shape')} without a volume, or rotated before it is scaled"] if lost else []

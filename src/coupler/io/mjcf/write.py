@@ -17,7 +17,7 @@ import numpy as np
 
 from coupler.io.couplings import relations_of
 from coupler.io.mjcf.attributes import figures, form, inertial, place
-from coupler.io.mjcf.contacts import write_contact_points, write_pairs
+from coupler.io.mjcf.contacts import geom_friction, write_contact_points, write_pairs
 from coupler.io.mjcf.inertias import at_zero, outwards, real_inertias
 from coupler.io.mjcf.joints import JOINTS, Step, is_axial, steps_of
 from coupler.io.mjcf.write_actuators import add_actuators
@@ -86,6 +86,7 @@ class _Writer:
         self.joint_names = Names(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
         self.frame_names = Names([GROUND, "world", *robot.bodies, *robot.frame_names])
         self.shape_names = Names(shape.name for shape in robot.shapes)
+        self.turning = any(shape.torsion is not None or shape.rolling is not None for shape in robot.shapes)
         self.element: dict[str, ET.Element] = {}
         self.geoms: set[str] = set()
         self.steps: list[tuple[TreeJoint, Step, str]] = []
@@ -284,7 +285,9 @@ class _Writer:
             self.geoms.add(shape.name)
         bits = {"contype": shape.group, "conaffinity": shape.meets}
         bits = {word: None if value == 1 else str(value) for word, value in bits.items()}
-        looks = looks | {"friction": shape.friction, "rgba": shape.colour, "group": None if shape.visible else "3"}
+        looks = (
+            looks | geom_friction(shape, self.turning) | {"rgba": shape.colour, "group": None if shape.visible else "3"}
+        )
         looks["priority"] = str(shape.priority) if shape.priority else None
         put(self.element[shape.body], "geom", name=name, **looks, **bits, **place(shape.at))
 

@@ -23,7 +23,7 @@ from coupler.model import (
     Spherical,
     Universal,
 )
-from coupler.rotation import about_axis, quaternion_conjugate
+from coupler.rotation import about_axis, quaternion_conjugate, unit
 from coupler.spatial import Transform
 
 __all__ = ["JOINTS", "LISTS", "Motion", "axis_of", "pitch_of", "read_lists", "read_motion"]
@@ -185,7 +185,7 @@ def _with_extras(motion: Motion, element: Element, kind: type[Joint]) -> Motion:
     properties |= read_lists(extras)
     axes = motion.axes
     if kind is Universal and position is not None and axes[1].any():  # the file has the first axis as the child sees it
-        axes = [about_axis(axes[1] / np.linalg.norm(axes[1]), position[1]) @ axes[0], axes[1]]
+        axes = [about_axis(unit(axes[1]), position[1]) @ axes[0], axes[1]]
     return replace(
         motion,
         axes=axes,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coupler.io.mjcf.inertias import Inertia
-from coupler.io.sdf.elements import MOMENTS, NAMESPACE
+from coupler.io.sdf.elements import MOMENTS, NAMESPACE, PATCH
 from coupler.io.sdf.joints import JOINTS, LISTS
 from coupler.io.writing import mesh_path, put, rpy_of, text
 from coupler.model import (
@@ -165,8 +165,9 @@ def add_shape(link: ET.Element, shape: Shape, name: str, folder: Path) -> None:
             collision.set(own("colour"), text(shape.colour))
         if shape.priority:
             collision.set(own("priority"), str(shape.priority))
-        if shape.restitution is not None:
-            collision.set(own("restitution"), text(shape.restitution))
+        for word in ("restitution", "rolling"):
+            if (number := getattr(shape, word)) is not None:
+                collision.set(own(word), text(number))
         put_pose(collision, shape.at)
         _add_geometry(put(collision, "geometry"), shape.geometry, folder)
         _add_surface(collision, shape)
@@ -175,13 +176,20 @@ def add_shape(link: ET.Element, shape: Shape, name: str, folder: Path) -> None:
 def _add_surface(collision: ET.Element, shape: Shape) -> None:
     bits = {"collide_bitmask": shape.meets, "category_bitmask": shape.group}
     usual = shape.group == 1 and shape.meets == (-1 if shape.body == GROUND else 1)
-    if usual and shape.friction is None:
+    if usual and shape.friction is None and shape.torsion is None:
         return
     surface = put(collision, "surface")
-    if shape.friction is not None:
-        ode = put(put(surface, "friction"), "ode")
-        for word in ("mu", "mu2"):
-            say(ode, word, shape.friction)
+    if shape.friction is not None or shape.torsion is not None:
+        friction = put(surface, "friction")
+        if shape.friction is not None:
+            ode = put(friction, "ode")
+            for word in ("mu", "mu2"):
+                say(ode, word, shape.friction)
+        if shape.torsion is not None:
+            patch = {"coefficient": 1.0 / PATCH, "use_patch_radius": 1.0, "patch_radius": shape.torsion}
+            torsional = put(friction, "torsional")
+            for word, number in patch.items():
+                say(torsional, word, number)
     if not usual:
         contact = put(surface, "contact")
         for word, value in bits.items():

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.sdf.elements import NAMESPACE, number_of, own_name
+from coupler.io.sdf.elements import NAMESPACE, PATCH, number_of, own_name, truth_of
 from coupler.io.urdf.meshes import Resolver
 from coupler.io.xml import Element
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, HeightField, Hull, Mesh, Plane, Sphere
 from coupler.model.axes import plane_across
+from coupler.rotation import unit
 from coupler.spatial import Transform
 
 __all__ = ["shapes_of"]
@@ -77,8 +78,9 @@ def _forget(element: Element) -> None:
 def _contact(element: Element, bits: tuple[int, int]) -> dict[str, Any]:
     """Friction and bitmasks. What simulators need to soften a contact has no meaning here."""
     law: dict[str, Any] = {"group": bits[0], "meets": bits[1]}
-    if element.has(f"{NAMESPACE}:restitution"):
-        law["restitution"] = element.number(f"{NAMESPACE}:restitution")
+    for name in ("restitution", "rolling"):
+        if element.has(f"{NAMESPACE}:{name}"):
+            law[name] = element.number(f"{NAMESPACE}:{name}")
     if element.has(f"{NAMESPACE}:colour"):
         law["colour"] = element.numbers(f"{NAMESPACE}:colour", 4)
     law["priority"] = int(element.number(f"{NAMESPACE}:priority", 0.0))
@@ -92,7 +94,7 @@ def _contact(element: Element, bits: tuple[int, int]) -> dict[str, Any]:
         law |= {name: own for name, own in (("group", group), ("meets", meets)) if own is not None}
         contact.ignore()
     if friction is not None:
-        law |= _friction(friction)
+        law |= _friction(friction) | _torsion(friction)
     for bounce in surface.children:
         if bounce.tag == "bounce" and not number_of(bounce, "restitution_coefficient", 0.0):
             surface.all("bounce")
@@ -113,6 +115,25 @@ def _friction(friction: Element) -> dict[str, float]:
                 part.ignore()
         return {"friction": value}
     return {}
+
+
+def _torsion(friction: Element) -> dict[str, float]:
+    """Friction against spin, of a patch of known radius a: SDFormat's largest moment is 3π/16 a µ N.
+
+    One whose patch grows with the depth of a contact is told, since contacts are hard here.
+    """
+    torsional = friction.find("torsional")
+    if torsional is None:
+        return {}
+    if not truth_of(torsional, "use_patch_radius", True):
+        return {}
+    arm = PATCH * number_of(torsional, "coefficient", 1.0) * number_of(torsional, "patch_radius", 0.0)
+    torsional.find("surface_radius")  # which counts only where the patch grows
+    for part in torsional.children:
+        if part.tag == "ode" and not any(own.values(None).any() for own in part.children if own.word()):  # no slip
+            torsional.all("ode")
+            part.ignore()
+    return {"torsion": arm} if arm else {}
 
 
 def _bitmask(contact: Element, tag: str) -> int | None:
@@ -191,10 +212,9 @@ def _upright(plane: Element) -> Transform:
     if normal is None or not normal.word():
         return Transform.identity()
     direction = normal.values(3)
-    length = np.linalg.norm(direction)
-    if length == 0.0:
+    if not direction.any():
         raise normal.error("it must not be zero")
-    z = direction / length
+    z = unit(direction)
     return Transform.rotation(np.vstack([plane_across(z), z]))
 
 

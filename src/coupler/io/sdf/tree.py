@@ -22,7 +22,7 @@ from coupler.io.urdf.origins import origin
 from coupler.model import Fixed, Free, RobotBuilder
 from coupler.model.tree import GROUND
 from coupler.model.wording import clipped, listed
-from coupler.rotation import quaternion_from_matrix
+from coupler.rotation import quaternion_from_matrix, unit
 from coupler.spatial import Transform
 
 __all__ = ["JointTree"]
@@ -211,7 +211,7 @@ class JointTree:
         """The direction of a joint's axis in the world, as the file poses the robot."""
         if not motion.axes:
             return np.zeros(3)
-        return self.placing.pose(place).E.T @ (motion.axes[0] / np.linalg.norm(motion.axes[0]))
+        return self.placing.pose(place).E.T @ unit(motion.axes[0])
 
     def _close(self, tree: Spanning) -> None:
         """Adds the joints that close loops."""
@@ -253,8 +253,7 @@ class JointTree:
             axes = [E.T @ first, E.T @ (first if place.element.find("axis2") is None else second)]
             if not all(axis.any() for axis in axes):
                 raise place.element.error("its axes must not be zero")
-            unit = [axis / np.linalg.norm(axis) for axis in axes]
-            couplings.gearbox(place.robot_name, place.element, self._gear_ends(place), unit)
+            couplings.gearbox(place.robot_name, place.element, self._gear_ends(place), [unit(axis) for axis in axes])
             for part in place.element.all("axis", "axis2", "physics"):
                 part.ignore()
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from coupler.io.tables.units import heading, scale_of
-from coupler.io.xml import LARGEST
 from coupler.model import ModelError
+from coupler.model.numbers import LARGEST
 from coupler.model.wording import clipped, listed
 
 __all__ = ["COLUMNS", "Row", "checked_row"]

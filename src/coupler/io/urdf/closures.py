@@ -23,9 +23,10 @@ from coupler.io.urdf.beside import files_beside, tell_unused
 from coupler.io.urdf.constraints import read_transmissions
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.parts import JointPart, LoopPart
-from coupler.io.xml import LARGEST, parse_file
+from coupler.io.xml import parse_file
 from coupler.io.yaml import line_of, parse_yaml
 from coupler.model import Fixed, Held, LoopKind, ModelError, Revolute, Spherical
+from coupler.model.numbers import LARGEST
 from coupler.model.wording import clipped, counted, listed
 from coupler.spatial import Transform
 

@@ -16,6 +16,7 @@ from coupler.io.urdf.origins import rotation_of
 from coupler.io.urdf.parts import CouplingPart, JointPart, LinkPart, LoopPart
 from coupler.io.xml import Element
 from coupler.model.wording import listed
+from coupler.rotation import unit
 from coupler.spatial import Transform
 
 __all__ = ["read_bullet_friction", "read_gazebo"]
@@ -108,15 +109,14 @@ def _gearbox(element: Element, d: Description, dependent: set[str]) -> CouplingP
         to_first, to_last = d.paths(first, last)
         return [_passed(joint, d) for joint in to_first], [_passed(joint, d) for joint in to_last]
 
-    joints, function, independent = gearbox(element, ends, [axis / np.linalg.norm(axis) for axis in axes], ways, rank)
+    joints, function, independent = gearbox(element, ends, [unit(axis) for axis in axes], ways, rank)
     dependent |= {joint for joint in joints if joint not in independent and independent}
     return CouplingPart(element.require("name"), joints, function, independent, element)
 
 
 def _passed(joint: JointPart, d: Description) -> Passed:
     axis = d.zero_pose(joint.child).E.T @ joint.axes[0]
-    size = float(np.linalg.norm(axis))
-    return Passed(joint.name, joint.kind, axis / size if size else axis)
+    return Passed(joint.name, joint.kind, unit(axis))
 
 
 def _loop(element: Element, d: Description) -> LoopPart:

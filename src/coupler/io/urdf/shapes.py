@@ -61,7 +61,8 @@ def shapes_of(link: Element, materials: dict[str, np.ndarray], resolve: Resolver
 def _contact(element: Element) -> dict[str, Any]:
     contact: dict[str, Any] = {name: _whole(element, name, 1) for name in ("group", "meets")}
     contact["priority"] = _whole(element, "priority", 0)
-    return contact | {name: element.number(name) for name in ("friction", "restitution") if element.has(name)}
+    laws = ("friction", "restitution", "torsion", "rolling")
+    return contact | {name: element.number(name) for name in laws if element.has(name)}
 
 
 def _whole(element: Element, name: str, default: int) -> int:

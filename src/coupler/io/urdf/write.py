@@ -151,8 +151,8 @@ class _Writer:
                 ):
                     if value != usual:
                         collision.set(word, str(value))
-                for word, number in (("friction", shape.friction), ("restitution", shape.restitution)):
-                    if number is not None:
+                for word in ("friction", "restitution", "torsion", "rolling"):
+                    if (number := getattr(shape, word)) is not None:
                         collision.set(word, text(number))
                 self.add_form(collision, shape)
 

@@ -11,7 +11,7 @@ import numpy as np
 from coupler.model.closed_forms.chains import snapped
 from coupler.model.joints import Prismatic, Revolute
 from coupler.model.tree import Tree
-from coupler.spatial import Transform
+from coupler.spatial import Transform, cross
 
 __all__ = ["Arm", "across", "frame_of", "is_parallel", "is_square"]
 
@@ -89,7 +89,7 @@ def _quarters(q: float, lower: float, upper: float) -> int:
 
 def is_parallel(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two directions are the same or opposite."""
-    return bool(np.linalg.norm(np.cross(a, b)) < _ALIGNED)
+    return bool(np.linalg.norm(cross(a, b)) < _ALIGNED)
 
 
 def is_square(a: np.ndarray, b: np.ndarray) -> bool:
@@ -108,4 +108,4 @@ def frame_of(z: np.ndarray, x: Any, origin: np.ndarray) -> Transform:
     if np.linalg.norm(x) < _ALIGNED:  # any direction does
         x = across(np.eye(3)[np.argmin(np.abs(z))], z)
     x = x / np.linalg.norm(x)
-    return Transform(snapped([x, np.cross(z, x), z]), snapped(origin))
+    return Transform(snapped([x, cross(z, x), z]), snapped(origin))

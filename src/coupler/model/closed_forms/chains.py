@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.model.joint import Joint
 from coupler.spatial import Transform
 
@@ -74,6 +75,7 @@ class Chain:
     def joints(self) -> tuple[ChainJoint, ...]:
         return self.to_base + self.to_goal
 
+    @cached_property
     def reversed(self) -> Chain:
         """The same, with base and goal exchanged."""
         return Chain(self.to_goal, self.to_base)
@@ -91,6 +93,11 @@ class Chain:
         for joint in reversed(self.to_base):
             vector = joint.inwards(q, vector, free=True)
         return vector
+
+    @cached_property
+    def assembled_carrier(self) -> np.ndarray:
+        """3 × 3, which takes free vectors to the carrier likewise, where the mechanism is assembled."""
+        return self.to_carrier(self.assembled, np.eye(3))
 
     @property
     def assembled(self) -> Positions:

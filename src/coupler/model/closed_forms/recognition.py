@@ -52,15 +52,15 @@ def find_closed_forms(
         loops: the clusters to look at.
         wanted: whether a cluster is to have such a closed form.
     """
+    searches = [
+        _Search(closure, loop, choice, neutral, couplings)
+        for loop, choice in zip(closure.loops, choices, strict=True)
+        if loop in loops
+    ]
+    candidates = [(search, form) for search in searches if (form := search.form()) is not None]
     couplings_and_forms = []
-    for loop, choice in zip(closure.loops, choices, strict=True):
-        if loop not in loops:
-            continue
-        search = _Search(closure, loop, choice, neutral, couplings)
-        form = search.form()
-        if form is None:
-            continue
-        form = replace(form, dead_points=search.has_dead_points(form))
+    for search, form in _true(closure, neutral, candidates):
+        form, loop = replace(form, dead_points=search.has_dead_points(form)), search.loop
         if not wanted(loop, form):
             continue
         joints = [closure.tree.links[link].joint for link in loop.links]
@@ -71,13 +71,40 @@ def find_closed_forms(
     return couplings_and_forms
 
 
+def _true(
+    closure: Closure, neutral: np.ndarray, candidates: Sequence[tuple[_Search, ClosedForm]]
+) -> list[tuple[_Search, ClosedForm]]:
+    """Those whose γ closes the loops of its cluster about the neutral configuration, wherever it exists."""
+    if not candidates:
+        return []
+    spread = _SPREAD * (np.arange(_SAMPLES)[:, None] / _SAMPLES) ** 2
+    way = np.zeros((_SAMPLES, closure.tree.nv))
+    for search, form in candidates:
+        entries = closure.tree.velocities_of(search.inputs(form))
+        way[:, entries] = spread * np.random.default_rng(0).uniform(-1.0, 1.0, (_SAMPLES, len(entries)))
+    samples, exists = closure.motion.integrate(neutral, way), list[np.ndarray]()
+    for search, form in candidates:
+        given = samples[:, closure.tree.positions_of(search.inputs(form))]
+        with np.errstate(all="ignore"):
+            q = np.array([form(y) for y in given], dtype=float)
+        exists.append(np.isfinite(q).all(axis=1))
+        samples[np.ix_(exists[-1], closure.tree.positions_of(search.loop.links))] = q[exists[-1]]
+    gaps = closure.gaps(closure.at(samples)[0])
+    number = {id(loop): i for i, loop in enumerate(closure.loops)}
+    return [
+        (search, form)
+        for (search, form), there in zip(candidates, exists, strict=True)
+        if there[0] and there.sum() > _SAMPLES // 4 and (gaps[there, number[id(search.loop)]] < _TRUE).all()
+    ]
+
+
 class _Search:
     """The search for a closed form of one cluster."""
 
     def __init__(
         self, closure: Closure, loop: Loop, choice: Choice, p: np.ndarray, couplings: Mapping[str, Coupling]
     ) -> None:
-        self._closure, self._loop, self._p, self._couplings = closure, loop, p, couplings
+        self.loop, self._p, self._couplings = loop, p, couplings
         self._tree: Tree = closure.tree
         self._number = {link: i for i, link in enumerate(loop.links)}
         free = set(loop.columns[choice.independent].tolist())
@@ -85,30 +112,33 @@ class _Search:
         self._independent = [i for i, entries in enumerate(self._free) if any(entries)]
 
     def form(self) -> ClosedForm | None:
-        """The closed form, if there is one that closes the loops wherever it exists."""
+        """What may be the closed form, if it closes the loops."""
         if any(any(entries) and not all(entries) for entries in self._free):
             return None  # of a joint of several freedoms some are independent, and others not
-        if not any(isinstance(constraint, LoopConstraint) for constraint in self._loop.constraints):
+        if not any(isinstance(constraint, LoopConstraint) for constraint in self.loop.constraints):
             return None
         steps = self._steps()
         if not steps:
             return None  # there is none, or none is needed: all rows follow from how the tree is built
-        sizes = tuple(self._tree.links[link].kind.nq for link in self._loop.links)
-        kinds = [self._tree.links[link].kind for link in self._loop.links]
+        sizes = tuple(self._tree.links[link].kind.nq for link in self.loop.links)
+        kinds = [self._tree.links[link].kind for link in self.loop.links]
         turning = frozenset(i for i, kind in enumerate(kinds) if isinstance(kind, Revolute))
         form = ClosedForm(sizes, tuple(self._independent), tuple(steps), turning)
-        return form if self._can_tell_turns(form) and self._is_true(form) else None
+        return form if self._can_tell_turns(form) else None
+
+    def inputs(self, form: ClosedForm) -> list[int]:
+        """The links of its independent joints."""
+        return [self.loop.links[number] for number in form.independent]
 
     def has_dead_points(self, form: ClosedForm) -> bool:
         if not all(isinstance(leg, Slide) for leg in form.legs):
             return True  # whatever its limits: robots may be simulated without
-        inputs = [self._loop.links[number] for number in form.independent]
-        return form.has_dead_points(self.limits, self._p[self._tree.positions_of(inputs)])
+        return form.has_dead_points(self.limits, self._p[self._tree.positions_of(self.inputs(form))])
 
     @property
     def limits(self) -> Limits:
         """The limits of joints of one freedom, by their numbers."""
-        kinds = [self._tree.links[link].kind for link in self._loop.links]
+        kinds = [self._tree.links[link].kind for link in self.loop.links]
         return {i: np.array([np.max(k.lower), np.min(k.upper)]) for i, k in enumerate(kinds) if k.nv == 1}
 
     def _can_tell_turns(self, form: ClosedForm) -> bool:
@@ -121,7 +151,7 @@ class _Search:
             for n, r in zip(arm.joints, arm.references, strict=True)
         }
         for number, reach in (turn for leg in form.legs for turn in leg.turns_of(limits)):
-            kind = self._tree.links[self._loop.links[number]].kind
+            kind = self._tree.links[self.loop.links[number]].kind
             has_limits, has_spring = np.isfinite(limits[number]).any(), np.any(kind.stiffness)
             if (has_limits or has_spring) and not (np.abs(limits[number] - references[number]) <= reach).all():
                 return False
@@ -129,7 +159,7 @@ class _Search:
 
     def _steps(self) -> list[Step] | None:
         """What gives the positions of all joints, or None."""
-        known, steps, waiting = set(self._independent), list[Step](), list(self._loop.constraints)
+        known, steps, waiting = set(self._independent), list[Step](), list(self.loop.constraints)
         while waiting:
             for constraint in waiting:
                 unknown = {self._number[link] for link in constraint.links} - known
@@ -150,7 +180,7 @@ class _Search:
         """Steps by which a constraint may give the positions of all its joints that are not known."""
         if isinstance(constraint, LoopConstraint):
             for leg in self._legs(constraint, known):
-                positions = [self._p[self._tree.positions(link)] for link in self._loop.links]
+                positions = [self._p[self._tree.positions(link)] for link in self.loop.links]
                 step = LegStep(leg)
                 with np.errstate(all="ignore"):
                     solved = step(positions)
@@ -200,20 +230,3 @@ class _Search:
         """From the frame of what carries a link to its own, as it is assembled."""
         own = self._tree.links[link]
         return own.kind.transform(self._p[self._tree.positions(link)]) @ own.placement
-
-    def _is_true(self, form: ClosedForm) -> bool:
-        """Whether γ closes the loops of its cluster about the neutral configuration."""
-        rng, tree, motion = np.random.default_rng(0), self._tree, self._closure.motion
-        own, inputs = tree.positions_of(self._loop.links), [self._loop.links[number] for number in form.independent]
-        samples, exists = np.repeat(self._p[None], _SAMPLES, axis=0), np.zeros(_SAMPLES, bool)
-        for i, p in enumerate(samples):
-            way = np.zeros(tree.nv)
-            way[tree.velocities_of(inputs)] = _SPREAD * (i / _SAMPLES) ** 2
-            moved = motion.integrate(p, way * rng.uniform(-1.0, 1.0, tree.nv))
-            with np.errstate(all="ignore"):
-                q = form(moved[tree.positions_of(inputs)])
-            exists[i] = np.isfinite(q).all()
-            if exists[i]:
-                p[own] = q
-        gaps = self._closure.gaps(self._closure.at(samples)[0])[:, self._closure.loops.index(self._loop)]
-        return bool(exists[0] and exists.sum() > _SAMPLES // 4 and (gaps[exists] < _TRUE).all())

@@ -12,16 +12,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coupler.model.embedding.choice import Choice, Preference, choose, equilibrated, fitting, qualities
+from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
 from coupler.model.embedding.rounding import is_shift
 from coupler.model.embedding.solutions import Solutions
 from coupler.model.errors import ModelError
 from coupler.model.loops import Rod
-from coupler.model.tolerances import CLOSED, WITHIN_LIMITS
+from coupler.model.tolerances import CLOSED, SINGULAR, WITHIN_LIMITS
 from coupler.model.tree import Tree
 from coupler.model.wording import clause, counted, listed
 
-__all__ = ["Assembly", "assemble", "described", "outside_limits", "solved_choice"]
+__all__ = ["Assembly", "assemble", "described", "outside_limits", "solved_choice", "what_is_open"]
 
 _STARTS = (0.0, 0.03, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.0)  # how far they are from neutral, of the way to random
 _REGULAR = 0.1  # coordinates are regular where their quality is above this part of what it is elsewhere
@@ -113,7 +114,7 @@ class _Samples:
 
         Neutral is the nearest to where joints start, of those where coordinates are regular and limits are kept.
         """
-        loop, closed = self.closure.loops[i], self._closed(i)
+        loop, closed, given = self.closure.loops[i], self._closed(i), choice is not None
         K, wishes = self.K[closed][:, self.closure.places[i][1]], preferences[loop.columns]
         if choice is None:
             fits = fitting(K, wishes == Preference.MARKED)
@@ -128,6 +129,11 @@ class _Samples:
         outside = self.outside[np.ix_(closed, self.positions(i))].any(axis=1)
         away = self.away[np.ix_(closed, loop.columns)].max(axis=1)
         order = np.lexsort([away, outside, ~self.regular[closed, i]])
+        if not given and quality[order[0]] <= SINGULAR:
+            raise ModelError(
+                f"{described(loop, self.closure.tree)} is singular wherever it was found closed: its links just reach "
+                "each other, or its constraints hinder each other; are lengths, frames and positions right?"
+            )
         far = np.argmax(np.where(self.regular[closed, i], away, -1.0))
         return replace(choice, quality=usual), int(closed[order[0]]), int(closed[far])
 
@@ -136,30 +142,14 @@ class _Samples:
         closed = np.flatnonzero(self.gaps[:, i] < CLOSED)
         if not closed.size:
             nearest = int(np.argmin(self.gaps[:, i]))
-            reason = self._what_is_open(i, nearest) if np.isfinite(self.gaps[nearest, i]) else "it is nowhere a number"
+            phi = self.closure.at(self.p[nearest])[0]
+            closest = f"in the closest configuration found, {what_is_open(self.closure, i, phi)}"
+            reason = closest if np.isfinite(self.gaps[nearest, i]) else "it is nowhere a number"
             raise ModelError(
                 f"{described(self.closure.loops[i], self.closure.tree)} cannot close: {reason}; are lengths, frames "
                 "and positions right?"
             )
         return closed
-
-    def _what_is_open(self, i: int, sample: int) -> str:
-        """How far the constraint that is furthest from closed is from it, in units that a user can check."""
-        (phi, _, _), first_row = self.closure.at(self.p[sample]), int(self.closure.places[i][0][0])
-        constraint, rows = max(self.closure.loops[i].parts(first_row), key=lambda part: np.abs(phi[part[1]]).max())
-        closest = f"in the closest configuration found, {constraint.name!r}"
-        if isinstance(constraint, RelationConstraint):
-            return f"{closest} is off by {np.abs(phi[rows]).max():.3g} (rad or m, or what its function gives)"
-        if isinstance(constraint.kind, Rod):  # φ = (r² − L²) / 2L
-            length = constraint.kind.length
-            span = np.sqrt(length**2 + 2.0 * length * phi[rows][0])
-            return f"{closest} has its two ends {span:.3g} m apart instead of {length:.3g} m"
-        in_metres = is_shift(constraint)
-        distance = float(np.linalg.norm(phi[rows][in_metres]))
-        angle = float(2.0 * np.arctan(np.linalg.norm(phi[rows][~in_metres]) / 2.0))  # φ = 2 tan(θ/2), see joints.py
-        shift, turn = f"{distance:.3g} m apart", f"turned by about {angle:.3g} rad"
-        gap = shift if angle < CLOSED else turn if distance < CLOSED else f"{shift} and {turn}"
-        return f"{closest} has its two ends {gap}"
 
     def warnings(self, i: int, neutral: int) -> list[str]:
         """What is suspicious about a loop's configurations."""
@@ -186,6 +176,31 @@ def described(loop: Loop, tree: Tree) -> str:
     names = listed(c.name for c in loop.constraints if isinstance(c, LoopConstraint) or not c.found)
     kind = "loop" if any(isinstance(constraint, LoopConstraint) for constraint in loop.constraints) else "coupling"
     return f"the {kind} {names} of joints {listed(tree.links[link].joint for link in loop.links)}"
+
+
+def what_is_open(closure: Closure, i: int, phi: np.ndarray) -> str:
+    """How far the constraint of a loop that is furthest from closed is from it, in units that a user can check.
+
+    Args:
+        closure: all loops.
+        i: the number of the loop.
+        phi: the residuals of all loops, in one state.
+    """
+    first_row = int(closure.places[i][0][0])
+    constraint, rows = max(closure.loops[i].parts(first_row), key=lambda part: np.abs(phi[part[1]]).max())
+    if isinstance(constraint, RelationConstraint):
+        off = np.abs(phi[rows]).max()
+        return f"{constraint.name!r} is off by {off:.3g} (rad or m, or what its function gives)"
+    ends = f"{constraint.name!r} has its two ends"
+    if isinstance(constraint.kind, Rod):  # φ = (r² − L²) / 2L
+        length = constraint.kind.length
+        span = np.sqrt(length**2 + 2.0 * length * phi[rows][0])
+        return f"{ends} {span:.3g} m apart instead of {length:.3g} m"
+    in_metres = is_shift(constraint)
+    distance = float(np.linalg.norm(phi[rows][in_metres]))
+    angle = float(2.0 * np.arctan(np.linalg.norm(phi[rows][~in_metres]) / 2.0))  # φ = 2 tan(θ/2), see joints.py
+    shift, turn = f"{distance:.3g} m apart", f"turned by about {angle:.3g} rad"
+    return f"{ends} {shift if angle < CLOSED else turn if distance < CLOSED else f'{shift} and {turn}'}"
 
 
 def _check(loop: Loop, tree: Tree, choice: Choice, preferences: np.ndarray, K: np.ndarray) -> None:

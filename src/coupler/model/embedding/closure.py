@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from coupler.blas import one_thread
 from coupler.forks import cached_property
 from coupler.graph import Builder, Executable, Program, compile, fields
 from coupler.model.embedding.constraints import Constraint, Loop
@@ -23,8 +24,9 @@ __all__ = ["Closure", "stacked"]
 # much it falls after a step that closes more and grows after one that does not, the least growth, which brings back
 # damping that has vanished, and where a way is given up.
 _DAMPED, _LESS, _MORE, _LEAST, _STUCK = 1e-3, 0.1, 10.0, 1e-9, 1e6
-# What all rounds may cost for a state, in products of singular values: about 2 s. At least so many rounds are made.
-_WORK, _FEWEST = 500_000_000, 10
+# What all rounds may cost for a state, in products of singular value decompositions: about 0.3 s. At least so many
+# rounds are made.
+_WORK, _FEWEST = 1_000_000_000, 10
 
 
 class _Group(NamedTuple):
@@ -96,6 +98,7 @@ class Closure:
             result[..., group.loops] = np.abs(phi[..., group.rows]).max(axis=-1)
         return np.where(np.isnan(result), np.inf, result)
 
+    @one_thread()
     def assemble(
         self, p: np.ndarray, weight: np.ndarray | None = None, rounds: int = 200, rank: float = RANK
     ) -> np.ndarray:
@@ -107,53 +110,56 @@ class Closure:
         Args:
             p: where to start.
             weight: for each entry of w, how willingly it moves; ones if not given.
-            rounds: how many steps are tried; fewer if clusters are so large that they would take minutes.
+            rounds: how many steps are tried; fewer if clusters are so large that they would take many seconds.
             rank: singular values below this part of the largest are left out.
         """
-        work = sum(group.entries.size * min(group.entries.shape[1:]) for group in self.groups)
-        rounds = min(rounds, max(_FEWEST, _WORK // max(1, work)))
         weight = np.ones(self.tree.nv) if weight is None else weight
         damping = np.full((*p.shape[:-1], len(self.loops)), _DAMPED)
+        costs = np.array([K.size * min(K.shape) for _, K in self.places])
+        left = max(_WORK, _FEWEST * int(costs.sum())) * damping[..., 0].size
         phi, K, _ = self.at(p)
         for _ in range(rounds):
             gap = self.gaps(phi)
-            if not ((gap > CLOSED_BY_NEWTON) & (damping < _STUCK)).any():
+            ways = (gap > CLOSED_BY_NEWTON) & (damping < _STUCK)
+            left -= int((ways * costs).sum())
+            if not ways.any() or left < 0:
                 break
-            tried = self.motion.integrate(p, self._damped_steps(phi, K, damping, weight, rank))
-            better = self.gaps(self.at(tried)[0]) < gap
+            tried = self.motion.integrate(p, self._damped_steps(ways, phi, K, damping, weight, rank))
+            new_phi, new_K, _ = self.at(tried)
+            better = ways & (self.gaps(new_phi) < gap)
             damping = np.where(better, _LESS * damping, _MORE * damping + _LEAST)
-            p = self._merged(better, tried, p)
-            phi, K, _ = self.at(p)
+            chosen = np.concatenate([better, np.zeros((*better.shape[:-1], 1), bool)], axis=-1)
+            p = np.where(chosen[..., self.loop_of_position], tried, p)
+            phi = np.where(better[..., self._loop_of_row], new_phi, phi)
+            K = np.where(better[..., self._loop_of_entry], new_K, K)
         return p
 
     def _damped_steps(
-        self, phi: np.ndarray, K: np.ndarray, damping: np.ndarray, weight: np.ndarray, rank: float
+        self, ways: np.ndarray, phi: np.ndarray, K: np.ndarray, damping: np.ndarray, weight: np.ndarray, rank: float
     ) -> np.ndarray:
-        """−W½ (K W½)⁺ φ of each cluster, with singular values damped and those that are zero left out.
+        """−W½ (K W½)⁺ φ of each cluster on its way, with singular values damped and those that are zero left out.
 
         None where φ or K is not a number.
         """
         step = np.zeros((*phi.shape[:-1], self.tree.nv))
         for group in self.groups:
-            root, residual = np.sqrt(weight[..., group.columns]), phi[..., group.rows]
-            A = K[..., group.entries] * root[..., None, :]
-            real = np.asarray(np.isfinite(A).all(axis=(-2, -1)) & np.isfinite(residual).all(axis=-1))
-            A, residual = np.where(real[..., None, None], A, 0.0), np.where(real[..., None], residual, 0.0)
-            U, sigma, Vt = np.linalg.svd(A, full_matrices=False)
+            own = ways[..., group.loops] & np.isfinite(phi[..., group.rows]).all(axis=-1)
+            own &= np.isfinite(K[..., group.entries]).all(axis=(-2, -1))
+            if not own.any():
+                continue
+            root = np.sqrt(np.broadcast_to(weight, step.shape)[..., group.columns][own])
+            U, sigma, Vt = np.linalg.svd(K[..., group.entries][own] * root[:, None, :], full_matrices=False)
             largest = sigma.max(axis=-1, keepdims=True, initial=TINY)
             used = sigma > rank * largest
-            mu = damping[..., group.loops, None] * largest**2
+            mu = damping[..., group.loops][own][:, None] * largest**2
             scaled = np.where(used, sigma, 0.0) / np.where(used, sigma**2 + mu, 1.0)
-            along = np.einsum("...ji,...j->...i", U, residual)
-            wanted = -root * np.einsum("...ij,...i->...j", Vt, scaled * along)
+            along = np.einsum("sji,sj->si", U, phi[..., group.rows][own])
+            wanted = -root * np.einsum("sij,si->sj", Vt, scaled * along)
             longest = np.abs(wanted).max(axis=-1, keepdims=True, initial=STRIDE)
-            step[..., group.columns] = wanted * (STRIDE / longest)
+            steps = np.zeros((*own.shape, wanted.shape[-1]))
+            steps[own] = wanted * (STRIDE / longest)
+            step[..., group.columns] = steps
         return step
-
-    def _merged(self, better: np.ndarray, tried: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """The new positions of the clusters that are better off with them, the old ones of the others."""
-        nowhere = np.zeros((*better.shape[:-1], 1), bool)
-        return np.where(np.concatenate([better, nowhere], axis=-1)[..., self.loop_of_position], tried, p)
 
     @cached_property
     def loop_of_position(self) -> np.ndarray:
@@ -163,6 +169,14 @@ class Closure:
             for link in loop.links:
                 owner[self.tree.positions(link)] = i
         return owner
+
+    @cached_property
+    def _loop_of_row(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self.loops)), [len(rows) for rows, _ in self.places])
+
+    @cached_property
+    def _loop_of_entry(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self.loops)), [K.size for _, K in self.places])
 
 
 def stacked(parts: Sequence[Sequence[np.ndarray]]) -> list[tuple[np.ndarray, ...]]:

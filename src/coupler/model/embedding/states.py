@@ -14,7 +14,7 @@ import numpy as np
 
 from coupler.forks import cached_property
 from coupler.graph import Executable, Program, compile
-from coupler.model.embedding.assembly import described, outside_limits
+from coupler.model.embedding.assembly import described, outside_limits, what_is_open
 from coupler.model.embedding.choice import pivots
 from coupler.model.embedding.coordinates import Embedding
 from coupler.model.embedding.motion import Motion
@@ -163,13 +163,15 @@ class States:
         """Refuses positions at which a loop is open."""
         if not self.closure.loops:
             return
-        gaps = self.closure.gaps(self.closure.at(p)[0])
+        phi = self.closure.at(p)[0]
+        gaps = self.closure.gaps(phi)
         wrong = np.argwhere(~(gaps < CLOSED))
         if wrong.size:
             *state, i = (int(x) for x in wrong[0])
             what = described(self.closure.loops[i], self.tree)
-            gap = gaps[tuple(wrong[0])]
-            reason = f"the gap is {gap:.3g} (m or rad)" if np.isfinite(gap) else self._no_solution(p[tuple(state)])
+            finite = np.isfinite(gaps[tuple(wrong[0])])
+            here = phi[tuple(state)] if finite else p[tuple(state)]
+            reason = what_is_open(self.closure, i, here) if finite else self._no_solution(here)
             why = f"; {condition}" if condition else ""
             raise ModelError(f"{what} does not close{in_state(state)}: {reason}{why}")
 

@@ -66,6 +66,57 @@ def test_friction_is_that_of_mujoco(pair: str, floor: str, box: str, tmp_path: P
     assert slides(robot) == pytest.approx(friction, abs=1e-9)
 
 
+TURNING = [
+    ("", 'condim="4" friction="1 0.02"'),
+    ("", 'condim="6" friction="1 0.02 0.003"'),
+    ('condim="4" friction="0.5 0.03"', 'condim="6" friction="0.4 0.02 0.003"'),
+    ('condim="6" friction="0.5 0.03 0.004" priority="1"', 'condim="4" friction="0.4 0.05"'),
+    ('priority="1"', 'condim="6" friction="0.4 0.05 0.01"'),
+]
+
+
+@pytest.mark.parametrize(("floor", "box"), TURNING)
+def test_friction_against_spin_and_rolling_is_that_of_mujoco(floor: str, box: str, tmp_path: Path) -> None:
+    path = scene(tmp_path, "", floor, box)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    condim, (slide, _, spin, roll, _) = int(data.contact.dim[0]), data.contact.friction[0]
+    robot = coupler.load(path)
+    (pair,) = pairs_of(robot)
+    assert not robot.warnings
+    assert pair.friction == slide
+    assert (pair.torsion, pair.rolling) == (spin if condim > 3 else None, roll if condim > 4 else None)
+
+
+@pytest.mark.parametrize(("floor", "box"), TURNING)
+@pytest.mark.parametrize("suffix", [".xml", ".urdf", ".sdf"])
+def test_friction_against_spin_and_rolling_is_saved(floor: str, box: str, suffix: str, tmp_path: Path) -> None:
+    robot = coupler.load(scene(tmp_path, "", floor, box))
+    saved = coupler.load(robot.save(tmp_path / f"saved{suffix}"))
+    assert not saved.warnings
+    for own, other in zip(robot.shapes, saved.shapes, strict=True):
+        assert (own.friction, own.torsion, own.rolling) == (other.friction, other.torsion, other.rolling)
+
+
+def test_a_ball_rolls_out_as_its_file_says(tmp_path: Path) -> None:
+    """A ball that rolls without sliding is slowed by ρ g / (1 + 2/5) / r; ρ = 0, as an option, lets it roll on."""
+    path = tmp_path / "ball.xml"
+    path.write_text(
+        """<mujoco><worldbody><geom name="floor" type="plane" size="9 9 1"/><body pos="0 0 0.1"><freejoint/>
+        <geom name="ball" size="0.1" mass="1" condim="6" friction="1 0.005 0.002"/></body></worldbody></mujoco>"""
+    )
+    robot = coupler.load(path)
+    for rolling, slower in ((None, 0.002 * 9.81 / 1.4 / 0.1), (0.0, 0.0)):
+        simulation = coupler.Simulation(robot, v=[0, 10.0, 0, 1.0, 0, 0], rolling=rolling)
+        simulation.run(0.5)
+        pose = coupler.frame_velocity(robot, simulation.q, simulation.v, robot.body_names[-1])
+        assert np.linalg.norm(pose[3:]) == pytest.approx(1.0 - 0.5 * slower, abs=1e-6)
+    with pytest.raises(ModelError, match="leave them out by torsion=0 and rolling=0"):
+        coupler.Simulation(robot, integrator="rk4").step()
+    coupler.Simulation(robot, integrator="rk4", torsion=0.0, rolling=0.0).step()
+
+
 @pytest.mark.parametrize("condim", [3, 4, 6])
 @pytest.mark.parametrize("suffix", [".xml", ".urdf", ".sdf"])
 def test_pairs_and_priorities_are_saved(condim: int, suffix: str, tmp_path: Path) -> None:
@@ -99,13 +150,28 @@ def test_a_pair_touches_where_joints_and_exclusions_say_otherwise(tmp_path: Path
     ("pair", "box", "told"),
     [
         ('<pair geom1="floor" geom2="box" friction="0.3 0.4"/>', "", "1 contact pair with different friction along"),
-        ("", 'condim="4"', "friction against spin and rolling of 1 geom with condim 4 or 6"),
-        ("", 'condim="1" friction="2"', "friction of 1 geom with condim 1 where others"),
+        (
+            "",
+            'condim="4" friction="1 0.001"',
+            "friction against spin of 1 geom with a condim below 4 where others have",
+        ),
+        ("", 'condim="1" friction="2"', "friction of 1 geom with a condim below 3 where others have 3 or more"),
     ],
 )
 def test_friction_that_is_lost_is_told(pair: str, box: str, told: str, tmp_path: Path) -> None:
     with pytest.warns(ModelWarning, match=told):
         coupler.load(scene(tmp_path, pair, "", box))
+
+
+def test_the_friction_of_a_pair_is_a_parameter(tmp_path: Path) -> None:
+    robot = coupler.load(scene(tmp_path, PAIR.format(3)))
+    assert slides(robot.with_parameters({"friction:floor on box": 0.1})) == pytest.approx(0.1, abs=1e-9)
+    both = {"friction:floor": 0.4, "friction:floor on box": 0.2}
+    assert slides(robot.with_parameters(both)) == pytest.approx(0.2, abs=1e-9)
+    with pytest.raises(
+        ModelError, match="has a friction of its own, which this would not change; give 'friction:floor"
+    ):
+        robot.with_parameters({"friction:floor": 0.1})
 
 
 def test_a_pair_needs_two_shapes_by_name() -> None:

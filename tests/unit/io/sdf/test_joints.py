@@ -190,6 +190,12 @@ def test_joints_that_are_wrong(text: str, told: str, read: Read) -> None:
     assert told in str(error.value) and "robot.sdf, line " in str(error.value)
 
 
+@pytest.mark.parametrize("length", ["1e-320", "1e-200", "1e29"])
+def test_axes_of_any_length(length: str, read: Read) -> None:
+    robot = read(sdf(TWO + joint("j", "revolute", "a", "b", f"0 {length} 0")))
+    np.testing.assert_array_equal(robot.joints[-1].kind.axis, (0, 1, 0))
+
+
 def test_what_a_loop_cannot_have_is_told(read: Read) -> None:
     damped = "<xyz>0 1 0</xyz><dynamics><damping>0.2</damping></dynamics>"
     ground = joint("g", "revolute", "world", "a", damped) + joint("h", "revolute", "world", "b", damped)

@@ -330,6 +330,27 @@ def test_surfaces(surface: str, friction: float | None, told: str, read: Read) -
     assert robot.shapes[0].friction == friction
 
 
+@pytest.mark.parametrize(
+    ("torsional", "torsion", "told"),
+    [
+        ("<coefficient>0.5</coefficient><patch_radius>0.02</patch_radius>", 3 * np.pi / 16 * 0.5 * 0.02, ""),
+        ("<coefficient>0.5</coefficient><surface_radius>0.02</surface_radius>", None, ""),
+        ("<use_patch_radius>0</use_patch_radius><surface_radius>1</surface_radius>", None, "1 × <surface_radius>"),
+        ("<patch_radius>0.02</patch_radius><ode><slip>0</slip></ode>", 3 * np.pi / 16 * 0.02, ""),
+        ("<patch_radius>0.02</patch_radius><ode><slip>1</slip></ode>", 3 * np.pi / 16 * 0.02, "1 × <ode>"),
+    ],
+)
+def test_friction_against_spin(torsional: str, torsion: float | None, told: str, read: Read) -> None:
+    surface = f"<surface><friction><torsional>{torsional}</torsional></friction></surface>"
+    text = sdf(link("a", inside=shape("<sphere/>", more=surface)))
+    if told:
+        with pytest.warns(ModelWarning, match=told):
+            robot = read(text)
+    else:
+        robot = read(text)
+    assert robot.shapes[0].torsion == (None if torsion is None else pytest.approx(torsion, rel=1e-15))
+
+
 def test_links_of_a_model_meet_only_if_it_says_so(read: Read) -> None:
     ball = link("a", inside=shape("<sphere/>")) + link("b", inside=shape("<sphere/>"))
     both = world(model(ball, "x") + model(ball, "y") + model("<self_collide>true</self_collide>" + ball, "z"))

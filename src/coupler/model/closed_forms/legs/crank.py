@@ -60,7 +60,7 @@ class Crank(Leg):
             return [angle, *self._rod_angles(arm, frame, w)]
         if self.goal.kinds:
             back = frame.E.T @ np.array([e * cosine - t[0], e * sine - t[1], -t[2]])
-            seen = self.chain.reversed().from_goal(q, back, free=True)
+            seen = self.chain.reversed.from_goal(q, back, free=True)
             return [angle, *self._rod_angles(self.goal, Transform.identity(), seen)]
         return [angle]
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.model.closed_forms.arms import Arm, across, frame_of, is_parallel
 from coupler.model.closed_forms.chains import Chain, ChainJoint, Positions
 from coupler.model.joints import Revolute
@@ -110,22 +111,27 @@ class Leg(ABC):
             vector: 3, in this frame.
         """
         chain, on_goal = self.chain, arm is self.goal
-        own, other = (chain.to_goal, chain.to_base) if on_goal else (chain.to_base, chain.to_goal)
         seen = frame.E.T @ vector  # by the base
-        turns = _turns(own, arm.axes[0])
+        turns = self._turns[on_goal]
         if turns is None:
             if on_goal:
-                seen = chain.reversed().from_goal(q, seen, free=True)
+                seen = chain.reversed.from_goal(q, seen, free=True)
             plane = frame_of(arm.axes[0], reference, np.zeros(3)).E
             side = plane @ seen
             return arm.references[0] + np.arctan2(side[1], side[0])
-        from_own = Chain(own, other)
-        axis, start = (from_own.to_carrier(chain.assembled, x) for x in (arm.axes[0], reference))
+        from_own = chain.reversed if on_goal else chain
+        axis, start = (from_own.assembled_carrier @ x for x in (arm.axes[0], reference))
         side = frame_of(axis, start, np.zeros(3)).E @ chain.to_carrier(q, seen)
         angle = arm.references[0] + np.arctan2(side[1], side[0])
-        for joint, sign in zip(own, turns, strict=True):
+        for joint, sign in zip(from_own.to_base, turns, strict=True):
             angle = angle - sign * (q[joint.number][0] - float(joint.assembled[0]))
         return angle
+
+    @cached_property
+    def _turns(self) -> tuple[list[float] | None, ...]:
+        """Of base and goal, in which way the chain's joints turn about the first axis of its arm, if all do."""
+        ways = (self.base, self.chain.to_base), (self.goal, self.chain.to_goal)
+        return tuple(_turns(chain, arm.axes[0]) if arm.joints else None for arm, chain in ways)
 
 
 def _turns(joints: Sequence[ChainJoint], axis: np.ndarray) -> list[float] | None:
