@@ -81,12 +81,14 @@ class Simulation:
             friction: the coefficient of pairs of which neither shape has one.
             restitution: how contacts rebound; not at all, if not given. A number is the coefficient of the normal
                 velocity. By patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits.
+                Joints do not rebound from their limits.
             torsion: how contacts resist spin about their normals: the largest moment over the normal force, m; not at
                 all, if not given. Or by patterns, like restitution.
             rolling: the same about their tangents: how they resist rolling.
             penetration: how overlaps count: "position", as they are; "velocity", as touching, so that they do not grow;
                 "limited", up to 1e-5 m, so that they shrink slowly; or another such limit. If not given, "position",
-                and with "rk4" and "trapezoid", which leave more of them, "limited". [002, §4.1]
+                and with "rk4" and "trapezoid", which leave more of them, "limited", and in steps below 1 ms 10 h² m.
+                [002, §4.1]
             recovery: what overlaps without moving, as a start may, is parted no faster, m/s; angles beyond a joint's
                 limit come back ten times as fast, rad/s. Infinite for no bound.
             limits: whether joints stop at their limits.
