@@ -16,6 +16,7 @@ from coupler.contact.convex import cores
 from coupler.contact.forms import is_endless
 from coupler.contact.geometry import contacts
 from coupler.contact.pairs import Pair
+from coupler.contact.terrain.surface import highest
 from coupler.kinematics import body_poses
 from coupler.model import Robot, Shape
 from coupler.model.height_fields import HeightField
@@ -67,6 +68,18 @@ class Proximity:
         if close.size:
             apart[close] = np.maximum(apart[close], _separation(one.some(close), other.some(close), between[close]))
         return float(apart.min())
+
+    def height(self, pair: int) -> float:
+        """How high a shape is over the highest place of the ground straight below it, at least, in the first state, m.
+
+        It is infinite beside a field.
+        """
+        one, other = self._both(pair)
+        top = other.top
+        if isinstance(other.geometry, HeightField):
+            place = (other.R[0].T @ (one.centre[0] - other.origin[0]))[:2]
+            top = highest(other.geometry, place - one.radius, place + one.radius)
+        return float(one.height_over(other.R[0], other.origin[0])[0] - top)
 
     def gaps(self, pair: int, state: int) -> list[float]:
         """The gaps of all of a pair's candidate contacts in a configuration, exactly, m."""

@@ -10,14 +10,13 @@ from coupler.contact.forms import is_endless
 from coupler.contact.pairs import Pair
 from coupler.contact.proximity import Proximity
 from coupler.model import Robot
-from coupler.model.height_fields import HeightField
 from coupler.model.tree import GROUND
 
 __all__ = ["standing"]
 
 _LEVEL = 0.1  # the least rise of a plane's normal: what is steeper is a wall, and nobody stands on it
-_TOUCHES = 1e-9  # m, how near to a field a shape counts as touching it
-_DESCENTS = 100  # on a slope of 80 degrees, each but the last ones leaves 83 % of the way
+_TOUCHES = 1e-9  # m: what is less deep is not below
+_LIFTS = 10  # one, unless a field is tilted, over which what rises comes to other places
 
 
 def standing(robot: Robot, pairs: Sequence[Pair]) -> np.ndarray:
@@ -39,31 +38,22 @@ def standing(robot: Robot, pairs: Sequence[Pair]) -> np.ndarray:
         own = [pair for pair in below if base in tree.carriers(tree.place[pair.one.body][0])]
         up = np.zeros(robot.nq)
         up[robot.q_slice(joint.name)][:3] = joint.placement.E[:, 2]
-        q += _lift(robot, own, q, up) * up
+        for _ in range(_LIFTS):
+            lift = _lift(robot, own, q)
+            q += lift * up
+            if not lift:
+                break
     return q
 
 
-def _lift(robot: Robot, pairs: Sequence[Pair], q: np.ndarray, up: np.ndarray) -> float:
-    """How far shapes move up until none of them is below the ground, m.
-
-    Args:
-        robot: the robot.
-        pairs: the shapes and what is below them.
-        q: (nq,), the configuration.
-        up: (nq,), how q changes with each metre.
-    """
+def _lift(robot: Robot, pairs: Sequence[Pair], q: np.ndarray) -> float:
+    """How far shapes have to rise in a configuration, (nq,), until none is below its ground, m, or a little more."""
     proximity = Proximity(robot, pairs, q[None])
-    lift = max([0.0, *(-proximity.nearest(i, 0.0) / _rise(pair) for i, pair in enumerate(pairs))])
-    if not any(isinstance(pair.other.geometry, HeightField) for pair in pairs):
-        return lift
-    # That is above the highest point of a field. From there, shapes come down by no more than is free around them.
-    for _ in range(_DESCENTS):
-        proximity = Proximity(robot, pairs, (q + lift * up)[None])
-        free = min(min(proximity.gaps(i, 0)) for i in range(len(pairs)))
-        if lift == 0.0 or free < _TOUCHES:
-            break
-        lift = max(0.0, lift - free)
-    return lift
+    heights = np.array([proximity.height(i) / _rise(pair) for i, pair in enumerate(pairs)])
+    lower = np.flatnonzero(heights < -_TOUCHES)  # than the highest place of the ground below: it may lie in a hollow
+    if not any(min(proximity.gaps(i, 0)) < -_TOUCHES for i in lower):
+        return 0.0
+    return float(-heights.min())
 
 
 def _is_ground(robot: Robot, pair: Pair) -> bool:

