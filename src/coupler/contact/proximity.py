@@ -14,7 +14,7 @@ import numpy as np
 
 from coupler.contact.convex import cores
 from coupler.contact.forms import is_endless
-from coupler.contact.geometry import contacts
+from coupler.contact.geometry import Contact, contacts
 from coupler.contact.pairs import Pair
 from coupler.contact.terrain.surface import highest
 from coupler.kinematics import body_poses
@@ -83,9 +83,12 @@ class Proximity:
 
     def gaps(self, pair: int, state: int) -> list[float]:
         """The gaps of all of a pair's candidate contacts in a configuration, exactly, m."""
+        return [float(contact.gap) for contact in self.contacts(pair, state)]
+
+    def contacts(self, pair: int, state: int) -> list[Contact]:
+        """All of a pair's candidate contacts in a configuration."""
         one, other = self._both(pair)
-        found = contacts(one.geometry, other.geometry, one.transform(state), other.transform(state))
-        return [float(contact.gap) for contact in found]
+        return contacts(one.geometry, other.geometry, one.transform(state), other.transform(state))
 
 
 class _Placed:
