@@ -140,7 +140,8 @@ class _Compiled:
         except ModelError as error:
             raise ModelError(f"{error}{in_state(state)}") from None
         raise ModelError(
-            f"robot {robot.name!r}: there is no finite result{in_state(state)}; is a loop singular, a mass zero?"
+            f"robot {robot.name!r}: there is no finite result{in_state(state)}; is a loop singular, a mass zero, or a "
+            "number too large?"
         )
 
 
