@@ -12,6 +12,7 @@ from coupler.contact.drives import controls_of
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
+from coupler.model.wording import clipped
 from coupler.simulate.control import Control, Controller
 from coupler.simulate.engine import engine_of
 from coupler.simulate.logs import Log, LogWriter
@@ -100,10 +101,10 @@ class Simulation:
                 more of them than a step takes.
         """
         self.options, self.robot = SimulationOptions.among(locals()), robot
+        self._attach_engine()
         if robot.given is not None and robot.given.packed.ndim > 1:
             batch = robot.given.packed.shape[:-1]
             raise ModelError(f"parameters must be those of one robot; a batch of {batch} is for coupler.rollout")
-        self._attach_engine()
         self._first = self._engine.start(q, v)
         if self._first.ndim > 1:
             raise ModelError(f"q and v must be one state; a batch of {self._first.shape[:-1]} is for coupler.rollout")
@@ -175,6 +176,8 @@ class Simulation:
 
     def restore(self, state: SimulationState) -> None:
         """Goes on from a state of this or of an equal simulation, bit for bit."""
+        if not isinstance(state, SimulationState):
+            raise ModelError(f"state must be a SimulationState, as `simulation.state` is one, got {clipped(state)}")
         if np.shape(state.values) != (self._size,):
             raise ModelError(
                 f"state: it is of another simulation: it has {np.size(state.values)} values, and those of robot "

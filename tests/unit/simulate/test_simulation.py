@@ -624,6 +624,21 @@ def test_what_is_in_a_bowl_starts_there_and_is_raised_only_out_of_the_ground(geo
             assert 0.0 <= min(run.gaps) < 0.05
 
 
+def test_what_is_no_robot_and_no_state_is_refused() -> None:
+    for thing in ("mini_cheetah", None, RobotBuilder("x")):
+        for call in (
+            lambda robot: Simulation(robot),
+            lambda robot: coupler.rollout(robot, [0.0], [0.0], [[0.0]]),
+            lambda robot: coupler.forward_dynamics(robot, [0.0], [0.0], [0.0]),
+            lambda robot: coupler.mass_matrix(robot, [0.0]),
+            lambda robot: coupler.kinetic_energy(robot, [0.0], [0.0]),
+        ):
+            with pytest.raises(ModelError, match=r"robot must be a Robot, as coupler.load\(\), .* got"):
+                call(thing)
+    with pytest.raises(ModelError, match="state must be a SimulationState"):
+        Simulation(coupler.robots.load("five_bar")).restore([0.0])  # type: ignore[arg-type]
+
+
 def test_a_state_of_another_simulation_is_refused() -> None:
     state = Simulation(coupler.robots.load("five_bar")).state
     with pytest.raises(ModelError, match=r"of another simulation: it has .* values, and those of robot 'four_bar'"):
