@@ -14,9 +14,9 @@ import numpy as np
 
 from coupler.graph import Executable, compile
 from coupler.model import ModelError, Robot
-from coupler.model.wording import in_state
+from coupler.model.wording import clipped, in_state
 
-__all__ = ["attempted", "inputs_given", "on_bodies", "remembered", "run", "run_on_state", "thread_count"]
+__all__ = ["attempted", "check_robot", "inputs_given", "on_bodies", "remembered", "run", "run_on_state", "thread_count"]
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -36,10 +36,11 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
     key = (make, options) if options else make
     try:
         result = robot.__dict__["_memory"][key](*vectors)
-    except KeyError:  # the first call
+    except (KeyError, AttributeError):  # the first call, or no robot
         result = None
     if result is not None:
         return result
+    check_robot(robot)
     single = getattr(vectors[0], "dtype", None) is _FLOAT32
     compiled = _compiled(robot, make, options, single)
     dtype = compiled.executable.dtype
@@ -57,6 +58,15 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
         memory = robot.__dict__.setdefault("_memory", {})
         memory[key] = (lambda *vectors: one(*vectors, *given)) if given else one
     return result
+
+
+def check_robot(robot: Any) -> None:
+    """Refuses what is no robot, such as the name of one, or a builder."""
+    if not isinstance(robot, Robot):
+        raise ModelError(
+            "robot must be a Robot, as coupler.load(), coupler.robots.load() or the build() of a builder return it, "
+            f"got {clipped(robot)}"
+        )
 
 
 def _compiled(robot: Robot, make: Callable[..., Any], options: tuple[Any, ...], single: bool) -> _Compiled:
@@ -80,7 +90,7 @@ def run_on_state(robot: Robot, make: Callable[..., Any], q: Any, v: Any, x: Any)
     """`run` for a program (q, v, x) → one output: the shortest way of a single state into machine code, 0.25 µs."""
     try:
         result = robot.__dict__["_memory"][make](q, v, x)
-    except KeyError:  # the first call
+    except (KeyError, AttributeError):  # the first call, or no robot
         result = None
     return run(robot, make, q, v, x) if result is None else result
 
@@ -139,7 +149,8 @@ class _Compiled:
         except ModelError as error:
             raise ModelError(f"{error}{in_state(state)}") from None
         raise ModelError(
-            f"robot {robot.name!r}: there is no finite result{in_state(state)}; is a loop singular, a mass zero?"
+            f"robot {robot.name!r}: there is no finite result{in_state(state)}; is a loop singular, a mass zero, or a "
+            "number too large?"
         )
 
 

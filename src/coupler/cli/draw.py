@@ -20,8 +20,12 @@ def _add(parser: ArgumentParser) -> None:
 
 
 def _run(given: Namespace) -> int:
+    from coupler.simulate.archive import check_target
+
     if given.out is not None and given.out.suffix.lower() != ".svg":
         raise ModelError(f"--out {given.out}: pictures are SVG files; call it {given.out.with_suffix('.svg').name}")
+    if given.out is not None:
+        check_target(given.out)
     print(f"saved {load_robot(given).draw(given.out)}")
     return 0
 

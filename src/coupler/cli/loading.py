@@ -35,6 +35,8 @@ def load_robot(given: Namespace) -> Robot:
     path = Path(given.file)
     if not os.path.exists(path) or os.path.isdir(path):
         return _bundled(given, path)
+    if is_log(given.file):
+        raise ModelError(f"{path}: it is a log, not a robot; `coupler log {path}` tells what is in it")
     return load_file(
         path,
         closures=False if given.closures == "none" else given.closures,

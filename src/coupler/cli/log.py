@@ -31,12 +31,13 @@ def _run(given: Namespace) -> int:
         raise ModelError(f"--every must be 1 or more, got {given.every}")
     log, out = Log.load(given.log)[:: given.every], given.out
     if out is None:
-        told = _told(log)
+        damage = _damage(log)
+        told = {**_told(log), **({"note": damage} if damage else {})}
         if given.json:
             print_json(told)
         else:
             print(columns({name.replace("_", " "): _text(value) for name, value in told.items()}))
-        return 0
+        return 1 if damage else 0
     if out.exists() and not given.force:
         raise ModelError(f"{out} exists already; --force overwrites it")
     log.save(out)
@@ -63,6 +64,17 @@ def _told(log: Any) -> dict[str, Any]:
         "contacts": log.contacts,
         "note": log.note,
     }
+
+
+def _damage(log: Any) -> str:
+    """What is wrong with its rows, which shows only when they are read."""
+    try:
+        for part in log.parts():
+            for name in part.columns:
+                getattr(part, name)
+    except ModelError as error:
+        return str(error)
+    return ""
 
 
 def _text(value: Any) -> str:

@@ -26,7 +26,7 @@ def complain(error: object) -> None:
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     """The message for an unknown name: what may be meant, and what names there are."""
     known = list(known)
-    similar = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    similar = get_close_matches(name.lower(), known, n=1)
     hint = f" did you mean {similar[0]!r}?" if similar else ""
     return f"there is no {kind} {name!r};{hint} there are {', '.join(map(repr, known))}"
 

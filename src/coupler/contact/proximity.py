@@ -14,8 +14,9 @@ import numpy as np
 
 from coupler.contact.convex import cores
 from coupler.contact.forms import is_endless
-from coupler.contact.geometry import contacts
+from coupler.contact.geometry import Contact, contacts
 from coupler.contact.pairs import Pair
+from coupler.contact.terrain.surface import highest
 from coupler.kinematics import body_poses
 from coupler.model import Robot, Shape
 from coupler.model.height_fields import HeightField
@@ -68,11 +69,26 @@ class Proximity:
             apart[close] = np.maximum(apart[close], _separation(one.some(close), other.some(close), between[close]))
         return float(apart.min())
 
+    def height(self, pair: int) -> float:
+        """How high a shape is over the highest place of the ground straight below it, at least, in the first state, m.
+
+        It is infinite beside a field.
+        """
+        one, other = self._both(pair)
+        top = other.top
+        if isinstance(other.geometry, HeightField):
+            place = (other.R[0].T @ (one.centre[0] - other.origin[0]))[:2]
+            top = highest(other.geometry, place - one.radius, place + one.radius)
+        return float(one.height_over(other.R[0], other.origin[0])[0] - top)
+
     def gaps(self, pair: int, state: int) -> list[float]:
         """The gaps of all of a pair's candidate contacts in a configuration, exactly, m."""
+        return [float(contact.gap) for contact in self.contacts(pair, state)]
+
+    def contacts(self, pair: int, state: int) -> list[Contact]:
+        """All of a pair's candidate contacts in a configuration."""
         one, other = self._both(pair)
-        found = contacts(one.geometry, other.geometry, one.transform(state), other.transform(state))
-        return [float(contact.gap) for contact in found]
+        return contacts(one.geometry, other.geometry, one.transform(state), other.transform(state))
 
 
 class _Placed:

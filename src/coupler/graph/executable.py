@@ -113,6 +113,9 @@ class Executable(ABC):
 
     def _input(self, buffer: Buffer, value: Any) -> np.ndarray:
         values = np.asanyarray(value)
+        if values.dtype.kind not in "biuf":
+            what = "None" if value is None else values.dtype
+            raise GraphError(f"input {buffer.name!r} is {what}, not an array of real numbers")
         if values.dtype != self.dtype and not (np.can_cast(values.dtype, self.dtype) or values.dtype.kind in "iu"):
             raise GraphError(
                 f"input {buffer.name!r} is {values.dtype}; this program runs in {self.dtype}: "

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.compiled import inputs_given, on_bodies, remembered
+from coupler.compiled import check_robot, inputs_given, on_bodies, remembered
 from coupler.contact.candidates import Candidates
 from coupler.contact.drives import controls_of
 from coupler.contact.pairs import pairs_of
@@ -41,6 +41,7 @@ _MANY_CONTACTS = 64  # candidates, from which on their points and frames are mos
 
 def engine_of(robot: Robot, options: SimulationOptions) -> Engine:
     """The engine of a robot for these options, made once, for all values of its parameters."""
+    check_robot(robot)
     if robot.given is None:
         return remembered(robot, (Engine, options), Engine, options)
     return remembered(robot.given.variant, (Engine, options), lambda _: Engine(robot, options)).of_robot(robot)

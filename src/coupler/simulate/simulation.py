@@ -12,6 +12,7 @@ from coupler.contact.drives import controls_of
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
+from coupler.model.wording import clipped
 from coupler.simulate.control import Control, Controller
 from coupler.simulate.engine import engine_of
 from coupler.simulate.logs import Log, LogWriter
@@ -81,12 +82,14 @@ class Simulation:
             friction: the coefficient of pairs of which neither shape has one.
             restitution: how contacts rebound; not at all, if not given. A number is the coefficient of the normal
                 velocity. By patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits.
+                Joints do not rebound from their limits.
             torsion: how contacts resist spin about their normals: the largest moment over the normal force, m; as their
                 shapes say, if not given. Or by patterns, like restitution.
             rolling: the same about their tangents: how they resist rolling.
             penetration: how overlaps count: "position", as they are; "velocity", as touching, so that they do not grow;
                 "limited", up to 1e-5 m, so that they shrink slowly; or another such limit. If not given, "position",
-                and with "rk4" and "trapezoid", which leave more of them, "limited". [002, §4.1]
+                and with "rk4" and "trapezoid", which leave more of them, "limited", and in steps below 1 ms 10 h² m.
+                [002, §4.1]
             recovery: what overlaps without moving, as a start may, is parted no faster, m/s; angles beyond a joint's
                 limit come back ten times as fast, rad/s. Infinite for no bound.
             limits: whether joints stop at their limits.
@@ -98,10 +101,10 @@ class Simulation:
                 more of them than a step takes.
         """
         self.options, self.robot = SimulationOptions.among(locals()), robot
+        self._attach_engine()
         if robot.given is not None and robot.given.packed.ndim > 1:
             batch = robot.given.packed.shape[:-1]
             raise ModelError(f"parameters must be those of one robot; a batch of {batch} is for coupler.rollout")
-        self._attach_engine()
         self._first = self._engine.start(q, v)
         if self._first.ndim > 1:
             raise ModelError(f"q and v must be one state; a batch of {self._first.shape[:-1]} is for coupler.rollout")
@@ -173,6 +176,8 @@ class Simulation:
 
     def restore(self, state: SimulationState) -> None:
         """Goes on from a state of this or of an equal simulation, bit for bit."""
+        if not isinstance(state, SimulationState):
+            raise ModelError(f"state must be a SimulationState, as `simulation.state` is one, got {clipped(state)}")
         if np.shape(state.values) != (self._size,):
             raise ModelError(
                 f"state: it is of another simulation: it has {np.size(state.values)} values, and those of robot "

@@ -15,6 +15,8 @@ from coupler.model.tree import GROUND
 __all__ = ["standing"]
 
 _LEVEL = 0.1  # the least rise of a plane's normal: what is steeper is a wall, and nobody stands on it
+_TOUCHES = 1e-9  # m: what is less deep is not below
+_LIFTS = 10  # one, unless a field is tilted, over which what rises comes to other places
 
 
 def standing(robot: Robot, pairs: Sequence[Pair]) -> np.ndarray:
@@ -29,19 +31,29 @@ def standing(robot: Robot, pairs: Sequence[Pair]) -> np.ndarray:
     """
     q, tree = robot.neutral(), robot.tree
     below = [pair for pair in pairs if _is_ground(robot, pair)]
-    proximity = Proximity(robot, below, q[None])
-    heights = [proximity.nearest(i, 0.0) / _rise(pair) for i, pair in enumerate(below)]
     for joint in robot.joints:
         if not joint.kind.floats or joint.parent != GROUND or joint.name not in robot.position_joints:
             continue
         base = tree.number[joint.name]
-        own = [
-            height
-            for height, pair in zip(heights, below, strict=True)
-            if base in tree.carriers(tree.place[pair.one.body][0])
-        ]
-        q[robot.q_slice(joint.name)][:3] -= joint.placement.E[:, 2] * min([0.0, *own])
+        own = [pair for pair in below if base in tree.carriers(tree.place[pair.one.body][0])]
+        up = np.zeros(robot.nq)
+        up[robot.q_slice(joint.name)][:3] = joint.placement.E[:, 2]
+        for _ in range(_LIFTS):
+            lift = _lift(robot, own, q)
+            q += lift * up
+            if not lift:
+                break
     return q
+
+
+def _lift(robot: Robot, pairs: Sequence[Pair], q: np.ndarray) -> float:
+    """How far shapes have to rise in a configuration, (nq,), until none is below its ground, m, or a little more."""
+    proximity = Proximity(robot, pairs, q[None])
+    heights = np.array([proximity.height(i) / _rise(pair) for i, pair in enumerate(pairs)])
+    lower = np.flatnonzero(heights < -_TOUCHES)  # than the highest place of the ground below: it may lie in a hollow
+    if not any(min(proximity.gaps(i, 0)) < -_TOUCHES for i in lower):
+        return 0.0
+    return float(-heights.min())
 
 
 def _is_ground(robot: Robot, pair: Pair) -> bool:

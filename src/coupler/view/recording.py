@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coupler.contact.pairs import FRICTION
+from coupler.contact.geometry import Contact
+from coupler.contact.pairs import Pair, pairs_of
+from coupler.contact.proximity import Proximity
 from coupler.forks import cached_property
 from coupler.kinematics import frame_pose
-from coupler.model import ModelError, Plane, Robot
+from coupler.model import ModelError, Robot
 from coupler.simulate import Log
 from coupler.view.arrows import metres_per_newton
 
@@ -85,26 +87,24 @@ class Recording:
         return points[strong], forces[strong]
 
     def cones(self, row: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Friction cones of the contacts with planes that press at a row: tips, (n, 3), m, axes, and slopes, (n,)."""
-        axes, slopes = self._friction
+        """Friction cones of the contacts that press at a row: tips, (n, 3), m, axes, (n, 3), and slopes, (n,).
+
+        Axes point to the first body. A log has no normals: they are those of the two shapes, nearest to the point.
+        """
         points, forces = np.asarray(self.points[row], float), np.asarray(self.forces[row], float)
-        known = np.isfinite(slopes) & (np.linalg.norm(forces, axis=1) > 0.0) & np.isfinite(points).all(axis=1)
-        return points[known], axes[known], slopes[known]
+        pressed = (np.linalg.norm(forces, axis=1) > 0.0) & np.isfinite(points).all(axis=1)
+        found = [(k, self._pairs.get(_pair_of(self.log.contacts[k]))) for k in np.flatnonzero(pressed)]
+        tips = {int(k): pair for k, pair in found if pair is not None}
+        pairs = list(dict.fromkeys(tips.values()))
+        places = Proximity(self.robot, pairs, self.q[row][None])
+        touched = {pair: places.contacts(i, 0) for i, pair in enumerate(pairs)}
+        axes = [_nearest(touched[pair], points[k]).frame[0] for k, pair in tips.items()]
+        return points[list(tips)], np.array(axes).reshape(-1, 3), np.array([pair.friction for pair in tips.values()])
 
     @cached_property
-    def _friction(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of each contact the normal of the plane that it is with, and its coefficient; NaN if with something else."""
-        place, count = self.robot.tree.place, self.points.shape[1]
-        shapes = {shape.name or shape.body: shape for shape in self.robot.shapes}
-        axes, slopes = np.full((count, 3), np.nan), np.full(count, np.nan)
-        for k, name in enumerate(self.log.contacts[:count]):
-            first, _, second = re.sub(r", \d+$", "", name).rpartition(" on ")
-            plane = shapes.get(second)
-            if plane is not None and isinstance(plane.geometry, Plane) and place[plane.body][0] == 0:
-                given = [each.friction for each in (plane, shapes.get(first)) if each and each.friction is not None]
-                axes[k] = (plane.at @ place[plane.body][1]).E[2]
-                slopes[k] = max(given, default=FRICTION)
-        return axes, slopes
+    def _pairs(self) -> dict[str, Pair]:
+        """What may touch, by name, with coefficients of friction."""
+        return {pair.name: pair for pair in pairs_of(self.robot)}
 
     def force_scale(self, size: float) -> float:
         """Metres for each newton of the arrows of forces, beside a robot of a size, m."""
@@ -120,3 +120,12 @@ class Recording:
         """How far the worst loop is from closed at rows, (n,), m or rad; empty without loops."""
         errors = list(self.robot.loop_errors(self.q[rows]).values())
         return np.max(errors, axis=0) if errors else np.zeros(0)
+
+
+def _pair_of(contact: str) -> str:
+    """The name of the pair that a contact is of, without its number."""
+    return re.sub(r", \d+$", "", contact)
+
+
+def _nearest(contacts: Iterable[Contact], point: np.ndarray) -> Contact:
+    return min(contacts, key=lambda contact: float(np.linalg.norm(contact.point - point)))

@@ -7,7 +7,6 @@ too large for legible names has only the tooltips.
 
 from __future__ import annotations
 
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -18,6 +17,7 @@ import numpy as np
 
 from coupler.model import Robot
 from coupler.model.text import freedoms_text
+from coupler.view.svg import add, add_labels
 from coupler.view.tree_layout import (
     FONT,
     LINE,
@@ -151,66 +151,45 @@ def _pairs(bodies: Sequence[int]) -> Iterable[tuple[int, int]]:
     return pairwise(bodies) if len(bodies) > 1 else zip(bodies, bodies, strict=True)
 
 
-def _add(parent: Element, tag: str, text: str = "", *, tip: str = "", **attributes: str | float) -> Element:
-    """Adds an element, with a tooltip if one is given."""
-    values = {key: value if isinstance(value, str) else f"{value:.6g}" for key, value in attributes.items()}
-    element = ElementTree.SubElement(parent, tag, {key.strip("_").replace("_", "-"): v for key, v in values.items()})
-    element.text = _clean(text) or None
-    if tip:
-        _add(element, "title", tip)
-    return element
-
-
-def _labels(parent: Element, **attributes: str) -> Element:
-    """A group for small text with a white outline, so that it is legible on top of lines."""
-    rim = {"paint_order": "stroke", "stroke": "white", "stroke_width": "3", "stroke_linejoin": "round"}
-    return _add(parent, "g", class_="labels", font_size=SMALL, **rim, **attributes)
-
-
-def _clean(text: str) -> str:
-    """A text in which the characters that XML forbids are replaced."""
-    return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") or c in "\ufffe\uffff" else c for c in text)
-
-
 def _draw_hull(parent: Element, boxes: np.ndarray, colour: str) -> None:
     """A soft hull around the nodes of a cluster, with a band from each node to the nearest one before it."""
     if len(boxes) > 1:
-        hull = _add(parent, "g", class_="hull", opacity=0.35, fill=colour, stroke=colour, stroke_linejoin="round")
+        hull = add(parent, "g", class_="hull", opacity=0.35, fill=colour, stroke=colour, stroke_linejoin="round")
         for x0, y0, x1, y1 in boxes:
-            _add(hull, "rect", x=x0, y=y0, width=x1 - x0, height=y1 - y0, stroke_width=14)
+            add(hull, "rect", x=x0, y=y0, width=x1 - x0, height=y1 - y0, stroke_width=14)
         middles, path = (boxes[:, :2] + boxes[:, 2:]) / 2, ""
         for i, middle in enumerate(middles[1:], start=1):
             nearest = np.hypot(*(middles[:i] - middle).T).argmin()
             path += "M{:.1f} {:.1f}L{:.1f} {:.1f}".format(*middles[nearest], *middle)
-        _add(hull, "path", d=path, stroke_width=26, stroke_linecap="round")
+        add(hull, "path", d=path, stroke_width=26, stroke_linecap="round")
 
 
 def _draw_edges(parent: Element, tree: Layout, tips: Sequence[str]) -> None:
-    edges, labels = _add(parent, "g", fill="none", **_STROKES["tree joint"]), _labels(parent)
+    edges, labels = add(parent, "g", fill="none", **_STROKES["tree joint"]), add_labels(parent)
     for above, nodes in enumerate(tree.children):
         for node in nodes:
             swing, top = tree.swing(above, node), tree.boxes[node, 1]
             curve = "M{:.1f} {:.1f}V{:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}V{:.1f}"
             path = curve.format(tree.x[above], tree.boxes[above, 3], swing[0, 1], *swing[1:].ravel(), top)
-            _add(edges, "path", tip=tips[node], d=path)
+            add(edges, "path", tip=tips[node], d=path)
             if tree.labels[node]:
-                _add(labels, "text", tree.labels[node], x=tree.x[node] + 4, y=top - 5)
+                add(labels, "text", tree.labels[node], x=tree.x[node] + 4, y=top - 5)
 
 
 def _draw_nodes(parent: Element, tree: Layout, colours: Sequence[str], tips: Sequence[str]) -> None:
     for (x0, y0, x1, y1), text, colour, tip in zip(tree.boxes, tree.texts, colours, tips, strict=True):
-        node = _add(parent, "g", tip=tip, class_="node", text_anchor="middle")
-        _add(node, "rect", x=x0, y=y0, width=x1 - x0, height=y1 - y0, rx=6, fill=colour, stroke=_INK)
+        node = add(parent, "g", tip=tip, class_="node", text_anchor="middle")
+        add(node, "rect", x=x0, y=y0, width=x1 - x0, height=y1 - y0, rx=6, fill=colour, stroke=_INK)
         for i, line in enumerate(text):
             weight = "bold" if i == 0 and len(text) > 1 else "normal"
-            _add(node, "text", line, x=(x0 + x1) / 2, y=y0 + 16.5 + i * LINE, font_weight=weight)
+            add(node, "text", line, x=(x0 + x1) / 2, y=y0 + 16.5 + i * LINE, font_weight=weight)
 
 
 class _Curves:
     """Draws curves from node to node, each where it covers as little as possible of what is already drawn."""
 
     def __init__(self, parent: Element, graph: Layout, large: bool) -> None:
-        self._lines, self.labels = _add(parent, "g", fill="none"), _labels(Element("g"), text_anchor="middle")
+        self._lines, self.labels = add(parent, "g", fill="none"), add_labels(Element("g"), text_anchor="middle")
         self._middles = (graph.boxes[:, :2] + graph.boxes[:, 2:]) / 2
         self._used: dict[tuple[int, int], set[int]] = defaultdict(set)  # bows in use between each pair of nodes
         self._taken, self._weights = np.concatenate([graph.boxes, graph.label_boxes]), np.full(2 * len(graph.x), 20.0)
@@ -236,7 +215,7 @@ class _Curves:
         best = int(costs.argmin())
         used.add(free[best])
         path = "M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}".format(*curves[best].ravel())
-        _add(self._lines, "path", tip=tip, d=path, class_=kind.split()[0], **_STROKES[kind])
+        add(self._lines, "path", tip=tip, d=path, class_=kind.split()[0], **_STROKES[kind])
         self._take(_around(points[best], 3), weight=4)
         if label and not self._large:
             self._write(shortened(label), points[best], np.sign(bows[best]) * across, _STROKES[kind]["stroke"])
@@ -248,7 +227,7 @@ class _Curves:
         boxes = _around(places, half)
         best = np.argmin(self._crowd(boxes) + abs(np.linspace(-5, 5, len(places))))
         self._take(boxes[[best]], weight=20)
-        _add(self.labels, "text", label, x=places[best, 0], y=places[best, 1] + 3.5, fill=colour)
+        add(self.labels, "text", label, x=places[best, 0], y=places[best, 1] + 3.5, fill=colour)
 
     def _take(self, boxes: np.ndarray, weight: float) -> None:
         self.extent = extent_of(self.extent[None], boxes)
@@ -289,21 +268,21 @@ def _page(title: str, panels: dict[str, tuple[Element, np.ndarray]]) -> str:
     width, height = np.ceil(np.maximum(below if stacked else beside, [420, 0]) + np.array([0, 110]))
     page = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {width:.0f} {height:.0f}"})
     page.attrib |= {"width": f"{width:.0f}", "height": f"{height:.0f}"}
-    _add(page, "title", title)
-    _add(page, "rect", width="100%", height="100%", fill="white")
-    content = _add(page, "g", font_family="Helvetica, Arial, sans-serif", font_size=FONT, fill=_INK)
-    _add(content, "text", title, x=_MARGIN, y=30, font_size=16, font_weight="bold")
+    add(page, "title", title)
+    add(page, "rect", width="100%", height="100%", fill="white")
+    content = add(page, "g", font_family="Helvetica, Arial, sans-serif", font_size=FONT, fill=_INK)
+    add(content, "text", title, x=_MARGIN, y=30, font_size=16, font_weight="bold")
     corner = np.array([_MARGIN, 60.0])
     for (name, (panel, extent)), size in zip(panels.items(), sizes, strict=True):
-        _add(content, "text", name, x=corner[0], y=corner[1], fill="#666666")
+        add(content, "text", name, x=corner[0], y=corner[1], fill="#666666")
         x, y = corner - extent[:2] + [0, _MARGIN]
         panel.set("transform", f"translate({x:.1f} {y:.1f})")
         content.append(panel)
         corner += [0, size[1] + _MARGIN] if stacked else [size[0], 0]
-    legend = _add(content, "g", class_="legend")
+    legend = add(content, "g", class_="legend")
     for i, (name, stroke) in enumerate(_STROKES.items()):
         x, y = _MARGIN + 130 * i, height - 24
-        _add(legend, "path", d=f"M{x} {y}H{x + 32}", **stroke)
-        _add(legend, "text", name, x=x + 40, y=y + 4)
+        add(legend, "path", d=f"M{x} {y}H{x + 32}", **stroke)
+        add(legend, "text", name, x=x + 40, y=y + 4)
     ElementTree.indent(page, " ")
     return ElementTree.tostring(page, encoding="unicode") + "\n"

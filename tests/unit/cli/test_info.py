@@ -174,3 +174,10 @@ def test_macros_are_expanded_with_trust_only(tmp_path: Path, capsys: pytest.Capt
     assert "--trust" in capsys.readouterr().err
     assert main(["info", str(path), "--trust"]) == 0
     assert "2 kg" in capsys.readouterr().out
+
+
+def test_a_log_is_no_robot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.clog"
+    path.write_bytes(b"coupler log 1\n")
+    assert main(["info", str(path)]) == 1
+    assert f"it is a log, not a robot; `coupler log {path}` tells what is in it" in capsys.readouterr().err

@@ -43,6 +43,14 @@ def test_a_log_that_has_no_rows_is_described(path: Path, capsys: pytest.CaptureF
     assert "rows      0\nfrom      none\n" in capsys.readouterr().out
 
 
+def test_damage_is_told(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = bytearray(path.read_bytes())
+    data[-200] ^= 1
+    path.write_bytes(data)
+    assert main(["log", str(path)]) == 1
+    assert "it is damaged at byte" in (out := " ".join(capsys.readouterr().out.split())) and "; 1 row before" in out
+
+
 def test_a_log_is_converted(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = path.with_suffix(".npz")
     assert main(["log", str(path), str(out), "--every", "5"]) == 0

@@ -28,7 +28,7 @@ def test_a_drawing_goes_where_it_is_sent(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["draw", "tello", "--out", str(tmp_path / "tello.png")]) == 1
     assert "pictures are SVG files; call it tello.svg" in capsys.readouterr().err
     assert main(["draw", "tello", "--out", str(tmp_path / "no" / "tello.svg")]) == 1
-    assert "tello.svg" in capsys.readouterr().err
+    assert f"there is no folder {tmp_path / 'no'}; make it first" in capsys.readouterr().err
 
 
 def test_studies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

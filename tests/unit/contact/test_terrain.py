@@ -11,6 +11,7 @@ import pytest
 
 from coupler.contact.faces import Faces
 from coupler.contact.geometry import Point, contacts, count, tangents
+from coupler.contact.terrain.surface import highest
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, HeightField, Hull, Plane, Sphere
 from coupler.spatial import Transform
 from terrain_samples import clearance, distance_from_triangles, height, random_field, triangles
@@ -22,6 +23,20 @@ HULL = Hull(np.random.default_rng(5).normal(size=(9, 3)) * [0.12, 0.1, 0.06])
 
 def at(x: float, y: float, z: float) -> Transform:
     return Transform.translation(np.array([x, y, z]))
+
+
+def test_the_highest_place_over_a_rectangle_is_that_of_many_places_in_it() -> None:
+    rng, many = np.random.default_rng(3), 12
+    for _ in range(12):
+        field = HeightField(rng.normal(size=rng.integers(2, 5, size=2)), rng.uniform(1.0, 3.0, size=2))
+        low = rng.uniform(-0.45, 0.3, size=2) * field.size
+        high = np.minimum(low + rng.uniform(0.0, 1.0, size=2), 0.5 * field.size)
+        top, (xs, ys) = highest(field, low, high), np.linspace(low, high, many).T
+        found = max(height(field, x, y) for x in xs for y in ys)
+        rises = [np.abs(np.diff(field.heights, axis=k)).max() / field.grid[2 + k] for k in range(2)]
+        assert found - 1e-12 < top < found + rises @ (high - low) / (many - 1) + 1e-12
+    assert highest(field, 0.6 * field.size, field.size) == -np.inf
+    assert highest(field, -field.size, field.size + 2.0) == field.heights.max()
 
 
 def polyhedron(shape: Box | Hull, X: Transform) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

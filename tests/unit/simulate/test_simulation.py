@@ -20,8 +20,10 @@ from coupler.contact.restitution import Restitution
 from coupler.contact.stepping import contact_step
 from coupler.model import (
     Box,
+    Capsule,
     Fixed,
     Free,
+    Geometry,
     Hull,
     ModelError,
     ModelWarning,
@@ -589,7 +591,10 @@ def test_what_floats_starts_on_the_ground_if_nobody_says_where() -> None:
     expected[2] -= min(feet)
     assert simulation.q == pytest.approx(expected, abs=1e-12)
     hills = coupler.robots.load("mini_cheetah").with_terrain(np.array([[0.0, 0.3], [0.1, 0.2]]), (4, 4))
-    assert Simulation(hills).q[2] == pytest.approx(expected[2] + 0.3, abs=1e-12)
+    run = Simulation(hills)
+    run.step()
+    assert expected[2] + 0.05 < run.q[2] < expected[2] + 0.25  # the highest point of the field, 0.3 m, is at its rim
+    assert 0.0 <= min(run.gaps) < 0.05
     high = robot.with_floor(height=-5.0)
     assert Simulation(high).q == pytest.approx(expected, abs=1e-12)
     assert Simulation(robot, contacts="*foot*").q == pytest.approx(expected, abs=1e-12)
@@ -600,6 +605,38 @@ def test_what_floats_starts_on_the_ground_if_nobody_says_where() -> None:
     assert run.q[:2] == pytest.approx([-1.0, 0.0], abs=1e-12)
     run.step()
     assert run.gaps == pytest.approx([0.0], abs=1e-12)
+
+
+@pytest.mark.parametrize("geometry", [Sphere(0.05), Box((0.1, 0.1, 0.1)), Capsule(0.03, 0.1)])
+def test_what_is_in_a_bowl_starts_there_and_is_raised_only_out_of_the_ground(geometry: Geometry) -> None:
+    x = np.linspace(-1.0, 1.0, 21)
+    heights = 0.5 * (x[:, None] ** 2 + x**2)
+    for height in (0.25, -0.3):
+        b = RobotBuilder("bowl")
+        b.terrain(heights, (2.0, 2.0))
+        b.object("thing", geometry, at=(0.3, 0.1, height))
+        run = Simulation(b.build())
+        assert run.q[:2] == pytest.approx([0.3, 0.1], abs=1e-12)
+        if height > 0.0:
+            assert run.q[2] == height
+        else:
+            run.step()
+            assert 0.0 <= min(run.gaps) < 0.05
+
+
+def test_what_is_no_robot_and_no_state_is_refused() -> None:
+    for thing in ("mini_cheetah", None, RobotBuilder("x")):
+        for call in (
+            lambda robot: Simulation(robot),
+            lambda robot: coupler.rollout(robot, [0.0], [0.0], [[0.0]]),
+            lambda robot: coupler.forward_dynamics(robot, [0.0], [0.0], [0.0]),
+            lambda robot: coupler.mass_matrix(robot, [0.0]),
+            lambda robot: coupler.kinetic_energy(robot, [0.0], [0.0]),
+        ):
+            with pytest.raises(ModelError, match=r"robot must be a Robot, as coupler.load\(\), .* got"):
+                call(thing)
+    with pytest.raises(ModelError, match="state must be a SimulationState"):
+        Simulation(coupler.robots.load("five_bar")).restore([0.0])  # type: ignore[arg-type]
 
 
 def test_a_state_of_another_simulation_is_refused() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import coupler
 from coupler.cli import main
-from coupler.model import Box, ModelError
+from coupler.model import Box, ModelError, Sphere
 from coupler.simulate import Log
 from coupler.view.camera import Camera
 from coupler.view.figure.surface import ball, box
@@ -85,6 +85,36 @@ def test_cones_are_those_of_the_floor(robot: coupler.Robot, log: Log) -> None:
     recording = Recording.of(robot, log)
     tips, axes, slopes = recording.cones(len(log) - 1)
     assert len(tips) and (axes == [0.0, 0.0, 1.0]).all() and (slopes == 0.6).all()
+
+
+def test_every_contact_that_presses_has_a_cone_about_its_normal() -> None:
+    """On a ramp of a height field, on a box and on a plane; the force of each is within its cone."""
+    b = coupler.RobotBuilder("things")
+    b.floor(friction=0.3)
+    b.terrain(np.array([[0.0, 0.0], [0.4, 0.4]]), (2.0, 1.0), at=(4.0, 0.0, 0.5), friction=0.7)
+    b.object("ball", Sphere(0.1), at=(4.0, 0.0, 0.7 + 0.1 * np.sqrt(1.04)), friction=0.2)
+    b.object("crate", Box((0.4, 0.4, 0.4)), at=(0.0, 0.0, 0.2), friction=0.5)
+    b.object("lid", Box((0.2, 0.2, 0.1)), at=(0.05, 0.0, 0.45), friction=0.1)
+    b.object("left", Sphere(0.1), at=(0.0, 2.0, 0.1))
+    b.object("right", Sphere(0.1), at=(0.0, 2.21, 0.1))
+    b.contact_pair("left", "right", friction=0.05)
+    robot = b.build()
+    simulation = coupler.Simulation(robot, v=robot.pack_v({"left": [0, 0, 0, 0, 1, 0]}))
+    recording = Recording.of(robot, simulation.run(0.015))
+    seen = set()
+    for row in range(1, len(recording.times)):
+        tips, axes, slopes = recording.cones(row)
+        points, forces = recording.pressed(row)
+        assert len(tips) == (np.linalg.norm(recording.forces[row], axis=1) > 0.0).sum()
+        np.testing.assert_allclose(np.linalg.norm(axes, axis=1), 1.0)
+        for point, force in zip(points, forces, strict=True):
+            k = int(np.flatnonzero((tips == point).all(axis=1))[0])
+            along = force @ axes[k]
+            assert np.linalg.norm(force - along * axes[k]) <= slopes[k] * along * (1.0 + 1e-3) + 1e-9
+            seen.add((*np.round(axes[k], 3), float(slopes[k])))
+    up = (0.0, 0.0, 1.0)
+    ramp = (-0.196, 0.0, 0.981)
+    assert {(*up, 0.5), (*ramp, 0.7), (0.0, -1.0, 0.0, 0.05)} <= seen
 
 
 def test_rows_are_the_nearest_in_time(robot: coupler.Robot, log: Log) -> None:

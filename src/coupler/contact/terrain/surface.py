@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NEIGHBOURS", "corner", "slopes_at", "to_field", "triangle_at", "within"]
+from coupler.model.height_fields import HeightField
+
+__all__ = ["NEIGHBOURS", "corner", "highest", "slopes_at", "to_field", "triangle_at", "within"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -59,6 +61,33 @@ def slopes_at(field: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
     below = u >= v  # of the diagonal
     rise_x, rise_y = np.where(below, h10 - h00, h11 - h01), np.where(below, h11 - h10, h01 - h00)
     return h00 + u * rise_x + v * rise_y, rise_x / dx, rise_y / dy
+
+
+def highest(field: HeightField, low: np.ndarray, high: np.ndarray) -> float:
+    """The height of a field's highest place over a rectangle, m; minus infinity beside the field.
+
+    That is at a grid point within, or on a side of the rectangle: at its ends, or where it crosses lines and diagonals
+    of the grid.
+
+    Args:
+        field: the field.
+        low, high: 2 each, opposite corners in its frame, m.
+    """
+    last, spacing = field.grid[:2] - 1.0, field.grid[2:]
+    ends = [np.asarray(end) / spacing + 0.5 * last for end in (low, high)]  # counted in cells
+    if (ends[1] < 0.0).any() or (ends[0] > last).any():
+        return -np.inf
+    (x0, y0), (x1, y1) = np.clip(ends, 0.0, last)
+    xs, ys = np.arange(np.ceil(x0), x1 + 1.0), np.arange(np.ceil(y0), y1 + 1.0)
+    places = [np.stack(np.meshgrid(xs, ys, indexing="ij"), axis=-1).reshape(-1, 2)]
+    for x in (x0, x1):
+        along = np.concatenate([[y0, y1], ys, ys + x % 1.0, ys + x % 1.0 - 1.0])
+        places.append(np.stack([np.full_like(along, x), along], axis=1))
+    for y in (y0, y1):
+        along = np.concatenate([xs, xs + y % 1.0, xs + y % 1.0 - 1.0])
+        places.append(np.stack([along, np.full_like(along, y)], axis=1))
+    within = (np.clip(np.concatenate(places), (x0, y0), (x1, y1)) - 0.5 * last) * spacing
+    return float(slopes_at(field, *within.T)[0].max())
 
 
 def to_field(p: Array, field: Any, over: Array | None = None) -> tuple[Any, Array]:

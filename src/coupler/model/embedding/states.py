@@ -151,7 +151,7 @@ class States:
                 state = [int(i) for i in np.argwhere(wrong)[0]]
                 raise ModelError(
                     f"joint {self.tree.links[link].joint!r}: its quaternion has the length {length[tuple(state)]:.6g}"
-                    f"{in_state(state)}; it must be 1, as close(q) makes it"
+                    f"{in_state(state)}; it must be 1; robot.close(q) makes it so"
                 )
 
     def check_solved(self, p: np.ndarray) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
@@ -48,6 +49,7 @@ class ChunkFile:
             ModelError: for a file that is not there, is no log, or is damaged; also when its columns are read.
         """
         self._path, self._place = path, path.absolute()  # the working folder may change before columns are read
+        self._starts, self._lasts = array("q"), array("q")  # of records of rows: where their blocks are; last rows
         with self._opened(head) as file:
             size = os.fstat(file.fileno()).st_size
             self.heading = self._read_head(file, size)
@@ -55,7 +57,6 @@ class ChunkFile:
             file.seek(0)
             self._head = file.read(at)
             self._row_bytes = [dtype.itemsize * prod(shape) for dtype, shape in self.heading.columns.values()]
-            self._starts, self._lasts = array("q"), array("q")  # of records of rows: where their blocks are; last rows
             self.note = self._look_through(file, at, size)
         self.rows = self._lasts[-1] if self._lasts else 0
 
@@ -175,7 +176,8 @@ class ChunkFile:
             self._refuse_damage(at)
 
     def _refuse_damage(self, at: int) -> NoReturn:
-        rows = counted(self._lasts[-1] if getattr(self, "_lasts", None) else 0, "row")
+        before = bisect_left(self._starts, at)
+        rows = counted(self._lasts[before - 1] if before else 0, "row")
         raise ModelError(f"{self._path}: it is damaged at byte {at}; {rows} before that may be sound")
 
 

@@ -55,7 +55,7 @@ class Player:
                 for name, text, hint in (
                     ("points", "Points", None),
                     ("forces", "Forces", None),
-                    ("cones", "Friction cones", f"with planes; where no shape gives a coefficient, of {FRICTION:g}"),
+                    ("cones", "Friction cones", f"where no shape gives a coefficient, of {FRICTION:g}"),
                 ):
                     box = gui.add_checkbox(text, getattr(self.overlays, name), hint=hint)
                     box.on_update(lambda event, name=name: self._set_overlay(name, bool(event.target.value)))

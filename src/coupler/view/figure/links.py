@@ -16,6 +16,7 @@ import numpy as np
 from coupler.model import Cylinder, Robot, Shape
 from coupler.model.loops import Rod
 from coupler.model.tree import GROUND, TreeJoint
+from coupler.view.figure.inertia_boxes import inertia_box, principal
 from coupler.view.figure.surface import Surface, ball, bar, box, cylinder, joined, rod, rounded_hull, turned_to
 from coupler.view.skeleton import Skeleton, link_transforms
 
@@ -63,7 +64,7 @@ class LinkShapes:
         points = self._skeleton.at(robot.neutral()).points()
         self.size = float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
         if self.size <= 0.0:
-            boxes = [self._inertia_box(i) for i in range(1, len(robot.tree.links))]
+            boxes = [inertia_box(link.inertia) for link in robot.tree.links[1:]]
             self.size = max((float(np.linalg.norm(sides)) for sides in boxes), default=0.0) or 1.0
         self._taken: list[np.ndarray] = []  # middles of discs and hubs in the neutral configuration
         self._barrels: set[int] = set()  # links that are barrels of slides
@@ -144,36 +145,20 @@ class LinkShapes:
 
     def _lump(self, link: int, points: np.ndarray) -> list[Part]:
         """A link at one point: a ball; one without any: the box that weighs the same and turns as hard."""
-        if len(points) or not self._inertia_box(link).any():
+        inertia = self._robot.tree.links[link].inertia
+        size = inertia_box(inertia)
+        if len(points) or not size.any():
             middle = points[0] if len(points) else np.zeros(3)
             return [Part(link, ball(1.2 * self.radius(link)).moved(np.eye(3), middle))]
-        inertia = self._robot.tree.links[link].inertia
-        centre, size = np.asarray(inertia.h, dtype=float) / inertia.m, self._inertia_box(link)
-        return [Part(link, box(np.maximum(size, _THIN * self.size)).moved(self._principal(link)[1], centre))]
-
-    def _principal(self, link: int) -> tuple[np.ndarray, np.ndarray]:
-        """The principal moments of a link about its centre, 3, kg m², and their axes, as columns."""
-        body = self._robot.tree.links[link].inertia
-        h = np.asarray(body.h, dtype=float)
-        about = np.asarray(body.I, dtype=float) - (h @ h * np.eye(3) - np.outer(h, h)) / body.m
-        moments, axes = np.linalg.eigh((about + about.T) / 2)
-        axes[:, 2] *= np.sign(np.linalg.det(axes))
-        return np.maximum(moments, 0.0), axes
-
-    def _inertia_box(self, link: int) -> np.ndarray:
-        """The sides of the box that has the link's mass and inertia, 3, m; zeros without mass."""
-        if not self._robot.tree.links[link].inertia.m > 0.0:
-            return np.zeros(3)
-        moments, _ = self._principal(link)
-        squares = 6.0 / self._robot.tree.links[link].inertia.m * (moments.sum() - 2.0 * moments)
-        return np.sqrt(np.maximum(squares, 0.0))
+        centre = np.asarray(inertia.h, dtype=float) / inertia.m
+        return [Part(link, box(np.maximum(size, _THIN * self.size)).moved(principal(inertia)[1], centre))]
 
     # Rotors
 
     def _rotor(self, link: int) -> list[Part]:
         """A disc on the axis, with bolts; beside what is there already."""
         inertia = self._robot.tree.links[link].inertia
-        spin = np.sqrt(2.0 * self._principal(link)[0].max() / inertia.m) if inertia.m > 0.0 else 0.0
+        spin = np.sqrt(2.0 * principal(inertia)[0].max() / inertia.m) if inertia.m > 0.0 else 0.0
         radius = float(np.clip(spin, _DISC[0] * self.size, _DISC[1] * self.size))
         thickness = _FLAT * radius
         middle = self._beside(link, thickness)
