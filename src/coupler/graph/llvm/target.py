@@ -22,18 +22,19 @@ class Effort(Enum):
     """
 
     FULL = (2, False)  # schedules and allocates registers well; the graph is optimised already
-    SPARING = (2, True)  # three quarters of the time
+    SPARING = (2, True)  # two thirds of the time
     QUICK = (0, False)  # a sixth of the time for functions of very many operations, which then take half as long again
 
 
-_SPARED = (
-    "disable-post-ra",  # scheduling once more, after registers are allocated
-    "disable-lsr",
-    "disable-cgp",
-    "disable-block-placement",
-    "disable-machine-cse",
-    "disable-machine-licm",
-)
+_SPARED = {  # whether they are spared
+    "enable-misched": False,
+    "disable-post-ra": True,
+    "disable-lsr": True,
+    "disable-cgp": True,
+    "disable-block-placement": True,
+    "disable-machine-cse": True,
+    "disable-machine-licm": True,
+}
 
 # The levels of x86-64, each including the one before: width of a SIMD register in bytes, and what the level adds.
 LEVELS: dict[str, tuple[int, tuple[str, ...]]] = {
@@ -69,8 +70,8 @@ class Target:
         """The code generator, to be used before the next one is made: LLVM's options are global."""
         _initialize()
         level, is_sparing = effort.value
-        for option in _SPARED:
-            binding.set_option("coupler", f"-{option}={int(is_sparing)}")
+        for option, spares in _SPARED.items():
+            binding.set_option("coupler", f"-{option}={int(spares == is_sparing)}")
         return binding.Target.from_triple(self.triple).create_target_machine(
             cpu=self.cpu, features=self.features, opt=level, jit=True, codemodel="jitdefault"
         )
