@@ -266,9 +266,8 @@ def _plan_of_reflections(A: Array) -> tuple[list[tuple[int, list[int]]], list[in
     full = np.array([[not is_zero(A[i, j]) for j in range(m)] for i in range(p)])
     left, waiting, plan = list(range(p)), list(range(m)), list[tuple[int, list[int]]]()
     while waiting:
-        entries = {j: [i for i in left if full[i, j]] for j in waiting}
-        j = min(waiting, key=lambda column: len(entries[column]))
-        own = entries[j] or left[:1]  # singular wherever one looks: the result shows it
+        j = waiting[int(np.argmin(full[np.ix_(left, waiting)].sum(axis=0)))]
+        own = [i for i in left if full[i, j]] or left[:1]  # singular wherever one looks: the result shows it
         full[own] = full[own].any(axis=0)
         plan.append((j, own))
         left.remove(own[0])

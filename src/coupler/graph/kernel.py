@@ -69,6 +69,8 @@ class Kernel:
     @cached_property
     def workspace(self) -> int:
         """How many numbers of memory its operations on rows need."""
+        if "rows" not in self.operations:
+            return 0
         return sum(node.table.size for node in topological(self.outputs) if node.op == "rows")
 
     @cached_property

@@ -21,14 +21,16 @@ def topological(outputs: Iterable[Node], leaves: frozenset[Node] = frozenset()) 
     stack.reverse()
     while stack:
         node = stack[-1]
-        waiting = None
-        if node not in done and node not in leaves:
-            waiting = [arg for arg in node.args if arg not in done and arg.serial >= oldest]
-        if waiting:
-            waiting.reverse()
-            stack += waiting
-        else:
-            done[stack.pop()] = None
+        if node not in done:
+            args = node.args
+            if args and node not in leaves:
+                waiting = [arg for arg in args if arg not in done and arg.serial >= oldest]
+                if waiting:
+                    waiting.reverse()
+                    stack += waiting
+                    continue
+            done[node] = None
+        stack.pop()
     return list(done)
 
 

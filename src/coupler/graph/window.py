@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.graph.array import is_known
 from coupler.graph.errors import GraphError
 
@@ -63,7 +64,7 @@ class Field:
     def __hash__(self) -> int:
         return hash((self.shape, len(self.places)))  # schedulers ask for it row by row
 
-    @property
+    @cached_property
     def size(self) -> int:
         return max(self.places, default=-1) + 1
 

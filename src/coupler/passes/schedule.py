@@ -102,7 +102,9 @@ class Schedule:
             row: what `loop` gets, in a list with the others of the same key.
             loop: gives the kernel and its windows for all rows of a key.
         """
-        group = self._groups.setdefault(key, _Group(len(self._groups), loop))
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = _Group(len(self._groups), loop)
         group.rows.append(row)
         self._order.append(group.number)
 
@@ -124,18 +126,20 @@ class Schedule:
         """
         targets = [out] if isinstance(out, Place) else list(out)
         places: dict[Any, str] = {}  # a place that occurs twice is one field
-        shape = tuple(_named(value, places) for value in given)
-        results = tuple(_named(place, places) for place in targets)
-        flags = {name: place for name, place in (("where", where), ("among", among)) if place is not None}
-        buffers = {name: place.buffer for name, place in flags.items()}
-        key = function, shape, results, tuple(_layout(value) for value in places), tuple(buffers.items())
+        shape = tuple([_named(value, places) for value in given])
+        results = tuple([_named(place, places) for place in targets])
+        flags = {"where": where, "among": among}
+        buffers = tuple([place and place.buffer for place in flags.values()])
 
         def loop(rows: list[Any]) -> tuple[Kernel, Windows]:
             windows: dict[str, Any] = {"row": _window(list(places.values()), [own for own, _ in rows])}
-            windows |= {name: buffer.at([starts[name] for _, starts in rows]) for name, buffer in buffers.items()}
+            for i, (name, buffer) in enumerate(zip(flags, buffers, strict=True)):
+                if buffer is not None:
+                    windows[name] = buffer.at([starts[i] for _, starts in rows])
             return _kernel(function, shape, results), windows
 
-        self.add(key, (list(places), {name: place.start for name, place in flags.items()}), loop)
+        key = function, shape, results, tuple([_layout(value) for value in places]), buffers
+        self.add(key, (list(places), (where and where.start, among and among.start)), loop)
 
     def run(self) -> None:
         """Writes the loop."""
@@ -160,7 +164,7 @@ def _named(value: Any, places: dict[Any, str]) -> Any:
         return places.setdefault(value, f"x{len(places)}")
     if isinstance(value, np.ndarray):
         return places.setdefault(_Number(value), f"x{len(places)}")
-    return tuple(_named(part, places) for part in value)
+    return tuple([_named(part, places) for part in value])
 
 
 def _layout(value: Any) -> Hashable:

@@ -2,48 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coupler.graph.kernel import Case, Flags
-from coupler.graph.llvm.blocks import Blocks
+from coupler.graph.kernel import Kernel
+from coupler.graph.llvm.calls import Calls
 from coupler.graph.program import Listing, Loop, Repeat, Step
 from coupler.graph.window import Buffer
 
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
 
-__all__ = ["Steps", "as_type"]
+__all__ = ["Steps"]
 
-_MANY_STORES = 3  # of a kernel, that are worth a branch around masks
 _SHORT_WITH_FLAGS = 12  # the same where turns are left out by flags: each of them branches, and compilers get slow
 _SHORT_IF_RARE = 2  # the same where it hardly ever runs: there, what counts is how soon it is compiled
 _AT_ONCE = 8  # flags of a single state that are looked at together
 _SHORT = 64  # turns of a loop that are spelled out: to look up where a turn's numbers are costs some of its time
+_LONG = 2_000  # lines of a function: twice as many take compilers more than twice as long
 
 
-class Steps(Blocks):
-    """A program's steps as code that reads its numbers from a list of tables.
+class Steps(Calls):
+    """A program's steps; many become several functions, or *parts*."""
 
-    Attributes:
-        tables: what that list must hold, in order: arrays (by address) and counts. It grows as code is written, so that
-            the code and the list cannot disagree.
-    """
-
-    def __init__(self, renderer: Renderer, places: Mapping[Buffer, tuple[str, int]]) -> None:
-        """Args: the renderer, and for each buffer a pointer and how many elements after it the buffer begins."""
-        super().__init__()
-        self.r, self.places = renderer, places
-        self.tables: list[np.ndarray | int] = []
-        self._rare = False  # whether what is written is inside a rare repeat
-        self._lists: dict[Buffer, Buffer] = {}  # of flags, where they are listed: how many, and which, in 32 bits each
+    def __init__(
+        self, renderer: Renderer, places: Mapping[Buffer, tuple[str, int]], within: Steps | None = None
+    ) -> None:
+        """Args: the renderer, the places of buffers as `Calls` has them, and for a part the steps that it is of."""
+        super().__init__(renderer, places)
+        self._rare = within is not None and within._rare
+        # Of flags, where they are listed: how many, and which, in 32 bits each.
+        self._lists: dict[Buffer, Buffer] = within._lists if within else {}
+        self._given: dict[str, str] | None = None  # the parameters that kernels are, where they are
 
     def run(self, steps: Sequence[Step], mask: str | None = None) -> None:
         """Writes the steps; where there is a mask, only its lanes are changed."""
+        groups: list[list[Step]] = []
+        left = 0
+        for step in steps:
+            lines = self._lines_of(step)
+            if lines > left:
+                groups.append([])
+                left = _LONG
+            groups[-1].append(step)
+            left -= lines
+        for group in groups:
+            if len(groups) == 1:
+                self._write(group, mask)
+            else:
+                self._part(mask, lambda part, own, group=group: part._write(group, own))
+
+    def _lines_of(self, step: Step) -> int:
+        """About how many lines a step takes."""
+        if isinstance(step, Repeat):
+            return 30 + sum(map(self._lines_of, step.body))
+        if isinstance(step, Listing):
+            return 30
+        if len(step.order) <= self._short(step):
+            return sum((len(case.buffers) + 3 + 8 * len(case.flags)) * case.rows for case in step.cases)
+        return 20 if self._rare else sum(4 * len(case.buffers) + 40 for case in step.cases)
+
+    def _write(self, steps: Sequence[Step], mask: str | None) -> None:
         for step in steps:
             if isinstance(step, Repeat):
                 self._repeat(step, mask)
@@ -51,10 +74,37 @@ class Steps(Blocks):
                 self._list(step)
             elif len(step.order) <= self._short(step):
                 self._spelled_out(step, mask)
-            elif step.among is not None:
-                self._among_listed(step, mask)
+            elif self._rare:
+                self._part(mask, lambda part, own, step=step: part._looked_up(step, own), kernels={})
             else:
-                self._turns(step, "0", self._table(len(step.order)), self._tables_of_turns(step), mask)
+                self._looked_up(step, mask)
+
+    def _part(
+        self, mask: str | None, write: Callable[[Steps, str | None], None], kernels: dict[str, str] | None = None
+    ) -> None:
+        """Calls a function of its own.
+
+        Args:
+            mask: the lanes that are changed.
+            write: writes its body, given that, and what the mask is called there.
+            kernels: an empty one if kernels are its parameters: loops that differ in tables and kernels alone share it.
+        """
+        part, own = Steps(self.r, self.places, self), mask and "%mask"
+        part._given = kernels
+        if own:
+            part._note_whether_full(own)
+        write(part, own)
+        tables = self.name("tables")
+        self.emit(f"{tables} = getelementptr i64, ptr %tables, i64 {len(self.tables)}")
+        self.tables += part.tables
+        arguments = [f"ptr {name}" for name in (*self.r.pointers, tables, *(kernels or ()))]
+        arguments += [f"{self.r.mask} {mask}"] if mask else []
+        name = self.r.part(part.lines(), len(kernels or ()), mask is not None)
+        self.emit(f"call fastcc void {name}({', '.join(arguments)})")
+
+    def _kernel(self, kernel: Kernel, masked: bool) -> str:
+        name = super()._kernel(kernel, masked)
+        return name if self._given is None else self._given.setdefault(name, f"%k{len(self._given)}")
 
     def _short(self, loop: Loop) -> int:
         """How many turns a loop may have to be spelled out."""
@@ -63,15 +113,21 @@ class Steps(Blocks):
         return _SHORT_WITH_FLAGS if any(case.flags for case in loop.cases) else _SHORT
 
     def _spelled_out(self, loop: Loop, mask: str | None) -> None:
-        constants = [self._constants_of(case) for case in loop.cases]
+        known = {id(case): (self._constants_of(case), self._bases_of(case).tolist()) for case in loop.cases}
         for (flags, element), turns in groupby(loop.turns(), lambda turn: self._flag(turn[0].among, turn[1])):
             with self._where(flags, element, mask) as mask_of_group:
                 for case, row in turns:
-                    x = self.name("call")
-                    bases = [str(base) for base in self._bases_of(case)[row]]
+                    x, (constants, bases) = self.name("call"), known[id(case)]
                     with self._where(*self._flag(case.where, row), mask_of_group) as mask_of_row:
                         first = str(row * case.constants.shape[1])
-                        self._call_with(x, case, bases, constants[loop.cases.index(case)], first, mask_of_row)
+                        self._call_with(x, case, bases[row], constants, first, mask_of_row)
+
+    def _looked_up(self, loop: Loop, mask: str | None) -> None:
+        """A loop whose turns are looked up in tables."""
+        if loop.among is not None:
+            self._among_listed(loop, mask)
+        else:
+            self._turns(loop, "0", self._table(len(loop.order)), self._tables_of_turns(loop), mask)
 
     def _list(self, step: Listing) -> None:
         """Lists flags that hold in any lane, also in those that are done: they may count on the list later."""
@@ -193,136 +249,3 @@ class Steps(Blocks):
         self.emit(f"{i}n = add i64 {i}, 1")
         self.emit(f"br label %{head}")
         self.block(after)
-
-    @contextmanager
-    def _where(self, flags: Buffer | None, element: str, mask: str | None) -> Iterator[str | None]:
-        """What is written inside runs if a flag holds in any lane; hands out that mask.
-
-        Args:
-            flags: the buffer that the flag is in; None for what always runs.
-            element: where the flag is, counted from the pointer of its buffer.
-            mask: the lanes that may take part.
-        """
-        if flags is None:
-            yield mask
-            return
-        r, x = self.r, self.name("flag")
-        run, after, zero = self.new_label("run"), self.new_label("after"), "zeroinitializer" if r.lanes > 1 else "0.0"
-        self.emit(f"{x}p = getelementptr {r.vector}, ptr {self.places[flags][0]}, i64 {element}")
-        self.emit(f"{x}v = load {r.vector}, ptr {x}p, align {r.align}")
-        self.emit(f"{x}m = fcmp une {r.vector} {x}v, {zero}")
-        held = f"{x}m"
-        if mask is not None:
-            self.emit(f"{x}b = and {r.mask} {held}, {mask}")
-            held = f"{x}b"
-        self.emit(f"br i1 {r.any_lane(held, f'{x}any', self.emit)}, label %{run}, label %{after}")
-        self.block(run)
-        self._note_whether_full(held)
-        yield held if r.lanes > 1 else None
-        self.emit(f"br label %{after}")
-        self.block(after)
-
-    def _note_whether_full(self, mask: str) -> None:
-        """Writes under {mask}full whether a mask holds in all lanes."""
-        if self.r.lanes > 1:
-            self.emit(f"{mask}full = call i1 @llvm.vector.reduce.and.v{self.r.lanes}i1({self.r.mask} {mask})")
-
-    def _call(self, case: Case, tables: tuple[str, ...], row: str, mask: str | None) -> str:
-        """Calls the case's kernel on one row and returns the name of its result."""
-        bases, constants, *flags = tables
-        x, flag = self.name("call"), self.name("element")
-        if flags:
-            self.emit(f"{flag}p = getelementptr i64, ptr {flags[0]}, i64 {row}")
-            self.emit(f"{flag} = load i64, ptr {flag}p")
-        with self._where(case.where and case.where.buffer, flag, mask) as mask_of_row:
-            return self._call_row(x, case, bases, constants, row, mask_of_row)
-
-    def _call_row(self, x: str, case: Case, bases: str, constants: str, row: str, mask: str | None) -> str:
-        self.emit(f"{x}.r = getelementptr [{len(case.buffers)} x i64], ptr {bases}, i64 {row}")
-        for i in range(len(case.buffers)):
-            self.emit(f"{x}.q{i} = getelementptr i64, ptr {x}.r, i64 {i}")
-            self.emit(f"{x}.b{i} = load i64, ptr {x}.q{i}")
-        self.emit(f"{x}.c = mul i64 {row}, {case.constants.shape[1]}")
-        return self._call_with(x, case, [f"{x}.b{i}" for i in range(len(case.buffers))], constants, f"{x}.c", mask)
-
-    def _call_with(self, x: str, case: Case, bases: Sequence[str], constants: str, first: str, mask: str | None) -> str:
-        """Calls the case's kernel, told where its buffers' elements and its constants begin."""
-        arguments = []
-        for i, (buffer, base) in enumerate(zip(case.buffers, bases, strict=True)):
-            self.emit(f"{x}.p{i} = getelementptr {self.r.vector}, ptr {self.places[buffer][0]}, i64 {base}")
-            arguments.append(f"ptr {x}.p{i}")
-        self.emit(f"{x}.k = getelementptr {self.r.scalar}, ptr {constants}, i64 {first}")
-        arguments.append(f"ptr {x}.k")
-        arguments += [f"ptr {self._table(table.packed(self.r.dtype))}" for table in case.kernel.tables]
-        if case.kernel.workspace:
-            self.emit(f"{x}.w = getelementptr {self.r.vector}, ptr %scratch, i64 {self.r.workspace}")
-            arguments.append(f"ptr {x}.w")
-        if mask is not None and not self._rare and len(case.kernel.stores) >= _MANY_STORES:
-            # A masked store loads, selects and stores: where all lanes take part, it need not.
-            whole, part, after = (self.new_label(stem) for stem in ("whole", "part", "after"))
-            self.emit(f"br i1 {mask}full, label %{whole}, label %{part}")
-            self.block(whole)
-            self.emit(f"call fastcc void {self.r.kernel(case.kernel, False)}({', '.join(arguments)})")
-            self.emit(f"br label %{after}")
-            self.block(part)
-            masked = ", ".join([*arguments, f"{self.r.mask} {mask}"])
-            self.emit(f"call fastcc void {self.r.kernel(case.kernel, True)}({masked})")
-            self.emit(f"br label %{after}")
-            self.block(after)
-            return x
-        if mask is not None:
-            arguments.append(f"{self.r.mask} {mask}")
-        call = f"{self.r.kernel(case.kernel, mask is not None)}({', '.join(arguments)})"
-        if case.kernel.is_condition:
-            self.emit(f"{x} = call fastcc {self.r.mask} {call}")
-        else:
-            self.emit(f"call fastcc void {call}")
-        return x
-
-    def _tables_of(self, case: Case) -> tuple[str, ...]:
-        """The case's bases and constants, and where its flags are, if it has some."""
-        flags = []
-        if case.where:
-            offset = self.places[case.where.buffer][1]
-            flags = [self._table(np.ascontiguousarray(case.where.elements + offset))]
-        return self._table(np.ascontiguousarray(self._bases_of(case))), self._constants_of(case), *flags
-
-    def _bases_of(self, case: Case) -> np.ndarray:
-        """Where the elements of each row begin, (rows, buffers), counted from the pointers of their buffers."""
-        return case.bases + np.array([self.places[buffer][1] for buffer in case.buffers], np.int64)
-
-    def _flag(self, flags: Flags | None, row: int) -> tuple[Buffer | None, str]:
-        """The buffer of a row's flag, and where it is, counted from the pointer of that buffer."""
-        if flags is None:
-            return None, ""
-        return flags.buffer, str(flags.elements[row] + self.places[flags.buffer][1])
-
-    def _start(self, buffer: Buffer) -> str:
-        """A pointer to where a buffer begins."""
-        x, (pointer, offset) = self.name("start"), self.places[buffer]
-        if not offset:
-            return pointer
-        self.emit(f"{x} = getelementptr {self.r.vector}, ptr {pointer}, i64 {self._table(offset)}")
-        return x
-
-    def _sum(self, one: str, other: str) -> str:
-        x = self.name("sum")
-        self.emit(f"{x} = add i64 {one}, {other}")
-        return x
-
-    def _constants_of(self, case: Case) -> str:
-        return self._table(np.ascontiguousarray(as_type(case.constants, self.r.dtype)))
-
-    def _table(self, value: np.ndarray | int) -> str:
-        """The name of a new entry of the list of tables."""
-        t, kind = self.name("table"), "i64" if isinstance(value, int) else "ptr"
-        self.emit(f"{t}p = getelementptr i64, ptr %tables, i64 {len(self.tables)}")
-        self.emit(f"{t} = load {kind}, ptr {t}p")
-        self.tables.append(value)
-        return t
-
-
-def as_type(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The values in that type; what is beyond the range of float32 becomes infinite, as in the interpreter."""
-    with np.errstate(over="ignore"):
-        return values.astype(dtype)

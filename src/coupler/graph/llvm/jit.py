@@ -16,7 +16,7 @@ import llvmlite.binding as binding
 
 from coupler.forks import held_at_fork
 from coupler.graph import cache
-from coupler.graph.llvm.target import CODE_GENERATION, QUICK, Target, host
+from coupler.graph.llvm.target import Effort, Target, host
 
 __all__ = ["Code", "compile_text"]
 
@@ -44,23 +44,23 @@ class Code:
     from_cache: bool
 
 
-def compile_text(text: str, entry: str, target: Target, *, quick: bool = False) -> Code:
+def compile_text(text: str, entry: str, target: Target, effort: Effort = Effort.FULL) -> Code:
     """The machine code of a module, from this process, the disk cache or the compiler, whichever has it first.
 
     Args:
         text: the module as LLVM IR.
         entry: the name of the function in it that will be called.
         target: the processor to compile for.
-        quick: whether to compile quickly rather than well.
+        effort: how well to compile it.
     """
     version = ".".join(map(str, binding.llvm_version_info))
-    processor = (target.triple, target.cpu, target.features, repr(QUICK if quick else CODE_GENERATION))
+    processor = (target.triple, target.cpu, target.features, repr(effort))
     key = cache.digest(text, entry, *processor, version, llvmlite.__version__)
     with _LOCK:
         code = _LOADED.get(key)
         if code is None:
             stored = cache.load(key)
-            compiled = stored if stored is not None else _object_code(text, target, quick)
+            compiled = stored if stored is not None else _object_code(text, target, effort)
             if stored is None:
                 cache.store(key, compiled)
             engine = _load(compiled)
@@ -68,11 +68,11 @@ def compile_text(text: str, entry: str, target: Target, *, quick: bool = False) 
         return code
 
 
-def _object_code(text: str, target: Target, quick: bool) -> bytes:
+def _object_code(text: str, target: Target, effort: Effort) -> bytes:
     module = binding.parse_assembly(text)
     module.triple = target.triple
     module.verify()
-    return target.machine(quick=quick).emit_object(module)
+    return target.machine(effort).emit_object(module)
 
 
 @memoise

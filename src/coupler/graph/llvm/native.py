@@ -25,13 +25,14 @@ from coupler.graph.llvm.entry import (
 from coupler.graph.llvm.jit import Code, compile_text
 from coupler.graph.llvm.lanes import ALIGNMENT, InLanes, for_machine_code
 from coupler.graph.llvm.render import Renderer
-from coupler.graph.llvm.target import Target, chosen
+from coupler.graph.llvm.target import Effort, Target, chosen
 from coupler.graph.program import Program
 from coupler.threads import together
 
 __all__ = ["Native"]
 
 _LARGE = 7_500  # lines of a kernel, which take seconds to compile well: a single state is not worth that
+_LONG = 40_000  # lines of a module, which take the better part of a second to compile with all effort
 _CALM = 0.05  # s for which a batch runs at once, and keeps Ctrl-C waiting
 _FIRST = 16  # pieces of a batch that run at once as long as it is not known how long they take
 _ARRAYS_ARE_READABLE = array_layout_is_known()  # else a single state is run as a batch of one
@@ -148,7 +149,8 @@ class Native(Executable):
             with uncollected():
                 renderer = Renderer(self.program, self.dtype, 1, self.target.fused, self.lanes)
                 text = renderer.text + one_state_entry(renderer)
-            code = compile_text(text, "one", self.target, quick=renderer.largest > _LARGE)
+            effort = Effort.QUICK if renderer.largest > _LARGE else _effort(text)
+            code = compile_text(text, "one", self.target, effort)
             shared, bind = fits_on_stack(renderer), partial(_builtin, code.address, self.dtype)
             size = 0 if shared else self.program.scratch_size * self.dtype.itemsize
             self._one = _Entry(code, renderer.tables, size, bind, shared)
@@ -160,13 +162,18 @@ class Native(Executable):
         if self._batch is None:
             with uncollected():
                 renderer = Renderer(self.program, self.dtype, self.lanes, self.target.fused)
+                text = renderer.text + batch_entry(renderer)
             entry = "batch" if _ARRAYS_ARE_READABLE else "states"
-            code = compile_text(renderer.text + batch_entry(renderer), entry, self.target)
+            code = compile_text(text, entry, self.target, _effort(text))
             numbers = sum(b.size for b in (*self.program.inputs, *self.program.outputs)) + self.program.scratch_size
             size = numbers * self.lanes * self.dtype.itemsize
             bind = partial(_builtin, code.address, self.dtype) if _ARRAYS_ARE_READABLE else partial(_c_function, code)
             self._batch = _Entry(code, renderer.tables, size, bind)
         return self._batch
+
+
+def _effort(text: str) -> Effort:
+    return Effort.SPARING if text.count("\n") > _LONG else Effort.FULL
 
 
 _Bound = Callable[..., Any]  # machine code with the memory it works in

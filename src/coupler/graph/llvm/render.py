@@ -15,7 +15,8 @@ import numpy as np
 from coupler.graph.expr import Node
 from coupler.graph.kernel import Kernel
 from coupler.graph.llvm.blocks import function
-from coupler.graph.llvm.control import Steps, as_type
+from coupler.graph.llvm.calls import as_type
+from coupler.graph.llvm.control import Steps
 from coupler.graph.llvm.functions import Functions
 from coupler.graph.llvm.rows import KernelRows, RowFunctions
 from coupler.graph.program import Program
@@ -32,8 +33,10 @@ class Renderer:
     """Renders one program for one number format and lane count.
 
     Attributes:
-        text: the module: elementary functions, kernels, and the program as @program(inputs and outputs..., scratch,
-            tables), where all scratch lies in one piece: many pointers would be too many for the registers.
+        text: the module: elementary functions, kernels, parts of the program and the program as @program(inputs and
+            outputs..., scratch, tables), where all scratch lies in one piece: many pointers would be too many for the
+            registers.
+        pointers: the names of those parameters, but for the tables.
         tables: what the list of tables holds; see `Steps`.
         largest: how many lines the longest kernel has.
     """
@@ -48,29 +51,45 @@ class Renderer:
         self.align = lanes * dtype.itemsize if lanes > 1 else 1  # one state works in the caller's own arrays
         self.functions, self._rows = Functions(self), RowFunctions(self)
         self._kernels: dict[tuple[str, bool], str] = {}
+        self._parts: dict[tuple[str, bool], str] = {}
         self._defined: list[str] = []
+        self.largest = 0
         places = {b: (f"%b{i}", 0) for i, b in enumerate((*program.inputs, *program.outputs))}
-        parameters = [f"ptr noalias {name}" for name, _ in places.values()]
-        parameters += ["ptr noalias %scratch", "ptr noalias readonly %tables"]
+        self.pointers = [*(name for name, _ in places.values()), "%scratch"]
         offset = 0
         for buffer in program.scratch:
             places[buffer], offset = ("%scratch", offset), offset + buffer.size
         self.workspace = offset  # behind the scratch
         steps = Steps(self, places)
         steps.run(program.steps)
-        body = function(f"internal fastcc void @program({', '.join(parameters)})", [*steps.lines(), "ret void"])
+        self._define_part("@program", steps.lines())
         functions = [*self.functions.declarations(), *self.functions.definitions()]  # rows have declared theirs by now
-        self.text = "\n".join([*functions, *self._rows.text(), *self._defined, body])
+        self.text = "\n".join([*functions, *self._rows.text(), *self._defined])
         self.tables = steps.tables
-        self.largest = max((kernel.count("\n") for kernel in self._defined), default=0)
 
     def kernel(self, kernel: Kernel, masked: bool) -> str:
         """The name of the kernel's function, which is rendered on first use."""
         key = (kernel.text, masked)
         if key not in self._kernels:
             self._kernels[key] = f"@k{len(self._kernels)}"
-            self._defined.append(self._kernel_text(self._kernels[key], kernel, masked))
+            text = self._kernel_text(self._kernels[key], kernel, masked)
+            self._defined.append(text)
+            self.largest = max(self.largest, text.count("\n"))
         return self._kernels[key]
+
+    def part(self, lines: Sequence[str], kernels: int, masked: bool) -> str:
+        """The name of a function with this body: of the program's pointers, tables, so many kernels, and a mask."""
+        key = ("\n".join(lines), masked)
+        if key not in self._parts:
+            self._parts[key] = f"@part{len(self._parts)}"
+            parameters = [f"ptr %k{i}" for i in range(kernels)] + ([f"{self.mask} %mask"] if masked else [])
+            self._define_part(self._parts[key], lines, parameters)
+        return self._parts[key]
+
+    def _define_part(self, name: str, lines: Sequence[str], further: Sequence[str] = ()) -> None:
+        parameters = [*(f"ptr noalias {pointer}" for pointer in self.pointers), "ptr noalias readonly %tables"]
+        signature = f"internal fastcc void {name}({', '.join([*parameters, *further])})"
+        self._defined.append(function(signature, [*lines, "ret void"]))
 
     def _kernel_text(self, name: str, kernel: Kernel, masked: bool) -> str:
         passes = ["spare_sines", "share_reciprocals", *(["fuse_multiply_add"] if self.fused else [])]

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
-from typing import Any
 
 import llvmlite.binding as binding
 import numpy as np
 
 from coupler.graph.errors import GraphError
 
-__all__ = ["CODE_GENERATION", "LEVELS", "QUICK", "Target", "chosen", "host", "level"]
+__all__ = ["LEVELS", "Effort", "Target", "chosen", "host", "level"]
 
 
-# Level 2 schedules and allocates registers well; the graph is optimised already. Level 0 takes a sixth of the time for
-# functions of very many operations, and they take half as long again; results are the same to the last bit.
-CODE_GENERATION: dict[str, Any] = {"opt": 2, "jit": True, "codemodel": "jitdefault"}
-QUICK: dict[str, Any] = CODE_GENERATION | {"opt": 0}
+class Effort(Enum):
+    """How well code is compiled; results are the same to the last bit.
+
+    The value is LLVM's level of code generation, and whether it leaves out passes that our code hardly gains from.
+    """
+
+    FULL = (2, False)  # schedules and allocates registers well; the graph is optimised already
+    SPARING = (2, True)  # two thirds of the time
+    QUICK = (0, False)  # a sixth of the time for functions of very many operations, which then take half as long again
+
+
+_SPARED = {  # whether they are spared
+    "enable-misched": False,
+    "disable-post-ra": True,
+    "disable-lsr": True,
+    "disable-cgp": True,
+    "disable-block-placement": True,
+    "disable-machine-cse": True,
+    "disable-machine-licm": True,
+}
 
 # The levels of x86-64, each including the one before: width of a SIMD register in bytes, and what the level adds.
 LEVELS: dict[str, tuple[int, tuple[str, ...]]] = {
@@ -50,11 +66,15 @@ class Target:
         """How many numbers of this type fill a register."""
         return self.register_bytes // dtype.itemsize
 
-    def machine(self, *, quick: bool = False) -> binding.TargetMachine:
-        """The code generator."""
+    def machine(self, effort: Effort = Effort.FULL) -> binding.TargetMachine:
+        """The code generator, to be used before the next one is made: LLVM's options are global."""
         _initialize()
-        target, options = binding.Target.from_triple(self.triple), QUICK if quick else CODE_GENERATION
-        return target.create_target_machine(cpu=self.cpu, features=self.features, **options)
+        level, is_sparing = effort.value
+        for option, spares in _SPARED.items():
+            binding.set_option("coupler", f"-{option}={int(spares == is_sparing)}")
+        return binding.Target.from_triple(self.triple).create_target_machine(
+            cpu=self.cpu, features=self.features, opt=level, jit=True, codemodel="jitdefault"
+        )
 
 
 @cache
