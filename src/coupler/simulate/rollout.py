@@ -15,8 +15,9 @@ from coupler.model.numbers import numbers
 from coupler.model.wording import counted, in_state
 from coupler.simulate.engine import Engine, engine_of
 from coupler.simulate.failures import why_not
+from coupler.simulate.first_warnings import warn_of_overlaps, warn_of_selection
+from coupler.simulate.given import check_actuators, given_controls
 from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
-from coupler.simulate.overlaps import warn_of_overlaps
 from coupler.simulate.status import Unsolved
 from coupler.simulate.watch import EVERY, Ledger, gain_told, known_gain
 from coupler.threads import for_each
@@ -120,7 +121,7 @@ def rollout(
     engine = engine_of(robot, options)
     engine = engine if forces else engine.brief()
     gains = known_gain(on_energy_gain)
-    engine.warn_of_selection()
+    warn_of_selection(engine)
     state = engine.start(q0, v0)
     given = _given_controls(engine, controls, motors, rates)
     numbers_given = () if robot.given is None else robot.given.packed.shape[:-1]
@@ -139,7 +140,7 @@ def _given_controls(engine: Engine, controls: Any, motors: Any, rates: Any) -> l
         if rates is not None:
             raise ModelError("rates: they are those of targets; give motors, too")
         return [_over_time("controls", controls, engine.robot.nv)]
-    engine.check_actuators()
+    check_actuators(engine.robot, engine.scene)
     own = _over_time("motors", motors, len(engine.robot.actuators))
     moving = own if rates is None else _over_time("rates", rates, len(engine.robot.actuators))
     tau = np.zeros((own.shape[-2], engine.robot.nv))
@@ -152,7 +153,7 @@ def _given_controls(engine: Engine, controls: Any, motors: Any, rates: Any) -> l
         batch = np.broadcast_shapes(own.shape[:-1], moving.shape[:-1])
     except ValueError:
         raise ModelError(f"motors of {own.shape[:-2]} states do not fit rates of {moving.shape[:-2]}") from None
-    return [tau, engine.controls(own, None if rates is None else moving, batch)]
+    return [tau, given_controls(engine.robot, engine.scene, own, None if rates is None else moving, batch)]
 
 
 def _over_time(name: str, given: Any, width: int) -> np.ndarray:
