@@ -14,6 +14,7 @@ from coupler.simulate.first_warnings import warn_of_overlaps_in
 from coupler.simulate.options import SimulationOptions
 from coupler.simulate.states import SimulationState
 from coupler.simulate.status import StepStatus
+from coupler.simulate.step_watch import StepWatch
 
 __all__ = ["Simulated"]
 
@@ -32,6 +33,9 @@ class Simulated:
     options: SimulationOptions
     _engine: Engine
     _first: np.ndarray  # the state to go back to
+    _last_result: np.ndarray | None  # of the last step; None if there was none
+    _runs = False  # whether it is in a run, which has a watch of its own
+    _due: float  # how many steps there will be when the watch looks next
 
     def _attach_engine(self) -> None:
         """Sets what follows from robot and options."""
@@ -41,15 +45,17 @@ class Simulated:
         self._nq, self._nq_nv, self._size = robot.nq, robot.nq + robot.nv, engine.layout.state
         self._no_forces, self._actuators = np.zeros(robot.nv), len(robot.actuators)
         self._control = np.zeros(controls_of(robot))
+        self._watch = StepWatch(engine)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the compiled step, which a copy shares or compiles again."""
-        compiled = ("_engine", "_fast_step", "_fast_motor_step")
+        compiled = ("_engine", "_fast_step", "_fast_motor_step", "_watch")
         return {name: value for name, value in vars(self).items() if name not in compiled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._attach_engine()
+        self._watch_from_here()
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -87,7 +93,18 @@ class Simulated:
 
     def _put(self, q: np.ndarray, v: np.ndarray) -> None:
         """Goes on from another state, at the same time, as if nothing had touched before."""
-        self._state, self._last_result = self._engine.start(q, v), None
+        self._continue_from(self._engine.start(q, v), self._steps)
+
+    def _continue_from(self, state: np.ndarray, steps: int) -> None:
+        """Goes on from a state, after some steps, of which nothing is known."""
+        self._state = self._before = state  # now, and before the last step
+        self._steps, self._last_result = steps, None
+        self._watch_from_here()
+
+    def _watch_from_here(self) -> None:
+        """Begins to watch the energy, unless a run does so."""
+        self._watch.begin(self._steps)
+        self._due = np.inf if self._runs else self._watch.due
 
     @property
     def state(self) -> SimulationState:
@@ -102,7 +119,7 @@ class Simulated:
                 f"{self.robot.name!r} with these options have {self._size}"
             )
         values = numbers("state: its values", state.values, (self._size,))
-        self._state, self._steps, self._last_result = values, state.steps, None
+        self._continue_from(values, state.steps)
 
     def reset(self, q: Any = None, v: Any = None) -> None:
         """Goes back to the start, or starts from another state."""
@@ -110,8 +127,7 @@ class Simulated:
             q = self._first[self._engine.layout.places["q"]] if q is None else q
             self._first = self._engine.start(q, v)
             warn_of_overlaps_in(self._engine, self._first[: self._nq])
-        self._state, self._steps = self._first.copy(), 0
-        self._last_result: np.ndarray | None = None  # of the last step; None if there was none
+        self._continue_from(self._first.copy(), 0)
 
     # What the last step did
 
@@ -159,9 +175,14 @@ class Simulated:
         layout = self._engine.layout
         normals = self._last("impulses", np.zeros(layout.rows))[layout.contact_rows.first]
         rounds = int(self._last("rounds", np.zeros(1))[0])
-        fast = max(1.0, float(np.abs(self._state[self._engine.layout.places["v"]]).max(initial=0.0)))
-        solved = residual <= self.options.tolerance * fast
+        solved = residual <= self.options.tolerance * max(1.0, self._speed())
         return StepStatus(residual, int((normals > 0.0).sum()), int(sweeps), int(iterations), rounds, solved)
+
+    def _speed(self) -> float:
+        """The largest velocity that joints or contacts have had in the last step, as far as that is known, m/s."""
+        places = self._engine.layout.places
+        speeds = [np.abs(state[places["v"]]).max(initial=0.0) for state in (self._before, self._state)]
+        return 2.0 * float(max(speeds))
 
     @property
     def motor_forces(self) -> np.ndarray:

@@ -124,6 +124,8 @@ class Simulation(Simulated):
                 of a servo, held over the step. Without, no actuator acts.
             rates: (actuators,), or by name, how fast the targets of position servos move; zero, if not given.
 
+        Warns once where energy comes from nowhere, which is looked at now and then; `run` looks at every step.
+
         Raises:
             ModelError: for forces of a wrong shape or that are not finite, and where a step is not possible.
         """
@@ -136,9 +138,12 @@ class Simulation(Simulated):
                 self._fast_step = self._engine.fast_step  # compiled by now
         else:
             result = self._driven(tau, f_ext, motors, rates)
-        self._last_result = result
+        self._last_result, self._before = result, self._state
         self._state = result[: self._size]
-        self._steps += 1
+        self._steps = steps = self._steps + 1
+        if steps >= self._due:
+            self._watch.look(steps, self._before, result, tau, f_ext)
+            self._due = self._watch.due
 
     def _driven(self, tau: Any, f_ext: Any, motors: Any, rates: Any) -> np.ndarray:
         """The result of a step in which actuators act."""
@@ -221,6 +226,7 @@ class Simulation(Simulated):
         ):
             rows = Rows(writer, self._engine)
             try:
+                self._runs, self._due = True, np.inf
                 self._take_steps(steps, Control(controller, motors), rows, every, shown, unsolved, watch)
             except ModelError as error:
                 rows.flush()
@@ -229,6 +235,8 @@ class Simulation(Simulated):
                 message = f"the run of robot {self.robot.name!r} stops at {self.time:.6g} s: {error}"
                 raise SimulationError(message, self.time, writer.log()) from error
             finally:
+                self._runs = False
+                self._watch_from_here()
                 rows.flush()
         unsolved.warn(self.robot, steps)
         return writer.log()
