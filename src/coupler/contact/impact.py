@@ -20,6 +20,7 @@ from coupler.contact.restitution import (
     LAG,
     RESTING_SPEED,
     Restitution,
+    can_rebound,
     energy_parts,
     energy_scale,
     hits,
@@ -231,7 +232,8 @@ def _press(law: Restitution) -> OwnKernel:
         pressed = own.A[0, 0] * own.impulse[0] > own.w[0]
         own.pressed = np.where(pressed, 1.0, 0.0)
         if law.elastic:
-            hit = pressed & (own.joining <= 0.0) & hits(own.least, own.free[0], own.free[0] - own.approach[0])
+            fast = hits(own.least, own.free[0], own.free[0] - own.approach[0])
+            hit = pressed & (own.joining <= 0.0) & fast & can_rebound(own.normal, own.tangential)
             own.hit = np.maximum(own.hit, np.where(hit, 1.0, 0.0))
 
     return press
@@ -242,7 +244,8 @@ def _look(law: Restitution) -> OwnKernel:
         own.came = own.free + own.dw[:3]
         own.approaching = np.maximum(own.approaching, np.where(own.came[0] < -RESTING_SPEED, 1.0, 0.0))
         if law.elastic:
-            hit = hits(own.least, own.came[0], own.free[0] - own.approach[0])
+            fast = hits(own.least, own.came[0], own.free[0] - own.approach[0])
+            hit = fast & can_rebound(own.normal, own.tangential)
             own.hit = np.maximum(own.hit, np.where(hit, 1.0, 0.0))
 
     return look
@@ -252,7 +255,8 @@ def _choosing(law: Restitution) -> OwnKernel:
     def choose(own: View) -> None:
         """Whether a contact takes part in a round, and by which law."""
         settling, w, change = own.settling > 0.0, own.came[0], own.free[0] - own.approach[0]
-        own.active = np.where(takes_part(law.elastic, w, settling), 1.0, 0.0)
+        elastic = can_rebound(own.normal, own.tangential) if law.elastic else False
+        own.active = np.where(takes_part(elastic, w, settling), 1.0, 0.0)
         own.e, own.last, own.before = np.zeros(3), 0.0 * own.last, own.came
         target = own.free
         if law.elastic:

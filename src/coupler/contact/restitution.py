@@ -44,6 +44,7 @@ __all__ = [
     "RESTING_SPEED",
     "ReboundTerms",
     "Restitution",
+    "can_rebound",
     "energy_parts",
     "energy_scale",
     "hits",
@@ -111,6 +112,11 @@ class Restitution:
 # Impacts that close gaps, and travel
 
 
+def can_rebound(normal: Any, tangential: Any) -> Any:
+    """Whether a contact of these e, which may be parameters, rebounds at all."""
+    return (normal > 0.0) | (tangential > 0.0)
+
+
 def hits(least: Any, w: Any, change: Any) -> Any:
     """Whether a contact comes fast enough to rebound.
 
@@ -123,7 +129,7 @@ def hits(least: Any, w: Any, change: Any) -> Any:
     return -w - made > np.maximum(np.where(least < 0.0, _RESTING_STEPS * made, least), RESTING_SPEED)
 
 
-def takes_part(elastic: bool, w: Any, settling: Any) -> Any:
+def takes_part(elastic: Any, w: Any, settling: Any) -> Any:
     """Whether a contact takes part in a round of impacts.
 
     Args:
@@ -131,7 +137,7 @@ def takes_part(elastic: bool, w: Any, settling: Any) -> Any:
         w: its velocity along the normal before the round, m/s.
         settling: whether the round is the last one, of all contacts.
     """
-    return settling | (w < (-RESTING_SPEED if elastic else RESTING_SPEED))
+    return settling | (w < np.where(elastic, -RESTING_SPEED, RESTING_SPEED))
 
 
 def impact_coefficients(

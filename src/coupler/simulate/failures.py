@@ -13,7 +13,10 @@ from coupler.model.wording import in_state
 if TYPE_CHECKING:
     from coupler.simulate.engine import Engine
 
-__all__ = ["why_not"]
+__all__ = ["fastest_joint", "why_not"]
+
+_TURN = 0.1  # rad or m of the fastest joint in a step: what a step should not exceed
+_ODD_STEP = 1e-6  # s: nobody takes shorter ones; numbers have grown for long
 
 
 def why_not(engine: Engine, state: np.ndarray, result: np.ndarray) -> str:
@@ -42,7 +45,6 @@ def why_not(engine: Engine, state: np.ndarray, result: np.ndarray) -> str:
                 f"{DEAD_POINT}"
             )
     v = own[engine.layout.places["v"]]
-    fast = float(np.abs(v).max(initial=0.0))
     try:
         if robot.closed_forms:
             robot.integrate(q, v, engine.step)
@@ -51,8 +53,18 @@ def why_not(engine: Engine, state: np.ndarray, result: np.ndarray) -> str:
             f"{error}{in_state(where)}; a step of {engine.step:g} s leads to the end of its workspace, or to a dead "
             'point, which it passes with closure="numerical"'
         )
+    joint, speed, better = fastest_joint(engine, own)
+    shorter = f"steps of {better:.2g} s from the start" if better > _ODD_STEP else "much shorter steps"
     return (
-        f"robot {robot.name!r}: a step of {engine.step:g} s is not possible{in_state(where)}: a loop cannot "
-        f"close, or numbers grow out of bounds (the largest velocity is {fast:.3g}); shorter steps or weaker "
-        "forces may help"
+        f"robot {robot.name!r}: a step of {engine.step:g} s is not possible{in_state(where)}: a loop cannot close, or "
+        f"numbers grow out of bounds (joint {joint!r} is the fastest, with {speed:.3g} rad/s or m/s); {shorter}, or "
+        "weaker forces, may help"
     )
+
+
+def fastest_joint(engine: Engine, state: np.ndarray) -> tuple[str, float, float]:
+    """The independent joint that moves fastest in a state, its velocity, and a step that is short enough for it, s."""
+    robot, v = engine.robot, state[engine.layout.places["v"]]
+    speeds = {joint: float(np.abs(v[robot.v_slice(joint)]).max(initial=0.0)) for joint in robot.independent_joints}
+    joint = max(speeds, key=lambda name: speeds[name])
+    return joint, speeds[joint], min(_TURN / max(speeds[joint], 1e-9), 0.5 * engine.step)

@@ -15,8 +15,8 @@ from coupler.model.numbers import numbers
 from coupler.model.wording import counted, in_state
 from coupler.simulate.engine import Engine, engine_of
 from coupler.simulate.failures import why_not
+from coupler.simulate.first_warnings import warn_of_overlaps, warn_of_selection
 from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
-from coupler.simulate.overlaps import warn_of_overlaps
 from coupler.simulate.status import Unsolved
 from coupler.simulate.watch import EVERY, Ledger, gain_told, known_gain
 from coupler.threads import for_each
@@ -120,7 +120,7 @@ def rollout(
     engine = engine_of(robot, options)
     engine = engine if forces else engine.brief()
     gains = known_gain(on_energy_gain)
-    engine.warn_of_selection()
+    warn_of_selection(engine)
     state = engine.start(q0, v0)
     given = _given_controls(engine, controls, motors, rates)
     numbers_given = () if robot.given is None else robot.given.packed.shape[:-1]

@@ -8,25 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.drives import controls_of
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
-from coupler.model.wording import clipped
 from coupler.simulate.control import Control, Controller
-from coupler.simulate.engine import engine_of
+from coupler.simulate.first_warnings import warn_if_it_can_only_fall, warn_of_overlaps_in, warn_of_selection
 from coupler.simulate.logs import Log, LogWriter
 from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
 from coupler.simulate.progress import Progress
 from coupler.simulate.rows import Rows
-from coupler.simulate.states import SimulationError, SimulationState
-from coupler.simulate.status import StepStatus, Unsolved
+from coupler.simulate.simulated import Simulated
+from coupler.simulate.states import SimulationError
+from coupler.simulate.status import Unsolved
 from coupler.simulate.watch import EnergyWatch, known_gain
 
 __all__ = ["Simulation"]
 
 
-class Simulation:
+class Simulation(Simulated):
     """Moves a robot in time steps of fixed length, with contact, joint limits and dry friction of joints. [002, §2.3]
 
         robot = coupler.robots.load("mini_cheetah").with_floor(friction=0.8)
@@ -108,153 +107,10 @@ class Simulation:
         self._first = self._engine.start(q, v)
         if self._first.ndim > 1:
             raise ModelError(f"q and v must be one state; a batch of {self._first.shape[:-1]} is for coupler.rollout")
-        self._engine.warn_if_it_can_only_fall()
-        self._engine.warn_of_selection()
-        self._engine.warn_of_overlaps(self._first[self._engine.layout.places["q"]])
+        warn_if_it_can_only_fall(self._engine)
+        warn_of_selection(self._engine)
+        warn_of_overlaps_in(self._engine, self._first[self._engine.layout.places["q"]])
         self.reset()
-
-    def _attach_engine(self) -> None:
-        """Sets what follows from robot and options."""
-        robot, engine = self.robot, engine_of(self.robot, self.options)
-        self._engine, self._fast_step, self._fast_motor_step = engine, engine.fast_step, engine.fast_motor_step
-        self.step_size, self.contacts = engine.step, engine.contacts
-        self._nq, self._nq_nv, self._size = robot.nq, robot.nq + robot.nv, engine.layout.state
-        self._no_forces, self._actuators = np.zeros(robot.nv), len(robot.actuators)
-        self._control = np.zeros(controls_of(robot))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the compiled step, which a copy shares or compiles again."""
-        compiled = ("_engine", "_fast_step", "_fast_motor_step")
-        return {name: value for name, value in vars(self).items() if name not in compiled}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._attach_engine()
-
-    @property
-    def left_out(self) -> dict[str, str]:
-        """Pairs of shapes that are not looked at, by name, and why; see docs/contact.md.
-
-        They overlap in the neutral pose, or never came near each other in poses within the limits of joints. A pair
-        that `contacts` names in full is looked at whatever it does.
-        """
-        return self._engine.selection.left_out
-
-    # State
-
-    @property
-    def time(self) -> float:
-        """The time since the start, s."""
-        return self._steps * self.step_size
-
-    @property
-    def q(self) -> np.ndarray:
-        """The configuration, (nq,). It is set as a whole, to a closed one; entries of it cannot be written to."""
-        return _read_only(self._state[: self._nq])
-
-    @q.setter
-    def q(self, q: Any) -> None:
-        self._put(numbers("q", q, (self._nq,)), self.v)
-
-    @property
-    def v(self) -> np.ndarray:
-        """The velocity, (nv,). It is set as a whole; entries of it cannot be written to."""
-        return _read_only(self._state[self._nq : self._nq_nv])
-
-    @v.setter
-    def v(self, v: Any) -> None:
-        self._put(self.q, numbers("v", v, (self._nq_nv - self._nq,)))
-
-    def _put(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Goes on from another state, at the same time, as if nothing had touched before."""
-        self._state, self._last_result = self._engine.start(q, v), None
-
-    @property
-    def state(self) -> SimulationState:
-        """A copy of all that its future depends on."""
-        return SimulationState(self._steps, self._state.copy())
-
-    def restore(self, state: SimulationState) -> None:
-        """Goes on from a state of this or of an equal simulation, bit for bit."""
-        if not isinstance(state, SimulationState):
-            raise ModelError(f"state must be a SimulationState, as `simulation.state` is one, got {clipped(state)}")
-        if np.shape(state.values) != (self._size,):
-            raise ModelError(
-                f"state: it is of another simulation: it has {np.size(state.values)} values, and those of robot "
-                f"{self.robot.name!r} with these options have {self._size}"
-            )
-        values = numbers("state: its values", state.values, (self._size,))
-        self._state, self._steps, self._last_result = values, state.steps, None
-
-    def reset(self, q: Any = None, v: Any = None) -> None:
-        """Goes back to the start, or starts from another state."""
-        if q is not None or v is not None:
-            q = self._first[self._engine.layout.places["q"]] if q is None else q
-            self._first = self._engine.start(q, v)
-            self._engine.warn_of_overlaps(self._first[: self._nq])
-        self._state, self._steps = self._first.copy(), 0
-        self._last_result: np.ndarray | None = None  # of the last step; None if there was none
-
-    # What the last step did
-
-    @property
-    def gaps(self) -> np.ndarray:
-        """(contacts,), the distance between the two shapes of each contact before the last step, m.
-
-        It is negative for shapes that overlap, and infinite before the first step. For shapes that could not touch
-        within the step, it is the distance between balls around them; the true one is larger.
-        """
-        return self._last("gaps", np.full(len(self.contacts), np.inf))
-
-    @property
-    def contact_forces(self) -> np.ndarray:
-        """(contacts, 3), forces in the last step on the first body of each pair, along the world's axes, N."""
-        if self._last_result is None:
-            return np.zeros((len(self.contacts), 3))
-        return self._engine.forces(self._last_result)
-
-    @property
-    def contact_points(self) -> np.ndarray:
-        """(contacts, 3), where contacts were before the last step, in the world, m; NaN if there was none."""
-        if self._last_result is None:
-            return np.full((len(self.contacts), 3), np.nan)
-        return self._engine.points(self._last_result)
-
-    @property
-    def contact_moments(self) -> np.ndarray:
-        """(contacts, 3), moments of torsion and rolling friction on the same bodies, about the contact points, N m."""
-        if self._last_result is None:
-            return np.zeros((len(self.contacts), 3))
-        return self._engine.moments(self._last_result)
-
-    @property
-    def residual(self) -> float:
-        """By how much the last step violates the laws of contact, m/s."""
-        return float(self._last("residual", np.zeros(1))[0])
-
-    @property
-    def status(self) -> StepStatus:
-        """How the contacts of the last step were solved."""
-        residual, sweeps, iterations = (
-            float(self._last(name, np.zeros(1))[0]) for name in ("residual", "sweeps", "iterations")
-        )
-        layout = self._engine.layout
-        normals = self._last("impulses", np.zeros(layout.rows))[layout.contact_rows.first]
-        rounds = int(self._last("rounds", np.zeros(1))[0])
-        fast = max(1.0, float(np.abs(self._state[self._engine.layout.places["v"]]).max(initial=0.0)))
-        solved = residual <= self.options.tolerance * fast
-        return StepStatus(residual, int((normals > 0.0).sum()), int(sweeps), int(iterations), rounds, solved)
-
-    @property
-    def motor_forces(self) -> np.ndarray:
-        """(actuators,), forces of actuators in the last step, servos included, within limits of effort; N m or N."""
-        layout = self._engine.motor_layout
-        if self._last_result is None or len(self._last_result) != layout.size:
-            return np.zeros(self._actuators)
-        return self._last_result[layout.places["motors"]].copy()
-
-    def _last(self, name: str, default: np.ndarray) -> np.ndarray:
-        return default if self._last_result is None else self._last_result[self._engine.layout.places[name]]
 
     # Motion
 
@@ -269,6 +125,8 @@ class Simulation:
                 of a servo, held over the step. Without, no actuator acts.
             rates: (actuators,), or by name, how fast the targets of position servos move; zero, if not given.
 
+        Warns once where energy comes from nowhere, which is looked at now and then; `run` looks at every step.
+
         Raises:
             ModelError: for forces of a wrong shape or that are not finite, and where a step is not possible.
         """
@@ -281,9 +139,12 @@ class Simulation:
                 self._fast_step = self._engine.fast_step  # compiled by now
         else:
             result = self._driven(tau, f_ext, motors, rates)
-        self._last_result = result
+        self._last_result, self._before = result, self._state
         self._state = result[: self._size]
-        self._steps += 1
+        self._steps = steps = self._steps + 1
+        if steps >= self._due:
+            self._watch.look(steps, self._before, result, tau, f_ext)
+            self._due = self._watch.due
 
     def _driven(self, tau: Any, f_ext: Any, motors: Any, rates: Any) -> np.ndarray:
         """The result of a step in which actuators act."""
@@ -364,6 +225,7 @@ class Simulation:
         ):
             rows = Rows(writer, self._engine)
             try:
+                self._runs, self._due = True, np.inf
                 self._take_steps(steps, Control(controller, motors), rows, every, shown, unsolved, watch)
             except ModelError as error:
                 rows.flush()
@@ -372,6 +234,8 @@ class Simulation:
                 message = f"the run of robot {self.robot.name!r} stops at {self.time:.6g} s: {error}"
                 raise SimulationError(message, self.time, writer.log()) from error
             finally:
+                self._runs = False
+                self._watch_from_here()
                 rows.flush()
         unsolved.warn(self.robot, steps)
         return writer.log()
@@ -399,8 +263,3 @@ class Simulation:
                 watch.note(k + 1, self.time, state, self._last_result, tau, f_ext)
             shown.update(k + 1)
         rows.add(self.time, self._state, tau, self._last_result)
-
-
-def _read_only(view: np.ndarray) -> np.ndarray:
-    view.flags.writeable = False
-    return view

@@ -9,19 +9,19 @@ import numpy as np
 
 from coupler.contact.laws import gap_seen
 from coupler.kinematics import frame_pose, frame_velocity
-from coupler.model import ModelError, ModelWarning, Robot
+from coupler.model import ModelError, ModelWarning
 from coupler.model.wording import listed
 from coupler.simulate.engine import Engine
+from coupler.simulate.failures import fastest_joint
 
-__all__ = ["EVERY", "EnergyWatch", "Ledger", "gain_told", "known_gain"]
+__all__ = ["EVERY", "GAIN", "EnergyWatch", "Ledger", "gain_told", "known_gain", "least_gain"]
 
 GAINS = ("stop", "warn", "ignore")  # what a run does about energy from nowhere
 
 EVERY = 10  # steps between two looks
-_GAIN = 0.1  # of the largest kinetic energy and the range of the potential: what a sound step never gains
+GAIN = 0.1  # of the largest kinetic energy and the range of the potential: what a sound step never gains
 _CREEP = 0.02  # m/s: the energy of a robot that moves so fast is nothing to be told
 _OVERLAP = 1e-6  # m: what parts less deep overlaps does nothing to be told
-_TURN = 0.1  # rad or m of the fastest joint in a step: what a step should not exceed
 
 
 def known_gain(name: Any) -> str:
@@ -46,7 +46,7 @@ class Ledger:
         self._limits = _limits_in_state(engine)
         self._work, self._kinetic, self._lowest = np.zeros(batch), np.zeros(batch), np.full(batch, np.inf)
         self._low, self._high = np.full(batch, np.inf), np.full(batch, -np.inf)
-        self._least = 0.5 * engine.robot.mass * _CREEP**2
+        self._least = least_gain(engine)
 
     def add_work(self, before: np.ndarray, after: np.ndarray, tau: Any, f_ext: np.ndarray | None = None) -> None:
         """Adds what forces do in a step.
@@ -88,7 +88,7 @@ class Ledger:
             gained = total - self._lowest
             self._lowest, self._kinetic = np.fmin(self._lowest, total), np.fmax(self._kinetic, kinetic)
             self._low, self._high = np.fmin(self._low, potential), np.fmax(self._high, potential)
-            return gained, gained > _GAIN * (self._kinetic + self._high - self._low) + self._least
+            return gained, gained > GAIN * (self._kinetic + self._high - self._low) + self._least
 
 
 class EnergyWatch:
@@ -130,6 +130,11 @@ class EnergyWatch:
             self.on = False  # once
 
 
+def least_gain(engine: Engine) -> float:
+    """The energy that is nothing to be told, J."""
+    return 0.5 * engine.robot.mass * _CREEP**2
+
+
 def _limits_in_state(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
     """Where a state has impulses at limits, and velocities of these joints; not of those that follow from others."""
     robot, layout, rows, velocities = engine.robot, engine.layout, list[int](), list[int]()
@@ -146,11 +151,9 @@ def _limits_in_state(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
 
 def gain_told(engine: Engine, time: float, gained: float, state: np.ndarray) -> str:
     """That a state has gained energy, by when, and what may help."""
-    robot = engine.robot
-    joint, speed = _fastest(robot, state[engine.layout.places["v"]])
-    better = min(_TURN / max(speed, 1e-9), 0.5 * engine.step)
+    joint, speed, better = fastest_joint(engine, state)
     text = (
-        f"robot {robot.name!r} has gained {gained:.3g} J by {time:.6g} s that nobody put in: the step of "
+        f"robot {engine.robot.name!r} has gained {gained:.3g} J by {time:.6g} s that nobody put in: the step of "
         f"{engine.step:g} s is too long for how fast joint {joint!r} moves, {speed:.3g} rad/s or m/s; steps of "
         f"{better:.2g} s may do"
     )
@@ -166,10 +169,3 @@ def _power(engine: Engine, state: np.ndarray, f_ext: np.ndarray) -> float:
         velocity, r = frame_velocity(robot, q, v, body, axes="world"), frame_pose(robot, q, body)[:3, 3]
         power += moment @ velocity[:3] + force @ (velocity[3:] - np.cross(velocity[:3], r))
     return float(power)
-
-
-def _fastest(robot: Robot, v: np.ndarray) -> tuple[str, float]:
-    """The independent joint that moves fastest, and its velocity."""
-    speeds = {joint: float(np.abs(v[robot.v_slice(joint)]).max(initial=0.0)) for joint in robot.independent_joints}
-    joint = max(speeds, key=lambda name: speeds[name])
-    return joint, speeds[joint]

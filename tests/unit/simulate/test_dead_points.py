@@ -73,9 +73,9 @@ def six_bar(independent: str) -> Robot:
     return b.build()
 
 
-def stewart(independent: str) -> Robot:
-    """A plate on six legs: universal joints below, spherical ones above, and slides whose lengths vary."""
-    b, legs = RobotBuilder("stewart"), range(6)
+def stewart(independent: str, stiffness: float = 0.0) -> Robot:
+    """A plate on six legs: universal joints below, spherical ones above, and slides, which may be springs."""
+    b, legs = RobotBuilder("stewart", (1.0, 0.5, -9.81)), range(6)
     b.body("plate", 2.0, inertia=(0.05, 0.05, 0.1))
     base = [np.array([np.cos(x), np.sin(x), 0.0]) * 0.6 for x in np.radians([-10, 10, 110, 130, 230, 250])]
     top = [np.array([np.cos(x), np.sin(x), 0.0]) * 0.4 for x in np.radians([-50, 50, 70, 170, 190, 290])]
@@ -96,11 +96,17 @@ def stewart(independent: str) -> Robot:
         turned = np.column_stack([np.cross(side, along), side, along])
         b.body(f"lower {i}", 0.3, (0, 0, 0.2), (4e-3, 4e-3, 1e-4))
         b.body(f"upper {i}", 0.2, (0, 0, -0.2), (3e-3, 3e-3, 1e-4))
-        b.joint(f"foot {i}", Universal(), "ground", f"lower {i}", at=base[i], turned=turned)
-        slides = independent == "legs"
-        b.joint(f"leg {i}", Prismatic(), f"lower {i}", f"upper {i}", at=(0, 0, length), independent=slides)
+        turns, slides = independent == "feet" and i % 2 == 0, independent == "legs"
+        b.joint(f"foot {i}", Universal(), "ground", f"lower {i}", at=base[i], turned=turned, independent=turns)
+        leg = Prismatic(stiffness=stiffness)
+        b.joint(f"leg {i}", leg, f"lower {i}", f"upper {i}", at=(0, 0, length), independent=slides)
         b.loop(f"top {i}", Spherical(), f"upper {i}", "plate", meets=top[i])
     return b.build()
+
+
+def sprung_stewart(independent: str) -> Robot:
+    """Of which the plate falls through the plane of its feet, tumbles below, and passes singular poses all the time."""
+    return stewart(independent, stiffness=100.0)
 
 
 MECHANISMS: dict[str, tuple[Callable[[str], Robot], list[str], dict[str, Any]]] = {
@@ -109,6 +115,7 @@ MECHANISMS: dict[str, tuple[Callable[[str], Robot], list[str], dict[str, Any]]] 
     "parallelogram": (parallelogram, ["A", "D"], {"A": 0.3, "B": -0.3, "D": 0.3}),
     "five-bar": (five_bar, ["AD", "AB", "DE", "BE"], {"A": -0.5, "D": -1.0}),
     "six-bar": (six_bar, ["A", "D", "E"], {"A": 2.0}),
+    "Stewart": (sprung_stewart, ["legs", "plate", "feet"], {}),
 }
 
 
@@ -133,18 +140,18 @@ def moved(robot: Robot, pose: dict[str, Any], duration: float, step: float) -> t
 @pytest.mark.parametrize(
     ("duration", "step", "lost"), sweep([(2.0, 1e-3, 1e-2), (10.0, 1e-4, 1e-4)], [(2.0, 1e-3, 1e-2)])
 )
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", sweep(MECHANISMS, list(MECHANISMS)[:5]))
 def test_every_choice_of_independent_joints_gives_the_same_motion(
     name: str, duration: float, step: float, lost: float
 ) -> None:
     make, choices, pose = MECHANISMS[name]
     first = make(choices[0])
-    start = {joint: float(x) for joint, x in first.joint_positions(first.pack_q(pose)).items()}
+    start = first.joint_positions(first.pack_q(pose))
     ends = []
     for choice in choices:
         end, change = moved(make(choice), start, duration, step)
         assert change < lost
-        ends.append(np.array([end[joint] for joint in sorted(end)]))
+        ends.append(np.hstack([end[joint] for joint in sorted(end)]))
     for end in ends[1:]:
         np.testing.assert_allclose(end, ends[0], rtol=0, atol=1e-6)
 
@@ -243,7 +250,7 @@ def test_states_of_a_batch_pass_dead_points_like_one() -> None:
 def test_a_plate_on_six_legs_falls_alike() -> None:
     ends, start = [], stewart("legs").joint_positions(stewart("legs").neutral())
     for independent in ("legs", "plate"):
-        robot = stewart(independent).with_gravity((1.0, 0.5, -9.81))
+        robot = stewart(independent)
         assert robot.nv == 6
         simulation = Simulation(robot, q=robot.close(robot.pack_q(start)))
         before = energy(simulation)
@@ -258,14 +265,14 @@ def test_a_plate_on_six_legs_falls_alike() -> None:
 # Motion without contact
 
 
-def integrated(robot: Robot, start: dict[str, float], duration: float, **given: float) -> tuple[np.ndarray, float]:
+def integrated(robot: Robot, start: dict[str, np.ndarray], duration: float, **given: float) -> tuple[np.ndarray, float]:
     """All joint positions after a passive motion from rest, and by how much energy changed, as a part of its range."""
     motion = integrate_motion(robot, robot.close(robot.pack_q(start)), np.zeros(robot.nv), duration, **given)  # type: ignore[arg-type]
     potential = coupler.potential_energy(robot, motion.q)
     total = potential + coupler.kinetic_energy(robot, motion.q, motion.v, motion.loop_velocities)
     assert max(errors.max() for errors in robot.loop_errors(motion.q).values()) < 1e-11
     end = robot.joint_positions(motion.q[-1])
-    return np.array([end[joint] for joint in sorted(end)]), float(np.ptp(total) / np.ptp(potential))
+    return np.hstack([end[joint] for joint in sorted(end)]), float(np.ptp(total) / np.ptp(potential))
 
 
 @pytest.mark.parametrize("given", [{"h": 1e-3}, {"tolerance": 1e-10}], ids=["steps", "tolerance"])
@@ -275,7 +282,7 @@ def test_motion_without_contact_passes_dead_points_whichever_joints_are_independ
 ) -> None:
     make, choices, pose = MECHANISMS[name]
     first = make(choices[0])
-    start = {joint: float(x) for joint, x in first.joint_positions(first.pack_q(pose)).items()}
+    start = first.joint_positions(first.pack_q(pose))
     ends, changes = zip(*(integrated(make(choice), start, 2.0, **given) for choice in choices), strict=True)
     assert max(changes) < 1e-6
     for end in ends[1:]:

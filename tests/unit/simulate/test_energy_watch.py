@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 import coupler
 from coupler import Robot, RobotBuilder, Simulation, SimulationError
-from coupler.model import Free, ModelError, ModelWarning, Revolute, Spherical
+from coupler.model import Actuator, Free, ModelError, ModelWarning, Revolute, Spherical
 from coupler.simulate.watch import Ledger
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*can touch nothing")
@@ -102,3 +104,71 @@ def test_a_push_does_not_stop_a_run_and_does_not_hide_energy_from_nowhere() -> N
     weak = np.array([[0.0, 0.0, 0.0, 1e-3, 0.0, 0.0]])
     with pytest.raises(SimulationError, match="that nobody put in"):
         simulation.run(0.6, lambda t, q, v: (np.zeros(3), weak))
+
+
+def take(simulation: Simulation, steps: int) -> None:
+    for _ in range(steps):
+        simulation.step()
+
+
+def test_steps_by_hand_are_watched_and_warn_once() -> None:
+    """Long before numbers grow out of bounds; the warning names the joint, the time, and a step that would do."""
+    simulation = Simulation(pendulum(), v=FAST, integrator="euler")
+    told = []
+    for _ in range(600):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            simulation.step()
+        told += [(simulation.time, str(warning.message), warning.filename) for warning in caught]
+    ((time, text, file),) = told
+    assert time < 0.3
+    assert f"J by {time:g} s that nobody put in" in text
+    assert "joint 'joint' moves" in text and "steps of 0.0005 s may do" in text
+    assert file == __file__
+    simulation.reset()  # which begins anew
+    with pytest.warns(ModelWarning, match="that nobody put in"):
+        take(simulation, 300)
+
+
+def test_slow_gains_by_hand_are_found_too() -> None:
+    """Euler's method at a third of the speed gains for seconds what a run finds in the end, too."""
+    robot, v = pendulum(), 0.3 * np.array(FAST)
+    with pytest.raises(SimulationError, match="that nobody put in") as stop:
+        Simulation(robot, v=v, integrator="euler").run(20.0)
+    simulation = Simulation(robot, v=v, integrator="euler")
+    with pytest.warns(ModelWarning, match="that nobody put in"):
+        take(simulation, round((3.0 * stop.value.time + 1.0) / 1e-3))
+
+
+@pytest.mark.parametrize("name", ["tau", "motors", "f_ext"])
+def test_work_in_steps_by_hand_is_not_from_nowhere(name: str) -> None:
+    """What motors, forces at joints or on bodies do is looked at one by one, and then seldom."""
+    robot = two_links().with_actuators([Actuator("motor", "hinge")])
+    simulation = Simulation(robot)
+    push, highest = np.zeros((2, 6)), 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for k in range(3000):
+            strong = 0.3 * np.cos(1e-3 * k)
+            push[1, 3:] = 5.0 * strong, 0.0, strong
+            given = {"tau": np.append(np.zeros(6), strong), "motors": np.array([strong]), "f_ext": push}
+            simulation.step(**{name: given[name]})
+            highest = max(highest, float(coupler.kinetic_energy(robot, simulation.q, simulation.v)))
+    assert highest > 0.5
+
+
+def test_a_step_that_is_refused_names_the_fastest_joint_and_a_shorter_step() -> None:
+    simulation = Simulation(pendulum(), v=FAST, integrator="euler")
+    with (
+        pytest.warns(ModelWarning, match="that nobody put in"),
+        pytest.raises(ModelError, match=r"joint 'joint' is the fastest, with .*; much shorter steps, or weaker forces"),
+    ):
+        take(simulation, 1000)
+
+
+def test_a_run_is_watched_by_its_own_watch_alone() -> None:
+    simulation = Simulation(pendulum(), v=FAST, integrator="euler")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        simulation.run(0.5, on_energy_gain="ignore")
+    assert simulation._due > simulation._steps and np.isfinite(simulation._due)

@@ -267,3 +267,22 @@ def test_contacts_with_and_without_torsion_rebound_in_one_scene() -> None:
         simulation.run(0.3)
     np.testing.assert_allclose(both[1].q, both[0].q, atol=1e-9)
     np.testing.assert_allclose(both[1].v, both[0].v, atol=1e-9)
+
+
+@pytest.mark.parametrize("beside", [None, 0.6])
+def test_a_coefficient_of_zero_that_is_a_parameter_is_no_other_zero(beside: float | None) -> None:
+    """Also beside another body that rebounds."""
+
+    def moved(restitution: float, **given: float) -> np.ndarray:
+        b = RobotBuilder("bodies")
+        b.floor(friction=0.5)
+        b.object("ball", Sphere(0.1), (0.0, 0.0, 0.2), mass=1.0, restitution=restitution)
+        b.object("box", Box((0.2, 0.2, 0.1)), (0.3, 0.0, 0.3), mass=1.0, restitution=beside)
+        robot = b.build().with_parameters({f"restitution:{name}": value for name, value in given.items()})
+        simulation, states = Simulation(robot, 2e-3, v=[0, 3.0, 0, 1.0, 0, 0, *(0.5 * np.ones(6))]), []
+        for _ in range(150):
+            simulation.step()
+            states.append(np.append(simulation.q, simulation.v))
+        return np.array(states)
+
+    np.testing.assert_array_equal(moved(0.5, ball=0.0), moved(0.0))

@@ -1,4 +1,4 @@
-"""What overlaps, or is beyond a joint's limit, where a simulation starts: told once, with what will come of it."""
+"""What a user should know of the start of a simulation: overlaps, what is left out, and that nothing can touch."""
 
 from __future__ import annotations
 
@@ -8,13 +8,51 @@ from collections.abc import Sequence
 import numpy as np
 
 from coupler.contact.laws import gap_seen
+from coupler.contact.proximity import Proximity
 from coupler.contact.scene import ContactScene, limited_joints, recovery_speeds, turns
 from coupler.model import ModelWarning, Robot
 from coupler.model.wording import counted
+from coupler.simulate.engine import Engine
 
-__all__ = ["joint_overlaps", "warn_of_overlaps"]
+__all__ = ["warn_if_it_can_only_fall", "warn_of_overlaps", "warn_of_overlaps_in", "warn_of_selection"]
 
 _TOLD = 1e-4  # m or rad: a deeper overlap at the start is told; less is what the posing of a robot leaves
+
+
+def warn_if_it_can_only_fall(engine: Engine) -> None:
+    """Warns of a floating robot that can touch nothing."""
+    robot = engine.robot
+    held = {link for loop in robot.embedding.closure.loops for link in loop.links}
+    floating = any(link.kind.floats and i not in held for i, link in enumerate(robot.tree.links))
+    if floating and robot.gravity.any() and not engine.layout.contacts:
+        text = f"robot {robot.name!r} floats, and can touch nothing: robot.with_floor() adds a floor"
+        warnings.warn(text, ModelWarning, stacklevel=3)
+
+
+def warn_of_selection(engine: Engine) -> None:
+    """Warns of what is left out though it would touch, as it overlaps in the neutral pose."""
+    deepest = sorted(engine.selection.overlapping, key=lambda own: -own[1])
+    if deepest:
+        name, depth = deepest[0]
+        more = f", and {counted(len(deepest) - 1, 'other pair')}" if deepest[1:] else ""
+        warnings.warn(
+            f"robot {engine.robot.name!r}: what overlaps in its neutral pose does not touch: {name}, by "
+            f"{depth * 1e3:.3g} mm{more}; `Simulation.left_out` lists all, and contacts=[...] takes those that it "
+            "names in full",
+            ModelWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_overlaps_in(engine: Engine, q: np.ndarray) -> None:
+    """Warns of what overlaps in a configuration to start from, (nq,), and of joints beyond their limits."""
+    pairs = engine.scene.pairs
+    proximity, gaps = Proximity(engine.robot, pairs, q[None]), list[float]()
+    for i, pair in enumerate(pairs):
+        may_overlap = proximity.nearest(i, 0.0) < 0.0
+        gaps += proximity.gaps(i, 0) if may_overlap else pair.count * [np.inf]
+    joints = _joint_overlaps(engine.robot, engine.scene, q)
+    warn_of_overlaps(engine.robot, engine.scene, np.array(gaps), engine.contacts, joints)
 
 
 def warn_of_overlaps(
@@ -27,7 +65,7 @@ def warn_of_overlaps(
         scene: what a step takes into account.
         gaps: (contacts,), the least that each starts with, m.
         names: of the contacts.
-        joints: sentences on joints beyond their limits; see `joint_overlaps`.
+        joints: sentences on joints beyond their limits; see `_joint_overlaps`.
     """
     findings = []
     if len(gaps) and (deepest := float(gaps.min())) < -_TOLD:
@@ -54,7 +92,7 @@ def _parted(scene: ContactScene, gap: float) -> str:
     return f"{first} with {fast:.3g} m/s"
 
 
-def joint_overlaps(robot: Robot, scene: ContactScene, q: np.ndarray) -> list[str]:
+def _joint_overlaps(robot: Robot, scene: ContactScene, q: np.ndarray) -> list[str]:
     """A sentence on each joint that is beyond a limit in a configuration, (nq,), the furthest first."""
     joints = limited_joints(robot) if scene.limits else []
     p, overlaps = robot.embedding.positions(q), list[tuple[float, str]]()
