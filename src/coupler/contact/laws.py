@@ -80,7 +80,7 @@ def row_count(friction: Friction) -> int:
 # Gaps and limits
 
 
-def gap_seen(gap: Any, penetration: str | float = "position") -> Any:
+def gap_seen(gap: Any, penetration: str | float = "position", slop: Any = None) -> Any:
     """The gap that counts, of floats or nodes, m. [002, §4.1]
 
     Args:
@@ -88,9 +88,11 @@ def gap_seen(gap: Any, penetration: str | float = "position") -> Any:
         penetration: "position": as it is; "velocity": what overlaps counts as touching, so that it is kept from going
             deeper; "limited": depths count up to 1e-5 m, so that they shrink slowly; or another such limit, m, 0 or
             less.
+        slop: up to which depth overlaps count as touching, m, and deeper ones by so much less; see passing.py.
     """
     deepest = _deepest(penetration)
-    return gap if deepest == -inf else np.maximum(gap, deepest)
+    seen = gap if deepest == -inf else np.maximum(gap, deepest)
+    return seen if slop is None else np.maximum(seen, np.minimum(seen + slop, 0.0))
 
 
 def _deepest(penetration: str | float) -> float:

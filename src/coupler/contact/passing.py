@@ -12,7 +12,8 @@ Then the law is that of the place where they meet, with its normal: their motion
 g(0) = g(t) − t n·w. So a ball that meets an edge is deflected by it, and not stopped by the face beside.
 
 Shapes that come no deeper than `slop` pass. So what slides over flush boxes does not trip over their seams, on which it
-lies to rounding.
+lies to rounding. Where they stay so deep, they count as touching: to part them would throw them apart with slop/h, and a
+heap of bodies, of which some contact opens or closes in every step, would never come to rest.
 
 Functions here take floats or nodes of a trace.
 """
@@ -55,9 +56,7 @@ __all__ = [
 
 Array = Any  # an ndarray of floats, or of nodes
 
-SLOP = (
-    1e-6  # m: the most that shapes overlap which pass each other within a step; if they stay, the next one parts them
-)
+SLOP = 1e-6  # m: the most that shapes overlap which pass each other within a step
 _LEAST_SLOP = 1e-11  # m: of any step; above rounding
 _SETTLES = 1.0  # m/s²: less than gravity
 MOST_ADVANCES = 24  # what is not decided then acts: bodies that graze each other nearly, which needs ever shorter ways
@@ -219,7 +218,7 @@ def closing_speed(one: Shift, other: Shift, normal: Array) -> Any:
 def slop(step: Any) -> Any:
     """How deep shapes may overlap that pass each other within a step of h, s: less than what falls from rest gets to.
 
-    So what rests on another body is held from the first step on, and an overlap of this depth is parted gently.
+    So what rests on another body is held from the first step on. See `gap_seen` for overlaps of this depth.
     """
     return np.clip(_SETTLES * step * step, _LEAST_SLOP, SLOP)
 
