@@ -93,6 +93,7 @@ class BroadPhase:
     Attributes:
         fresh: whether the contacts of a pair are to be measured now; listed.
         far: whether they have not been measured so far.
+        near: whether they have been, or are to be now; listed.
         bounds: gaps that are not larger than those of any contact of a pair, m.
     """
 
@@ -110,8 +111,8 @@ class BroadPhase:
                 before it, and `du`, the change by impulses.
         """
         self._builder, self._groups, self._step, self._bodies = builder, groups, step, bodies
-        names = ("fresh", "far", "bounds")
-        self.fresh, self.far, self.bounds = (builder.scratch(f"pair_{name}", pairs) for name in names)
+        names = ("fresh", "far", "near", "bounds")
+        self.fresh, self.far, self.near, self.bounds = (builder.scratch(f"pair_{name}", pairs) for name in names)
         self._any_fresh = builder.scratch("any_pair_fresh", 1)
         moving = [
             end for alike in groups for ends in alike.ends for end in ends if end.link and not is_endless(end.form)
@@ -131,15 +132,17 @@ class BroadPhase:
 
         self._move_balls(place)
         clear(self._builder, self.fresh)
+        clear(self._builder, self.near)
         for alike in self._groups:
 
             def begin(here: View, alike: Alike = alike) -> None:
                 here.bound = _distance(here, alike)
-                here.fresh = np.where(_meet(here, alike, "u") | _meet(here, alike, "start"), 1.0, 0.0)
+                here.fresh = here.near = np.where(_meet(here, alike, "u") | _meet(here, alike, "start"), 1.0, 0.0)
                 here.far = 1.0 - here.fresh
 
             self._builder.loop(begin, here=self._window(alike))
-        self._builder.list_flags(self.fresh)
+        for flags in (self.fresh, self.near):
+            self._builder.list_flags(flags)
 
     def look_again(self, measure: Callable[[], None]) -> None:
         """Writes the steps that measure far pairs which may meet with velocities after impulses.
@@ -158,13 +161,14 @@ class BroadPhase:
         for alike in self._groups:
 
             def look_again(here: View, alike: Alike = alike) -> None:
-                here.fresh = np.where(_meet(here, alike, "after"), 1.0, 0.0)
+                here.fresh = here.near = np.where(_meet(here, alike, "after"), 1.0, 0.0)
                 here.far = 1.0 - here.fresh
                 here.any_fresh = np.maximum(here.any_fresh, here.fresh)
 
             rows = alike.numbers
             window = self._window(alike) | fields(any_fresh=self._any_fresh.at([0] * len(rows)))
             self._builder.loop(look_again, here=window, where=self.far.at(rows))
+        self._builder.list_flags(self.near)
         with self._builder.repeat(until=_no_more, at_most=1, rare=True, here=found):
             self._builder.list_flags(self.fresh)
             measure()
@@ -177,7 +181,7 @@ class BroadPhase:
 
     def _window(self, alike: Alike) -> Window:
         rows = alike.numbers
-        own: dict[str, Any] = {name: getattr(self, name).at(rows) for name in ("fresh", "far")}
+        own: dict[str, Any] = {name: getattr(self, name).at(rows) for name in ("fresh", "far", "near")}
         own |= {"bound": self.bounds.at(rows), "horizon": constants(np.full(len(rows), _CARE * self._step))}
         for name in ("one",) if alike.on_ground else ("one", "other"):
             ends = alike.side(name)

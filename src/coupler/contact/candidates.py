@@ -17,6 +17,7 @@ from coupler.contact.convex.contacts import centred
 from coupler.contact.convex.program import Search
 from coupler.contact.geometry import Contact, Point, forces_on, has_closed_form
 from coupler.contact.halves import Halves
+from coupler.contact.kernels import assign
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
 from coupler.contact.passing import can_pass, slop
@@ -25,6 +26,7 @@ from coupler.contact.stage_contacts import StageContacts
 from coupler.contact.tables import SIDES, Told, finding_kernel, first_of, form, forms, numbers, pose
 from coupler.contact.terrain.placing import on_links, places, poses
 from coupler.contact.terrain.program import FieldSearch
+from coupler.forks import cached_property
 from coupler.graph import Builder, Slot, Vector, View, Window, constants, fields
 from coupler.model import Robot
 from coupler.model.height_fields import HeightField
@@ -84,6 +86,7 @@ class Candidates:
         layout: Layout,
         halves: Halves,
         told: Told,
+        before: Vector,
         stages: StageContacts | None = None,
     ) -> None:
         """Writes the steps from poses and velocities of links to contacts.
@@ -94,8 +97,8 @@ class Candidates:
             scene: what counts.
             layout: of the state, which knows trees of bodies.
             halves: what part of the step they have gone; they are told which come near a contact.
-            told: what is told of contacts; gaps count at position level [002, eq. 4a]. Impulses to start from of pairs
-                that are left out are made zero.
+            told: what is told of contacts; gaps count at position level [002, eq. 4a].
+            before: impulses of the step before, to start from; of pairs that are left out, they become zero.
             stages: of a step of higher order, which then tells velocities after it.
         """
         self._layout, self._halves, self._stages = layout, halves, stages
@@ -105,6 +108,7 @@ class Candidates:
         self._broad_phase = BroadPhase(sweep.builder, self._far_groups, len(self.pairs), scene.step, sweep.bodies)
         if self._far_groups:
             self._broad_phase.begin()
+        self._start_from(sweep.builder, before, told)
         for alike in self._far_groups:
             self._leave_out(sweep.builder, scene, alike, told)
         self._measure(sweep, columns, scene, told, [alike for alike in self.groups if not alike.may_be_left_out])
@@ -114,6 +118,21 @@ class Candidates:
     @property
     def _far_groups(self) -> list[Alike]:
         return [alike for alike in self.groups if alike.may_be_left_out]
+
+    def _start_from(self, builder: Builder, before: Vector, told: Told) -> None:
+        """Writes loops that take impulses over from the step before, of contacts that are not left out."""
+        alike: dict[tuple[bool, int], list[int]] = {}
+        for contact, start in enumerate(self.starts):
+            alike.setdefault((contact in self._pair_of_far, start.width), []).append(contact)
+        for contacts in alike.values():
+            window = fields(source=told.at("start", contacts, before), target=told.at("start", contacts))
+            builder.loop(assign, row=window, **self.among_near(contacts))
+
+    def among_near(self, contacts: Sequence[int]) -> dict[str, Slot]:
+        """What a loop over contacts is told, all of pairs that may be left out, or none: to pass by those that are."""
+        if contacts[0] not in self._pair_of_far:
+            return {}
+        return {"among": self._broad_phase.near.at([self._pair_of_far[contact] for contact in contacts])}
 
     def _measure(
         self,
@@ -235,7 +254,10 @@ class Candidates:
         """Writes what is known of the contacts of far pairs: their gaps are not small."""
 
         rows = self.pairs[alike.numbers[0]].cone.size
-        names = [name for name in told.names if scene.places or name not in ("points", "frames")]
+        read = "free" in told.names  # by rebounds and impacts, which look at all contacts
+        unread = {"b"} if not read else set[str]()
+        unread |= set[str]() if scene.places else {"points", "frames"}
+        names = [name for name in told.names if name not in unread]
 
         def leave_out(here: View) -> None:
             bound, nothing = np.array(here.bound), np.zeros(3)
@@ -299,13 +321,13 @@ class Candidates:
 
     def begin(self, blocks: Blocks) -> None:
         """Writes the steps that begin the problem; contacts of far pairs, of which nothing is known, may not join."""
-        blocks.begin(self._broad_phase.fresh, {contact: pair for pair, contact in self._far_contacts})
+        blocks.begin(self._broad_phase.fresh, self._pair_of_far)
 
-    @property
-    def _far_contacts(self) -> list[tuple[int, int]]:
-        """Pairs that may be left out, and their contacts."""
+    @cached_property
+    def _pair_of_far(self) -> dict[int, int]:
+        """The pairs of those contacts that may be left out."""
         pairs = sorted(i for alike in self._far_groups for i in alike.numbers)
-        return [(i, k) for i in pairs for k in range(int(self.first[i]), int(self.first[i + 1]))]
+        return {k: i for i in pairs for k in range(int(self.first[i]), int(self.first[i + 1]))}
 
     def look(
         self,
@@ -348,7 +370,7 @@ class Candidates:
 
     def _measure_fresh(self, builder: Builder, blocks: Blocks) -> None:
         builder.replay(self._measuring_steps)
-        pairs, contacts = zip(*self._far_contacts, strict=True)
+        contacts, pairs = zip(*self._pair_of_far.items(), strict=True)
         contact = fields(idle=blocks.flags["idle"].at(contacts))
         builder.loop(_let_in, contact=contact, among=self._broad_phase.fresh.at(pairs))
 
@@ -408,7 +430,13 @@ def _names(pair: Pair) -> list[str]:
 
 
 def _measuring(
-    moving: Mapping[str, bool], scene: ContactScene, rows: int, told: Sequence[str], within: bool, passes: bool, ahead: bool
+    moving: Mapping[str, bool],
+    scene: ContactScene,
+    rows: int,
+    told: Sequence[str],
+    within: bool,
+    passes: bool,
+    ahead: bool,
 ) -> Callable[[View], None]:
     def measuring(here: View) -> None:
         """What a contact brings into the problem."""

@@ -12,8 +12,8 @@ Then the law is that of the place where they meet, with its normal: their motion
 g(0) = g(t) − t n·w. So a ball that meets an edge is deflected by it, and not stopped by the face beside.
 
 Shapes that come no deeper than `slop` pass. So what slides over flush boxes does not trip over their seams, on which it
-lies to rounding. Where they stay so deep, they count as touching: to part them would throw them apart with slop/h, and a
-heap of bodies, of which some contact opens or closes in every step, would never come to rest.
+lies to rounding. Where they stay so deep, they count as touching: to part them would throw them apart with slop/h, and
+a heap of bodies, of which some contact opens or closes in every step, would never come to rest.
 
 Functions here take floats or nodes of a trace.
 """

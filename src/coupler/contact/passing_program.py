@@ -44,7 +44,7 @@ from coupler.contact.tables import Told, form, numbers
 from coupler.contact.terrain.program import FieldSearch
 from coupler.graph import Slot, Vector, View, Window, constants, fields
 from coupler.model.shapes import Hull
-from coupler.passes import Schedule, Sweep
+from coupler.passes import Sweep
 from coupler.spatial import Transform
 
 __all__ = ["Passing"]
@@ -95,11 +95,11 @@ class Passing:
 
     def begin(self, gaps: Vector) -> None:
         """Writes the steps by which those contacts wait alone that have pressed before; the problem has begun."""
-        for contacts in self._blocks.alike(self.contacts):
+        for contacts in self._alike_contacts(self.contacts):
             near = self._near.at([self._place[k] for k in contacts])
             window = self._blocks.of(contacts) | fields(near=near, gap=gaps.at(contacts))
             window |= fields(step=constants(np.full(len(contacts), self._scene.step)))
-            self._builder.loop(kernels.begin, own=window)
+            self._builder.loop(kernels.begin, own=window, **self._candidates.among_near(contacts))
         for alike in self._alike():
             if alike[0] in self._on_fields:
                 joining = fields(joining=self._blocks.joining.at([0] * len(alike)))
@@ -169,27 +169,34 @@ class Passing:
         return ask_how_fast
 
     def _run(self, kernel: Callable[[View, list[View]], None], flag: str, residual: Vector) -> None:
-        """Writes a loop over contacts that have a flag, with what their links do."""
-        schedule, starts = Schedule(self._builder), self._candidates.starts
-
-        def loop(contacts: list[int]) -> tuple[Callable[..., None], dict[str, Any]]:
+        """Writes loops over contacts that have a flag, with what their links do."""
+        starts = self._candidates.starts
+        for contacts in self._alike_contacts(self.contacts):
             links = [list(own) for own in zip(*(starts[contact].links for contact in contacts), strict=True)]
             du = [self._sweep.bodies(own).fields["du"] for own in links]
             P = [self._columns.at_link(contacts, own) for own in links]
             ends = [fields(P=a, du=b) for a, b in zip(P, du, strict=True)]
             own = self._known(contacts) | shared(residual=residual, joining=self._blocks.joining)(contacts)
-            return kernel, {"own": own, "ends": ends, "where": self._blocks.flags[flag].at(contacts)}
+            self._builder.loop(kernel, own=own, ends=ends, **self._flagged(contacts, flag))
 
-        for contact in self.contacts:
-            schedule.add((len(starts[contact].links), starts[contact].width), contact, loop)
-        schedule.run()
+    def _alike_contacts(self, contacts: Sequence[int]) -> list[list[int]]:
+        """Contacts, those together that one trace serves, and that all may be left out, or none."""
+        groups, starts = dict[Hashable, list[int]](), self._candidates.starts
+        for k in contacts:
+            left_out = bool(self._candidates.among_near([k]))
+            groups.setdefault((left_out, len(starts[k].links), starts[k].width), []).append(k)
+        return list(groups.values())
+
+    def _flagged(self, contacts: Sequence[int], flag: str) -> dict[str, Slot]:
+        """What a loop over contacts is told, so that it takes those that have a flag."""
+        return {"where": self._blocks.flags[flag].at(contacts)} | self._candidates.among_near(contacts)
 
     def _loop(
         self, kernel: Callable[[View], None], flag: str = "waiting", contacts: Sequence[int] | None = None
     ) -> None:
         """Writes a loop over all contacts, or some, that have a flag: those that wait."""
-        for own in self._blocks.alike(self.contacts if contacts is None else contacts):
-            self._builder.loop(kernel, own=self._known(own), where=self._blocks.flags[flag].at(own))
+        for own in self._alike_contacts(self.contacts if contacts is None else contacts):
+            self._builder.loop(kernel, own=self._known(own), **self._flagged(own, flag))
 
     def _known(self, contacts: Sequence[int]) -> Window:
         pairs = [self._pair_of[k] for k in contacts]

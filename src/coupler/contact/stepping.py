@@ -190,7 +190,8 @@ def contact_impulses(
         closures = gap_seen(closures * step, penetration) / step
     rebounds = bool(rebounding(pairs))
     passing = [may_pass(touch) and not rebounds for touch in found]
-    seen = let_out(gap_seen(gaps, penetration, slop(step) * np.array(passing)) / step, velocities[first_rows(found)], recovery)
+    gaps_seen = gap_seen(gaps, penetration, slop(step) * np.array(passing))
+    seen = let_out(gaps_seen / step, velocities[first_rows(found)], recovery)
     closures = let_out(closures, velocities[len(rows) - len(closures) :], recovery * joints.recovery)
     if ahead or recovery < np.inf or (seen != gaps / step).any():
         problem = replace(problem, b=with_closures(velocities, found, seen, closures))

@@ -137,9 +137,9 @@ class Told:
         """Args: the rows of all contacts, and by name, where things are told."""
         self._rows, self._vectors, self.names = rows, vectors, tuple(vectors)
 
-    def at(self, name: str, contacts: Sequence[int] | np.ndarray) -> Slot:
-        """Where something is told of contacts, which have as many rows."""
-        own, vector = np.array(contacts), self._vectors[name]
+    def at(self, name: str, contacts: Sequence[int] | np.ndarray, vector: Vector | None = None) -> Slot:
+        """Where something is told of contacts, which have as many rows; or where another vector has the like."""
+        own, vector = np.array(contacts), vector or self._vectors[name]
         if name in ("b", "start"):
             return vector.at(self._rows.first[own], int(self._rows.widths[own[0]]))
         shape = {"gaps": (), "frames": (3, 3)}.get(name, (3,))

@@ -3,6 +3,8 @@
 Each iteration takes one linear system by one of the rules, and ends with impulses that are judged; the best are kept.
 Newton's method comes first. Where it does not halve the residual, the interior point takes over, and tries Newton's
 method from where it is now and then; it may start twice. Where that is spent, paths are followed, from several starts.
+
+Where there may be several islands of bodies that touch each other, those take part that sweeps have not solved.
 """
 
 from __future__ import annotations
@@ -77,19 +79,22 @@ class Refinement:
         state |= fields(residual=residual.at(0), iterations=iterations.at(0), tolerance=constants([tolerance]))
         state |= fields(sign=self._system.sign.at(0))
         with builder.repeat(until=_good_enough, at_most=1, rare=True, state=state):
-            builder.loop(_clear_scales, state=state)
-            self._run(_scale_contact, _scale_joint)
-            builder.loop(_begin, state=state)
-            self._run(_keep_contact, _keep_joint)
-            self._system.begin()
-            with builder.repeat(until=_ended, at_most=_ITERATIONS, state=state):
-                builder.loop(_clear_sums, state=state)
-                self._iterate(state)
-                blocks.sum_up()
-                self._relaxation.judge(self._state["error"])
-                builder.loop(_decide, state=state)
-                self._run(_take, _take)
-            self._run(_restore, _restore)
+            if islands := self._relaxation.islands:
+                islands.choose(tolerance)
+            with blocks.only("refined" if islands else "active"):
+                builder.loop(_clear_scales, state=state)
+                self._run(_scale_contact, _scale_joint)
+                builder.loop(_begin, state=state)
+                self._run(_keep_contact, _keep_joint)
+                self._system.begin()
+                with builder.repeat(until=_ended, at_most=_ITERATIONS, state=state):
+                    builder.loop(_clear_sums, state=state)
+                    self._iterate(state)
+                    blocks.sum_up()
+                    self._relaxation.judge(self._state["error"])
+                    builder.loop(_decide, state=state)
+                    self._run(_take, _take)
+                self._run(_restore, _restore)
             blocks.sum_up()
             self._relaxation.judge(residual)
 
