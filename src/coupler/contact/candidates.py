@@ -20,7 +20,7 @@ from coupler.contact.halves import Halves
 from coupler.contact.kernels import assign
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
-from coupler.contact.passing import can_pass, slop
+from coupler.contact.passing import parts_slowly, slop
 from coupler.contact.scene import ContactScene, Layout, rebounding
 from coupler.contact.stage_contacts import StageContacts
 from coupler.contact.tables import SIDES, Told, finding_kernel, first_of, form, forms, numbers, pose
@@ -102,9 +102,9 @@ class Candidates:
             stages: of a step of higher order, which then tells velocities after it.
         """
         self._layout, self._halves, self._stages = layout, halves, stages
-        self._passing = set[int]()  # pairs that act only if their shapes meet
+        self._passing = set[int]()  # pairs that are parted slowly
         if not rebounding(scene.pairs):
-            self._passing = {i for i, pair in enumerate(self.pairs) if can_pass(pair)}
+            self._passing = {i for i, pair in enumerate(self.pairs) if parts_slowly(pair)}
         self._broad_phase = BroadPhase(sweep.builder, self._far_groups, len(self.pairs), scene.step, sweep.bodies)
         if self._far_groups:
             self._broad_phase.begin()

@@ -59,6 +59,7 @@ Friction = Sequence[Any] | np.ndarray  # the coefficient of each disc: numbers, 
 
 PENETRATION = {"position": -inf, "velocity": 0.0, "limited": -1e-5}  # the deepest gap that counts, m [002, §4.1]
 
+_SLOWLY = 0.3  # of an overlap within the slop, parted in a step: motions that it makes then fade
 RECOVERY = 0.1  # m/s: what starts overlapped is let out so fast, and then rises by no more than v²/2g = 0.5 mm
 
 SOFTENING = 1e-6  # of a block's mobility, added to it: directions that no impulse moves get no impulse
@@ -88,11 +89,13 @@ def gap_seen(gap: Any, penetration: str | float = "position", slop: Any = None) 
         penetration: "position": as it is; "velocity": what overlaps counts as touching, so that it is kept from going
             deeper; "limited": depths count up to 1e-5 m, so that they shrink slowly; or another such limit, m, 0 or
             less.
-        slop: up to which depth overlaps count as touching, m, and deeper ones by so much less; see passing.py.
+        slop: up to which depth overlaps are parted slowly, m, a tenth of them in a step; see passing.py.
     """
     deepest = _deepest(penetration)
     seen = gap if deepest == -inf else np.maximum(gap, deepest)
-    return seen if slop is None else np.maximum(seen, np.minimum(seen + slop, 0.0))
+    if slop is None:
+        return seen
+    return np.maximum(seen, np.minimum(_SLOWLY * seen, seen + (1.0 - _SLOWLY) * slop))
 
 
 def _deepest(penetration: str | float) -> float:

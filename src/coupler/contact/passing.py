@@ -12,8 +12,8 @@ Then the law is that of the place where they meet, with its normal: their motion
 g(0) = g(t) − t n·w. So a ball that meets an edge is deflected by it, and not stopped by the face beside.
 
 Shapes that come no deeper than `slop` pass. So what slides over flush boxes does not trip over their seams, on which it
-lies to rounding. Where they stay so deep, they count as touching: to part them would throw them apart with slop/h, and
-a heap of bodies, of which some contact opens or closes in every step, would never come to rest.
+lies to rounding. Bodies that stay so deep are parted slowly: at once, it would throw them apart as fast as they came,
+and a heap, of which some contact opens or closes in every step, would never come to rest.
 
 Functions here take floats or nodes of a trace.
 """
@@ -47,6 +47,7 @@ __all__ = [
     "is_searched",
     "nearest",
     "on_field",
+    "parts_slowly",
     "reach_of",
     "seen_around",
     "shifted",
@@ -72,6 +73,11 @@ def can_pass(pair: Pair) -> bool:
     if any(isinstance(form, Plane) for form in (one, other)):
         return False
     return on_field(one, other) or not any(isinstance(form, HeightField) for form in (one, other))
+
+
+def parts_slowly(pair: Pair) -> bool:
+    """Whether overlaps of a pair within the slop are parted slowly; ground parts what it carries at once, as a plane."""
+    return can_pass(pair) and not on_field(pair.one.geometry, pair.other.geometry)
 
 
 def on_field(one: Geometry, other: Geometry) -> bool:

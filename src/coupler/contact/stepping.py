@@ -39,7 +39,7 @@ from coupler.contact.formulations import (
 from coupler.contact.impact_rounds import ImpactRounds
 from coupler.contact.laws import PENETRATION, gap_seen, let_out
 from coupler.contact.pairs import Pair
-from coupler.contact.passing import slop
+from coupler.contact.passing import parts_slowly, slop
 from coupler.contact.passing_rounds import PassingRounds, may_pass
 from coupler.contact.problem import ContactProblem, Solution
 from coupler.contact.restitution import LAG, ReboundTerms, Restitution, pending_rebound, rebound_terms
@@ -189,15 +189,15 @@ def contact_impulses(
         velocities = velocities_ahead(robot, q, v, free, step, found, joint_rows(robot, q, step, limits, v))
         closures = gap_seen(closures * step, penetration) / step
     rebounds = bool(rebounding(pairs))
-    passing = [may_pass(touch) and not rebounds for touch in found]
-    gaps_seen = gap_seen(gaps, penetration, slop(step) * np.array(passing))
+    slops = slop(step) * np.array([parts_slowly(touch.pair) and not rebounds for touch in found])
+    gaps_seen = gap_seen(gaps, penetration, slops)
     seen = let_out(gaps_seen / step, velocities[first_rows(found)], recovery)
     closures = let_out(closures, velocities[len(rows) - len(closures) :], recovery * joints.recovery)
     if ahead or recovery < np.inf or (seen != gaps / step).any():
         problem = replace(problem, b=with_closures(velocities, found, seen, closures))
     by_method, active = partial(solve, method=method, **options), list(range(len(problem.blocks)))
     if not rebounds:
-        if not any(passing):
+        if not any(may_pass(touch) for touch in found):
             solution = solve(problem, method, start=start, **options)
         else:
             acting = PassingRounds(robot, np.asarray(q, dtype=float), free, step, found, rows, seen)
