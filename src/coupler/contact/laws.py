@@ -89,7 +89,7 @@ def gap_seen(gap: Any, penetration: str | float = "position", slop: Any = None) 
         penetration: "position": as it is; "velocity": what overlaps counts as touching, so that it is kept from going
             deeper; "limited": depths count up to 1e-5 m, so that they shrink slowly; or another such limit, m, 0 or
             less.
-        slop: up to which depth overlaps are parted slowly, m, a tenth of them in a step; see passing.py.
+        slop: up to which depth overlaps are parted slowly, m, 0.3 of them in a step; see passing.py.
     """
     deepest = _deepest(penetration)
     seen = gap if deepest == -inf else np.maximum(gap, deepest)

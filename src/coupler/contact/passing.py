@@ -76,7 +76,7 @@ def can_pass(pair: Pair) -> bool:
 
 
 def parts_slowly(pair: Pair) -> bool:
-    """Whether overlaps of a pair within the slop are parted slowly; ground parts what it carries at once, as a plane."""
+    """Whether overlaps of a pair within the slop are parted slowly; height fields part them at once, as planes do."""
     return can_pass(pair) and not on_field(pair.one.geometry, pair.other.geometry)
 
 
