@@ -194,13 +194,13 @@ class Candidates:
                 ends += [(corner, plane) for hull, plane in alike.ends for corner in _corners(hull)]
             elif not alike.searched:
                 window, flags = self.poses(sweep, alike) | self.places(alike, at, names), where and where(alike.numbers)
-                sweep.builder.loop(finding_kernel(both, alike.moving, names), here=window, where=flags)
+                sweep.builder.loop(finding_kernel(both, alike.moving, names), view=window, where=flags)
         for pairs, ends in kinds.values():
             corners = Alike([pair for pair in pairs for _ in range(self.pairs[pair].count)], ends, 1, searched=False)
             contacts = np.concatenate([np.arange(self.first[pair], self.first[pair + 1]) for pair in pairs])
             window = self.poses(sweep, corners) | fields(**{f"{name}0": at(name, contacts) for name in names})
             kernel, flags = finding_kernel((Point(), Plane()), corners.moving, names), where and where(corners.numbers)
-            sweep.builder.loop(kernel, here=window, where=flags)
+            sweep.builder.loop(kernel, view=window, where=flags)
 
     def _measure_contacts(
         self,
@@ -246,7 +246,7 @@ class Candidates:
             _measuring(
                 moving, scene, self.starts[contacts[0]].width, told.names, within, passes, self._stages is not None
             ),
-            here=fields(**own),
+            view=fields(**own),
             among=fresh,
         )
 
@@ -259,20 +259,20 @@ class Candidates:
         unread |= set[str]() if scene.places else {"points", "frames"}
         names = [name for name in told.names if name not in unread]
 
-        def leave_out(here: View) -> None:
-            bound, nothing = np.array(here.bound), np.zeros(3)
-            found = {"b": first_of(rows, bound * here.pace), "free": nothing, "approach": nothing}
+        def leave_out(view: View) -> None:
+            bound, nothing = np.array(view.bound), np.zeros(3)
+            found = {"b": first_of(rows, bound * view.pace), "free": nothing, "approach": nothing}
             found |= {"gaps": bound, "points": nothing, "frames": np.eye(3)[[2, 0, 1]], "start": np.zeros(rows)}
             for name in names:
                 for k in range(alike.contacts):
-                    setattr(here, f"{name}{k}", found[name])
+                    setattr(view, f"{name}{k}", found[name])
 
         window = fields(
             pace=constants(np.full(len(alike.numbers), 1.0 / scene.step)),
             bound=self._broad_phase.bounds.at(alike.numbers),
         )
         window |= self.places(alike, told.at, names)
-        builder.loop(leave_out, here=window, where=self._broad_phase.far.at(alike.numbers))
+        builder.loop(leave_out, view=window, where=self._broad_phase.far.at(alike.numbers))
 
     def _alike(self) -> list[Alike]:
         """Pairs, those together that one trace serves."""
@@ -298,7 +298,7 @@ class Candidates:
         self._convex = search, {pair: row for row, pair in enumerate(pairs)}
         search.run(
             lambda rows: places(alike(rows).ends) | self.motion(sweep, alike(rows), ("E", "r")),
-            lambda here, rows: poses(here, alike(rows).ends[0]),
+            lambda view, rows: poses(view, alike(rows).ends[0]),
             lambda rows: self.places(alike(rows), told.at, _FOUND),
         )
 
@@ -315,7 +315,7 @@ class Candidates:
         name = "terrain" if left_out else "moving_terrain"
         FieldSearch(sweep.builder, name, [self.ends[i] for i in pairs], flags, step).run(
             lambda rows: places(alike(rows).ends) | self.motion(sweep, alike(rows), ("E", "r", "u", "start")),
-            lambda here, rows: on_links(here, alike(rows).ends[0]),
+            lambda view, rows: on_links(view, alike(rows).ends[0]),
             lambda rows: self.places(alike(rows), told.at, _FOUND),
         )
 
@@ -438,27 +438,27 @@ def _measuring(
     passes: bool,
     ahead: bool,
 ) -> Callable[[View], None]:
-    def measuring(here: View) -> None:
+    def measuring(view: View) -> None:
         """What a contact brings into the problem."""
-        contact, P = Contact(here.gaps, here.points, here.frames), {}
+        contact, P = Contact(view.gaps, view.points, view.frames), {}
         for (name, moves), sign in zip(moving.items(), (1.0, -1.0), strict=True):
             if moves:
-                P[name] = sign * forces_on(pose(here, name, moves), contact, rows)
-                setattr(here, f"{name}_P", P[name])
-        free, approach = (reduce(add, (P[name].T @ getattr(here, f"{name}_{x}") for name in P)) for x in ("u", "start"))
+                P[name] = sign * forces_on(pose(view, name, moves), contact, rows)
+                setattr(view, f"{name}_P", P[name])
+        free, approach = (reduce(add, (P[name].T @ getattr(view, f"{name}_{x}") for name in P)) for x in ("u", "start"))
         if ahead:
-            free = here.ahead
-        closure = gap_seen(contact.gap, scene.penetration, here.slop if passes else None) * here.pace
+            free = view.ahead
+        closure = gap_seen(contact.gap, scene.penetration, view.slop if passes else None) * view.pace
         if scene.integrator == "midpoint":
             for name in P:  # gaps count from where the step started
-                closure = closure - getattr(here, f"{name}_gone") * (P[name][:, 0] @ getattr(here, f"{name}_start"))
+                closure = closure - getattr(view, f"{name}_gone") * (P[name][:, 0] @ getattr(view, f"{name}_start"))
             soon = closure + 2.0 * free[0] < 0.0  # with the same velocities for one more step, it would touch
             for name in ["near"] if within else [f"{name}_near" for name in P]:
-                setattr(here, name, np.where(soon, 1.0, getattr(here, name)))
+                setattr(view, name, np.where(soon, 1.0, getattr(view, name)))
         closure = let_out(closure, free[0], scene.recovery)
         found = {"b": free + first_of(rows, closure), "free": free[:3], "approach": approach[:3]}
         for name in found:
             if name in told:
-                setattr(here, name, found[name])
+                setattr(view, name, found[name])
 
     return measuring

@@ -241,11 +241,11 @@ def advanced(t: Any, gap: Any, closing: Any, step: Any) -> tuple[Any, Any, Any]:
     Returns:
         A later such time, whether the shapes pass each other, and whether they meet at t.
     """
-    left = gap + slop(step)
-    meets = left <= 0.5 * slop(step)
-    passes = np.logical_not(meets) & (closing * (step - t) <= left)
-    goes_on = np.logical_not(meets | passes)
-    return np.where(goes_on, t + left / np.where(goes_on, closing, 1.0), t), passes, meets
+    clearance = gap + slop(step)
+    meeting = clearance <= 0.5 * slop(step)
+    passes = np.logical_not(meeting) & (closing * (step - t) <= clearance)
+    goes_on = np.logical_not(meeting | passes)
+    return np.where(goes_on, t + clearance / np.where(goes_on, closing, 1.0), t), passes, meeting
 
 
 def seen_around(one: Geometry, other: Geometry) -> float:
@@ -291,16 +291,16 @@ def advanced_among(
     """
     fast = approach(one, other) * (step - t) > around
     soonest = np.where(fast, around / np.where(fast, approach(one, other), 1.0), step)
-    meets, closes = np.False_, fast
+    meeting, closes = np.False_, fast
     for contact in found:
-        left, closing = contact.gap + slop(step), closing_speed(one, other, contact.frame[0])
-        own = closing * (step - t) > left
-        touches = own & (left <= 0.5 * slop(step))
+        clearance, closing = contact.gap + slop(step), closing_speed(one, other, contact.frame[0])
+        own = closing * (step - t) > clearance
+        touches = own & (clearance <= 0.5 * slop(step))
         ahead = own & np.logical_not(touches)
-        soonest = np.minimum(soonest, np.where(ahead, left / np.where(ahead, closing, 1.0), step))
-        meets, closes = meets | touches, closes | own
+        soonest = np.minimum(soonest, np.where(ahead, clearance / np.where(ahead, closing, 1.0), step))
+        meeting, closes = meeting | touches, closes | own
     passes = np.logical_not(closes)
-    return np.where(meets | passes, t, t + soonest), passes, meets
+    return np.where(meeting | passes, t, t + soonest), passes, meeting
 
 
 def _apart(one: Any, other: Any, X_one: Transform, X_other: Transform) -> tuple[Any, Array]:

@@ -34,12 +34,12 @@ class Relaxation:
         self._blocks, self.islands = blocks, islands
         self._change = blocks.builder.scratch("change", 1)
 
-    def solve(self, tolerance: float, most: int, residual: Vector, sweeps: Vector) -> None:
+    def solve(self, tolerance: float, at_most: int, residual: Vector, sweeps: Vector) -> None:
         """Writes the steps to impulses, from those to start from.
 
         Args:
             tolerance: in the last sweep no impulse changes a velocity of its own block by more, m/s.
-            most: how many sweeps there are at most.
+            at_most: how many sweeps there are at most.
             residual: 1, how far the impulses are from the laws, m/s (see residuals.py).
             sweeps: 1, how many there were; these are added.
         """
@@ -52,15 +52,15 @@ class Relaxation:
                 self._sweep()
 
         builder.loop(_begin, sweep=window)
-        if self.islands is None or most <= _WHOLE:
-            sweep(most)
+        if self.islands is None or at_most <= _WHOLE:
+            sweep(at_most)
         else:
             sweep(_WHOLE)
             with builder.repeat(until=_settled, at_most=1, sweep=window | limit):
                 self._blocks.measure()
                 self.islands.choose(tolerance)
                 with self._blocks.only("refined"):
-                    sweep(most - _WHOLE)
+                    sweep(at_most - _WHOLE)
         self.judge(residual)
 
     def judge(self, residual: Vector) -> None:

@@ -39,7 +39,7 @@ class ContactScene:
         pairs: the pairs of shapes that may touch.
         step: h, s.
         tolerance: sweeps end when no impulse changes a velocity by more, m/s.
-        most: the largest number of sweeps.
+        sweeps: how many there are at most.
         limits: whether joints stop at their limits.
         external: whether there are forces on bodies from outside, as a further input.
         motors: whether actuators act, with their controls as a further input.
@@ -54,7 +54,7 @@ class ContactScene:
     pairs: tuple[Pair, ...]
     step: float
     tolerance: float = 1e-9
-    most: int = 10
+    sweeps: int = 10
     limits: bool = True
     external: bool = False
     motors: bool = False

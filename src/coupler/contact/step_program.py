@@ -54,6 +54,7 @@ from coupler.passes import ClusterWindows, Shape, Sweep
 __all__ = ["contact_step_program"]
 
 _MANY_TREES = 8  # of bodies, of which some hardly ever touch the others
+_LAST_SWEEPS = 2000  # where the refinement has not solved a problem of many bodies; they take islands that are small
 _ROUNDS = 30  # how often candidates can join; each time those do that the others' impulses have moved into contact
 
 
@@ -199,8 +200,10 @@ class _Impulses:
             builder.list_flags(blocks.flags["waiting"])
             self.columns.climb(climb, blocks.flags["waiting"])
             blocks.join()
-            self.relaxation.solve(self.scene.tolerance, self.scene.most, parts["residual"], parts["sweeps"])
+            self.relaxation.solve(self.scene.tolerance, self.scene.sweeps, parts["residual"], parts["sweeps"])
             self.refinement.solve(self.scene.tolerance, parts["residual"], parts["iterations"])
+            if self.relaxation.islands:
+                self._sweep_on()
             if self.rebounds:
                 self.rebounds.end(parts["pending"])
             self.sweep.outward(apply_impulses)
@@ -222,6 +225,13 @@ class _Impulses:
         if blocks.impulses is not parts["impulses"]:
             copy(builder, blocks.impulses, parts["impulses"], layout.contact_rows.total)
         self.joints.end(parts["impulses"])
+
+    def _sweep_on(self) -> None:
+        """Writes more sweeps for states that the refinement has not solved, from the best impulses that it found."""
+        parts = self.parts
+        problem = fields(residual=parts["residual"].at(0), tolerance=constants([10.0 * self.scene.tolerance]))
+        with self.sweep.builder.repeat(until=_is_solved, at_most=1, rare=True, problem=problem):
+            self.relaxation.solve(self.scene.tolerance, _LAST_SWEEPS, parts["residual"], parts["sweeps"])
 
     def _count_pressing(self) -> None:
         """Writes how many contacts press, and lists active ones, which alone have impulses unless they rebound."""
@@ -326,6 +336,10 @@ def _make_nan(row: View) -> None:
 
 def _no_contact(problem: View) -> None:
     problem.residual = problem.touching = problem.sweeps = problem.iterations = np.array(0.0)
+
+
+def _is_solved(problem: View) -> Any:
+    return problem.residual <= problem.tolerance
 
 
 def _count_pressing(own: View) -> None:

@@ -70,7 +70,7 @@ class Engine:
             pairs=pairs,
             step=options.step,
             tolerance=options.tolerance,
-            most=options.sweeps,
+            sweeps=options.sweeps,
             limits=options.limits,
             penetration="position" if options.penetration is None else options.penetration,
             integrator=options.integrator,
