@@ -174,7 +174,7 @@ def scene(name: str) -> Case:
 
 def compiled(case: Case) -> Iterator[Step]:
     """The compiled step, its signed impulses of limits put into a row for each side."""
-    robot, what = case.robot, ContactScene(case.pairs, H, tolerance=TOLERANCE, most=5_000)
+    robot, what = case.robot, ContactScene(case.pairs, H, tolerance=TOLERANCE, sweeps=5_000)
     layout, run = Layout(robot, what), compile(contact_step_program(robot, what))
     n, ends = 3 * layout.contacts, limited_joints(robot)
     state = layout.start(robot, case.q, case.v)

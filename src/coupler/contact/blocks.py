@@ -6,22 +6,35 @@ break its law without an impulse, and then stays until the step ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from coupler.contact import laws
 from coupler.contact.kernels import clear
 from coupler.contact.rows import BlockRecords, ContactRows, Layout
 from coupler.graph import Buffer, Builder, Constants, Slot, Vector, View, Window, constants, fields, symmetric
 
-__all__ = ["Blocks", "More", "Numbers", "OwnKernel", "mobilities", "shared", "wait"]
+__all__ = [
+    "Blocks",
+    "More",
+    "Numbers",
+    "OwnKernel",
+    "braked",
+    "contact_error",
+    "joint_error",
+    "mobilities",
+    "shared",
+    "wait",
+]
 
 OwnKernel = Callable[[View], None]  # of a block's own numbers alone
 Numbers = Sequence[Any] | Buffer  # of all blocks of a kind: known, or given to the program
 More = Callable[[Sequence[int]], Window]  # further fields of some blocks
 
-_FLAGS = ("active", "idle", "waiting", "pressed", "slides")
+_FLAGS = ("active", "idle", "waiting", "pressed", "slides", "refined")
 _REACH = 1.0  # m/s: a contact that opens faster does not start from the impulse of the step before
 _JOINT: Layout = {"a": (), "low": (), "high": (), "p": 1, "Q": (1, 1), "w": 1, "dw": 1, "pushed": 1}
 
@@ -51,7 +64,9 @@ class Blocks:
         impulses: λ, of all rows.
         b: of all rows.
         flags: of each block 1 or 0: `active`, whether it takes part; `idle`, whether it may join; `waiting`, whether it
-            is about to; `pressed`, for `Impacts`; `slides`, of active ones, for `Relaxation`.
+            is about to; `pressed`, for `Impacts`; `slides`, of active ones, for `Relaxation`; `refined`, of active
+            ones, for `Refinement`.
+        part: the flag of the blocks that loops run over unless they are told another one.
         joining: 1, whether any block is waiting.
         given: impulses of contacts that act besides λ, and that no law asks about; None if there are none.
         given_where: the flag of the contacts that have such impulses.
@@ -59,7 +74,14 @@ class Blocks:
             there are none.
     """
 
-    def __init__(self, builder: Builder, rows: ContactRows, friction: Numbers, bounds: Numbers) -> None:
+    def __init__(
+        self,
+        builder: Builder,
+        rows: ContactRows,
+        friction: Numbers,
+        bounds: Numbers,
+        impulses: Vector | None = None,
+    ) -> None:
         """Begins.
 
         Args:
@@ -67,12 +89,15 @@ class Blocks:
             rows: of contacts.
             friction: the coefficients of all contacts.
             bounds: the largest impulse of each joint's friction, N s or N m s.
+            impulses: where λ is; a vector of its own if not given.
         """
         self.builder, self.rows, self._friction, self._bounds = builder, rows, friction, bounds
         self.contacts, self.joints = len(rows), bounds.size if isinstance(bounds, Buffer) else len(bounds)
-        self.impulses, self.b = (builder.scratch(name, rows.total + self.joints) for name in ("impulses", "b"))
+        self.impulses: Vector = impulses or builder.scratch("impulses", rows.total + self.joints)
+        self.b = builder.scratch("b", rows.total + self.joints)
         self.flags = {name: builder.scratch(name, self.contacts + self.joints) for name in _FLAGS}
         self.joining = builder.scratch("joining", 1)
+        self.part = "active"
         self.given: Buffer | None = None
         self.given_where = "active"
         self.offsets: Buffer | None = None
@@ -117,7 +142,7 @@ class Blocks:
             known: listed flags; where one is zero, nothing is known of its contacts: they are neither idle nor wait.
             of_contacts: the numbers of those flags, for the contacts that have one.
         """
-        for buffer in (self.joining, *(self.flags[name] for name in ("active", "idle", "waiting", "slides"))):
+        for buffer in (self.joining, *(self.flags[name] for name in ("active", "idle", "waiting", "refined"))):
             clear(self.builder, buffer)
         joining = shared(joining=self.joining)
         for alike in self.alike(self.all):
@@ -136,10 +161,18 @@ class Blocks:
                     own |= fields(given=self.place(blocks, self.given))
                     self.builder.loop(_begin_given, own=own, among=among)
 
-    def among(self, flag: str, blocks: Sequence[int]) -> dict[str, Any]:
+    @contextmanager
+    def only(self, flag: str) -> Iterator[None]:
+        """What is written inside is for blocks with a flag, which has been listed."""
+        before, self.part = self.part, flag
+        yield
+        self.part = before
+
+    def among(self, flag: str | None, blocks: Sequence[int]) -> dict[str, Any]:
         """What a loop over some blocks is told, so that it takes those with a flag, which has been listed."""
+        flag = flag or self.part
         if flag == "slides":
-            return {"among": self.flags["active"].at(blocks), "where": self.flags["slides"].at(blocks)}
+            return {"among": self.flags[self.part].at(blocks), "where": self.flags["slides"].at(blocks)}
         return {"among": self.flags[flag].at(blocks)}
 
     def begin_all(self) -> None:
@@ -152,7 +185,7 @@ class Blocks:
         self,
         contact: OwnKernel,
         joint: OwnKernel | None,
-        where: str = "active",
+        where: str | None = None,
         more: More = lambda _: fields(),
     ) -> None:
         """Writes loops over all contacts and one over all joints, of kernels that do not look at ways."""
@@ -178,6 +211,22 @@ def shared(**buffers: Vector) -> More:
 def mobilities(own: View) -> list[Any]:
     """Of a contact's normal and of each of its discs."""
     return [own.A[0, 0], *own.mobility]
+
+
+def contact_error(own: View) -> Any:
+    """How far a contact is from its law, m/s, once its velocities are measured."""
+    return laws.cone_residual(own.friction, mobilities(own), own.impulse, own.w)
+
+
+def joint_error(own: View) -> Any:
+    """How far a joint is from its law, once its velocity is measured."""
+    return braked(own, own.w)[1]
+
+
+def braked(own: View, w: Any) -> tuple[Any, Any]:
+    """The impulse of a joint by its law, at velocity w, and by how much that changes its velocity."""
+    new = laws.joint_update(own.a, own.low, own.high, own.bound, own.impulse[0], w[0])
+    return new, own.a * np.abs(new - own.impulse[0])
 
 
 def wait(own: Any, beyond: Any) -> None:

@@ -93,6 +93,7 @@ class BroadPhase:
     Attributes:
         fresh: whether the contacts of a pair are to be measured now; listed.
         far: whether they have not been measured so far.
+        near: whether they have been, or are to be now; listed.
         bounds: gaps that are not larger than those of any contact of a pair, m.
     """
 
@@ -110,8 +111,8 @@ class BroadPhase:
                 before it, and `du`, the change by impulses.
         """
         self._builder, self._groups, self._step, self._bodies = builder, groups, step, bodies
-        names = ("fresh", "far", "bounds")
-        self.fresh, self.far, self.bounds = (builder.scratch(f"pair_{name}", pairs) for name in names)
+        names = ("fresh", "far", "near", "bounds")
+        self.fresh, self.far, self.near, self.bounds = (builder.scratch(f"pair_{name}", pairs) for name in names)
         self._any_fresh = builder.scratch("any_pair_fresh", 1)
         moving = [
             end for alike in groups for ends in alike.ends for end in ends if end.link and not is_endless(end.form)
@@ -131,15 +132,17 @@ class BroadPhase:
 
         self._move_balls(place)
         clear(self._builder, self.fresh)
+        clear(self._builder, self.near)
         for alike in self._groups:
 
-            def begin(here: View, alike: Alike = alike) -> None:
-                here.bound = _distance(here, alike)
-                here.fresh = np.where(_meet(here, alike, "u") | _meet(here, alike, "start"), 1.0, 0.0)
-                here.far = 1.0 - here.fresh
+            def begin(view: View, alike: Alike = alike) -> None:
+                view.bound = _distance(view, alike)
+                view.fresh = view.near = np.where(_meet(view, alike, "u") | _meet(view, alike, "start"), 1.0, 0.0)
+                view.far = 1.0 - view.fresh
 
-            self._builder.loop(begin, here=self._window(alike))
-        self._builder.list_flags(self.fresh)
+            self._builder.loop(begin, view=self._window(alike))
+        for flags in (self.fresh, self.near):
+            self._builder.list_flags(flags)
 
     def look_again(self, measure: Callable[[], None]) -> None:
         """Writes the steps that measure far pairs which may meet with velocities after impulses.
@@ -153,22 +156,23 @@ class BroadPhase:
 
         self._move_balls(move)
         found = fields(any_fresh=self._any_fresh.at(0))
-        self._builder.loop(_none_fresh, here=found)
+        self._builder.loop(_none_fresh, view=found)
         clear(self._builder, self.fresh)
         for alike in self._groups:
 
-            def look_again(here: View, alike: Alike = alike) -> None:
-                here.fresh = np.where(_meet(here, alike, "after"), 1.0, 0.0)
-                here.far = 1.0 - here.fresh
-                here.any_fresh = np.maximum(here.any_fresh, here.fresh)
+            def look_again(view: View, alike: Alike = alike) -> None:
+                view.fresh = view.near = np.where(_meet(view, alike, "after"), 1.0, 0.0)
+                view.far = 1.0 - view.fresh
+                view.any_fresh = np.maximum(view.any_fresh, view.fresh)
 
             rows = alike.numbers
             window = self._window(alike) | fields(any_fresh=self._any_fresh.at([0] * len(rows)))
-            self._builder.loop(look_again, here=window, where=self.far.at(rows))
-        with self._builder.repeat(until=_no_more, at_most=1, rare=True, here=found):
+            self._builder.loop(look_again, view=window, where=self.far.at(rows))
+        self._builder.list_flags(self.near)
+        with self._builder.repeat(until=_no_more, at_most=1, rare=True, view=found):
             self._builder.list_flags(self.fresh)
             measure()
-            self._builder.loop(_none_fresh, here=found)
+            self._builder.loop(_none_fresh, view=found)
 
     def _move_balls(self, kernel: Callable[[View], None]) -> None:
         """Writes a loop over the balls of shapes that move."""
@@ -177,7 +181,7 @@ class BroadPhase:
 
     def _window(self, alike: Alike) -> Window:
         rows = alike.numbers
-        own: dict[str, Any] = {name: getattr(self, name).at(rows) for name in ("fresh", "far")}
+        own: dict[str, Any] = {name: getattr(self, name).at(rows) for name in ("fresh", "far", "near")}
         own |= {"bound": self.bounds.at(rows), "horizon": constants(np.full(len(rows), _CARE * self._step))}
         for name in ("one",) if alike.on_ground else ("one", "other"):
             ends = alike.side(name)
@@ -215,16 +219,16 @@ def _move(ball: View, name: str, velocity: Array) -> None:
     setattr(ball, f"spin_{name}", np.sqrt(spin @ spin))
 
 
-def _distance(here: View, alike: Alike) -> Any:
+def _distance(view: View, alike: Alike) -> Any:
     """How far the ball of the first shape is from that of the second, or from the ground."""
     if alike.on_ground:
-        height = here.up @ here.one_centre - here.level
-        return np.minimum(height, here.steep * height) - here.one_radius
-    away = here.one_centre - here.other_centre
-    return np.sqrt(away @ away) - here.one_radius - here.other_radius
+        height = view.up @ view.one_centre - view.level
+        return np.minimum(height, view.steep * height) - view.one_radius
+    away = view.one_centre - view.other_centre
+    return np.sqrt(away @ away) - view.one_radius - view.other_radius
 
 
-def _meet(here: View, alike: Alike, velocity: str) -> Any:
+def _meet(view: View, alike: Alike, velocity: str) -> Any:
     """Whether balls may meet within the step with these velocities.
 
     Points of contact are as far from a centre as its ball reaches, and half the gap further.
@@ -232,15 +236,15 @@ def _meet(here: View, alike: Alike, velocity: str) -> Any:
     shift, turn = np.zeros(3), 0.0
     for (name, moves), sign in zip(alike.moving.items(), (1.0, -1.0), strict=True):
         if moves:
-            shift = shift + sign * getattr(here, f"{name}_shift_{velocity}")
-            reach = getattr(here, f"{name}_radius") + 0.5 * np.maximum(here.bound, 0.0)
-            turn = turn + getattr(here, f"{name}_spin_{velocity}") * reach
-    return here.bound < here.horizon * (np.sqrt(shift @ shift) + turn)
+            shift = shift + sign * getattr(view, f"{name}_shift_{velocity}")
+            reach = getattr(view, f"{name}_radius") + 0.5 * np.maximum(view.bound, 0.0)
+            turn = turn + getattr(view, f"{name}_spin_{velocity}") * reach
+    return view.bound < view.horizon * (np.sqrt(shift @ shift) + turn)
 
 
-def _none_fresh(here: View) -> None:
-    here.any_fresh = np.array(0.0)
+def _none_fresh(view: View) -> None:
+    view.any_fresh = np.array(0.0)
 
 
-def _no_more(here: View) -> Any:
-    return here.any_fresh <= 0.0
+def _no_more(view: View) -> Any:
+    return view.any_fresh <= 0.0

@@ -17,13 +17,16 @@ from coupler.contact.convex.contacts import centred
 from coupler.contact.convex.program import Search
 from coupler.contact.geometry import Contact, Point, forces_on, has_closed_form
 from coupler.contact.halves import Halves
+from coupler.contact.kernels import assign
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
-from coupler.contact.scene import ContactScene, Layout
+from coupler.contact.passing import parts_slowly, slop
+from coupler.contact.scene import ContactScene, Layout, rebounding
 from coupler.contact.stage_contacts import StageContacts
 from coupler.contact.tables import SIDES, Told, finding_kernel, first_of, form, forms, numbers, pose
 from coupler.contact.terrain.placing import on_links, places, poses
 from coupler.contact.terrain.program import FieldSearch
+from coupler.forks import cached_property
 from coupler.graph import Builder, Slot, Vector, View, Window, constants, fields
 from coupler.model import Robot
 from coupler.model.height_fields import HeightField
@@ -83,6 +86,7 @@ class Candidates:
         layout: Layout,
         halves: Halves,
         told: Told,
+        before: Vector,
         stages: StageContacts | None = None,
     ) -> None:
         """Writes the steps from poses and velocities of links to contacts.
@@ -93,14 +97,18 @@ class Candidates:
             scene: what counts.
             layout: of the state, which knows trees of bodies.
             halves: what part of the step they have gone; they are told which come near a contact.
-            told: what is told of contacts; gaps count at position level [002, eq. 4a]. Impulses to start from of pairs
-                that are left out are made zero.
+            told: what is told of contacts; gaps count at position level [002, eq. 4a].
+            before: impulses of the step before, to start from; of pairs that are left out, they become zero.
             stages: of a step of higher order, which then tells velocities after it.
         """
         self._layout, self._halves, self._stages = layout, halves, stages
+        self._passing = set[int]()  # pairs that are parted slowly
+        if not rebounding(scene.pairs):
+            self._passing = {i for i, pair in enumerate(self.pairs) if parts_slowly(pair)}
         self._broad_phase = BroadPhase(sweep.builder, self._far_groups, len(self.pairs), scene.step, sweep.bodies)
         if self._far_groups:
             self._broad_phase.begin()
+        self._start_from(sweep.builder, before, told)
         for alike in self._far_groups:
             self._leave_out(sweep.builder, scene, alike, told)
         self._measure(sweep, columns, scene, told, [alike for alike in self.groups if not alike.may_be_left_out])
@@ -110,6 +118,21 @@ class Candidates:
     @property
     def _far_groups(self) -> list[Alike]:
         return [alike for alike in self.groups if alike.may_be_left_out]
+
+    def _start_from(self, builder: Builder, before: Vector, told: Told) -> None:
+        """Writes loops that take impulses over from the step before, of contacts that are not left out."""
+        alike: dict[tuple[bool, int], list[int]] = {}
+        for contact, start in enumerate(self.starts):
+            alike.setdefault((contact in self._pair_of_far, start.width), []).append(contact)
+        for contacts in alike.values():
+            window = fields(source=told.at("start", contacts, before), target=told.at("start", contacts))
+            builder.loop(assign, row=window, **self.among_near(contacts))
+
+    def among_near(self, contacts: Sequence[int]) -> dict[str, Slot]:
+        """What a loop over contacts is told, all of pairs that may be left out, or none: to pass by those that are."""
+        if contacts[0] not in self._pair_of_far:
+            return {}
+        return {"among": self._broad_phase.near.at([self._pair_of_far[contact] for contact in contacts])}
 
     def _measure(
         self,
@@ -131,15 +154,15 @@ class Candidates:
             for alike in groups:
                 fresh = self._broad_phase.fresh.at(alike.numbers) if alike.may_be_left_out else None
                 self._stages.look_ahead(sweep, alike, told, fresh)
-        kinds: dict[tuple[bool, bool, bool, bool, int], list[tuple[int, int]]] = {}
+        kinds: dict[tuple[bool, bool, bool, bool, bool, int], list[tuple[int, int]]] = {}
         for alike in groups:
             one, other = alike.moving.values()
             for i in alike.numbers:
                 within = len({self._layout.tree_of(end.link) for end in self.ends[i] if end.link}) == 1
-                rows = self.pairs[i].cone.size
-                own = kinds.setdefault((one, other, alike.may_be_left_out, within, rows), [])
+                rows, passes = self.pairs[i].cone.size, i in self._passing
+                own = kinds.setdefault((one, other, alike.may_be_left_out, within, passes, rows), [])
                 own += [(i, int(self.first[i]) + k) for k in range(alike.contacts)]
-        for (one, other, left_out, within, _), contacts in kinds.items():
+        for (one, other, left_out, within, _, _), contacts in kinds.items():
             moving = {"one": one, "other": other}
             self._measure_contacts(sweep, columns, scene, told, sorted(contacts), moving, left_out, within)
 
@@ -171,13 +194,13 @@ class Candidates:
                 ends += [(corner, plane) for hull, plane in alike.ends for corner in _corners(hull)]
             elif not alike.searched:
                 window, flags = self.poses(sweep, alike) | self.places(alike, at, names), where and where(alike.numbers)
-                sweep.builder.loop(finding_kernel(both, alike.moving, names), here=window, where=flags)
+                sweep.builder.loop(finding_kernel(both, alike.moving, names), view=window, where=flags)
         for pairs, ends in kinds.values():
             corners = Alike([pair for pair in pairs for _ in range(self.pairs[pair].count)], ends, 1, searched=False)
             contacts = np.concatenate([np.arange(self.first[pair], self.first[pair + 1]) for pair in pairs])
             window = self.poses(sweep, corners) | fields(**{f"{name}0": at(name, contacts) for name in names})
             kernel, flags = finding_kernel((Point(), Plane()), corners.moving, names), where and where(corners.numbers)
-            sweep.builder.loop(kernel, here=window, where=flags)
+            sweep.builder.loop(kernel, view=window, where=flags)
 
     def _measure_contacts(
         self,
@@ -203,6 +226,9 @@ class Candidates:
         own: dict[str, Any] = {}
         own |= {name: told.at(name, contacts) for name in told.names if name != "start"}
         own["pace"] = constants(np.full(len(rows), 1.0 / scene.step))
+        passes = pairs[0] in self._passing
+        if passes:
+            own["slop"] = constants(np.full(len(rows), slop(scene.step)))
         if self._stages:
             own["ahead"] = self._stages.velocity.at(3 * np.array(contacts), 3)
         for side, (name, moves) in enumerate(moving.items()):
@@ -217,8 +243,10 @@ class Candidates:
                     own["near" if within else f"{name}_near"] = self._halves.near_next.at(trees)
         fresh = self._broad_phase.fresh.at(pairs) if left_out else None
         sweep.builder.loop(
-            _measuring(moving, scene, self.starts[contacts[0]].width, told.names, within, self._stages is not None),
-            here=fields(**own),
+            _measuring(
+                moving, scene, self.starts[contacts[0]].width, told.names, within, passes, self._stages is not None
+            ),
+            view=fields(**own),
             among=fresh,
         )
 
@@ -226,22 +254,25 @@ class Candidates:
         """Writes what is known of the contacts of far pairs: their gaps are not small."""
 
         rows = self.pairs[alike.numbers[0]].cone.size
-        names = [name for name in told.names if scene.places or name not in ("points", "frames")]
+        read = "free" in told.names  # by rebounds and impacts, which look at all contacts
+        unread = {"b"} if not read else set[str]()
+        unread |= set[str]() if scene.places else {"points", "frames"}
+        names = [name for name in told.names if name not in unread]
 
-        def leave_out(here: View) -> None:
-            bound, nothing = np.array(here.bound), np.zeros(3)
-            found = {"b": first_of(rows, bound * here.pace), "free": nothing, "approach": nothing}
+        def leave_out(view: View) -> None:
+            bound, nothing = np.array(view.bound), np.zeros(3)
+            found = {"b": first_of(rows, bound * view.pace), "free": nothing, "approach": nothing}
             found |= {"gaps": bound, "points": nothing, "frames": np.eye(3)[[2, 0, 1]], "start": np.zeros(rows)}
             for name in names:
                 for k in range(alike.contacts):
-                    setattr(here, f"{name}{k}", found[name])
+                    setattr(view, f"{name}{k}", found[name])
 
         window = fields(
             pace=constants(np.full(len(alike.numbers), 1.0 / scene.step)),
             bound=self._broad_phase.bounds.at(alike.numbers),
         )
         window |= self.places(alike, told.at, names)
-        builder.loop(leave_out, here=window, where=self._broad_phase.far.at(alike.numbers))
+        builder.loop(leave_out, view=window, where=self._broad_phase.far.at(alike.numbers))
 
     def _alike(self) -> list[Alike]:
         """Pairs, those together that one trace serves."""
@@ -267,7 +298,7 @@ class Candidates:
         self._convex = search, {pair: row for row, pair in enumerate(pairs)}
         search.run(
             lambda rows: places(alike(rows).ends) | self.motion(sweep, alike(rows), ("E", "r")),
-            lambda here, rows: poses(here, alike(rows).ends[0]),
+            lambda view, rows: poses(view, alike(rows).ends[0]),
             lambda rows: self.places(alike(rows), told.at, _FOUND),
         )
 
@@ -284,19 +315,19 @@ class Candidates:
         name = "terrain" if left_out else "moving_terrain"
         FieldSearch(sweep.builder, name, [self.ends[i] for i in pairs], flags, step).run(
             lambda rows: places(alike(rows).ends) | self.motion(sweep, alike(rows), ("E", "r", "u", "start")),
-            lambda here, rows: on_links(here, alike(rows).ends[0]),
+            lambda view, rows: on_links(view, alike(rows).ends[0]),
             lambda rows: self.places(alike(rows), told.at, _FOUND),
         )
 
     def begin(self, blocks: Blocks) -> None:
         """Writes the steps that begin the problem; contacts of far pairs, of which nothing is known, may not join."""
-        blocks.begin(self._broad_phase.fresh, {contact: pair for pair, contact in self._far_contacts})
+        blocks.begin(self._broad_phase.fresh, self._pair_of_far)
 
-    @property
-    def _far_contacts(self) -> list[tuple[int, int]]:
-        """Pairs that may be left out, and their contacts."""
+    @cached_property
+    def _pair_of_far(self) -> dict[int, int]:
+        """The pairs of those contacts that may be left out."""
         pairs = sorted(i for alike in self._far_groups for i in alike.numbers)
-        return [(i, k) for i in pairs for k in range(int(self.first[i]), int(self.first[i + 1]))]
+        return {k: i for i in pairs for k in range(int(self.first[i]), int(self.first[i + 1]))}
 
     def look(
         self,
@@ -339,7 +370,7 @@ class Candidates:
 
     def _measure_fresh(self, builder: Builder, blocks: Blocks) -> None:
         builder.replay(self._measuring_steps)
-        pairs, contacts = zip(*self._far_contacts, strict=True)
+        contacts, pairs = zip(*self._pair_of_far.items(), strict=True)
         contact = fields(idle=blocks.flags["idle"].at(contacts))
         builder.loop(_let_in, contact=contact, among=self._broad_phase.fresh.at(pairs))
 
@@ -399,29 +430,35 @@ def _names(pair: Pair) -> list[str]:
 
 
 def _measuring(
-    moving: Mapping[str, bool], scene: ContactScene, rows: int, told: Sequence[str], within: bool, ahead: bool
+    moving: Mapping[str, bool],
+    scene: ContactScene,
+    rows: int,
+    told: Sequence[str],
+    within: bool,
+    passes: bool,
+    ahead: bool,
 ) -> Callable[[View], None]:
-    def measuring(here: View) -> None:
+    def measuring(view: View) -> None:
         """What a contact brings into the problem."""
-        contact, P = Contact(here.gaps, here.points, here.frames), {}
+        contact, P = Contact(view.gaps, view.points, view.frames), {}
         for (name, moves), sign in zip(moving.items(), (1.0, -1.0), strict=True):
             if moves:
-                P[name] = sign * forces_on(pose(here, name, moves), contact, rows)
-                setattr(here, f"{name}_P", P[name])
-        free, approach = (reduce(add, (P[name].T @ getattr(here, f"{name}_{x}") for name in P)) for x in ("u", "start"))
+                P[name] = sign * forces_on(pose(view, name, moves), contact, rows)
+                setattr(view, f"{name}_P", P[name])
+        free, approach = (reduce(add, (P[name].T @ getattr(view, f"{name}_{x}") for name in P)) for x in ("u", "start"))
         if ahead:
-            free = here.ahead
-        closure = gap_seen(contact.gap, scene.penetration) * here.pace
+            free = view.ahead
+        closure = gap_seen(contact.gap, scene.penetration, view.slop if passes else None) * view.pace
         if scene.integrator == "midpoint":
             for name in P:  # gaps count from where the step started
-                closure = closure - getattr(here, f"{name}_gone") * (P[name][:, 0] @ getattr(here, f"{name}_start"))
+                closure = closure - getattr(view, f"{name}_gone") * (P[name][:, 0] @ getattr(view, f"{name}_start"))
             soon = closure + 2.0 * free[0] < 0.0  # with the same velocities for one more step, it would touch
             for name in ["near"] if within else [f"{name}_near" for name in P]:
-                setattr(here, name, np.where(soon, 1.0, getattr(here, name)))
+                setattr(view, name, np.where(soon, 1.0, getattr(view, name)))
         closure = let_out(closure, free[0], scene.recovery)
         found = {"b": free + first_of(rows, closure), "free": free[:3], "approach": approach[:3]}
         for name in found:
             if name in told:
-                setattr(here, name, found[name])
+                setattr(view, name, found[name])
 
     return measuring

@@ -77,8 +77,8 @@ def cone_at_rest(block: ConeBlock, friction: Any, lam: Array, w: Array) -> tuple
     """
     b = w - block.A @ lam  # what others leave of its velocity
     stuck = lam - block.inverse @ w
-    left, fast = np.abs(b + block.A @ stuck), np.abs(w)
-    stops = _largest(left) <= _STICKING_LEFT * _largest(fast) + _STICKING_ROUNDING * _largest(np.abs(b))
+    remaining, fast = np.abs(b + block.A @ stuck), np.abs(w)
+    stops = _largest(remaining) <= _STICKING_LEFT * _largest(fast) + _STICKING_ROUNDING * _largest(np.abs(b))
     holds = stops & (stuck[0] > 0.0) & (stuck[1] ** 2 + stuck[2] ** 2 <= (friction * stuck[0]) ** 2)
     opens = (b[0] >= 0.0) & np.logical_not(holds & (lam[0] > 0.0))
     return np.array([np.where(opens, 0.0, value) for value in stuck]), np.logical_not(opens | holds)

@@ -11,7 +11,7 @@ __all__ = ["box_corners", "cylinder_points", "ellipsoid_point"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_UPRIGHT = 1e-22  # sin² of the angle to the plane's normal below which a cylinder's caps have no lowest point
+_UPRIGHT = 1e-18  # sin² of the angle to the plane's normal below which a cylinder's caps have no lowest point
 
 
 def box_corners(half: np.ndarray) -> list[np.ndarray]:
@@ -22,9 +22,9 @@ def box_corners(half: np.ndarray) -> list[np.ndarray]:
 def cylinder_points(m: Array, radius: float, half: float) -> list[Array]:
     """Four points of the two rims of a cylinder along z between z = ±half, over a plane.
 
-    They are the lowest point of the lower rim, the lowest of the upper one, and the two of the lower rim a third of a
-    turn away from its lowest. Lying, the cylinder has the first two on the plane; upright, the first and the last two;
-    tilted, the first alone.
+    They are the lowest point of the rim at −half, the lowest of the one at half, and the two of the lower rim a third
+    of a turn away from its lowest. Lying, the cylinder has the first two on the plane, whichever rounding makes the
+    lower: so each finds the impulse that it had. Upright, it has the last two and one of the first; tilted, that alone.
 
     Args:
         m: 3, the unit normal out of the plane, in the cylinder's frame.
@@ -35,8 +35,8 @@ def cylinder_points(m: Array, radius: float, half: float) -> list[Array]:
     x, y = (np.where(tilted, -m[0] / root, 1.0), np.where(tilted, -m[1] / root, 0.0))
     z = -np.copysign(half, m[2])
     c, s = -0.5, np.sqrt(0.75)
-    places = [(x, y, z), (x, y, -z), (c * x - s * y, s * x + c * y, z), (c * x + s * y, c * y - s * x, z)]
-    return [np.stack([radius * a, radius * b, h]) for a, b, h in places]
+    places = [(x, y, -half), (x, y, half), (c * x - s * y, s * x + c * y, z), (c * x + s * y, c * y - s * x, z)]
+    return [np.stack([radius * a, radius * b, np.array(h)]) for a, b, h in places]
 
 
 def ellipsoid_point(m: Array, radii: np.ndarray) -> Array:

@@ -54,8 +54,8 @@ def nearest_to_box(p: Array, u: Array, half_length: float, half: np.ndarray) -> 
     places: list[Any] = []
     for i in range(3):
         along = np.abs(u[i]) > _ACROSS
-        meets = [(face - p[i]) / np.where(along, u[i], 1.0) for face in (-half[i], half[i])]
-        places += [np.where(along, np.clip(s, -half_length, half_length), half_length) for s in meets]
+        crossings = [(face - p[i]) / np.where(along, u[i], 1.0) for face in (-half[i], half[i])]
+        places += [np.where(along, np.clip(s, -half_length, half_length), half_length) for s in crossings]
     low, high = -half_length, half_length
     for s in places:
         F = slope(s)

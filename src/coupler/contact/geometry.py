@@ -249,9 +249,9 @@ _CONVEX = Point | Sphere | Capsule | Box | Cylinder | Ellipsoid | Hull
 
 def _convex(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Iterator[Found]:
     X_one, X_other = convex.centred(one, X_one), convex.centred(other, X_other)
-    here = convex.search(one, other, X_one, X_other)
+    nearest = convex.search(one, other, X_one, X_other)
     scales, margins = convex.Scales(one, other), (_margin(one), _margin(other))
-    yield from convex.manifold(margins, X_other, here, scales, convex.corners(one, other, here, scales))
+    yield from convex.manifold(margins, X_other, nearest, scales, convex.corners(one, other, nearest, scales))
 
 
 # Ground of given heights.

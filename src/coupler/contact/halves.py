@@ -77,13 +77,11 @@ class Halves:
 
         Args:
             impulses: of the step.
-            blocks: of the problem, if those that are active, and no others, have impulses.
+            blocks: of the problem, if those that are active, which have been listed, and no others, have impulses.
         """
         rows = self._layout.stopping_rows
         if self._last is None or self._acted is None:
             return
-        if blocks is not None:
-            self._builder.list_flags(blocks.flags["active"])
         trees = [tree for _, _, tree in rows]
         near = fields(near=self.near_next.at(trees)) if self.near_next.size else fields()
         acting = fields(impulse=impulses.at([row for row, _, _ in rows]), acted=self.acted(trees))

@@ -86,7 +86,7 @@ class Impacts:
             self._loop(_total, self._own)
             apply_impulses()
             window = {"v": self._parts["v"], "step": self._step, "jump": self.jump}
-            builder.loop(_part, here=fields(**{name: buffer.at(rows) for name, buffer in window.items()}))
+            builder.loop(_part, view=fields(**{name: buffer.at(rows) for name, buffer in window.items()}))
 
     def _begin(self) -> None:
         """Velocities without impulses, and limits for the time after the step."""
@@ -110,9 +110,9 @@ class Impacts:
 
         self._loop(_choosing, more)
         self._builder.list_flags(self._blocks.flags["active"])
-        relaxation.solve(scene.tolerance, scene.most, residual, parts["sweeps"])
+        relaxation.solve(scene.tolerance, scene.sweeps, residual, parts["sweeps"])
         refinement.solve(scene.tolerance, residual, parts["iterations"])
-        self._builder.loop(_note_worst, here=fields(own=residual.at(0), all=parts["residual"].at(0)))
+        self._builder.loop(_note_worst, view=fields(own=residual.at(0), all=parts["residual"].at(0)))
         self._loop(_taking, self._own, "active")
         self._look()
         self._keep_energy()
@@ -204,12 +204,12 @@ def _at_rest(state: View) -> Any:
     return state.approaching <= 0.0
 
 
-def _note_worst(here: View) -> None:
-    here.all = np.maximum(here.all, here.own)
+def _note_worst(view: View) -> None:
+    view.all = np.maximum(view.all, view.own)
 
 
-def _part(here: View) -> None:
-    here.jump, here.v = here.v - here.step, here.step
+def _part(view: View) -> None:
+    view.jump, view.v = view.v - view.step, view.step
 
 
 # Kernels of blocks

@@ -95,8 +95,8 @@ class ImpactRounds:
             impulse = solution.impulses[at : at + size].copy()
             if k in e:
                 law, friction = self._laws[k], self._contacts[k].pair.friction
-                left = solution.velocities[at : at + 3]
-                impulse[:3] = impact_impulse(law.form, friction, e[k], impulse[:3], left, came[start : start + 3])
+                remaining = solution.velocities[at : at + 3]
+                impulse[:3] = impact_impulse(law.form, friction, e[k], impulse[:3], remaining, came[start : start + 3])
             after[start : start + size] += impulse
         return after, e
 

@@ -22,7 +22,7 @@ from coupler.contact.columns import Node
 from coupler.contact.cone_update import ConeBlock
 from coupler.contact.kernels import clear
 from coupler.contact.rows import ContactRows
-from coupler.graph import Buffer, Builder, View, Window, fields
+from coupler.graph import Buffer, Builder, Vector, View, Window, fields
 from coupler.passes import Schedule
 
 __all__ = ["InteractingBlocks", "Kernel", "WayKernel", "Ways", "push", "velocities"]
@@ -63,9 +63,17 @@ class InteractingBlocks(Blocks):
     `ways`, a list of them.
     """
 
-    def __init__(self, builder: Builder, columns: Ways, rows: ContactRows, friction: Numbers, bounds: Numbers) -> None:
+    def __init__(
+        self,
+        builder: Builder,
+        columns: Ways,
+        rows: ContactRows,
+        friction: Numbers,
+        bounds: Numbers,
+        impulses: Vector | None = None,
+    ) -> None:
         """Args: the ways of all blocks; the others as for `Blocks`."""
-        super().__init__(builder, rows, friction, bounds)
+        super().__init__(builder, rows, friction, bounds, impulses)
         self._columns = columns
         ways = [(self.width(block), self._shape(block)) for block in self.all]
         self._shapes = Counter(way for way in ways if len(way[1]) <= _SHORT_WAY)
@@ -105,7 +113,7 @@ class InteractingBlocks(Blocks):
         self.each(_begin_to_see, _begin_to_see)
         self.along(_see)
 
-    def measure_change(self, vector: Buffer | None = None, where: str = "active") -> None:
+    def measure_change(self, vector: Buffer | None = None, where: str | None = None) -> None:
         """Writes the steps from a change of x, or from x itself, to `dw` of blocks."""
         self.each(_without_change, _without_change, where)
         self.along(_see_change, where, vector=vector)
@@ -113,7 +121,7 @@ class InteractingBlocks(Blocks):
     def along(
         self,
         kernel: WayKernel,
-        where: str = "active",
+        where: str | None = None,
         more: More = lambda _: fields(),
         vector: Buffer | None = None,
         blocks: Iterable[int] | None = None,
@@ -122,7 +130,7 @@ class InteractingBlocks(Blocks):
 
         Args:
             kernel: what to do with a block and a node.
-            where: the flag by which blocks are left out.
+            where: the flag by which blocks are left out; see `part`.
             more: further fields of `own`, for a list of blocks.
             vector: what takes the place of x.
             blocks: which; all if not given.
@@ -135,14 +143,14 @@ class InteractingBlocks(Blocks):
             self.builder.loop(kernel, **self._on_way(rows, where, more, vector))
 
     def _on_way(
-        self, rows: Sequence[tuple[int, int]], where: str, more: More, vector: Buffer | None = None
+        self, rows: Sequence[tuple[int, int]], where: str | None, more: More, vector: Buffer | None = None
     ) -> dict[str, Any]:
         own, nodes = zip(*rows, strict=True)
         windows = {"own": self.of(own) | more(own), "way": self._columns.way(own, nodes, vector)}
         return windows | self.among(where, own)
 
     def visit(
-        self, schedule: Schedule, kernel: Kernel, block: int, where: str = "active", more: More = lambda _: fields()
+        self, schedule: Schedule, kernel: Kernel, block: int, where: str | None = None, more: More = lambda _: fields()
     ) -> None:
         """Adds a block to a loop; what it sees, and what it changes of that, is in its kernel if its way is short.
 
@@ -150,7 +158,7 @@ class InteractingBlocks(Blocks):
             schedule: the loop.
             kernel: what to do with it, and with its way; see `velocities` and `push`.
             block: its number.
-            where: the flag by which it is left out.
+            where: the flag by which it is left out; see `part`.
             more: further fields of `own`, for a list of blocks.
         """
         shape, short = self._shape(block), self._is_short(block)
@@ -185,7 +193,7 @@ class InteractingBlocks(Blocks):
             return
 
         def adding(kernel: WayKernel) -> Callable[[list[tuple[int, int]]], tuple[WayKernel, dict[str, Any]]]:
-            return lambda rows: (kernel, self._on_way(rows, "active", lambda _: fields()))
+            return lambda rows: (kernel, self._on_way(rows, None, lambda _: fields()))
 
         for node, size in parts.items():
             schedule.add((kernel, self.width(block), size), (block, node), adding(kernel))

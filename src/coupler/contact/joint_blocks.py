@@ -65,7 +65,7 @@ class JointBlocks:
         self._visit(measure, range(len(self._layout.joints)), provide)
         for limited, rubbing, own in self._groups(range(len(self._layout.joints))):
             window = self._impulses(own) | self._told(start, limited, rubbing, own)
-            self._sweep.builder.loop(_joining(limited, rubbing), here=window)
+            self._sweep.builder.loop(_joining(limited, rubbing), view=window)
 
     def look(self, residual: Vector, tolerance: float) -> None:
         """Writes the steps that make idle joints wait which the velocities after the step take beyond their limits.
@@ -90,7 +90,7 @@ class JointBlocks:
         for limited, rubbing, rows in self._groups(range(len(layout.joints))):
             if not (limited and rubbing):
                 window = self._impulses(rows) | self._told(impulses, limited, rubbing, rows)
-                self._sweep.builder.loop(_telling(limited), here=window)
+                self._sweep.builder.loop(_telling(limited), view=window)
                 continue
 
             def provide(windows: ClusterWindows, own: list[int]) -> None:
@@ -201,17 +201,17 @@ def _part(cluster: Visit[Any, Any], i: int, j: int) -> None:
 
 
 def _joining(limited: bool, rubbing: bool) -> Callable[[View], None]:
-    def joining(here: View) -> None:
-        here.own = (here.limit if limited else 0.0) + (here.friction if rubbing else 0.0)
+    def joining(view: View) -> None:
+        view.own = (view.limit if limited else 0.0) + (view.friction if rubbing else 0.0)
 
     return joining
 
 
 def _telling(limited: bool) -> Callable[[View], None]:
-    def telling(here: View) -> None:
+    def telling(view: View) -> None:
         if limited:
-            here.limit = here.own
+            view.limit = view.own
         else:
-            here.friction = here.own
+            view.friction = view.own
 
     return telling

@@ -139,7 +139,7 @@ class Kick:
         if drive:
             drive()
         loads = add_loads(sweep, external) if sweep.loaded else None
-        names = enumerate(("change", "fastest", "fastest_near", "before", "left", "step"))
+        names = enumerate(("change", "fastest", "fastest_near", "before", "remaining", "step"))
         progress = fields(rounds=self._rounds.at(0), **{name: self._progress.at(i) for i, name in names})
         builder.loop(_begin_rounds(h), progress=progress)
         sweep.inward(self.factorise_and_answer)
@@ -296,12 +296,12 @@ def _end_round(progress: View) -> None:
     ratio = np.where(known, progress.change / np.where(known, progress.before, 1.0), 0.0)
     expected = np.where(known, ratio, _CONTRACTION * progress.step * progress.fastest)
     expected = np.minimum(expected, _SLOWEST)
-    left = progress.change * expected / ((1.0 - expected) * progress.fastest)
-    fast = (progress.fastest_near * progress.step > _SLOW) | (left > TOLERANCE)
+    remaining = progress.change * expected / ((1.0 - expected) * progress.fastest)
+    fast = (progress.fastest_near * progress.step > _SLOW) | (remaining > TOLERANCE)
     early = (progress.fastest_near > -0.5) & (progress.rounds < 2.5) & (fast | (progress.rounds > 1.5))
-    progress.left = np.where(early, 1.0, left)
+    progress.remaining = np.where(early, 1.0, remaining)
     progress.before = np.where(early, 0.0, progress.change)
 
 
 def _settled(progress: View) -> Any:
-    return progress.left < TOLERANCE
+    return progress.remaining < TOLERANCE

@@ -59,6 +59,7 @@ Friction = Sequence[Any] | np.ndarray  # the coefficient of each disc: numbers, 
 
 PENETRATION = {"position": -inf, "velocity": 0.0, "limited": -1e-5}  # the deepest gap that counts, m [002, §4.1]
 
+_SLOWLY = 0.25  # of an overlap within the slop, parted in a step: motions that it makes then fade
 RECOVERY = 0.1  # m/s: what starts overlapped is let out so fast, and then rises by no more than v²/2g = 0.5 mm
 
 SOFTENING = 1e-6  # of a block's mobility, added to it: directions that no impulse moves get no impulse
@@ -80,7 +81,7 @@ def row_count(friction: Friction) -> int:
 # Gaps and limits
 
 
-def gap_seen(gap: Any, penetration: str | float = "position") -> Any:
+def gap_seen(gap: Any, penetration: str | float = "position", slop: Any = None) -> Any:
     """The gap that counts, of floats or nodes, m. [002, §4.1]
 
     Args:
@@ -88,9 +89,13 @@ def gap_seen(gap: Any, penetration: str | float = "position") -> Any:
         penetration: "position": as it is; "velocity": what overlaps counts as touching, so that it is kept from going
             deeper; "limited": depths count up to 1e-5 m, so that they shrink slowly; or another such limit, m, 0 or
             less.
+        slop: up to which depth overlaps are parted slowly, m, a quarter of them in a step; see passing.py.
     """
     deepest = _deepest(penetration)
-    return gap if deepest == -inf else np.maximum(gap, deepest)
+    seen = gap if deepest == -inf else np.maximum(gap, deepest)
+    if slop is None:
+        return seen
+    return np.maximum(seen, np.minimum(_SLOWLY * seen, seen + (1.0 - _SLOWLY) * slop))
 
 
 def _deepest(penetration: str | float) -> float:
@@ -262,8 +267,8 @@ def turning_step(A: Array, steps: Sequence[Any], friction: Friction, lam: Array,
     """The last half of `projected_step`: spin and rolling, with new impulses of normal and tangents."""
     new = list(new)
     for (size, own), step in zip(discs(friction)[1:], steps, strict=True):
-        left = [w[i] + sum(A[i][j] * (new[j] - lam[j]) for j in range(len(new))) for i in range(own.start, own.stop)]
-        target = [x - step * y for x, y in zip(lam[own], left, strict=True)]
+        own_w = [w[i] + sum(A[i][j] * (new[j] - lam[j]) for j in range(len(new))) for i in range(own.start, own.stop)]
+        target = [x - step * y for x, y in zip(lam[own], own_w, strict=True)]
         new += nearest_in_disc(size * new[0], target)
     return np.array(new)
 

@@ -12,7 +12,8 @@ Then the law is that of the place where they meet, with its normal: their motion
 g(0) = g(t) − t n·w. So a ball that meets an edge is deflected by it, and not stopped by the face beside.
 
 Shapes that come no deeper than `slop` pass. So what slides over flush boxes does not trip over their seams, on which it
-lies to rounding.
+lies to rounding. Bodies that stay so deep are parted slowly: at once, it would throw them apart as fast as they came,
+and a heap, of which some contact opens or closes in every step, would never come to rest.
 
 Functions here take floats or nodes of a trace.
 """
@@ -46,6 +47,7 @@ __all__ = [
     "is_searched",
     "nearest",
     "on_field",
+    "parts_slowly",
     "reach_of",
     "seen_around",
     "shifted",
@@ -55,9 +57,7 @@ __all__ = [
 
 Array = Any  # an ndarray of floats, or of nodes
 
-SLOP = (
-    1e-6  # m: the most that shapes overlap which pass each other within a step; if they stay, the next one parts them
-)
+SLOP = 1e-6  # m: the most that shapes overlap which pass each other within a step
 _LEAST_SLOP = 1e-11  # m: of any step; above rounding
 _SETTLES = 1.0  # m/s²: less than gravity
 MOST_ADVANCES = 24  # what is not decided then acts: bodies that graze each other nearly, which needs ever shorter ways
@@ -73,6 +73,11 @@ def can_pass(pair: Pair) -> bool:
     if any(isinstance(form, Plane) for form in (one, other)):
         return False
     return on_field(one, other) or not any(isinstance(form, HeightField) for form in (one, other))
+
+
+def parts_slowly(pair: Pair) -> bool:
+    """Whether overlaps of a pair within the slop are parted slowly; height fields part them at once, as planes do."""
+    return can_pass(pair) and not on_field(pair.one.geometry, pair.other.geometry)
 
 
 def on_field(one: Geometry, other: Geometry) -> bool:
@@ -219,7 +224,7 @@ def closing_speed(one: Shift, other: Shift, normal: Array) -> Any:
 def slop(step: Any) -> Any:
     """How deep shapes may overlap that pass each other within a step of h, s: less than what falls from rest gets to.
 
-    So what rests on another body is held from the first step on, and an overlap of this depth is parted gently.
+    So what rests on another body is held from the first step on. See `gap_seen` for overlaps of this depth.
     """
     return np.clip(_SETTLES * step * step, _LEAST_SLOP, SLOP)
 
@@ -236,11 +241,11 @@ def advanced(t: Any, gap: Any, closing: Any, step: Any) -> tuple[Any, Any, Any]:
     Returns:
         A later such time, whether the shapes pass each other, and whether they meet at t.
     """
-    left = gap + slop(step)
-    meets = left <= 0.5 * slop(step)
-    passes = np.logical_not(meets) & (closing * (step - t) <= left)
-    goes_on = np.logical_not(meets | passes)
-    return np.where(goes_on, t + left / np.where(goes_on, closing, 1.0), t), passes, meets
+    clearance = gap + slop(step)
+    meeting = clearance <= 0.5 * slop(step)
+    passes = np.logical_not(meeting) & (closing * (step - t) <= clearance)
+    goes_on = np.logical_not(meeting | passes)
+    return np.where(goes_on, t + clearance / np.where(goes_on, closing, 1.0), t), passes, meeting
 
 
 def seen_around(one: Geometry, other: Geometry) -> float:
@@ -286,16 +291,16 @@ def advanced_among(
     """
     fast = approach(one, other) * (step - t) > around
     soonest = np.where(fast, around / np.where(fast, approach(one, other), 1.0), step)
-    meets, closes = np.False_, fast
+    meeting, closes = np.False_, fast
     for contact in found:
-        left, closing = contact.gap + slop(step), closing_speed(one, other, contact.frame[0])
-        own = closing * (step - t) > left
-        touches = own & (left <= 0.5 * slop(step))
+        clearance, closing = contact.gap + slop(step), closing_speed(one, other, contact.frame[0])
+        own = closing * (step - t) > clearance
+        touches = own & (clearance <= 0.5 * slop(step))
         ahead = own & np.logical_not(touches)
-        soonest = np.minimum(soonest, np.where(ahead, left / np.where(ahead, closing, 1.0), step))
-        meets, closes = meets | touches, closes | own
+        soonest = np.minimum(soonest, np.where(ahead, clearance / np.where(ahead, closing, 1.0), step))
+        meeting, closes = meeting | touches, closes | own
     passes = np.logical_not(closes)
-    return np.where(meets | passes, t, t + soonest), passes, meets
+    return np.where(meeting | passes, t, t + soonest), passes, meeting
 
 
 def _apart(one: Any, other: Any, X_one: Transform, X_other: Transform) -> tuple[Any, Array]:

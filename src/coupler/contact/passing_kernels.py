@@ -35,41 +35,41 @@ __all__ = [
 SIDES = {"one": 1.0, "other": -1.0}  # of a pair, and the signs of impulses on them
 
 
-def shift_of(here: View, name: str, geometry: Any, moves: bool, changed: bool) -> Shift:
+def shift_of(view: View, name: str, geometry: Any, moves: bool, changed: bool) -> Shift:
     """How a shape moves, with what impulses have `changed` or without; its form is not asked for if it is None."""
-    own = geometry and with_numbers(geometry, getattr(here, f"{name}_numbers"))
-    at = Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r"))
+    own = geometry and with_numbers(geometry, getattr(view, f"{name}_numbers"))
+    at = Transform(getattr(view, f"{name}_at_E"), getattr(view, f"{name}_at_r"))
     if not moves:
         return Shift(own, at)
-    v = getattr(here, f"{name}_u") + (getattr(here, f"{name}_du") if changed else 0.0)
-    reach, axis = (getattr(here, f"{name}_{of_form}") for of_form in ("reach", "axis"))
-    return Shift.on_link(own, at, pose(here, name, True), v, reach, axis)
+    v = getattr(view, f"{name}_u") + (getattr(view, f"{name}_du") if changed else 0.0)
+    reach, axis = (getattr(view, f"{name}_{of_form}") for of_form in ("reach", "axis"))
+    return Shift.on_link(own, at, pose(view, name, True), v, reach, axis)
 
 
 def moving_law(moving: Mapping[str, bool], rows: int, told: Sequence[str]) -> Callable[[View], None]:
-    def move_law(here: View) -> None:
+    def move_law(view: View) -> None:
         """The law where shapes meet: b_n with the gap g − t n·w, on the way to which they move as they do."""
-        open_before = here.near <= 0.0
+        open_before = view.near <= 0.0
         P, ahead = {}, 0.0
         for name, moves in moving.items():
             if moves:
-                link, v = pose(here, name, True), getattr(here, f"{name}_u") + getattr(here, f"{name}_du")
-                at = Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r"))
-                back = Shift.on_link(None, at, link, v).velocity(here.time, here.point)  # type: ignore[arg-type]
-                contact = Contact(here.gap, here.point - here.time * back, here.frame)
+                link, v = pose(view, name, True), getattr(view, f"{name}_u") + getattr(view, f"{name}_du")
+                at = Transform(getattr(view, f"{name}_at_E"), getattr(view, f"{name}_at_r"))
+                back = Shift.on_link(None, at, link, v).velocity(view.time, view.point)  # type: ignore[arg-type]
+                contact = Contact(view.gap, view.point - view.time * back, view.frame)
                 P[name] = SIDES[name] * forces_on(link, contact, rows)
                 ahead = ahead + P[name][:, 0] @ v
-        free, approach = (reduce(add, (P[name].T @ getattr(here, f"{name}_{x}") for name in P)) for x in ("u", "start"))
-        gap = here.gap - here.time * ahead
-        closure = gap / here.step
+        free, approach = (reduce(add, (P[name].T @ getattr(view, f"{name}_{x}") for name in P)) for x in ("u", "start"))
+        gap = view.gap - view.time * ahead
+        closure = gap / view.step
         for name, own in P.items():  # gaps count from where the step started
-            closure = closure - getattr(here, f"{name}_gone") * (own[:, 0] @ getattr(here, f"{name}_start"))
+            closure = closure - getattr(view, f"{name}_gone") * (own[:, 0] @ getattr(view, f"{name}_start"))
         found = {"b": free + first_of(rows, closure), "free": free[:3], "approach": approach[:3]}
-        found |= {"gaps": np.array(gap), "points": here.point, "frames": here.frame}
+        found |= {"gaps": np.array(gap), "points": view.point, "frames": view.frame}
         for name in told:
-            setattr(here, f"told_{name}", np.where(open_before, found[name], getattr(here, f"told_{name}")))
+            setattr(view, f"told_{name}", np.where(open_before, found[name], getattr(view, f"told_{name}")))
         for name, own in P.items():
-            setattr(here, f"{name}_P", np.where(open_before, own, getattr(here, f"{name}_P")))
+            setattr(view, f"{name}_P", np.where(open_before, own, getattr(view, f"{name}_P")))
 
     return move_law
 
@@ -98,11 +98,11 @@ def doubt_if_fast(own: View) -> None:
 
 
 def ask(own: View) -> None:
-    own.moving = own.meets = own.undecided = np.array(1.0)
+    own.moving = own.meeting = own.undecided = np.array(1.0)
 
 
 def decide(own: View) -> None:
-    own.waiting = np.where(own.meets > 0.0, 1.0, 0.0)
+    own.waiting = np.where(own.meeting > 0.0, 1.0, 0.0)
 
 
 def note_touching(own: View) -> None:

@@ -44,7 +44,7 @@ from coupler.contact.tables import Told, form, numbers
 from coupler.contact.terrain.program import FieldSearch
 from coupler.graph import Slot, Vector, View, Window, constants, fields
 from coupler.model.shapes import Hull
-from coupler.passes import Schedule, Sweep
+from coupler.passes import Sweep
 from coupler.spatial import Transform
 
 __all__ = ["Passing"]
@@ -84,7 +84,7 @@ class Passing:
             builder, pairs, contacts = sweep.builder, len(self._pairs), len(self.contacts)
             self._state = {name: builder.scratch(f"passing_{name}", 1) for name in _STATE}
             self._moving = builder.scratch("passing_moving", pairs)  # flags of pairs: undecided
-            self._meets, self._time = (builder.scratch(f"passing_{name}", pairs) for name in ("meets", "time"))
+            self._meeting, self._time = (builder.scratch(f"passing_{name}", pairs) for name in ("meeting", "time"))
             self._near = builder.scratch("passing_near", contacts)
             self._fast = builder.scratch("passing_fast", pairs)  # flags of pairs with fields: see `too_fast`
             self._ahead = builder.records("ahead", contacts, gap=(), point=3, frame=(3, 3))
@@ -95,15 +95,15 @@ class Passing:
 
     def begin(self, gaps: Vector) -> None:
         """Writes the steps by which those contacts wait alone that have pressed before; the problem has begun."""
-        for contacts in self._blocks.alike(self.contacts):
+        for contacts in self._alike_contacts(self.contacts):
             near = self._near.at([self._place[k] for k in contacts])
             window = self._blocks.of(contacts) | fields(near=near, gap=gaps.at(contacts))
             window |= fields(step=constants(np.full(len(contacts), self._scene.step)))
-            self._builder.loop(kernels.begin, own=window)
+            self._builder.loop(kernels.begin, own=window, **self._candidates.among_near(contacts))
         for alike in self._alike():
             if alike[0] in self._on_fields:
                 joining = fields(joining=self._blocks.joining.at([0] * len(alike)))
-                self._builder.loop(self._asking_how_fast(alike[0]), here=self._speeds(alike) | joining)
+                self._builder.loop(self._asking_how_fast(alike[0]), view=self._speeds(alike) | joining)
 
     def look(self, residual: Vector, told: Told) -> None:
         """Writes the steps by which contacts wait that break their laws and whose shapes meet.
@@ -118,7 +118,7 @@ class Passing:
         if self._on_fields:
             self._loop(kernels.doubt_if_fast, "idle", [k for i in self._on_fields for k in self._of(i)])
         with builder.repeat(until=kernels.doubtless, at_most=1, rare=True, state=state):
-            for buffer in (self._moving, self._meets, self._time, self._ahead.buffer):
+            for buffer in (self._moving, self._meeting, self._time, self._ahead.buffer):
                 clear(builder, buffer)
             self._loop(kernels.ask)
             with builder.repeat(until=kernels.decided, at_most=MOST_ADVANCES, state=state):
@@ -130,7 +130,7 @@ class Passing:
                 for alike in self._alike():
                     flags = self._moving.at([self._pairs.index(i) for i in alike])
                     window = self._shapes(alike) | self._decisions(alike)
-                    builder.loop(self._advancing(alike), here=window, where=flags)
+                    builder.loop(self._advancing(alike), view=window, where=flags)
             self._loop(kernels.decide)
             if self._listed_anew:
                 self._loop(kernels.decide, "idle", [k for i in sorted(self._listed_anew) for k in self._of(i)])
@@ -157,43 +157,50 @@ class Passing:
     def _asking_how_fast(self, pair: int) -> Callable[[View], None]:
         trees = self._near_next([pair])
 
-        def ask_how_fast(here: View) -> None:
+        def ask_how_fast(view: View) -> None:
             """Whether a shape is too fast; in the next step it shall not first be seen behind what it hits."""
-            one, other = self._shifts(here, pair, changed=False)
-            here.fast = np.where(too_fast(one, other, here.around, here.step), 1.0, 0.0)
-            here.joining = np.maximum(here.joining, here.fast)
-            soon = too_fast(one, other, here.around, 2.0 * here.step)
+            one, other = self._shifts(view, pair, changed=False)
+            view.fast = np.where(too_fast(one, other, view.around, view.step), 1.0, 0.0)
+            view.joining = np.maximum(view.joining, view.fast)
+            soon = too_fast(one, other, view.around, 2.0 * view.step)
             for name in trees:
-                setattr(here, name, np.where(soon, 1.0, getattr(here, name)))
+                setattr(view, name, np.where(soon, 1.0, getattr(view, name)))
 
         return ask_how_fast
 
     def _run(self, kernel: Callable[[View, list[View]], None], flag: str, residual: Vector) -> None:
-        """Writes a loop over contacts that have a flag, with what their links do."""
-        schedule, starts = Schedule(self._builder), self._candidates.starts
-
-        def loop(contacts: list[int]) -> tuple[Callable[..., None], dict[str, Any]]:
+        """Writes loops over contacts that have a flag, with what their links do."""
+        starts = self._candidates.starts
+        for contacts in self._alike_contacts(self.contacts):
             links = [list(own) for own in zip(*(starts[contact].links for contact in contacts), strict=True)]
             du = [self._sweep.bodies(own).fields["du"] for own in links]
             P = [self._columns.at_link(contacts, own) for own in links]
             ends = [fields(P=a, du=b) for a, b in zip(P, du, strict=True)]
             own = self._known(contacts) | shared(residual=residual, joining=self._blocks.joining)(contacts)
-            return kernel, {"own": own, "ends": ends, "where": self._blocks.flags[flag].at(contacts)}
+            self._builder.loop(kernel, own=own, ends=ends, **self._flagged(contacts, flag))
 
-        for contact in self.contacts:
-            schedule.add((len(starts[contact].links), starts[contact].width), contact, loop)
-        schedule.run()
+    def _alike_contacts(self, contacts: Sequence[int]) -> list[list[int]]:
+        """Contacts, those together that one trace serves, and that all may be left out, or none."""
+        groups, starts = dict[Hashable, list[int]](), self._candidates.starts
+        for k in contacts:
+            left_out = bool(self._candidates.among_near([k]))
+            groups.setdefault((left_out, len(starts[k].links), starts[k].width), []).append(k)
+        return list(groups.values())
+
+    def _flagged(self, contacts: Sequence[int], flag: str) -> dict[str, Slot]:
+        """What a loop over contacts is told, so that it takes those that have a flag."""
+        return {"where": self._blocks.flags[flag].at(contacts)} | self._candidates.among_near(contacts)
 
     def _loop(
         self, kernel: Callable[[View], None], flag: str = "waiting", contacts: Sequence[int] | None = None
     ) -> None:
         """Writes a loop over all contacts, or some, that have a flag: those that wait."""
-        for own in self._blocks.alike(self.contacts if contacts is None else contacts):
-            self._builder.loop(kernel, own=self._known(own), where=self._blocks.flags[flag].at(own))
+        for own in self._alike_contacts(self.contacts if contacts is None else contacts):
+            self._builder.loop(kernel, own=self._known(own), **self._flagged(own, flag))
 
     def _known(self, contacts: Sequence[int]) -> Window:
         pairs = [self._pair_of[k] for k in contacts]
-        own = {"moving": self._moving.at(pairs), "meets": self._meets.at(pairs), "time": self._time.at(pairs)}
+        own = {"moving": self._moving.at(pairs), "meeting": self._meeting.at(pairs), "time": self._time.at(pairs)}
         own["near"] = self._near.at([self._place[k] for k in contacts])
         own["fast"] = self._fast.at(pairs)
         tolerance = constants(np.full(len(contacts), self._scene.tolerance))
@@ -247,7 +254,7 @@ class Passing:
         """Whether shapes meet, and their contacts on the way."""
         at = [self._pairs.index(i) for i in alike]
         undecided = self._state["undecided"].at([0] * len(alike))
-        window = fields(moving=self._moving.at(at), meets=self._meets.at(at), undecided=undecided)
+        window = fields(moving=self._moving.at(at), meeting=self._meeting.at(at), undecided=undecided)
         for k in range(self._candidates.pairs[alike[0]].count):
             rows = [self._place[self._of(i)[k]] for i in alike]
             window |= fields(**{f"{name}{k}": slot for name, slot in self._ahead[rows].fields.items()})
@@ -264,9 +271,9 @@ class Passing:
         def forms(rows: Sequence[int]) -> tuple[Any, Any]:
             return self._forms(pairs[rows[0]])
 
-        def placed(here: View, rows: Sequence[int]) -> tuple[Transform, Transform, Any]:
-            one, other = self._shifts(here, pairs[rows[0]])
-            X = [centred(form, shift.after(here.time)) for form, shift in zip(forms(rows), (one, other), strict=True)]
+        def placed(view: View, rows: Sequence[int]) -> tuple[Transform, Transform, Any]:
+            one, other = self._shifts(view, pairs[rows[0]])
+            X = [centred(form, shift.after(view.time)) for form, shift in zip(forms(rows), (one, other), strict=True)]
             return X[0], X[1], approach(one, other)
 
         flags = self._moving.at([self._pairs.index(i) for i in pairs])
@@ -277,9 +284,9 @@ class Passing:
         """Writes the search for contacts of other convex shapes where these are by then."""
         pairs = self._searched
 
-        def placed(here: View, rows: Sequence[int]) -> tuple[Transform, Transform]:
-            one, other = (shift.after(here.time) for shift in self._shifts(here, pairs[rows[0]]))
-            return Transform.translation(here.one_centre) @ one, Transform.translation(here.other_centre) @ other
+        def placed(view: View, rows: Sequence[int]) -> tuple[Transform, Transform]:
+            one, other = (shift.after(view.time) for shift in self._shifts(view, pairs[rows[0]]))
+            return Transform.translation(view.one_centre) @ one, Transform.translation(view.other_centre) @ other
 
         self._builder.list_flags(self._moving)
         flags = self._moving.at([self._pairs.index(i) for i in pairs])
@@ -304,11 +311,11 @@ class Passing:
     def _sides(self, pair: int) -> Iterator[tuple[str, Any]]:
         return zip(kernels.SIDES, self._forms(pair), strict=True)
 
-    def _shifts(self, here: View, pair: int, changed: bool = True) -> list[Shift]:
+    def _shifts(self, view: View, pair: int, changed: bool = True) -> list[Shift]:
         """How the shapes of a pair move, with what impulses have `changed`, or without."""
         links, known = self._links(pair), pair not in self._searched
         return [
-            kernels.shift_of(here, name, form if known else None, bool(links[name][0]), changed)
+            kernels.shift_of(view, name, form if known else None, bool(links[name][0]), changed)
             for name, form in self._sides(pair)
         ]
 
@@ -322,25 +329,25 @@ class Passing:
     def _advancing(self, alike: Sequence[int]) -> Callable[[View], None]:
         count = self._candidates.pairs[alike[0]].count
 
-        def advance(here: View) -> None:
+        def advance(view: View) -> None:
             """One step of conservative advancement; what is found on the way is kept."""
-            one, other = self._shifts(here, alike[0])
+            one, other = self._shifts(view, alike[0])
             if alike[0] in self._listed_anew:  # they have been searched for
-                places = ([getattr(here, f"{name}{k}") for name in ("gap", "point", "frame")] for k in range(count))
+                places = ([getattr(view, f"{name}{k}") for name in ("gap", "point", "frame")] for k in range(count))
                 found = [Contact(*place) for place in places]
             else:
-                found = shifted(one, other, here.time)
+                found = shifted(one, other, view.time)
             if alike[0] in self._on_fields:
-                time, passes, meets = advanced_among(here.time, one, other, found, here.step, here.around)
+                time, passes, meeting = advanced_among(view.time, one, other, found, view.step, view.around)
             else:
-                gap, normal = nearest(one, other, here.time, found)
-                time, passes, meets = advanced(here.time, gap, closing_speed(one, other, normal), here.step)
-            here.time, here.meets = time, np.where(passes, 0.0, 1.0)
-            here.moving = np.where(passes | meets, 0.0, 1.0)
-            here.undecided = np.maximum(here.undecided, here.moving)
+                gap, normal = nearest(one, other, view.time, found)
+                time, passes, meeting = advanced(view.time, gap, closing_speed(one, other, normal), view.step)
+            view.time, view.meeting = time, np.where(passes, 0.0, 1.0)
+            view.moving = np.where(passes | meeting, 0.0, 1.0)
+            view.undecided = np.maximum(view.undecided, view.moving)
             for k, contact in enumerate(found):
                 for name in ("gap", "point", "frame"):
-                    setattr(here, f"{name}{k}", np.array(getattr(contact, name)))
+                    setattr(view, f"{name}{k}", np.array(getattr(contact, name)))
 
         return advance
 
@@ -359,4 +366,4 @@ class Passing:
             names = [name for name in told.names if name != "start"]
             window |= fields(**{f"told_{name}": told.at(name, contacts) for name in names})
             where = self._blocks.flags["waiting"].at(contacts)
-            self._builder.loop(kernels.moving_law(moving, pair.cone.size, names), here=window, where=where)
+            self._builder.loop(kernels.moving_law(moving, pair.cone.size, names), view=window, where=where)

@@ -132,22 +132,22 @@ class PassingRounds:
         """Whether the shapes of a contact meet within the step; if it was open, it is then that of where they do."""
         pair = self.touches[k].pair
         one, other = (self._shift(shape, v) for shape in (pair.one, pair.other))
-        t, meets, found = 0.0, True, list[Contact]()
+        t, meeting, found = 0.0, True, list[Contact]()
         for _ in range(MOST_ADVANCES):
             found = shifted(one, other, t)
             if on_field(one.form, other.form):
                 around = seen_around(one.form, other.form)
-                later, passes, meets = advanced_among(t, one, other, found, self._step, around)
+                later, passes, meeting = advanced_among(t, one, other, found, self._step, around)
             else:
                 gap, normal = nearest(one, other, t, found)
-                later, passes, meets = advanced(t, gap, closing_speed(one, other, normal), self._step)
-            if passes or meets:
+                later, passes, meeting = advanced(t, gap, closing_speed(one, other, normal), self._step)
+            if passes or meeting:
                 break
-            t, meets = float(later), True
-        if meets and found and not self._near[k]:
+            t, meeting = float(later), True
+        if meeting and found and not self._near[k]:
             number = [i for i, touch in enumerate(self.touches) if touch.pair is pair].index(k)
             self._move(k, found[number], t, v, (one, other))
-        return bool(meets)
+        return bool(meeting)
 
     def _move(self, k: int, contact: Contact, t: float, v: np.ndarray, shifts: tuple[Shift, Shift]) -> None:
         pair = self.touches[k].pair

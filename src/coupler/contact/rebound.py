@@ -52,7 +52,7 @@ class Rebounds:
                 offset=self._offset.at(self._blocks.rows.first[own], 3),
                 closing=self._closing.at(at),
             )
-            self._builder.loop(_beginning(law, self._scene), here=window)
+            self._builder.loop(_beginning(law, self._scene), view=window)
 
     def end(self, pending: Vector) -> None:
         """Writes what is left to the next step."""
@@ -72,7 +72,7 @@ class Rebounds:
     def add_given(self) -> None:
         """Writes all impulses together."""
         n, impulses = self._offset.size, self._blocks.impulses
-        self._builder.loop(_together, here=fields(offset=self._offset.at(0, n), impulses=impulses.at(0, n)))
+        self._builder.loop(_together, view=fields(offset=self._offset.at(0, n), impulses=impulses.at(0, n)))
 
     def _groups(self) -> list[tuple[Restitution, list[int]]]:
         """Laws, with the numbers of their contacts among those that can rebound."""
@@ -88,10 +88,10 @@ class Rebounds:
 
 
 def _beginning(law: Restitution, scene: ContactScene) -> Callable[[View], None]:
-    def beginning(here: View) -> None:
-        closure = let_out(gap_seen(here.gap, scene.penetration) * here.pace, here.free[0], scene.recovery)
-        terms = rebound_terms(law, here.friction, here.pending, closure, here.free, here.approach)
-        here.b, here.offset, here.closing = terms.b, terms.offset, np.where(terms.closing, 1.0, 0.0)
+    def beginning(view: View) -> None:
+        closure = let_out(gap_seen(view.gap, scene.penetration) * view.pace, view.free[0], scene.recovery)
+        terms = rebound_terms(law, view.friction, view.pending, closure, view.free, view.approach)
+        view.b, view.offset, view.closing = terms.b, terms.offset, np.where(terms.closing, 1.0, 0.0)
 
     return beginning
 
@@ -104,5 +104,5 @@ def _ending(law: Restitution) -> OwnKernel:
     return ending
 
 
-def _together(here: View) -> None:
-    here.impulses += here.offset
+def _together(view: View) -> None:
+    view.impulses += view.offset

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from coupler.contact import laws
-from coupler.contact.blocks import mobilities, shared
+from coupler.contact.blocks import braked, contact_error, joint_error, mobilities, shared
 from coupler.contact.cone_update import ConeBlock, cone_at_rest, cone_sliding
 from coupler.contact.interaction import InteractingBlocks, push, velocities
+from coupler.contact.islands import Islands
 from coupler.contact.turning_update import turning_update
 from coupler.graph import Vector, View, constants, fields
 from coupler.passes import Schedule
@@ -22,29 +23,44 @@ from coupler.passes import Schedule
 __all__ = ["Relaxation"]
 
 _FAR = 1e30  # a change that is above all tolerances
+_WHOLE = 2  # sweeps over all blocks, before those go on alone whose islands are not solved
 
 
 class Relaxation:
     """The sweeps over the active blocks of a problem."""
 
-    def __init__(self, blocks: InteractingBlocks) -> None:
-        self._blocks, self._change = blocks, blocks.builder.scratch("change", 1)
+    def __init__(self, blocks: InteractingBlocks, islands: Islands | None = None) -> None:
+        """Args: the blocks of the problem, and what finds those that are not solved, if these may be few."""
+        self._blocks, self.islands = blocks, islands
+        self._change = blocks.builder.scratch("change", 1)
 
-    def solve(self, tolerance: float, most: int, residual: Vector, sweeps: Vector) -> None:
+    def solve(self, tolerance: float, at_most: int, residual: Vector, sweeps: Vector) -> None:
         """Writes the steps to impulses, from those to start from.
 
         Args:
             tolerance: in the last sweep no impulse changes a velocity of its own block by more, m/s.
-            most: how many sweeps there are at most.
+            at_most: how many sweeps there are at most.
             residual: 1, how far the impulses are from the laws, m/s (see residuals.py).
             sweeps: 1, how many there were; these are added.
         """
         builder, limit = self._blocks.builder, fields(tolerance=constants([tolerance]))
         window = fields(change=self._change.at(0), sweeps=sweeps.at(0))
+
+        def sweep(at_most: int) -> None:
+            with builder.repeat(until=_settled, at_most=at_most, sweep=window | limit):
+                builder.loop(_again, sweep=window)
+                self._sweep()
+
         builder.loop(_begin, sweep=window)
-        with builder.repeat(until=_settled, at_most=most, sweep=window | limit):
-            builder.loop(_again, sweep=window)
-            self._sweep()
+        if self.islands is None or at_most <= _WHOLE:
+            sweep(at_most)
+        else:
+            sweep(_WHOLE)
+            with builder.repeat(until=_settled, at_most=1, sweep=window | limit):
+                self._blocks.measure()
+                self.islands.choose(tolerance)
+                with self._blocks.only("refined"):
+                    sweep(at_most - _WHOLE)
         self.judge(residual)
 
     def judge(self, residual: Vector) -> None:
@@ -123,8 +139,7 @@ def _take_over(own: View, ways: list[View]) -> None:
 
 
 def _judge_contact(own: View) -> None:
-    error = laws.cone_residual(own.friction, mobilities(own), own.impulse, own.w)
-    own.residual = np.maximum(own.residual, error)
+    own.residual = np.maximum(own.residual, contact_error(own))
 
 
 def _block(own: View) -> ConeBlock:
@@ -135,16 +150,11 @@ def _block(own: View) -> ConeBlock:
 
 
 def _brake(own: View, ways: list[View]) -> None:
-    new, change = _braked(own, velocities(own, ways))
+    new, change = braked(own, velocities(own, ways))
     own.change = np.maximum(own.change, change)
     push(own, ways, np.array([new]) - own.impulse)
     own.impulse = np.array([new])
 
 
 def _judge_joint(own: View) -> None:
-    own.residual = np.maximum(own.residual, _braked(own, own.w)[1])
-
-
-def _braked(own: View, w: Any) -> tuple[Any, Any]:
-    new = laws.joint_update(own.a, own.low, own.high, own.bound, own.impulse[0], w[0])
-    return new, own.a * np.abs(new - own.impulse[0])
+    own.residual = np.maximum(own.residual, joint_error(own))

@@ -39,7 +39,7 @@ class ContactScene:
         pairs: the pairs of shapes that may touch.
         step: h, s.
         tolerance: sweeps end when no impulse changes a velocity by more, m/s.
-        most: the largest number of sweeps.
+        sweeps: how many there are at most.
         limits: whether joints stop at their limits.
         external: whether there are forces on bodies from outside, as a further input.
         motors: whether actuators act, with their controls as a further input.
@@ -54,7 +54,7 @@ class ContactScene:
     pairs: tuple[Pair, ...]
     step: float
     tolerance: float = 1e-9
-    most: int = 10
+    sweeps: int = 10
     limits: bool = True
     external: bool = False
     motors: bool = False
@@ -128,8 +128,8 @@ class Layout:
     all, the impulses of the step before, from which a step starts, what that step left of contacts which rebound in
     place, and for each tree of bodies, by the midpoint rule, whether it is near a contact. What a step leads to starts
     with the next state; then come gap, point and frame of each contact, as they were where the step took forces (points
-    and frames if the scene asks for them), the residual, and the numbers of sweeps, further iterations, and rounds of
-    its kick; and where actuators act, their forces, N m or N, and their work, J.
+    and frames if the scene asks for them), the residual, and the numbers of contacts that press, of sweeps, further
+    iterations, and rounds of its kick; and where actuators act, their forces, N m or N, and their work, J.
 
     Attributes:
         limited: entries of joints with limits.
@@ -165,7 +165,7 @@ class Layout:
         sizes |= {"near": self.trees if midpoint and n else 0}
         self.state, self.parts_of_state = sum(sizes.values()), tuple(sizes)
         sizes |= {"gaps": n} | ({"points": 3 * n, "frames": 9 * n} if scene.places else {})
-        sizes |= dict.fromkeys(("residual", "sweeps", "iterations", "rounds"), 1)
+        sizes |= dict.fromkeys(("residual", "touching", "sweeps", "iterations", "rounds"), 1)
         if scene.motors:
             sizes |= dict.fromkeys(("motors", "motor_work"), len(robot.actuators))
         ends = np.cumsum([*sizes.values()]).tolist()

@@ -64,15 +64,15 @@ class StageContacts:
         for k in range(alike.contacts):
             rows = self._candidates.first[alike.numbers] + k
             window |= fields(**{f"{name}{k}": self._at(name, rows) for name in names})
-        self._builder.loop(self._looking(alike), here=window, where=where)
+        self._builder.loop(self._looking(alike), view=window, where=where)
 
     def _looking(self, alike: Alike) -> Callable[[View], None]:
         pair, moving = self._candidates.pairs[alike.numbers[0]], alike.moving
 
-        def look_ahead(here: View) -> None:
+        def look_ahead(view: View) -> None:
             carriers = [
                 Carrier(
-                    _SIGNS[side], pose(here, side, True), *(getattr(here, f"{side}_{x}") for x in ("start", "ahead"))
+                    _SIGNS[side], pose(view, side, True), *(getattr(view, f"{side}_{x}") for x in ("start", "ahead"))
                 )
                 for side, moves in moving.items()
                 if moves
@@ -80,18 +80,18 @@ class StageContacts:
             links = [body.X for body in carriers]
             found: Sequence[Contact | None] = [None] * alike.contacts
             if not alike.searched:
-                after = iter([moved(body.X, body.v, here.step) for body in carriers])
+                after = iter([moved(body.X, body.v, view.step) for body in carriers])
                 both = [
-                    with_numbers(own, getattr(here, f"{x}_numbers")) for x, own in zip(SIDES, forms(pair), strict=True)
+                    with_numbers(own, getattr(view, f"{x}_numbers")) for x, own in zip(SIDES, forms(pair), strict=True)
                 ]
-                X = [_shape_at(here, side, next(after) if moves else None) for side, moves in moving.items()]
+                X = [_shape_at(view, side, next(after) if moves else None) for side, moves in moving.items()]
                 found = contacts(both[0], both[1], X[0], X[1])
             for k in range(alike.contacts):
-                contact = Contact(*(getattr(here, f"{name}{k}") for name in ("gaps", "points", "frames")))
-                setattr(here, f"velocity{k}", velocity_ahead(contact, found[k], carriers, here.step))
-                setattr(here, f"reach{k}", np.array(reach(carriers, contact.point, here.step)))
+                contact = Contact(*(getattr(view, f"{name}{k}") for name in ("gaps", "points", "frames")))
+                setattr(view, f"velocity{k}", velocity_ahead(contact, found[k], carriers, view.step))
+                setattr(view, f"reach{k}", np.array(reach(carriers, contact.point, view.step)))
                 for side, place in zip(_moving(moving), on_carriers(links, contact.point), strict=True):
-                    setattr(here, f"{side}_place{k}", place)
+                    setattr(view, f"{side}_place{k}", place)
 
         return look_ahead
 
@@ -107,7 +107,7 @@ class StageContacts:
             force=self._at("force", range(n)),
             acts=self._at("acts", range(n)),
         )
-        self._builder.loop(_spread, here=window)
+        self._builder.loop(_spread, view=window)
 
     def press(self, sweep: Sweep[Any, Any]) -> None:
         """Writes the steps that add forces of contacts to the loads of links, which are where a stage is."""
@@ -122,9 +122,9 @@ class StageContacts:
         for (moves, searched), rows in groups.items():  # type: ignore[misc]
             sides = [side for side, own in zip(SIDES, moves, strict=True) if own]
             names = ["force", "reach", *(f"{side}_place" for side in sides), *([] if searched else ["found"])]
-            here = fields(**{name: self._at(name, rows) for name in names})
+            view = fields(**{name: self._at(name, rows) for name in names})
             ends = [sweep.bodies([self._link(row, side) for row in rows]) for side in sides]
-            self._builder.loop(_pressing(sides, searched), here=here, ends=ends, where=self._at("acts", rows))
+            self._builder.loop(_pressing(sides, searched), view=view, ends=ends, where=self._at("acts", rows))
 
     def _at(self, name: str, contacts: Any) -> Slot:
         size = _SIZES[name]
@@ -138,25 +138,25 @@ def _moving(moving: Mapping[str, bool]) -> list[str]:
     return [side for side, moves in moving.items() if moves]
 
 
-def _shape_at(here: View, side: str, link: Transform | None) -> Transform:
+def _shape_at(view: View, side: str, link: Transform | None) -> Transform:
     """The transform from the world to a shape."""
-    at = Transform(getattr(here, f"{side}_at_E"), getattr(here, f"{side}_at_r"))
+    at = Transform(getattr(view, f"{side}_at_E"), getattr(view, f"{side}_at_r"))
     return at if link is None else at @ link
 
 
-def _spread(here: View) -> None:
-    here.force = here.pace * (here.frame.T @ here.impulse)
-    here.acts = np.where(here.impulse @ here.impulse > 0.0, 1.0, 0.0)
-    here.pair_acts = np.maximum(here.pair_acts, here.acts)
+def _spread(view: View) -> None:
+    view.force = view.pace * (view.frame.T @ view.impulse)
+    view.acts = np.where(view.impulse @ view.impulse > 0.0, 1.0, 0.0)
+    view.pair_acts = np.maximum(view.pair_acts, view.acts)
 
 
 def _pressing(sides: Sequence[str], searched: bool) -> Callable[[View, list[View]], None]:
-    def press(here: View, ends: list[View]) -> None:
+    def press(view: View, ends: list[View]) -> None:
         """Adds a force, where the contact is now, to the loads of the bodies that it acts on."""
-        point = carried([Transform(end.E, end.r) for end in ends], [getattr(here, f"{side}_place") for side in sides])
+        point = carried([Transform(end.E, end.r) for end in ends], [getattr(view, f"{side}_place") for side in sides])
         if not searched:
-            point = np.where(followed(here.found, point, here.reach), here.found, point)
+            point = np.where(followed(view.found, point, view.reach), view.found, point)
         for side, end in zip(sides, ends, strict=True):
-            end.load += _SIGNS[side] * load(point, here.force)
+            end.load += _SIGNS[side] * load(point, view.force)
 
     return press

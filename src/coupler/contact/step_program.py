@@ -21,6 +21,7 @@ import numpy as np
 from coupler.algorithms import aba
 from coupler.algorithms.articulated import propagated, response
 from coupler.algorithms.factorization import acceleration
+from coupler.contact.blocks import shared
 from coupler.contact.candidates import Candidates
 from coupler.contact.columns import Columns, Passage, Start
 from coupler.contact.damping import damped
@@ -30,6 +31,7 @@ from coupler.contact.drives import Drives, controls_of
 from coupler.contact.halves import Halves
 from coupler.contact.impact import Impacts
 from coupler.contact.interaction import InteractingBlocks
+from coupler.contact.islands import Islands
 from coupler.contact.joint_blocks import JointBlocks
 from coupler.contact.kernels import copy, in_parts
 from coupler.contact.kick import Kick, Node, StageBody, StepBody, StepCluster
@@ -51,6 +53,8 @@ from coupler.passes import ClusterWindows, Shape, Sweep
 
 __all__ = ["contact_step_program"]
 
+_MANY_TREES = 8  # of bodies, of which some hardly ever touch the others
+_LAST_SWEEPS = 2000  # where the refinement has not solved a problem of many bodies; they take islands that are small
 _ROUNDS = 30  # how often candidates can join; each time those do that the others' impulses have moved into contact
 
 
@@ -105,13 +109,15 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     if stages and drives:
         stages.drive = lambda: drives.drive_stage(stages.progress, parts["motors"], parts["motor_work"])
     loads = kick.write(scene.external, h, drives.prepare if drives else None)
-    told = {name: parts[name].at(0) for name in ("residual", "sweeps", "iterations")}
+    told = {name: parts[name].at(0) for name in ("residual", "touching", "sweeps", "iterations")}
     sweep.builder.loop(_no_contact, problem=fields(**told))
     jump, pressing, acting, blocks = None, None, None, None
     if stopped:
         friction = friction_impulses(robot, layout.joints, h)
         bounds = sweep.builder.scratch("bounds", len(friction) + len(driven)) if driven else None
-        blocks = InteractingBlocks(sweep.builder, columns, layout.contact_rows, candidates.friction, bounds or friction)
+        own = parts["impulses"] if not (layout.joints or driven) else None  # else λ is laid out otherwise
+        known = layout.contact_rows, candidates.friction, bounds or friction
+        blocks = InteractingBlocks(sweep.builder, columns, *known, own)
         impulses = _Impulses(sweep, scene, layout, candidates, blocks, columns, parts, halves)
         if drives and bounds:
             drives.measure(blocks, columns, bounds, friction)
@@ -153,10 +159,8 @@ class _Impulses:
     ) -> None:
         self.sweep, self.scene, self.layout, self.parts = sweep, scene, layout, parts
         self.candidates, self.blocks, self.columns, self.halves = candidates, blocks, columns, halves
-        self.relaxation, self.joints = (
-            Relaxation(blocks),
-            JointBlocks(sweep, layout, blocks, scene),
-        )
+        islands = Islands(blocks, columns) if layout.trees >= _MANY_TREES else None
+        self.relaxation, self.joints = Relaxation(blocks, islands), JointBlocks(sweep, layout, blocks, scene)
         self.refinement = Refinement(blocks, columns, self.relaxation)
         self.rebounds = Rebounds(sweep.builder, scene, blocks) if parts.before["pending"].size else None
         told = {name: parts[name] for name in ("gaps", "v", "residual", "sweeps", "iterations")}
@@ -181,9 +185,8 @@ class _Impulses:
         vectors |= self.rebounds.told if self.rebounds else self.impacts.told if self.impacts else {}
         vectors |= {"approach": self.sliding.approach} if self.sliding else {}
         told = Told(layout.contact_rows, vectors)
-        copy(builder, parts.before["impulses"], blocks.impulses, layout.contact_rows.total)
         known = (self.sweep, self.columns, self.scene, self.layout, self.halves)
-        self.candidates.measure(*known, told, self.stages)
+        self.candidates.measure(*known, told, parts.before["impulses"], self.stages)
         self.joints.measure(parts.before["impulses"])
         if self.rebounds:
             self.rebounds.begin(parts["gaps"], parts.before["pending"], parts["pending"])
@@ -199,8 +202,10 @@ class _Impulses:
             builder.list_flags(blocks.flags["waiting"])
             self.columns.climb(climb, blocks.flags["waiting"])
             blocks.join()
-            self.relaxation.solve(self.scene.tolerance, self.scene.most, parts["residual"], parts["sweeps"])
+            self.relaxation.solve(self.scene.tolerance, self.scene.sweeps, parts["residual"], parts["sweeps"])
             self.refinement.solve(self.scene.tolerance, parts["residual"], parts["iterations"])
+            if self.relaxation.islands:
+                self._sweep_on()
             if self.rebounds:
                 self.rebounds.end(parts["pending"])
             self.sweep.outward(apply_impulses)
@@ -218,8 +223,25 @@ class _Impulses:
             self.rebounds.add_given()
         if self.stages:
             self.stages.spread(self.closing, parts["frames"])
-        copy(builder, blocks.impulses, parts["impulses"], layout.contact_rows.total)
+        self._count_pressing()
+        if blocks.impulses is not parts["impulses"]:
+            copy(builder, blocks.impulses, parts["impulses"], layout.contact_rows.total)
         self.joints.end(parts["impulses"])
+
+    def _sweep_on(self) -> None:
+        """Writes more sweeps for states that the refinement has not solved, from the best impulses that it found."""
+        parts = self.parts
+        problem = fields(residual=parts["residual"].at(0), tolerance=constants([10.0 * self.scene.tolerance]))
+        with self.sweep.builder.repeat(until=_is_solved, at_most=1, rare=True, problem=problem):
+            self.relaxation.solve(self.scene.tolerance, _LAST_SWEEPS, parts["residual"], parts["sweeps"])
+
+    def _count_pressing(self) -> None:
+        """Writes how many contacts press, and lists active ones, which alone have impulses unless they rebound."""
+        blocks, count = self.blocks, shared(touching=self.parts["touching"])
+        blocks.builder.list_flags(blocks.flags["active"])
+        for contacts in blocks.alike(range(blocks.contacts)):
+            listed = {} if self.rebounds or self.impacts else blocks.among("active", contacts)
+            blocks.builder.loop(_count_pressing, own=blocks.of(contacts) | count(contacts), **listed)
 
     def _keep_closing(self) -> None:
         """Writes the steps that keep the impulses with which positions move, before impacts add to them."""
@@ -315,4 +337,12 @@ def _make_nan(row: View) -> None:
 
 
 def _no_contact(problem: View) -> None:
-    problem.residual = problem.sweeps = problem.iterations = np.array(0.0)
+    problem.residual = problem.touching = problem.sweeps = problem.iterations = np.array(0.0)
+
+
+def _is_solved(problem: View) -> Any:
+    return problem.residual <= problem.tolerance
+
+
+def _count_pressing(own: View) -> None:
+    own.touching = own.touching + np.where(own.impulse[0] > 0.0, 1.0, 0.0)

@@ -39,6 +39,7 @@ from coupler.contact.formulations import (
 from coupler.contact.impact_rounds import ImpactRounds
 from coupler.contact.laws import PENETRATION, gap_seen, let_out
 from coupler.contact.pairs import Pair
+from coupler.contact.passing import parts_slowly, slop
 from coupler.contact.passing_rounds import PassingRounds, may_pass
 from coupler.contact.problem import ContactProblem, Solution
 from coupler.contact.restitution import LAG, ReboundTerms, Restitution, pending_rebound, rebound_terms
@@ -178,45 +179,48 @@ def contact_impulses(
             give them [002, eq. 6, 10]: right for steps of higher order. Euler's method goes along the directions of the
             step's start. What is beyond a joint's limit then counts as overlaps do, for such steps leave more of it.
     """
-    problem, found = formulation(robot, q, v, tau, step, pairs, **({} if limits else {"limits": False}))
+    problem, touches = formulation(robot, q, v, tau, step, pairs, **({} if limits else {"limits": False}))
     joints, free = joint_rows(robot, q, step, limits), unimpeded(robot, q, v, tau, step)
-    rows = np.vstack([contact_rows(robot, q, found), joints.rows])
+    rows = np.vstack([contact_rows(robot, q, touches), joints.rows])
     _check_rows(robot, len(rows), problem, formulation)
-    gaps = np.array([touch.contact.gap for touch in found])
+    gaps = np.array([touch.contact.gap for touch in touches])
     velocities, closures = rows @ free, joints.closures
     if ahead:
-        velocities = velocities_ahead(robot, q, v, free, step, found, joint_rows(robot, q, step, limits, v))
+        velocities = velocities_ahead(robot, q, v, free, step, touches, joint_rows(robot, q, step, limits, v))
         closures = gap_seen(closures * step, penetration) / step
-    seen = let_out(gap_seen(gaps, penetration) / step, velocities[first_rows(found)], recovery)
+    in_place = bool(rebounding(pairs))
+    slops = slop(step) * np.array([parts_slowly(touch.pair) and not in_place for touch in touches])
+    gaps_seen = gap_seen(gaps, penetration, slops)
+    seen = let_out(gaps_seen / step, velocities[first_rows(touches)], recovery)
     closures = let_out(closures, velocities[len(rows) - len(closures) :], recovery * joints.recovery)
     if ahead or recovery < np.inf or (seen != gaps / step).any():
-        problem = replace(problem, b=with_closures(velocities, found, seen, closures))
+        problem = replace(problem, b=with_closures(velocities, touches, seen, closures))
     by_method, active = partial(solve, method=method, **options), list(range(len(problem.blocks)))
-    if not rebounding(pairs):
-        if not any(may_pass(touch) for touch in found):
+    if not in_place:
+        if not any(may_pass(touch) for touch in touches):
             solution = solve(problem, method, start=start, **options)
         else:
-            acting = PassingRounds(robot, np.asarray(q, dtype=float), free, step, found, rows, seen)
+            acting = PassingRounds(robot, np.asarray(q, dtype=float), free, step, touches, rows, seen)
             limit = options.get("tolerance", 1e-10)
             solution = acting.solve(problem, by_method, start, limit)
             active = acting.active
-            moved = [one is not other for one, other in zip(found, acting.touches, strict=True)]
-            moved = np.concatenate([*(np.full(3, own) for own in moved), np.zeros(len(rows) - 3 * len(found), bool)])
-            found, rows, seen, problem = acting.touches, acting.rows, acting.closures, acting.problem
+            moved = [one is not other for one, other in zip(touches, acting.touches, strict=True)]
+            moved = np.concatenate([*(np.full(3, own) for own in moved), np.zeros(len(rows) - 3 * len(touches), bool)])
+            touches, rows, seen, problem = acting.touches, acting.rows, acting.closures, acting.problem
             velocities = np.where(moved, rows @ free, velocities)
         if not travelling(pairs):
             if ahead:
                 approach = rows @ np.asarray(v, dtype=float)
-                solution = slid_on(problem, solution, found, approach, active, by_method)
-            return Impulses(found, rows, free, solution)
+                solution = slid_on(problem, solution, touches, approach, active, by_method)
+            return Impulses(touches, rows, free, solution)
         problem, lag = replace(problem, b=velocities), 0.0 if ahead else LAG["euler"]
-        rounds = ImpactRounds(problem, solution, found, rows @ np.asarray(v, dtype=float), seen, lag)
+        rounds = ImpactRounds(problem, solution, touches, rows @ np.asarray(v, dtype=float), seen, lag)
         total = rounds.total(lambda part: solve(part, method, **options))
-        return Impulses(found, rows, free, solution, jump=None if total is None else total - solution.impulses)
-    rebounds = _Rebounds(found, pending, seen, velocities, rows @ np.asarray(v, dtype=float))
+        return Impulses(touches, rows, free, solution, jump=None if total is None else total - solution.impulses)
+    rebounds = _Rebounds(touches, pending, seen, velocities, rows @ np.asarray(v, dtype=float))
     solution = solve(rebounds.applied(problem), method, start=start, **options)
     total = replace(solution, impulses=solution.impulses + rebounds.offset)
-    return Impulses(found, rows, free, total, rebounds.pending(problem, solution))
+    return Impulses(touches, rows, free, total, rebounds.pending(problem, solution))
 
 
 def _check_rows(robot: Robot, rows: int, problem: ContactProblem, formulation: Formulation) -> None:
@@ -228,9 +232,9 @@ def _check_rows(robot: Robot, rows: int, problem: ContactProblem, formulation: F
         )
 
 
-def _cone_rows(values: np.ndarray, found: Sequence[Touch]) -> np.ndarray:
+def _cone_rows(values: np.ndarray, touches: Sequence[Touch]) -> np.ndarray:
     """(contacts, 3): of values by rows, those of the contacts' normals and tangents."""
-    return values[first_rows(found)[:, None] + np.arange(3)]
+    return values[first_rows(touches)[:, None] + np.arange(3)]
 
 
 class _Rebounds:

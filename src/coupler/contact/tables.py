@@ -84,13 +84,13 @@ def with_numbers(geometry: Geometry, values: Array) -> Geometry:
 def locating(both: Forms, moving: Mapping[str, bool]) -> Located:
     """How kernels find forms and poses of a pair: see `Located`."""
 
-    def located(here: View) -> tuple[Forms, tuple[Transform, Transform]]:
+    def located(view: View) -> tuple[Forms, tuple[Transform, Transform]]:
         """The forms of a pair, with their numbers, and their poses."""
         own = [
-            with_numbers(geometry, getattr(here, f"{name}_numbers")) for geometry, name in zip(both, SIDES, strict=True)
+            with_numbers(geometry, getattr(view, f"{name}_numbers")) for geometry, name in zip(both, SIDES, strict=True)
         ]
         X = [
-            Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ pose(here, name, moves)
+            Transform(getattr(view, f"{name}_at_E"), getattr(view, f"{name}_at_r")) @ pose(view, name, moves)
             for name, moves in moving.items()
         ]
         return (own[0], own[1]), (X[0], X[1])
@@ -98,9 +98,9 @@ def locating(both: Forms, moving: Mapping[str, bool]) -> Located:
     return located
 
 
-def pose(here: View, name: str, moves: bool) -> Transform:
+def pose(view: View, name: str, moves: bool) -> Transform:
     """The pose of the link that carries a shape."""
-    return Transform(getattr(here, f"{name}_E"), getattr(here, f"{name}_r")) if moves else Transform.identity()
+    return Transform(getattr(view, f"{name}_E"), getattr(view, f"{name}_r")) if moves else Transform.identity()
 
 
 def finding_kernel(
@@ -109,12 +109,12 @@ def finding_kernel(
     """The kernel that finds the contacts of two forms, if they have a closed form, and tells some things of them."""
     located = locating(both, moving)
 
-    def finding(here: View) -> None:
-        own, X = located(here)
+    def finding(view: View) -> None:
+        own, X = located(view)
         for k, contact in enumerate(contacts(*own, *X)):
             known = {"gaps": np.array(contact.gap), "points": contact.point, "frames": contact.frame}
             for name in told:
-                setattr(here, f"{name}{k}", known[name])
+                setattr(view, f"{name}{k}", known[name])
 
     return finding
 
@@ -137,9 +137,9 @@ class Told:
         """Args: the rows of all contacts, and by name, where things are told."""
         self._rows, self._vectors, self.names = rows, vectors, tuple(vectors)
 
-    def at(self, name: str, contacts: Sequence[int] | np.ndarray) -> Slot:
-        """Where something is told of contacts, which have as many rows."""
-        own, vector = np.array(contacts), self._vectors[name]
+    def at(self, name: str, contacts: Sequence[int] | np.ndarray, vector: Vector | None = None) -> Slot:
+        """Where something is told of contacts, which have as many rows; or where another vector has the like."""
+        own, vector = np.array(contacts), vector or self._vectors[name]
         if name in ("b", "start"):
             return vector.at(self._rows.first[own], int(self._rows.widths[own[0]]))
         shape = {"gaps": (), "frames": (3, 3)}.get(name, (3,))

@@ -56,7 +56,7 @@ class Engine(StepPrograms):
             pairs=self.selection.pairs,
             step=options.step,
             tolerance=options.tolerance,
-            most=options.sweeps,
+            sweeps=options.sweeps,
             limits=options.limits,
             penetration="position" if options.penetration is None else options.penetration,
             integrator=options.integrator,

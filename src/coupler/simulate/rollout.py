@@ -274,9 +274,7 @@ class _Chunk:
                 np.maximum(residual, result[:, places["residual"]], out=residual)
                 np.maximum(sweeps, result[:, places["sweeps"]] + result[:, places["iterations"]], out=sweeps)
                 yield
-            normals = self._results[0][:, places["impulses"]][:, engine.layout.contact_rows.first]
-            recorded["touching"][t + 1, :, 0] = (normals > 0.0).sum(axis=1)
-            for name in ("q", "v"):
+            for name in ("q", "v", "touching"):
                 recorded[name][t + 1] = self._results[0][:, places[name]]
             if "forces" in recorded:
                 recorded["forces"][t + 1] = engine.forces(self._results[0])

@@ -172,20 +172,11 @@ class Simulated:
     @property
     def status(self) -> StepStatus:
         """How the contacts of the last step were solved."""
-        residual, sweeps, iterations = (
-            float(self._last(name, np.zeros(1))[0]) for name in ("residual", "sweeps", "iterations")
-        )
-        layout = self._engine.layout
-        normals = self._last("impulses", np.zeros(layout.rows))[layout.contact_rows.first]
-        rounds = int(self._last("rounds", np.zeros(1))[0])
-        solved = residual <= self.options.tolerance * max(1.0, self._speed())
-        return StepStatus(residual, int((normals > 0.0).sum()), int(sweeps), int(iterations), rounds, solved)
-
-    def _speed(self) -> float:
-        """The largest velocity that joints or contacts have had in the last step, as far as that is known, m/s."""
-        places = self._engine.layout.places
-        speeds = [np.abs(state[places["v"]]).max(initial=0.0) for state in (self._before, self._state)]
-        return 2.0 * float(max(speeds))
+        names = ("residual", "touching", "sweeps", "iterations", "rounds")
+        residual, *counts = (float(self._last(name, np.zeros(1))[0]) for name in names)
+        fast = max(1.0, float(np.abs(self._state[self._engine.layout.places["v"]]).max(initial=0.0)))
+        solved = residual <= self.options.tolerance * fast
+        return StepStatus(residual, *(int(count) for count in counts), solved)
 
     @property
     def motor_forces(self) -> np.ndarray:

@@ -121,7 +121,7 @@ def test_the_compiled_step_leads_to_the_same_velocities(name: str, touching: boo
     robot, q, v, tau = case(name)
     pairs = tuple(pairs_of(robot)) if touching else ()
     done = contact_step(robot, q, v, tau, H, pairs, tolerance=1e-12)
-    found, impulses = compiled_step(robot, ContactScene(pairs, H, tolerance=1e-13, most=50_000), q, v, tau)
+    found, impulses = compiled_step(robot, ContactScene(pairs, H, tolerance=1e-13, sweeps=50_000), q, v, tau)
     np.testing.assert_allclose(found, done.v, rtol=0, atol=1e-9 * max(1.0, np.abs(done.v).max()))
     joints = impulses[3 * len(done.touches) :]
     assert len(joints) == len(limited_joints(robot)) + len(rubbing_joints(robot))

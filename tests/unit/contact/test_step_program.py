@@ -67,7 +67,7 @@ def test_a_step_keeps_the_equations_of_motion_and_its_impulses_keep_the_laws(nam
     for seed in range(samples(1, 3)):
         q, v = sample(name).robot.random_state(seed)
         robot, pairs = touching(sample(name).robot, q)
-        step = Stepper(robot, ContactScene(pairs, H, limits=False, tolerance=1e-11, most=2000))
+        step = Stepper(robot, ContactScene(pairs, H, limits=False, tolerance=1e-11, sweeps=2000))
         tau = rng.normal(size=robot.nv)
         before = touches(robot, q, pairs)
         J, lowest = contact_rows(robot, q, before), int(np.argmin([touch.contact.gap for touch in before]))

@@ -47,63 +47,63 @@ _ACCURACY = 1e-13  # of the gap, in radii of the larger shape
 _TINY = 1e-30  # added to squares of lengths and of areas that may be zero
 
 
-def begin(here: Any, R: Array, p: Array) -> None:
+def begin(pair: Any, R: Array, p: Array) -> None:
     """Starts a search at the direction between the centres.
 
     Args:
-        here: has the fields of `FIELDS`.
+        pair: has the fields of `FIELDS`.
         R: 3 × 3, turns directions from the first shape's frame to the second's.
         p: 3, the first one's centre in the second one's frame.
     """
-    here.R, here.p = R, p
-    _, here.n = unit(np.stack(list(p)), np.array([0.0, 0.0, 1.0]))
-    here.normal, here.gap, here.start = here.n, np.array(-_FAR), np.array(-_FAR)
+    pair.R, pair.p = R, p
+    _, pair.n = unit(np.stack(list(p)), np.array([0.0, 0.0, 1.0]))
+    pair.normal, pair.gap, pair.start = pair.n, np.array(-_FAR), np.array(-_FAR)
     corner = np.concatenate([p, p])  # centres are inside, so that this is a point of C
-    here.corners, here.nearest = np.stack([corner, corner, corner]), corner
-    here.distance, here.searching = np.array(_FAR), np.array(1.0)
+    pair.corners, pair.nearest = np.stack([corner, corner, corner]), corner
+    pair.distance, pair.searching = np.array(_FAR), np.array(1.0)
 
 
-def aim(here: Any, directions: Sequence[Array], extents: Sequence[Any]) -> None:
+def aim(pair: Any, directions: Sequence[Array], extents: Sequence[Any]) -> None:
     """Starts from the direction along which the cores are furthest apart, if one of these is better than others before.
 
     Args:
-        here: has the fields of `FIELDS`.
+        pair: has the fields of `FIELDS`.
         directions: unit vectors, from the second shape to the first.
         extents: how far the first core reaches against each of them, and the second along it, about their centres.
     """
-    best, n = here.start, here.n
+    best, n = pair.start, pair.n
     for d, reach in zip(directions, extents, strict=True):
-        apart = d @ here.p - reach
+        apart = d @ pair.p - reach
         better = apart > best
         best, n = np.where(better, apart, best), np.where(better, d, n)
-    here.start, here.n = best, n
+    pair.start, pair.n = best, n
 
 
-def improve(here: Any, first: Array, second: Array, radii: Any, clearance: Any) -> None:
+def improve(pair: Any, first: Array, second: Array, radii: Any, clearance: Any) -> None:
     """One step of the search.
 
     Args:
-        here: has the fields of `FIELDS`.
-        first, second: 3, the first core's point furthest against `here.n`, the second one's along it, each in its own
+        pair: has the fields of `FIELDS`.
+        first, second: 3, the first core's point furthest against `pair.n`, the second one's along it, each in its own
             frame.
         radii: of the larger of the two shapes, m.
         clearance: how far outside C the origin is moved, m.
     """
-    place = here.p + here.R @ first
+    place = pair.p + pair.R @ first
     corner = np.concatenate([place - second, place])
-    along = here.n @ corner[:3]
-    better = along > here.gap
-    gap, normal = np.where(better, along, here.gap), np.where(better, here.n, here.normal)
+    along = pair.n @ corner[:3]
+    better = along > pair.gap
+    gap, normal = np.where(better, along, pair.gap), np.where(better, pair.n, pair.normal)
     x = -np.maximum(clearance - gap, 0.0) * normal
-    square, nearest, corners = _nearest(x, [*here.corners], corner)
+    square, nearest, corners = _nearest(x, [*pair.corners], corner)
     distance = np.sqrt(square)
     found = distance - np.maximum(gap, clearance) <= _ACCURACY * radii
-    stuck = ~better & (distance >= here.distance)  # all that rounding allows
-    here.gap, here.normal = gap, normal
-    here.n = (nearest[:3] - x) / np.sqrt(square + _TINY)
-    here.corners, here.nearest = corners, np.where(stuck, here.nearest, nearest)
-    here.distance = np.where(better, _FAR, distance)
-    here.searching = np.where(found | stuck, 0.0, 1.0)
+    stuck = ~better & (distance >= pair.distance)  # all that rounding allows
+    pair.gap, pair.normal = gap, normal
+    pair.n = (nearest[:3] - x) / np.sqrt(square + _TINY)
+    pair.corners, pair.nearest = corners, np.where(stuck, pair.nearest, nearest)
+    pair.distance = np.where(better, _FAR, distance)
+    pair.searching = np.where(found | stuck, 0.0, 1.0)
 
 
 def _nearest(x: Array, old: list[Array], new: Array) -> tuple[Any, Array, Array]:

@@ -98,19 +98,19 @@ def search(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform)
         one, other: their forms.
         X_one, X_other: transforms from the world to their centres.
     """
-    here, scales = SimpleNamespace(), Scales(one, other)
-    ascent.begin(here, *relative_pose(X_one, X_other))
-    directions = starts(isinstance(one, Box) and isinstance(other, Box), here.R, here.n)
+    pair, scales = SimpleNamespace(), Scales(one, other)
+    ascent.begin(pair, *relative_pose(X_one, X_other))
+    directions = starts(isinstance(one, Box) and isinstance(other, Box), pair.R, pair.n)
     for side in sides_to_try(one, other):
-        directions += [face_direction(here.R, side, normal) for normal in faces_of((one, other)[side])[0]]
-    reach = [_furthest(one, -(here.R.T @ d)) @ -(here.R.T @ d) + _furthest(other, d) @ d for d in directions]
-    ascent.aim(here, directions, reach)
+        directions += [face_direction(pair.R, side, normal) for normal in faces_of((one, other)[side])[0]]
+    reach = [_furthest(one, -(pair.R.T @ d)) @ -(pair.R.T @ d) + _furthest(other, d) @ d for d in directions]
+    ascent.aim(pair, directions, reach)
     for _ in range(ascent.MOST):
-        tips = _furthest(one, -(here.R.T @ here.n)), _furthest(other, here.n)
-        ascent.improve(here, *tips, scales.larger, scales.clearance)
-        if not here.searching:
+        tips = _furthest(one, -(pair.R.T @ pair.n)), _furthest(other, pair.n)
+        ascent.improve(pair, *tips, scales.larger, scales.clearance)
+        if not pair.searching:
             break
-    return here
+    return pair
 
 
 def _furthest(geometry: Geometry, d: np.ndarray) -> np.ndarray:
@@ -120,14 +120,14 @@ def _furthest(geometry: Geometry, d: np.ndarray) -> np.ndarray:
     return cores.furthest(geometry, np.asarray(d, dtype=float))
 
 
-def corners(one: Geometry, other: Geometry, here: Any, scales: Scales) -> list[tuple[Any, Any, Array]]:
+def corners(one: Geometry, other: Geometry, pair: Any, scales: Scales) -> list[tuple[Any, Any, Array]]:
     """Corners of what the patches next to the nearest place share, on floats; see `shared_corners`."""
     if count(one, other) == 1:
         return []
-    first, second = _patch(one, -(here.R.T @ here.normal)), _patch(other, here.normal)
+    first, second = _patch(one, -(pair.R.T @ pair.normal)), _patch(other, pair.normal)
     if first is None or second is None:
-        return 4 * [(np.False_, here.gap, np.zeros(3))]
-    return shared_corners(first.seen_from(here.R, here.p), second, here.normal, here.R, scales.smaller)
+        return 4 * [(np.False_, pair.gap, np.zeros(3))]
+    return shared_corners(first.seen_from(pair.R, pair.p), second, pair.normal, pair.R, scales.smaller)
 
 
 def _patch(geometry: Geometry, d: Array) -> Patch | None:
@@ -144,7 +144,7 @@ def _patch(geometry: Geometry, d: Array) -> Patch | None:
 
 
 def manifold(
-    margins: tuple[Any, Any], X_other: Transform, here: Any, scales: Any, corners: Sequence[tuple[Any, Any, Array]]
+    margins: tuple[Any, Any], X_other: Transform, pair: Any, scales: Any, corners: Sequence[tuple[Any, Any, Array]]
 ) -> list[Found]:
     """The contacts that a search leads to: the nearest place, then corners of what patches share.
 
@@ -153,21 +153,21 @@ def manifold(
     Args:
         margins: of both shapes, beyond their cores, m.
         X_other: the transform from the world to the second one's centre.
-        here: the result of the search.
+        pair: the result of the search.
         scales: see `Scales`.
         corners: whether there is one, its gap, and its point about the second one's centre; none if a shape is round.
     """
-    n, point, far = here.normal, here.nearest[3:] - 0.5 * here.nearest[:3], here.gap + scales.apart
-    places = [(here.gap, point)]
+    n, point, far = pair.normal, pair.nearest[3:] - 0.5 * pair.nearest[:3], pair.gap + scales.apart
+    places = [(pair.gap, point)]
     for k, (exists, gap, place) in enumerate(corners):
         for _, _, other in corners[:k]:
             away = place - other
             exists = exists & (away @ away > (_SAME * scales.smaller) * (_SAME * scales.smaller))
-        gap = np.where(gap <= here.gap + _LEVEL * scales.smaller, here.gap, gap)
+        gap = np.where(gap <= pair.gap + _LEVEL * scales.smaller, pair.gap, gap)
         places.append((np.where(exists, gap, far), np.where(exists, place, point)))
     if corners:
         deepest = reduce(np.minimum, (gap for gap, _ in places[1:]))
-        places[0] = np.where(deepest <= here.gap, far, here.gap), point
+        places[0] = np.where(deepest <= pair.gap, far, pair.gap), point
     normal = np.stack(list(X_other.E.T @ n))
     shift = 0.5 * (margins[0] - margins[1])
     return [

@@ -191,9 +191,9 @@ def cut(start: Array, end: Array, window: Array, near: Any) -> tuple[Any, list[A
     """
     low, high = 0.0, 1.0
     for i in range(len(window)):
-        here, x, y = window[i], *(window[(i + 1) % len(window)] - window[i])
+        pair, x, y = window[i], *(window[(i + 1) % len(window)] - window[i])
         wider = near * np.sqrt(x * x + y * y)
-        a, b = (x * (p[1] - here[1]) - y * (p[0] - here[0]) + wider for p in (start, end))
+        a, b = (x * (p[1] - pair[1]) - y * (p[0] - pair[0]) + wider for p in (start, end))
         enters, leaves, outside = (a < 0.0) & (b >= 0.0), (a >= 0.0) & (b < 0.0), (a < 0.0) & (b < 0.0)
         t = a / np.where(enters | leaves, a - b, 1.0)
         low = np.where(enters, np.maximum(low, t), low)

@@ -85,14 +85,14 @@ class Search:
             placed: gives the transforms from the world to the centres of both shapes.
             found: of some pairs with equally many contacts, where `gaps0`, `points0`, `frames0` and so on go.
         """
-        self._builder.loop(kernels.no_search, here=self._window(self._all))
+        self._builder.loop(kernels.no_search, pair=self._window(self._all))
         for rows in self._alike(lambda i: (_boxes(self._forms[i]), *(bool(end.link) for end in self._ends[i]))):
             self._begin(rows, poses(rows), placed)
         self._aim()
         going = fields(going=self._going.at(0))
-        self._builder.loop(kernels.go, here=going)
-        with self._builder.repeat(until=kernels.none_goes, at_most=ascent.MOST, here=going):
-            self._builder.loop(kernels.stop, here=going)
+        self._builder.loop(kernels.go, pair=going)
+        with self._builder.repeat(until=kernels.none_goes, at_most=ascent.MOST, pair=going):
+            self._builder.loop(kernels.stop, pair=going)
             self._improve()
         self._face_each_other()
         self._overlay([i for i in self._all if self._flat(i)])
@@ -105,18 +105,18 @@ class Search:
         """Poses, and directions to try first."""
         boxes = _boxes(self._forms[rows[0]])
 
-        def begin(here: View) -> None:
-            one, other = placed(here, rows)
-            here.E, here.r = other.E, other.r
-            ascent.begin(here, *relative_pose(one, other))
-            found = starts(boxes, here.R, here.n)
+        def begin(pair: View) -> None:
+            one, other = placed(pair, rows)
+            pair.E, pair.r = other.E, other.r
+            ascent.begin(pair, *relative_pose(one, other))
+            found = starts(boxes, pair.R, pair.n)
             for side in (0, 1):
-                own = [kernels.seen(here, side, d) for d in found]
-                own += [np.zeros(3)] * (len(here.extents0) - len(own))
-                setattr(here, f"starts{side}", np.stack([np.stack(list(d)) for d in own]))
-                setattr(here, f"extents{side}", np.full(len(own), -_FAR))
+                own = [kernels.seen(pair, side, d) for d in found]
+                own += [np.zeros(3)] * (len(pair.extents0) - len(own))
+                setattr(pair, f"starts{side}", np.stack([np.stack(list(d)) for d in own]))
+                setattr(pair, f"extents{side}", np.full(len(own), -_FAR))
 
-        self._builder.loop(begin, here=self._window(rows) | poses, among=self._flags(rows))
+        self._builder.loop(begin, pair=self._window(rows) | poses, among=self._flags(rows))
 
     def _aim(self) -> None:
         """The direction to start from."""
@@ -127,16 +127,16 @@ class Search:
                     rows, side, partial(kernels.extents, many=many), partial(kernels.extents_of_hull, many=many)
                 )
 
-            def aim(here: View, many: int = many) -> None:
-                extents = here.extents0[:many] + here.extents1[:many]
-                ascent.aim(here, [here.starts1[i] for i in range(many)], extents)
+            def aim(pair: View, many: int = many) -> None:
+                extents = pair.extents0[:many] + pair.extents1[:many]
+                ascent.aim(pair, [pair.starts1[i] for i in range(many)], extents)
 
-            self._builder.loop(aim, here=self._window(rows), among=self._flags(rows))
+            self._builder.loop(aim, pair=self._window(rows), among=self._flags(rows))
         for side in (0, 1):
             tried = [i for i, both in enumerate(self._forms) if side in sides_to_try(*both)]
             for rows in self._alike(lambda i, side=side: self._key(i, 1 - side), tried):
                 self._try_faces(rows, side)
-        self._builder.loop(kernels.point, here=self._window(self._all), among=self._among)
+        self._builder.loop(kernels.point, pair=self._window(self._all), among=self._among)
 
     def _improve(self) -> None:
         """One step of each search that goes on."""
@@ -145,7 +145,7 @@ class Search:
         for side in (0, 1):
             self._look_at(self._all, side, kernels.tip, kernels.tip_of_hull, searching)
         window = self._window(self._all) | fields(going=self._going.at([0] * len(self._all)))
-        self._builder.loop(kernels.improve, here=window, among=self._among, where=searching)
+        self._builder.loop(kernels.improve, pair=window, among=self._among, where=searching)
 
     def _flat(self, i: int) -> bool:
         """Whether both shapes of a pair have patches."""
@@ -156,7 +156,7 @@ class Search:
         """Corners of what the patches of pairs share, side by side."""
         if not rows:
             return
-        self._builder.loop(kernels.overlay, here=self._window(rows), among=self._flags(rows))
+        self._builder.loop(kernels.overlay, pair=self._window(rows), among=self._flags(rows))
         window, many = self._window(rows), self._most
         for own, other in ((0, 1), (1, 0)):
             side: Any = window.fields[f"flat{own}"]
@@ -169,27 +169,27 @@ class Search:
             seen = {name: _rows_of(window.fields[name], repeated) for name in ("sign", "most", "corner", "smaller")}
             seen["window"] = _rows_of(window.fields[f"flat{other}"], repeated)
             self._builder.loop(
-                kernels.cut_side, here=fields(**points, **seen), among=_rows_of(self._among, np.array(rows)[repeated])
+                kernels.cut_side, pair=fields(**points, **seen), among=_rows_of(self._among, np.array(rows)[repeated])
             )
 
     def _end(self, rows: Rows, found: Window) -> None:
         """The contacts of pairs, with corners or without."""
         flat, many = self._flat(rows[0]), count(*self._forms[rows[0]])
 
-        def end(here: View) -> None:
-            corners = 4 * [(here.gap > _FAR, here.gap, np.zeros(3))] if many > 1 else []
+        def end(pair: View) -> None:
+            corners = 4 * [(pair.gap > _FAR, pair.gap, np.zeros(3))] if many > 1 else []
             if flat:
-                one, other = kernels.patches(here)
-                own = (one, other, here.normal, here.axes)
-                corners = [raised(*own, here.most[k], here.corner[k]) for k in range(4)]
-            places = manifold((here.margin0, here.margin1), Transform(here.E, here.r), here, here, corners)
+                one, other = kernels.patches(pair)
+                own = (one, other, pair.normal, pair.axes)
+                corners = [raised(*own, pair.most[k], pair.corner[k]) for k in range(4)]
+            places = manifold((pair.margin0, pair.margin1), Transform(pair.E, pair.r), pair, pair, corners)
             for k, contact in enumerate(contact_of(*place) for place in places):
-                setattr(here, f"gaps{k}", np.array(contact.gap))
-                setattr(here, f"points{k}", contact.point)
-                setattr(here, f"frames{k}", contact.frame)
+                setattr(pair, f"gaps{k}", np.array(contact.gap))
+                setattr(pair, f"points{k}", contact.point)
+                setattr(pair, f"frames{k}", contact.frame)
 
         lengths = {f"margin{side}": constants([cores.margin(self._forms[i][side]) for i in rows]) for side in (0, 1)}
-        self._builder.loop(end, here=self._window(rows) | fields(**lengths) | found, among=self._flags(rows))
+        self._builder.loop(end, pair=self._window(rows) | fields(**lengths) | found, among=self._flags(rows))
 
     # What depends on the kind of one shape.
 
@@ -208,23 +208,23 @@ class Search:
                 self._through(alike, side, cores.chunks, look_at_hull, where)
                 continue
 
-            def looking(here: View, sample: Geometry = sample) -> None:
-                look(here, with_numbers(sample, here.numbers), side)
+            def looking(pair: View, sample: Geometry = sample) -> None:
+                look(pair, with_numbers(sample, pair.numbers), side)
 
             table = fields(numbers=constants([numbers(self._forms[i][side]) for i in alike]))
             flags = {"among": self._flags(alike), "where": _rows_of(where, alike)}
-            self._builder.loop(looking, here=self._window(alike) | table, **flags)
+            self._builder.loop(looking, pair=self._window(alike) | table, **flags)
 
     def _try_faces(self, rows: Rows, side: int) -> None:
         """Normals of hulls' faces as directions to start from."""
         sample = self._forms[rows[0]][1 - side]
         table = fields(numbers=constants([numbers(self._forms[i][1 - side]) for i in rows]))
 
-        def try_face(here: View, side: int) -> None:
-            other, normal = with_numbers(sample, here.numbers), here.table[0]
-            d = face_direction(here.R, side, normal)
-            reach = normal @ here.table[1] + cores.extent(other, np.stack(list(kernels.seen(here, 1 - side, d))))
-            ascent.aim(here, [d], [reach])
+        def try_face(pair: View, side: int) -> None:
+            other, normal = with_numbers(sample, pair.numbers), pair.table[0]
+            d = face_direction(pair.R, side, normal)
+            reach = normal @ pair.table[1] + cores.extent(other, np.stack(list(kernels.seen(pair, 1 - side, d))))
+            ascent.aim(pair, [d], [reach])
 
         self._through(rows, side, lambda hull: kernels.normals_and_corners(hull)[:, :2], try_face, more=table)
 
@@ -237,18 +237,18 @@ class Search:
                 if count(*both) == 1 or (isinstance(sample, Hull) and not len(faces_of(sample)[0])):
                     continue
                 if isinstance(sample, Hull):
-                    self._builder.loop(kernels.facing_none(side), here=self._window(rows), among=flags)
+                    self._builder.loop(kernels.facing_none(side), pair=self._window(rows), among=flags)
                     self._through(rows, side, kernels.normals_and_corners, kernels.face_of_hull)
                     continue
 
-                def face(here: View, sample: Geometry = sample, side: int = side) -> None:
-                    d = np.stack(list(kernels.seen(here, side, here.normal)))
-                    patch = facing(with_numbers(sample, here.numbers), d)
-                    setattr(here, f"face{side}", kernels.padded(patch.points, len(getattr(here, f"face{side}"))))
-                    setattr(here, f"outward{side}", patch.normal)
+                def face(pair: View, sample: Geometry = sample, side: int = side) -> None:
+                    d = np.stack(list(kernels.seen(pair, side, pair.normal)))
+                    patch = facing(with_numbers(sample, pair.numbers), d)
+                    setattr(pair, f"face{side}", kernels.padded(patch.points, len(getattr(pair, f"face{side}"))))
+                    setattr(pair, f"outward{side}", patch.normal)
 
                 table = fields(numbers=constants([numbers(self._forms[i][side]) for i in rows]))
-                self._builder.loop(face, here=self._window(rows) | table, among=flags)
+                self._builder.loop(face, pair=self._window(rows) | table, among=flags)
 
     def _through(
         self,
@@ -263,14 +263,14 @@ class Search:
         tables = [table(self._forms[i][side]) for i in rows]
         own = np.repeat(np.arange(len(rows)), [len(values) for values in tables])
 
-        def looking(here: View) -> None:
-            look(here, side)
+        def looking(pair: View) -> None:
+            look(pair, side)
 
         window = self._window(rows) if more is None else self._window(rows) | more
         window = Window({name: _rows_of(slot, own) for name, slot in window.fields.items()})
         window |= fields(table=constants(np.concatenate(tables)))
         pairs = np.array(rows)[own]
-        self._builder.loop(looking, here=window, among=self._flags(pairs), where=_rows_of(where, pairs))
+        self._builder.loop(looking, pair=window, among=self._flags(pairs), where=_rows_of(where, pairs))
 
     # Rows.
 

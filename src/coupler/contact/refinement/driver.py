@@ -3,6 +3,8 @@
 Each iteration takes one linear system by one of the rules, and ends with impulses that are judged; the best are kept.
 Newton's method comes first. Where it does not halve the residual, the interior point takes over, and tries Newton's
 method from where it is now and then; it may start twice. Where that is spent, paths are followed, from several starts.
+
+Where there may be several islands of bodies that touch each other, those take part that sweeps have not solved.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ _STATE = (
     *("by_newton", "by_interior", "by_path", "by_gauge"),  # 1 for the rule that is followed
     *("starts_interior", "starts_path"),  # 1 where it begins
     *("limit", "least", "before", "error"),  # residuals, m/s: to reach, the best, of the last iteration, of this one
-    *("tried", "turns", "left", "stalls", "gauged", "steps", "paths"),  # counts
+    *("tried", "turns", "until_newton", "stalls", "gauged", "steps", "paths"),  # counts
     *("speed", "scale", "normals", "from_sweeps"),  # how large velocities and impulses are; how many normals
     *("better", "accepted"),  # 1 if this iteration's impulses are the best so far, and if they are gone on from
 )
@@ -77,19 +79,22 @@ class Refinement:
         state |= fields(residual=residual.at(0), iterations=iterations.at(0), tolerance=constants([tolerance]))
         state |= fields(sign=self._system.sign.at(0))
         with builder.repeat(until=_good_enough, at_most=1, rare=True, state=state):
-            builder.loop(_clear_scales, state=state)
-            self._run(_scale_contact, _scale_joint)
-            builder.loop(_begin, state=state)
-            self._run(_keep_contact, _keep_joint)
-            self._system.begin()
-            with builder.repeat(until=_ended, at_most=_ITERATIONS, state=state):
-                builder.loop(_clear_sums, state=state)
-                self._iterate(state)
-                blocks.sum_up()
-                self._relaxation.judge(self._state["error"])
-                builder.loop(_decide, state=state)
-                self._run(_take, _take)
-            self._run(_restore, _restore)
+            if islands := self._relaxation.islands:
+                islands.choose(tolerance)
+            with blocks.only("refined" if islands else "active"):
+                builder.loop(_clear_scales, state=state)
+                self._run(_scale_contact, _scale_joint)
+                builder.loop(_begin, state=state)
+                self._run(_keep_contact, _keep_joint)
+                self._system.begin()
+                with builder.repeat(until=_ended, at_most=_ITERATIONS, state=state):
+                    builder.loop(_clear_sums, state=state)
+                    self._iterate(state)
+                    blocks.sum_up()
+                    self._relaxation.judge(self._state["error"])
+                    builder.loop(_decide, state=state)
+                    self._run(_take, _take)
+                self._run(_restore, _restore)
             blocks.sum_up()
             self._relaxation.judge(residual)
 
@@ -194,7 +199,7 @@ def _begin(state: View) -> None:
     state.by_newton = np.array(1.0)
     state.by_interior = state.by_path = state.by_gauge = state.starts_interior = state.starts_path = np.array(0.0)
     state.tried = state.turns = state.stalls = state.gauged = state.steps = state.paths = np.array(0.0)
-    state.left = np.array(_FIRST_TRY)
+    state.until_newton = np.array(_FIRST_TRY)
     state.from_sweeps = np.array(1.0)
     for name in (*interior.STATE, *path.STATE):
         setattr(state, name, np.array(0.0))
@@ -232,16 +237,16 @@ def _decide(state: View) -> None:
     goes_on = halved & (tried < _NEWTON)
     back = by_newton & np.logical_not(goes_on)
     # The interior point tries Newton's method now and then, until it is spent. Paths do when they see their end.
-    turns, left = state.turns + state.by_interior, state.left - state.by_interior
+    turns, until_newton = state.turns + state.by_interior, state.until_newton - state.by_interior
     stalls = np.where(by_interior, np.where(state.length < _STALLED, state.stalls + 1.0, 0.0), state.stalls)
     stalls = np.where(by_interior & np.logical_not(finite), _STALLS, stalls)
-    tries = (by_interior & finite & (left <= 0.0)) | (by_path & (state.tries > 0.0) & finite)
+    tries = (by_interior & finite & (until_newton <= 0.0)) | (by_path & (state.tries > 0.0) & finite)
     resumes = back | ((by_interior | by_path) & np.logical_not(tries))
     # What is spent starts once more, from impulses as large as those that would hold all rows; then there are paths.
     spent, gauged = (turns >= _INTERIOR) | (stalls >= _STALLS), state.gauged + state.by_gauge
     gauges = resumes & spent & (gauged <= 0.0)
     turns, stalls = np.where(by_gauge, 0.0, turns), np.where(by_gauge, 0.0, stalls)
-    left = np.where(by_gauge, _FIRST_TRY, left)
+    until_newton = np.where(by_gauge, _FIRST_TRY, until_newton)
     spent = spent & (gauged > 0.0) & np.logical_not(by_gauge)
     steps = state.steps + state.by_path
     next_path = spent & ((state.paths <= 0.0) | (steps >= _PATH)) & np.logical_not(goes_on | tries)
@@ -255,7 +260,7 @@ def _decide(state: View) -> None:
     state.accepted = np.where(halved | tries, 1.0, 0.0)
     state.before = np.where(halved | tries, error, state.before)
     state.tried, state.turns, state.stalls = np.where(goes_on, tried, 0.0), turns, stalls
-    state.left = np.where(tries & by_interior, _NEXT_TRY, left)
+    state.until_newton = np.where(tries & by_interior, _NEXT_TRY, until_newton)
     centres = np.where(by_interior, np.where(state.length < _SHORT, 1.0, 0.0), state.centring)
     state.centring = np.where(by_gauge, 0.0, centres)
     state.steps, state.paths = steps, paths

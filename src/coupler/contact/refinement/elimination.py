@@ -53,14 +53,14 @@ class Elimination:
         self._rank = {a: i for i, a in enumerate(self._order)}
 
     def begin(self) -> None:
-        """Writes the steps that find which nodes are coupled, once it is known which blocks are active."""
+        """Writes the steps that find which nodes are coupled, once it is known which blocks take part."""
         if self._coupled is None:
             return
         clear(self._builder, self._coupled)
-        schedule, active, nodes = Schedule(self._builder), self._blocks.flags["active"], len(self._order)
+        schedule, flags, nodes = Schedule(self._builder), self._blocks.flags[self._blocks.part], len(self._order)
         for block, parts in enumerate(self._parts):
             for a, b in product(parts, repeat=2):
-                schedule.call(_couple_nodes, out=self._flag(a, b), among=Place.of(active, block, ()))  # type: ignore[arg-type]
+                schedule.call(_couple_nodes, out=self._flag(a, b), among=Place.of(flags, block, ()))  # type: ignore[arg-type]
         schedule.run()
         schedule = Schedule(self._builder)
         row = {a: Place.of(self._coupled, nodes * i, nodes) for a, i in self._rank.items()}
@@ -133,7 +133,7 @@ class Elimination:
             starts = [self._S.starts[row[1:]] for row in rows]
             windows = {"own": self._blocks.of(blocks), "entry": fields(S=own.buffer.at(starts, part))}
             windows |= {"one": self._columns.way(blocks, ones), "other": self._columns.way(blocks, others)}
-            return _couple, windows | self._blocks.among("active", blocks)
+            return _couple, windows | self._blocks.among(None, blocks)
 
         schedule.add((_couple, self._blocks.width(block), shape, width), (block, a, b), loop)
 

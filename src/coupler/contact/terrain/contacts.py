@@ -120,8 +120,8 @@ def _pooled(shape: Geometry, field: HeightField, R: np.ndarray, p: np.ndarray) -
             found += features.corner_contacts(field, R, p, point, i, j)
         sharp = field.sharp.values.reshape(4, *field.heights.shape)[:, int(i), int(j)]
         found += [features.grid_contact(field, solid, R, p, i, j)] if sharp[0] else []
-        for edge, bent, here in zip(EDGES, sharp[1:], close, strict=True):
-            found += features.edge_contacts(field, solid, R, p, i, j, edge) if bent and here else []
+        for edge, bent, view in zip(EDGES, sharp[1:], close, strict=True):
+            found += features.edge_contacts(field, solid, R, p, i, j, edge) if bent and view else []
     if not flat(shape):
         found.append(features.sunk_contact(field, solid, R, p))
         for outward in WALLS:

@@ -112,12 +112,12 @@ class _Below:
 def _triangles(field: Any, i: Any, j: Any) -> Iterator[_Triangle]:
     """The two triangles that grid point (i, j) owns."""
     _, _, dx, dy = field.grid
-    here, x, y, far = (corner(field, i + a, j + b) for a, b in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)))
+    grid_point, x, y, far = (corner(field, i + a, j + b) for a, b in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)))
     exists = within(field, i, j) & within(field, i + 1.0, j + 1.0)
     for below in (True, False):
-        rise_x, rise_y = (x[2] - here[2], far[2] - x[2]) if below else (far[2] - y[2], y[2] - here[2])
-        middle = (here + far + (x if below else y)) / 3.0
-        yield _Triangle(exists, below, here, middle, _upwards(rise_x / dx, rise_y / dy), (dx, dy))
+        rise_x, rise_y = (x[2] - grid_point[2], far[2] - x[2]) if below else (far[2] - y[2], y[2] - grid_point[2])
+        middle = (grid_point + far + (x if below else y)) / 3.0
+        yield _Triangle(exists, below, grid_point, middle, _upwards(rise_x / dx, rise_y / dy), (dx, dy))
 
 
 def near(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any, radius: Any, bound: Any) -> list[Any]:
@@ -133,10 +133,10 @@ def near(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any, radius: Any
     half = np.stack([0.5 * dx, 0.5 * dy, 0.5 * (most - least)])
     middle = np.stack([points[0][0], points[0][1], least]) + half
     beyond = np.maximum(np.abs(p - middle) - half, 0.0)
-    meets = beyond @ beyond < (radius + bound) * (radius + bound)
+    overlaps = beyond @ beyond < (radius + bound) * (radius + bound)
     if isinstance(shape, Sphere):
-        return 4 * [meets]
-    found = [meets & _close(shape, R, p, middle, half, bound)]
+        return 4 * [overlaps]
+    found = [overlaps & _close(shape, R, p, middle, half, bound)]
     for end in points[1:]:
         half = 0.5 * (end - points[0])
         found.append(found[0] & _close(shape, R, p, points[0] + half, half, bound))
@@ -214,14 +214,14 @@ def edge_contacts(
 def grid_contact(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) -> Candidate:
     """A shape against grid point (i, j), at which some edge is convex."""
     _, tolerance = level_for(shape)
-    here = corner(field, i, j)
-    gap, outward = signed(shape, R.T @ (here - p))
+    grid_point = corner(field, i, j)
+    gap, outward = signed(shape, R.T @ (grid_point - p))
     n = -np.stack(list(R @ outward))
     exists = within(field, i, j)
     for a, b in NEIGHBOURS:
-        away = np.where(within(field, i + a, j + b), corner(field, i + a, j + b) - here, _DOWN)
+        away = np.where(within(field, i + a, j + b), corner(field, i + a, j + b) - grid_point, _DOWN)
         exists = exists & (away @ n <= tolerance * np.sqrt(away @ away))
-    return exists, gap, np.stack(list(here + 0.5 * gap * n)), n
+    return exists, gap, np.stack(list(grid_point + 0.5 * gap * n)), n
 
 
 def wall_contacts(field: Any, shape: Any, R: Array, p: Array, outward: Array) -> list[Candidate]:

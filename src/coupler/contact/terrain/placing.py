@@ -25,32 +25,32 @@ def places(ends: Sequence[tuple[End, End]]) -> Window:
     return fields(**own)
 
 
-def poses(here: View, ends: tuple[End, End]) -> tuple[Transform, Transform]:
+def poses(view: View, ends: tuple[End, End]) -> tuple[Transform, Transform]:
     """The transforms from the world to both shapes; see `on_links`, of which this needs no velocities."""
     one, other = (
-        Transform(getattr(here, f"{name}_at_E"), getattr(here, f"{name}_at_r")) @ pose(here, name, bool(end.link))
+        Transform(getattr(view, f"{name}_at_E"), getattr(view, f"{name}_at_r")) @ pose(view, name, bool(end.link))
         for name, end in zip(SIDES, ends, strict=True)
     )
     return one, other
 
 
-def on_links(here: View, ends: tuple[End, End]) -> tuple[Transform, Transform, Any]:
+def on_links(view: View, ends: tuple[End, End]) -> tuple[Transform, Transform, Any]:
     """The transforms from the world to both shapes, and how fast they come together at most, m/s.
 
     Args:
-        here: has what `places` gives, and of links that move, by `one_E` and so on, poses `E` and `r` and velocities
+        view: has what `places` gives, and of links that move, by `one_E` and so on, poses `E` and `r` and velocities
             `u` without impulses and `start` before the step.
         ends: the shapes of one of these pairs; velocities count where the one is that is no field.
     """
     moving, shape = [bool(end.link) for end in ends], int(isinstance(ends[0].form, HeightField))
-    links, X = [pose(here, name, moves) for name, moves in zip(SIDES, moving, strict=True)], poses(here, ends)
+    links, X = [pose(view, name, moves) for name, moves in zip(SIDES, moving, strict=True)], poses(view, ends)
     fastest = 0.0
     for velocity in ("u", "start"):
         shift, turn = np.zeros(3), 0.0
         for name, link, moves, sign in zip(SIDES, links, moving, (1.0, -1.0), strict=True):
             if moves:
-                own = getattr(here, f"{name}_{velocity}")
+                own = getattr(view, f"{name}_{velocity}")
                 shift = shift + sign * (link.E.T @ (own[3:] + cross(own[:3], link.E @ (X[shape].r - link.r))))
-                turn = turn + np.sqrt(own[:3] @ own[:3]) * here.radius
+                turn = turn + np.sqrt(own[:3] @ own[:3]) * view.radius
         fastest = np.maximum(fastest, np.sqrt(shift @ shift) + turn)
     return X[0], X[1], fastest

@@ -133,16 +133,16 @@ class FieldSearch:
         """
         names, slots = ("exists", "gap", "point", "normal"), slots_of(self._shape(rows[0]).form)
 
-        def looking(here: View) -> None:
-            for k, candidate in enumerate(look(here, self._ground(here, rows[0]), self._solid(here, rows[0]))):
-                setattr(here, f"found_exists{k}", np.where(candidate[0], 1.0, 0.0))
+        def looking(view: View) -> None:
+            for k, candidate in enumerate(look(view, self._ground(view, rows[0]), self._solid(view, rows[0]))):
+                setattr(view, f"found_exists{k}", np.where(candidate[0], 1.0, 0.0))
                 for name, value in zip(names[1:], candidate[1:], strict=True):
-                    setattr(here, f"found_{name}{k}", np.array(value))
+                    setattr(view, f"found_{name}{k}", np.array(value))
 
-        def keep(here: View) -> None:
-            candidate = here.found_exists > 0.0, here.found_gap, here.found_point, here.found_normal
-            added(here, candidate, here.p, here.radius, slots)
-            here.found_exists = np.array(0.0)
+        def keep(view: View) -> None:
+            candidate = view.found_exists > 0.0, view.found_gap, view.found_point, view.found_normal
+            added(view, candidate, view.p, view.radius, slots)
+            view.found_exists = np.array(0.0)
 
         looking.__name__ = look.__name__
         own, repeated = np.array(rows), np.repeat(pairs, many)
@@ -152,8 +152,8 @@ class FieldSearch:
         pool = _rows_of(self._records[list(rows)] | self._lengths(rows), repeated)
         pool |= fields(**{f"found_{name}": slot for name, slot in one.items()})
         with self._builder.interleave(np.tile([0] + many * [1], len(pairs))):
-            self._builder.loop(looking, here=window, where=where)
-            self._builder.loop(keep, here=pool, where=one["exists"])
+            self._builder.loop(looking, view=window, where=where)
+            self._builder.loop(keep, view=pool, where=one["exists"])
 
     def _place(self, pairs: np.ndarray, k: int, further: np.ndarray | int = 0) -> dict[str, Slot]:
         """Where candidate k of a feature is put down, of each of these pairs; or one that is so much further."""
@@ -174,23 +174,23 @@ class FieldSearch:
         at |= {"many": constants([many[i] for i in rows])}
         at |= {"horizon": constants(np.full(len(rows), _CARE * self._step))}
 
-        def begin(here: View) -> None:
-            one, other, fastest = placed(here, rows)
+        def begin(view: View) -> None:
+            one, other, fastest = placed(view, rows)
             field, shape = (one, other) if side == 0 else (other, one)
-            here.E, here.r = field.E, field.r
-            here.R, here.p = field.E @ shape.E.T, np.stack(list(field.E @ (shape.r - field.r)))
-            ground = self._ground(here, rows[0])
-            here.i, here.j = map(np.array, first_point(ground, here.p, here.extent, here.many))
-            emptied(here)
-            here.bound = np.maximum(least * here.radius, here.horizon * fastest)
-            height, _, _ = slopes_at(ground, here.p[0], here.p[1])
+            view.E, view.r = field.E, field.r
+            view.R, view.p = field.E @ shape.E.T, np.stack(list(field.E @ (shape.r - field.r)))
+            ground = self._ground(view, rows[0])
+            view.i, view.j = map(np.array, first_point(ground, view.p, view.extent, view.many))
+            emptied(view)
+            view.bound = np.maximum(least * view.radius, view.horizon * fastest)
+            height, _, _ = slopes_at(ground, view.p[0], view.p[1])
             n, m, dx, dy = ground.grid
-            inner = np.maximum(np.abs(here.p[0]) - 0.5 * (n - 1.0) * dx, np.abs(here.p[1]) - 0.5 * (m - 1.0) * dy)
-            odd = (here.p[2] < height) | (inner + here.radius + here.bound > 0.0)
-            here.odd = np.where(odd, 1.0, 0.0)
+            inner = np.maximum(np.abs(view.p[0]) - 0.5 * (n - 1.0) * dx, np.abs(view.p[1]) - 0.5 * (m - 1.0) * dy)
+            odd = (view.p[2] < height) | (inner + view.radius + view.bound > 0.0)
+            view.odd = np.where(odd, 1.0, 0.0)
 
         window = self._records[list(rows)] | self._lengths(rows) | poses | fields(**at, odd=self._odd.at(rows))
-        self._builder.loop(begin, here=window, where=self._flags(rows))
+        self._builder.loop(begin, view=window, where=self._flags(rows))
 
     def _beside(self, rows: Rows, lowest: int) -> None:
         """Walls, and ways out from below the surface, where a shape is next to the rim or has sunk."""
@@ -206,43 +206,43 @@ class FieldSearch:
         corners = [fixed_points(self._shape(i).form) for i in rows]
         table = fields(corners=constants(corners)) if corners[0] else fields()
 
-        def end(here: View) -> None:
+        def end(view: View) -> None:
             own = []
             if corners[0]:
-                ground = self._ground(here, rows[0])
-                own = [corner_contact(ground, here.R, here.p, point) for point in here.corners]
-            solid, far = self._solid(here, rows[0]), None
+                ground = self._ground(view, rows[0])
+                own = [corner_contact(ground, view.R, view.p, point) for point in view.corners]
+            solid, far = self._solid(view, rows[0]), None
             if not corners[0]:
-                far = features.far_contact(self._ground(here, rows[0]), solid, here.R, here.p, here.bound)
-            for k, (gap, point, normal) in enumerate([*own, *listed(here, here.p, slots, far)]):
-                outward = np.stack(list(here.E.T @ (normal if side else -normal)))
-                contact = contact_of(gap, np.stack(list(here.r + here.E.T @ point)), outward)
-                setattr(here, f"gaps{k}", np.array(contact.gap))
-                setattr(here, f"points{k}", contact.point)
-                setattr(here, f"frames{k}", contact.frame)
+                far = features.far_contact(self._ground(view, rows[0]), solid, view.R, view.p, view.bound)
+            for k, (gap, point, normal) in enumerate([*own, *listed(view, view.p, slots, far)]):
+                outward = np.stack(list(view.E.T @ (normal if side else -normal)))
+                contact = contact_of(gap, np.stack(list(view.r + view.E.T @ point)), outward)
+                setattr(view, f"gaps{k}", np.array(contact.gap))
+                setattr(view, f"points{k}", contact.point)
+                setattr(view, f"frames{k}", contact.frame)
 
         own = self._records[list(rows)] | self._lengths(rows) | table | found
-        self._builder.loop(end, here=own, where=self._flags(rows))
+        self._builder.loop(end, view=own, where=self._flags(rows))
 
     # Grid points
 
     def _ask(self, rows: Rows) -> None:
         """Which grid points of windows are near, and what of theirs is convex."""
 
-        def ask(here: View) -> None:
-            ground, solid = self._ground(here, rows[0]), self._solid(here, rows[0])
-            i, j = kernels.at(here)
-            near, *edges = features.near(ground, solid, here.R, here.p, i, j, here.radius, here.bound)
+        def ask(view: View) -> None:
+            ground, solid = self._ground(view, rows[0]), self._solid(view, rows[0])
+            i, j = kernels.at(view)
+            near, *edges = features.near(ground, solid, view.R, view.p, i, j, view.radius, view.bound)
             n, m, _, _ = ground.grid
-            here.near = np.where(near, 1.0, 0.0)
+            view.near = np.where(near, 1.0, 0.0)
             for k, (name, close) in enumerate(zip(_FLAGS[1:], [near, *edges], strict=True)):
                 sharp = ground.sharp.look_up(k * n * m + i * m + j)
-                setattr(here, name, np.where(close, sharp, 0.0))
+                setattr(view, name, np.where(close, sharp, 0.0))
 
         points, pairs = self._points(rows)
         window = self._at_points(rows) | self._near[points]
         flags = None if self._where is None else _of(self._where, np.array(rows)[pairs])
-        self._builder.loop(ask, here=window, where=flags)
+        self._builder.loop(ask, view=window, where=flags)
 
     def _points(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Of all grid points of windows of pairs: their numbers, and which of these pairs they belong to."""
@@ -266,12 +266,12 @@ class FieldSearch:
             own["planes"] = constants([planes_of(shape) for shape in shapes])  # type: ignore[arg-type]
         return fields(**own)
 
-    def _ground(self, here: View, row: int) -> Any:
-        return with_numbers(self._field(row), here.grid)
+    def _ground(self, view: View, row: int) -> Any:
+        return with_numbers(self._field(row), view.grid)
 
-    def _solid(self, here: View, row: int) -> Any:
+    def _solid(self, view: View, row: int) -> Any:
         shape = self._shape(row).form
-        return Planes(here.planes) if isinstance(shape, Hull) else with_numbers(shape, here.numbers)
+        return Planes(view.planes) if isinstance(shape, Hull) else with_numbers(shape, view.numbers)
 
     def _shape(self, i: int) -> End:
         return self._ends[i][1 - self._side[i]]

@@ -21,7 +21,7 @@ __all__ = ["Steps"]
 
 _SHORT_WITH_FLAGS = 12  # the same where turns are left out by flags: each of them branches, and compilers get slow
 _SHORT_IF_RARE = 2  # the same where it hardly ever runs: there, what counts is how soon it is compiled
-_AT_ONCE = 8  # flags of a single state that are looked at together
+_AT_ONCE = 8  # flags that are looked at together
 _SHORT = 64  # turns of a loop that are spelled out: to look up where a turn's numbers are costs some of its time
 _LONG = 2_000  # lines of a function: twice as many take compilers more than twice as long
 
@@ -144,23 +144,24 @@ class Steps(Calls):
 
     @contextmanager
     def _each_flag(self, flags: Buffer) -> Iterator[str]:
-        """A loop over all flags; of a single state, several that are zero are passed by at once."""
+        """A loop over all flags, of which several that are zero are passed by at once."""
         size, r = self._table(flags.size), self.r
-        if r.lanes > 1 or flags.size < _AT_ONCE:
+        if flags.size < _AT_ONCE:
             with self.count("0", size) as i:
                 yield i
             return
-        x, vector, start = self.name("several"), f"<{_AT_ONCE} x {r.scalar}>", self._start(flags)
+        x, start, at_once = self.name("several"), self._start(flags), _AT_ONCE * r.lanes
+        vector, bits = f"<{at_once} x {r.scalar}>", f"<{at_once} x i1>"
         run, after = self.new_label("run"), self.new_label("after")
         with self.count("0", size, _AT_ONCE) as first:
             self.emit(f"{x}end = add i64 {first}, {_AT_ONCE}")
             self.emit(f"{x}over = icmp sgt i64 {x}end, {size}")
             self.emit(f"{x}last = select i1 {x}over, i64 {size}, i64 {x}end")
             self.emit(f"{x}b = sub i64 {x}last, {_AT_ONCE}")  # the last ones overlap with those before
-            self.emit(f"{x}p = getelementptr {r.scalar}, ptr {start}, i64 {x}b")
+            self.emit(f"{x}p = getelementptr {r.vector}, ptr {start}, i64 {x}b")
             self.emit(f"{x}v = load {vector}, ptr {x}p, align {r.align}")
             self.emit(f"{x}m = fcmp une {vector} {x}v, zeroinitializer")
-            self.emit(f"{x}any = call i1 @llvm.vector.reduce.or.v{_AT_ONCE}i1(<{_AT_ONCE} x i1> {x}m)")
+            self.emit(f"{x}any = call i1 @llvm.vector.reduce.or.v{at_once}i1({bits} {x}m)")
             self.emit(f"br i1 {x}any, label %{run}, label %{after}")
             self.block(run)
             with self.count(first, f"{x}last") as i:
