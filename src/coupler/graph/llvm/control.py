@@ -45,7 +45,7 @@ class Steps(Calls):
         left = 0
         for step in steps:
             lines = self._lines_of(step)
-            if lines > left:
+            if not groups or lines > left:
                 groups.append([])
                 left = _LONG
             groups[-1].append(step)
