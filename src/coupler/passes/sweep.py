@@ -199,7 +199,7 @@ class Sweep(Generic[B_co, C_co]):
     def visit(
         self,
         schedule: Schedule,
-        function: Callable[..., None],
+        function: Callable[..., object],
         cluster: int,
         *arguments: Any,
         key: Any = (),
