@@ -53,8 +53,8 @@ class ClusterWindows(ClusterParts[Fields]):
 ClusterViews = ClusterParts[Any]  # one row of it: each attribute a kernel's parameter, or a list of them
 
 
-def kernel_of(function: Callable[[ClusterViews], None], name: str) -> Callable[..., None]:
-    """A function of a cluster's views as a kernel."""
+def kernel_of(function: Callable[[ClusterViews], object], name: str) -> Callable[..., None]:
+    """A function of a cluster's views as a kernel; what it returns is for Python callers alone."""
 
     def kernel(**views: Any) -> None:
         function(ClusterViews(**views))

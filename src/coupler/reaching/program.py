@@ -18,7 +18,7 @@ import numpy as np
 from coupler.graph import Program, View, fields
 from coupler.linear import solve
 from coupler.model import Robot
-from coupler.model.embedding.scene import copy
+from coupler.model.embedding.kernels import copy
 from coupler.passes import (
     ActuatedRecord,
     ClusterRecord,

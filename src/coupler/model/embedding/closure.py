@@ -13,8 +13,9 @@ from coupler.blas import one_thread
 from coupler.forks import cached_property
 from coupler.graph import Builder, Executable, Program, compile, fields
 from coupler.model.embedding.constraints import Constraint, Loop
+from coupler.model.embedding.kernels import clear
 from coupler.model.embedding.motion import Motion
-from coupler.model.embedding.scene import Scene, clear, grouped
+from coupler.model.embedding.scene import Scene, grouped
 from coupler.model.tolerances import CLOSED_BY_NEWTON, RANK, STRIDE, TINY
 from coupler.model.tree import Tree
 

@@ -10,7 +10,8 @@ import numpy as np
 from coupler.graph import Buffer, Builder, Program, View, Window, fields, symmetric
 from coupler.linear import Cholesky
 from coupler.model.embedding.constraints import Loop
-from coupler.model.embedding.scene import Scene, copy, grouped
+from coupler.model.embedding.kernels import copy
+from coupler.model.embedding.scene import Scene, grouped
 from coupler.model.tolerances import CLOSED_BY_NEWTON, SETTLED, STRIDE
 from coupler.model.tree import Tree
 

@@ -16,16 +16,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from coupler.graph import Buffer, Builder, Constants, View, Window, constants, fields, jacobian
-from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint, carried
+from coupler.graph import Buffer, Builder, Constants, Window, constants, fields
+from coupler.model.embedding import kernels
+from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
 from coupler.model.joint import Joint
 from coupler.model.tree import Tree
-from coupler.spatial import Transform
 
-__all__ = ["Scene", "by_kind", "clear", "constant_fields", "copy", "grouped"]
+__all__ = ["Scene", "by_kind", "constant_fields", "grouped"]
 
 Item = TypeVar("Item")
-Kernel = Callable[..., None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +75,7 @@ class Scene:
         self._s = s or b.scratch("s", 6 * tree.nv)
         self._T = T or b.scratch("T", 6 * kept)
         self.K = K or b.scratch("K", entries)
-        b.loop(_root, pose=self._pose[0])
+        b.loop(kernels.root, pose=self._pose[0])
 
     def _lay_out(self, loops: Sequence[Loop]) -> tuple[int, int]:
         """Finds the places of all constraints; returns the sizes of f and K."""
@@ -105,19 +104,21 @@ class Scene:
             model = fields(E=constants(E), r=constants(r))
             return {"pose": self._pose[own], "parent": self._pose[parents], "model": model}
 
-        self._over_links(lambda kind: _place(kind, self.x is not None), windows)
+        self._over_links(lambda kind: kernels.placing(kind, self.x is not None), windows)
 
     def measure(self) -> None:
         """Residuals of all constraints, the rates T of loop joints, and the columns of relations."""
         for alike, constraint in self._alike(LoopConstraint):
             T = self._T.at([6 * place.f for place in alike], (len(constraint.kept), 6))
-            self.b.loop(_measure_loop(constraint), loop=self._residuals(alike) | fields(T=T), **self._ends(alike))
+            self.b.loop(
+                kernels.loop_measure(constraint), loop=self._residuals(alike) | fields(T=T), **self._ends(alike)
+            )
         for alike, constraint in self._alike(RelationConstraint):
             relation, joints = self._residuals(alike) | _constants_of(alike), self._joints(alike)
             entries = [self._tree.velocities_of(place.constraint.links).tolist() for place in alike]
             starts = [[place.columns[i] for i in own] for place, own in zip(alike, entries, strict=True)]
             columns = [fields(K=self.K.at(start, len(constraint.kept))) for start in np.transpose(starts)]
-            kernel = _measure_relation(constraint, self.x is not None)
+            kernel = kernels.relation_measure(constraint, self.x is not None)
             self.b.loop(kernel, relation=relation, joints=joints, columns=columns)
 
     def columns(self) -> None:
@@ -135,9 +136,9 @@ class Scene:
         for rows, columns in coupled.items():
             T, s, K, sign = map(list, zip(*columns, strict=True))
             column = fields(T=self._T.at(T, (rows, 6)), s=self._s.at(s, 6), K=self.K.at(K, rows), sign=constants(sign))
-            self.b.loop(_column_of_loop, column=column)
+            self.b.loop(kernels.column_of_loop, column=column)
         for rows, places in uncoupled.items():
-            self.b.loop(clear, column=fields(K=self.K.at(places, rows)))
+            self.b.loop(kernels.clear, column=fields(K=self.K.at(places, rows)))
 
     def bias(self, w: Buffer, k: Buffer) -> None:
         """Velocities and accelerations of all links, and the biases k that they give, where all rows are kept."""
@@ -149,21 +150,21 @@ class Scene:
         def windows(links: list[int], own: list[int], parents: list[int]) -> dict[str, Any]:
             return {"pose": self._pose[own], "motion": motion[own], "parent": motion[parents], "rate": rate(links)}
 
-        self.b.loop(_rest, motion=motion[0])
-        self._over_links(_move, windows)
+        self.b.loop(kernels.rest, motion=motion[0])
+        self._over_links(kernels.moving, windows)
         for alike, constraint in self._alike(LoopConstraint):
             loop = fields(k=k.at([place.phi for place in alike], len(constraint.kept)))
             start, goal = (motion[list(rows)] for rows in zip(*(place.ends for place in alike), strict=True))
-            self.b.loop(_bias_of_loop(constraint), loop=loop, **self._ends(alike), start=start, goal=goal)
+            self.b.loop(kernels.loop_bias(constraint), loop=loop, **self._ends(alike), start=start, goal=goal)
         for alike, constraint in self._alike(RelationConstraint):
             relation = fields(k=k.at([place.phi for place in alike], len(constraint.kept))) | _constants_of(alike)
             rates = [rate(links) for links in _links_of_joints(alike)]
-            self.b.loop(_bias_of_relation(constraint), relation=relation, joints=self._joints(alike), rates=rates)
+            self.b.loop(kernels.relation_bias(constraint), relation=relation, joints=self._joints(alike), rates=rates)
 
     def advance(self, links: Iterable[int]) -> None:
         """Positions integrate(p, x) of joints that nothing constrains."""
         for kind, alike in by_kind(self._tree, links):
-            self.b.loop(_advance(kind), joint=self._joint(alike))
+            self.b.loop(kernels.advancing(kind), joint=self._joint(alike))
 
     def _joint(self, links: Sequence[int]) -> Window:
         """The window of joints of one kind: positions p, in a chart also x and q, and motions s."""
@@ -174,7 +175,7 @@ class Scene:
             return window
         return window | fields(x=self.x.at(velocities, kind.nv), q=self._q.at(positions, kind.nq))
 
-    def _over_links(self, kernel: Callable[[Joint], Kernel], windows: Callable[..., Any]) -> None:
+    def _over_links(self, kernel: Callable[[Joint], Callable[..., None]], windows: Callable[..., Any]) -> None:
         """Runs a kernel over all links, parents first; windows are given their links, rows and parents' rows."""
         groups = by_kind(self._tree, self._links)
         turn = {link: i for i, (_, links) in enumerate(groups) for link in links}
@@ -215,112 +216,6 @@ def _constants_of(alike: list[_Place]) -> Window:
 def constant_fields(rows: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Constants]:
     """Numbers by name as fields, a row for each of several things that have them; without negative zeros."""
     return {name: constants(np.stack([numbers[name] for numbers in rows]) + 0.0) for name in rows[0]}
-
-
-# Kernels
-
-
-def copy(entry: View) -> None:
-    entry.target = entry.source
-
-
-def _root(pose: View) -> None:
-    """The output body sees itself."""
-    pose.E, pose.r = np.eye(3), np.zeros(3)
-
-
-def _rest(motion: View) -> None:
-    """The output body does not move against itself."""
-    motion.V = motion.A = np.zeros(6)
-
-
-def _advance(kind: Joint) -> Kernel:
-    def advance(joint: View) -> None:
-        joint.q = kind.integrate(joint.p, joint.x)
-
-    return advance
-
-
-def _place(kind: Joint, chart: bool) -> Kernel:
-    """Pose of a link, and motions s of its joint by unit of w or, in a chart, of x where q = integrate(p, x)."""
-
-    def place(pose: View, parent: View, joint: View, model: View) -> None:
-        q, rate = joint.p, np.eye(kind.nv)
-        if chart:
-            q = kind.integrate(joint.p, joint.x)
-            joint.q = q
-            if kind.nq != kind.nv:
-                rate = jacobian(lambda e: kind.difference(q, kind.integrate(joint.p, joint.x + e)), np.zeros(kind.nv))
-        X = kind.transform(q) @ Transform(model.E, model.r) @ _transform(parent)
-        pose.E, pose.r = X.E, X.r
-        joint.s = X.inverse_motion(kind.subspace(q) @ rate).T
-
-    return place
-
-
-def _move(kind: Joint) -> Kernel:
-    def move(pose: View, motion: View, parent: View, joint: View, rate: View) -> None:
-        above = parent.V, parent.A
-        motion.V, motion.A = carried(kind, _transform(pose), joint.s.T, joint.p, rate.w, above)
-
-    return move
-
-
-def _measure_loop(constraint: LoopConstraint) -> Kernel:
-    def measure_loop(loop: View, first: View, second: View, model: View) -> None:
-        equations = constraint.at(model, _transform(first), _transform(second))
-        residual = equations.residual()
-        loop.phi, loop.f, loop.T = residual, residual[equations.kept], equations.T
-
-    return measure_loop
-
-
-def _bias_of_loop(constraint: LoopConstraint) -> Kernel:
-    def bias_of_loop(loop: View, first: View, second: View, model: View, start: View, goal: View) -> None:
-        equations = constraint.at(model, _transform(first), _transform(second))
-        loop.k = equations.bias((start.V, start.A), (goal.V, goal.A))
-
-    return bias_of_loop
-
-
-def _measure_relation(constraint: RelationConstraint, chart: bool) -> Kernel:
-    """Residual of a relation and its columns of K."""
-    kinds = constraint.kinds
-
-    def measure_relation(relation: View, joints: list[View], columns: list[View]) -> None:
-        p = q = [joint.p for joint in joints]
-        x = [np.zeros(kind.nv) for kind in kinds]
-        if chart:
-            x = [joint.x for joint in joints]
-            q = [kind.integrate(joint.p, joint.x) for kind, joint in zip(kinds, joints, strict=True)]
-        residual = constraint.residual(relation.numbers, q)
-        relation.phi, relation.f = residual, residual[list(constraint.kept)]
-        for column, values in zip(columns, constraint.rate(relation.numbers, p, np.concatenate(x)).T, strict=True):
-            column.K = values
-
-    return measure_relation
-
-
-def _bias_of_relation(constraint: RelationConstraint) -> Kernel:
-    def bias_of_relation(relation: View, joints: list[View], rates: list[View]) -> None:
-        w = np.concatenate([rate.w for rate in rates])
-        relation.k = constraint.bias(relation.numbers, [joint.p for joint in joints], w)
-
-    return bias_of_relation
-
-
-def _column_of_loop(column: View) -> None:
-    """A joint on the way to the second end moves it with T s; one on the way to the first, with −T s."""
-    column.K = column.sign * (column.T @ column.s)
-
-
-def clear(column: View) -> None:
-    """A joint that the constraint does not couple."""
-    column.K = np.zeros(column.K.shape)
-
-
-def _transform(pose: View) -> Transform:
-    return Transform(pose.E, pose.r)
 
 
 def by_kind(tree: Tree, links: Iterable[int]) -> list[tuple[Joint, list[int]]]:

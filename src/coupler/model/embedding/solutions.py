@@ -12,7 +12,8 @@ from coupler.forks import cached_property
 from coupler.graph import Array, Builder, Program, Template, View, fields, jacobian, symbols, template
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, Loop
-from coupler.model.embedding.scene import constant_fields, copy, grouped
+from coupler.model.embedding.kernels import copy
+from coupler.model.embedding.scene import constant_fields, grouped
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling
 from coupler.model.tolerances import CLOSED
