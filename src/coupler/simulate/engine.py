@@ -24,7 +24,7 @@ from coupler.forks import cached_property
 from coupler.graph import Executable, compile
 from coupler.kinematics import energies, kinetic_energy
 from coupler.model import ModelError, ModelWarning, Robot
-from coupler.model.actuators import by_actuator
+from coupler.model.actuators import by_actuator, driven
 from coupler.model.numbers import numbers
 from coupler.model.wording import counted
 from coupler.simulate.failures import why_not
@@ -342,12 +342,7 @@ class Engine:
 
     def check_actuators(self) -> None:
         """Refuses motors of a robot that has none, and those that steps of several stages do not take."""
-        robot = self.robot
-        if not robot.actuators:
-            raise ModelError(
-                f"motors: robot {robot.name!r} has no actuators; mark joints as actuated, or describe actuators "
-                "(RobotBuilder.actuator, Robot.with_actuators)"
-            )
+        driven(self.robot, "motors: ")
         if not self.scene.has_rows:
             _ = self._are_explicit
 
