@@ -87,10 +87,8 @@ def control_forces(robot: Robot, q: Any, v: Any, motors: Any, rates: Any = None)
     Returns:
         (..., actuators), N m or N, in the order of `robot.actuators`.
     """
-    controls, moving = (
-        by_actuator(driven(robot, "motors: "), "motors", motors),
-        np.zeros(len(robot.actuators), getattr(q, "dtype", float)),
-    )
+    controls = by_actuator(driven(robot, "motors: "), "motors", motors)
+    moving = np.zeros(len(robot.actuators), getattr(q, "dtype", float))
     if rates is not None:
         if not any(actuator.kind == "position" for actuator in robot.actuators):
             raise ModelError(f"rates: robot {robot.name!r} has no position servo, which alone has rates of targets")
