@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ __all__ = [
 _ENDLESS = 1e12  # N m, N, rad/s and so on: stands for no limit, so that all numbers stay finite
 
 TermRow = tuple[int, int, int, float]  # the number of an actuator, a link, an entry of its joint, and the gear
-Slots = dict[str, Vector]  # numbers of all actuators, by the names of fields
+Slots = Mapping[str, Vector]  # numbers of all actuators, by the names of fields
 
 
 class TermRecord(Record):
