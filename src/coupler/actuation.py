@@ -21,6 +21,7 @@ from coupler.algorithms.inverse_actuation import actuated_motion_program, actuat
 from coupler.compiled import attempted, run
 from coupler.dynamics import inverse_dynamics
 from coupler.model import ModelError, Robot
+from coupler.model.actuators import driven
 from coupler.model.embedding.states import batch_of
 from coupler.model.numbers import numbers
 from coupler.model.wording import in_state
@@ -54,7 +55,7 @@ def actuator_positions(robot: Robot, q: Any) -> np.ndarray:
     Raises:
         ModelError: for an actuator at a joint that turns as a ball does, which has a velocity but no position.
     """
-    check_positions(_driven(robot))
+    check_positions(driven(robot))
     return run(robot, actuator_positions_program, q)
 
 
@@ -65,7 +66,7 @@ def actuator_velocities(robot: Robot, q: Any, v: Any) -> np.ndarray:
         q: (..., nq), closed configurations.
         v: (..., nv), velocities of independent joints, rad/s or m/s.
     """
-    return run(_driven(robot), actuator_velocities_program, q, v)
+    return run(driven(robot), actuator_velocities_program, q, v)
 
 
 def actuator_accelerations(robot: Robot, q: Any, v: Any, a: Any) -> np.ndarray:
@@ -76,7 +77,7 @@ def actuator_accelerations(robot: Robot, q: Any, v: Any, a: Any) -> np.ndarray:
         v: (..., nv), velocities of independent joints, rad/s or m/s.
         a: (..., nv), accelerations of independent joints, rad/s² or m/s².
     """
-    return run(_driven(robot), actuator_accelerations_program, q, v, a)
+    return run(driven(robot), actuator_accelerations_program, q, v, a)
 
 
 def actuator_jacobian(robot: Robot, q: Any) -> np.ndarray:
@@ -88,7 +89,7 @@ def actuator_jacobian(robot: Robot, q: Any) -> np.ndarray:
     Args:
         q: (..., nq), closed configurations.
     """
-    A = run(_driven(robot), actuator_jacobian_program, q)
+    A = run(driven(robot), actuator_jacobian_program, q)
     return A.reshape(*A.shape[:-1], len(robot.actuators), robot.nv)
 
 
@@ -102,12 +103,12 @@ def generalized_forces(robot: Robot, q: Any, forces: Any) -> np.ndarray:
     Returns:
         (..., nv), N m or N.
     """
-    return run(_driven(robot), generalized_forces_program, q, forces)
+    return run(driven(robot), generalized_forces_program, q, forces)
 
 
 def possible_forces(robot: Robot, q: np.ndarray, forces: np.ndarray) -> np.ndarray:
     """The same, with NaN for states in which independent joints do not determine the others."""
-    return attempted(_driven(robot), generalized_forces_program, q, forces)
+    return attempted(driven(robot), generalized_forces_program, q, forces)
 
 
 def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exact: bool = True) -> np.ndarray:
@@ -141,7 +142,7 @@ def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exac
 
 def _weights(robot: Robot, weights: Any) -> np.ndarray:
     """How dear the force of each actuator is."""
-    count = len(_driven(robot).actuators)
+    count = len(driven(robot).actuators)
     cost = np.ones(count) if weights is None else numbers("weights", weights, (count,))
     if not (cost > 0.0).all():
         raise ModelError(f"weights must be above zero, got {cost.tolist()}")
@@ -226,21 +227,11 @@ def check_positions(robot: Robot) -> None:
                 )
 
 
-def _driven(robot: Robot) -> Robot:
-    """The robot, refused unless it has actuators."""
-    if not robot.actuators:
-        raise ModelError(
-            f"robot {robot.name!r} has no actuators: mark joints as actuated, or describe actuators "
-            "(RobotBuilder.actuator, Robot.with_actuators)"
-        )
-    return robot
-
-
 def _moved(robot: Robot, q: Any, rates: Any, near: Any, what: str) -> np.ndarray:
     """The motion nearest to another that moves actuators with these rates."""
     if near is None:
         near = np.zeros(robot.nv, getattr(q, "dtype", float))
-    count = len(_driven(robot).actuators)
+    count = len(driven(robot).actuators)
     motion, missed = _answered(robot, actuated_motion_program, q, near, rates)
     if motion is not None and not missed:
         return motion

@@ -26,7 +26,7 @@ from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.compiled import on_bodies, run, run_on_state
 from coupler.kinematics import frame_place
 from coupler.model import ModelError, Robot
-from coupler.model.actuators import by_actuator
+from coupler.model.actuators import by_actuator, driven
 
 __all__ = [
     "bias_force",
@@ -86,7 +86,8 @@ def control_forces(robot: Robot, q: Any, v: Any, motors: Any, rates: Any = None)
     Returns:
         (..., actuators), N m or N, in the order of `robot.actuators`.
     """
-    controls, moving = by_actuator(robot, "motors", motors), np.zeros(len(robot.actuators), getattr(q, "dtype", float))
+    controls = by_actuator(driven(robot, "motors: "), "motors", motors)
+    moving = np.zeros(len(robot.actuators), getattr(q, "dtype", float))
     if rates is not None:
         if not any(actuator.kind == "position" for actuator in robot.actuators):
             raise ModelError(f"rates: robot {robot.name!r} has no position servo, which alone has rates of targets")

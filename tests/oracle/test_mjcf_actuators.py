@@ -179,3 +179,27 @@ def test_motion_is_that_of_mujoco(tmp_path: Path) -> None:
     ours = robot.joint_positions(simulation.q)
     for i, name in enumerate("abc"):
         assert float(ours[name]) == pytest.approx(float(peer.data.qpos[i]), abs=2e-3)
+
+
+SHARED = """<mujoco><worldbody>
+  <body name="upper"><joint name="a" axis="0 1 0" actuatorfrcrange="-3 3"/>
+    <geom type="capsule" fromto="0 0 0 0.5 0 0" size="0.04" contype="0" conaffinity="0"/>
+    <body name="lower" pos="0.5 0 0"><joint name="b" axis="0 1 0" damping="0.1"/>
+      <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03" contype="0" conaffinity="0"/></body></body></worldbody>
+  <actuator><motor name="m1" joint="a" gear="2"/><motor name="m2" joint="a" ctrlrange="-1 9" ctrllimited="true"/>
+    <position name="p" joint="b" kp="20" kv="1" forcerange="-2 2"/></actuator></mujoco>"""
+
+
+def test_controls_in_dynamics_are_mujocos(tmp_path: Path) -> None:
+    """Of two motors that share the limit of a joint, and of a servo with one of its own."""
+    mujoco: Any = pytest.importorskip("mujoco")
+    path = tmp_path / "shared.xml"
+    path.write_text(SHARED)
+    model, robot, rng = mujoco.MjModel.from_xml_path(str(path)), coupler.load(path), np.random.default_rng(0)
+    data = mujoco.MjData(model)
+    for _ in range(100):
+        (q, v), controls = rng.normal(size=(2, 2)), rng.normal(size=3) * [5.0, 8.0, 1.0]
+        data.qpos[:], data.qvel[:], data.ctrl[:] = q, v, controls
+        mujoco.mj_forward(model, data)
+        ours = coupler.forward_dynamics(robot, q, v, motors=controls)
+        np.testing.assert_allclose(ours, data.qacc, rtol=0, atol=1e-11 * np.abs(data.qacc).max())

@@ -126,7 +126,8 @@ def test_controls_in_dynamics_are_those_of_a_short_step() -> None:
         )
         assert (simulation.v - v) / 1e-7 == pytest.approx(a, rel=1e-4, abs=1e-4 * np.abs(a).max())
     batch = [np.stack(x) for x in zip(*(robot.random_state(seed) for seed in range(3)), strict=True)]
-    assert coupler.forward_dynamics(robot, *batch, motors=motors).shape == (3, robot.nv)
+    (q, v), rates = robot.random_state(0), np.zeros(len(given))
+    assert coupler.forward_dynamics(robot, *batch, motors=rates).shape == (3, robot.nv)
     with pytest.raises(ModelError, match="give motors, too"):
         coupler.forward_dynamics(robot, q, v, rates=rates)
     with pytest.raises(ModelError, match="no position servo"):

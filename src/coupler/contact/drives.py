@@ -148,8 +148,9 @@ class Drives:
             clear(self._sweep.builder, vector)
         visit_terms(self._sweep, moving(velocity), sums)
         rates = self._controls.size > count  # of targets, which position servos alone have
-        slots = {**sums, "force": own["push"], "control": self._controls}
-        slots |= {"rate": Part(self._controls, count, count)} if rates else {}
+        slots: dict[str, Vector] = {**sums, "force": own["push"], "control": self._controls}
+        if rates:
+            slots["rate"] = Part(self._controls, count, count)
         visit_actuators(self._sweep, controlling, slots)
         share_limits(self._sweep, self._robot, own["push"])
 

@@ -24,6 +24,7 @@ __all__ = [
     "Term",
     "actuators_of",
     "by_actuator",
+    "driven",
     "limits_of_each",
     "shared_limits",
     "terms_of",
@@ -199,6 +200,16 @@ def _motors(joint: str, freedoms: int, taken: set[str]) -> list[Actuator]:
         taken.add(name)
         motors.append(Actuator(name, {joint: gear}))
     return motors
+
+
+def driven(robot: Robot, what: str = "") -> Robot:
+    """The robot, refused unless it has actuators."""
+    if not robot.actuators:
+        raise ModelError(
+            f"{what}robot {robot.name!r} has no actuators: mark joints as actuated, or describe actuators "
+            "(RobotBuilder.actuator, Robot.with_actuators)"
+        )
+    return robot
 
 
 def by_actuator(robot: Robot, what: str, given: Any) -> Any:

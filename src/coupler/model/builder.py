@@ -189,6 +189,7 @@ class RobotBuilder(Parts):
             largest=largest,
             precision=max(self._precision, float(numbers("precision", precision, (), least=0.0))),
             closure=self._closure if closure is None else closure,
+            keep=self._keep,
         )
         keyframes, lost = self._keyframes_of(robot)
         return replace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -50,8 +50,12 @@ def compose(
     precision: float = 0.0,
     weigh: bool = True,
     closure: ClosureChoice = "auto",
+    keep: bool = False,
 ) -> Robot:
     """The robot that is made of these parts; see `RobotBuilder`. Whether masses suffice is asked if it is weighed.
+
+    Where a closed form is asked for, and there is one with other independent joints only, these are taken, unless
+    coordinates are to be kept.
 
     Raises:
         ModelError: for parts that do not fit together.
@@ -72,9 +76,13 @@ def compose(
         warnings += check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
     closing = chosen_closure(closure, [constraint.name for constraint in (*loops, *couplings)])
     closed_forms, spared = parts.closed_forms(states, assembly, closing)
+    if not keep and (yielding := parts.yielding(constraints, states, closing, closed_forms)):
+        joints = [replace(joint, independent=joint.independent or joint.name in yielding) for joint in joints]
+        parts = parts.with_joints(joints)
+        clusters, states, idle, assembly = parts.embed(constraints)
+        closed_forms, spared = parts.closed_forms(states, assembly, closing)
     by_name = {name: form for coupling, form in closed_forms for name in coupling.solves if name in closing}
-    asked = {name for name, word in closing.items() if word == "analytical"}
-    missing = [name for name in parts.unsolved(states) if name in asked and name not in by_name]
+    missing = parts.missing(states, closing, closed_forms)
     robot = Robot(
         name=name,
         gravity=gravity,
@@ -198,6 +206,58 @@ class _Parts:
             states.closure, assembly.choices, assembly.neutral, self.couplings, open_loops, wanted
         )
         return closed_forms, spared
+
+    def missing(
+        self, states: States, closing: Mapping[str, Closing], closed_forms: Sequence[tuple[Coupling, ClosedForm]]
+    ) -> list[str]:
+        """The names of loops that have no closed form, though one was asked for."""
+        found = {name for coupling, _ in closed_forms for name in coupling.solves}
+        return [name for name in self.unsolved(states) if closing.get(name) == "analytical" and name not in found]
+
+    def yielding(
+        self,
+        constraints: Sequence[Constraint],
+        states: States,
+        closing: Mapping[str, Closing],
+        closed_forms: Sequence[tuple[Coupling, ClosedForm]],
+    ) -> set[str]:
+        """Joints with which loops have a closed form, though with those that would be independent they have none.
+
+        An actuator across a hinge follows from the hinge, but not the other way round. The same goes for legs that
+        carry a platform together: tried are first joints that all loops of a cluster have in common.
+        """
+        missing = {*self.missing(states, closing, closed_forms)}
+        loops = [loop for loop in states.closure.loops if any(c.name in missing for c in loop.constraints)]
+        own = {self.tree.links[link].joint for loop in loops for link in loop.links}
+        if not loops or any(self.joints[name].independent for name in own):
+            return set()
+        common = {joint for loop in loops for joint in self._common(loop)}
+        for wanted in [common, set[str]()] if common else [common]:
+            others = self.with_joints(
+                replace(joint, actuated=joint.actuated and name not in own, independent=name in wanted)
+                if name in own
+                else joint
+                for name, joint in self.joints.items()
+            )
+            try:
+                _, states, _, assembly = others.embed(constraints)
+            except ModelError:  # these joints cannot all be independent
+                continue
+            found, _ = others.closed_forms(states, assembly, closing)
+            if joints := {
+                name for coupling, _ in found if missing & {*coupling.solves} for name in coupling.independent
+            }:
+                return joints
+        return set()
+
+    def _common(self, loop: Loop) -> list[str]:
+        """Joints that all loops of a cluster have in common, if there are several."""
+        ways = [{*c.ways[0], *c.ways[1]} for c in loop.constraints if isinstance(c, LoopConstraint)]
+        links = set.intersection(*ways) if len(ways) > 1 else set[int]()
+        return [self.tree.links[link].joint for link in links]
+
+    def with_joints(self, joints: Iterable[TreeJoint]) -> _Parts:
+        return _Parts(self.tree, {joint.name: joint for joint in joints}, self.couplings, self.largest)
 
     def embed_closed(
         self, constraints: Sequence[Constraint], closed_forms: Sequence[tuple[Coupling, ClosedForm]], assembly: Assembly

@@ -49,6 +49,7 @@ class Parts:
         self._closure: dict[str, Closing] = {}
         self._warnings: list[str] = []
         self._remarks: list[str] = []
+        self._keep = False  # whether independent joints are chosen as if no closed form were asked for
         # What names are taken by: places that can be asked for, what binds bodies, and springs.
         self._places: Taken = {GROUND: "the ground"}
         self._bonds: Taken = {}

@@ -227,7 +227,8 @@ class RobotChanges(RobotStates):
             robot.with_closure({"left_ankle": "analytical"})
 
         A loop that is closed analytically has a solution γ in closed form: q holds the positions of its independent
-        joints only. Of one that is closed numerically, q holds the positions of all joints.
+        joints only. Of one that is closed numerically, q holds the positions of all joints. Which joints are
+        independent does not change.
 
         Args:
             closure: for all loops and couplings, or by name: "analytical", where there is a closed form; "numerical";
@@ -243,6 +244,7 @@ class RobotChanges(RobotStates):
             return self.given.base.with_closure(closure).with_parameters(self.given.values)
         b = RobotBuilder(self.name, gravity=self.gravity)
         b.attach(self._robot)
+        b._keep = True
         if isinstance(closure, Mapping):
             closure = {**self.closure, **closure}
         robot = b.build(closure=closure, precision=self.precision)

@@ -16,6 +16,7 @@ from coupler.contact.selection import chosen, select
 from coupler.forks import cached_property
 from coupler.kinematics import energies, kinetic_energy
 from coupler.model import ModelError, Robot
+from coupler.model.actuators import driven
 from coupler.model.numbers import numbers
 from coupler.simulate.failures import why_not
 from coupler.simulate.given import given_controls, given_forces
@@ -102,12 +103,7 @@ class Engine(StepPrograms):
 
     def check_actuators(self) -> None:
         """Refuses motors of a robot that has none, and those that steps of several stages do not take."""
-        robot = self.robot
-        if not robot.actuators:
-            raise ModelError(
-                f"motors: robot {robot.name!r} has no actuators; mark joints as actuated, or describe actuators "
-                "(RobotBuilder.actuator, Robot.with_actuators)"
-            )
+        driven(self.robot, "motors: ")
         if not self.scene.has_rows:
             _ = self._are_explicit
 

@@ -35,11 +35,12 @@ def check_stiffness(robot: Robot, q: np.ndarray, step: float, integrator: str, *
     Raises:
         ModelError: naming the joint that moves most in what grows, and a step that is short enough.
     """
-    given = {} if robot.given is None else robot.given.values
+    given: Mapping[str, Any] = {} if robot.given is None else robot.given.values
     stiffness, damping = (_of_joints(robot, quantity, given) for quantity in ("stiffness", "damping"))
     driven = robot.actuators if servos else ()
-    stiffness = np.append(stiffness, [given.get(f"servo_stiffness:{own.name}", own.stiffness) for own in driven])
-    damping = np.append(damping, [given.get(f"servo_damping:{own.name}", own.most_damping) for own in driven])
+    servo_stiffness: list[Any] = [given.get(f"servo_stiffness:{own.name}", own.stiffness) for own in driven]
+    servo_damping: list[Any] = [given.get(f"servo_damping:{own.name}", own.most_damping) for own in driven]
+    stiffness, damping = np.append(stiffness, servo_stiffness), np.append(damping, servo_damping)
     if not (stiffness.any() or damping.any()):
         return
     try:

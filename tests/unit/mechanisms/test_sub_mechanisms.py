@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from coupler.mechanisms import (
     wrist,
 )
 from coupler.model import ModelError, Prismatic, Revolute, Robot, RobotBuilder
+from effort import sweep
 
 # What it is called, how many freedoms and joint velocities it has, and how far it moves each way.
 FACTS: dict[str, tuple[str, int, int, float]] = {
@@ -180,3 +182,32 @@ def test_a_run_that_leaves_the_workspace_says_so() -> None:
 def test_a_platform_that_legs_hold_does_not_fall() -> None:
     simulation = coupler.Simulation(made("stewart"))  # and nothing warns that it could touch nothing
     assert simulation.q[2] == pytest.approx(0.4)
+
+
+FROM_FILES = {"urdf": {*FACTS}, "sdf": {*FACTS} - {"planar_rrr"}, "xml": {*FACTS} - {"spherical_rrr"}}
+CASES = [(name, end) for end, names in FROM_FILES.items() for name in FACTS if name in names]
+
+
+@pytest.mark.filterwarnings("ignore:.*not in MJCF")
+@pytest.mark.parametrize(
+    ("name", "end"), sweep(CASES, [("rrpr", "xml"), ("2-SPU+1U", "xml"), ("stewart", "xml"), ("wrist", "sdf")])
+)
+def test_mechanisms_are_recognised_in_files(name: str, end: str, tmp_path: Path) -> None:
+    """Even where motors drive what follows from other joints: MJCF has no word for which are independent."""
+    path = made(name).save(tmp_path / f"robot.{end}")
+    robot, numerical = (coupler.load(path, closure=closure) for closure in ("analytical", "numerical"))
+    assert {form.name for form in robot.closed_forms.values()} == {FACTS[name][0]}
+    assert robot.actuator_names == numerical.actuator_names
+    rng = np.random.default_rng(0)
+    q, v = robot.integrate(robot.neutral(), rng.uniform(-0.02, 0.02, robot.nv)), rng.normal(size=robot.nv)
+    other = numerical.pack_q(robot.joint_positions(q))
+    rates = robot.joint_velocities(q, v)
+    theirs = numerical.pack_v({joint: rates[joint] for joint in numerical.independent_joints})
+    forces = rng.normal(size=len(robot.actuators))
+    a = coupler.forward_dynamics(robot, q, v, motors=forces)
+    b = coupler.forward_dynamics(numerical, other, theirs, motors=forces)
+    ours = coupler.actuator_accelerations(robot, q, v, a)
+    np.testing.assert_allclose(coupler.actuator_accelerations(numerical, other, theirs, b), ours, rtol=1e-8, atol=1e-8)
+    again = robot.with_closure("numerical")
+    assert again.independent_joints == robot.independent_joints
+    assert numerical.with_closure("analytical").independent_joints == numerical.independent_joints
