@@ -49,11 +49,12 @@ def standing(robot: Robot, pairs: Sequence[Pair]) -> np.ndarray:
 def _lift(robot: Robot, pairs: Sequence[Pair], q: np.ndarray) -> float:
     """How far shapes have to rise in a configuration, (nq,), until none is below its ground, m, or a little more."""
     proximity = Proximity(robot, pairs, q[None])
-    heights = np.array([proximity.height(i) / _rise(pair) for i, pair in enumerate(pairs)])
-    lower = np.flatnonzero(heights < -_TOUCHES)  # than the highest place of the ground below: it may lie in a hollow
+    heights = [proximity.height(i) / _rise(pair) for i, pair in enumerate(pairs)]
+    # What is lower than the highest place of the ground below it may lie in a hollow.
+    lower = [i for i, height in enumerate(heights) if height < -_TOUCHES]
     if not any(min(proximity.gaps(i, 0)) < -_TOUCHES for i in lower):
         return 0.0
-    return float(-heights.min())
+    return -min(heights)
 
 
 def _is_ground(robot: Robot, pair: Pair) -> bool:
