@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from coupler.graph import Executable, compile
+from coupler.graph.expr import uncollected
 from coupler.model import ModelError, Robot
 from coupler.model.wording import clipped, in_state
 
@@ -101,7 +102,8 @@ def remembered(robot: Robot, key: Any, make: Callable[..., Any], *arguments: Any
     if memory is None:
         memory = robot.__dict__["_memory"] = {}
     if key not in memory:
-        memory[key] = make(robot, *arguments)
+        with uncollected():
+            memory[key] = make(robot, *arguments)
     return memory[key]
 
 

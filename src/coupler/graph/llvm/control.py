@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Steps"]
 
+_SHORT = 64  # turns of a loop that are spelled out: to look up where a turn's numbers are costs some of its time
 _SHORT_WITH_FLAGS = 12  # the same where turns are left out by flags: each of them branches, and compilers get slow
 _SHORT_IF_RARE = 2  # the same where it hardly ever runs: there, what counts is how soon it is compiled
-_AT_ONCE = 8  # flags that are looked at together
-_SHORT = 64  # turns of a loop that are spelled out: to look up where a turn's numbers are costs some of its time
+_AT_ONCE = 8  # flags of a single state that are looked at together
 _LONG = 2_000  # lines of a function: twice as many take compilers more than twice as long
 
 
@@ -67,6 +67,7 @@ class Steps(Calls):
         return 20 if self._rare else sum(4 * len(case.buffers) + 40 for case in step.cases)
 
     def _write(self, steps: Sequence[Step], mask: str | None) -> None:
+        """Writes the steps into this function; loops that are rare and long become parts all the same."""
         for step in steps:
             if isinstance(step, Repeat):
                 self._repeat(step, mask)
@@ -82,12 +83,13 @@ class Steps(Calls):
     def _part(
         self, mask: str | None, write: Callable[[Steps, str | None], None], kernels: dict[str, str] | None = None
     ) -> None:
-        """Calls a function of its own.
+        """Calls a part, which is written here.
 
         Args:
             mask: the lanes that are changed.
-            write: writes its body, given that, and what the mask is called there.
-            kernels: an empty one if kernels are its parameters: loops that differ in tables and kernels alone share it.
+            write: writes the part's body, given the part and what the mask is called there.
+            kernels: empty, if kernels are to be parameters of the part: loops that differ in tables and kernels alone
+                then share it. It is filled with the kernels' names and those of the parameters.
         """
         part, own = Steps(self.r, self.places, self), mask and "%mask"
         part._given = kernels

@@ -37,7 +37,7 @@ class Renderer:
             outputs..., scratch, tables), where all scratch lies in one piece: many pointers would be too many for the
             registers.
         pointers: the names of those parameters, but for the tables.
-        tables: what the list of tables holds; see `Steps`.
+        tables: what the list of tables holds; see `Calls`.
         largest: how many lines the longest kernel has.
     """
 
