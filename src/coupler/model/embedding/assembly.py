@@ -157,14 +157,21 @@ class _Samples:
         warnings = []
         if not self.regular[0, i]:
             away = self.away[neutral, self.closure.loops[i].columns]
-            joint = self.closure.tree.joint_of(int(self.closure.loops[i].columns[np.argmax(away)]))
+            entry = int(self.closure.loops[i].columns[np.argmax(away)])
+            joint, unit = self.closure.tree.joint_of(entry), self._unit(entry)
             warnings.append(
                 f"{what} is singular where its joints start; neutral is elsewhere, joint {joint!r} by {away.max():.2g} "
-                "(m or rad)"
+                f"{unit}"
             )
         if self.outside[neutral, self.positions(i)].any():
             warnings.append(f"{what} was found closed only beyond the limits of its joints")
         return warnings
+
+    def _unit(self, entry: int) -> str:
+        """Of an entry of w: rad if it turns, m if not."""
+        tree, link = self.closure.tree, self.closure.tree.link_of(entry)
+        kind, column = tree.links[link].kind, entry - tree.velocities(link)[0]
+        return "rad" if np.asarray(kind.subspace(kind.neutral()), float)[:3, column].any() else "m"
 
     def positions(self, i: int) -> np.ndarray:
         """The entries of p that belong to a loop."""
