@@ -174,7 +174,12 @@ class RobotChanges(RobotStates):
         if body != GROUND and body not in self.bodies:
             raise ModelError(f"shape {name!r}: there is no body {body!r}; there are {listed(self.bodies)}")
         place = placed(f"shape {name!r}", at, turned)
-        laws = {"friction": friction, "restitution": restitution, "torsion": torsion, "rolling": rolling}
+        laws: dict[str, Any] = {
+            "friction": friction,
+            "restitution": restitution,
+            "torsion": torsion,
+            "rolling": rolling,
+        }
         shape = Shape(name, body, geometry, place, True, group, meets, **laws, colour=colour)
         return self._changed(shapes=(*self.shapes, shape))
 

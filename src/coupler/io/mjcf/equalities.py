@@ -211,7 +211,8 @@ class Equalities:
         names = self._names
         if self.locked:
             held = listed(names.joints[j] for j in sorted(self.locked))
-            builder.warn(f"equalities hold {counted(len(self.locked), 'joint')}, which are made fixed: {held}")
+            are = "is" if len(self.locked) == 1 else "are"
+            builder.warn(f"equalities hold {counted(len(self.locked), 'joint')}, which {are} made fixed: {held}")
         if len(self.hung) == 1:
             ((j, (carrier, _, _)),) = self.hung.items()
             builder.warn(f"free joint {names.joints[j]!r} is made fixed, since a weld holds its body on {carrier!r}")

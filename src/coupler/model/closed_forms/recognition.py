@@ -87,7 +87,7 @@ def _true(
         given = samples[:, closure.tree.positions_of(search.inputs(form))]
         with np.errstate(all="ignore"):
             q = np.array([form(y) for y in given], dtype=float)
-        exists.append(np.isfinite(q).all(axis=1))
+        exists.append(np.asarray(np.isfinite(q).all(axis=1)))
         samples[np.ix_(exists[-1], closure.tree.positions_of(search.loop.links))] = q[exists[-1]]
     gaps = closure.gaps(closure.at(samples)[0])
     number = {id(loop): i for i, loop in enumerate(closure.loops)}

@@ -18,7 +18,7 @@ from coupler.model.embedding.rounding import is_shift
 from coupler.model.embedding.solutions import Solutions
 from coupler.model.errors import ModelError
 from coupler.model.loops import Rod
-from coupler.model.tolerances import CLOSED, SINGULAR, WITHIN_LIMITS
+from coupler.model.tolerances import CLOSED, WITHIN_LIMITS
 from coupler.model.tree import Tree
 from coupler.model.wording import clause, counted, listed
 
@@ -26,6 +26,7 @@ __all__ = ["Assembly", "assemble", "described", "outside_limits", "solved_choice
 
 _STARTS = (0.0, 0.03, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.0)  # how far they are from neutral, of the way to random
 _REGULAR = 0.1  # coordinates are regular where their quality is above this part of what it is elsewhere
+_NONE = 1e-14  # a quality below this is rounding: the coordinates determine nothing; gears of 1e5 have one of 1e-10
 _CHANGES = 1e-12  # rates of a coupling's function below this are rounding: it does not depend on its joints
 
 
@@ -129,7 +130,7 @@ class _Samples:
         outside = self.outside[np.ix_(closed, self.positions(i))].any(axis=1)
         away = self.away[np.ix_(closed, loop.columns)].max(axis=1)
         order = np.lexsort([away, outside, ~self.regular[closed, i]])
-        if not given and quality[order[0]] <= SINGULAR:
+        if not given and quality[order[0]] < _NONE:
             raise ModelError(
                 f"{described(loop, self.closure.tree)} is singular wherever it was found closed: its links just reach "
                 "each other, or its constraints hinder each other; are lengths, frames and positions right?"
@@ -157,14 +158,21 @@ class _Samples:
         warnings = []
         if not self.regular[0, i]:
             away = self.away[neutral, self.closure.loops[i].columns]
-            joint = self.closure.tree.joint_of(int(self.closure.loops[i].columns[np.argmax(away)]))
+            entry = int(self.closure.loops[i].columns[np.argmax(away)])
+            joint, unit = self.closure.tree.joint_of(entry), self._unit(entry)
             warnings.append(
                 f"{what} is singular where its joints start; neutral is elsewhere, joint {joint!r} by {away.max():.2g} "
-                "(m or rad)"
+                f"{unit}"
             )
         if self.outside[neutral, self.positions(i)].any():
             warnings.append(f"{what} was found closed only beyond the limits of its joints")
         return warnings
+
+    def _unit(self, entry: int) -> str:
+        """Of an entry of w: rad if it turns, m if not."""
+        tree, link = self.closure.tree, self.closure.tree.link_of(entry)
+        kind, column = tree.links[link].kind, entry - tree.velocities(link)[0]
+        return "rad" if np.asarray(kind.subspace(kind.neutral()), float)[:3, column].any() else "m"
 
     def positions(self, i: int) -> np.ndarray:
         """The entries of p that belong to a loop."""
