@@ -112,7 +112,7 @@ class Executable(ABC):
         return [given[name] for name in names]
 
     def _input(self, buffer: Buffer, value: Any) -> np.ndarray:
-        values = np.asanyarray(value)
+        values = np.asarray(value)
         if values.dtype != self.dtype and not (np.can_cast(values.dtype, self.dtype) or values.dtype.kind in "iu"):
             raise GraphError(
                 f"input {buffer.name!r} is {values.dtype}; this program runs in {self.dtype}: "
