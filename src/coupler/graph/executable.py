@@ -112,7 +112,7 @@ class Executable(ABC):
         return [given[name] for name in names]
 
     def _input(self, buffer: Buffer, value: Any) -> np.ndarray:
-        values = np.asanyarray(value)
+        values = np.asarray(value)
         if values.dtype.kind not in "biuf":
             what = "None" if value is None else values.dtype
             raise GraphError(f"input {buffer.name!r} is {what}, not an array of real numbers")

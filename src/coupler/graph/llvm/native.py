@@ -27,6 +27,7 @@ from coupler.graph.llvm.lanes import ALIGNMENT, InLanes, for_machine_code
 from coupler.graph.llvm.render import Renderer
 from coupler.graph.llvm.target import Effort, Target, chosen
 from coupler.graph.program import Program
+from coupler.graph.window import Buffer
 from coupler.threads import together
 
 __all__ = ["Native"]
@@ -98,6 +99,10 @@ class Native(Executable):
         rows = super().prepared(parameters)
         in_lanes = rows.ndim == 2 and rows.size and rows.dtype == self.dtype and self.lanes > 1 and _ARRAYS_ARE_READABLE
         return InLanes.of(rows, self.lanes) if in_lanes else rows
+
+    def _input(self, buffer: Buffer, value: Any) -> np.ndarray:
+        known = isinstance(value, InLanes) and value.dtype == self.dtype and value.shape[1:] == (buffer.size,)
+        return value if known else super()._input(buffer, value)
 
     def _share(self, entry: _Entry, states: int, arrays: tuple[np.ndarray, ...]) -> int:
         """Runs a batch in as many threads as are worth it; one that takes long in parts."""
