@@ -179,7 +179,10 @@ class Simulated:
         return StepStatus(residual, int((normals > 0.0).sum()), int(sweeps), int(iterations), rounds, solved)
 
     def _speed(self) -> float:
-        """The largest velocity that joints or contacts have had in the last step, as far as that is known, m/s."""
+        """A bound on how fast contacts have moved in the last step, m/s: twice the joints' largest velocity.
+
+        The solver's own tolerance goes by velocities of contacts without impulses, of which a step tells nothing.
+        """
         places = self._engine.layout.places
         speeds = [np.abs(state[places["v"]]).max(initial=0.0) for state in (self._before, self._state)]
         return 2.0 * float(max(speeds))
