@@ -140,9 +140,10 @@ def test_options_go_together(case: dict[str, Any], seed: int) -> None:
     engine, touched, work, places = simulation._engine, 0, 0.0, list[np.ndarray]()
     before = sum(engine.energies(simulation._state))
     for _ in range(STEPS):
+        fast = max(1.0, float(np.abs(simulation.v).max()))
         simulation.step(motors=control)
         status = simulation.status
-        assert status.solved
+        assert status.residual <= 1e-8 * fast
         touched += status.contacts
         if control is not None:
             assert simulation._last_result is not None
