@@ -16,7 +16,7 @@ import numpy as np
 
 from coupler.model import ModelWarning
 from coupler.simulate.engine import Engine
-from coupler.simulate.watch import EVERY, GAIN, Ledger, gain_told, least_gain
+from coupler.simulate.watch import EVERY, GAIN, Ledger, gain_told, is_between_phases, least_gain
 
 __all__ = ["StepWatch"]
 
@@ -53,6 +53,9 @@ class StepWatch:
                 self._look_closely(self._ledger, steps, after[: self._engine.layout.state])
             return
         state = after[: self._engine.layout.state]
+        if is_between_phases(self._engine, state):
+            self.due = steps + 1
+            return
         total, rises = self._look(state)
         self._wait = min(2 * self._wait, self._most_wait)
         self.due = steps + self._wait
@@ -72,6 +75,8 @@ class StepWatch:
 
     def _look_closely(self, ledger: Ledger, steps: int, state: np.ndarray) -> None:
         gained, too_much = ledger.gained(state)
+        if np.isnan(gained):
+            return
         if too_much:
             text = gain_told(self._engine, steps * self._engine.step, float(gained), state)
             warnings.warn(f"{text}; `Simulation.run` stops here", ModelWarning, stacklevel=4)

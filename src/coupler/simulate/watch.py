@@ -14,7 +14,7 @@ from coupler.model.wording import listed
 from coupler.simulate.engine import Engine
 from coupler.simulate.failures import fastest_joint
 
-__all__ = ["EVERY", "GAIN", "EnergyWatch", "Ledger", "gain_told", "known_gain", "least_gain"]
+__all__ = ["EVERY", "GAIN", "EnergyWatch", "Ledger", "gain_told", "is_between_phases", "known_gain", "least_gain"]
 
 GAINS = ("stop", "warn", "ignore")  # what a run does about energy from nowhere
 
@@ -83,7 +83,7 @@ class Ledger:
     def gained(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What the method has made up, J, and whether that is more than it ever should; NaN and no where unknown."""
         kinetic, potential = self._engine.energies(states)
-        total = kinetic + potential - self._work
+        total = np.where(is_between_phases(self._engine, states), np.nan, kinetic + potential - self._work)
         with np.errstate(invalid="ignore"):
             gained = total - self._lowest
             self._lowest, self._kinetic = np.fmin(self._lowest, total), np.fmax(self._kinetic, kinetic)
@@ -128,6 +128,14 @@ class EnergyWatch:
                 raise ModelError(f'{text}; on_energy_gain="warn" goes on')
             warnings.warn(text, ModelWarning, stacklevel=self._stacklevel)
             self.on = False  # once
+
+
+def is_between_phases(engine: Engine, states: np.ndarray) -> np.ndarray:
+    """(...,): whether contacts of states were stopped and will rebound, in place, in the next step.
+
+    That gives back some of the energy that the first phase has taken.
+    """
+    return states[..., engine.layout.places["pending"]].any(axis=-1)
 
 
 def least_gain(engine: Engine) -> float:

@@ -11,13 +11,12 @@ import coupler
 from coupler import Robot, RobotBuilder, Simulation
 from coupler.contact.restitution import Restitution
 from coupler.model import Box, Free, Geometry, Hull, ModelError, Revolute, Sphere
-from effort import LONG, samples
 from pairwise import pairwise
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*overlaps")
 
 Y = (0.0, 1.0, 0.0)
-STEPS = 20
+STEPS, SHORT = 20, 11  # of a case; cases in the short run, in which four of five pairs of options meet
 OPTIONS: dict[str, list[Any]] = {
     "integrator": ["midpoint", "euler", "rk4", "trapezoid"],
     "rebound": ["none", "velocity", "in place", "mixed"],
@@ -51,15 +50,25 @@ def possible(case: dict[str, Any]) -> bool:
     return not (staged and (case.get("motors") == "servo" or case.get("turning")))
 
 
-def chosen() -> list[dict[str, Any]]:
-    """Pairs of options, with a terrain now and then; in the long run many other cases."""
+def named(case: dict[str, Any]) -> str:
+    return ", ".join(
+        name if value is True else str(value) for name, value in case.items() if value not in (False, None, "none")
+    )
+
+
+def chosen() -> list[Any]:
+    """Pairs of options, of which the first cases have most, with a terrain now and then; and other cases at random."""
     cases = [
         case | {"ground": "terrain" if i % 6 == 0 else "floor", "penetration": None}
         for i, case in enumerate(pairwise(OPTIONS, possible))
     ]
     rng = np.random.default_rng(5)
-    drawn = [{name: values[rng.integers(len(values))] for name, values in MORE.items()} for _ in range(400)]
-    return cases + ([case for case in drawn if possible(case)][: samples(0, 120)] if LONG else [])
+    drawn = [{name: values[rng.integers(len(values))] for name, values in MORE.items()} for _ in range(40)]
+    cases += [case for case in drawn if possible(case)][:12]
+    return [
+        pytest.param(case, i, id=f"{i}: {named(case)}", marks=[pytest.mark.long] if i >= SHORT else [])
+        for i, case in enumerate(cases)
+    ]
 
 
 def mixed(case: dict[str, Any], rng: np.random.Generator) -> Robot:
@@ -123,13 +132,7 @@ def started(case: dict[str, Any], seed: int) -> tuple[Robot, dict[str, Any], np.
     return robot, options, q, v
 
 
-def named(case: dict[str, Any]) -> str:
-    return ", ".join(
-        name if value is True else str(value) for name, value in case.items() if value not in (False, None, "none")
-    )
-
-
-@pytest.mark.parametrize(("case", "seed"), [pytest.param(x, i, id=named(x)) for i, x in enumerate(chosen())])
+@pytest.mark.parametrize(("case", "seed"), chosen())
 def test_options_go_together(case: dict[str, Any], seed: int) -> None:
     """Each step is solved, energy comes from motors alone, and a state of a batch moves like one, to the last bit."""
     robot, options, q, v = started(case, seed)
@@ -137,9 +140,10 @@ def test_options_go_together(case: dict[str, Any], seed: int) -> None:
     engine, touched, work, places = simulation._engine, 0, 0.0, list[np.ndarray]()
     before = sum(engine.energies(simulation._state))
     for _ in range(STEPS):
+        fast = max(1.0, float(np.abs(simulation.v).max()))
         simulation.step(motors=control)
         status = simulation.status
-        assert status.solved
+        assert status.residual <= 1e-8 * fast
         touched += status.contacts
         if control is not None:
             assert simulation._last_result is not None

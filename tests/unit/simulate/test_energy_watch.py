@@ -9,7 +9,8 @@ import pytest
 
 import coupler
 from coupler import Robot, RobotBuilder, Simulation, SimulationError
-from coupler.model import Actuator, Free, ModelError, ModelWarning, Revolute, Spherical
+from coupler.contact.restitution import Restitution
+from coupler.model import Actuator, Free, ModelError, ModelWarning, Revolute, Sphere, Spherical
 from coupler.simulate.watch import Ledger
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*can touch nothing")
@@ -172,3 +173,19 @@ def test_a_run_is_watched_by_its_own_watch_alone() -> None:
         warnings.simplefilter("error")
         simulation.run(0.5, on_energy_gain="ignore")
     assert simulation._due > simulation._steps and np.isfinite(simulation._due)
+
+
+def test_rebounds_in_place_give_back_energy_of_the_step_before() -> None:
+    """A look may come between their two steps, in which a contact is stopped and then thrown back."""
+    b = RobotBuilder("ball")
+    b.floor()
+    b.object("ball", Sphere(0.1), mass=1.0)
+    robot, options = b.build(), {"restitution": Restitution(0.9, in_place=True)}
+    q = np.tile([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], (12, 1))
+    q[:, 2] = 0.102 + 1e-3 * np.arange(12)
+    v = np.tile([0.0, 0.0, 0.0, 0.0, 0.0, -1.0], (12, 1))
+    found = coupler.rollout(robot, q, v, np.zeros((60, 6)), **options)
+    assert np.isinf(found.stops).all()
+    for i in range(12):
+        assert Simulation(robot, q=q[i], v=v[i], **options).run(0.06).q[-1, 2] > 0.12
+        take(Simulation(robot, q=q[i], v=v[i], **options), 60)
