@@ -97,6 +97,8 @@ def fitted(robot: Robot, q: np.ndarray, q_next: np.ndarray, v: np.ndarray) -> np
     With all joints' velocities w = G v there: w − Kᵀ λ, so that K_next (w − Kᵀ λ) = 0.
     """
     embedding = robot.embedding
+    if all(embedding.explicit):
+        return v
     p, p_next = embedding.positions(q), embedding.positions(q_next)
     w, (_, K, _), (_, K_next, _) = embedding.velocities(p, v), embedding.closure.at(p), embedding.closure.at(p_next)
     for i, solved in enumerate(embedding.explicit):
