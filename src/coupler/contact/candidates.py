@@ -124,7 +124,7 @@ class Candidates:
             window = fields(source=told.at("start", contacts, before), target=told.at("start", contacts))
             builder.loop(assign, row=window, **self.among_near(contacts))
 
-    def among_near(self, contacts: Sequence[int]) -> dict[str, Slot]:
+    def among_near(self, contacts: Sequence[int]) -> dict[str, Any]:
         """What a loop over contacts is told, all of pairs that may be left out, or none: to pass by those that are."""
         if contacts[0] not in self._pair_of_far:
             return {}

@@ -232,9 +232,10 @@ class Simulation:
         """How the contacts of the last step were solved."""
         names = ("residual", "touching", "sweeps", "iterations", "rounds")
         residual, *counts = (float(self._last(name, np.zeros(1))[0]) for name in names)
+        contacts, sweeps, iterations, rounds = (int(count) for count in counts)
         fast = max(1.0, float(np.abs(self._state[self._engine.layout.places["v"]]).max(initial=0.0)))
         solved = residual <= self.options.tolerance * fast
-        return StepStatus(residual, *(int(count) for count in counts), solved)
+        return StepStatus(residual, contacts, sweeps, iterations, rounds, solved)
 
     @property
     def motor_forces(self) -> np.ndarray:
