@@ -20,8 +20,7 @@ from coupler.contact.halves import Halves
 from coupler.contact.kernels import assign
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
-from coupler.contact.passing import parts_slowly, slop
-from coupler.contact.scene import ContactScene, Layout, rebounding
+from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.stage_contacts import StageContacts
 from coupler.contact.tables import SIDES, Told, finding_kernel, first_of, form, forms, numbers, pose
 from coupler.contact.terrain.placing import on_links, places, poses
@@ -102,9 +101,6 @@ class Candidates:
             stages: of a step of higher order, which then tells velocities after it.
         """
         self._layout, self._halves, self._stages = layout, halves, stages
-        self._passing = set[int]()  # pairs that are parted slowly
-        if not rebounding(scene.pairs):
-            self._passing = {i for i, pair in enumerate(self.pairs) if parts_slowly(pair)}
         self._broad_phase = BroadPhase(sweep.builder, self._far_groups, len(self.pairs), scene.step, sweep.bodies)
         if self._far_groups:
             self._broad_phase.begin()
@@ -128,7 +124,7 @@ class Candidates:
             window = fields(source=told.at("start", contacts, before), target=told.at("start", contacts))
             builder.loop(assign, row=window, **self.among_near(contacts))
 
-    def among_near(self, contacts: Sequence[int]) -> dict[str, Slot]:
+    def among_near(self, contacts: Sequence[int]) -> dict[str, Any]:
         """What a loop over contacts is told, all of pairs that may be left out, or none: to pass by those that are."""
         if contacts[0] not in self._pair_of_far:
             return {}
@@ -154,15 +150,15 @@ class Candidates:
             for alike in groups:
                 fresh = self._broad_phase.fresh.at(alike.numbers) if alike.may_be_left_out else None
                 self._stages.look_ahead(sweep, alike, told, fresh)
-        kinds: dict[tuple[bool, bool, bool, bool, bool, int], list[tuple[int, int]]] = {}
+        kinds: dict[tuple[bool, bool, bool, bool, int], list[tuple[int, int]]] = {}
         for alike in groups:
             one, other = alike.moving.values()
             for i in alike.numbers:
                 within = len({self._layout.tree_of(end.link) for end in self.ends[i] if end.link}) == 1
-                rows, passes = self.pairs[i].cone.size, i in self._passing
-                own = kinds.setdefault((one, other, alike.may_be_left_out, within, passes, rows), [])
+                rows = self.pairs[i].cone.size
+                own = kinds.setdefault((one, other, alike.may_be_left_out, within, rows), [])
                 own += [(i, int(self.first[i]) + k) for k in range(alike.contacts)]
-        for (one, other, left_out, within, _, _), contacts in kinds.items():
+        for (one, other, left_out, within, _), contacts in kinds.items():
             moving = {"one": one, "other": other}
             self._measure_contacts(sweep, columns, scene, told, sorted(contacts), moving, left_out, within)
 
@@ -226,9 +222,6 @@ class Candidates:
         own: dict[str, Any] = {}
         own |= {name: told.at(name, contacts) for name in told.names if name != "start"}
         own["pace"] = constants(np.full(len(rows), 1.0 / scene.step))
-        passes = pairs[0] in self._passing
-        if passes:
-            own["slop"] = constants(np.full(len(rows), slop(scene.step)))
         if self._stages:
             own["ahead"] = self._stages.velocity.at(3 * np.array(contacts), 3)
         for side, (name, moves) in enumerate(moving.items()):
@@ -243,9 +236,7 @@ class Candidates:
                     own["near" if within else f"{name}_near"] = self._halves.near_next.at(trees)
         fresh = self._broad_phase.fresh.at(pairs) if left_out else None
         sweep.builder.loop(
-            _measuring(
-                moving, scene, self.starts[contacts[0]].width, told.names, within, passes, self._stages is not None
-            ),
+            _measuring(moving, scene, self.starts[contacts[0]].width, told.names, within, self._stages is not None),
             view=fields(**own),
             among=fresh,
         )
@@ -435,7 +426,6 @@ def _measuring(
     rows: int,
     told: Sequence[str],
     within: bool,
-    passes: bool,
     ahead: bool,
 ) -> Callable[[View], None]:
     def measuring(view: View) -> None:
@@ -448,7 +438,7 @@ def _measuring(
         free, approach = (reduce(add, (P[name].T @ getattr(view, f"{name}_{x}") for name in P)) for x in ("u", "start"))
         if ahead:
             free = view.ahead
-        closure = gap_seen(contact.gap, scene.penetration, view.slop if passes else None) * view.pace
+        closure = gap_seen(contact.gap, scene.penetration) * view.pace
         if scene.integrator == "midpoint":
             for name in P:  # gaps count from where the step started
                 closure = closure - getattr(view, f"{name}_gone") * (P[name][:, 0] @ getattr(view, f"{name}_start"))

@@ -59,7 +59,6 @@ Friction = Sequence[Any] | np.ndarray  # the coefficient of each disc: numbers, 
 
 PENETRATION = {"position": -inf, "velocity": 0.0, "limited": -1e-5}  # the deepest gap that counts, m [002, §4.1]
 
-_SLOWLY = 0.25  # of an overlap within the slop, parted in a step: motions that it makes then fade
 RECOVERY = 0.1  # m/s: what starts overlapped is let out so fast, and then rises by no more than v²/2g = 0.5 mm
 
 SOFTENING = 1e-6  # of a block's mobility, added to it: directions that no impulse moves get no impulse
@@ -81,7 +80,7 @@ def row_count(friction: Friction) -> int:
 # Gaps and limits
 
 
-def gap_seen(gap: Any, penetration: str | float = "position", slop: Any = None) -> Any:
+def gap_seen(gap: Any, penetration: str | float = "position") -> Any:
     """The gap that counts, of floats or nodes, m. [002, §4.1]
 
     Args:
@@ -89,13 +88,9 @@ def gap_seen(gap: Any, penetration: str | float = "position", slop: Any = None) 
         penetration: "position": as it is; "velocity": what overlaps counts as touching, so that it is kept from going
             deeper; "limited": depths count up to 1e-5 m, so that they shrink slowly; or another such limit, m, 0 or
             less.
-        slop: up to which depth overlaps are parted slowly, m, a quarter of them in a step; see passing.py.
     """
     deepest = _deepest(penetration)
-    seen = gap if deepest == -inf else np.maximum(gap, deepest)
-    if slop is None:
-        return seen
-    return np.maximum(seen, np.minimum(_SLOWLY * seen, seen + (1.0 - _SLOWLY) * slop))
+    return gap if deepest == -inf else np.maximum(gap, deepest)
 
 
 def _deepest(penetration: str | float) -> float:

@@ -12,8 +12,7 @@ Then the law is that of the place where they meet, with its normal: their motion
 g(0) = g(t) − t n·w. So a ball that meets an edge is deflected by it, and not stopped by the face beside.
 
 Shapes that come no deeper than `slop` pass. So what slides over flush boxes does not trip over their seams, on which it
-lies to rounding. Bodies that stay so deep are parted slowly: at once, it would throw them apart as fast as they came,
-and a heap, of which some contact opens or closes in every step, would never come to rest.
+lies to rounding. If they stay so deep, the next step parts them.
 
 Functions here take floats or nodes of a trace.
 """
@@ -47,7 +46,6 @@ __all__ = [
     "is_searched",
     "nearest",
     "on_field",
-    "parts_slowly",
     "reach_of",
     "seen_around",
     "shifted",
@@ -73,11 +71,6 @@ def can_pass(pair: Pair) -> bool:
     if any(isinstance(form, Plane) for form in (one, other)):
         return False
     return on_field(one, other) or not any(isinstance(form, HeightField) for form in (one, other))
-
-
-def parts_slowly(pair: Pair) -> bool:
-    """Whether overlaps of a pair within the slop are parted slowly; height fields part them at once, as planes do."""
-    return can_pass(pair) and not on_field(pair.one.geometry, pair.other.geometry)
 
 
 def on_field(one: Geometry, other: Geometry) -> bool:
@@ -224,7 +217,7 @@ def closing_speed(one: Shift, other: Shift, normal: Array) -> Any:
 def slop(step: Any) -> Any:
     """How deep shapes may overlap that pass each other within a step of h, s: less than what falls from rest gets to.
 
-    So what rests on another body is held from the first step on. See `gap_seen` for overlaps of this depth.
+    So what rests on another body is held from the first step on, and an overlap of this depth is parted gently.
     """
     return np.clip(_SETTLES * step * step, _LEAST_SLOP, SLOP)
 

@@ -187,7 +187,7 @@ class Passing:
             groups.setdefault((left_out, len(starts[k].links), starts[k].width), []).append(k)
         return list(groups.values())
 
-    def _flagged(self, contacts: Sequence[int], flag: str) -> dict[str, Slot]:
+    def _flagged(self, contacts: Sequence[int], flag: str) -> dict[str, Any]:
         """What a loop over contacts is told, so that it takes those that have a flag."""
         return {"where": self._blocks.flags[flag].at(contacts)} | self._candidates.among_near(contacts)
 

@@ -39,7 +39,6 @@ from coupler.contact.formulations import (
 from coupler.contact.impact_rounds import ImpactRounds
 from coupler.contact.laws import PENETRATION, gap_seen, let_out
 from coupler.contact.pairs import Pair
-from coupler.contact.passing import parts_slowly, slop
 from coupler.contact.passing_rounds import PassingRounds, may_pass
 from coupler.contact.problem import ContactProblem, Solution
 from coupler.contact.restitution import LAG, ReboundTerms, Restitution, pending_rebound, rebound_terms
@@ -188,15 +187,12 @@ def contact_impulses(
     if ahead:
         velocities = velocities_ahead(robot, q, v, free, step, touches, joint_rows(robot, q, step, limits, v))
         closures = gap_seen(closures * step, penetration) / step
-    in_place = bool(rebounding(pairs))
-    slops = slop(step) * np.array([parts_slowly(touch.pair) and not in_place for touch in touches])
-    gaps_seen = gap_seen(gaps, penetration, slops)
-    seen = let_out(gaps_seen / step, velocities[first_rows(touches)], recovery)
+    seen = let_out(gap_seen(gaps, penetration) / step, velocities[first_rows(touches)], recovery)
     closures = let_out(closures, velocities[len(rows) - len(closures) :], recovery * joints.recovery)
     if ahead or recovery < np.inf or (seen != gaps / step).any():
         problem = replace(problem, b=with_closures(velocities, touches, seen, closures))
     by_method, active = partial(solve, method=method, **options), list(range(len(problem.blocks)))
-    if not in_place:
+    if not rebounding(pairs):
         if not any(may_pass(touch) for touch in touches):
             solution = solve(problem, method, start=start, **options)
         else:

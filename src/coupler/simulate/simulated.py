@@ -174,8 +174,9 @@ class Simulated:
         """How the contacts of the last step were solved."""
         names = ("residual", "touching", "sweeps", "iterations", "rounds")
         residual, *counts = (float(self._last(name, np.zeros(1))[0]) for name in names)
+        contacts, sweeps, iterations, rounds = (int(count) for count in counts)
         solved = residual <= self.options.tolerance * max(1.0, self._speed())
-        return StepStatus(residual, *(int(count) for count in counts), solved)
+        return StepStatus(residual, contacts, sweeps, iterations, rounds, solved)
 
     def _speed(self) -> float:
         """A bound on how fast contacts have moved in the last step, m/s: twice the joints' largest velocity.

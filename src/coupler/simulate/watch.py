@@ -21,7 +21,7 @@ GAINS = ("stop", "warn", "ignore")  # what a run does about energy from nowhere
 EVERY = 10  # steps between two looks
 GAIN = 0.1  # of the largest kinetic energy and the range of the potential: what a sound step never gains
 _CREEP = 0.02  # m/s: the energy of a robot that moves so fast is nothing to be told
-_OVERLAP = 2e-6  # m: what parts less deep overlaps does nothing to be told
+_OVERLAP = 1e-6  # m: what parts less deep overlaps does nothing to be told
 
 
 def known_gain(name: Any) -> str:

@@ -14,6 +14,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
+from coupler.contact.distance_plane import cylinder_points
 from coupler.contact.geometry import Contact, Point, contacts, count
 from coupler.model import (
     Box,
@@ -231,3 +232,10 @@ def test_what_has_no_contacts_is_told() -> None:
 def test_a_form_that_cannot_be_is_refused(make: Callable[[], Geometry], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         make()
+
+
+def test_a_lying_cylinder_keeps_the_order_of_its_ends() -> None:
+    """Rounding decides which end is lower: contacts would find the impulses of each other."""
+    for tilt in (-1e-15, 0.0, 1e-15):
+        points = cylinder_points(np.array([1.0, 0.0, tilt]), 0.1, 0.3)
+        np.testing.assert_allclose(points[:2], [[-0.1, 0.0, -0.3], [-0.1, 0.0, 0.3]], atol=1e-15)

@@ -17,19 +17,29 @@ from coupler.simulate.options import SimulationOptions
 STEP, SIDE = 1e-3, 0.1
 
 
-def pile(bodies: int) -> tuple[Robot, np.ndarray]:
-    """Boxes, balls, capsules and cylinders in layers over a floor, with a configuration to start from."""
-    b = coupler.RobotBuilder(f"pile_of_{bodies}")
-    kinds = [Box((SIDE, SIDE, 0.8 * SIDE)), Sphere(0.5 * SIDE), Capsule(0.3 * SIDE, SIDE), Cylinder(0.4 * SIDE, SIDE)]
-    places = {}
-    for i in range(bodies):
+KINDS = [Box((SIDE, SIDE, 0.8 * SIDE)), Sphere(0.5 * SIDE), Capsule(0.3 * SIDE, SIDE), Cylinder(0.4 * SIDE, SIDE)]
+
+
+def bodies_at(places: list[tuple[int, list[float]]]) -> tuple[Robot, np.ndarray]:
+    """Bodies over a floor, each of a kind and with its position."""
+    b = coupler.RobotBuilder(f"pile_of_{len(places)}")
+    for i, (kind, _) in enumerate(places):
         b.body(f"body{i}", mass=1.0, inertia=(SIDE**2 / 6.0,) * 3)
         b.joint(f"body{i}_floats", Free(), "ground", f"body{i}")
-        b.shape(f"body{i}", kinds[i % 4], friction=0.6, name=f"body{i}")
-        at = [0.13 * (i % 2), 0.13 * (i // 2 % 2) + 0.02 * (i // 4 % 2), 0.09 + 0.2 * (i // 4)]
-        places[f"body{i}_floats"] = [*at, 1, 0, 0, 0]
+        b.shape(f"body{i}", KINDS[kind], friction=0.6, name=f"body{i}")
     robot = b.build().with_floor(0.6)
-    return robot, robot.pack_q(places)
+    return robot, robot.pack_q({f"body{i}_floats": at for i, (_, at) in enumerate(places)})
+
+
+def layer_place(i: int, x: float = 0.0) -> tuple[int, list[float]]:
+    """The kind and position of a body in layers of four."""
+    at = [x + 0.13 * (i % 2), 0.13 * (i // 2 % 2) + 0.02 * (i // 4 % 2), 0.09 + 0.2 * (i // 4)]
+    return i % 4, [*at, 1.0, 0.0, 0.0, 0.0]
+
+
+def pile(bodies: int) -> tuple[Robot, np.ndarray]:
+    """Boxes, balls, capsules and cylinders in layers over a floor, with a configuration to start from."""
+    return bodies_at([layer_place(i) for i in range(bodies)])
 
 
 @pytest.fixture(scope="module")
@@ -130,3 +140,18 @@ def test_iterations_ask_no_candidate_that_does_not_take_part(heap: tuple[Robot, 
     islands, iterations = [s for s in refinement.body if isinstance(s, Repeat)]
     for repeat in (sweeps, further_sweeps, islands, iterations):
         assert _rows_asked(repeat.body) == 0
+
+
+def test_heaps_apart_from_each_other_move_as_each_alone() -> None:
+    """Of many bodies, islands are solved by themselves; of few, all that touches is solved together."""
+    alone, together = pile(5), bodies_at([layer_place(i, x) for x in (0.0, 2.0) for i in range(5)])
+    simulations = [coupler.Simulation(robot, STEP, q=q) for robot, q in (alone, together)]
+    iterations = 0
+    for _ in range(250):
+        for simulation in simulations:
+            simulation.step()
+        iterations += simulations[1].status.iterations
+    assert iterations > 0
+    for k in range(2):
+        moved = simulations[1].q[35 * k : 35 * (k + 1)] - np.tile([2.0 * k, 0, 0, 0, 0, 0, 0], 5)
+        np.testing.assert_allclose(moved, simulations[0].q, atol=1e-7)
