@@ -135,7 +135,7 @@ def is_between_phases(engine: Engine, states: np.ndarray) -> np.ndarray:
 
     That gives back some of the energy that the first phase has taken.
     """
-    return states[..., engine.layout.places["pending"]].any(axis=-1)
+    return np.asarray(states[..., engine.layout.places["pending"]].any(axis=-1))
 
 
 def least_gain(engine: Engine) -> float:

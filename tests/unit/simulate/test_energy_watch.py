@@ -180,12 +180,12 @@ def test_rebounds_in_place_give_back_energy_of_the_step_before() -> None:
     b = RobotBuilder("ball")
     b.floor()
     b.object("ball", Sphere(0.1), mass=1.0)
-    robot, options = b.build(), {"restitution": Restitution(0.9, in_place=True)}
+    robot, law = b.build(), Restitution(0.9, in_place=True)
     q = np.tile([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], (12, 1))
     q[:, 2] = 0.102 + 1e-3 * np.arange(12)
     v = np.tile([0.0, 0.0, 0.0, 0.0, 0.0, -1.0], (12, 1))
-    found = coupler.rollout(robot, q, v, np.zeros((60, 6)), **options)
+    found = coupler.rollout(robot, q, v, np.zeros((60, 6)), restitution=law)
     assert np.isinf(found.stops).all()
     for i in range(12):
-        assert Simulation(robot, q=q[i], v=v[i], **options).run(0.06).q[-1, 2] > 0.12
-        take(Simulation(robot, q=q[i], v=v[i], **options), 60)
+        assert Simulation(robot, q=q[i], v=v[i], restitution=law).run(0.06).q[-1, 2] > 0.12
+        take(Simulation(robot, q=q[i], v=v[i], restitution=law), 60)
