@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,8 @@ def test_damage_is_told(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data[-200] ^= 1
     path.write_bytes(data)
     assert main(["log", str(path)]) == 1
-    assert "it is damaged at byte" in (out := " ".join(capsys.readouterr().out.split())) and "; 1 row before" in out
+    out = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"it is damaged at byte \d+; \d+ rows? before that may be sound", out)
 
 
 def test_a_log_is_converted(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -160,8 +160,6 @@ def test_options_go_together(case: dict[str, Any], seed: int) -> None:
 @pytest.mark.parametrize("integrator", ["rk4", "trapezoid"])
 def test_what_steps_of_several_stages_do_not_take_is_refused(integrator: str) -> None:
     case = {name: values[0] for name, values in MORE.items()} | {"integrator": integrator}
-    robot, options, q, v = started(case | {"motors": "servo"}, 0)
-    with pytest.raises(ModelError, match="it is a servo, which steps of"):
-        Simulation(robot, q=q, v=v, **options).step(motors=[0.1])
+    robot, options, q, v = started(case, 0)
     with pytest.raises(ModelError, match="takes neither torsion nor rolling friction"):
         Simulation(robot, q=q, v=v, **options, torsion=0.01).step()
