@@ -45,9 +45,9 @@ LAWS: dict[str, Any] = {
 
 
 def possible(case: dict[str, Any]) -> bool:
-    """Steps of several stages refuse servos, torsion and rolling friction; see below."""
+    """Steps of several stages refuse torsion and rolling friction; see below."""
     staged = case.get("integrator") in ("rk4", "trapezoid")
-    return not (staged and (case.get("motors") == "servo" or case.get("turning")))
+    return not (staged and case.get("turning"))
 
 
 def named(case: dict[str, Any]) -> str:
