@@ -48,7 +48,16 @@ from coupler.inertia import mass_matrix_solve
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 
-__all__ = ["PENETRATION", "Impulses", "Stepped", "contact_impulses", "contact_step", "gap_seen", "turned_jump"]
+__all__ = [
+    "PENETRATION",
+    "Impulses",
+    "Stepped",
+    "contact_impulses",
+    "contact_step",
+    "fitted_velocities",
+    "gap_seen",
+    "turned_jump",
+]
 
 Formulation = Callable[..., tuple[ContactProblem, list[Touch]]]
 
@@ -127,7 +136,7 @@ def _after_impacts(
     if contact.jump is None:
         return v_next
     jump = mass_matrix_solve(damped(robot, step), q, contact.rows.T @ contact.jump)
-    return v_next + turned_jump(robot, _fitted(robot, q, q_next, jump), q, q_next)
+    return v_next + turned_jump(robot, fitted_velocities(robot, q, q_next, jump), q, q_next)
 
 
 def turned_jump(robot: Robot, jump: np.ndarray, q: np.ndarray, q_next: np.ndarray) -> np.ndarray:
@@ -276,7 +285,7 @@ class _Rebounds:
 def _integrated(robot: Robot, q: np.ndarray, v: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
     """q and v after a step with velocities v, which are seen along the axes before it; floating bodies go straight."""
     q_next = _with_loops(robot, q, v, step)
-    v_next = _fitted(robot, q, q_next, v)
+    v_next = fitted_velocities(robot, q, q_next, v)
     for joint in floating(robot):
         place, own = robot.q_slice(joint), robot.v_slice(joint)
         q_next[place], v_next[own] = straight_motion(q[place], v[own], step, floating_centre(robot, joint))
@@ -293,8 +302,11 @@ def _with_loops(robot: Robot, q: np.ndarray, v: np.ndarray, step: float) -> np.n
     return states.closed(p, step * w, np.ones(len(w)))[embedding.q_index]
 
 
-def _fitted(robot: Robot, q: np.ndarray, q_next: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Velocities at q as they fit loops without a solution at q_next: as fast along what these allow at q."""
+def fitted_velocities(robot: Robot, q: np.ndarray, q_next: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Velocities at q as they fit loops without a solution at q_next: as fast along what these allow at q.
+
+    With all joints' velocities w = G v at q: w − Kᵀ λ, so that K_next (w − Kᵀ λ) = 0.
+    """
     embedding = robot.embedding
     loops = [i for i, solved in enumerate(embedding.explicit) if not solved]
     if not loops:

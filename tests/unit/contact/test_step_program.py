@@ -16,7 +16,7 @@ from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.residuals import residual
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.step_program import contact_step_program
-from coupler.contact.stepping import contact_step
+from coupler.contact.stepping import contact_step, fitted_velocities
 from coupler.graph import Interpreter, compile
 from coupler.mechanisms import gear
 from coupler.model import Box, Capsule, Free, Plane, Prismatic, Revolute, Robot, RobotBuilder, Shape, Sphere
@@ -83,30 +83,12 @@ def test_a_step_keeps_the_equations_of_motion_and_its_impulses_keep_the_laws(nam
         pushed += int((contacts[::3] > 0.0).sum())
         np.testing.assert_allclose(after["gaps"], [touch.contact.gap for touch in found], atol=1e-12)
         expected = unimpeded(robot, q, v, tau, H) + mass_matrix_solve(damped(robot, H), q, J.T @ contacts)
-        expected = fitted(robot, q, after["q"], expected)
+        expected = fitted_velocities(robot, q, after["q"], expected)
         turned = np.isin(np.arange(robot.nv), [i for x in floating(robot) for i in range(robot.nv)[robot.v_slice(x)]])
         large = 1.0 + np.abs(expected).max()
         np.testing.assert_allclose(after["v"][~turned], expected[~turned], rtol=0.0, atol=1e-9 * large)
         robot.check(after["q"])
     assert pushed > 0
-
-
-def fitted(robot: Robot, q: np.ndarray, q_next: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Velocities at q as loops without a closed form allow them at q_next, changed along their forces at q alone.
-
-    With all joints' velocities w = G v there: w − Kᵀ λ, so that K_next (w − Kᵀ λ) = 0.
-    """
-    embedding = robot.embedding
-    if all(embedding.explicit):
-        return v
-    p, p_next = embedding.positions(q), embedding.positions(q_next)
-    w, (_, K, _), (_, K_next, _) = embedding.velocities(p, v), embedding.closure.at(p), embedding.closure.at(p_next)
-    for i, solved in enumerate(embedding.explicit):
-        if not solved:
-            rows = embedding.closure.places[i][1][embedding.choices[i].rows]
-            own = embedding.closure.loops[i].columns
-            w[own] -= K[rows].T @ np.linalg.solve(K_next[rows] @ K[rows].T, K_next[rows] @ w[own])
-    return w[embedding.v_index]
 
 
 @cache
