@@ -14,7 +14,8 @@ import numpy as np
 
 from coupler.contact import laws
 from coupler.contact.kernels import clear
-from coupler.contact.rows import BlockRecords, ContactRows, Layout
+from coupler.contact.rows import BlockRecords, ContactRows, Indices, Layout
+from coupler.forks import cached_property
 from coupler.graph import Buffer, Builder, Constants, Slot, Vector, View, Window, constants, fields, symmetric
 
 __all__ = [
@@ -32,7 +33,7 @@ __all__ = [
 
 OwnKernel = Callable[[View], None]  # of a block's own numbers alone
 Numbers = Sequence[Any] | Buffer  # of all blocks of a kind: known, or given to the program
-More = Callable[[Sequence[int]], Window]  # further fields of some blocks
+More = Callable[[Indices], Window]  # further fields of some blocks
 
 _FLAGS = ("active", "idle", "waiting", "pressed", "slides", "refined")
 _REACH = 1.0  # m/s: a contact that opens faster does not start from the impulse of the step before
@@ -91,8 +92,9 @@ class Blocks:
             bounds: the largest impulse of each joint's friction, N s or N m s.
             impulses: where λ is; a vector of its own if not given.
         """
-        self.builder, self.rows, self._friction, self._bounds = builder, rows, friction, bounds
-        self.contacts, self.joints = len(rows), bounds.size if isinstance(bounds, Buffer) else len(bounds)
+        self.builder, self.rows = builder, rows
+        self._friction, self._bounds = (x if isinstance(x, Buffer) else np.array(x) for x in (friction, bounds))
+        self.contacts, self.joints = len(rows), self._bounds.size
         self.impulses: Vector = impulses or builder.scratch("impulses", rows.total + self.joints)
         self.b = builder.scratch("b", rows.total + self.joints)
         self.flags = {name: builder.scratch(name, self.contacts + self.joints) for name in _FLAGS}
@@ -111,26 +113,32 @@ class Blocks:
         """How many rows a block has: kernels tell kinds of blocks by it."""
         return self.rows.width_of(block)
 
-    def place(self, blocks: Sequence[int], buffer: Vector) -> Slot:
+    def place(self, blocks: Indices, buffer: Vector) -> Slot:
         """Where blocks of one kind have their rows in a vector like λ."""
         return buffer.at(self.rows.first_of(blocks), self.width(blocks[0]))
 
-    def alike(self, blocks: Iterable[int]) -> list[list[int]]:
+    def alike(self, blocks: Iterable[int]) -> list[np.ndarray]:
         """Blocks, those of one kind together."""
         kinds: dict[int, list[int]] = {}
         for block in blocks:
             kinds.setdefault(self.width(block), []).append(block)
-        return list(kinds.values())
+        return [np.array(own) for own in kinds.values()]
 
-    def of(self, blocks: Sequence[int]) -> Window:
+    @cached_property
+    def kinds(self) -> list[np.ndarray]:
+        """All blocks, those of one kind together."""
+        return self.alike(self.all)
+
+    def of(self, blocks: Indices) -> Window:
         """What is known of blocks of one kind: see above."""
+        blocks = np.asarray(blocks)
         own = {"impulse": self.place(blocks, self.impulses), "b": self.place(blocks, self.b)}
         own |= {name: flags.at(blocks) for name, flags in self.flags.items()}
         if blocks[0] < self.contacts:
-            first, discs = self.rows.coefficients[list(blocks)], int(self.rows.discs[blocks[0]])
+            first, discs = self.rows.coefficients[blocks], int(self.rows.discs[blocks[0]])
             known = fields(**own, friction=_of(self._friction, first, discs))
         else:
-            known = fields(**own, bound=_of(self._bounds, np.array(blocks) - self.contacts, None))
+            known = fields(**own, bound=_of(self._bounds, blocks - self.contacts, None))
         return known | self._records.of(blocks)
 
     def begin(self, known: Buffer, of_contacts: Mapping[int, int]) -> None:
@@ -145,7 +153,7 @@ class Blocks:
         for buffer in (self.joining, *(self.flags[name] for name in ("active", "idle", "waiting", "refined"))):
             clear(self.builder, buffer)
         joining = shared(joining=self.joining)
-        for alike in self.alike(self.all):
+        for alike in self.kinds:
             for flagged in (False, True):
                 blocks = [block for block in alike if (block in of_contacts) == flagged]
                 if not blocks:
@@ -168,7 +176,7 @@ class Blocks:
         yield
         self.part = before
 
-    def among(self, flag: str | None, blocks: Sequence[int]) -> dict[str, Any]:
+    def among(self, flag: str | None, blocks: Indices) -> dict[str, Any]:
         """What a loop over some blocks is told, so that it takes those with a flag, which has been listed."""
         flag = flag or self.part
         if flag == "slides":
@@ -177,7 +185,7 @@ class Blocks:
 
     def begin_all(self) -> None:
         """Writes the steps that make all blocks wait, with impulses to start from."""
-        for blocks in self.alike(self.all):
+        for blocks in self.kinds:
             self.builder.loop(_begin_at_once, own=self.of(blocks))
         self.builder.list_flags(self.flags["waiting"])
 
@@ -189,23 +197,28 @@ class Blocks:
         more: More = lambda _: fields(),
     ) -> None:
         """Writes loops over all contacts and one over all joints, of kernels that do not look at ways."""
-        for blocks in self.alike(self.all):
+        for blocks in self.kinds:
             kernel = contact if blocks[0] < self.contacts else joint
             if kernel is None:
                 continue
             self.builder.loop(kernel, own=self.of(blocks) | more(blocks), **self.among(where, blocks))
 
 
-def _of(numbers: Numbers, first: np.ndarray, count: int | None) -> Slot | Constants:
+def _of(numbers: Buffer | np.ndarray, first: np.ndarray, count: int | None) -> Slot | Constants:
     """A number of each block, or so many from a first one on."""
     if isinstance(numbers, Buffer):
         return numbers.at(first, () if count is None else count)
-    return constants(np.array(numbers)[first if count is None else first[:, None] + np.arange(count)])
+    return constants(numbers[first if count is None else first[:, None] + np.arange(count)])
 
 
 def shared(**buffers: Vector) -> More:
     """Numbers that all blocks have in common."""
-    return lambda blocks: fields(**{name: buffer.at([0] * len(blocks)) for name, buffer in buffers.items()})
+
+    def of(blocks: Indices) -> Window:
+        first = np.zeros(len(blocks), int)
+        return fields(**{name: buffer.at(first) for name, buffer in buffers.items()})
+
+    return of
 
 
 def mobilities(own: View) -> list[Any]:

@@ -20,6 +20,7 @@ from coupler.contact.halves import Halves
 from coupler.contact.kernels import assign
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
+from coupler.contact.rows import Indices
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.stage_contacts import StageContacts
 from coupler.contact.tables import SIDES, Told, finding_kernel, first_of, form, forms, numbers, pose
@@ -51,6 +52,7 @@ class Candidates:
         starts: where the columns of each contact start; see `Columns`.
         ends: of each pair its two shapes.
         first: of each pair its first contact.
+        pair_of: of each contact its pair.
         groups: pairs, those together that one trace serves.
     """
 
@@ -63,6 +65,7 @@ class Candidates:
             for i, pair in enumerate(pairs)
         ]
         self.first = np.cumsum([0, *(pair.count for pair in pairs)])
+        self.pair_of = np.repeat(np.arange(len(pairs)), [pair.count for pair in pairs])
         self.friction = [x for pair in pairs for _ in range(pair.count) for x in pair.cone.coefficients]
         self.names = [name for pair in pairs for name in _names(pair)]
         moving = [tuple(end.link for end in ends if end.link) for ends in self.ends]
@@ -124,11 +127,15 @@ class Candidates:
             window = fields(source=told.at("start", contacts, before), target=told.at("start", contacts))
             builder.loop(assign, row=window, **self.among_near(contacts))
 
-    def among_near(self, contacts: Sequence[int]) -> dict[str, Any]:
+    def may_be_left_out(self, contact: int) -> bool:
+        """Whether a contact is of a pair that is left out while its shapes are far from each other."""
+        return contact in self._pair_of_far
+
+    def among_near(self, contacts: Indices) -> dict[str, Any]:
         """What a loop over contacts is told, all of pairs that may be left out, or none: to pass by those that are."""
-        if contacts[0] not in self._pair_of_far:
+        if not self.may_be_left_out(contacts[0]):
             return {}
-        return {"among": self._broad_phase.near.at([self._pair_of_far[contact] for contact in contacts])}
+        return {"among": self._broad_phase.near.at(self.pair_of[contacts])}
 
     def _measure(
         self,

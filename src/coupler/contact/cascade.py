@@ -173,10 +173,10 @@ class _Product:
         nodes = range(len(self.nodes)) if self._seen is None else self._seen[group]
         return {k: self.nodes[k].size for k in nodes}
 
-    def way(self, groups: Sequence[int], nodes: Sequence[int], vector: Buffer | None = None) -> Window:
+    def way(self, groups: Sequence[int], nodes: Sequence[int]) -> Window:
         m, size = self._columns, self.nodes[nodes[0]].size
         first, width = self._rows.first_of(groups), self._rows.width_of(groups[0])
         parts = np.array([self.nodes[k].start for k in nodes])
         columns = Field((size, width), tuple(j + i * m for j in range(size) for i in range(width)))
         z, y = (factor.at(first * m + parts, columns) for factor in (self._Z, self._Y))
-        return fields(z=z, y=y, x=(vector or self.x).at(parts, size))
+        return fields(z=z, y=y, x=self.x.at(parts, size))

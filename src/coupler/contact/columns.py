@@ -147,10 +147,10 @@ class Columns:
         """The nodes on a group's way, and how many freedoms of each, the first ones, are on it."""
         return self._parts[group]
 
-    def way(self, groups: Sequence[int], nodes: Sequence[int], vector: Buffer | None = None) -> Window:
-        """z, y and the part of x, or of a vector, of groups in a node each, all of the same shape."""
+    def way(self, groups: Sequence[int], nodes: Sequence[int]) -> Window:
+        """z, y and the part of x of groups in a node each, all of the same shape."""
         steps = list(zip(groups, nodes, strict=True))
-        x = (vector or self.x).at([self.nodes[node].start for node in nodes], self._parts[groups[0]][nodes[0]])
+        x = self.x.at([self.nodes[node].start for node in nodes], self._parts[groups[0]][nodes[0]])
         return fields(z=self._z.at(steps), y=self._y.at(steps), x=x)
 
     def soft_nodes(self, groups: Sequence[int]) -> Window:

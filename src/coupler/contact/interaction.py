@@ -9,7 +9,7 @@ taken together, in nodes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import reduce
 from operator import add
 from typing import Any, Protocol
@@ -51,8 +51,8 @@ class Ways(Protocol):
         """The nodes on a block's way, and how many freedoms of each, the first ones, are on it."""
         ...
 
-    def way(self, groups: Sequence[int], nodes: Sequence[int], vector: Buffer | None = None) -> Window:
-        """z, y and the part of x, or of a vector, of blocks in a node each, all of the same shape."""
+    def way(self, groups: Sequence[int], nodes: Sequence[int]) -> Window:
+        """z, y and the part of x of blocks in a node each, all of the same shape."""
         ...
 
 
@@ -77,6 +77,7 @@ class InteractingBlocks(Blocks):
         self._columns = columns
         ways = [(self.width(block), self._shape(block)) for block in self.all]
         self._shapes = Counter(way for way in ways if len(way[1]) <= _SHORT_WAY)
+        self._found_ways: dict[range, list[tuple[np.ndarray, Window]]] = {}
 
     def join(self) -> None:
         """Writes the steps that describe waiting blocks, whose columns are there, and make them active; and to x.
@@ -124,7 +125,7 @@ class InteractingBlocks(Blocks):
         where: str | None = None,
         more: More = lambda _: fields(),
         vector: Buffer | None = None,
-        blocks: Iterable[int] | None = None,
+        blocks: range | None = None,
     ) -> None:
         """Writes loops over all nodes on the ways of blocks, with one trace for nodes of which as much is seen.
 
@@ -135,19 +136,24 @@ class InteractingBlocks(Blocks):
             vector: what takes the place of x.
             blocks: which; all if not given.
         """
-        alike: dict[Hashable, list[tuple[int, int]]] = {}
-        for block in self.all if blocks is None else blocks:
-            for node, size in self._columns.parts_of_way(block).items():
-                alike.setdefault((self.width(block), size), []).append((block, node))
-        for rows in alike.values():
-            self.builder.loop(kernel, **self._on_way(rows, where, more, vector))
+        for own, way in self._ways_of(self.all if blocks is None else blocks):
+            if vector is not None:
+                way = Window({**way.fields, "x": way.fields["x"].rebound({self._columns.x: vector})})
+            self.builder.loop(kernel, own=self.of(own) | more(own), way=way, **self.among(where, own))
 
-    def _on_way(
-        self, rows: Sequence[tuple[int, int]], where: str | None, more: More, vector: Buffer | None = None
-    ) -> dict[str, Any]:
-        own, nodes = zip(*rows, strict=True)
-        windows = {"own": self.of(own) | more(own), "way": self._columns.way(own, nodes, vector)}
-        return windows | self.among(where, own)
+    def _ways_of(self, blocks: range) -> list[tuple[np.ndarray, Window]]:
+        """Of some blocks all nodes on their ways, those of which as much is seen together: blocks, and what they see.
+
+        Many loops go over the same ones, which are found once.
+        """
+        if blocks not in self._found_ways:
+            alike: dict[Hashable, list[tuple[int, int]]] = {}
+            for block in blocks:
+                for node, size in self._columns.parts_of_way(block).items():
+                    alike.setdefault((self.width(block), size), []).append((block, node))
+            steps = [tuple(zip(*rows, strict=True)) for rows in alike.values()]
+            self._found_ways[blocks] = [(np.array(own), self._columns.way(own, nodes)) for own, nodes in steps]
+        return self._found_ways[blocks]
 
     def visit(
         self, schedule: Schedule, kernel: Kernel, block: int, where: str | None = None, more: More = lambda _: fields()
@@ -193,7 +199,11 @@ class InteractingBlocks(Blocks):
             return
 
         def adding(kernel: WayKernel) -> Callable[[list[tuple[int, int]]], tuple[WayKernel, dict[str, Any]]]:
-            return lambda rows: (kernel, self._on_way(rows, None, lambda _: fields()))
+            def loop(rows: list[tuple[int, int]]) -> tuple[WayKernel, dict[str, Any]]:
+                own, nodes = zip(*rows, strict=True)
+                return kernel, {"own": self.of(own), "way": self._columns.way(own, nodes)} | self.among(None, own)
+
+            return loop
 
         for node, size in parts.items():
             schedule.add((kernel, self.width(block), size), (block, node), adding(kernel))

@@ -39,11 +39,13 @@ from coupler.contact.passing import (
     shifted,
     too_fast,
 )
+from coupler.contact.rows import Indices
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.tables import Told, form, numbers
 from coupler.contact.terrain.program import FieldSearch
+from coupler.forks import cached_property
 from coupler.graph import Slot, Vector, View, Window, constants, fields
-from coupler.model.shapes import Hull
+from coupler.model.shapes import Hull, Shape
 from coupler.passes import Sweep
 from coupler.spatial import Transform
 
@@ -78,8 +80,11 @@ class Passing:
         self._searched = [i for i in self._pairs if is_searched(*self._forms(i))]
         self._listed_anew = {*self._on_fields, *self._searched}  # pairs whose contacts on the way are no fixed list
         self.contacts = [k for i in self._pairs for k in self._of(i)]
-        self._place = {k: n for n, k in enumerate(self.contacts)}
-        self._pair_of = {k: n for n, i in enumerate(self._pairs) for k in self._of(i)}
+        self._number = np.full(len(candidates.pairs), -1)  # of pairs, among those that may pass
+        self._number[self._pairs] = np.arange(len(self._pairs))
+        self._place = np.full(len(candidates.starts), -1)  # of contacts, likewise
+        self._place[self.contacts] = np.arange(len(self.contacts))
+        self._known_shapes: dict[tuple[int, ...], Window] = {}
         if self._pairs:
             builder, pairs, contacts = sweep.builder, len(self._pairs), len(self.contacts)
             self._state = {name: builder.scratch(f"passing_{name}", 1) for name in _STATE}
@@ -95,12 +100,12 @@ class Passing:
 
     def begin(self, gaps: Vector) -> None:
         """Writes the steps by which those contacts wait alone that have pressed before; the problem has begun."""
-        for contacts in self._alike_contacts(self.contacts):
-            near = self._near.at([self._place[k] for k in contacts])
+        for contacts in self._alike_contacts:
+            near = self._near.at(self._place[contacts])
             window = self._blocks.of(contacts) | fields(near=near, gap=gaps.at(contacts))
             window |= fields(step=constants(np.full(len(contacts), self._scene.step)))
             self._builder.loop(kernels.begin, own=window, **self._candidates.among_near(contacts))
-        for alike in self._alike():
+        for alike in self._alike:
             if alike[0] in self._on_fields:
                 joining = fields(joining=self._blocks.joining.at([0] * len(alike)))
                 self._builder.loop(self._asking_how_fast(alike[0]), view=self._speeds(alike) | joining)
@@ -127,14 +132,14 @@ class Passing:
                     self._look_at_fields()
                 if self._searched:
                     self._search()
-                for alike in self._alike():
-                    flags = self._moving.at([self._pairs.index(i) for i in alike])
+                for alike in self._alike:
+                    flags = self._moving.at(self._number[alike])
                     window = self._shapes(alike) | self._decisions(alike)
                     builder.loop(self._advancing(alike), view=window, where=flags)
             self._loop(kernels.decide)
             if self._listed_anew:
                 self._loop(kernels.decide, "idle", [k for i in sorted(self._listed_anew) for k in self._of(i)])
-            for alike in self._alike():
+            for alike in self._alike:
                 if has_closed_form(*self._forms(alike[0])) or alike[0] in self._listed_anew:
                     self._move_laws(alike, told)
             self._run(kernels.doubt, "waiting", residual)
@@ -143,7 +148,7 @@ class Passing:
 
     def _speeds(self, alike: Sequence[int]) -> Window:
         """How shapes move, where it is noted that they are too fast, and that their trees come near a contact."""
-        fast = fields(fast=self._fast.at([self._pairs.index(i) for i in alike]))
+        fast = fields(fast=self._fast.at(self._number[alike]))
         return self._shapes(alike) | fast | fields(**self._near_next(alike))
 
     def _near_next(self, alike: Sequence[int]) -> dict[str, Slot]:
@@ -171,7 +176,7 @@ class Passing:
     def _run(self, kernel: Callable[[View, list[View]], None], flag: str, residual: Vector) -> None:
         """Writes loops over contacts that have a flag, with what their links do."""
         starts = self._candidates.starts
-        for contacts in self._alike_contacts(self.contacts):
+        for contacts in self._alike_contacts:
             links = [list(own) for own in zip(*(starts[contact].links for contact in contacts), strict=True)]
             du = [self._sweep.bodies(own).fields["du"] for own in links]
             P = [self._columns.at_link(contacts, own) for own in links]
@@ -179,15 +184,19 @@ class Passing:
             own = self._known(contacts) | shared(residual=residual, joining=self._blocks.joining)(contacts)
             self._builder.loop(kernel, own=own, ends=ends, **self._flagged(contacts, flag))
 
-    def _alike_contacts(self, contacts: Sequence[int]) -> list[list[int]]:
-        """Contacts, those together that one trace serves, and that all may be left out, or none."""
+    @cached_property
+    def _alike_contacts(self) -> list[np.ndarray]:
+        """All of them, those together that one trace serves, and that all may be left out, or none."""
+        return self._contacts_alike(self.contacts)
+
+    def _contacts_alike(self, contacts: Sequence[int]) -> list[np.ndarray]:
         groups, starts = dict[Hashable, list[int]](), self._candidates.starts
         for k in contacts:
-            left_out = bool(self._candidates.among_near([k]))
+            left_out = self._candidates.may_be_left_out(k)
             groups.setdefault((left_out, len(starts[k].links), starts[k].width), []).append(k)
-        return list(groups.values())
+        return [np.array(own) for own in groups.values()]
 
-    def _flagged(self, contacts: Sequence[int], flag: str) -> dict[str, Any]:
+    def _flagged(self, contacts: Indices, flag: str) -> dict[str, Any]:
         """What a loop over contacts is told, so that it takes those that have a flag."""
         return {"where": self._blocks.flags[flag].at(contacts)} | self._candidates.among_near(contacts)
 
@@ -195,13 +204,13 @@ class Passing:
         self, kernel: Callable[[View], None], flag: str = "waiting", contacts: Sequence[int] | None = None
     ) -> None:
         """Writes a loop over all contacts, or some, that have a flag: those that wait."""
-        for own in self._alike_contacts(self.contacts if contacts is None else contacts):
+        for own in self._alike_contacts if contacts is None else self._contacts_alike(contacts):
             self._builder.loop(kernel, own=self._known(own), **self._flagged(own, flag))
 
-    def _known(self, contacts: Sequence[int]) -> Window:
-        pairs = [self._pair_of[k] for k in contacts]
+    def _known(self, contacts: Indices) -> Window:
+        pairs = self._number[self._candidates.pair_of[contacts]]
         own = {"moving": self._moving.at(pairs), "meeting": self._meeting.at(pairs), "time": self._time.at(pairs)}
-        own["near"] = self._near.at([self._place[k] for k in contacts])
+        own["near"] = self._near.at(self._place[contacts])
         own["fast"] = self._fast.at(pairs)
         tolerance = constants(np.full(len(contacts), self._scene.tolerance))
         return self._blocks.of(contacts) | fields(**own, tolerance=tolerance) | shared(**self._state)(contacts)
@@ -213,25 +222,37 @@ class Passing:
 
     def _links(self, pair: int) -> dict[str, tuple[int, Transform]]:
         """For each side the link that carries its shape, and the transform from there."""
-        place, found = self._sweep.robot.tree.place, self._candidates.pairs[pair]
-        shapes = {"one": found.one, "other": found.other}
-        return {name: (place[shape.body][0], shape.at @ place[shape.body][1]) for name, shape in shapes.items()}
+        found = self._candidates.pairs[pair]
+        return {"one": self._at[found.one], "other": self._at[found.other]}
 
+    @cached_property
+    def _at(self) -> dict[Shape, tuple[int, Transform]]:
+        """Of each shape the link that carries it, and the transform from there."""
+        place, pairs = self._sweep.robot.tree.place, [self._candidates.pairs[i] for i in self._pairs]
+        shapes = {shape for pair in pairs for shape in (pair.one, pair.other)}
+        return {shape: (place[shape.body][0], shape.at @ place[shape.body][1]) for shape in shapes}
+
+    @cached_property
     def _alike(self) -> list[list[int]]:
         """Pairs, those together that one trace serves."""
-        groups: dict[Hashable, list[int]] = {}
+        groups, searched = dict[Hashable, list[int]](), {*self._searched}
         for i in self._pairs:
             moving = (bool(link) for link, _ in self._links(i).values())
             rows = self._candidates.pairs[i].cone.size
             kinds: tuple[Hashable, ...] = (self._candidates.pairs[i].count,)
-            if i not in self._searched:
+            if i not in searched:
                 kinds = tuple((Hull, len(x.vertices)) if isinstance(x, Hull) else form(x) for x in self._forms(i))
             groups.setdefault((*kinds, *moving, rows), []).append(i)
         return list(groups.values())
 
     def _shapes(self, alike: Sequence[int]) -> Window:
         """Where shapes of pairs are, how they move, and for how long they have done so."""
-        time = self._time.at([self._pairs.index(i) for i in alike])
+        if tuple(alike) not in self._known_shapes:
+            self._known_shapes[tuple(alike)] = self._look_up_shapes(alike)
+        return self._known_shapes[tuple(alike)]
+
+    def _look_up_shapes(self, alike: Sequence[int]) -> Window:
+        time = self._time.at(self._number[alike])
         window = fields(time=time, step=constants(np.full(len(alike), self._scene.step)))
         if alike[0] in self._on_fields:
             window |= fields(around=constants([seen_around(*self._forms(i)) for i in alike]))
@@ -252,11 +273,11 @@ class Passing:
 
     def _decisions(self, alike: Sequence[int]) -> Window:
         """Whether shapes meet, and their contacts on the way."""
-        at = [self._pairs.index(i) for i in alike]
+        at = self._number[alike]
         undecided = self._state["undecided"].at([0] * len(alike))
         window = fields(moving=self._moving.at(at), meeting=self._meeting.at(at), undecided=undecided)
         for k in range(self._candidates.pairs[alike[0]].count):
-            rows = [self._place[self._of(i)[k]] for i in alike]
+            rows = self._place[self._candidates.first[alike] + k]
             window |= fields(**{f"{name}{k}": slot for name, slot in self._ahead[rows].fields.items()})
         return window
 
@@ -276,7 +297,7 @@ class Passing:
             X = [centred(form, shift.after(view.time)) for form, shift in zip(forms(rows), (one, other), strict=True)]
             return X[0], X[1], approach(one, other)
 
-        flags = self._moving.at([self._pairs.index(i) for i in pairs])
+        flags = self._moving.at(self._number[pairs])
         search = FieldSearch(self._builder, "passing_terrain", ends, flags, self._scene.step)
         search.run(poses, placed, lambda rows: self._found([pairs[row] for row in rows]))
 
@@ -289,7 +310,7 @@ class Passing:
             return Transform.translation(view.one_centre) @ one, Transform.translation(view.other_centre) @ other
 
         self._builder.list_flags(self._moving)
-        flags = self._moving.at([self._pairs.index(i) for i in pairs])
+        flags = self._moving.at(self._number[pairs])
         self._candidates.search_of(pairs, flags).run(
             lambda rows: self._shapes([pairs[row] for row in rows]),
             placed,
@@ -300,7 +321,7 @@ class Passing:
         """Where searches put down the contacts of pairs, on the way."""
         places: dict[str, Any] = {}
         for k in range(self._candidates.pairs[pairs[0]].count):
-            own = self._ahead[[self._place[self._of(pair)[k]] for pair in pairs]].fields
+            own = self._ahead[self._place[self._candidates.first[pairs] + k]].fields
             places |= {f"{name}s{k}": own[name] for name in ("gap", "point", "frame")}
         return fields(**places)
 
@@ -356,8 +377,8 @@ class Passing:
         pair, ends = self._candidates.pairs[alike[0]], self._links(alike[0])
         moving = {name: bool(link) for name, (link, _) in ends.items()}
         for k in range(pair.count):
-            contacts = [self._of(i)[k] for i in alike]
-            rows = [self._place[contact] for contact in contacts]
+            contacts = self._candidates.first[alike] + k
+            rows = self._place[contacts]
             window = self._shapes(alike) | self._ahead[rows] | fields(near=self._near.at(rows))
             for name, moves in moving.items():
                 if moves:

@@ -9,7 +9,9 @@ import numpy as np
 from coupler.contact.laws import row_count
 from coupler.graph import Builder, Field, Records, Window
 
-__all__ = ["BlockRecords", "ContactRows", "Layout"]
+__all__ = ["BlockRecords", "ContactRows", "Indices", "Layout"]
+
+Indices = Sequence[int] | np.ndarray  # of blocks
 
 Layout = dict[str, int | tuple[int, ...] | Field]  # the fields of a record, by name
 
@@ -40,9 +42,9 @@ class ContactRows:
         """How many rows a block has, of which those behind the contacts have one each."""
         return int(self.widths[block]) if block < len(self) else 1
 
-    def first_of(self, blocks: Sequence[int]) -> np.ndarray:
+    def first_of(self, blocks: Indices) -> np.ndarray:
         """The first rows of blocks, of contacts or of those behind them."""
-        own = np.array(blocks)
+        own = np.asarray(blocks)
         return self.first[own] if own[0] < len(self) else own - len(self) + self.total
 
     def alike(self) -> list[list[int]]:
@@ -73,7 +75,7 @@ class BlockRecords:
             contact: the fields of a contact, by how many rows and discs it has.
             joint: the fields of a joint.
         """
-        self._places, self._kinds = dict[int, int](), dict[int, Records]()
+        self._places, self._kinds = np.empty(len(rows) + joints, int), dict[int, Records]()
         for own in rows.alike():
             width = int(rows.widths[own[0]])
             layout = contact(width, int(rows.discs[own[0]]))
@@ -81,10 +83,9 @@ class BlockRecords:
         self._add(range(len(rows), len(rows) + joints), builder.records(f"{name}_of_joint", joints, **joint))
 
     def _add(self, blocks: Sequence[int], records: Records) -> None:
-        for place, block in enumerate(blocks):
-            self._places[block] = place
+        self._places[blocks] = np.arange(len(blocks))
         self._kinds |= dict.fromkeys(blocks, records)
 
-    def of(self, blocks: Sequence[int]) -> Window:
+    def of(self, blocks: Indices) -> Window:
         """The fields of blocks of one kind."""
-        return self._kinds[blocks[0]][[self._places[block] for block in blocks]]
+        return self._kinds[blocks[0]][self._places[np.asarray(blocks)]]

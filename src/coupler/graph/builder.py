@@ -43,8 +43,9 @@ class Records:
 
     def __getitem__(self, rows: Any) -> Window:
         """The rows to loop over: a slice, a mask, or whole numbers (which may repeat, but not be negative)."""
-        mask = np.asarray(rows).dtype == bool and np.shape(rows) == (self.rows,)
-        if isinstance(rows, slice) or mask:
+        if not isinstance(rows, slice):
+            rows = np.asarray(rows)
+        if isinstance(rows, slice) or (rows.dtype == bool and rows.shape == (self.rows,)):
             index = np.arange(self.rows)[rows]
         else:
             index = whole_numbers(rows, f"the rows of records {self.buffer.name!r}")
@@ -52,9 +53,9 @@ class Records:
         if outside.size:
             raise GraphError(f"row {int(outside[0])} is outside records {self.buffer.name!r} of {self.rows} rows")
         slots: dict[str, Slot | Constants] = {}
-        offset = 0
+        bases, offset = index * self.stride, 0
         for name, field in self.layout.items():
-            slots[name] = Slot(self.buffer, index * self.stride, offset, field)
+            slots[name] = Slot(self.buffer, bases, offset, field)
             offset += field.size
         return Window(slots)
 

@@ -98,10 +98,9 @@ class Slot:
 
     def __post_init__(self) -> None:
         bases = self.bases
-        last = self.buffer.size - self.offset - self.field.size
-        outside = np.flatnonzero((bases < -self.offset) | (bases > last))
-        if outside.size:
-            row = int(outside[0])
+        first, last = -self.offset, self.buffer.size - self.offset - self.field.size
+        if bases.size and (bases.min() < first or bases.max() > last):
+            row = int(np.flatnonzero((bases < first) | (bases > last))[0])
             raise GraphError(
                 f"row {row}: a field of {self.field.size} elements at {int(bases[row]) + self.offset} lies outside "
                 f"buffer {self.buffer.name!r}, which has {self.buffer.size} elements"
