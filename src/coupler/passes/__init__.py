@@ -19,7 +19,7 @@ from coupler.passes.records import (
     numbered,
     provided,
 )
-from coupler.passes.schedule import Place, Schedule, Store
+from coupler.passes.schedule import Place, Places, Schedule, Store
 from coupler.passes.shape import Shape
 from coupler.passes.sweep import Sweep, tables
 from coupler.passes.terms import (
@@ -56,6 +56,7 @@ __all__ = [
     "PathCluster",
     "Paths",
     "Place",
+    "Places",
     "Record",
     "Schedule",
     "Shape",

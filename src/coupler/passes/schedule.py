@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coupler.graph import Buffer, Builder, Constants, Field, Slot, View, Window, constants, fields
+from coupler.graph import Buffer, Builder, Constants, Field, Slot, View, constants, fields
 
-__all__ = ["Place", "Schedule", "Store"]
+__all__ = ["Place", "Places", "Schedule", "Store"]
 
 Windows = Mapping[str, Any]  # windows and lists of windows
 Kernel = Callable[..., None]
@@ -48,6 +48,19 @@ class Place(NamedTuple):
     def whole(buffer: Buffer, shape: int | tuple[int, ...] | Field) -> Place:
         """All of a buffer."""
         return Place.of(buffer, 0, shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Matrices, vectors or numbers of one shape in a buffer, one for each of several rows; see `Schedule.call`."""
+
+    buffer: Buffer
+    start: np.ndarray
+    field: Field
+
+    @staticmethod
+    def of(buffer: Buffer, start: np.ndarray, shape: int | tuple[int, ...] | Field) -> Places:
+        return Places(buffer, start, Field.of(shape))
 
 
 class Store:
@@ -94,29 +107,32 @@ class Schedule:
         self._groups: dict[Hashable, _Group] = {}
         self._order: list[int] = []
 
-    def add(self, key: Hashable, row: Any, loop: Callable[[list[Any]], tuple[Kernel, Windows]]) -> None:
-        """Adds one row.
+    def add(self, key: Hashable, row: Any, loop: Callable[[list[Any]], tuple[Kernel, Windows]], count: int = 1) -> None:
+        """Adds one row, or several at once.
 
         Args:
             key: equal for rows that one trace serves.
             row: what `loop` gets, in a list with the others of the same key.
             loop: gives the kernel and its windows for all rows of a key.
+            count: how many rows that is.
         """
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = _Group(len(self._groups), loop)
         group.rows.append(row)
-        self._order.append(group.number)
+        self._order += [group.number] * count
 
     def call(
         self,
         function: Callable[..., Any],
         *given: Any,
-        out: Place | Sequence[Place],
-        where: Place | None = None,
-        among: Place | None = None,
+        out: Place | Places | Sequence[Place | Places],
+        where: Place | Places | None = None,
+        among: Place | Places | None = None,
     ) -> None:
         """Adds one row of a function of matrices: what it returns is stored.
+
+        Or several rows, one after the other, where some of what they take and give are `Places`, as many in each.
 
         Args:
             function: takes and returns arrays, of floats or of nodes.
@@ -124,22 +140,24 @@ class Schedule:
             out: where each of its results goes. It may be a place that is given, too.
             where, among: flags of the states that take part; all do if not given. See `Builder.loop`.
         """
-        targets = [out] if isinstance(out, Place) else list(out)
+        targets = [out] if isinstance(out, Place | Places) else list(out)
         places: dict[Any, str] = {}  # a place that occurs twice is one field
         shape = tuple([_named(value, places) for value in given])
         results = tuple([_named(place, places) for place in targets])
-        flags = {"where": where, "among": among}
-        buffers = tuple([place and place.buffer for place in flags.values()])
+        flags = tuple([flag for flag in (where, among) if flag is not None])
+        buffers = where and where.buffer, among and among.buffer
+        several = [value.start.size for value in (*places, *flags) if isinstance(value, Places)]
+        count = several[0] if several else 1
 
         def loop(rows: list[Any]) -> tuple[Kernel, Windows]:
-            windows: dict[str, Any] = {"row": _window(list(places.values()), [own for own, _ in rows])}
-            for i, (name, buffer) in enumerate(zip(flags, buffers, strict=True)):
-                if buffer is not None:
-                    windows[name] = buffer.at([starts[i] for _, starts in rows])
-            return _kernel(function, shape, results), windows
+            counts, columns = [count for count, *_ in rows], zip(*(own for _, *own in rows), strict=True)
+            slots = [_slot(column, counts) for column in columns]
+            windows: dict[str, Any] = {"row": fields(**dict(zip(places.values(), slots, strict=False)))}
+            names = [name for name, buffer in zip(("where", "among"), buffers, strict=True) if buffer is not None]
+            return _kernel(function, shape, results), windows | dict(zip(names, slots[len(places) :], strict=True))
 
         key = function, shape, results, tuple([_layout(value) for value in places]), buffers
-        self.add(key, (list(places), (where and where.start, among and among.start)), loop)
+        self.add(key, (count, *places, *flags), loop, count)
 
     def run(self) -> None:
         """Writes the loop."""
@@ -160,7 +178,7 @@ class _Number:
 
 def _named(value: Any, places: dict[Any, str]) -> Any:
     """The names of the fields for what a parameter is given, in lists as that is."""
-    if isinstance(value, Place):
+    if isinstance(value, Place | Places):
         return places.setdefault(value, f"x{len(places)}")
     if isinstance(value, np.ndarray):
         return places.setdefault(_Number(value), f"x{len(places)}")
@@ -172,15 +190,15 @@ def _layout(value: Any) -> Hashable:
     return ("constant", value.values.shape) if isinstance(value, _Number) else (value.buffer, value.field)
 
 
-def _window(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Window:
-    columns: dict[str, Slot | Constants] = {}
-    for name, own in zip(names, zip(*rows, strict=True), strict=True):
-        first = own[0]
-        if isinstance(first, _Number):
-            columns[name] = constants([value.values for value in own])
-        else:
-            columns[name] = first.buffer.at([place.start for place in own], first.field)
-    return fields(**columns)
+def _slot(column: Sequence[Any], counts: Sequence[int]) -> Slot | Constants:
+    """What all rows of a group have in one field, of which each entry of the column stands for as many as it counts."""
+    first = column[0]
+    if isinstance(first, _Number):
+        return constants(np.repeat([number.values for number in column], counts, axis=0))
+    if not any(isinstance(place, Places) for place in column) and sum(counts) == len(column):
+        return first.buffer.at([place.start for place in column], first.field)
+    starts = [np.broadcast_to(place.start, count) for place, count in zip(column, counts, strict=True)]
+    return first.buffer.at(np.concatenate(starts), first.field)
 
 
 def _kernel(function: Callable[..., Any], shape: Sequence[Any], results: Sequence[str]) -> Kernel:

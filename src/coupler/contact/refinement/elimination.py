@@ -21,10 +21,12 @@ import numpy as np
 
 from coupler.contact.interaction import InteractingBlocks, Ways
 from coupler.contact.kernels import clear
-from coupler.graph import Field, View, fields
-from coupler.passes import Place, Schedule, Store
+from coupler.graph import Buffer, View, fields
+from coupler.passes import Place, Places, Schedule
 
 __all__ = ["Elimination"]
+
+Ranks = int | np.ndarray  # of a node in the order of elimination, or of several of one size
 
 _DENSE = 200  # products of blocks that elimination has at the most: of more, those of zeros are left out
 
@@ -43,99 +45,129 @@ class Elimination:
         self._parts = [columns.parts_of_way(block) for block in blocks.all]
         coupled = {(a, b) for parts in self._parts for a, b in product(parts, repeat=2)}
         self._order, entries = _elimination_order(sorted({a for a, _ in coupled}), coupled)
-        self._sizes = {a: columns.nodes[a].size for a in self._order}
-        self._later = {a: [b for b in self._order[i + 1 :] if (a, b) in entries] for i, a in enumerate(self._order)}
-        self._S = Store(lambda size: self._builder.scratch("S", size))
+        self._rank, nodes = {a: i for i, a in enumerate(self._order)}, len(self._order)
+        self._sizes = [columns.nodes[a].size for a in self._order]  # of nodes in the order of elimination, as all below
+        self._part = np.array([columns.nodes[a].start for a in self._order])
+        self._start, size = np.full((nodes, nodes), -1), 0  # where each entry is, -1 for zeros
         for a, b in sorted(entries):
-            self._S.add((a, b), (self._sizes[a], self._sizes[b]))
-        products = sum(len(later) ** 2 for later in self._later.values())
-        self._coupled = self._builder.scratch("coupled_nodes", len(self._order) ** 2) if products > _DENSE else None
-        self._rank = {a: i for i, a in enumerate(self._order)}
+            i, j = self._rank[a], self._rank[b]
+            self._start[i, j], size = size, size + self._sizes[i] * self._sizes[j]
+        self._S = self._builder.scratch("S", size)
+        self._later = [k + 1 + np.flatnonzero(self._start[k, k + 1 :] >= 0) for k in range(nodes)]
+        products = sum(len(later) ** 2 for later in self._later)
+        self._coupled = self._builder.scratch("coupled_nodes", nodes**2) if products > _DENSE else None
 
     def begin(self) -> None:
         """Writes the steps that find which nodes are coupled, once it is known which blocks take part."""
         if self._coupled is None:
             return
         clear(self._builder, self._coupled)
-        schedule, flags, nodes = Schedule(self._builder), self._blocks.flags[self._blocks.part], len(self._order)
-        for block, parts in enumerate(self._parts):
-            for a, b in product(parts, repeat=2):
-                schedule.call(_couple_nodes, out=self._flag(a, b), among=Place.of(flags, block, ()))  # type: ignore[arg-type]
+        flags, nodes = self._blocks.flags[self._blocks.part], len(self._order)
+        ranks = [[self._rank[a] for a in parts] for parts in self._parts]
+        pairs = np.array([(block, *own) for block, parts in enumerate(ranks) for own in product(parts, repeat=2)])
+        schedule, coupled = Schedule(self._builder), self._flag(pairs[:, 1], pairs[:, 2])
+        assert coupled is not None
+        schedule.call(_couple_nodes, out=coupled, among=Places.of(flags, pairs[:, 0], ()))
         schedule.run()
-        schedule = Schedule(self._builder)
-        row = {a: Place.of(self._coupled, nodes * i, nodes) for a, i in self._rank.items()}
-        for k in self._order:
-            for i in self._later[k]:  # whatever is coupled to k will be coupled to i
-                schedule.call(np.maximum, row[i], row[k], out=row[i], where=self._flag(k, i))
+        earlier, later = np.repeat(np.arange(nodes), [len(own) for own in self._later]), np.concatenate(self._later)
+        schedule = Schedule(self._builder)  # whatever is coupled to a node will be coupled to those that are later
+        rows = [Places.of(self._coupled, nodes * own, nodes) for own in (later, earlier)]
+        schedule.call(np.maximum, *rows, out=rows[0], where=self._flag(earlier, later))
         schedule.run()
         self._builder.list_flags(self._coupled)
 
-    def _flag(self, k: int, i: int) -> Place | None:
+    def _flag(self, k: Ranks, i: Ranks) -> Place | Places | None:
         """Whether nodes k and i are coupled in a state; None if that is not asked. Those of one k are in a row."""
         if self._coupled is None:
             return None
-        return Place.of(self._coupled, self._rank[k] * len(self._order) + self._rank[i], ())
+        return _place(self._coupled, k * len(self._order) + i, ())
+
+    def _entry(self, i: Ranks, j: Ranks) -> Place | Places:
+        """An entry, or several of one size."""
+        return _place(self._S, self._start[i, j], (self._size(i), self._size(j)))
+
+    def _size(self, nodes: Ranks) -> int:
+        return self._sizes[nodes if isinstance(nodes, int) else nodes[0]]
+
+    def _runs(self, k: int) -> list[np.ndarray]:
+        """The nodes that are coupled to k and later, in order, cut where their sizes change."""
+        sizes = np.array([self._sizes[i] for i in self._later[k]])
+        return np.split(self._later[k], 1 + np.flatnonzero(np.diff(sizes))) if len(sizes) else []
 
     def factor(self) -> None:
         """Writes the steps from Q of all active blocks to the eliminated matrix."""
-        S, later = self._S, self._later
         self._builder.loop(_positive, matrix=fields(sign=self.sign.at(0)))
-        schedule = Schedule(self._builder)
-        for k in self._order:
-            schedule.call(_one(self._sizes[k]), out=S.place((k, k)), among=self._flag(k, k))
-            for i in later[k]:
-                for entry in ((k, i), (i, k)):
-                    schedule.call(_nothing(*S.fields[entry].shape), out=S.place(entry), among=self._flag(k, i))
-        schedule.run()
+        self._clear()
         schedule = Schedule(self._builder)
         for block, parts in enumerate(self._parts):
             for a, b in product(parts, repeat=2):
                 self._couple(schedule, block, a, b)
         schedule.run()
         schedule, sign = Schedule(self._builder), Place.of(self.sign, 0, ())
-        for k in self._order:
-            own = S.place((k, k))
+        for k in range(len(self._order)):
+            own, runs = self._entry(k, k), self._runs(k)
             schedule.call(_factored, own, sign, out=[own, sign], among=self._flag(k, k))
-            for i in later[k]:
-                both = self._flag(k, i)
-                schedule.call(_divided, S.place((i, k)), own, out=S.place((i, k)), among=both)
-                for j in later[k]:
-                    parts = S.place((i, j)), S.place((i, k)), S.place((k, j))
-                    schedule.call(_reduced, *parts, out=parts[0], among=both, where=self._flag(k, j))
+            for i in self._later[k].tolist():
+                both, entry = self._flag(k, i), self._entry(i, k)
+                schedule.call(_divided, entry, own, out=entry, among=both)
+                for j in runs:
+                    rest = self._entry(i, j)
+                    schedule.call(
+                        _reduced, rest, entry, self._entry(k, j), out=rest, among=both, where=self._flag(k, j)
+                    )
+        schedule.run()
+
+    def _clear(self) -> None:
+        """Writes the steps to the unit matrix."""
+        schedule = Schedule(self._builder)
+        for k in range(len(self._order)):
+            schedule.call(_one(self._sizes[k]), out=self._entry(k, k), among=self._flag(k, k))
+            for i in self._later[k].tolist():
+                for entry in (self._entry(k, i), self._entry(i, k)):
+                    schedule.call(_nothing(*entry.field.shape), out=entry, among=self._flag(k, i))
         schedule.run()
 
     def solve(self) -> None:
         """Writes the steps from p of all active blocks to Δx."""
         right, schedule = self.right, Schedule(self._builder)
         self._blocks.sum_up("p", right)
-        part = {a: Place.of(right, self._columns.nodes[a].start, self._sizes[a]) for a in self._order}
-        for k in self._order:
-            for i in self._later[k]:
-                row = part[i], self._S.place((i, k)), part[k]
-                schedule.call(_reduced, *row, out=part[i], among=self._flag(k, i))
+
+        def part(i: Ranks) -> Place | Places:
+            return _place(right, self._part[i], self._size(i))
+
+        for k in range(len(self._order)):
+            for i in self._runs(k):
+                own = part(i)
+                schedule.call(_reduced, own, self._entry(i, k), part(k), out=own, among=self._flag(k, i))
         schedule.run()
         schedule = Schedule(self._builder)
-        for k in reversed(self._order):
-            for j in reversed(self._later[k]):
-                row = part[k], self._S.place((k, j)), part[j]
-                schedule.call(_reduced, *row, out=part[k], among=self._flag(k, j))
-            schedule.call(_solved, self._S.place((k, k)), part[k], out=part[k], among=self._flag(k, k))
+        for k in reversed(range(len(self._order))):
+            own = part(k)
+            for run in reversed(self._runs(k)):
+                j = run[::-1]
+                schedule.call(_reduced, own, self._entry(k, j), part(j), out=own, among=self._flag(k, j))
+            schedule.call(_solved, self._entry(k, k), own, out=own, among=self._flag(k, k))
         schedule.run()
 
     def _couple(self, schedule: Schedule, block: int, a: int, b: int) -> None:
         """Adds what a block makes of the entry (a, b): y Q zᵀ."""
-        shape = self._parts[block][a], self._parts[block][b]
-        own, width = self._S.place((a, b)), self._sizes[b]
-        part = Field(shape, tuple(i * width + j for i in range(shape[0]) for j in range(shape[1])))
+        shape, i, j = (self._parts[block][a], self._parts[block][b]), self._rank[a], self._rank[b]
 
-        def loop(rows: list[tuple[int, int, int]]) -> tuple[Callable[..., None], dict[str, Any]]:
-            blocks, ones, others = (list(column) for column in zip(*rows, strict=True))
-            starts = [self._S.starts[row[1:]] for row in rows]
-            windows = {"own": self._blocks.of(blocks), "entry": fields(S=own.buffer.at(starts, part))}
+        def loop(rows: list[tuple[int, int, int, int]]) -> tuple[Callable[..., None], dict[str, Any]]:
+            blocks, ones, others, starts = (list(column) for column in zip(*rows, strict=True))
+            entry = Place.block(self._S, 0, shape, self._sizes[j]).field
+            windows = {"own": self._blocks.of(blocks), "entry": fields(S=self._S.at(starts, entry))}
             windows |= {"one": self._columns.way(blocks, ones), "other": self._columns.way(blocks, others)}
             return _couple, windows | self._blocks.among(None, blocks)
 
-        schedule.add((_couple, self._blocks.width(block), shape, width), (block, a, b), loop)
+        key = _couple, self._blocks.width(block), shape, self._sizes[j]
+        schedule.add(key, (block, a, b, int(self._start[i, j])), loop)
+
+
+def _place(buffer: Buffer, start: Any, shape: int | tuple[int, ...]) -> Place | Places:
+    if isinstance(start, np.ndarray):
+        return Places.of(buffer, start, shape)
+    return Place.of(buffer, int(start), shape)
 
 
 def _elimination_order(nodes: list[int], coupled: set[tuple[int, int]]) -> tuple[list[int], set[tuple[int, int]]]:
