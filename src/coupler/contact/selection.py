@@ -20,6 +20,7 @@ import numpy as np
 
 from coupler.contact.pairs import Pair, known_names
 from coupler.contact.proximity import Proximity
+from coupler.graph import state_by_state
 from coupler.model import ModelError, Robot
 from coupler.model.joint import Joint
 from coupler.model.tree import GROUND
@@ -77,6 +78,12 @@ def select(robot: Robot, pairs: Sequence[Pair], named: Collection[str] = (), lim
     asked = [i for i, pair in enumerate(pairs) if pair.name not in named and not pair.listed and bounded(pair)]
     if not asked:
         return Selection(tuple(pairs))
+    with state_by_state():
+        return _selected(robot, pairs, asked, limits)
+
+
+def _selected(robot: Robot, pairs: Sequence[Pair], asked: Sequence[int], limits: bool) -> Selection:
+    """The pairs that are worth looking at, and all that are not asked about, given the numbers of those that are."""
     own = [pairs[i] for i in asked]
     overlapping, far = _overlaps(robot, own), dict[int, float]()
     sure = {n for n, by in overlapping.items() if by > _OVERLAP and own[n].other.body != GROUND}

@@ -27,7 +27,7 @@ from coupler.graph.builder import Builder, Records, constants, fields
 from coupler.graph.diff import jacobian, jvp, second_directional, vjp
 from coupler.graph.eager import Eager
 from coupler.graph.errors import GraphError
-from coupler.graph.executable import Executable
+from coupler.graph.executable import Executable, state_by_state
 from coupler.graph.expr import Node, constant, symbol
 from coupler.graph.hoist import hoisted
 from coupler.graph.interpret import Interpreter
@@ -72,6 +72,7 @@ __all__ = [
     "jvp",
     "may_differ",
     "second_directional",
+    "state_by_state",
     "symbol",
     "symbols",
     "symmetric",

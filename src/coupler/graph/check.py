@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,7 +14,8 @@ from coupler.graph.window import Buffer
 
 _NEVER = np.iinfo(np.int64).max
 
-Written = dict[Buffer, np.ndarray]  # the turn at which each element of a buffer is first written
+# The turn at which each element of a buffer is first written; a repeat has a map of its own for what it writes.
+Written = ChainMap[Buffer, np.ndarray]
 
 
 def check_data_flow(program: Program) -> None:
@@ -24,7 +26,8 @@ def check_data_flow(program: Program) -> None:
     behind it, for the repeat may end before its first round. What a row writes that states may leave out counts as
     written: it is read where the same flags hold. Flags that a loop counts on to be listed must be, as they are.
     """
-    written: Written = {b: np.full(b.size, -1 if b.role == "input" else _NEVER, np.int64) for b in program.buffers}
+    first = {b: np.full(b.size, -1 if b.role == "input" else _NEVER, np.int64) for b in program.buffers}
+    written = ChainMap(first)
     _check_steps(program.steps, written, 0)
     _check_lists(program.steps, set())
     for buffer in program.outputs:
@@ -44,8 +47,7 @@ def _check_steps(steps: Sequence[Step], written: Written, turn: int) -> int:
             turn = _check_listing(step, written, turn)
         else:
             _check_reads(step.until, np.array([turn]), written)
-            inside = {buffer: turns.copy() for buffer, turns in written.items()}
-            turn = _check_steps(step.body, inside, turn + 1)
+            turn = _check_steps(step.body, written.new_child(), turn + 1)
     return turn
 
 
@@ -53,7 +55,11 @@ def _check_loop(loop: Loop, written: Written, turn: int) -> int:
     turns = [turn + np.flatnonzero(loop.order == i) for i in range(len(loop.cases))]
     for case, when in zip(loop.cases, turns, strict=True):
         for pointer, buffer in enumerate(case.buffers):
+            if not case.kernel.stored[pointer]:
+                continue
             elements = case.bases[:, pointer, None] + np.array(case.kernel.stored[pointer], np.int64)
+            if buffer not in written.maps[0]:
+                written[buffer] = written[buffer].copy()
             np.minimum.at(written[buffer], elements.ravel(), np.repeat(when, elements.shape[1]))
     for case, when in zip(loop.cases, turns, strict=True):
         _check_reads(case, when, written)
@@ -67,9 +73,9 @@ def _check_reads(case: Case, when: np.ndarray, written: Written) -> None:
     ]
     read += [(flags.buffer, flags.elements[:, None]) for flags in case.flags]
     for buffer, elements in read:
-        early = np.argwhere(written[buffer][elements] >= when[:, None])
-        if early.size:
-            row, column = early[0]
+        early = written[buffer][elements] >= when[:, None]
+        if early.any():
+            row, column = np.argwhere(early)[0]
             raise GraphError(
                 f"kernel {case.kernel.name!r} reads element {elements[row, column]} of buffer {buffer.name!r} "
                 f"before it is written (turn {row + 1} of its loop)"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,22 @@ from coupler.graph.errors import GraphError
 from coupler.graph.program import Program
 from coupler.graph.window import Buffer
 
-__all__ = ["Executable"]
+__all__ = ["Executable", "state_by_state"]
+
+STATE_BY_STATE = ContextVar("STATE_BY_STATE", default=False)
+
+
+@contextmanager
+def state_by_state() -> Iterator[None]:
+    """Batches inside run as single states one after the other, unless their code is there already.
+
+    For the few batches that are needed before a robot first moves: to compile for them takes longer than to run them.
+    """
+    before = STATE_BY_STATE.set(True)
+    try:
+        yield
+    finally:
+        STATE_BY_STATE.reset(before)
 
 
 class Executable(ABC):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from coupler.graph.errors import GraphError
-from coupler.graph.executable import Executable
+from coupler.graph.executable import STATE_BY_STATE, Executable
 from coupler.graph.expr import uncollected
 from coupler.graph.llvm.entry import (
     FINITE,
@@ -134,14 +134,15 @@ class Native(Executable):
 
     def _run(self, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> None:
         states = len(outputs[0]) if outputs else 0
-        if _ARRAYS_ARE_READABLE and states == 1:
+        if _ARRAYS_ARE_READABLE and (states == 1 or (self._batch is None and STATE_BY_STATE.get())):
             plain = [np.empty(a.shape[1], self.dtype) for a in (*inputs, *outputs)]
-            for copy, given in zip(plain, inputs, strict=False):
-                copy[:] = given[0]
-            if not self._one_entry().run(*plain):
-                raise GraphError("machine code refuses arrays as this NumPy makes them")
-            for target, result in zip(outputs, plain[len(inputs) :], strict=True):
-                target[0] = result
+            for state in range(states):
+                for copy, given in zip(plain, inputs, strict=False):
+                    copy[:] = given[state]
+                if not self._one_entry().run(*plain):
+                    raise GraphError("machine code refuses arrays as this NumPy makes them")
+                for target, result in zip(outputs, plain[len(inputs) :], strict=True):
+                    target[state] = result
         elif states:
             arrays = tuple(
                 for_machine_code(a).view(self.dtype) for a in (*inputs, *outputs)
