@@ -266,7 +266,7 @@ class _Renderer:
         """The kernel's function: its name, which pointers it takes, whether it takes a row of constants."""
         if known := self._functions.get(kernel.text):
             return known
-        outputs = rewrite(kernel.outputs, ["spare_sines", "share_reciprocals"])
+        outputs = rewrite(kernel.outputs, ["spare_sines", "share_reciprocals"], kernel.nodes)
         needed = set(topological(outputs))  # a graph that is folded anew may need less
         written = {at.pointer for at in kernel.stores}
         pointers = sorted(written | {at.pointer for node, at in kernel.loads.items() if node in needed})

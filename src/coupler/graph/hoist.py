@@ -59,7 +59,7 @@ class _Hoisting:
     def _preparation(self) -> Program:
         """Computes what the first steps did, and copies what is read of it."""
         result, x = Buffer("prepared", len(self._sources), "output"), symbol("x")
-        kernel, copies = Kernel("prepare", {x: Location(0, 0)}, {}, (Location(1, 0),), (x,), 2), list[Step]()
+        kernel, copies = Kernel("prepare", {x: Location(0, 0)}, {}, (Location(1, 0),), (x,), 2, [x]), list[Step]()
         for buffer in self._known:
             bases = [(element, i) for i, (owner, element) in enumerate(self._sources) if owner is buffer]
             if bases:

@@ -13,7 +13,6 @@ from coupler.graph.executable import Executable
 from coupler.graph.kernel import Case
 from coupler.graph.operations import OPERATIONS
 from coupler.graph.program import Loop, Repeat, Step
-from coupler.graph.walk import topological
 from coupler.graph.window import Buffer
 
 __all__ = ["Interpreter"]
@@ -72,7 +71,7 @@ def _evaluate(case: Case, row: int, memory: Memory) -> list[np.ndarray]:
         value[node] = memory[buffer][element].copy()
     for node, column in kernel.constants.items():
         value[node] = case.constants[row, column].astype(dtype)
-    for node in topological(kernel.outputs):
+    for node in kernel.nodes:
         if node.op == "constant":
             value[node] = np.bool_(node.value) if node.logical else dtype.type(node.value)
         elif node.op == "rows":

@@ -13,7 +13,7 @@ from coupler.forks import cached_property
 from coupler.graph.expr import Node
 from coupler.graph.measure import operations
 from coupler.graph.table import Table
-from coupler.graph.walk import listing, topological
+from coupler.graph.walk import listing
 from coupler.graph.window import Buffer, Slot, Window, each
 
 __all__ = ["Case", "Flags", "Kernel", "Location", "Source"]
@@ -38,6 +38,7 @@ class Kernel:
         stores: where each result goes. A condition has none; its `outputs` are one truth value.
         outputs: the node of each store, in order.
         pointers: how many pointers its locations use.
+        nodes: all that outputs need, each after its arguments.
         tables: what it looks numbers up in, in the order in which its text names them.
     """
 
@@ -47,6 +48,7 @@ class Kernel:
     stores: tuple[Location, ...]
     outputs: tuple[Node, ...]
     pointers: int
+    nodes: Sequence[Node]
     tables: tuple[Table, ...] = ()
 
     @property
@@ -59,19 +61,19 @@ class Kernel:
         leaf = {node: f"p{at.pointer}[{at.offset}]" for node, at in self.loads.items()}
         leaf |= {node: f"c[{column}]" for node, column in self.constants.items()}
         names = ["until"] if self.is_condition else [f"p{at.pointer}[{at.offset}]" for at in self.stores]
-        return listing(self.outputs, names, leaf)
+        return listing(self.outputs, names, leaf, self.nodes)
 
     @cached_property
     def operations(self) -> Counter[str]:
         """How often each operation occurs in a row."""
-        return operations(self.outputs)
+        return operations(self.outputs, self.nodes)
 
     @cached_property
     def workspace(self) -> int:
         """How many numbers of memory its operations on rows need."""
         if "rows" not in self.operations:
             return 0
-        return sum(node.table.size for node in topological(self.outputs) if node.op == "rows")
+        return sum(node.table.size for node in self.nodes if node.op == "rows")
 
     @cached_property
     def loaded(self) -> list[list[int]]:

@@ -11,10 +11,15 @@ from coupler.graph.walk import topological
 __all__ = ["depth", "depths", "operations"]
 
 
-def operations(outputs: Iterable[Node]) -> Counter[str]:
-    """How often each operation occurs; its total() is the work on one processor. Signs and constants are free."""
+def operations(outputs: Iterable[Node], nodes: Iterable[Node] | None = None) -> Counter[str]:
+    """How often each operation occurs; its total() is the work on one processor. Signs and constants are free.
+
+    Args:
+        outputs: the graph.
+        nodes: what `topological` gives for them, where that is known.
+    """
     count: Counter[str] = Counter()
-    for node in topological(outputs):
+    for node in topological(outputs) if nodes is None else nodes:
         if node.op == "rows":
             count[node.op] += node.table.products
         elif _costs(node):

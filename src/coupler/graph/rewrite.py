@@ -17,17 +17,25 @@ from coupler.graph.walk import listing, rebuilt, topological
 
 __all__ = ["PASSES", "explain", "rewrite", "spelled_out"]
 
-Pass = Callable[[Sequence[Node]], list[Node]]
+Pass = Callable[[Sequence[Node], Sequence[Node]], Sequence[Node]]  # of outputs, and of all nodes, in order
 
 PASSES: dict[str, Pass] = {}
 
 
-def rewrite(outputs: Sequence[Node], passes: Iterable[str]) -> list[Node]:
-    """The outputs after the named passes."""
-    result = list(outputs)
+def rewrite(outputs: Sequence[Node], passes: Iterable[str], nodes: Sequence[Node] | None = None) -> list[Node]:
+    """The outputs after the named passes.
+
+    Args:
+        outputs: the graph.
+        passes: names in PASSES, in order.
+        nodes: what `topological` gives for the outputs, where that is known.
+    """
+    result = outputs
     for name in passes:
-        result = _named(name)(result)
-    return result
+        nodes = topological(result) if nodes is None else nodes
+        changed = _named(name)(result, nodes)
+        result, nodes = changed, nodes if changed is result else None
+    return list(result)
 
 
 def explain(outputs: Sequence[Node], passes: Iterable[str] = (), *, text: bool = False) -> str:
@@ -40,7 +48,7 @@ def explain(outputs: Sequence[Node], passes: Iterable[str] = (), *, text: bool =
     """
     stages = [("traced", list(outputs))]
     for name in passes or PASSES:
-        stages.append((name, _named(name)(stages[-1][1])))
+        stages.append((name, rewrite(stages[-1][1], [name])))
     lines = []
     for name, stage in stages:
         count = operations(stage)
@@ -61,10 +69,12 @@ def _pass(function: Pass) -> Pass:
     return function
 
 
-def _rebuild(outputs: Sequence[Node], rule: Callable[[Node, tuple[Node, ...]], Node | None]) -> list[Node]:
+def _rebuild(
+    outputs: Sequence[Node], nodes: Sequence[Node], rule: Callable[[Node, tuple[Node, ...]], Node | None]
+) -> list[Node]:
     """The outputs with `rule(old node, its new arguments)` put in for each node that it does not answer with None."""
     new: dict[Node, Node] = {}
-    for node in topological(outputs):
+    for node in nodes:
         args = tuple([new[arg] for arg in node.args])
         replaced = rule(node, args)
         new[node] = rebuilt(node, args) if replaced is None else replaced
@@ -93,14 +103,14 @@ def spelled_out(outputs: Sequence[Node], leaves: frozenset[Node] = frozenset()) 
 
 
 @_pass
-def spare_sines(outputs: Sequence[Node]) -> list[Node]:
+def spare_sines(outputs: Sequence[Node], nodes: Sequence[Node]) -> Sequence[Node]:
     """Sine and cosine of an arctangent of y and x become y/√(x² + y²) and x/√(x² + y²), and those of its sums follow.
 
     Angles that a closed form gives are such: what their arctangent costs is saved as well where nobody asks for it.
     """
 
-    if not any(node.op == "atan2" for node in topological(outputs)):
-        return list(outputs)
+    if not any(node.op == "atan2" for node in nodes):
+        return outputs
 
     def rule(node: Node, args: tuple[Node, ...]) -> Node | None:
         if node.op not in ("sin", "cos") or not _has_arctangent(args[0]):
@@ -108,7 +118,7 @@ def spare_sines(outputs: Sequence[Node]) -> list[Node]:
         sine, cosine = _sine_and_cosine(args[0])
         return sine if node.op == "sin" else cosine
 
-    return _rebuild(outputs, rule)
+    return _rebuild(outputs, nodes, rule)
 
 
 def _has_arctangent(angle: Node) -> bool:
@@ -136,32 +146,32 @@ def _sine_and_cosine(angle: Node) -> tuple[Node, Node]:
 
 
 @_pass
-def share_reciprocals(outputs: Sequence[Node]) -> list[Node]:
+def share_reciprocals(outputs: Sequence[Node], nodes: Sequence[Node]) -> Sequence[Node]:
     """x/d and y/d become x·r and y·r with one r = 1/d: a division costs as much as a dozen products.
 
     The reciprocal of a subnormal d may be infinite. A denominator that small is taken for a division by zero.
     """
-    divisions = Counter(node.args[1] for node in topological(outputs) if node.op == "div")
+    divisions = Counter(node.args[1] for node in nodes if node.op == "div")
     if max(divisions.values(), default=0) < 2:
-        return list(outputs)
+        return outputs
 
     def rule(node: Node, args: tuple[Node, ...]) -> Node | None:
         if node.op == "div" and divisions[node.args[1]] > 1:
             return args[0] * apply("div", constant(1.0), args[1])
         return None
 
-    return _rebuild(outputs, rule)
+    return _rebuild(outputs, nodes, rule)
 
 
 @_pass
-def fuse_multiply_add(outputs: Sequence[Node]) -> list[Node]:
+def fuse_multiply_add(outputs: Sequence[Node], nodes: Sequence[Node]) -> Sequence[Node]:
     """x·y + z becomes one operation, rounded once, where no one else needs the product.
 
     Done here, not by the code generator, so that one state, lanes and threads round alike.
     """
     users: Counter[Node] = Counter(outputs)
     sums: Counter[Node] = Counter()
-    for node in topological(outputs):
+    for node in nodes:
         users.update(node.args)
         if node.op in ("add", "sub"):
             sums.update(set(node.args))
@@ -183,4 +193,4 @@ def fuse_multiply_add(outputs: Sequence[Node]) -> list[Node]:
                 return apply("fma", x, y, other)
         return None
 
-    return _rebuild(outputs, rule)
+    return _rebuild(outputs, nodes, rule)

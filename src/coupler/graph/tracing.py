@@ -144,7 +144,8 @@ def _bind(
     loads: dict[Node, Location] = {}
     constants: dict[Node, int] = {}
     tables: dict[Table, None] = {}
-    for node in topological(outputs):
+    nodes = topological(outputs)
+    for node in nodes:
         if node.op == "lookup":
             tables[node.table] = None
         if node.op != "symbol":
@@ -174,7 +175,7 @@ def _bind(
             raise GraphError(
                 f"kernel {name!r} writes {key[0]}.{key[1]}, which is the same place as {other[0]}.{other[1]}"
             )
-    kernel = Kernel(name, loads, constants, tuple(stores), tuple(outputs), len(buffers), tuple(tables))
+    kernel = Kernel(name, loads, constants, tuple(stores), tuple(outputs), len(buffers), nodes, tuple(tables))
     case = Case(kernel, tuple(buffers), _table(bases, rows, np.int64), _table(columns, rows, np.float64), source)
     _check_overlap(case)
     return case

@@ -58,18 +58,24 @@ def substitute(outputs: Sequence[Node], values: Mapping[Node, Node]) -> list[Nod
     return [new[node] for node in outputs]
 
 
-def listing(outputs: Sequence[Node], names: Sequence[str] = (), leaves: Mapping[Node, str] | None = None) -> str:
+def listing(
+    outputs: Sequence[Node],
+    names: Sequence[str] = (),
+    leaves: Mapping[Node, str] | None = None,
+    nodes: Iterable[Node] | None = None,
+) -> str:
     """The outputs as a text: one line an operation, in the order in which a back end computes them.
 
     Args:
         outputs: the graph.
         names: what each output is called; without it, the outputs are not listed again at the end.
         leaves: what symbols are called instead of by their labels.
+        nodes: what `topological` gives for the outputs, where that is known.
     """
     name: dict[Node, str] = dict(leaves or {})
     tables: dict[Any, str] = {}
     lines: list[str] = []
-    for node in topological(outputs):
+    for node in topological(outputs) if nodes is None else nodes:
         if not node.args:
             name.setdefault(node, node_text(node, str))
             continue

@@ -93,7 +93,7 @@ class Renderer:
 
     def _kernel_text(self, name: str, kernel: Kernel, masked: bool) -> str:
         passes = ["spare_sines", "share_reciprocals", *(["fuse_multiply_add"] if self.fused else [])]
-        outputs = rewrite(kernel.outputs, passes)
+        outputs = rewrite(kernel.outputs, passes, kernel.nodes)
         lines: list[str] = []
 
         def load(node: Node) -> str:
