@@ -99,6 +99,10 @@ class InteractingBlocks(Blocks):
 
         x has what impulses that are given do, too.
         """
+        key = self.sum_up, name, vector, self.part, self.given, self.given_where, self.offsets
+        self.builder.once(key, lambda: self._sum_up(name, vector))
+
+    def _sum_up(self, name: str, vector: Buffer | None) -> None:
         clear(self.builder, vector or self._columns.x)
         self.along(_pushing(name), vector=vector)
         if vector is None and (given := self.given) is not None:
@@ -111,8 +115,12 @@ class InteractingBlocks(Blocks):
 
     def measure(self) -> None:
         """Writes the steps from x to `w` of blocks."""
-        self.each(_begin_to_see, _begin_to_see)
-        self.along(_see)
+
+        def measure() -> None:
+            self.each(_begin_to_see, _begin_to_see)
+            self.along(_see)
+
+        self.builder.once((self.measure, self.part), measure)
 
     def measure_change(self, vector: Buffer | None = None, where: str | None = None) -> None:
         """Writes the steps from a change of x, or from x itself, to `dw` of blocks."""

@@ -49,7 +49,7 @@ class Relaxation:
         def sweep(at_most: int) -> None:
             with builder.repeat(until=_settled, at_most=at_most, sweep=window | limit):
                 builder.loop(_again, sweep=window)
-                self._sweep()
+                builder.once((self._sweep, self._blocks.part), self._sweep)
 
         builder.loop(_begin, sweep=window)
         if self.islands is None or at_most <= _WHOLE:

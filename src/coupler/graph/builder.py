@@ -14,7 +14,7 @@ A kernel's parameter gets a window: rows of records, or single fields of buffers
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -84,6 +84,7 @@ class Builder:
         self._buffers: dict[str, Buffer] = {}
         self._lists: dict[Buffer, Buffer] = {}  # of flags, where they are listed
         self._steps: list[Step] = []  # of the innermost block that is open
+        self._known: dict[Hashable, list[Step]] = {}  # that have been written with a key
         self._open = 0
         self._parameters = parameters
         self._first_steps: list[Step] = []  # those that compute what depends on parameters alone
@@ -189,6 +190,14 @@ class Builder:
     def replay(self, steps: Sequence[Step]) -> None:
         """Writes recorded steps once more: nothing is traced again."""
         self._steps += steps
+
+    def once(self, key: Hashable, write: Callable[[], None]) -> None:
+        """Has steps written; once more, where they have been written with this key, without being traced again."""
+        if key in self._known:
+            self.replay(self._known[key])
+        else:
+            with self.recorded() as self._known[key]:
+                write()
 
     def call(self, program: Program, /, **bindings: Buffer) -> None:
         """Runs another program in place, its inputs and outputs bound by name to buffers of this one."""

@@ -129,8 +129,11 @@ class Elimination:
 
     def solve(self) -> None:
         """Writes the steps from p of all active blocks to Δx."""
+        self._blocks.sum_up("p", self.right)
+        self._builder.once((self.solve, self._blocks.part), self._substitute)
+
+    def _substitute(self) -> None:
         right, schedule = self.right, Schedule(self._builder)
-        self._blocks.sum_up("p", right)
 
         def part(i: Ranks) -> Place | Places:
             return _place(right, self._part[i], self._size(i))
