@@ -22,7 +22,7 @@ class Closing:
 
     def __init__(self, sweep: Sweep[Any, Any], layout: Layout) -> None:
         self._sweep, self._layout, robot = sweep, layout, sweep.robot
-        self._program = robot.states.closing_program()
+        self._program = robot.states.closing_program
         builder, tree = sweep.builder, robot.tree
         sizes = {"p": tree.nq, "step": tree.nv, "weight": tree.nv, "q": tree.nq}
         sizes["phi"] = next(x.size for x in self._program.outputs if x.name == "phi")

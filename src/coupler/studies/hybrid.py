@@ -155,7 +155,7 @@ def closing(robot: Robot, q: np.ndarray) -> Both | None:
     states, p = robot.states, robot.embedding.positions(q)
     start = np.where(_sought(robot), np.roll(p, 1, axis=0), p)
     start[0] = p[0]
-    executable = compile(states.closing_program())
+    executable = compile(states.closing_program)
     arguments = (start, np.zeros_like(p), np.tile(states.dependent, (len(p), 1)))
     closed, left = executable(*arguments)
     if np.abs(closed - p).max() > _SAME or np.abs(left).max() > _SAME:

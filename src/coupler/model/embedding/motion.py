@@ -42,11 +42,10 @@ class Motion:
 
     def random(self, rng: np.random.Generator, links: Sequence[int] | None = None) -> np.ndarray:
         """Random positions of joints within their limits, of all of them or of those that carry some links."""
-        links = range(len(self.tree.links)) if links is None else links
-        entries = self.tree.positions_of(links)
+        entries = np.arange(self.tree.nq) if links is None else self.tree.positions_of(links)
         p = np.empty(self.tree.nq)
         p[entries] = rng.uniform(*self._range[:, entries])
-        for link in (link for link in links if link in self.turning):
+        for link in self.turning if links is None else (link for link in links if link in self.turning):
             p[self.tree.positions(link)] = self.tree.links[link].kind.random(rng)
         return p[entries]
 

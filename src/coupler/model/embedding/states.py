@@ -65,8 +65,9 @@ class States:
 
     @cached_property
     def _newton(self) -> Executable:
-        return compile(self.closing_program()) if self.origin is None else self.origin._newton
+        return compile(self.closing_program) if self.origin is None else self.origin._newton
 
+    @cached_property
     def closing_program(self) -> Program:
         """(p, step, weight) → q, φ: Newton's way to a closed configuration, see `newton_program`.
 
