@@ -129,6 +129,11 @@ class Blocks:
         """All blocks, those of one kind together."""
         return self.alike(self.all)
 
+    @cached_property
+    def _known_of_kinds(self) -> list[tuple[np.ndarray, Window]]:
+        """All blocks, those of one kind together, and what is known of them."""
+        return [(blocks, self.of(blocks)) for blocks in self.kinds]
+
     def of(self, blocks: Indices) -> Window:
         """What is known of blocks of one kind: see above."""
         blocks = np.asarray(blocks)
@@ -197,11 +202,11 @@ class Blocks:
         more: More = lambda _: fields(),
     ) -> None:
         """Writes loops over all contacts and one over all joints, of kernels that do not look at ways."""
-        for blocks in self.kinds:
+        for blocks, own in self._known_of_kinds:
             kernel = contact if blocks[0] < self.contacts else joint
             if kernel is None:
                 continue
-            self.builder.loop(kernel, own=self.of(blocks) | more(blocks), **self.among(where, blocks))
+            self.builder.loop(kernel, own=own | more(blocks), **self.among(where, blocks))
 
 
 def _of(numbers: Buffer | np.ndarray, first: np.ndarray, count: int | None) -> Slot | Constants:

@@ -361,8 +361,9 @@ class Candidates:
             )
             return _look, {"own": own, "ends": ends, "where": blocks.flags["idle"].at(contacts)}
 
+        elsewhere = {*but}
         for contact, start in enumerate(self.starts):
-            if contact not in but:
+            if contact not in elsewhere:
                 schedule.add((len(start.links), start.width), contact, loop)
         schedule.run()
 

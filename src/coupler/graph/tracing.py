@@ -129,17 +129,20 @@ def _bind(
 ) -> Case:
     """Numbers the pointers and columns that the kernel really uses and lays out its table."""
     pointers: dict[tuple[int, bytes | int], int] = {}
+    pointer_of: dict[Slot, int] = {}
     buffers: list[Buffer] = []
     bases: list[np.ndarray] = []
     columns: list[np.ndarray] = []
 
     def locate(slot: Slot, place: int) -> Location:
-        key = (id(slot.buffer), slot.bases.tobytes() if rows else id(slot))  # without rows all bases look alike
-        if key not in pointers:
-            pointers[key] = len(buffers)
-            buffers.append(slot.buffer)
-            bases.append(slot.bases)
-        return Location(pointers[key], slot.offset + place)
+        if slot not in pointer_of:
+            key = (id(slot.buffer), slot.bases.tobytes() if rows else id(slot))  # without rows all bases look alike
+            if key not in pointers:
+                pointers[key] = len(buffers)
+                buffers.append(slot.buffer)
+                bases.append(slot.bases)
+            pointer_of[slot] = pointers[key]
+        return Location(pointer_of[slot], slot.offset + place)
 
     loads: dict[Node, Location] = {}
     constants: dict[Node, int] = {}

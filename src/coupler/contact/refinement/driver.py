@@ -9,7 +9,7 @@ Where there may be several islands of bodies that touch each other, those take p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from operator import add
@@ -23,7 +23,7 @@ from coupler.contact.interaction import InteractingBlocks, Ways
 from coupler.contact.refinement import interior, newton, path
 from coupler.contact.refinement.elimination import Elimination
 from coupler.contact.relaxation import Relaxation
-from coupler.contact.rows import BlockRecords, Layout
+from coupler.contact.rows import BlockRecords, Indices, Layout
 from coupler.graph import Vector, View, Window, constants, fields
 
 __all__ = ["Refinement"]
@@ -64,6 +64,7 @@ class Refinement:
         self._system = Elimination(blocks, ways)
         names = (*_STATE, *interior.STATE, *path.STATE)
         self._state = {name: builder.scratch(f"refinement_{name}", 1) for name in names}
+        self._known = dict[int, Window]()  # of kinds of blocks, by the first of each
         self._records = BlockRecords(builder, "refined", blocks.rows, blocks.joints, _contact, _JOINT)
 
     def solve(self, tolerance: float, residual: Vector, iterations: Vector) -> None:
@@ -165,9 +166,11 @@ class Refinement:
         with self._builder.repeat(until=others, at_most=1, state=state):
             yield
 
-    def _more(self, blocks: Sequence[int]) -> Window:
-        """Further fields of blocks of one kind."""
-        return self._records.of(blocks) | shared(**self._state)(blocks)
+    def _more(self, blocks: Indices) -> Window:
+        """Further fields of all blocks of one kind."""
+        if blocks[0] not in self._known:
+            self._known[blocks[0]] = self._records.of(blocks) | shared(**self._state)(blocks)
+        return self._known[blocks[0]]
 
     def _run(self, contact: OwnKernel, joint: OwnKernel) -> None:
         self._blocks.each(contact, joint, more=self._more)
