@@ -8,7 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.carried import Carrier, carried, followed, load, moved, on_carriers, reach, velocity_ahead
+from coupler.contact.carried import (
+    Carrier,
+    carried,
+    followed,
+    load,
+    moved,
+    on_carriers,
+    on_surface,
+    reach,
+    turned,
+    velocity_ahead,
+)
+from coupler.contact.convex import cores
 from coupler.contact.formulations import JointRows, Touch, basis_biases, first_rows, touches
 from coupler.contact.geometry import Contact, contacts, has_closed_form
 from coupler.contact.passing_rounds import solved_part
@@ -77,10 +89,26 @@ class Pressing:
     """Forces of contacts on a robot that moves on within a step."""
 
     def __init__(
-        self, robot: Robot, q: Any, v: Any, step: float, found: Sequence[Touch], forces: Any, moments: Any
+        self,
+        robot: Robot,
+        q: Any,
+        v: Any,
+        step: float,
+        found: Sequence[Touch],
+        normals: Any,
+        forces: Any,
+        moments: Any,
     ) -> None:
-        """Args: its state at the start, h (s), contacts there, and forces and moments at them, (contacts, 3) each."""
-        self._robot, self._touches, self._forces, self._moments = robot, found, forces, moments
+        """Begins.
+
+        Args:
+            robot: the robot.
+            q, v: its state at the start.
+            step: h, s.
+            found: contacts there.
+            normals, forces, moments: of these contacts as they act, (contacts, 3) each.
+        """
+        self._robot, self._touches, self._normals, self._forces, self._moments = robot, found, normals, forces, moments
         self._places, self._reach = [], []
         for touch in found:
             carriers = _carriers(robot, q, v, touch)
@@ -97,13 +125,19 @@ class Pressing:
             bodies = [shape.body for shape in (pair.one, pair.other) if _moves(robot, shape)]
             point = carried([_pose(robot, q, body) for body in bodies], self._places[k])
             closed = has_closed_form(pair.one.geometry, pair.other.geometry)
-            if closed and followed(now.contact.point, point, self._reach[k]):
-                point = now.contact.point
-            force = load(point, self._forces[k])
-            force[:3] += self._moments[k]
+            force, normal, there = self._forces[k], self._normals[k], now.contact
+            same = closed and followed(there.point, point, self._reach[k])
+            touched = bool((normal == self._touches[k].contact.frame[0]).all())
+            if same and touched:
+                force = turned(force, normal, there.frame[0])
             for shape, sign in ((pair.one, 1.0), (pair.other, -1.0)):
-                if shape.body in place:
-                    total[place[shape.body]] += sign * force
+                if shape.body not in place:
+                    continue
+                if same:
+                    margin = 0.0 if touched else cores.margin(shape.geometry)
+                    point = on_surface(there.point, there.gap, there.frame[0], normal, sign, margin)
+                total[place[shape.body]] += sign * load(point, force)
+                total[place[shape.body], :3] += sign * self._moments[k]
         return total
 
 

@@ -1,10 +1,15 @@
 """Contacts within a step of higher order, in which bodies move on while forces act: on floats, or nodes of a trace.
 
-The impulses of a step are spread over it as forces that keep their directions in the world [002, §4.1]. They act where
-the shapes touch in each stage. (At the places of the step's start, those that slide would be pushed with a wrong lever,
-and energy err by first order.) Where a pair's contacts have a closed form, that tells the place: below the centre of a
-ball, wherever it rolls. Others are carried along by the bodies that they are on, and so are those which would jump: a
-cylinder that stands on its rim touches now here, now there.
+The impulses of a step are spread over it as forces [002, §4.1]. They act where the shapes touch in each stage. (At the
+places of the step's start, those that slide would be pushed with a wrong lever, and energy err by first order.) Where a
+pair's contacts have a closed form, that tells the place: below the centre of a ball, wherever it rolls. Others are
+carried along by the bodies that they are on, and so are those which would jump: a cylinder that stands on its rim
+touches now here, now there.
+
+Forces keep their directions in the world, but for those along a normal that turns: on balls that pass each other, they
+would not point at the centres any more, and make them spin without friction. The normal force of shapes that touch
+already turns with the normal. That of shapes that meet within the step is an impact and keeps the direction in which
+they meet, so that it does the work of the law; it acts on each ball where its surface has that normal.
 
 Velocities after a step are those of contacts where they then are [002, eq. 6, 10]: along the directions of the step's
 start a body that turns would sink.
@@ -24,7 +29,18 @@ from coupler.contact.geometry import Contact, forces_on
 from coupler.rotation import exp_motion, matrix_from_quaternion
 from coupler.spatial import Transform, cross
 
-__all__ = ["Carrier", "carried", "followed", "load", "moved", "on_carriers", "reach", "velocity_ahead"]
+__all__ = [
+    "Carrier",
+    "carried",
+    "followed",
+    "load",
+    "moved",
+    "on_carriers",
+    "on_surface",
+    "reach",
+    "turned",
+    "velocity_ahead",
+]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -97,6 +113,23 @@ def velocity_ahead(contact: Contact, found: Contact | None, carriers: Sequence[C
     there = Contact(contact.gap, point, np.stack([normal, contact.frame[1], contact.frame[2]]))
     parts = [body.sign * (forces_on(X, there).T @ body.v_after) for body, X in zip(carriers, after, strict=True)]
     return reduce(add, parts)
+
+
+def turned(force: Array, normal: Array, there: Array) -> Array:
+    """A force on a contact, of which the part along its normal is now along another one."""
+    return force + (force @ normal) * (there - normal)
+
+
+def on_surface(point: Array, gap: Any, there: Array, normal: Array, sign: float, margin: Any) -> Array:
+    """Where a ball has a normal, or another shape with a rounded surface, if it is touched where it has another one.
+
+    Args:
+        point, gap, there: of the contact, with its normal there.
+        normal: the one that is asked for.
+        sign: of the shape; see `Carrier`.
+        margin: the radius of the ball, or of the rounding, m; if that is zero, the answer is the point itself.
+    """
+    return point + np.where(margin > 0.0, sign * (margin + 0.5 * gap), 0.0) * (there - normal)
 
 
 def load(point: Array, force: Array) -> Array:

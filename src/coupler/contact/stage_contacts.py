@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coupler.contact.broad_phase import Alike
-from coupler.contact.carried import Carrier, carried, followed, load, moved, on_carriers, reach, velocity_ahead
+from coupler.contact.carried import (
+    Carrier,
+    carried,
+    followed,
+    load,
+    moved,
+    on_carriers,
+    on_surface,
+    reach,
+    turned,
+    velocity_ahead,
+)
+from coupler.contact.convex import cores
 from coupler.contact.geometry import Contact, contacts
 from coupler.contact.kernels import clear
 from coupler.contact.tables import SIDES, Told, forms, pose, with_numbers
@@ -23,7 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["StageContacts"]
 
 _SIGNS: dict[str, float] = {"one": 1.0, "other": -1.0}
-_SIZES = {"velocity": 3, "reach": 1, "one_place": 3, "other_place": 3, "found": 3, "force": 3, "acts": 1}
+_SIZES = {"velocity": 3, "reach": 1, "one_place": 3, "other_place": 3, "found": 3, "found_frame": 9}
+_SIZES |= {"found_gap": 1, "start_normal": 3, "normal": 3, "touched": 1, "force": 3, "acts": 1}
 
 
 class StageContacts:
@@ -59,7 +72,7 @@ class StageContacts:
         """
         window = self._candidates.poses(sweep, alike) | self._candidates.motion(sweep, alike, ("start", "ahead"))
         window |= self._candidates.places(alike, told.at, ("gaps", "points", "frames"))
-        names = ["velocity", "reach", *(f"{side}_place" for side, moves in alike.moving.items() if moves)]
+        names = ["velocity", "reach", "start_normal", *(f"{side}_place" for side in _moving(alike.moving))]
         window |= fields(step=constants(np.full(len(alike.numbers), self._step)))
         for k in range(alike.contacts):
             rows = self._candidates.first[alike.numbers] + k
@@ -90,6 +103,7 @@ class StageContacts:
                 contact = Contact(*(getattr(view, f"{name}{k}") for name in ("gaps", "points", "frames")))
                 setattr(view, f"velocity{k}", velocity_ahead(contact, found[k], carriers, view.step))
                 setattr(view, f"reach{k}", np.array(reach(carriers, contact.point, view.step)))
+                setattr(view, f"start_normal{k}", contact.frame[0])
                 for side, place in zip(_moving(moving), on_carriers(links, contact.point), strict=True):
                     setattr(view, f"{side}_place{k}", place)
 
@@ -104,7 +118,7 @@ class StageContacts:
             frame=frames.at(9 * np.arange(n), (3, 3)),
             pace=constants(np.full(n, 1.0 / self._step)),
             pair_acts=self._pair_acts.at(self._pair_of),
-            force=self._at("force", range(n)),
+            **{name: self._at(name, range(n)) for name in ("start_normal", "normal", "touched", "force")},
             acts=self._at("acts", range(n)),
         )
         self._builder.loop(_spread, view=window)
@@ -113,7 +127,8 @@ class StageContacts:
         """Writes the steps that add forces of contacts to the loads of links, which are where a stage is."""
         groups: dict[Hashable, list[int]] = {}
         groups_of_pairs, where = self._candidates.groups, self._pair_acts.at
-        self._candidates.find(sweep, groups_of_pairs, ("points",), lambda _, rows: self._at("found", rows), where)
+        place = {"points": "found", "gaps": "found_gap", "frames": "found_frame"}
+        self._candidates.find(sweep, groups_of_pairs, [*place], lambda name, rows: self._at(place[name], rows), where)
         for alike in groups_of_pairs:
             for i in alike.numbers:
                 first = int(self._candidates.first[i])
@@ -121,14 +136,20 @@ class StageContacts:
                 own += range(first, first + alike.contacts)
         for (moves, searched), rows in groups.items():  # type: ignore[misc]
             sides = [side for side, own in zip(SIDES, moves, strict=True) if own]
-            names = ["force", "reach", *(f"{side}_place" for side in sides), *([] if searched else ["found"])]
+            names = ["force", "reach", *(f"{side}_place" for side in sides)]
+            names += [] if searched else [*place.values(), "normal", "touched"]
             view = fields(**{name: self._at(name, rows) for name in names})
+            view |= fields(**{f"{side}_margin": constants(self._margins(rows, side)) for side in sides})
             ends = [sweep.bodies([self._link(row, side) for row in rows]) for side in sides]
             self._builder.loop(_pressing(sides, searched), view=view, ends=ends, where=self._at("acts", rows))
 
     def _at(self, name: str, contacts: Any) -> Slot:
         size = _SIZES[name]
-        return self._own[name].at(size * np.asarray(contacts), *([size] if size > 1 else []))
+        return self._own[name].at(size * np.asarray(contacts), {1: (), 3: 3, 9: (3, 3)}[size])
+
+    def _margins(self, contacts: Sequence[int], side: str) -> list[float]:
+        pairs = [self._candidates.pairs[self._pair_of[contact]] for contact in contacts]
+        return [cores.margin(getattr(pair, side).geometry) for pair in pairs]
 
     def _link(self, contact: int, side: str) -> int:
         return self._candidates.ends[self._pair_of[contact]][side == "other"].link
@@ -145,7 +166,9 @@ def _shape_at(view: View, side: str, link: Transform | None) -> Transform:
 
 
 def _spread(view: View) -> None:
-    view.force = view.pace * (view.frame.T @ view.impulse)
+    view.force, view.normal = view.pace * (view.frame.T @ view.impulse), view.frame[0]
+    turn = view.frame[0] - view.start_normal
+    view.touched = np.where(turn @ turn > 0.0, 0.0, 1.0)
     view.acts = np.where(view.impulse @ view.impulse > 0.0, 1.0, 0.0)
     view.pair_acts = np.maximum(view.pair_acts, view.acts)
 
@@ -154,9 +177,15 @@ def _pressing(sides: Sequence[str], searched: bool) -> Callable[[View, list[View
     def press(view: View, ends: list[View]) -> None:
         """Adds a force, where the contact is now, to the loads of the bodies that it acts on."""
         point = carried([Transform(end.E, end.r) for end in ends], [getattr(view, f"{side}_place") for side in sides])
+        points, force = dict.fromkeys(sides, point), view.force
         if not searched:
-            point = np.where(followed(view.found, point, view.reach), view.found, point)
+            same, touched, there = followed(view.found, point, view.reach), view.touched > 0.0, view.found_frame[0]
+            force = np.where(same & touched, turned(force, view.normal, there), force)
+            for side in sides:
+                margin = np.where(touched, 0.0, getattr(view, f"{side}_margin"))
+                found = on_surface(view.found, view.found_gap, there, view.normal, _SIGNS[side], margin)
+                points[side] = np.where(same, found, point)
         for side, end in zip(sides, ends, strict=True):
-            end.load += _SIGNS[side] * load(point, view.force)
+            end.load += _SIGNS[side] * load(points[side], force)
 
     return press

@@ -58,7 +58,8 @@ def rk4_contact_step(
         *(bare, q, v, tau + passive, step, pairs), penetration=penetration, limits=limits, ahead=True, **options
     )
     forces, moments, of_joints = _forces(contact, step)
-    pressing = Pressing(robot, q, v, step, touches(robot, q, pairs), forces, moments)
+    normals = [touch.contact.frame[0] for touch in contact.touches]
+    pressing = Pressing(robot, q, v, step, touches(robot, q, pairs), normals, forces, moments)
 
     def on_joints(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         if t == 0.0:  # where the problem was solved

@@ -99,7 +99,7 @@ def test_forces_on_bodies_are_those_at_contacts() -> None:
     forces, frames = rng.normal(size=4 * len(found)), [touch.contact.frame for touch in found]
     by_contact = [*zip(forces.reshape(-1, 4), frames, strict=True)]
     acting = [frame.T @ own[:3] for own, frame in by_contact], [own[3] * frame[0] for own, frame in by_contact]
-    f_ext = Pressing(robot, q, v, 1e-3, found, *acting).loads(q)
+    f_ext = Pressing(robot, q, v, 1e-3, found, [frame[0] for frame in frames], *acting).loads(q)
     tau = rng.normal(size=robot.nv)
     change = forward_dynamics(robot, q, v, tau, f_ext) - forward_dynamics(robot, q, v, tau)
     expected = mass_matrix_solve(robot, q, contact_rows(robot, q, found).T @ forces)

@@ -206,3 +206,45 @@ def test_loops_pass_dead_points(independent: str) -> None:
     exact = integrate_motion(robot, q, np.zeros(1), 2.0, 1e-3)
     np.testing.assert_allclose(simulation.q, exact.q[-1], rtol=0, atol=1e-10)
     assert energy(simulation) == pytest.approx(before, abs=1e-8)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "trapezoid"])
+@pytest.mark.parametrize("restitution", [0.0, 0.6, 1.0])
+def test_balls_without_friction_do_not_spin(integrator: str, restitution: float) -> None:
+    """One ball hits another off its centre: the force is along the normal where they meet, and points at both centres.
+
+    So velocities along that change as Newton's law says, and energy is what is left then.
+    """
+    b = RobotBuilder("balls")
+    for name, at, mass in (("a", (0, 0, 0), 1.0), ("b", (0.3, 0.07, 0.03), 2.0)):
+        b.object(name, Sphere(0.1), at=at, mass=mass, friction=0.0, restitution=restitution)
+    robot = b.build().with_gravity([0, 0, 0])
+    v = robot.pack_v({"a": [0, 0, 0, 2, 0, 0]})
+    simulation = Simulation(robot, 1e-3, q=robot.neutral(), v=v, integrator=integrator, friction=0.0)
+    for _ in range(200):
+        simulation.step()
+    one, other = simulation.v[:6], simulation.v[6:]
+    assert np.abs([one[:3], other[:3]]).max() < 1e-12
+    n = np.array([np.sqrt(0.2**2 - 0.07**2 - 0.03**2), 0.07, 0.03]) / 0.2
+    impulse = (1.0 + restitution) * 2.0 * n[0] / 1.5 * n
+    np.testing.assert_allclose(one[3:], [2, 0, 0] - impulse, atol=5e-3)
+    np.testing.assert_allclose(other[3:], impulse / 2.0, atol=5e-3)
+    lost = 0.5 * (1.0 - restitution**2) * (2.0 * n[0]) ** 2 / 1.5
+    assert energy(simulation) == pytest.approx(2.0 - lost, abs=5e-3 if restitution < 1.0 else 1e-12)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "trapezoid"])
+def test_a_ball_that_slides_over_another_does_not_spin(integrator: str) -> None:
+    """It leaves it at two thirds of its height above the other's centre, with all of its energy."""
+    b = RobotBuilder("slide")
+    b.object("ball", Sphere(0.1), at=(0.02, 0, np.sqrt(0.25 - 4e-4)), mass=1.0, friction=0.0)
+    b.shape("ground", Sphere(0.4), friction=0.0)
+    robot = b.build()
+    simulation = Simulation(robot, 1e-3, q=robot.neutral(), integrator=integrator, friction=0.0)
+    start, height, before = energy(simulation), simulation.q[2], 0.0
+    while simulation.time < 0.1 or simulation.contact_forces.any():
+        before = simulation.q[2]
+        simulation.step()
+    assert np.abs(simulation.v[:3]).max() < 1e-12
+    assert before == pytest.approx(height * 2.0 / 3.0, abs=5e-3)
+    assert energy(simulation) == pytest.approx(start, abs=1e-3)
