@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coupler.graph import Builder, GraphError, Program, View, compile, constants, fields, unroll
+from coupler.graph import Builder, GraphError, Program, View, compile, constants, fields, state_by_state, unroll
 from coupler.graph.window import Slot
 from samples import double_pendulum, gauss_seidel
 
@@ -391,3 +391,37 @@ def test_recorded_steps_are_written_once_more() -> None:
     program = b.build()
     assert len(program.steps) == 3
     np.testing.assert_array_equal(compile(program, backend="interpreter")(np.array([3.0])), [12.0])
+
+
+def test_steps_with_a_key_are_traced_once() -> None:
+    traced = 0
+
+    def double(row: View) -> None:
+        nonlocal traced
+        traced += 1
+        row.y = 2.0 * row.y
+
+    b = Builder("twice")
+    x, y = b.input("x", 1), b.output("y", 1)
+    b.loop(copy, a=fields(x=x.at(0), y=y.at(0)))
+    for key in ("one", "one", "other"):
+        b.once(key, lambda: b.loop(double, row=fields(y=y.at(0))))
+    assert traced == 2
+    np.testing.assert_array_equal(compile(b.build(), backend="interpreter")([3.0]), [24.0])
+
+
+def test_batches_run_state_by_state_where_that_is_asked_for() -> None:
+    """The code for batches is not made then, and results are the same to the last bit."""
+    b = Builder("squares")
+    x, y = b.input("x", 1), b.output("y", 1)
+
+    def square(row: View) -> None:
+        row.y = np.sin(row.x) / (row.x * row.x + 0.3)
+
+    b.loop(square, row=fields(x=x.at(0), y=y.at(0)))
+    executable, given = compile(b.build()), np.linspace(-2.0, 2.0, 21)[:, None]
+    with state_by_state():
+        one_by_one = executable(given)
+    assert executable._batch is None  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(one_by_one, executable(given))
+    assert executable._batch is not None  # type: ignore[attr-defined]

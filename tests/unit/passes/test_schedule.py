@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coupler.graph import Builder, compile, symmetric
-from coupler.passes import Place, Schedule, Store
+from coupler.passes import Place, Places, Schedule, Store
 
 
 def double(x: Any) -> Any:
@@ -93,3 +93,32 @@ def test_a_store_has_room_for_each_key_once() -> None:
     assert store.size == 4 + 6 + 1
     assert [store.place(key).start for key in "abc"] == [0, 4, 10]
     np.testing.assert_array_equal(store.at(["c", "c"]).bases, [10, 10])
+
+
+def test_several_rows_at_once_are_those_one_by_one() -> None:
+    """y_i += x₀ x_i, where all rows share x₀, between rows that are added one by one, under flags."""
+
+    def add_product(y: Any, a: Any, x: Any) -> Any:
+        return y + a * x
+
+    def program(at_once: bool) -> Any:
+        b, rows = Builder("rows"), np.arange(1, 5)
+        x, flags, y = b.input("x", 5), b.input("flags", 5), b.output("y", 5)
+        schedule = Schedule(b)
+        for i in range(5):
+            schedule.call(double, Place.of(x, i, ()), out=Place.of(y, i, ()))
+        if at_once:
+            own, x_rows, where = (Places.of(buffer, rows, ()) for buffer in (y, x, flags))
+            schedule.call(add_product, own, Place.of(x, 0, ()), x_rows, out=own, where=where)
+        for i in rows.tolist() if not at_once else ():
+            own, where = Place.of(y, i, ()), Place.of(flags, i, ())
+            schedule.call(add_product, own, Place.of(x, 0, ()), Place.of(x, i, ()), out=own, where=where)
+        schedule.call(double, Place.of(y, 4, ()), out=Place.of(y, 4, ()))
+        schedule.run()
+        return b.build()
+
+    given = [3.0, 1.0, 2.0, 4.0, 8.0], [0.0, 1.0, 0.0, 1.0, 1.0]
+    for backend in ("interpreter", "llvm"):
+        answers = [compile(program(at_once), backend=backend)(*given) for at_once in (True, False)]  # type: ignore[arg-type]
+        np.testing.assert_array_equal(answers[0], answers[1])
+        np.testing.assert_array_equal(answers[0], [6.0, 5.0, 4.0, 20.0, 80.0])
