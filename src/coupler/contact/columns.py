@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.rows import Indices
 from coupler.graph import Buffer, Slot, Window, constants, fields
 from coupler.passes import ClusterRecord, ClusterWindows, Record, Shape, Store, Sweep, Visit, provided
 
@@ -112,7 +113,7 @@ class Columns:
                 for store in (self._z, self._y):
                     store.add((group, node), (size, start.width))
 
-    def at_link(self, groups: Sequence[int], links: Sequence[int]) -> Slot:
+    def at_link(self, groups: Indices, links: Sequence[int]) -> Slot:
         """Where each group's forces on a link are, that it starts on."""
         keys = [(group, *self.sweep.number_in_cluster(link)) for group, link in zip(groups, links, strict=True)]
         return self._P.at(keys)

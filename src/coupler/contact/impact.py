@@ -6,7 +6,7 @@ impulses, and rounds of impacts change them, at the contacts and limits that hav
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from coupler.contact.restitution import (
     impact_impulse,
     takes_part,
 )
+from coupler.contact.rows import Indices
 from coupler.contact.scene import ContactScene
 from coupler.graph import Vector, View, Window, constants, fields
 from coupler.passes import Sweep
@@ -103,7 +104,7 @@ class Impacts:
     def _round(self, relaxation: Relaxation, refinement: Refinement) -> None:
         scene, parts, residual = self._scene, self._parts, self._state["residual"]
 
-        def more(contacts: Sequence[int]) -> Window:
+        def more(contacts: Indices) -> Window:
             pace = constants(np.full(len(contacts), 1.0 / scene.step))
             lag = constants(np.full(len(contacts), LAG[scene.integrator]))
             return self._own(contacts) | fields(gap=parts["gaps"].at(contacts), pace=pace, lag=lag)
@@ -149,7 +150,7 @@ class Impacts:
             found.setdefault((law.form, law.elastic, self._blocks.width(contact)), []).append(contact)
         return [(self._laws[contacts[0]], contacts) for contacts in found.values()]
 
-    def _own(self, contacts: Sequence[int]) -> Window:
+    def _own(self, contacts: Indices) -> Window:
         """What impacts know of contacts."""
         laws, at = [self._laws[k] for k in contacts], [3 * k for k in contacts]
         least = [-1.0 if law.threshold is None else law.threshold for law in laws]

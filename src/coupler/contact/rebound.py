@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from coupler.contact.blocks import Blocks, OwnKernel
 from coupler.contact.kernels import clear
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.restitution import Restitution, pending_rebound, rebound_terms
+from coupler.contact.rows import Indices
 from coupler.contact.scene import ContactScene, rebounding
 from coupler.graph import Builder, Vector, View, Window, constants, fields
 
@@ -58,7 +59,7 @@ class Rebounds:
         """Writes what is left to the next step."""
         number = {contact: i for i, contact in enumerate(self._contacts)}
 
-        def more(contacts: Sequence[int]) -> Window:
+        def more(contacts: Indices) -> Window:
             own = [number[contact] for contact in contacts]
             rest = fields(closing=self._closing.at(own), pending=pending.at([3 * i for i in own], 3))
             return self._seen(contacts) | rest
@@ -83,7 +84,7 @@ class Rebounds:
             found.setdefault(law, []).append(i)
         return list(found.items())
 
-    def _seen(self, contacts: Sequence[int]) -> Window:
+    def _seen(self, contacts: Indices) -> Window:
         return fields(**{name: buffer.at([3 * k for k in contacts], 3) for name, buffer in self.told.items()})
 
 
