@@ -14,8 +14,9 @@ the force in them that the servo will have; what that is beside f₀ is an offse
 Beyond its speed limit an actuator may brake, but not drive: a force f > 0 lies anywhere between 0 and f where u̇⁺ is the
 limit. That, too, is dry friction, around the speed limit and half the force. Such a row takes part near the limit.
 
-In steps of several stages, which are explicit, there are no rows: each stage has the forces of its own state, and what
-is told of them is their mean over the step.
+In steps of several stages, which are explicit, servos are no rows: each stage has the forces of its own state, and what
+is told of them is their mean over the step. Speed limits are rows there, too: what the first stage takes off a force is
+taken off in all of them, as far as they drive.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def _drive_rows(robot: Robot, scene: ContactScene, damping: Sequence[Any]) -> li
     rows, h = [], scene.step
     for number, actuator in enumerate(robot.actuators):
         gear = float(np.linalg.norm([gear for _, _, gear in terms_of(robot, actuator)]))
-        if actuator.servo and not at_joint(robot, actuator, yielding=scene.yielding):
+        if scene.implicit and actuator.servo and not at_joint(robot, actuator, yielding=scene.yielding):
             softest = float(np.sqrt(h * damping[number])) if is_known(damping[number]) else np.inf
             rows.append(DriveRow(number, True, min(1.0 / gear, softest)))
         if actuator.speed < np.inf:
@@ -93,12 +94,12 @@ class Drives:
     def __init__(self, sweep: Sweep[Any, Any], robot: Robot, scene: ContactScene, controls: Buffer) -> None:
         """Args: a program, the robot as it is described, what the step takes into account, and the controls."""
         self._sweep, self._robot, self._h = sweep, robot, scene.step
-        self._yielding, self._explicit = scene.yielding, not scene.has_rows
+        self._yielding, self._explicit = scene.yielding, not scene.implicit
         self._controls, self._ahead = controls, 0.25 * scene.step if scene.integrator == "midpoint" else 0.0
         self._damping = [servo_damping(actuator, scene) for actuator in robot.actuators]
-        self.rows = _drive_rows(robot, scene, self._damping) if scene.has_rows else []
+        self.rows = _drive_rows(robot, scene, self._damping)
         self.starts = [self._start(row) for row in self.rows]
-        n, names = len(robot.actuators), ("position", "start", "speed", "bias", "aim", "loss", "push", "given")
+        n, names = len(robot.actuators), ("position", "start", "speed", "bias", "aim", "loss", "push", "given", "held")
         shared = shared_limits(robot, robot.actuators)
         self._limited = sweep.builder.scratch("drive_controls", controls.size) if shared else controls
         self._own = {name: sweep.builder.scratch(f"drive_{name}", n) for name in names}
@@ -115,7 +116,9 @@ class Drives:
     def prepare(self) -> None:
         """Writes the steps to what actuators push with, and adds it to the forces at joints."""
         if self._explicit:
-            self._control(lambda cluster: cluster.memory.start)
+            self._control(lambda cluster: cluster.memory.start, "start")
+            if limited := [row.actuator for row in self.rows]:
+                self._sweep.builder.loop(kernels.halve_at_edge, own=self._known(limited))
         else:
             own, builder = self._own, self._sweep.builder
             for name in ("position", "start"):
@@ -140,10 +143,10 @@ class Drives:
 
     # In steps of several stages
 
-    def _control(self, velocity: Callable[[Any], Any]) -> None:
+    def _control(self, velocity: Callable[[Any], Any], speed: str = "speed") -> None:
         """Writes the steps to what actuators push with where clusters are, and with the velocities that they have."""
         own, count = self._own, len(self._robot.actuators)
-        sums = {name: own[name] for name in ("position", "speed")}
+        sums = {"position": own["position"], "speed": own[speed]}
         for vector in sums.values():
             clear(self._sweep.builder, vector)
         visit_terms(self._sweep, moving(velocity), sums)
@@ -151,7 +154,7 @@ class Drives:
         slots: dict[str, Vector] = {**sums, "force": own["push"], "control": self._controls}
         if rates:
             slots["rate"] = Part(self._controls, count, count)
-        visit_actuators(self._sweep, controlling, slots)
+        visit_actuators(self._sweep, controlling(at_any_speed=True), slots)
         share_limits(self._sweep, self._robot, own["push"])
 
     def drive_stage(self, progress: Callable[[int], Window], forces: Vector, work: Vector) -> None:
@@ -162,17 +165,31 @@ class Drives:
             forces, work: of each actuator.
         """
         self._control(lambda cluster: cluster.memory.v)
+        if limited := [row.actuator for row in self.rows]:
+            self._sweep.builder.loop(kernels.hold_back, own=self._known(limited))
         self._push()
         self._sweep.builder.loop(kernels.add_stage, own=self._told(forces, work) | progress(len(self._robot.actuators)))
 
-    def begin_telling(self, weight: float, forces: Vector, work: Vector) -> None:
-        """Writes the steps to the part of the first stage in forces and work."""
-        known = constants(np.full(len(self._robot.actuators), weight))
-        self._sweep.builder.loop(kernels.begin_stages, own=self._told(forces, work) | fields(weight=known))
+    def begin_telling(self, weight: float, impulses: Vector | None, first: int, forces: Vector, work: Vector) -> None:
+        """Writes the steps to the part of the first stage in forces and work, and to what speed limits take off.
 
-    def _told(self, forces: Vector, work: Vector) -> Window:
+        Args:
+            weight: of the first stage.
+            impulses, first: of the contact problem, and where those of these rows are; None if there is none.
+            forces, work: of each actuator.
+        """
+        if self.rows and impulses is not None:
+            every = range(len(self.rows))
+            window = self._known([row.actuator for row in self.rows]) | self._scales(every)
+            window |= fields(impulse=impulses.at([first + i for i in every]))
+            self._sweep.builder.loop(kernels.find_held, own=window)
+        known = constants(np.full(len(self._robot.actuators), weight))
+        window = self._told(forces, work, speed="start") | fields(weight=known)
+        self._sweep.builder.loop(kernels.begin_stages, own=window)
+
+    def _told(self, forces: Vector, work: Vector, speed: str = "speed") -> Window:
         every = range(len(self._robot.actuators))
-        slots = {"force": forces, "work": work, "push": self._own["push"], "speed": self._own["speed"]}
+        slots = {"force": forces, "work": work, "push": self._own["push"], "speed": self._own[speed]}
         told = fields(**{name: vector.at(every) for name, vector in slots.items()})
         return told | fields(step=constants(np.full(len(every), self._h)))
 
@@ -243,6 +260,8 @@ class Drives:
             builder.loop(kernels.bound, row=row)
         clear(builder, self._own["speed"])
         visit_terms(self._sweep, kernels.speeding("u"), {"speed": self._own["speed"]})
+        if self._explicit:
+            visit_terms(self._sweep, kernels.speeding_ahead, {"speed": self._own["speed"]})
         for servo in (True, False):
             own = [i for i, row in enumerate(self.rows) if row.servo is servo]
             if own:
