@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from coupler.model import Robot
+from coupler.model.actuators import shared_limits
 from coupler.passes import (
     ClusterRecord,
     Record,
@@ -48,7 +49,7 @@ def control_forces_program(robot: Robot) -> Any:
     sweep.outward(_begin)
     visit_terms(sweep, moving(lambda cluster: cluster.v), sums)
     visit_actuators(sweep, controlling(), {**sums, "control": controls, "rate": rates, "force": force})
-    share_limits(sweep, robot, force)
+    share_limits(sweep, shared_limits(robot, robot.actuators), force)
     return sweep.build()
 
 

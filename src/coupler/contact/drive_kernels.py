@@ -20,6 +20,7 @@ __all__ = [
     "bound",
     "check_limits",
     "deciding",
+    "expected",
     "find_held",
     "halve_at_edge",
     "hold_back",
@@ -104,7 +105,7 @@ def deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
             elif kind == "damper":
                 own.loss = own.gain * np.maximum(control, _LEAST_ON)
             own.given = np.array(0.0) if joint else 0.5 * (own.lower + own.upper)
-            own.push = _expected(own)
+            own.push = expected(own)
             if joint:
                 own.push = own.gain * rate
                 own.push = own.push + own.stiffness * (control - own.rest) if kind == "position" else own.push
@@ -114,7 +115,7 @@ def deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
     return decide_force
 
 
-def _expected(own: View) -> Any:
+def expected(own: View) -> Any:
     """About the force that a servo will have, were it alone."""
     now = np.minimum(np.maximum(own.aim - own.loss * own.start, own.lower), own.upper)
     return now / (1.0 + own.loss * own.kick)

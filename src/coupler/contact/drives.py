@@ -35,11 +35,12 @@ from coupler.contact.blocks import Blocks
 from coupler.contact.columns import Columns, Start
 from coupler.contact.kernels import clear, copy
 from coupler.contact.scene import ContactScene
-from coupler.contact.servos import at_joint, has_limits, servo_damping
+from coupler.contact.servos import at_joint, servo_damping, servo_groups
+from coupler.contact.shared_servos import SharedServos, check_shared_limits, stand_ins
 from coupler.graph import Buffer, Part, Vector, Window, constants, fields, is_known
 from coupler.inertia import mass_matrix_solve
 from coupler.model import ModelError, Robot
-from coupler.model.actuators import Actuator, shared_limits, terms_of
+from coupler.model.actuators import Actuator, SharedLimit, shared_limits, terms_of
 from coupler.passes import Sweep, share_limits, visit_actuators, visit_terms
 
 __all__ = ["Drives", "controls_of"]
@@ -71,11 +72,15 @@ def controls_of(robot: Robot) -> int:
     return len(robot.actuators) * (2 if any(actuator.kind == "position" for actuator in robot.actuators) else 1)
 
 
-def _drive_rows(robot: Robot, scene: ContactScene, damping: Sequence[Any]) -> list[DriveRow]:
+def _drive_rows(
+    robot: Robot, scene: ContactScene, actuators: Sequence[Actuator], damping: Sequence[Any], spared: set[int]
+) -> list[DriveRow]:
+    """The rows of actuators, of which some are spared, as others stand for them."""
     rows, h = [], scene.step
-    for number, actuator in enumerate(robot.actuators):
+    for number, actuator in enumerate(actuators):
         gear = float(np.linalg.norm([gear for _, _, gear in terms_of(robot, actuator)]))
-        if scene.implicit and actuator.servo and not at_joint(robot, actuator, yielding=scene.yielding):
+        own = scene.implicit and actuator.servo and number not in spared
+        if own and not at_joint(robot, actuator, yielding=scene.yielding):
             softest = float(np.sqrt(h * damping[number])) if is_known(damping[number]) else np.inf
             rows.append(DriveRow(number, True, min(1.0 / gear, softest)))
         if actuator.speed < np.inf:
@@ -96,19 +101,26 @@ class Drives:
         self._sweep, self._robot, self._h = sweep, robot, scene.step
         self._yielding, self._explicit = scene.yielding, not scene.implicit
         self._controls, self._ahead = controls, 0.25 * scene.step if scene.integrator == "midpoint" else 0.0
+        groups = servo_groups(robot) if scene.implicit else []
+        self._checked, groups = ([], groups) if scene.yielding else (groups, [])
+        self._actuators = [*robot.actuators, *stand_ins(robot, groups)]
         self._damping = [servo_damping(actuator, scene) for actuator in robot.actuators]
-        self.rows = _drive_rows(robot, scene, self._damping)
+        self._damping += [_damping_of(group, self._damping) for group in groups]
+        self._spared = {number for group in groups for number in group.members}
+        self.rows = _drive_rows(robot, scene, self._actuators, self._damping, self._spared)
         self.starts = [self._start(row) for row in self.rows]
-        n, names = len(robot.actuators), ("position", "start", "speed", "bias", "aim", "loss", "push", "given", "held")
-        shared = shared_limits(robot, robot.actuators)
-        self._limited = sweep.builder.scratch("drive_controls", controls.size) if shared else controls
+        n, names = len(self._actuators), ("position", "start", "speed", "bias", "aim", "loss", "push", "given", "held")
+        self._shared = [own for own in shared_limits(robot, robot.actuators) if self._explicit or not own.servos]
+        self._limited = sweep.builder.scratch("drive_controls", controls.size) if self._shared else controls
         self._own = {name: sweep.builder.scratch(f"drive_{name}", n) for name in names}
         self._edge = sweep.builder.scratch("drive_edge", 2 * n)  # a speed that is not passed, and the force that ends
         self._offsets = sweep.builder.scratch("drive_offsets", len(self.rows)) if self.rows else None
         self._place = {(row.actuator, row.servo): i for i, row in enumerate(self.rows)}
+        self._groups = SharedServos(sweep.builder, groups, self._own, len(robot.actuators))
+        self._group_of = {len(robot.actuators) + k: group for k, group in enumerate(groups)}
 
     def _start(self, row: DriveRow) -> Start:
-        terms = terms_of(self._robot, self._robot.actuators[row.actuator])
+        terms = terms_of(self._robot, self._actuators[row.actuator])
         return Start(1, geared=tuple((link, j, row.scale * gear) for link, j, gear in terms), soft=row.servo)
 
     # Before velocities are known
@@ -127,6 +139,7 @@ class Drives:
             self._limit_motors()
             for kind, alike in self._kinds().items():
                 builder.loop(kernels.deciding(*kind), own=self._known(alike))
+            self._groups.gather(self._known)
         self._push()
 
     def _limit_motors(self) -> None:
@@ -135,7 +148,7 @@ class Drives:
         if self._limited is not self._controls:
             copy(self._sweep.builder, self._controls, self._limited, self._controls.size)
             self._sweep.builder.loop(kernels.limit_motor, own=self._known(motors))
-            share_limits(self._sweep, self._robot, self._limited)
+            share_limits(self._sweep, self._shared, self._limited)
 
     def _push(self) -> None:
         """Writes the steps that add what actuators push with to the forces at joints."""
@@ -155,7 +168,7 @@ class Drives:
         if rates:
             slots["rate"] = Part(self._controls, count, count)
         visit_actuators(self._sweep, controlling(at_any_speed=True), slots)
-        share_limits(self._sweep, self._robot, own["push"])
+        share_limits(self._sweep, self._shared, own["push"])
 
     def drive_stage(self, progress: Callable[[int], Window], forces: Vector, work: Vector) -> None:
         """Writes the steps of actuators in a stage, and adds what they do there to forces and work; see `tell`.
@@ -202,10 +215,11 @@ class Drives:
         return kinds
 
     def _known(self, numbers: Sequence[int]) -> Window:
-        actuators = [self._robot.actuators[number] for number in numbers]
+        actuators = [self._actuators[number] for number in numbers]
         places = [2 * number for number in numbers]
-        known = {name: buffer.at(numbers) for name, buffer in self._own.items()}
-        known |= {"control": self._limited.at(numbers), "edge": self._edge.at(places, 2)}
+        known = {name: buffer.at(numbers) for name, buffer in self._own.items()} | {"edge": self._edge.at(places, 2)}
+        if max(numbers) < len(self._robot.actuators):
+            known["control"] = self._limited.at(numbers)
         if actuators[0].kind == "position":
             known["rate"] = self._limited.at([len(self._robot.actuators) + number for number in numbers])
         endless = (-_ENDLESS, _ENDLESS)  # as what a servo is assumed to have that is a spring and a damper
@@ -230,7 +244,10 @@ class Drives:
         """By how much an actuator becomes faster within a step by unit of its force, about as much as that is."""
         if not {(number, False), (number, True)} & self._place.keys():
             return 0.0
-        return self._h * float(remembered(self._robot, _mobilities, _mobilities)[number])
+        mobilities, group = remembered(self._robot, _mobilities, _mobilities), self._group_of.get(number)
+        return self._h * float(
+            mobilities[number] if group is None else mobilities[group.members[0]] / group.gears[0][0] ** 2
+        )
 
     def _rest(self, actuator: Actuator) -> float:
         """The position of an actuator where the springs of its joint are at ease, if it is one of them."""
@@ -262,8 +279,9 @@ class Drives:
         visit_terms(self._sweep, kernels.speeding("u"), {"speed": self._own["speed"]})
         if self._explicit:
             visit_terms(self._sweep, kernels.speeding_ahead, {"speed": self._own["speed"]})
-        for servo in (True, False):
-            own = [i for i, row in enumerate(self.rows) if row.servo is servo]
+        self._groups.look()
+        for servo, stands_in in ((True, False), (True, True), (False, False)):
+            own = self._rows_of(servo, stands_in)
             if own:
                 numbers = [first + i for i in own]
                 window = self._known([self.rows[i].actuator for i in own]) | blocks.of(numbers) | self._scales(own)
@@ -272,6 +290,11 @@ class Drives:
                     soft = columns.soft_nodes(numbers).fields
                     window |= fields(z=soft["z"], y=soft["y"])
                 builder.loop(kernels.begin_servo if servo else kernels.begin_limit, own=window)
+
+    def _rows_of(self, servo: bool, stands_in: bool) -> list[int]:
+        """The numbers of rows of servos, or of speed limits; of actuators, or of those that stand for several."""
+        count = len(self._robot.actuators)
+        return [i for i, row in enumerate(self.rows) if row.servo is servo and (row.actuator >= count) is stands_in]
 
     def _scales(self, rows: Sequence[int]) -> Window:
         return fields(scale=constants(np.array([self.rows[i].scale for i in rows])))
@@ -294,12 +317,16 @@ class Drives:
             visit_terms(self._sweep, kernels.speeding_up, {"speed": own["bias"]})
         for kind, alike in self._kinds().items():
             builder.loop(kernels.telling(kind[1]), own=self._known(alike) | fields(force=forces.at(alike)))
-        for servo in (True, False):
-            rows = [i for i, row in enumerate(self.rows) if row.servo is servo]
+        self._groups.begin()
+        for servo, stands_in in ((True, False), (True, True), (False, False)):
+            rows = self._rows_of(servo, stands_in)
             if rows and blocks is not None:
                 window = blocks.of([blocks.contacts + joints + i for i in rows]) | self._scales(rows)
-                window |= fields(force=forces.at([self.rows[i].actuator for i in rows]))
+                told, first = (self._groups.totals, len(self._robot.actuators)) if stands_in else (forces, 0)
+                assert told is not None
+                window |= fields(force=told.at([self.rows[i].actuator - first for i in rows]))
                 builder.loop(kernels.add_row, own=window | fields(step=constants(np.full(len(rows), self._h))))
+        self._groups.share(forces)
         every = range(len(self._robot.actuators))
         window = {"force": forces, "work": work, "start": own["start"], "speed": own["speed"]}
         step = constants(np.full(len(every), self._h))
@@ -308,12 +335,13 @@ class Drives:
     def check_limits(self, forces: Vector, residual: Vector) -> None:
         """Writes the steps that make the residual NaN where a servo that was assumed not to give way ought to."""
         actuators = self._robot.actuators
-        own = [i for i, x in enumerate(actuators) if has_limits(x) and self._at_joint(x)]
+        own = [i for i, x in enumerate(actuators) if np.isfinite(x.effort).any() and self._at_joint(x)]
         if own:
             limits = np.array([_limits(actuators[i]) for i in own])
             window = fields(force=forces.at(own), residual=residual.at([0] * len(own)))
             window |= fields(lower=constants(limits[:, 0]), upper=constants(limits[:, 1]))
             self._sweep.builder.loop(kernels.check_limits, own=window)
+        check_shared_limits(self._sweep.builder, self._checked, forces, residual)
 
 
 def _limits(actuator: Actuator) -> tuple[float, float]:
@@ -323,6 +351,11 @@ def _limits(actuator: Actuator) -> tuple[float, float]:
         return -_ENDLESS, _ENDLESS
     large = max(_LARGE, 1e3 * min(abs(low), abs(high)))
     return max(low, -large), min(high, large)
+
+
+def _damping_of(group: SharedLimit, damping: Sequence[Any]) -> Any:
+    """D of servos of one joint together."""
+    return sum(gear**2 * damping[number] for gear, number in zip(group.gears[0], group.members, strict=True))
 
 
 def _mobilities(robot: Robot) -> np.ndarray:

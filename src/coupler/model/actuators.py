@@ -183,8 +183,8 @@ def actuators_of(robot: Robot, described: Sequence[Actuator]) -> tuple[Actuator,
     for joint in robot.joints:
         if joint.actuated and joint.name not in driven:
             actuators += _motors(joint.name, joint.kind.nv, taken)
-    together = {number for shared in shared_limits(robot, actuators) for number, _ in shared.members}
-    limited = tuple(_limited(robot, actuator, alone=i not in together) for i, actuator in enumerate(actuators))
+    together = {link for shared in shared_limits(robot, actuators) for link in shared.joints}
+    limited = tuple(_limited(robot, actuator, together) for actuator in actuators)
     _check_motion(robot, limited)
     return limited
 
@@ -259,61 +259,84 @@ def terms_of(robot: Robot, actuator: Actuator) -> list[Term]:
 
 
 class SharedLimit(NamedTuple):
-    """The effort limit of a joint that several actuators act on, for the sum of their forces there.
+    """Limits of effort of joints that several actuators act on, for the sums of their forces there.
+
+    Where a sum passes its limit, the forces of all members are weaker by one factor.
 
     Attributes:
-        limit: N m or N.
-        members: the numbers of these actuators, and their gears.
+        members: the numbers of these actuators.
+        joints: the links of the joints.
+        limits: of each joint, N m or N.
+        gears: of each joint, those of all members there; zero for one that does not act on it.
+        servos: whether members are not all motors. If so, there is one joint, and they act on it alone.
     """
 
-    limit: float
-    members: tuple[tuple[int, float], ...]
+    members: tuple[int, ...]
+    joints: tuple[int, ...]
+    limits: tuple[float, ...]
+    gears: tuple[tuple[float, ...], ...]
+    servos: bool
 
 
 def shared_limits(robot: Robot, actuators: Sequence[Actuator]) -> list[SharedLimit]:
-    """Limits of effort that hold for the sum of several actuators: motors that act on the joint alone, each of them.
+    """Limits of effort that hold for sums over several actuators.
 
-    Of servos, and of actuators that act on other joints, too, the limit of a joint limits each by itself.
+    They are those of motors, and those of a single joint that servos act on, each on this joint alone and without
+    limits of its own. In all other cases it is not defined which servo gives way, and limits hold for each by itself.
     """
-    limits = _limits_of_several(robot, actuators)
-    return [shared for shared in limits.values() if all(_acts_alone(actuators[i]) for i, _ in shared.members)]
+    return [shared for shared in _limits_of_several(robot, actuators) if _is_kept(robot, actuators, shared)]
 
 
 def limits_of_each(robot: Robot) -> list[str]:
     """Tells of limits of effort that several actuators keep one by one, and not together."""
     return [
-        f"the effort limit of joint {joint!r} limits each of "
-        f"{listed(robot.actuators[i].name for i, _ in shared.members)}, and not their sum"
-        for joint, shared in _limits_of_several(robot, robot.actuators).items()
-        if not all(_acts_alone(robot.actuators[i]) for i, _ in shared.members)
+        f"the effort limit of joint {robot.tree.links[link].joint!r} limits each of "
+        f"{listed(robot.actuators[i].name for i, gear in zip(shared.members, gears, strict=True) if gear)}, "
+        "and not their sum"
+        for shared in _limits_of_several(robot, robot.actuators)
+        if not _is_kept(robot, robot.actuators, shared)
+        for link, gears in zip(shared.joints, shared.gears, strict=True)
     ]
 
 
-def _acts_alone(actuator: Actuator) -> bool:
-    """Whether this is a motor of a single joint."""
-    return actuator.kind == "motor" and len(actuator.gears) == 1
+def _is_kept(robot: Robot, actuators: Sequence[Actuator], shared: SharedLimit) -> bool:
+    """Whether limits hold for the sums."""
+    if not shared.servos:
+        return True
+    fastest = robot.tree.links[shared.joints[0]].kind.velocity_limit[0]
+    members = [actuators[i] for i in shared.members]
+    alone = all(len(terms_of(robot, own)) == 1 and own.speed == np.inf for own in members)
+    return alone and fastest == np.inf and all(own.effort == _ENDLESS for own in members if own.servo)
 
 
-def _limits_of_several(robot: Robot, actuators: Sequence[Actuator]) -> dict[str, SharedLimit]:
-    """By joint, limits of effort of those with one freedom that several actuators act on."""
-    at: dict[int, list[tuple[int, float]]] = {}
+def _limits_of_several(robot: Robot, actuators: Sequence[Actuator]) -> list[SharedLimit]:
+    """Limits of effort of joints with one freedom, those together that several actuators act on."""
+    at: dict[int, dict[int, float]] = {}
     for number, actuator in enumerate(actuators):
         for link, _, gear in terms_of(robot, actuator):
-            if robot.tree.links[link].kind.nv == 1:
-                at.setdefault(link, []).append((number, gear))
-    links = {link: robot.tree.links[link] for link, members in at.items() if len(members) > 1}
-    return {
-        own.joint: SharedLimit(float(own.kind.effort_limit[0]), tuple(at[link]))
-        for link, own in links.items()
-        if np.isfinite(own.kind.effort_limit[0])
-    }
+            kind = robot.tree.links[link].kind
+            if kind.nv == 1 and np.isfinite(kind.effort_limit[0]):
+                at.setdefault(link, {})[number] = gear
+    groups: list[list[int]] = []
+    for link in [link for link, gears in at.items() if len(gears) > 1]:
+        joined = [group for group in groups if any(not at[link].keys().isdisjoint(at[other]) for other in group)]
+        whole = [*(other for group in joined for other in group), link]
+        groups = [*(group for group in groups if group not in joined), whole]
+    shared = []
+    for links in groups:
+        members = tuple(sorted({number for link in links for number in at[link]}))
+        limits = tuple(float(robot.tree.links[link].kind.effort_limit[0]) for link in links)
+        gears = tuple(tuple(at[link].get(number, 0.0) for number in members) for link in links)
+        shared.append(SharedLimit(members, tuple(links), limits, gears, any(actuators[i].servo for i in members)))
+    return shared
 
 
-def _limited(robot: Robot, actuator: Actuator, alone: bool) -> Actuator:
-    """The actuator, within the limits of its joints; that of effort, if it has that for itself."""
+def _limited(robot: Robot, actuator: Actuator, shared: set[int]) -> Actuator:
+    """The actuator, within the limits of its joints; those of effort that it has for itself, and does not share."""
     terms = terms_of(robot, actuator)
     kinds = [(robot.tree.links[link].kind, j, abs(gear)) for link, j, gear in terms]
-    largest_effort = min(float(kind.effort_limit[j]) / gear if alone else np.inf for kind, j, gear in kinds)
+    alone = [kind for kind, (link, _, _) in zip(kinds, terms, strict=True) if link not in shared]
+    largest_effort = min((float(kind.effort_limit[j]) / gear for kind, j, gear in alone), default=np.inf)
     low, high = max(actuator.effort[0], -largest_effort), min(actuator.effort[1], largest_effort)
     kind, j, gear = kinds[0]
     fastest = float(kind.velocity_limit[j]) * gear if len(kinds) == 1 else np.inf

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from coupler.graph import Buffer, Vector, View, constants, fields
 from coupler.model import Robot
-from coupler.model.actuators import shared_limits, terms_of
+from coupler.model.actuators import SharedLimit, terms_of
 from coupler.passes.cluster import Visit
 from coupler.passes.records import Record, numbered, provided
 from coupler.passes.shape import Shape
@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 _ENDLESS = 1e12  # N m, N, rad/s and so on: stands for no limit, so that all numbers stay finite
+_TINY = 1e-300  # N m or N: a limit of zero
 
 TermRow = tuple[int, int, int, float]  # the number of an actuator, a link, an entry of its joint, and the gear
 Slots = Mapping[str, Vector]  # numbers of all actuators, by the names of fields
@@ -92,31 +93,30 @@ def visit_actuators(sweep: Sweep[Any, Any], function: Callable[[str], Callable[[
         sweep.builder.loop(function(kind), own=window)
 
 
-def share_limits(sweep: Sweep[Any, Any], robot: Robot, forces: Vector) -> None:
-    """Writes the steps that make forces of motors smaller, by one factor, where their sum at a joint passes its limit.
+def share_limits(sweep: Sweep[Any, Any], shared: Sequence[SharedLimit], forces: Vector) -> None:
+    """Writes the steps that weaken forces of actuators, by one factor, where their sum at a joint passes its limit.
 
     Args:
         sweep: the program.
-        robot: the robot with its actuators.
+        shared: limits, and who shares them.
         forces: of all actuators, within limits of their own.
     """
-    shared = shared_limits(robot, robot.actuators)
-    for size in dict.fromkeys(len(own.members) for own in shared):
-        alike = [own for own in shared if len(own.members) == size]
-        window = fields(limit=constants(np.array([own.limit for own in alike])))
-        for i in range(size):
-            numbers, gears = zip(*(own.members[i] for own in alike), strict=True)
-            window |= fields(**{numbered("force", i): forces.at(numbers), numbered("gear", i): constants(gears)})
-        sweep.builder.loop(_sharing(size), own=window)
+    for shape in dict.fromkeys(np.shape(own.gears) for own in shared):
+        alike = [own for own in shared if np.shape(own.gears) == shape]
+        window = fields(limits=constants([own.limits for own in alike]), gears=constants([own.gears for own in alike]))
+        for i, numbers in enumerate(zip(*(own.members for own in alike), strict=True)):
+            window |= fields(**{numbered("force", i): forces.at(numbers)})
+        sweep.builder.loop(_sharing(shape[1]), own=window)
 
 
 def _sharing(size: int) -> Callable[[View], None]:
     def share_limit(own: View) -> None:
-        names = [(numbered("force", i), numbered("gear", i)) for i in range(size)]
-        total = sum(getattr(own, gear) * getattr(own, force) for force, gear in names)
-        factor = own.limit / np.maximum(np.abs(total), own.limit)
-        for force, _ in names:
-            setattr(own, force, factor * getattr(own, force))
+        names = [numbered("force", i) for i in range(size)]
+        totals, factor = own.gears @ np.array([getattr(own, name) for name in names]), 1.0
+        for total, limit in zip(totals, own.limits, strict=True):
+            factor = np.minimum(factor, limit / np.maximum(np.maximum(np.abs(total), limit), _TINY))
+        for name in names:
+            setattr(own, name, factor * getattr(own, name))
 
     return share_limit
 

@@ -540,9 +540,68 @@ def test_motors_of_a_joint_keep_its_effort_limit_together() -> None:
     assert simulation.status.residual < 1e-6
 
 
+SHARING: dict[str, tuple[list[Actuator], list[float]]] = {  # actuators of a hinge, and controls
+    "position and velocity": (
+        [servo({"hinge": 2.0}, 30.0), replace(servo("hinge", damping=3.0), name="v")],
+        [3.0, 2.0],
+    ),
+    "motor and servo": ([servo("hinge", 20.0, 1.0), Actuator("m", {"hinge": -1.5}, effort=9.0)], [1.0, 4.0]),
+    "motor and damper": ([Actuator("m", "hinge"), Actuator("d", {"hinge": 2.0}, "damper", damping=0.5)], [-8.0, 1.0]),
+    "within the limit": ([servo("hinge", 2.0), replace(servo({"hinge": -1.0}, damping=0.2), name="v")], [0.3, 0.1]),
+}
+
+
+@pytest.mark.parametrize("integrator", ["euler", "midpoint", "rk4"])
+@pytest.mark.parametrize("case", SHARING)
+def test_servos_of_a_joint_keep_its_effort_limit_together(case: str, integrator: str) -> None:
+    """They move it like their sum, cut at the limit, in tiny steps; of `control_forces`, too."""
+    actuators, controls = SHARING[case]
+    robot = arm(*actuators, effort_limit=5.0, gravity=(0, 0, 0))
+    gears = np.array([own.gears["hinge"] for own in robot.actuators])
+    assert robot.actuators == tuple(actuators)
+    assert "not their sum" not in str(robot)
+    alone = [arm(own) for own in actuators]
+
+    def total(q: np.ndarray, v: np.ndarray) -> float:
+        given = zip(alone, controls, strict=True)
+        forces = [coupler.control_forces(own, q, v, [control])[0] for own, control in given]
+        return float(np.clip(gears @ forces, -5.0, 5.0))
+
+    passive, q, v = arm(gravity=(0, 0, 0)), np.array([0.3, 0.2]), np.array([0.4, -0.1])
+    tiny, sums = Simulation(passive, 1e-4, q=q, v=v), []
+    for _ in range(1000):
+        tiny.step([total(tiny.q, tiny.v), 0.0])
+    simulation = Simulation(robot, 1e-3, q=q, v=v, integrator=integrator)
+    for _ in range(100):
+        sums.append(total(simulation.q, simulation.v))
+        told = coupler.control_forces(robot, simulation.q, simulation.v, controls)
+        assert gears @ told == pytest.approx(sums[-1], abs=1e-12)
+        simulation.step(motors=controls)
+        assert abs(gears @ simulation.motor_forces) <= 5.0 + 1e-9
+        assert simulation.motor_forces == pytest.approx(told, abs=0.3)
+    assert simulation.q == pytest.approx(tiny.q, abs=5e-3)
+    assert bool(np.abs(sums).max() == 5.0) is (case != "within the limit")
+
+
+def test_motors_of_several_joints_keep_effort_limits_together() -> None:
+    """A differential: all motors get weaker by one factor, until the sums at both joints are within their limits."""
+    motors = Actuator("left", {"hinge": 2.0, "elbow": 2.0}), Actuator("right", {"hinge": 2.0, "elbow": -2.0})
+    robot = arm(*motors, Actuator("brake", "elbow", effort=1.0), effort_limit=5.0)
+    for controls, forces in (
+        ([1.0, 1.0, 0.0], [1.0, 1.0, 0.0]),
+        ([4.0, 1.0, 0.5], [2.0, 0.5, 0.5]),
+        ([-3.0, -3.0, 2.0], [-1.25, -1.25, 1.0]),
+    ):
+        assert coupler.control_forces(robot, [0.1, 0.2], [0.0, 0.0], controls) == pytest.approx(forces, abs=1e-12)
+        for integrator in ("midpoint", "rk4"):
+            simulation = Simulation(robot, 1e-3, integrator=integrator)
+            simulation.step(motors=controls)
+            assert simulation.motor_forces == pytest.approx(forces, abs=1e-9)
+
+
 def test_limits_that_actuators_do_not_share_are_told() -> None:
-    """Of servos, and of motors of several joints, the limit of a joint limits each."""
-    for other in (servo("hinge", 10.0, 1.0), Actuator("both", {"hinge": 1.0, "elbow": 1.0})):
+    """Of servos of several joints, or with limits of their own, the limit of a joint limits each."""
+    for other in (servo("hinge", 10.0, 1.0, effort=9.0), servo({"hinge": 1.0, "elbow": 1.0}, 10.0)):
         robot = arm(Actuator("motor", {"hinge": 2.0}), other, effort_limit=5.0)
         assert [actuator.effort for actuator in robot.actuators] == [(-2.5, 2.5), (-5.0, 5.0)]
         told = f"the effort limit of joint 'hinge' limits each of 'motor', {other.name!r}, and not their sum"
