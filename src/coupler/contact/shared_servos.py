@@ -1,6 +1,6 @@
 """Servos of one joint that share its limit of effort, as one servo in the program of a step.
 
-With servos f = F − D u̇⁺ and motors f = F, a joint feels the sum Σ gear f, within its limit. So does a single servo of the
+With servos f = F − D u̇⁺ and motors f = F, a joint feels the sum Σ gear f, within its limit. So does one servo of the
 joint with the force Σ gear F and the damping Σ gear² D: it has a row of the contact problem, and members have their
 parts of its force.
 """
