@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,17 +17,13 @@ from coupler.passes.sweep import Sweep
 from coupler.passes.windows import ClusterWindows
 
 __all__ = [
-    "ActuatedRecord",
     "TermRecord",
     "TermRow",
     "actuators_by_cluster",
     "cleared",
-    "has_square_clusters",
-    "of_actuators",
     "position_of",
     "row_of",
     "share_limits",
-    "visit_actuated",
     "visit_actuators",
     "visit_terms",
 ]
@@ -121,49 +116,6 @@ def _sharing(size: int) -> Callable[[View], None]:
     return share_limit
 
 
-class ActuatedRecord(Record):
-    """What a cluster sees of all actuators that act in it."""
-
-    gears = provided()  # actuators × velocities of all joints of the cluster
-
-
-def visit_actuated(
-    sweep: Sweep[Any, Any],
-    function: Callable[[Any], None],
-    slots: Slots,
-    provide: Callable[[ClusterWindows, Shape, list[int]], None] = lambda *_: None,
-) -> None:
-    """Runs a function of a cluster for each that actuators act in; none may act in several.
-
-    Args:
-        sweep: the program.
-        function: reads an `ActuatedRecord`, and by `of_actuators` the vectors.
-        slots: vectors over all actuators.
-        provide: adds further fields.
-    """
-    robot, schedule = sweep.robot, sweep.schedule()
-    own = actuators_by_cluster(robot)
-
-    def gears(k: int) -> np.ndarray:
-        entries = {int(entry): i for i, entry in enumerate(robot.tree.velocities_of(sweep.instances[k].links))}
-        rows = np.zeros((len(own[k]), len(entries)))
-        for row, number in zip(rows, own[k], strict=True):
-            for link, j, gear in terms_of(robot, robot.actuators[number]):
-                row[entries[int(robot.tree.v_start[link]) + j]] += gear
-        return rows
-
-    def add(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
-        windows.cluster["gears"] = constants(np.array([gears(k) for k in clusters]))
-        for name, buffer in slots.items():
-            for i in range(len(own[clusters[0]])):
-                windows.cluster[numbered(name, i)] = buffer.at([own[k][i] for k in clusters])
-        provide(windows, shape, clusters)
-
-    for k in sorted(own):
-        sweep.visit(schedule, function, k, key=len(own[k]), provide=add)
-    schedule.run()
-
-
 def actuators_by_cluster(robot: Robot) -> dict[int, list[int]]:
     """The numbers of the actuators that act in each cluster."""
     own: dict[int, list[int]] = {}
@@ -171,20 +123,6 @@ def actuators_by_cluster(robot: Robot) -> dict[int, list[int]]:
         for k in sorted({robot.cluster_tree.cluster_of[link] for link, _, _ in terms_of(robot, actuator)}):
             own.setdefault(k, []).append(number)
     return own
-
-
-def has_square_clusters(robot: Robot) -> bool:
-    """Whether each cluster that actuators act in has as many of them as freedoms, and none acts in several."""
-    own, tree = actuators_by_cluster(robot), robot.tree
-    freedoms = Counter(robot.cluster_tree.cluster_of[tree.link_of(int(entry))] for entry in robot.embedding.v_index)
-    alone = sum(map(len, own.values())) == len(robot.actuators)
-    return alone and all(freedoms[k] == len(numbers) for k, numbers in own.items())
-
-
-def of_actuators(cluster: Visit[Any, Any], name: str) -> Any:
-    """The numbers of a vector that belong to the actuators of a cluster."""
-    view = cluster.views.cluster
-    return np.array([getattr(view, numbered(name, i)) for i in range(len(ActuatedRecord(view).gears))])
 
 
 def row_of(cluster: Visit[Any, Any], i: int, j: int) -> Any:

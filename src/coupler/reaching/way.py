@@ -19,6 +19,7 @@ _REACHED = 1e-10  # rad or m, or of the target: so near counts as there
 _LONGEST = 0.2  # rad or m of a joint: a step that stays on its branch
 _ITERATIONS = 300
 _FIRST, _LEAST, _MOST = 1e-6, 1e-14, 1e8  # damping of steps
+_SINGULAR = 1e-10  # of the largest singular value: what is below counts as zero
 _FLAT = 1e-9  # a step that promises to come nearer by no more than this part is the last
 
 
@@ -148,8 +149,12 @@ class Way:
 
 
 def _signs(A: np.ndarray) -> np.ndarray:
-    """On which side of its singular configurations each state is, where actuators and what they move are as many."""
+    """On which side of its singular configurations each state is, where actuators and what they move are as many.
+
+    Zero where actuators follow from each other, so that rounding would decide.
+    """
     moved = np.abs(A).max(axis=(0, 1)) > 0.0
     if moved.sum() != A.shape[-2]:
         return np.zeros(len(A))
-    return np.sign(np.linalg.det(A[..., moved]))
+    sizes = np.linalg.svd(A[..., moved], compute_uv=False)
+    return np.where(sizes[:, -1] > _SINGULAR * sizes[:, 0], np.sign(np.linalg.det(A[..., moved])), 0.0)
