@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from coupler.model import ModelError
+from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 
-__all__ = ["check_lengths", "check_signs", "elbow_of", "pointing_axes", "require"]
+__all__ = ["check_lengths", "check_signs", "elbow_of", "pointing_axes", "require", "told"]
 
 
 def require(holds: Any, otherwise: str) -> None:
@@ -65,3 +66,10 @@ def pointing_axes(direction: np.ndarray, prefer: np.ndarray) -> tuple[np.ndarray
         first = other - (other @ along) * along
     first = first / np.linalg.norm(first)
     return first, np.cross(along, first)
+
+
+def told(robot: Robot) -> Robot:
+    """The robot, after warnings of what is wrong with its dimensions: motors that do not hold it, for example."""
+    for text in robot.warnings:
+        warnings.warn(f"{robot.name}: {text}", ModelWarning, stacklevel=3)
+    return robot

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.mechanisms.checks import check_lengths, check_signs, elbow_of, pointing_axes, require
+from coupler.mechanisms.checks import check_lengths, check_signs, elbow_of, pointing_axes, require, told
 from coupler.mechanisms.posed import ALUMINIUM, Bars, PosedBuilder
 from coupler.model import ClosureChoice, Free, Prismatic, Revolute, Robot, Spherical
 from coupler.model.numbers import numbers
@@ -61,7 +61,7 @@ def stewart(
         names = f"cylinder_{i}", f"piston_{i}"
         b.linear_actuator(names, Revolute(axis=second), f"swing_{i}", foot, point, length)
         b.close(f"ball_{i}", Spherical(), f"piston_{i}", "platform", point)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))
 
 
 def delta(
@@ -110,7 +110,7 @@ def delta(
         b.link(f"swing_{i}", Revolute(axis=first), f"shoulder_{i}", bend)
         b.link(f"forearm_{i}", Revolute(axis=second), f"swing_{i}", bend, bars=[(bend, end), (bend, end)])
         b.close(f"ball_{i}", Spherical(), f"forearm_{i}", "z", end)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))
 
 
 def spherical_rrr(
@@ -155,4 +155,4 @@ def spherical_rrr(
         b.link(f"shoulder_{i}", Revolute(axis=shoulder), "ground", at, bars=[(at, bend)], actuated=True)
         b.link(f"elbow_{i}", Revolute(axis=elbow), f"shoulder_{i}", bend, bars=[(bend, end)])
         b.close(f"pin_{i}", Revolute(axis=top), f"elbow_{i}", "platform", end)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.mechanisms.checks import check_lengths, check_signs, elbow_of, require
+from coupler.mechanisms.checks import check_lengths, check_signs, elbow_of, require, told
 from coupler.mechanisms.posed import ALUMINIUM, Bars, PosedBuilder
 from coupler.mechanisms.transmissions import linear
 from coupler.model import ClosureChoice, Planar, Prismatic, Revolute, Robot
@@ -54,7 +54,7 @@ def slider_crank(
     end = pin + np.array([0.5 * crank, 0.0, 0.0])
     b.link("slider", Prismatic(axis=(1, 0, 0)), "ground", pin, bars=[(pin, end)])
     b.close("pin", Revolute(axis=Y), "rod", "slider", pin)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))
 
 
 def rrpr(
@@ -90,7 +90,7 @@ def rrpr(
     b.link("arm", up, "ground", ORIGIN, bars=[(ORIGIN, tip)], position=[angle], independent=True)
     b.linear_actuator(("cylinder", "piston"), up, "ground", start, pin, length)
     b.close("pin", Revolute(axis=Y), "piston", "arm", pin)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))
 
 
 def planar_rrr(
@@ -126,7 +126,7 @@ def planar_rrr(
         b.link(f"shoulder_{i}", Revolute(axis=Y), "ground", at, bars=[(at, bend)], actuated=True)
         b.link(f"elbow_{i}", Revolute(axis=Y), f"shoulder_{i}", bend, bars=[(bend, pin)])
         b.close(f"pin_{i}", Revolute(axis=Y), f"elbow_{i}", "platform", pin)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))
 
 
 def pantograph(thigh: float, crank: float, shank: float, spread: float = 1.0, *, bars: Bars = ALUMINIUM) -> Robot:

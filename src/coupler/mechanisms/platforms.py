@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.mechanisms.checks import check_lengths, pointing_axes, require
+from coupler.mechanisms.checks import check_lengths, pointing_axes, require, told
 from coupler.mechanisms.posed import ALUMINIUM, Bars, PosedBuilder
 from coupler.model import ClosureChoice, Revolute, Robot, Spherical
 from coupler.model.numbers import numbers
@@ -66,7 +66,7 @@ def spu_platform(
         names = f"{side}_cylinder", f"{side}_piston"
         b.linear_actuator(names, Revolute(axis=second), f"{side}_swing", hinge, end, length)
         b.close(f"{side}_ball", Spherical(), f"{side}_piston", "pitch", end)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))
 
 
 def rus_platform(
@@ -92,7 +92,7 @@ def rus_platform(
         bars, closure: as for `slider_crank`.
     """
     b = _with_cranks("rus_platform", cranks, tips, balls, centre, axis, bars, actuated=True)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))
 
 
 def _with_cranks(
@@ -145,4 +145,4 @@ def wrist(
         require(across, f"wrist: the {side} actuator does not lie in the plane in which its crank turns")
         b.linear_actuator((f"{side}_cylinder", f"{side}_piston"), Revolute(axis=axis), "ground", start, end, length)
         b.close(f"{side}_pin", Revolute(axis=axis), f"{side}_piston", f"{side}_crank", end)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))

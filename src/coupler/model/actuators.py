@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,7 +33,6 @@ __all__ = [
 KINDS = ("motor", "position", "velocity", "damper")
 
 _ENDLESS = (-np.inf, np.inf)
-_STILL = 1e-9  # of a gear: an actuator that moves no more with any independent joint does not move
 
 Term = tuple[int, int, float]  # a link, an entry of its joint's velocity, and the gear
 
@@ -172,7 +171,7 @@ def actuators_of(robot: Robot, described: Sequence[Actuator]) -> tuple[Actuator,
     `shared_limits` has them, or else each.
 
     Raises:
-        ModelError: for a joint that there is not or that is fixed, and for an actuator that cannot move.
+        ModelError: for a joint that there is not or that is fixed.
     """
     names = Counter(actuator.name for actuator in described)
     for name, count in names.items():
@@ -184,9 +183,7 @@ def actuators_of(robot: Robot, described: Sequence[Actuator]) -> tuple[Actuator,
         if joint.actuated and joint.name not in driven:
             actuators += _motors(joint.name, joint.kind.nv, taken)
     together = {link for shared in shared_limits(robot, actuators) for link in shared.joints}
-    limited = tuple(_limited(robot, actuator, together) for actuator in actuators)
-    _check_motion(robot, limited)
-    return limited
+    return tuple(_limited(robot, actuator, together) for actuator in actuators)
 
 
 def _motors(joint: str, freedoms: int, taken: set[str]) -> list[Actuator]:
@@ -343,30 +340,3 @@ def _limited(robot: Robot, actuator: Actuator, shared: set[int]) -> Actuator:
     if (low, high) == actuator.effort and fastest >= actuator.speed:
         return actuator
     return replace(actuator, effort=(low, high), speed=min(actuator.speed, fastest if fastest > 0.0 else np.inf))
-
-
-def _check_motion(robot: Robot, actuators: Iterable[Actuator]) -> None:
-    """Refuses actuators that stay where they are whatever independent joints do."""
-    independent, starts = {*robot.embedding.v_index.tolist()}, robot.tree.v_start
-    doubtful = []
-    for actuator in actuators:
-        terms = [(int(starts[link]) + j, gear) for link, j, gear in terms_of(robot, actuator)]
-        if not any(entry in independent for entry, _ in terms):
-            doubtful.append((actuator, terms))
-    for pose in (lambda: robot.states.neutral, lambda: robot.states.random(np.random.default_rng(0))):
-        if not doubtful:
-            return
-        G, _ = robot.embedding.explicit_constraint(pose()[None], np.zeros((1, robot.nv)))
-        doubtful = [(actuator, terms) for actuator, terms in doubtful if _is_still(terms, G[0])]
-    if doubtful:
-        actuator, _ = doubtful[0]
-        raise ModelError(
-            f"actuator {actuator.name!r}: no independent joint moves it, as loops hold {listed(actuator.joints)}; "
-            "it can drive nothing"
-        )
-
-
-def _is_still(terms: Iterable[tuple[int, float]], G: np.ndarray) -> bool:
-    """Whether an actuator stays where it is whatever independent joints do."""
-    row = sum((gear * G[entry] for entry, gear in terms), np.zeros(G.shape[1]))
-    return bool(np.abs(row).max(initial=0.0) < _STILL * max(abs(gear) for _, gear in terms))

@@ -12,7 +12,8 @@ import numpy as np
 
 from coupler.forks import cached_property
 from coupler.graph import Backend
-from coupler.model.actuators import Actuator, actuators_of
+from coupler.model.actuator_checks import checked_actuators
+from coupler.model.actuators import Actuator
 from coupler.model.closed_forms import tells_of_closure
 from coupler.model.closed_forms.choice import ClosureChoice
 from coupler.model.errors import ModelError
@@ -211,7 +212,7 @@ class RobotChanges(RobotStates):
             for joint, other in zip(self.joints, marked, strict=True)
         )
         robot = self._changed(joints=joints)
-        return robot._changed(("servo_",), actuators=actuators_of(robot, given))
+        return robot._changed(("servo_",), actuators=checked_actuators(robot, given))
 
     def with_backend(self, backend: Backend) -> Robot:
         """The same robot, whose dynamics and simulations are run by another back end.

@@ -184,13 +184,16 @@ def test_a_platform_that_legs_hold_does_not_fall() -> None:
     assert simulation.q[2] == pytest.approx(0.4)
 
 
-FROM_FILES = {"urdf": {*FACTS}, "sdf": {*FACTS} - {"planar_rrr"}, "xml": {*FACTS} - {"spherical_rrr"}}
+FROM_FILES = {"urdf": {*FACTS}, "sdf": {*FACTS} - {"planar_rrr"}, "xml": {*FACTS}}
 CASES = [(name, end) for end, names in FROM_FILES.items() for name in FACTS if name in names]
 
 
 @pytest.mark.filterwarnings("ignore:.*not in MJCF")
 @pytest.mark.parametrize(
-    ("name", "end"), sweep(CASES, [("rrpr", "xml"), ("2-SPU+1U", "xml"), ("stewart", "xml"), ("wrist", "sdf")])
+    ("name", "end"),
+    sweep(
+        CASES, [("rrpr", "xml"), ("2-SPU+1U", "xml"), ("stewart", "xml"), ("spherical_rrr", "xml"), ("wrist", "sdf")]
+    ),
 )
 def test_mechanisms_are_recognised_in_files(name: str, end: str, tmp_path: Path) -> None:
     """Even where motors drive what follows from other joints: MJCF has no word for which are independent."""
@@ -211,3 +214,19 @@ def test_mechanisms_are_recognised_in_files(name: str, end: str, tmp_path: Path)
     again = robot.with_closure("numerical")
     assert again.independent_joints == robot.independent_joints
     assert numerical.with_closure("analytical").independent_joints == numerical.independent_joints
+    found = coupler.load(path)
+    if found.independent_joints != robot.independent_joints:  # motors made others independent
+        told = f"instead, and closes it as {FACTS[name][0]}"
+        assert any(told in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize("turned", [0.0, 0.4])
+def test_legs_that_do_not_hold_their_platform_are_told(turned: float) -> None:
+    """Between plates of the same shape, whatever their sizes: a Stewart platform that is singular everywhere."""
+    gap = np.pi / 3 if turned else 0.3
+    with pytest.warns(coupler.ModelWarning, match="'piston_6' do not hold their mechanism.* 1 freedom of 'platform'"):
+        robot = stewart(hexagon(0.3, gap), hexagon(0.2, gap, turned), height=0.4)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        q = robot.integrate(robot.neutral(), rng.uniform(-0.2, 0.2, 6))
+        assert np.linalg.cond(coupler.actuator_jacobian(robot, q)) > 1e12
