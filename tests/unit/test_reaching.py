@@ -138,6 +138,10 @@ def test_joints_keep_within_their_limits_and_the_others_go_on() -> None:
     lower = {joint.name: joint.kind.lower[0] for joint in robot.joints if joint.kind.nv == 1}
     for joint, position in robot.joint_positions(caught.value.q).items():
         assert position >= lower[joint] - 1e-8
+    with pytest.raises(UnreachableError, match=r"'A.ElbowAct' does not reach") as caught:
+        coupler.configuration_of_actuators(robot, np.array([*u.values()]) + 1.0, start, limits=False)
+    others = [not ("Elbow" in name or "BodyAct" in name) for name in u]
+    np.testing.assert_allclose(caught.value.nearest[others], np.array([*u.values()])[others] + 1.0, atol=1e-9)
     beyond = coupler.configuration_of_actuators(robot, targets, start, limits=False)
     np.testing.assert_allclose(coupler.actuator_positions(robot, beyond), targets, atol=1e-10)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.mechanisms.checks import check_lengths, check_signs, elbow_of, pointing_axes, require, told
+from coupler.mechanisms.checks import check_finite, check_lengths, check_signs, elbow_of, pointing_axes, require, told
 from coupler.mechanisms.posed import ALUMINIUM, Bars, PosedBuilder
 from coupler.model import ClosureChoice, Free, Prismatic, Revolute, Robot, Spherical
 from coupler.model.numbers import numbers
@@ -26,6 +26,7 @@ def hexagon(radius: float, gap: float, turned: float = 0.0) -> np.ndarray:
         turned: angle from x to the middle of the first pair, rad.
     """
     check_lengths("hexagon", radius=radius)
+    check_finite("hexagon", gap=gap, turned=turned)
     angles = [turned + pair * 2.0 * np.pi / 3.0 + side * 0.5 * gap for pair in range(3) for side in (-1.0, 1.0)]
     return radius * np.array([[np.cos(angle), np.sin(angle), 0.0] for angle in angles])
 
@@ -136,6 +137,7 @@ def spherical_rrr(
         bars, closure: as for `slider_crank`.
     """
     check_lengths("spherical_rrr", radius=radius)
+    check_finite("spherical_rrr", upper=upper, lower=lower, base=base, platform=platform)
     sides = check_signs("spherical_rrr: elbows", elbows, 3)
     b, turns = PosedBuilder("spherical_rrr", bars), np.arange(3) * 2.0 * np.pi / 3.0
     tops = [np.array([np.sin(platform) * np.cos(t), np.sin(platform) * np.sin(t), np.cos(platform)]) for t in turns]

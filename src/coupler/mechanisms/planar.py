@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.mechanisms.checks import check_lengths, check_signs, elbow_of, require, told
+from coupler.mechanisms.checks import check_finite, check_lengths, check_signs, elbow_of, require, told
 from coupler.mechanisms.posed import ALUMINIUM, Bars, PosedBuilder
 from coupler.mechanisms.transmissions import linear
 from coupler.model import ClosureChoice, Planar, Prismatic, Revolute, Robot
@@ -43,6 +43,7 @@ def slider_crank(
         closure: as for `Robot.with_closure`.
     """
     check_lengths("slider_crank", crank=crank, rod=rod)
+    check_finite("slider_crank", offset=offset, angle=angle)
     tip = _point((crank * np.cos(angle), crank * np.sin(angle)))
     height = abs(offset - tip[2])
     require(height < rod, f"slider_crank: the rod is too short: it has to bridge {height:.4g} m at the angle {angle:g}")
@@ -79,6 +80,7 @@ def rrpr(
         bars, closure: as for `slider_crank`.
     """
     check_lengths("rrpr", arm=arm)
+    check_finite("rrpr", angle=angle, extent=extent)
     direction = _point((np.cos(angle), np.sin(angle)))
     start, pin = _point(numbers("rrpr: foot", foot, (2,))), arm * direction
     length = float(np.linalg.norm(pin - start))
@@ -143,6 +145,7 @@ def pantograph(thigh: float, crank: float, shank: float, spread: float = 1.0, *,
         bars: as for `slider_crank`.
     """
     check_lengths("pantograph", thigh=thigh, crank=crank, shank=shank)
+    check_finite("pantograph", spread=spread)
     require(np.sin(spread), "pantograph: the parallelogram is flat where it is assembled; choose another spread")
     towards = np.array([-np.sin(spread), 0.0, -np.cos(spread)])
     knee, tip = _point((0.0, -thigh)), crank * towards

@@ -4,7 +4,7 @@ from coupler.graph import constants, symmetric
 from coupler.passes.body import Body, Output
 from coupler.passes.climb import Climb, ClimbingBody, ClimbingCluster, CoupledClusters, velocities_of
 from coupler.passes.cluster import Visit
-from coupler.passes.groups import ActuatedGroups, have_full_rank
+from coupler.passes.groups import ActuatedGroups, have_full_rank, separate_actuators
 from coupler.passes.loads import add_element_energy, add_loads, collect_loads
 from coupler.passes.paths import PathBody, PathCluster, Paths
 from coupler.passes.records import (
@@ -72,6 +72,7 @@ __all__ = [
     "position_of",
     "provided",
     "row_of",
+    "separate_actuators",
     "share_limits",
     "symmetric",
     "tables",

@@ -14,7 +14,7 @@ from coupler.passes.records import numbered
 from coupler.passes.sweep import Sweep
 from coupler.passes.terms import actuators_by_cluster, cleared
 
-__all__ = ["ActuatedGroups", "have_full_rank"]
+__all__ = ["ActuatedGroups", "have_full_rank", "separate_actuators"]
 
 _DEPENDENT = 1e-9  # of a column: what is left of it beside others that it is made of
 
@@ -115,6 +115,11 @@ class ActuatedGroups:
         for group, A in zip(self._groups, _blocks(self._sweep.robot, self._groups), strict=True):
             alike.setdefault((A.shape, _spanning(A.T if rows else A)), []).append(group)
         return alike
+
+
+def separate_actuators(robot: Robot) -> list[list[int]]:
+    """The numbers of actuators, those together that move the same clusters."""
+    return [group.actuators for group in _groups_of(robot)]
 
 
 def have_full_rank(robot: Robot, clusters: set[int]) -> bool:

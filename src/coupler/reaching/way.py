@@ -10,6 +10,7 @@ import numpy as np
 from coupler.actuation import actuator_jacobian, actuator_positions
 from coupler.model import ModelError, Robot
 from coupler.model.wording import in_state, listed
+from coupler.passes import separate_actuators
 from coupler.passes.shape import Clusters
 from coupler.reaching.bounds import Bounds
 
@@ -55,11 +56,21 @@ class Way:
     def followed(self) -> np.ndarray:
         """The configurations at the targets."""
         u, near = actuator_positions(self._robot, self._q), _REACHED * np.maximum(np.abs(self._target), 1.0)
-        going, goal = np.ones(len(u), bool), self._target
+        goal = self._target
         if self._bounds is not None:
             goal = self._bounds.within(goal, u)
             for i, number in np.argwhere(goal != self._target):
                 self._stop(i, self._robot.actuators[number].joints[0])
+        for actuators in separate_actuators(self._robot):  # what some cannot reach does not hold up the others
+            own = np.isin(np.arange(u.shape[-1]), actuators)
+            self._damping[:] = 0.0 if self._straight else _FIRST
+            self._follow(u, np.where(own, goal, u), near)
+        self._check(u, near)
+        return self._q
+
+    def _follow(self, u: np.ndarray, goal: np.ndarray, near: np.ndarray) -> None:
+        """Takes actuators from where they are, u, as near to a goal as they come."""
+        going = np.ones(len(u), bool)
         for _ in range(_ITERATIONS):
             missing = goal - u
             going &= (np.abs(missing) > near).any(axis=-1)
@@ -75,8 +86,6 @@ class Way:
             self._q[own[good]], u[own[good]] = q[good], arrived[good]
             self._damping[own] = np.clip(np.where(good, 0.1, 10.0) * self._damping[own], _LEAST, _MOST)
             going[own] = np.where(good, promised > _FLAT * before, self._damping[own] < _MOST)
-        self._check(u, near)
-        return self._q
 
     def _step(self, own: np.ndarray, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Velocities that lead nearer to the targets in a unit of time, and by how much they promise to."""

@@ -22,6 +22,7 @@ from coupler.mechanisms import (
     rus_platform,
     slider_crank,
     spherical_rrr,
+    spu_platform,
     stewart,
     wrist,
 )
@@ -142,6 +143,9 @@ def test_mechanisms_are_parts_of_robots() -> None:
         (lambda: rus_platform(CRANKS, CRANKS, RODS), "rus_platform: left: crank must be longer than 0 m"),
         (lambda: pantograph(0.3, 0.1, 0.3, spread=0.0), "pantograph: the parallelogram is flat"),
         (lambda: Bars(radius=-1.0), "bars: their radius"),
+        (lambda: hexagon(0.3, np.nan), "hexagon: gap must be a finite number"),
+        (lambda: spherical_rrr(upper=np.inf), "spherical_rrr: upper must be a finite number"),
+        (lambda: spu_platform([[0.1, 0, -0.3]] * 2, np.zeros((2, 3))), "the left ball is at the platform's joint"),
         (lambda: spherical_rrr(*[np.pi / 2] * 4), "arm 1 has its shoulder in line with the platform"),
     ],
 )
