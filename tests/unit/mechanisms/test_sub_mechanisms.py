@@ -173,6 +173,18 @@ def test_a_pose_is_described_by_points_in_the_world() -> None:
     assert robot.bodies["lever"].inertia[1, 1] == pytest.approx(mass * (0.09 / 12 + 1e-4 / 4))
 
 
+def test_a_pose_out_of_the_workspace_offers_the_last_one_within() -> None:
+    robot = delta(0.2, 0.05, 0.2, 0.45)
+    with pytest.raises(
+        ModelError, match=r"'shoulder_1'.* cannot reach .* they reach up to x (0\.\d+), y 0, z -"
+    ) as caught:
+        robot.pack_q({"x": 2.0, "y": 0.0, "z": robot.neutral()[2]})
+    x = float(str(caught.value).split("up to x ")[1].split(",")[0])
+    robot.pack_q({"x": x - 1e-3, "y": 0.0, "z": robot.neutral()[2]})
+    with pytest.raises(ModelError, match="cannot reach"):
+        robot.pack_q({"x": x + 1e-3, "y": 0.0, "z": robot.neutral()[2]})
+
+
 def test_a_run_that_leaves_the_workspace_says_so() -> None:
     robot = slider_crank(0.3, 0.2, angle=0.3).with_gravity((0, 0, 0))
     simulation = coupler.Simulation(robot, 1e-3, v=[2.0])
