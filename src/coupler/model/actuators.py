@@ -25,7 +25,7 @@ __all__ = [
     "actuators_of",
     "by_actuator",
     "driven",
-    "limits_of_each",
+    "limits_left_open",
     "shared_limits",
     "terms_of",
 ]
@@ -284,15 +284,25 @@ def shared_limits(robot: Robot, actuators: Sequence[Actuator]) -> list[SharedLim
     return [shared for shared in _limits_of_several(robot, actuators) if _is_kept(robot, actuators, shared)]
 
 
-def limits_of_each(robot: Robot) -> list[str]:
-    """Tells of limits of effort that several actuators keep one by one, and not together."""
-    return [
+def limits_left_open(robot: Robot) -> list[str]:
+    """Tells of limits of joints that actuators keep one by one, and not together, or not at all."""
+    shared = [own for own in _limits_of_several(robot, robot.actuators) if not _is_kept(robot, robot.actuators, own)]
+    efforts = [
         f"the effort limit of joint {robot.tree.links[link].joint!r} limits each of "
-        f"{listed(robot.actuators[i].name for i, gear in zip(shared.members, gears, strict=True) if gear)}, "
+        f"{listed(robot.actuators[i].name for i, gear in zip(own.members, gears, strict=True) if gear)}, "
         "and not their sum"
-        for shared in _limits_of_several(robot, robot.actuators)
-        if not _is_kept(robot, robot.actuators, shared)
-        for link, gears in zip(shared.joints, shared.gears, strict=True)
+        for own in shared
+        for link, gears in zip(own.joints, own.gears, strict=True)
+    ]
+    several: dict[str, list[str]] = {}  # actuators of several joints, by joints with a velocity limit
+    for actuator in robot.actuators:
+        terms = terms_of(robot, actuator)
+        for link, j, _ in terms if len(terms) > 1 else ():
+            if 0.0 < robot.tree.links[link].kind.velocity_limit[j] < np.inf:
+                several.setdefault(robot.tree.links[link].joint, []).append(actuator.name)
+    return efforts + [
+        f"the velocity limit of joint {joint!r} does not limit {listed(names)}, which moves several joints"
+        for joint, names in several.items()
     ]
 
 

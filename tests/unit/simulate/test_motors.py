@@ -607,3 +607,5 @@ def test_limits_that_actuators_do_not_share_are_told() -> None:
         told = f"the effort limit of joint 'hinge' limits each of 'motor', {other.name!r}, and not their sum"
         assert told in str(robot)
     assert "not their sum" not in str(arm(Actuator("a", "hinge"), Actuator("b", "hinge"), effort_limit=5.0))
+    robot = arm(Actuator("both", {"hinge": 1.0, "elbow": 1.0}), velocity_limit=5.0)
+    assert "the velocity limit of joint 'hinge' does not limit 'both', which moves several joints" in str(robot)
