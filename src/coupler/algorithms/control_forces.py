@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coupler.model import Robot
-from coupler.model.actuators import shared_limits
+from coupler.model.actuator_limits import shared_limits
 from coupler.passes import (
     ClusterRecord,
     Record,

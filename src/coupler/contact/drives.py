@@ -22,70 +22,35 @@ taken off in all of them, as far as they drive.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.actuation import actuator_jacobian_program
 from coupler.algorithms.control_forces import controlling, moving
-from coupler.compiled import remembered, run
+from coupler.compiled import remembered
 from coupler.contact import drive_kernels as kernels
 from coupler.contact.blocks import Blocks
 from coupler.contact.columns import Columns, Start
+from coupler.contact.drive_rows import DriveRow, damping_of, drive_rows, effort_limits, mobilities_of
 from coupler.contact.kernels import clear, copy
 from coupler.contact.scene import ContactScene
 from coupler.contact.servos import at_joint, servo_damping, servo_groups
 from coupler.contact.shared_servos import SharedServos, check_shared_limits, stand_ins
-from coupler.graph import Buffer, Part, Vector, Window, constants, fields, is_known
-from coupler.inertia import mass_matrix_solve
-from coupler.model import ModelError, Robot
-from coupler.model.actuators import Actuator, SharedLimit, shared_limits, terms_of
+from coupler.graph import Buffer, Part, Vector, Window, constants, fields
+from coupler.model import Robot
+from coupler.model.actuator_limits import shared_limits
+from coupler.model.actuators import Actuator, terms_of
 from coupler.passes import Sweep, share_limits, visit_actuators, visit_terms
 
 __all__ = ["Drives", "controls_of"]
 
 _ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
-_LARGE = 1e6  # N m or N: the same where one side alone has a limit
 _FAR = 1e10  # rad/s or m/s: stands for a speed limit that there is not
-_CONFIGURATIONS = 64  # in which it is looked at how easily actuators move
-
-
-@dataclass(frozen=True)
-class DriveRow:
-    """A row of the contact problem: a servo, or an actuator at its speed limit.
-
-    Attributes:
-        actuator: its number.
-        servo: which of the two.
-        scale: the row's velocity is so many times the actuator's, and its impulse so many times smaller, so that rows
-            of weak servos and of large gears have numbers like others.
-    """
-
-    actuator: int
-    servo: bool
-    scale: float
 
 
 def controls_of(robot: Robot) -> int:
     """How many numbers control a robot in a step: one for each actuator, then the rates of targets if servos need."""
     return len(robot.actuators) * (2 if any(actuator.kind == "position" for actuator in robot.actuators) else 1)
-
-
-def _drive_rows(
-    robot: Robot, scene: ContactScene, actuators: Sequence[Actuator], damping: Sequence[Any], spared: set[int]
-) -> list[DriveRow]:
-    """The rows of actuators, of which some are spared, as others stand for them."""
-    rows, h = [], scene.step
-    for number, actuator in enumerate(actuators):
-        gear = float(np.linalg.norm([gear for _, _, gear in terms_of(robot, actuator)]))
-        own = scene.implicit and actuator.servo and number not in spared
-        if own and not at_joint(robot, actuator, yielding=scene.yielding):
-            softest = float(np.sqrt(h * damping[number])) if is_known(damping[number]) else np.inf
-            rows.append(DriveRow(number, True, min(1.0 / gear, softest)))
-        if actuator.speed < np.inf:
-            rows.append(DriveRow(number, False, 1.0 / gear))
-    return rows
 
 
 class Drives:
@@ -105,9 +70,9 @@ class Drives:
         self._checked, groups = ([], groups) if scene.yielding else (groups, [])
         self._actuators = [*robot.actuators, *stand_ins(robot, groups)]
         self._damping = [servo_damping(actuator, scene) for actuator in robot.actuators]
-        self._damping += [_damping_of(group, self._damping) for group in groups]
+        self._damping += [damping_of(group, self._damping) for group in groups]
         self._spared = {number for group in groups for number in group.members}
-        self.rows = _drive_rows(robot, scene, self._actuators, self._damping, self._spared)
+        self.rows = drive_rows(robot, scene, self._actuators, self._damping, self._spared)
         self.starts = [self._start(row) for row in self.rows]
         n, names = len(self._actuators), ("position", "start", "speed", "bias", "aim", "loss", "push", "given", "held")
         self._shared = [own for own in shared_limits(robot, robot.actuators) if self._explicit or not own.servos]
@@ -223,7 +188,7 @@ class Drives:
         if actuators[0].kind == "position":
             known["rate"] = self._limited.at([len(self._robot.actuators) + number for number in numbers])
         endless = (-_ENDLESS, _ENDLESS)  # as what a servo is assumed to have that is a spring and a damper
-        limits = np.array([endless if self._at_joint(actuator) else _limits(actuator) for actuator in actuators])
+        limits = np.array([endless if self._at_joint(actuator) else effort_limits(actuator) for actuator in actuators])
         table = {
             "least": np.clip([actuator.control[0] for actuator in actuators], -_ENDLESS, _ENDLESS),
             "most": np.clip([actuator.control[1] for actuator in actuators], -_ENDLESS, _ENDLESS),
@@ -244,7 +209,7 @@ class Drives:
         """By how much an actuator becomes faster within a step by unit of its force, about as much as that is."""
         if not {(number, False), (number, True)} & self._place.keys():
             return 0.0
-        mobilities, group = remembered(self._robot, _mobilities, _mobilities), self._group_of.get(number)
+        mobilities, group = remembered(self._robot, mobilities_of, mobilities_of), self._group_of.get(number)
         return self._h * float(
             mobilities[number] if group is None else mobilities[group.members[0]] / group.gears[0][0] ** 2
         )
@@ -337,36 +302,8 @@ class Drives:
         actuators = self._robot.actuators
         own = [i for i, x in enumerate(actuators) if np.isfinite(x.effort).any() and self._at_joint(x)]
         if own:
-            limits = np.array([_limits(actuators[i]) for i in own])
+            limits = np.array([effort_limits(actuators[i]) for i in own])
             window = fields(force=forces.at(own), residual=residual.at([0] * len(own)))
             window |= fields(lower=constants(limits[:, 0]), upper=constants(limits[:, 1]))
             self._sweep.builder.loop(kernels.check_limits, own=window)
         check_shared_limits(self._sweep.builder, self._checked, forces, residual)
-
-
-def _limits(actuator: Actuator) -> tuple[float, float]:
-    """The limits of effort, as finite numbers."""
-    low, high = actuator.effort
-    if low == -np.inf and high == np.inf:
-        return -_ENDLESS, _ENDLESS
-    large = max(_LARGE, 1e3 * min(abs(low), abs(high)))
-    return max(low, -large), min(high, large)
-
-
-def _damping_of(group: SharedLimit, damping: Sequence[Any]) -> Any:
-    """D of servos of one joint together."""
-    return sum(gear**2 * damping[number] for gear, number in zip(group.gears[0], group.members, strict=True))
-
-
-def _mobilities(robot: Robot) -> np.ndarray:
-    """Of all actuators, how easily each is moved at most in some configurations: the diagonal of A H⁻¹ Aᵀ."""
-    rng, count = np.random.default_rng(0), len(robot.actuators)
-    largest = np.zeros(count)
-    for _ in range(_CONFIGURATIONS):
-        q = robot.random_state(rng)[0]
-        try:
-            A = run(robot, actuator_jacobian_program, q).reshape(count, robot.nv)
-            largest = np.maximum(largest, np.sum(A * mass_matrix_solve(robot, q, A), axis=1))
-        except ModelError:  # at a dead point
-            continue
-    return np.where(largest > 0.0, largest, _FAR)

@@ -10,7 +10,8 @@ import numpy as np
 from coupler.compiled import remembered
 from coupler.contact.scene import ContactScene
 from coupler.model import Robot
-from coupler.model.actuators import Actuator, SharedLimit, shared_limits, terms_of
+from coupler.model.actuator_limits import SharedLimit, shared_limits
+from coupler.model.actuators import Actuator, terms_of
 
 __all__ = ["at_joint", "has_limits", "may_yield", "servo_damping", "servo_groups", "servoed"]
 

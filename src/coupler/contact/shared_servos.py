@@ -16,7 +16,8 @@ from coupler.contact.drive_kernels import expected
 from coupler.contact.kernels import clear
 from coupler.graph import Builder, Vector, View, Window, constants, fields
 from coupler.model import Robot
-from coupler.model.actuators import Actuator, SharedLimit
+from coupler.model.actuator_limits import SharedLimit
+from coupler.model.actuators import Actuator
 from coupler.passes import numbered
 
 __all__ = ["SharedServos", "check_shared_limits", "stand_ins"]

@@ -9,7 +9,6 @@ from types import MappingProxyType
 import numpy as np
 
 from coupler.blas import one_thread
-from coupler.model.actuator_checks import checked_actuators, loose_mechanisms
 from coupler.model.actuators import Actuator
 from coupler.model.bodies import Body
 from coupler.model.closed_forms import ClosedForm, Spoiled, find_closed_forms, remarks_of
@@ -29,6 +28,7 @@ from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.masses import check_masses
 from coupler.model.robot import Robot
+from coupler.model.robot_actuators import actuators_of, loose_mechanisms
 from coupler.model.tree import Tree, TreeJoint
 from coupler.model.wording import listed
 
@@ -103,7 +103,7 @@ def compose(
         closed_forms=MappingProxyType(by_name),
         closure=MappingProxyType(closing),
     )
-    actuated = checked_actuators(robot, actuators)  # by rates of loops compiled already: closed forms have others
+    actuated = actuators_of(robot, actuators)  # by rates of loops compiled already: closed forms have others
     warnings += loose_mechanisms(robot, actuated)
     if closed_forms:
         states = parts.embed_closed(constraints, closed_forms, assembly)

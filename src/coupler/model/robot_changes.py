@@ -12,7 +12,6 @@ import numpy as np
 
 from coupler.forks import cached_property
 from coupler.graph import Backend
-from coupler.model.actuator_checks import checked_actuators
 from coupler.model.actuators import Actuator
 from coupler.model.closed_forms import tells_of_closure
 from coupler.model.closed_forms.choice import ClosureChoice
@@ -21,6 +20,7 @@ from coupler.model.height_fields import HeightField
 from coupler.model.numbers import numbers
 from coupler.model.parameters import GivenParameters, Layout, checked_parameters, layout_of, parameters_of
 from coupler.model.places import Place, placed
+from coupler.model.robot_actuators import actuators_of
 from coupler.model.robot_states import RobotStates
 from coupler.model.shapes import Geometry, Plane, Shape
 from coupler.model.tree import GROUND
@@ -212,7 +212,7 @@ class RobotChanges(RobotStates):
             for joint, other in zip(self.joints, marked, strict=True)
         )
         robot = self._changed(joints=joints)
-        return robot._changed(("servo_",), actuators=checked_actuators(robot, given))
+        return robot._changed(("servo_",), actuators=actuators_of(robot, given))
 
     def with_backend(self, backend: Backend) -> Robot:
         """The same robot, whose dynamics and simulations are run by another back end.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coupler.model.actuators import limits_left_open
+from coupler.model.actuator_limits import limits_left_open
 from coupler.model.wording import counted
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import numpy as np
 
 from coupler.graph import Buffer, Vector, View, constants, fields
 from coupler.model import Robot
-from coupler.model.actuators import SharedLimit, terms_of
+from coupler.model.actuator_limits import SharedLimit
+from coupler.model.actuators import terms_of
 from coupler.passes.cluster import Visit
 from coupler.passes.records import Record, numbered, provided
 from coupler.passes.shape import Shape

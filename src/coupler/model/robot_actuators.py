@@ -1,20 +1,22 @@
-"""What actuators move: some are refused that loops hold, and some are warned of that do not hold their mechanism."""
+"""The actuators of a robot: refused if loops hold them, and warned of if they do not hold their mechanism."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coupler.model.actuators import Actuator, actuators_of, terms_of
+from coupler.model.actuator_limits import limited_actuators
+from coupler.model.actuators import Actuator, terms_of
 from coupler.model.errors import ModelError
 from coupler.model.wording import counted, listed
 
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-__all__ = ["checked_actuators", "loose_mechanisms"]
+__all__ = ["actuators_of", "loose_mechanisms"]
 
 _STILL = 1e-9  # of a gear: an actuator that moves no more with any independent joint does not move
 _SINGULAR = 1e-9  # of the largest singular value: what is below counts as zero
@@ -23,24 +25,53 @@ _POSES = 4  # in which it is looked at what actuators hold
 Rows = list[tuple[int, float]]  # of an actuator, entries of joint velocities and gears
 
 
-def checked_actuators(robot: Robot, described: Sequence[Actuator]) -> tuple[Actuator, ...]:
-    """The actuators of a robot, as `actuators_of` gives them.
+def actuators_of(robot: Robot, described: Sequence[Actuator]) -> tuple[Actuator, ...]:
+    """The actuators of a robot: those that are described, and a motor for each other joint that is marked as actuated.
+
+    Limits of effort and velocity of joints hold for them, too.
 
     Raises:
-        ModelError: as that, and for actuators that stay where they are whatever independent joints do.
+        ModelError: for a joint that there is not or that is fixed, and for an actuator that cannot move.
     """
-    actuators = actuators_of(robot, described)
+    names = Counter(actuator.name for actuator in described)
+    for name, count in names.items():
+        if count > 1:
+            raise ModelError(f"there are {count} actuators {name!r}; each needs a name of its own")
+    driven = {joint for actuator in described for joint in actuator.gears}
+    actuators, taken = [*described], {*names}
+    for joint in robot.joints:
+        if joint.actuated and joint.name not in driven:
+            actuators += _motors(joint.name, joint.kind.nv, taken)
+    limited = limited_actuators(robot, actuators)
+    _check_motion(robot, limited)
+    return limited
+
+
+def _motors(joint: str, freedoms: int, taken: set[str]) -> list[Actuator]:
+    """A motor for each freedom of a joint, named after it."""
+    gears: list[Any] = [1.0] if freedoms == 1 else np.eye(freedoms).tolist()
+    motors = []
+    for i, gear in enumerate(gears, 1):
+        name = joint if freedoms == 1 else f"{joint}_{i}"
+        while name in taken:
+            name += "_motor"
+        taken.add(name)
+        motors.append(Actuator(name, {joint: gear}))
+    return motors
+
+
+def _check_motion(robot: Robot, actuators: Sequence[Actuator]) -> None:
+    """Refuses actuators that stay where they are whatever independent joints do."""
     doubtful = [actuator for actuator in actuators if not _is_independent(robot, actuator)]
     for G in _rates(robot, 2) if doubtful else ():
         doubtful = [actuator for actuator in doubtful if _is_still(_rows(robot, actuator), G)]
         if not doubtful:
-            break
+            return
     if doubtful:
         raise ModelError(
             f"actuator {doubtful[0].name!r}: no independent joint moves it, as loops hold "
             f"{listed(doubtful[0].joints)}; it can drive nothing"
         )
-    return actuators
 
 
 def loose_mechanisms(robot: Robot, actuators: Sequence[Actuator]) -> list[str]:
