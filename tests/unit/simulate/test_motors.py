@@ -583,6 +583,36 @@ def test_servos_of_a_joint_keep_its_effort_limit_together(case: str, integrator:
     assert bool(np.abs(sums).max() == 5.0) is (case != "within the limit")
 
 
+@pytest.mark.parametrize("integrator", ["midpoint", "euler", "rk4"])
+def test_a_spring_and_a_damper_that_share_a_limit_are_one_servo(integrator: str) -> None:
+    """Of a leg that lands, with friction in its knee and an end of it: the same motion as with a single servo."""
+    b = RobotBuilder("hopper")
+    b.body("hip", 3.0, inertia=(0.02, 0.02, 0.02))
+    b.joint("rail", Prismatic(axis=(0, 0, 1)), "ground", "hip", at=(0, 0, 0.45))
+    for name, parent, at, knee in (
+        ("thigh", "hip", 0.0, {}),
+        ("shank", "thigh", -0.25, {"friction": 0.1, "upper": 1.3}),
+    ):
+        b.body(name, 0.3, (0, 0, -0.12), (2e-3, 2e-3, 2e-4))
+        b.joint(name, Revolute(axis=(0, 1, 0), effort_limit=9.0, **knee), parent, name, at=(0, 0, at))
+    b.contact("foot", "shank", (0, 0, -0.25))
+    b.floor(friction=0.8)
+    robot, ends, efforts = b.build(), [], []
+    q, targets = robot.pack_q({"rail": 0.05, "thigh": -0.5, "shank": 1.0}), {"thigh": -0.5, "shank": 1.0}
+    pairs = {name: [servo(name, 150.0), replace(servo({name: 2.0}, damping=1.0), name=f"{name} v")] for name in targets}
+    for actuators in ([servo(name, 150.0, 4.0) for name in targets], [*pairs["thigh"], *pairs["shank"]]):
+        driven = robot.with_actuators(actuators)
+        simulation = Simulation(driven, 1e-3, q=q, integrator=integrator)
+        for _ in range(300):
+            simulation.step(motors={name: targets.get(name, 0.0) for name in driven.actuator_names})
+            forces = dict(zip(driven.actuator_names, simulation.motor_forces, strict=True))
+            efforts.append(abs(forces["shank"] + 2.0 * forces.get("shank v", 0.0)))
+            assert simulation.status.solved
+        ends.append(np.concatenate([simulation.q, simulation.v]))
+    assert ends[0] == pytest.approx(ends[1], abs=1e-6)
+    assert max(efforts) == pytest.approx(9.0, abs=1e-9)
+
+
 def test_motors_of_several_joints_keep_effort_limits_together() -> None:
     """A differential: all motors get weaker by one factor, until the sums at both joints are within their limits."""
     motors = Actuator("left", {"hinge": 2.0, "elbow": 2.0}), Actuator("right", {"hinge": 2.0, "elbow": -2.0})
