@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from types import MappingProxyType
 
 import numpy as np
@@ -279,7 +280,7 @@ class _Parts:
         """Closed forms that clusters would have with other independent joints.
 
         An actuator across a hinge follows from the hinge, but not the other way round. The same goes for legs that
-        carry a platform together: tried are joints that all loops of a cluster have in common, and of mechanisms of one
+        carry a platform together: tried are joints that two loops of a cluster have in common, and of mechanisms of one
         freedom each joint.
         """
         alternatives = []
@@ -297,13 +298,11 @@ class _Parts:
         """Links whose joints might be independent in a cluster instead."""
         freedoms, kinds = len(choice.independent), [link.kind for link in self.tree.links]
         ways = [{*c.ways[0], *c.ways[1]} for c in loop.constraints if isinstance(c, LoopConstraint)]
-        common = sorted(set.intersection(*ways)) if len(ways) > 1 else []
-        if sum(kinds[link].nv for link in common) == freedoms:
-            return [common]
-        single = [
-            link for link in loop.links if kinds[link].nv == 1 and not self.joints[self.tree.links[link].joint].actuated
-        ]
-        return [[link] for link in single] if freedoms == 1 else []
+        common = [tuple(sorted(one & other)) for one, other in combinations(ways, 2)]
+        common = [links for links in dict.fromkeys(common) if sum(kinds[link].nv for link in links) == freedoms]
+        driven = {link for link in loop.links if self.joints[self.tree.links[link].joint].actuated}
+        single = [(link,) for link in loop.links if freedoms == kinds[link].nv == 1 and link not in driven]
+        return [list(links) for links in dict.fromkeys([*common, *single])]
 
     def with_joints(self, joints: Iterable[TreeJoint]) -> _Parts:
         return _Parts(self.tree, {joint.name: joint for joint in joints}, self.couplings, self.largest)
