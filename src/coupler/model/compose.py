@@ -35,6 +35,8 @@ from coupler.model.wording import listed
 
 __all__ = ["compose"]
 
+_TRIED = 8  # loops of a cluster, and choices of its independent joints, that are tried for a closed form
+
 
 @one_thread()
 def compose(
@@ -298,11 +300,11 @@ class _Parts:
         """Links whose joints might be independent in a cluster instead."""
         freedoms, kinds = len(choice.independent), [link.kind for link in self.tree.links]
         ways = [{*c.ways[0], *c.ways[1]} for c in loop.constraints if isinstance(c, LoopConstraint)]
-        common = [tuple(sorted(one & other)) for one, other in combinations(ways, 2)]
+        common = [tuple(sorted(one & other)) for one, other in combinations(ways[:_TRIED], 2)]
         common = [links for links in dict.fromkeys(common) if sum(kinds[link].nv for link in links) == freedoms]
         driven = {link for link in loop.links if self.joints[self.tree.links[link].joint].actuated}
         single = [(link,) for link in loop.links if freedoms == kinds[link].nv == 1 and link not in driven]
-        return [list(links) for links in dict.fromkeys([*common, *single])]
+        return [list(links) for links in dict.fromkeys([*common, *single])][:_TRIED]
 
     def with_joints(self, joints: Iterable[TreeJoint]) -> _Parts:
         return _Parts(self.tree, {joint.name: joint for joint in joints}, self.couplings, self.largest)
