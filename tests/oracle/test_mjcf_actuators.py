@@ -188,13 +188,15 @@ SHARED = """<mujoco><worldbody>
       <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03" contype="0" conaffinity="0"/></body></body></worldbody>
   <actuator><motor name="m1" joint="a" gear="2"/><motor name="m2" joint="a" ctrlrange="-1 9" ctrllimited="true"/>
     <position name="p" joint="b" kp="20" kv="1" forcerange="-2 2"/></actuator></mujoco>"""
+SERVED = SHARED.replace('<motor name="m2" joint="a"', '<velocity name="m2" joint="a" kv="3"')
 
 
-def test_controls_in_dynamics_are_mujocos(tmp_path: Path) -> None:
-    """Of two motors that share the limit of a joint, and of a servo with one of its own."""
+@pytest.mark.parametrize("text", [SHARED, SERVED], ids=["motors", "servo"])
+def test_controls_in_dynamics_are_mujocos(text: str, tmp_path: Path) -> None:
+    """Of two motors, or a motor and a servo, that share the limit of a joint, and of a servo with one of its own."""
     mujoco: Any = pytest.importorskip("mujoco")
     path = tmp_path / "shared.xml"
-    path.write_text(SHARED)
+    path.write_text(text)
     model, robot, rng = mujoco.MjModel.from_xml_path(str(path)), coupler.load(path), np.random.default_rng(0)
     data = mujoco.MjData(model)
     for _ in range(100):

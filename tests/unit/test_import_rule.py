@@ -35,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "dynamics": {"model", "algorithms", "compiled", "kinematics"},
     "forces": {"model", "algorithms", "compiled", "dynamics"},
     "actuation": {"model", "passes", "algorithms", "compiled", "dynamics"},
-    "reaching": {"linear", "graph", "model", "passes", "compiled", "actuation"},
+    "reaching": {"linear", "graph", "model", "passes", "algorithms", "compiled", "actuation"},
     "sizing": {"files", "model", "actuation"},
     "contact": {
         *("files", "children", "spatial", "rotation", "linear", "graph", "model", "passes", "algorithms"),

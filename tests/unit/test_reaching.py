@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coupler
-from coupler import UnreachableError
+from coupler import Robot, UnreachableError
 from coupler.mechanisms import StrutBuilder, hexagon, stewart
 from coupler.model import Actuator, ModelError, Revolute
 from coupler.reaching import configuration
@@ -82,6 +82,50 @@ def test_programs_find_what_short_steps_find(monkeypatch: pytest.MonkeyPatch) ->
         np.testing.assert_allclose(one, q[3], rtol=0, atol=1e-14)
 
 
+def others(name: str) -> Robot:
+    """Robots with more or fewer actuators than freedoms, and actuators of several clusters."""
+    if name == "tendons":
+        robot = coupler.robots.load("geared_chain", links=4)
+        joints = robot.independent_joints
+        pairs = [{joints[i]: 2.0, joints[i + 1]: -0.5} for i in range(3)]
+        return robot.with_actuators(Actuator(f"tendon {i}", pair) for i, pair in enumerate(pairs))
+    platform = stewart(hexagon(0.3, gap=0.3), hexagon(0.2, gap=1.7), height=0.4)
+    closure = platform.with_closure("numerical") if name == "numerical" else platform
+    sums = [Actuator(f"sum {i}", {f"piston_{i}": 1.0, f"piston_{i + 1}": 1.0}) for i in (1, 3)]
+    actuators = {
+        "redundant": (*platform.actuators, *sums),
+        "fewer": platform.actuators[:4],
+        "of low rank": (*platform.actuators[:4], *sums),  # six, that move in four ways
+        "numerical": platform.actuators[:5],
+    }
+    return closure.with_actuators(actuators[name])
+
+
+@pytest.mark.parametrize("name", ["tendons", "redundant", "fewer", "of low rank", "numerical"])
+def test_any_number_of_actuators_is_answered_by_a_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In closed configurations, no further from where it starts than those that short steps find."""
+    robot, rng = others(name), np.random.default_rng(0)
+    near = np.tile(robot.neutral(), (8, 1))
+    moved = robot.integrate(near, rng.uniform(-0.05, 0.05, (8, robot.nv)))
+    targets = coupler.actuator_positions(robot, moved)
+    with monkeypatch.context() as alone:
+        alone.setattr(configuration, "Way", None)
+        q = coupler.configuration_of_actuators(robot, targets, near)
+    robot.check(q)
+    np.testing.assert_allclose(coupler.actuator_positions(robot, q), targets, rtol=0, atol=1e-12)
+    with monkeypatch.context() as without:
+        without.setattr(configuration, "is_answered_by_program", lambda robot: False)
+        slow = coupler.configuration_of_actuators(robot, targets, near)
+    way, slow_way = (np.linalg.norm(robot.difference(near, end), axis=1) for end in (q, slow))
+    most = 2.5 if name == "numerical" else 1.02  # there the way of all joints is the shortest
+    assert (way <= most * slow_way + 1e-9).all()
+    if name == "redundant":
+        np.testing.assert_allclose(robot.difference(slow, q), 0.0, rtol=0, atol=1e-8)
+        wrong = targets[0] + np.eye(8)[7] * 0.01  # which the legs do not allow
+        with pytest.raises(UnreachableError, match="does not reach"):
+            coupler.configuration_of_actuators(robot, wrong, near[0])
+
+
 def test_joints_keep_within_their_limits_and_the_others_go_on() -> None:
     robot = coupler.robots.load("rh5_manus")
     start = robot.neutral()
@@ -94,6 +138,10 @@ def test_joints_keep_within_their_limits_and_the_others_go_on() -> None:
     lower = {joint.name: joint.kind.lower[0] for joint in robot.joints if joint.kind.nv == 1}
     for joint, position in robot.joint_positions(caught.value.q).items():
         assert position >= lower[joint] - 1e-8
+    with pytest.raises(UnreachableError, match=r"'A.ElbowAct' does not reach") as caught:
+        coupler.configuration_of_actuators(robot, np.array([*u.values()]) + 1.0, start, limits=False)
+    others = [not ("Elbow" in name or "BodyAct" in name) for name in u]
+    np.testing.assert_allclose(caught.value.nearest[others], np.array([*u.values()])[others] + 1.0, atol=1e-9)
     beyond = coupler.configuration_of_actuators(robot, targets, start, limits=False)
     np.testing.assert_allclose(coupler.actuator_positions(robot, beyond), targets, atol=1e-10)
 

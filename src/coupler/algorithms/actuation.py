@@ -36,6 +36,7 @@ __all__ = [
     "actuator_velocities_program",
     "generalized_forces_program",
     "write_jacobian",
+    "write_rows",
 ]
 
 
@@ -122,6 +123,12 @@ def write_jacobian(sweep: Sweep[Any, Any], A: Any, place: Callable[[int, int], i
         A: a vector of zeros, to which entries are added.
         place: where in A the entry of an actuator and an independent velocity is.
     """
+    sweep.outward(_begin)
+    write_rows(sweep, A, place)
+
+
+def write_rows(sweep: Sweep[Any, Any], A: Any, place: Callable[[int, int], int]) -> None:
+    """Writes the same, once clusters know where they are."""
     robot, starts = sweep.robot, sweep.robot.tree.v_start
 
     def provide(windows: ClusterWindows, shape: Shape, rows: list[TermRow]) -> None:
@@ -133,7 +140,6 @@ def write_jacobian(sweep: Sweep[Any, Any], A: Any, place: Callable[[int, int], i
                 first = [place(row[0], int(entry)) for row, entry in zip(rows, entries, strict=True)]
                 windows.joints[i]["A"] = A.at(first, len(free))
 
-    sweep.outward(_begin)
     visit_terms(sweep, _row, {}, provide)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from coupler.model import Robot
+from coupler.model.actuator_limits import shared_limits
 from coupler.passes import (
     ClusterRecord,
     Record,
@@ -47,8 +48,8 @@ def control_forces_program(robot: Robot) -> Any:
     force = sweep.result("forces", count)
     sweep.outward(_begin)
     visit_terms(sweep, moving(lambda cluster: cluster.v), sums)
-    visit_actuators(sweep, controlling, {**sums, "control": controls, "rate": rates, "force": force})
-    share_limits(sweep, robot, force)
+    visit_actuators(sweep, controlling(), {**sums, "control": controls, "rate": rates, "force": force})
+    share_limits(sweep, shared_limits(robot, robot.actuators), force)
     return sweep.build()
 
 
@@ -68,17 +69,24 @@ def moving(velocity: Callable[[Any], Any]) -> Callable[[Any, int, int], None]:
     return sum_up
 
 
-def controlling(kind: str) -> Callable[[Any], None]:
-    """The function of an actuator of a kind that gives its force; `Actuator` has the law.
+def controlling(*, at_any_speed: bool = False) -> Callable[[str], Callable[[Any], None]]:
+    """By kind, the function of an actuator that gives its force; `Actuator` has the law.
 
     It sees `position` u and `speed` u̇, the `control`, of a position servo the `rate` of that, and what
     `visit_actuators` provides.
+
+    Args:
+        at_any_speed: whether the limit of its speed does not count.
     """
 
-    def control(own: Any) -> None:
-        own.force = _force(kind, own)
+    def of_kind(kind: str) -> Callable[[Any], None]:
+        def control(own: Any) -> None:
+            force = _force(kind, own)
+            own.force = force if at_any_speed else _within_speed(own, force)
 
-    return control
+        return control
+
+    return of_kind
 
 
 def _force(kind: str, own: Any) -> Any:
@@ -91,6 +99,10 @@ def _force(kind: str, own: Any) -> Any:
         force = own.gain * (control - own.speed)
     else:
         force = -own.gain * np.maximum(control, 0.0) * own.speed
-    force = np.minimum(np.maximum(force, own.lower), own.upper)
+    return np.minimum(np.maximum(force, own.lower), own.upper)
+
+
+def _within_speed(own: Any, force: Any) -> Any:
+    """A force that brakes beyond the speed limit, but does not drive."""
     onwards = ((force > 0.0) & (own.speed > own.fastest)) | ((force < 0.0) & (own.speed < -own.fastest))
-    return np.where(onwards, 0.0, force)  # beyond the speed limit it brakes, but does not drive
+    return np.where(onwards, 0.0, force)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.kick import rotation_biases
 from coupler.graph import View
 from coupler.passes import TermRecord, Visit, position_of, provided, row_of
 
@@ -19,10 +20,15 @@ __all__ = [
     "bound",
     "check_limits",
     "deciding",
+    "expected",
+    "find_held",
+    "halve_at_edge",
+    "hold_back",
     "limit_motor",
     "look",
     "push",
     "speeding",
+    "speeding_ahead",
     "speeding_up",
     "telling",
     "work",
@@ -68,6 +74,13 @@ def speeding_up(cluster: Visit[Any, Any], i: int, j: int) -> None:
     term.speed = term.speed + term.gear * cluster.memory.step * bias
 
 
+def speeding_ahead(cluster: Visit[Any, Any], i: int, j: int) -> None:
+    """The same, with velocities of floating bodies along their axes after the step."""
+    speeding_up(cluster, i, j)
+    term = DriveTerm(cluster.views.cluster)
+    term.speed = term.speed - term.gear * cluster.memory.step * (row_of(cluster, i, j) @ rotation_biases(cluster))
+
+
 # Kernels of actuators
 
 
@@ -92,7 +105,7 @@ def deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
             elif kind == "damper":
                 own.loss = own.gain * np.maximum(control, _LEAST_ON)
             own.given = np.array(0.0) if joint else 0.5 * (own.lower + own.upper)
-            own.push = _expected(own)
+            own.push = expected(own)
             if joint:
                 own.push = own.gain * rate
                 own.push = own.push + own.stiffness * (control - own.rest) if kind == "position" else own.push
@@ -102,7 +115,7 @@ def deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
     return decide_force
 
 
-def _expected(own: View) -> Any:
+def expected(own: View) -> Any:
     """About the force that a servo will have, were it alone."""
     now = np.minimum(np.maximum(own.aim - own.loss * own.start, own.lower), own.upper)
     return now / (1.0 + own.loss * own.kick)
@@ -119,11 +132,22 @@ def _decide_edge(own: View) -> None:
     )
     onwards = forwards > 0.0
     side = np.where(onwards, 1.0, -1.0)
-    force = np.where(onwards, forwards, np.maximum(-backwards, 0.0))
+    half = _halve(own, side, np.where(onwards, forwards, np.maximum(-backwards, 0.0)))
+    own.given, own.push = own.given - side * half, own.push - side * half
+
+
+def _halve(own: View, side: Any, force: Any) -> Any:
+    """Half of what drives to one side, if it may reach the speed limit there, which the edge tells; else nothing."""
     near = side * own.start + _CARE * own.kick * force > _NEAR * own.fastest
     half = np.where(near, 0.5 * force, 0.0)
     own.edge = np.stack([side * own.fastest, half])
-    own.given, own.push = own.given - side * half, own.push - side * half
+    return half
+
+
+def halve_at_edge(own: View) -> None:
+    """The same in a step of several stages, whose forces are those of the state before it."""
+    side = np.where(own.push > 0.0, 1.0, -1.0)
+    own.push = own.push - side * _halve(own, side, side * own.push)
 
 
 def begin_servo(own: View) -> None:
@@ -167,6 +191,19 @@ def add_row(own: View) -> None:
 
 def check_limits(own: View) -> None:
     own.residual = np.where((own.force < own.lower) | (own.force > own.upper), np.nan, own.residual)
+
+
+def find_held(own: View) -> None:
+    """What the speed limit takes off a force, and the force of the first stage."""
+    row, side = own.scale * own.impulse / own.step, np.where(own.edge[0] > 0.0, 1.0, -1.0)
+    own.held, own.push = row - side * own.edge[1], own.push + row
+
+
+def hold_back(own: View) -> None:
+    """A force of a later stage, without what the speed limit takes off what drives."""
+    forwards, backwards = np.maximum(own.push + own.held, 0.0), np.minimum(own.push + own.held, 0.0)
+    driving = np.where(own.edge[0] > 0.0, forwards, backwards)
+    own.push = np.where(own.edge[0] * own.push > 0.0, driving, own.push)
 
 
 def begin_stages(own: View) -> None:

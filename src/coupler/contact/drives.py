@@ -14,72 +14,43 @@ the force in them that the servo will have; what that is beside f₀ is an offse
 Beyond its speed limit an actuator may brake, but not drive: a force f > 0 lies anywhere between 0 and f where u̇⁺ is the
 limit. That, too, is dry friction, around the speed limit and half the force. Such a row takes part near the limit.
 
-In steps of several stages, which are explicit, there are no rows: each stage has the forces of its own state, and what
-is told of them is their mean over the step.
+In steps of several stages, which are explicit, servos are no rows: each stage has the forces of its own state, and what
+is told of them is their mean over the step. Speed limits are rows there, too: what the first stage takes off a force is
+taken off in all of them, as far as they drive.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.actuation import actuator_jacobian_program
 from coupler.algorithms.control_forces import controlling, moving
-from coupler.compiled import remembered, run
+from coupler.compiled import remembered
 from coupler.contact import drive_kernels as kernels
 from coupler.contact.blocks import Blocks
 from coupler.contact.columns import Columns, Start
+from coupler.contact.drive_rows import DriveRow, damping_of, drive_rows, effort_limits, mobilities_of
 from coupler.contact.kernels import clear, copy
 from coupler.contact.scene import ContactScene
-from coupler.contact.servos import at_joint, has_limits, servo_damping
-from coupler.graph import Buffer, Part, Vector, Window, constants, fields, is_known
-from coupler.inertia import mass_matrix_solve
-from coupler.model import ModelError, Robot
-from coupler.model.actuators import Actuator, shared_limits, terms_of
+from coupler.contact.servos import at_joint, servo_damping, servo_groups
+from coupler.contact.shared_servos import SharedServos, check_shared_limits, stand_ins
+from coupler.graph import Buffer, Part, Vector, Window, constants, fields
+from coupler.model import Robot
+from coupler.model.actuator_limits import shared_limits
+from coupler.model.actuators import Actuator, terms_of
 from coupler.passes import Sweep, share_limits, visit_actuators, visit_terms
 
 __all__ = ["Drives", "controls_of"]
 
 _ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
-_LARGE = 1e6  # N m or N: the same where one side alone has a limit
 _FAR = 1e10  # rad/s or m/s: stands for a speed limit that there is not
-_CONFIGURATIONS = 64  # in which it is looked at how easily actuators move
-
-
-@dataclass(frozen=True)
-class DriveRow:
-    """A row of the contact problem: a servo, or an actuator at its speed limit.
-
-    Attributes:
-        actuator: its number.
-        servo: which of the two.
-        scale: the row's velocity is so many times the actuator's, and its impulse so many times smaller, so that rows
-            of weak servos and of large gears have numbers like others.
-    """
-
-    actuator: int
-    servo: bool
-    scale: float
 
 
 def controls_of(robot: Robot) -> int:
     """How many numbers control a robot in a step: one for each actuator, then the rates of targets if servos need."""
     return len(robot.actuators) * (2 if any(actuator.kind == "position" for actuator in robot.actuators) else 1)
-
-
-def _drive_rows(robot: Robot, scene: ContactScene, damping: Sequence[Any]) -> list[DriveRow]:
-    rows, h = [], scene.step
-    for number, actuator in enumerate(robot.actuators):
-        gear = float(np.linalg.norm([gear for _, _, gear in terms_of(robot, actuator)]))
-        if actuator.servo and not at_joint(robot, actuator, yielding=scene.yielding):
-            softest = float(np.sqrt(h * damping[number])) if is_known(damping[number]) else np.inf
-            rows.append(DriveRow(number, True, min(1.0 / gear, softest)))
-        if actuator.speed < np.inf:
-            rows.append(DriveRow(number, False, 1.0 / gear))
-    return rows
 
 
 class Drives:
@@ -93,21 +64,28 @@ class Drives:
     def __init__(self, sweep: Sweep[Any, Any], robot: Robot, scene: ContactScene, controls: Buffer) -> None:
         """Args: a program, the robot as it is described, what the step takes into account, and the controls."""
         self._sweep, self._robot, self._h = sweep, robot, scene.step
-        self._yielding, self._explicit = scene.yielding, not scene.has_rows
+        self._yielding, self._explicit = scene.yielding, not scene.implicit
         self._controls, self._ahead = controls, 0.25 * scene.step if scene.integrator == "midpoint" else 0.0
+        groups = servo_groups(robot) if scene.implicit else []
+        self._checked, groups = ([], groups) if scene.yielding else (groups, [])
+        self._actuators = [*robot.actuators, *stand_ins(robot, groups)]
         self._damping = [servo_damping(actuator, scene) for actuator in robot.actuators]
-        self.rows = _drive_rows(robot, scene, self._damping) if scene.has_rows else []
+        self._damping += [damping_of(group, self._damping) for group in groups]
+        self._spared = {number for group in groups for number in group.members}
+        self.rows = drive_rows(robot, scene, self._actuators, self._damping, self._spared)
         self.starts = [self._start(row) for row in self.rows]
-        n, names = len(robot.actuators), ("position", "start", "speed", "bias", "aim", "loss", "push", "given")
-        shared = shared_limits(robot, robot.actuators)
-        self._limited = sweep.builder.scratch("drive_controls", controls.size) if shared else controls
+        n, names = len(self._actuators), ("position", "start", "speed", "bias", "aim", "loss", "push", "given", "held")
+        self._shared = [own for own in shared_limits(robot, robot.actuators) if self._explicit or not own.servos]
+        self._limited = sweep.builder.scratch("drive_controls", controls.size) if self._shared else controls
         self._own = {name: sweep.builder.scratch(f"drive_{name}", n) for name in names}
         self._edge = sweep.builder.scratch("drive_edge", 2 * n)  # a speed that is not passed, and the force that ends
         self._offsets = sweep.builder.scratch("drive_offsets", len(self.rows)) if self.rows else None
         self._place = {(row.actuator, row.servo): i for i, row in enumerate(self.rows)}
+        self._groups = SharedServos(sweep.builder, groups, self._own, len(robot.actuators))
+        self._group_of = {len(robot.actuators) + k: group for k, group in enumerate(groups)}
 
     def _start(self, row: DriveRow) -> Start:
-        terms = terms_of(self._robot, self._robot.actuators[row.actuator])
+        terms = terms_of(self._robot, self._actuators[row.actuator])
         return Start(1, geared=tuple((link, j, row.scale * gear) for link, j, gear in terms), soft=row.servo)
 
     # Before velocities are known
@@ -115,7 +93,9 @@ class Drives:
     def prepare(self) -> None:
         """Writes the steps to what actuators push with, and adds it to the forces at joints."""
         if self._explicit:
-            self._control(lambda cluster: cluster.memory.start)
+            self._control(lambda cluster: cluster.memory.start, "start")
+            if limited := [row.actuator for row in self.rows]:
+                self._sweep.builder.loop(kernels.halve_at_edge, own=self._known(limited))
         else:
             own, builder = self._own, self._sweep.builder
             for name in ("position", "start"):
@@ -124,6 +104,7 @@ class Drives:
             self._limit_motors()
             for kind, alike in self._kinds().items():
                 builder.loop(kernels.deciding(*kind), own=self._known(alike))
+            self._groups.gather(self._known)
         self._push()
 
     def _limit_motors(self) -> None:
@@ -132,7 +113,7 @@ class Drives:
         if self._limited is not self._controls:
             copy(self._sweep.builder, self._controls, self._limited, self._controls.size)
             self._sweep.builder.loop(kernels.limit_motor, own=self._known(motors))
-            share_limits(self._sweep, self._robot, self._limited)
+            share_limits(self._sweep, self._shared, self._limited)
 
     def _push(self) -> None:
         """Writes the steps that add what actuators push with to the forces at joints."""
@@ -140,10 +121,10 @@ class Drives:
 
     # In steps of several stages
 
-    def _control(self, velocity: Callable[[Any], Any]) -> None:
+    def _control(self, velocity: Callable[[Any], Any], speed: str = "speed") -> None:
         """Writes the steps to what actuators push with where clusters are, and with the velocities that they have."""
         own, count = self._own, len(self._robot.actuators)
-        sums = {name: own[name] for name in ("position", "speed")}
+        sums = {"position": own["position"], "speed": own[speed]}
         for vector in sums.values():
             clear(self._sweep.builder, vector)
         visit_terms(self._sweep, moving(velocity), sums)
@@ -151,8 +132,8 @@ class Drives:
         slots: dict[str, Vector] = {**sums, "force": own["push"], "control": self._controls}
         if rates:
             slots["rate"] = Part(self._controls, count, count)
-        visit_actuators(self._sweep, controlling, slots)
-        share_limits(self._sweep, self._robot, own["push"])
+        visit_actuators(self._sweep, controlling(at_any_speed=True), slots)
+        share_limits(self._sweep, self._shared, own["push"])
 
     def drive_stage(self, progress: Callable[[int], Window], forces: Vector, work: Vector) -> None:
         """Writes the steps of actuators in a stage, and adds what they do there to forces and work; see `tell`.
@@ -162,17 +143,31 @@ class Drives:
             forces, work: of each actuator.
         """
         self._control(lambda cluster: cluster.memory.v)
+        if limited := [row.actuator for row in self.rows]:
+            self._sweep.builder.loop(kernels.hold_back, own=self._known(limited))
         self._push()
         self._sweep.builder.loop(kernels.add_stage, own=self._told(forces, work) | progress(len(self._robot.actuators)))
 
-    def begin_telling(self, weight: float, forces: Vector, work: Vector) -> None:
-        """Writes the steps to the part of the first stage in forces and work."""
-        known = constants(np.full(len(self._robot.actuators), weight))
-        self._sweep.builder.loop(kernels.begin_stages, own=self._told(forces, work) | fields(weight=known))
+    def begin_telling(self, weight: float, impulses: Vector | None, first: int, forces: Vector, work: Vector) -> None:
+        """Writes the steps to the part of the first stage in forces and work, and to what speed limits take off.
 
-    def _told(self, forces: Vector, work: Vector) -> Window:
+        Args:
+            weight: of the first stage.
+            impulses, first: of the contact problem, and where those of these rows are; None if there is none.
+            forces, work: of each actuator.
+        """
+        if self.rows and impulses is not None:
+            every = range(len(self.rows))
+            window = self._known([row.actuator for row in self.rows]) | self._scales(every)
+            window |= fields(impulse=impulses.at([first + i for i in every]))
+            self._sweep.builder.loop(kernels.find_held, own=window)
+        known = constants(np.full(len(self._robot.actuators), weight))
+        window = self._told(forces, work, speed="start") | fields(weight=known)
+        self._sweep.builder.loop(kernels.begin_stages, own=window)
+
+    def _told(self, forces: Vector, work: Vector, speed: str = "speed") -> Window:
         every = range(len(self._robot.actuators))
-        slots = {"force": forces, "work": work, "push": self._own["push"], "speed": self._own["speed"]}
+        slots = {"force": forces, "work": work, "push": self._own["push"], "speed": self._own[speed]}
         told = fields(**{name: vector.at(every) for name, vector in slots.items()})
         return told | fields(step=constants(np.full(len(every), self._h)))
 
@@ -185,14 +180,15 @@ class Drives:
         return kinds
 
     def _known(self, numbers: Sequence[int]) -> Window:
-        actuators = [self._robot.actuators[number] for number in numbers]
+        actuators = [self._actuators[number] for number in numbers]
         places = [2 * number for number in numbers]
-        known = {name: buffer.at(numbers) for name, buffer in self._own.items()}
-        known |= {"control": self._limited.at(numbers), "edge": self._edge.at(places, 2)}
+        known = {name: buffer.at(numbers) for name, buffer in self._own.items()} | {"edge": self._edge.at(places, 2)}
+        if max(numbers) < len(self._robot.actuators):
+            known["control"] = self._limited.at(numbers)
         if actuators[0].kind == "position":
             known["rate"] = self._limited.at([len(self._robot.actuators) + number for number in numbers])
         endless = (-_ENDLESS, _ENDLESS)  # as what a servo is assumed to have that is a spring and a damper
-        limits = np.array([endless if self._at_joint(actuator) else _limits(actuator) for actuator in actuators])
+        limits = np.array([endless if self._at_joint(actuator) else effort_limits(actuator) for actuator in actuators])
         table = {
             "least": np.clip([actuator.control[0] for actuator in actuators], -_ENDLESS, _ENDLESS),
             "most": np.clip([actuator.control[1] for actuator in actuators], -_ENDLESS, _ENDLESS),
@@ -213,7 +209,10 @@ class Drives:
         """By how much an actuator becomes faster within a step by unit of its force, about as much as that is."""
         if not {(number, False), (number, True)} & self._place.keys():
             return 0.0
-        return self._h * float(remembered(self._robot, _mobilities, _mobilities)[number])
+        mobilities, group = remembered(self._robot, mobilities_of, mobilities_of), self._group_of.get(number)
+        return self._h * float(
+            mobilities[number] if group is None else mobilities[group.members[0]] / group.gears[0][0] ** 2
+        )
 
     def _rest(self, actuator: Actuator) -> float:
         """The position of an actuator where the springs of its joint are at ease, if it is one of them."""
@@ -243,8 +242,11 @@ class Drives:
             builder.loop(kernels.bound, row=row)
         clear(builder, self._own["speed"])
         visit_terms(self._sweep, kernels.speeding("u"), {"speed": self._own["speed"]})
-        for servo in (True, False):
-            own = [i for i, row in enumerate(self.rows) if row.servo is servo]
+        if self._explicit:
+            visit_terms(self._sweep, kernels.speeding_ahead, {"speed": self._own["speed"]})
+        self._groups.look()
+        for servo, stands_in in ((True, False), (True, True), (False, False)):
+            own = self._rows_of(servo, stands_in)
             if own:
                 numbers = [first + i for i in own]
                 window = self._known([self.rows[i].actuator for i in own]) | blocks.of(numbers) | self._scales(own)
@@ -253,6 +255,11 @@ class Drives:
                     soft = columns.soft_nodes(numbers).fields
                     window |= fields(z=soft["z"], y=soft["y"])
                 builder.loop(kernels.begin_servo if servo else kernels.begin_limit, own=window)
+
+    def _rows_of(self, servo: bool, stands_in: bool) -> list[int]:
+        """The numbers of rows of servos, or of speed limits; of actuators, or of those that stand for several."""
+        count = len(self._robot.actuators)
+        return [i for i, row in enumerate(self.rows) if row.servo is servo and (row.actuator >= count) is stands_in]
 
     def _scales(self, rows: Sequence[int]) -> Window:
         return fields(scale=constants(np.array([self.rows[i].scale for i in rows])))
@@ -275,12 +282,16 @@ class Drives:
             visit_terms(self._sweep, kernels.speeding_up, {"speed": own["bias"]})
         for kind, alike in self._kinds().items():
             builder.loop(kernels.telling(kind[1]), own=self._known(alike) | fields(force=forces.at(alike)))
-        for servo in (True, False):
-            rows = [i for i, row in enumerate(self.rows) if row.servo is servo]
+        self._groups.begin()
+        for servo, stands_in in ((True, False), (True, True), (False, False)):
+            rows = self._rows_of(servo, stands_in)
             if rows and blocks is not None:
                 window = blocks.of([blocks.contacts + joints + i for i in rows]) | self._scales(rows)
-                window |= fields(force=forces.at([self.rows[i].actuator for i in rows]))
+                told, first = (self._groups.totals, len(self._robot.actuators)) if stands_in else (forces, 0)
+                assert told is not None
+                window |= fields(force=told.at([self.rows[i].actuator - first for i in rows]))
                 builder.loop(kernels.add_row, own=window | fields(step=constants(np.full(len(rows), self._h))))
+        self._groups.share(forces)
         every = range(len(self._robot.actuators))
         window = {"force": forces, "work": work, "start": own["start"], "speed": own["speed"]}
         step = constants(np.full(len(every), self._h))
@@ -289,32 +300,10 @@ class Drives:
     def check_limits(self, forces: Vector, residual: Vector) -> None:
         """Writes the steps that make the residual NaN where a servo that was assumed not to give way ought to."""
         actuators = self._robot.actuators
-        own = [i for i, x in enumerate(actuators) if has_limits(x) and self._at_joint(x)]
+        own = [i for i, x in enumerate(actuators) if np.isfinite(x.effort).any() and self._at_joint(x)]
         if own:
-            limits = np.array([_limits(actuators[i]) for i in own])
+            limits = np.array([effort_limits(actuators[i]) for i in own])
             window = fields(force=forces.at(own), residual=residual.at([0] * len(own)))
             window |= fields(lower=constants(limits[:, 0]), upper=constants(limits[:, 1]))
             self._sweep.builder.loop(kernels.check_limits, own=window)
-
-
-def _limits(actuator: Actuator) -> tuple[float, float]:
-    """The limits of effort, as finite numbers."""
-    low, high = actuator.effort
-    if low == -np.inf and high == np.inf:
-        return -_ENDLESS, _ENDLESS
-    large = max(_LARGE, 1e3 * min(abs(low), abs(high)))
-    return max(low, -large), min(high, large)
-
-
-def _mobilities(robot: Robot) -> np.ndarray:
-    """Of all actuators, how easily each is moved at most in some configurations: the diagonal of A H⁻¹ Aᵀ."""
-    rng, count = np.random.default_rng(0), len(robot.actuators)
-    largest = np.zeros(count)
-    for _ in range(_CONFIGURATIONS):
-        q = robot.random_state(rng)[0]
-        try:
-            A = run(robot, actuator_jacobian_program, q).reshape(count, robot.nv)
-            largest = np.maximum(largest, np.sum(A * mass_matrix_solve(robot, q, A), axis=1))
-        except ModelError:  # at a dead point
-            continue
-    return np.where(largest > 0.0, largest, _FAR)
+        check_shared_limits(self._sweep.builder, self._checked, forces, residual)

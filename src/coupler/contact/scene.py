@@ -65,8 +65,8 @@ class ContactScene:
     places: bool = True
 
     @property
-    def has_rows(self) -> bool:
-        """Whether actuators can be rows of the contact problem: not in steps of several stages."""
+    def implicit(self) -> bool:
+        """Whether servos feel where a step ends, as rows of the contact problem: not in steps of several stages."""
         return self.integrator in ("midpoint", "euler")
 
 

@@ -10,26 +10,38 @@ import numpy as np
 from coupler.compiled import remembered
 from coupler.contact.scene import ContactScene
 from coupler.model import Robot
+from coupler.model.actuator_limits import SharedLimit, shared_limits
 from coupler.model.actuators import Actuator, terms_of
 
-__all__ = ["at_joint", "has_limits", "may_yield", "servo_damping", "servoed"]
+__all__ = ["at_joint", "has_limits", "may_yield", "servo_damping", "servo_groups", "servoed"]
 
 
 def at_joint(robot: Robot, actuator: Actuator, *, yielding: bool) -> bool:
     """Whether a servo is a spring and a damper of a joint, as no limit cuts its force short, or is assumed to."""
-    if actuator.kind not in ("position", "velocity") or (yielding and has_limits(actuator)):
+    if actuator.kind not in ("position", "velocity") or (yielding and has_limits(robot, actuator)):
         return False
     return len(terms_of(robot, actuator)) == 1
 
 
-def has_limits(actuator: Actuator) -> bool:
-    """Whether an actuator has limits of effort."""
-    return bool(np.isfinite(actuator.effort).any())
+def has_limits(robot: Robot, actuator: Actuator) -> bool:
+    """Whether an actuator has limits of effort, of its own or together with others."""
+    if np.isfinite(actuator.effort).any():
+        return True
+    return any(robot.actuators[i] is actuator for group in servo_groups(robot) for i in group.members)
+
+
+def servo_groups(robot: Robot) -> list[SharedLimit]:
+    """Servos, and motors beside them, that share the limit of effort of their joint."""
+    return remembered(robot, servo_groups, _servo_groups)
+
+
+def _servo_groups(robot: Robot) -> list[SharedLimit]:
+    return [shared for shared in shared_limits(robot, robot.actuators) if shared.servos]
 
 
 def may_yield(robot: Robot) -> bool:
     """Whether a servo of a single joint has limits of effort, at which it gives way."""
-    return any(has_limits(own) and at_joint(robot, own, yielding=False) for own in robot.actuators)
+    return any(has_limits(robot, own) and at_joint(robot, own, yielding=False) for own in robot.actuators)
 
 
 def servo_damping(actuator: Actuator, scene: ContactScene) -> Any:

@@ -126,7 +126,8 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
         jump = impulses.impacts.jump if impulses.impacts else None
         pressing, acting = impulses.stages, impulses.closing
     if drives and scheme:
-        drives.begin_telling(scheme.weights[0], parts["motors"], parts["motor_work"])
+        first = layout.contact_rows.total + len(layout.joints)
+        drives.begin_telling(scheme.weights[0], acting, first, parts["motors"], parts["motor_work"])
     elif drives:
         drives.tell(blocks, len(layout.joints), parts["motors"], parts["motor_work"])
         drives.check_limits(parts["motors"], parts["residual"])

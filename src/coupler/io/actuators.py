@@ -15,7 +15,7 @@ import numpy as np
 from coupler.io.writing import put
 from coupler.io.xml import Element
 from coupler.model import Actuator, Robot
-from coupler.model.actuators import actuators_of
+from coupler.model.robot_actuators import actuators_of
 
 __all__ = ["described_actuators", "own_limits", "put_actuators", "read_actuator"]
 

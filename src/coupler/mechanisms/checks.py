@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from coupler.model import ModelError
+from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 
-__all__ = ["check_lengths", "check_signs", "elbow_of", "pointing_axes", "require"]
+__all__ = ["check_finite", "check_lengths", "check_signs", "elbow_of", "pointing_axes", "require", "told"]
 
 
 def require(holds: Any, otherwise: str) -> None:
@@ -23,6 +24,12 @@ def check_lengths(mechanism: str, **lengths: float) -> None:
     for name, value in lengths.items():
         length = float(numbers(f"{mechanism}: {name}", value, ()))
         require(length > 0.0, f"{mechanism}: {name} must be longer than 0 m, got {length:g}")
+
+
+def check_finite(mechanism: str, **values: float) -> None:
+    """Refuses angles and offsets, rad or m, that are no finite numbers."""
+    for name, value in values.items():
+        numbers(f"{mechanism}: {name}", value, ())
 
 
 def check_signs(what: str, values: Any, count: int) -> np.ndarray:
@@ -44,8 +51,8 @@ def elbow_of(what: str, goal: np.ndarray, first: float, second: float, side: flo
     distance = float(np.linalg.norm(goal))
     require(
         abs(first - second) < distance < first + second,
-        f"{what} cannot be assembled: it reaches from {abs(first - second):.4g} to {first + second:.4g} m, and its "
-        f"ends are {distance:.4g} m apart",
+        f"{what} cannot be assembled: it reaches from {abs(first - second):.4g} to {first + second:.4g} m, where it is "
+        f"folded and stretched, and its ends are {distance:.4g} m apart",
     )
     along = (distance**2 + first**2 - second**2) / (2.0 * distance)
     across = side * np.sqrt(first**2 - along**2)
@@ -65,3 +72,10 @@ def pointing_axes(direction: np.ndarray, prefer: np.ndarray) -> tuple[np.ndarray
         first = other - (other @ along) * along
     first = first / np.linalg.norm(first)
     return first, np.cross(along, first)
+
+
+def told(robot: Robot) -> Robot:
+    """The robot, after warnings of what is wrong with its dimensions: motors that do not hold it, for example."""
+    for text in robot.warnings:
+        warnings.warn(f"{robot.name}: {text}", ModelWarning, stacklevel=3)
+    return robot

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.mechanisms.checks import check_lengths, check_signs, elbow_of, pointing_axes, require
+from coupler.mechanisms.checks import check_finite, check_lengths, check_signs, elbow_of, pointing_axes, require, told
 from coupler.mechanisms.posed import ALUMINIUM, Bars, PosedBuilder
 from coupler.model import ClosureChoice, Free, Prismatic, Revolute, Robot, Spherical
 from coupler.model.numbers import numbers
@@ -26,6 +26,7 @@ def hexagon(radius: float, gap: float, turned: float = 0.0) -> np.ndarray:
         turned: angle from x to the middle of the first pair, rad.
     """
     check_lengths("hexagon", radius=radius)
+    check_finite("hexagon", gap=gap, turned=turned)
     angles = [turned + pair * 2.0 * np.pi / 3.0 + side * 0.5 * gap for pair in range(3) for side in (-1.0, 1.0)]
     return radius * np.array([[np.cos(angle), np.sin(angle), 0.0] for angle in angles])
 
@@ -61,7 +62,7 @@ def stewart(
         names = f"cylinder_{i}", f"piston_{i}"
         b.linear_actuator(names, Revolute(axis=second), f"swing_{i}", foot, point, length)
         b.close(f"ball_{i}", Spherical(), f"piston_{i}", "platform", point)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))
 
 
 def delta(
@@ -110,7 +111,7 @@ def delta(
         b.link(f"swing_{i}", Revolute(axis=first), f"shoulder_{i}", bend)
         b.link(f"forearm_{i}", Revolute(axis=second), f"swing_{i}", bend, bars=[(bend, end), (bend, end)])
         b.close(f"ball_{i}", Spherical(), f"forearm_{i}", "z", end)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))
 
 
 def spherical_rrr(
@@ -136,6 +137,7 @@ def spherical_rrr(
         bars, closure: as for `slider_crank`.
     """
     check_lengths("spherical_rrr", radius=radius)
+    check_finite("spherical_rrr", upper=upper, lower=lower, base=base, platform=platform)
     sides = check_signs("spherical_rrr: elbows", elbows, 3)
     b, turns = PosedBuilder("spherical_rrr", bars), np.arange(3) * 2.0 * np.pi / 3.0
     tops = [np.array([np.sin(platform) * np.cos(t), np.sin(platform) * np.sin(t), np.cos(platform)]) for t in turns]
@@ -155,4 +157,4 @@ def spherical_rrr(
         b.link(f"shoulder_{i}", Revolute(axis=shoulder), "ground", at, bars=[(at, bend)], actuated=True)
         b.link(f"elbow_{i}", Revolute(axis=elbow), f"shoulder_{i}", bend, bars=[(bend, end)])
         b.close(f"pin_{i}", Revolute(axis=top), f"elbow_{i}", "platform", end)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))

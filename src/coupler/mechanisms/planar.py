@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.mechanisms.checks import check_lengths, check_signs, elbow_of, require
+from coupler.mechanisms.checks import check_finite, check_lengths, check_signs, elbow_of, require, told
 from coupler.mechanisms.posed import ALUMINIUM, Bars, PosedBuilder
 from coupler.mechanisms.transmissions import linear
 from coupler.model import ClosureChoice, Planar, Prismatic, Revolute, Robot
@@ -43,6 +43,7 @@ def slider_crank(
         closure: as for `Robot.with_closure`.
     """
     check_lengths("slider_crank", crank=crank, rod=rod)
+    check_finite("slider_crank", offset=offset, angle=angle)
     tip = _point((crank * np.cos(angle), crank * np.sin(angle)))
     height = abs(offset - tip[2])
     require(height < rod, f"slider_crank: the rod is too short: it has to bridge {height:.4g} m at the angle {angle:g}")
@@ -54,7 +55,7 @@ def slider_crank(
     end = pin + np.array([0.5 * crank, 0.0, 0.0])
     b.link("slider", Prismatic(axis=(1, 0, 0)), "ground", pin, bars=[(pin, end)])
     b.close("pin", Revolute(axis=Y), "rod", "slider", pin)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))
 
 
 def rrpr(
@@ -79,6 +80,7 @@ def rrpr(
         bars, closure: as for `slider_crank`.
     """
     check_lengths("rrpr", arm=arm)
+    check_finite("rrpr", angle=angle, extent=extent)
     direction = _point((np.cos(angle), np.sin(angle)))
     start, pin = _point(numbers("rrpr: foot", foot, (2,))), arm * direction
     length = float(np.linalg.norm(pin - start))
@@ -90,7 +92,7 @@ def rrpr(
     b.link("arm", up, "ground", ORIGIN, bars=[(ORIGIN, tip)], position=[angle], independent=True)
     b.linear_actuator(("cylinder", "piston"), up, "ground", start, pin, length)
     b.close("pin", Revolute(axis=Y), "piston", "arm", pin)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))
 
 
 def planar_rrr(
@@ -126,7 +128,7 @@ def planar_rrr(
         b.link(f"shoulder_{i}", Revolute(axis=Y), "ground", at, bars=[(at, bend)], actuated=True)
         b.link(f"elbow_{i}", Revolute(axis=Y), f"shoulder_{i}", bend, bars=[(bend, pin)])
         b.close(f"pin_{i}", Revolute(axis=Y), f"elbow_{i}", "platform", pin)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))
 
 
 def pantograph(thigh: float, crank: float, shank: float, spread: float = 1.0, *, bars: Bars = ALUMINIUM) -> Robot:
@@ -143,6 +145,7 @@ def pantograph(thigh: float, crank: float, shank: float, spread: float = 1.0, *,
         bars: as for `slider_crank`.
     """
     check_lengths("pantograph", thigh=thigh, crank=crank, shank=shank)
+    check_finite("pantograph", spread=spread)
     require(np.sin(spread), "pantograph: the parallelogram is flat where it is assembled; choose another spread")
     towards = np.array([-np.sin(spread), 0.0, -np.cos(spread)])
     knee, tip = _point((0.0, -thigh)), crank * towards

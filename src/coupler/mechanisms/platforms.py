@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.mechanisms.checks import check_lengths, pointing_axes, require
+from coupler.mechanisms.checks import check_finite, check_lengths, pointing_axes, require, told
 from coupler.mechanisms.posed import ALUMINIUM, Bars, PosedBuilder
 from coupler.model import ClosureChoice, Revolute, Robot, Spherical
 from coupler.model.numbers import numbers
@@ -20,7 +20,10 @@ SIDES = ("left", "right")
 def _tilting(name: str, bars: Bars, centre: np.ndarray, offset: float, balls: np.ndarray) -> PosedBuilder:
     """A platform with points for two legs, on joints roll, about x, and pitch, about y."""
     b = PosedBuilder(name, bars)
+    check_finite(name, cross_offset=offset)
     middle = centre + np.array([0.0, 0.0, offset])
+    for side, ball in zip(SIDES, balls, strict=True):
+        require((ball != middle).any(), f"{name}: the {side} ball is at the platform's joint, so that it turns nothing")
     b.link("roll", Revolute(axis=X), "ground", centre, bars=[(middle, centre)] if offset else (), independent=True)
     b.link("pitch", Revolute(axis=Y), "roll", middle, bars=[(middle, ball) for ball in balls], independent=True)
     return b
@@ -55,6 +58,7 @@ def spu_platform(
         bars, closure: as for `slider_crank`.
     """
     starts, ends = _points("spu_platform", feet=feet, balls=balls)
+    check_finite("spu_platform", leg_offset=leg_offset)
     b = _tilting("spu_platform", bars, numbers("spu_platform: centre", centre, (3,)), cross_offset, ends)
     for side, start, end in zip(SIDES, starts, ends, strict=True):
         length = float(np.linalg.norm(end - start))
@@ -66,7 +70,7 @@ def spu_platform(
         names = f"{side}_cylinder", f"{side}_piston"
         b.linear_actuator(names, Revolute(axis=second), f"{side}_swing", hinge, end, length)
         b.close(f"{side}_ball", Spherical(), f"{side}_piston", "pitch", end)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))
 
 
 def rus_platform(
@@ -92,7 +96,7 @@ def rus_platform(
         bars, closure: as for `slider_crank`.
     """
     b = _with_cranks("rus_platform", cranks, tips, balls, centre, axis, bars, actuated=True)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))
 
 
 def _with_cranks(
@@ -145,4 +149,4 @@ def wrist(
         require(across, f"wrist: the {side} actuator does not lie in the plane in which its crank turns")
         b.linear_actuator((f"{side}_cylinder", f"{side}_piston"), Revolute(axis=axis), "ground", start, end, length)
         b.close(f"{side}_pin", Revolute(axis=axis), f"{side}_piston", f"{side}_crank", end)
-    return b.build(closure=closure)
+    return told(b.build(closure=closure))

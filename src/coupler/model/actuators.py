@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,20 +19,15 @@ if TYPE_CHECKING:
 __all__ = [
     "KINDS",
     "Actuator",
-    "SharedLimit",
     "Term",
-    "actuators_of",
     "by_actuator",
     "driven",
-    "limits_of_each",
-    "shared_limits",
     "terms_of",
 ]
 
 KINDS = ("motor", "position", "velocity", "damper")
 
 _ENDLESS = (-np.inf, np.inf)
-_STILL = 1e-9  # of a gear: an actuator that moves no more with any independent joint does not move
 
 Term = tuple[int, int, float]  # a link, an entry of its joint's velocity, and the gear
 
@@ -165,43 +159,6 @@ def _interval(what: str, given: Any) -> tuple[float, float]:
 # Actuators of a robot
 
 
-def actuators_of(robot: Robot, described: Sequence[Actuator]) -> tuple[Actuator, ...]:
-    """The actuators of a robot: those that are described, and a motor for each other joint that is marked as actuated.
-
-    What limits effort and velocity of a joint limits the actuators that act on it, too: together, where
-    `shared_limits` has them, or else each.
-
-    Raises:
-        ModelError: for a joint that there is not or that is fixed, and for an actuator that cannot move.
-    """
-    names = Counter(actuator.name for actuator in described)
-    for name, count in names.items():
-        if count > 1:
-            raise ModelError(f"there are {count} actuators {name!r}; each needs a name of its own")
-    driven = {joint for actuator in described for joint in actuator.gears}
-    actuators, taken = [*described], {*names}
-    for joint in robot.joints:
-        if joint.actuated and joint.name not in driven:
-            actuators += _motors(joint.name, joint.kind.nv, taken)
-    together = {number for shared in shared_limits(robot, actuators) for number, _ in shared.members}
-    limited = tuple(_limited(robot, actuator, alone=i not in together) for i, actuator in enumerate(actuators))
-    _check_motion(robot, limited)
-    return limited
-
-
-def _motors(joint: str, freedoms: int, taken: set[str]) -> list[Actuator]:
-    """A motor for each freedom of a joint, named after it."""
-    gears: list[Any] = [1.0] if freedoms == 1 else np.eye(freedoms).tolist()
-    motors = []
-    for i, gear in enumerate(gears, 1):
-        name = joint if freedoms == 1 else f"{joint}_{i}"
-        while name in taken:
-            name += "_motor"
-        taken.add(name)
-        motors.append(Actuator(name, {joint: gear}))
-    return motors
-
-
 def driven(robot: Robot, what: str = "") -> Robot:
     """The robot, refused unless it has actuators."""
     if not robot.actuators:
@@ -256,94 +213,3 @@ def terms_of(robot: Robot, actuator: Actuator) -> list[Term]:
             raise ModelError(f"{what}: joint {joint!r} turns as a ball does, and has no position that a servo follows")
         terms += [(link, j, float(own[j])) for j in range(freedoms) if own[j]]
     return terms
-
-
-class SharedLimit(NamedTuple):
-    """The effort limit of a joint that several actuators act on, for the sum of their forces there.
-
-    Attributes:
-        limit: N m or N.
-        members: the numbers of these actuators, and their gears.
-    """
-
-    limit: float
-    members: tuple[tuple[int, float], ...]
-
-
-def shared_limits(robot: Robot, actuators: Sequence[Actuator]) -> list[SharedLimit]:
-    """Limits of effort that hold for the sum of several actuators: motors that act on the joint alone, each of them.
-
-    Of servos, and of actuators that act on other joints, too, the limit of a joint limits each by itself.
-    """
-    limits = _limits_of_several(robot, actuators)
-    return [shared for shared in limits.values() if all(_acts_alone(actuators[i]) for i, _ in shared.members)]
-
-
-def limits_of_each(robot: Robot) -> list[str]:
-    """Tells of limits of effort that several actuators keep one by one, and not together."""
-    return [
-        f"the effort limit of joint {joint!r} limits each of "
-        f"{listed(robot.actuators[i].name for i, _ in shared.members)}, and not their sum"
-        for joint, shared in _limits_of_several(robot, robot.actuators).items()
-        if not all(_acts_alone(robot.actuators[i]) for i, _ in shared.members)
-    ]
-
-
-def _acts_alone(actuator: Actuator) -> bool:
-    """Whether this is a motor of a single joint."""
-    return actuator.kind == "motor" and len(actuator.gears) == 1
-
-
-def _limits_of_several(robot: Robot, actuators: Sequence[Actuator]) -> dict[str, SharedLimit]:
-    """By joint, limits of effort of those with one freedom that several actuators act on."""
-    at: dict[int, list[tuple[int, float]]] = {}
-    for number, actuator in enumerate(actuators):
-        for link, _, gear in terms_of(robot, actuator):
-            if robot.tree.links[link].kind.nv == 1:
-                at.setdefault(link, []).append((number, gear))
-    links = {link: robot.tree.links[link] for link, members in at.items() if len(members) > 1}
-    return {
-        own.joint: SharedLimit(float(own.kind.effort_limit[0]), tuple(at[link]))
-        for link, own in links.items()
-        if np.isfinite(own.kind.effort_limit[0])
-    }
-
-
-def _limited(robot: Robot, actuator: Actuator, alone: bool) -> Actuator:
-    """The actuator, within the limits of its joints; that of effort, if it has that for itself."""
-    terms = terms_of(robot, actuator)
-    kinds = [(robot.tree.links[link].kind, j, abs(gear)) for link, j, gear in terms]
-    largest_effort = min(float(kind.effort_limit[j]) / gear if alone else np.inf for kind, j, gear in kinds)
-    low, high = max(actuator.effort[0], -largest_effort), min(actuator.effort[1], largest_effort)
-    kind, j, gear = kinds[0]
-    fastest = float(kind.velocity_limit[j]) * gear if len(kinds) == 1 else np.inf
-    if (low, high) == actuator.effort and fastest >= actuator.speed:
-        return actuator
-    return replace(actuator, effort=(low, high), speed=min(actuator.speed, fastest if fastest > 0.0 else np.inf))
-
-
-def _check_motion(robot: Robot, actuators: Iterable[Actuator]) -> None:
-    """Refuses actuators that stay where they are whatever independent joints do."""
-    independent, starts = {*robot.embedding.v_index.tolist()}, robot.tree.v_start
-    doubtful = []
-    for actuator in actuators:
-        terms = [(int(starts[link]) + j, gear) for link, j, gear in terms_of(robot, actuator)]
-        if not any(entry in independent for entry, _ in terms):
-            doubtful.append((actuator, terms))
-    for pose in (lambda: robot.states.neutral, lambda: robot.states.random(np.random.default_rng(0))):
-        if not doubtful:
-            return
-        G, _ = robot.embedding.explicit_constraint(pose()[None], np.zeros((1, robot.nv)))
-        doubtful = [(actuator, terms) for actuator, terms in doubtful if _is_still(terms, G[0])]
-    if doubtful:
-        actuator, _ = doubtful[0]
-        raise ModelError(
-            f"actuator {actuator.name!r}: no independent joint moves it, as loops hold {listed(actuator.joints)}; "
-            "it can drive nothing"
-        )
-
-
-def _is_still(terms: Iterable[tuple[int, float]], G: np.ndarray) -> bool:
-    """Whether an actuator stays where it is whatever independent joints do."""
-    row = sum((gear * G[entry] for entry, gear in terms), np.zeros(G.shape[1]))
-    return bool(np.abs(row).max(initial=0.0) < _STILL * max(abs(gear) for _, gear in terms))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from types import MappingProxyType
 
 import numpy as np
 
 from coupler.blas import one_thread
-from coupler.model.actuators import Actuator, actuators_of
+from coupler.model.actuators import Actuator
 from coupler.model.bodies import Body
-from coupler.model.closed_forms import ClosedForm, find_closed_forms, remarks_of
+from coupler.model.closed_forms import ClosedForm, Spoiled, find_closed_forms, remarks_of
 from coupler.model.closed_forms.choice import Closing, ClosureChoice, chosen_closure
 from coupler.model.clusters import ClusterTree, find_clusters
 from coupler.model.elements import PointElement
@@ -28,10 +29,13 @@ from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.masses import check_masses
 from coupler.model.robot import Robot
+from coupler.model.robot_actuators import actuators_of, loose_mechanisms
 from coupler.model.tree import Tree, TreeJoint
 from coupler.model.wording import listed
 
 __all__ = ["compose"]
+
+_TRIED = 8  # loops of a cluster, and choices of its independent joints, that are tried for a closed form
 
 
 @one_thread()
@@ -76,13 +80,14 @@ def compose(
         warnings += check_masses(clusters, states, [link for freedom in idle for link in freedom.links])
     closing = chosen_closure(closure, [constraint.name for constraint in (*loops, *couplings)])
     closed_forms, spared = parts.closed_forms(states, assembly, closing)
-    if not keep and (yielding := parts.yielding(constraints, states, closing, closed_forms)):
+    if not keep and (yielding := parts.yielding(constraints, states, assembly, closing, closed_forms)):
         joints = [replace(joint, independent=joint.independent or joint.name in yielding) for joint in joints]
         parts = parts.with_joints(joints)
         clusters, states, idle, assembly = parts.embed(constraints)
         closed_forms, spared = parts.closed_forms(states, assembly, closing)
     by_name = {name: form for coupling, form in closed_forms for name in coupling.solves if name in closing}
     missing = parts.missing(states, closing, closed_forms)
+    spoiled = [] if keep else parts.spoiled(states, assembly, closing, closed_forms, spared)
     robot = Robot(
         name=name,
         gravity=gravity,
@@ -91,7 +96,7 @@ def compose(
         loops=tuple(loops),
         couplings=tuple(couplings),
         elements=tuple(elements),
-        remarks=(*assembly.remarks, *remarks_of(by_name, spared, missing)),
+        remarks=(*assembly.remarks, *remarks_of(by_name, spared, missing, spoiled)),
         warnings=tuple(warnings),
         idle=tuple(idle),
         tree=tree,
@@ -101,10 +106,11 @@ def compose(
         closed_forms=MappingProxyType(by_name),
         closure=MappingProxyType(closing),
     )
-    actuated = actuators_of(robot, actuators)  # by rates of loops that are compiled already: closed forms have others
+    actuated = actuators_of(robot, actuators)  # by rates of loops compiled already: closed forms have others
+    warnings += loose_mechanisms(robot, actuated)
     if closed_forms:
         states = parts.embed_closed(constraints, closed_forms, assembly)
-    return replace(robot, states=states, actuators=actuated)
+    return replace(robot, states=states, actuators=actuated, warnings=tuple(warnings))
 
 
 def _check_ends(
@@ -218,20 +224,17 @@ class _Parts:
         self,
         constraints: Sequence[Constraint],
         states: States,
+        assembly: Assembly,
         closing: Mapping[str, Closing],
         closed_forms: Sequence[tuple[Coupling, ClosedForm]],
     ) -> set[str]:
-        """Joints with which loops have a closed form, though with those that would be independent they have none.
-
-        An actuator across a hinge follows from the hinge, but not the other way round. The same goes for legs that
-        carry a platform together: tried are first joints that all loops of a cluster have in common.
-        """
+        """Joints with which loops have a closed form, though with those that would be independent they have none."""
         missing = {*self.missing(states, closing, closed_forms)}
         loops = [loop for loop in states.closure.loops if any(c.name in missing for c in loop.constraints)]
         own = {self.tree.links[link].joint for loop in loops for link in loop.links}
         if not loops or any(self.joints[name].independent for name in own):
             return set()
-        common = {joint for loop in loops for joint in self._common(loop)}
+        common = {joint for _, own, _ in self.alternatives(states, assembly, loops) for joint in own.independent}
         for wanted in [common, set[str]()] if common else [common]:
             others = self.with_joints(
                 replace(joint, actuated=joint.actuated and name not in own, independent=name in wanted)
@@ -250,11 +253,58 @@ class _Parts:
                 return joints
         return set()
 
-    def _common(self, loop: Loop) -> list[str]:
-        """Joints that all loops of a cluster have in common, if there are several."""
+    def spoiled(
+        self,
+        states: States,
+        assembly: Assembly,
+        closing: Mapping[str, Closing],
+        closed_forms: Sequence[tuple[Coupling, ClosedForm]],
+        spared: Mapping[str, ClosedForm],
+    ) -> list[Spoiled]:
+        """Closed forms of loops that "auto" has none for, as joints are independent that motors drive."""
+        found = {name for coupling, _ in closed_forms for name in coupling.solves} | {*spared}
+        pairs = zip(states.closure.loops, states.embedding.explicit, strict=True)
+        loops = [
+            loop
+            for loop, solved in pairs
+            if not solved
+            and all(closing.get(c.name, "auto") == "auto" and c.name not in found for c in loop.constraints)
+            and not any(self.joints[self.tree.links[link].joint].independent for link in loop.links)
+        ]
+        return [
+            Spoiled(tuple(c.name for c in loop.constraints if c.name in closing), coupling.independent, form.name)
+            for loop, coupling, form in self.alternatives(states, assembly, loops)
+        ]
+
+    def alternatives(
+        self, states: States, assembly: Assembly, loops: Sequence[Loop]
+    ) -> list[tuple[Loop, Coupling, ClosedForm]]:
+        """Closed forms that clusters would have with other independent joints.
+
+        An actuator across a hinge follows from the hinge, but not the other way round. The same goes for legs that
+        carry a platform together: tried are joints that two loops of a cluster have in common, and of mechanisms of one
+        freedom each joint.
+        """
+        alternatives = []
+        for i, loop in enumerate(states.closure.loops):
+            for links in self._candidates(loop, assembly.choices[i]) if loop in loops else ():
+                choices, chosen = list(assembly.choices), np.isin(loop.columns, self.tree.velocities_of(links))
+                choices[i] = replace(choices[i], independent=np.flatnonzero(chosen))
+                known = states.closure, choices, assembly.neutral, self.couplings, [loop], lambda *_: True
+                if found := find_closed_forms(*known):
+                    alternatives.append((loop, *found[0]))
+                    break
+        return alternatives
+
+    def _candidates(self, loop: Loop, choice: Choice) -> list[list[int]]:
+        """Links whose joints might be independent in a cluster instead."""
+        freedoms, kinds = len(choice.independent), [link.kind for link in self.tree.links]
         ways = [{*c.ways[0], *c.ways[1]} for c in loop.constraints if isinstance(c, LoopConstraint)]
-        links = set.intersection(*ways) if len(ways) > 1 else set[int]()
-        return [self.tree.links[link].joint for link in links]
+        common = [tuple(sorted(one & other)) for one, other in combinations(ways[:_TRIED], 2)]
+        common = [links for links in dict.fromkeys(common) if sum(kinds[link].nv for link in links) == freedoms]
+        driven = {link for link in loop.links if self.joints[self.tree.links[link].joint].actuated}
+        single = [(link,) for link in loop.links if freedoms == kinds[link].nv == 1 and link not in driven]
+        return [list(links) for links in dict.fromkeys([*common, *single])][:_TRIED]
 
     def with_joints(self, joints: Iterable[TreeJoint]) -> _Parts:
         return _Parts(self.tree, {joint.name: joint for joint in joints}, self.couplings, self.largest)

@@ -12,7 +12,7 @@ import numpy as np
 
 from coupler.forks import cached_property
 from coupler.graph import Backend
-from coupler.model.actuators import Actuator, actuators_of
+from coupler.model.actuators import Actuator
 from coupler.model.closed_forms import tells_of_closure
 from coupler.model.closed_forms.choice import ClosureChoice
 from coupler.model.errors import ModelError
@@ -20,6 +20,7 @@ from coupler.model.height_fields import HeightField
 from coupler.model.numbers import numbers
 from coupler.model.parameters import GivenParameters, Layout, checked_parameters, layout_of, parameters_of
 from coupler.model.places import Place, placed
+from coupler.model.robot_actuators import actuators_of
 from coupler.model.robot_states import RobotStates
 from coupler.model.shapes import Geometry, Plane, Shape
 from coupler.model.tree import GROUND

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coupler.model.actuators import limits_of_each
+from coupler.model.actuator_limits import limits_left_open
 from coupler.model.wording import counted
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def robot_text(robot: Robot) -> str:
         lines.append(f"... and {counted(len(clusters) + 1 - len(lines), 'more cluster')}")
     if robot.actuators:
         lines.append(f"driven by {_actuators(robot)}")
-    lines += [f"note: {remark}" for remark in (*robot.remarks, *_idle(robot), *limits_of_each(robot))]
+    lines += [f"note: {remark}" for remark in (*robot.remarks, *_idle(robot), *limits_left_open(robot))]
     return "\n".join([*lines, *(f"warning: {warning}" for warning in robot.warnings)])
 
 

@@ -4,7 +4,7 @@ from coupler.graph import constants, symmetric
 from coupler.passes.body import Body, Output
 from coupler.passes.climb import Climb, ClimbingBody, ClimbingCluster, CoupledClusters, velocities_of
 from coupler.passes.cluster import Visit
-from coupler.passes.groups import ActuatedGroups
+from coupler.passes.groups import ActuatedGroups, have_full_rank, separate_actuators
 from coupler.passes.loads import add_element_energy, add_loads, collect_loads
 from coupler.passes.paths import PathBody, PathCluster, Paths
 from coupler.passes.records import (
@@ -23,16 +23,12 @@ from coupler.passes.schedule import Place, Places, Schedule, Store
 from coupler.passes.shape import Shape
 from coupler.passes.sweep import Sweep, tables
 from coupler.passes.terms import (
-    ActuatedRecord,
     TermRecord,
     TermRow,
     cleared,
-    has_square_clusters,
-    of_actuators,
     position_of,
     row_of,
     share_limits,
-    visit_actuated,
     visit_actuators,
     visit_terms,
 )
@@ -40,7 +36,6 @@ from coupler.passes.windows import ClusterWindows
 
 __all__ = [
     "ActuatedGroups",
-    "ActuatedRecord",
     "Body",
     "Climb",
     "ClimbingBody",
@@ -73,17 +68,16 @@ __all__ = [
     "collected",
     "constants",
     "entry",
-    "has_square_clusters",
+    "have_full_rank",
     "numbered",
-    "of_actuators",
     "position_of",
     "provided",
     "row_of",
+    "separate_actuators",
     "share_limits",
     "symmetric",
     "tables",
     "velocities_of",
-    "visit_actuated",
     "visit_actuators",
     "visit_terms",
 ]

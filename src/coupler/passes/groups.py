@@ -14,7 +14,7 @@ from coupler.passes.records import numbered
 from coupler.passes.sweep import Sweep
 from coupler.passes.terms import actuators_by_cluster, cleared
 
-__all__ = ["ActuatedGroups"]
+__all__ = ["ActuatedGroups", "have_full_rank", "separate_actuators"]
 
 _DEPENDENT = 1e-9  # of a column: what is left of it beside others that it is made of
 
@@ -48,6 +48,11 @@ class ActuatedGroups:
         """Where in A the entry of an actuator and an independent velocity of its group is."""
         return self._rows[actuator] + self._columns[entry]
 
+    @property
+    def clusters(self) -> list[int]:
+        """The numbers of all clusters that actuators act in."""
+        return sorted(actuators_by_cluster(self._sweep.robot))
+
     def solve(self, solution: Solution, asked: str, elsewhere: str | None = None, **given: bool) -> None:
         """Writes the steps to answers of all groups, which are the program's output.
 
@@ -62,38 +67,82 @@ class ActuatedGroups:
             given: the program's inputs, and whether they go by actuators.
         """
         builder, counts = self._sweep.builder, (self._sweep.robot.nv, len(self._sweep.robot.actuators))
-        vectors = {name: (builder.input(name, counts[own]), own) for name, own in given.items()}
+        vectors: dict[str, tuple[Vector, bool]] = {
+            name: (builder.input(name, counts[own]), own) for name, own in given.items()
+        }
         wanted, size = vectors[asked][0], counts[not given[asked]]
         result = self._sweep.result("answer", size + 3)
-        told, answers = Part(result, size, 3), {"answer": (Part(result, 0, size), not given[asked])}
-        builder.loop(_begin, row=_tell(told, 1))
-        builder.loop(_ask, row=_tell(told, wanted.size) | fields(asked=wanted.at(range(wanted.size))))
-        for (shape, spanning), groups in self._alike(rows=not given[asked]).items():
-            window = fields(A=self.A.at([self._rows[group.actuators[0]] for group in groups], shape))
-            for name, (vector, own) in {**vectors, **answers}.items():
-                places = np.array([group.actuators if own else group.entries for group in groups])
-                window |= fields(**{numbered(name, i): vector.at(column) for i, column in enumerate(places.T)})
-            sizes = {name: shape[0 if own else 1] for name, own in given.items()}
-            builder.loop(_solving(solution, spanning, sizes), row=window | _tell(told, len(groups)))
+        told = Part(result, size, 3)
+        self.write(solution, Part(result, 0, size), not given[asked], told, wanted, vectors)
         idle = [entry for entry in range(counts[0]) if entry not in self._columns]
         if idle and elsewhere:
             builder.loop(_copy, row=fields(answer=result.at(idle), given=vectors[elsewhere][0].at(idle)))
         elif idle:
             builder.loop(_miss, row=_tell(told, len(idle)) | fields(asked=wanted.at(idle)))
 
+    def write(
+        self,
+        solution: Solution,
+        answer: Vector,
+        by_actuators: bool,
+        told: Vector,
+        wanted: Vector,
+        vectors: Mapping[str, tuple[Vector, bool]],
+    ) -> None:
+        """Writes the steps to answers of all groups.
+
+        Args:
+            solution: as for `solve`.
+            answer, by_actuators: where answers go, and whether by actuators.
+            told: gets the largest entry of what is asked for, or 1, of answers, and of what they miss.
+            wanted: what is asked for.
+            vectors: what is given, by name, and whether by actuators.
+        """
+        builder = self._sweep.builder
+        builder.loop(_begin, row=_tell(told, 1))
+        builder.loop(_ask, row=_tell(told, wanted.size) | fields(asked=wanted.at(range(wanted.size))))
+        for (shape, spanning), groups in self._alike(rows=by_actuators).items():
+            window = fields(A=self.A.at([self._rows[group.actuators[0]] for group in groups], shape))
+            for name, (vector, own) in {**vectors, "answer": (answer, by_actuators)}.items():
+                places = np.array([group.actuators if own else group.entries for group in groups])
+                window |= fields(**{numbered(name, i): vector.at(column) for i, column in enumerate(places.T)})
+            sizes = {name: shape[0 if own else 1] for name, (_, own) in vectors.items()}
+            builder.loop(_solving(solution, spanning, sizes), row=window | _tell(told, len(groups)))
+
     def _alike(self, rows: bool) -> dict[tuple[tuple[int, int], tuple[int, ...]], list[_Group]]:
         """Groups by the shape of their blocks, and by the rows, or columns, that span the others."""
-        robot, alike = self._sweep.robot, dict[Any, list[_Group]]()
-        q = robot.states.random(np.random.default_rng(0))
-        G = robot.embedding.explicit_constraint(q[None], np.zeros((1, robot.nv)))[0][0]
-        for group in self._groups:
-            A = np.zeros((len(group.actuators), robot.nv))
-            for row, number in zip(A, group.actuators, strict=True):
-                for link, j, gear in terms_of(robot, robot.actuators[number]):
-                    row += gear * G[int(robot.tree.v_start[link]) + j]
-            A = A[:, group.entries]
+        alike = dict[Any, list[_Group]]()
+        for group, A in zip(self._groups, _blocks(self._sweep.robot, self._groups), strict=True):
             alike.setdefault((A.shape, _spanning(A.T if rows else A)), []).append(group)
         return alike
+
+
+def separate_actuators(robot: Robot) -> list[list[int]]:
+    """The numbers of actuators, those together that move the same clusters."""
+    return [group.actuators for group in _groups_of(robot)]
+
+
+def have_full_rank(robot: Robot, clusters: set[int]) -> bool:
+    """Whether the block of each group with one of these clusters is of full rank, in some configuration."""
+    groups = _groups_of(robot)
+    for group, A in zip(groups, _blocks(robot, groups), strict=True):
+        links = [robot.tree.link_of(int(robot.embedding.v_index[entry])) for entry in group.entries]
+        if clusters & {robot.cluster_tree.cluster_of[link] for link in links} and len(_spanning(A)) < min(A.shape):
+            return False
+    return True
+
+
+def _blocks(robot: Robot, groups: Sequence[_Group]) -> list[np.ndarray]:
+    """The blocks of A in some configuration."""
+    q, blocks = robot.states.random(np.random.default_rng(0)), []
+    G = robot.embedding.explicit_constraint(q[None], np.zeros((1, robot.nv)))[0][0]
+    for group in groups:
+        A = np.zeros((len(group.actuators), robot.nv))
+        for row, number in zip(A, group.actuators, strict=True):
+            for link, j, gear in terms_of(robot, robot.actuators[number]):
+                row += gear * G[int(robot.tree.v_start[link]) + j]
+        blocks.append(A[:, group.entries])
+    return blocks
 
 
 def _spanning(A: np.ndarray) -> tuple[int, ...]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from coupler.graph import Buffer, Vector, View, constants, fields
 from coupler.model import Robot
-from coupler.model.actuators import shared_limits, terms_of
+from coupler.model.actuator_limits import SharedLimit
+from coupler.model.actuators import terms_of
 from coupler.passes.cluster import Visit
 from coupler.passes.records import Record, numbered, provided
 from coupler.passes.shape import Shape
@@ -18,22 +18,19 @@ from coupler.passes.sweep import Sweep
 from coupler.passes.windows import ClusterWindows
 
 __all__ = [
-    "ActuatedRecord",
     "TermRecord",
     "TermRow",
     "actuators_by_cluster",
     "cleared",
-    "has_square_clusters",
-    "of_actuators",
     "position_of",
     "row_of",
     "share_limits",
-    "visit_actuated",
     "visit_actuators",
     "visit_terms",
 ]
 
 _ENDLESS = 1e12  # N m, N, rad/s and so on: stands for no limit, so that all numbers stay finite
+_TINY = 1e-300  # N m or N: a limit of zero
 
 TermRow = tuple[int, int, int, float]  # the number of an actuator, a link, an entry of its joint, and the gear
 Slots = Mapping[str, Vector]  # numbers of all actuators, by the names of fields
@@ -92,76 +89,32 @@ def visit_actuators(sweep: Sweep[Any, Any], function: Callable[[str], Callable[[
         sweep.builder.loop(function(kind), own=window)
 
 
-def share_limits(sweep: Sweep[Any, Any], robot: Robot, forces: Vector) -> None:
-    """Writes the steps that make forces of motors smaller, by one factor, where their sum at a joint passes its limit.
+def share_limits(sweep: Sweep[Any, Any], shared: Sequence[SharedLimit], forces: Vector) -> None:
+    """Writes the steps that weaken forces of actuators, by one factor, where their sum at a joint passes its limit.
 
     Args:
         sweep: the program.
-        robot: the robot with its actuators.
+        shared: limits, and who shares them.
         forces: of all actuators, within limits of their own.
     """
-    shared = shared_limits(robot, robot.actuators)
-    for size in dict.fromkeys(len(own.members) for own in shared):
-        alike = [own for own in shared if len(own.members) == size]
-        window = fields(limit=constants(np.array([own.limit for own in alike])))
-        for i in range(size):
-            numbers, gears = zip(*(own.members[i] for own in alike), strict=True)
-            window |= fields(**{numbered("force", i): forces.at(numbers), numbered("gear", i): constants(gears)})
-        sweep.builder.loop(_sharing(size), own=window)
+    for shape in dict.fromkeys(np.shape(own.gears) for own in shared):
+        alike = [own for own in shared if np.shape(own.gears) == shape]
+        window = fields(limits=constants([own.limits for own in alike]), gears=constants([own.gears for own in alike]))
+        for i, numbers in enumerate(zip(*(own.members for own in alike), strict=True)):
+            window |= fields(**{numbered("force", i): forces.at(numbers)})
+        sweep.builder.loop(_sharing(shape[1]), own=window)
 
 
 def _sharing(size: int) -> Callable[[View], None]:
     def share_limit(own: View) -> None:
-        names = [(numbered("force", i), numbered("gear", i)) for i in range(size)]
-        total = sum(getattr(own, gear) * getattr(own, force) for force, gear in names)
-        factor = own.limit / np.maximum(np.abs(total), own.limit)
-        for force, _ in names:
-            setattr(own, force, factor * getattr(own, force))
+        names = [numbered("force", i) for i in range(size)]
+        totals, factor = own.gears @ np.array([getattr(own, name) for name in names]), 1.0
+        for total, limit in zip(totals, own.limits, strict=True):
+            factor = np.minimum(factor, limit / np.maximum(np.maximum(np.abs(total), limit), _TINY))
+        for name in names:
+            setattr(own, name, factor * getattr(own, name))
 
     return share_limit
-
-
-class ActuatedRecord(Record):
-    """What a cluster sees of all actuators that act in it."""
-
-    gears = provided()  # actuators × velocities of all joints of the cluster
-
-
-def visit_actuated(
-    sweep: Sweep[Any, Any],
-    function: Callable[[Any], None],
-    slots: Slots,
-    provide: Callable[[ClusterWindows, Shape, list[int]], None] = lambda *_: None,
-) -> None:
-    """Runs a function of a cluster for each that actuators act in; none may act in several.
-
-    Args:
-        sweep: the program.
-        function: reads an `ActuatedRecord`, and by `of_actuators` the vectors.
-        slots: vectors over all actuators.
-        provide: adds further fields.
-    """
-    robot, schedule = sweep.robot, sweep.schedule()
-    own = actuators_by_cluster(robot)
-
-    def gears(k: int) -> np.ndarray:
-        entries = {int(entry): i for i, entry in enumerate(robot.tree.velocities_of(sweep.instances[k].links))}
-        rows = np.zeros((len(own[k]), len(entries)))
-        for row, number in zip(rows, own[k], strict=True):
-            for link, j, gear in terms_of(robot, robot.actuators[number]):
-                row[entries[int(robot.tree.v_start[link]) + j]] += gear
-        return rows
-
-    def add(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
-        windows.cluster["gears"] = constants(np.array([gears(k) for k in clusters]))
-        for name, buffer in slots.items():
-            for i in range(len(own[clusters[0]])):
-                windows.cluster[numbered(name, i)] = buffer.at([own[k][i] for k in clusters])
-        provide(windows, shape, clusters)
-
-    for k in sorted(own):
-        sweep.visit(schedule, function, k, key=len(own[k]), provide=add)
-    schedule.run()
 
 
 def actuators_by_cluster(robot: Robot) -> dict[int, list[int]]:
@@ -171,20 +124,6 @@ def actuators_by_cluster(robot: Robot) -> dict[int, list[int]]:
         for k in sorted({robot.cluster_tree.cluster_of[link] for link, _, _ in terms_of(robot, actuator)}):
             own.setdefault(k, []).append(number)
     return own
-
-
-def has_square_clusters(robot: Robot) -> bool:
-    """Whether each cluster that actuators act in has as many of them as freedoms, and none acts in several."""
-    own, tree = actuators_by_cluster(robot), robot.tree
-    freedoms = Counter(robot.cluster_tree.cluster_of[tree.link_of(int(entry))] for entry in robot.embedding.v_index)
-    alone = sum(map(len, own.values())) == len(robot.actuators)
-    return alone and all(freedoms[k] == len(numbers) for k, numbers in own.items())
-
-
-def of_actuators(cluster: Visit[Any, Any], name: str) -> Any:
-    """The numbers of a vector that belong to the actuators of a cluster."""
-    view = cluster.views.cluster
-    return np.array([getattr(view, numbered(name, i)) for i in range(len(ActuatedRecord(view).gears))])
 
 
 def row_of(cluster: Visit[Any, Any], i: int, j: int) -> Any:

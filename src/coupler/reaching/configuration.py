@@ -1,8 +1,7 @@
 """Configurations of given positions of actuators.
 
-Newton's method as a program answers where actuators and freedoms are as many, and where its steps show that it stays on
-its branch (program.py): in microseconds, which is what a controller needs. All other states are followed to their
-targets in short steps (way.py).
+Newton's method as a program answers where its steps show that it stays on its branch (program.py): in microseconds,
+which is what a controller needs. All other states are followed to their targets in short steps (way.py).
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from coupler.reaching.way import UnreachableError, Way
 __all__ = ["UnreachableError", "configuration_of_actuators"]
 
 _CONTRACTION = 0.5  # what a step of Newton's method may be of the one before; see program.py
+_MISSED = 1e-10  # rad or m, or of the target: so near counts as there
 
 
 def configuration_of_actuators(robot: Robot, positions: Any, near: Any = None, *, limits: bool = True) -> np.ndarray:
@@ -70,7 +70,8 @@ def _answered(robot: Robot, target: np.ndarray, start: np.ndarray) -> tuple[np.n
         return start.copy(), np.zeros(len(start), bool)
     inputs = (start[0], target[0]) if len(start) == 1 else (start, target)
     q, told = (np.atleast_2d(x) for x in attempted(robot, reach_program, *inputs))
-    return q, (told[:, 0] <= SETTLED) & (told[:, 1] <= _CONTRACTION)
+    near = told[:, 2] <= _MISSED * np.maximum(np.abs(target).max(axis=-1, initial=0.0), 1.0)
+    return q, (told[:, 0] <= SETTLED) & (told[:, 1] <= _CONTRACTION) & near
 
 
 def _place(batch: tuple[int, ...], i: int) -> list[int]:

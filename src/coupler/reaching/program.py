@@ -1,38 +1,44 @@
-"""Newton's way to positions of actuators, as a program: all clusters at once, each by its own linear system.
+"""Newton's way to positions of actuators, as a program: all clusters at once, by linear systems of their groups.
 
-A cluster with a solution γ moves by its independent joints, so that A dy = u* − u. [003, §III] One without moves by all
-of its joints: K dw = −φ closes its loops beside R dw = u* − u, where R has the gears. Either system is square where a
-cluster has as many actuators as freedoms.
+With a basis of the velocities that loops allow, w = G z, actuators move by R G z, where R has the gears. [003, §III]
+Each step takes them by u* − u, as far as it can, and loops without a solution by −K⁺ φ nearer to closed. Where there
+are fewer actuators than freedoms, the step is the shortest; where there are more, the nearest. [Deuflhard, Newton
+methods for nonlinear problems, §4.3 and §4.4: Gauss and Newton's method]
 
 Whether the answer is on the branch on which it starts is told by how fast steps shrink: where each is at most half as
-long as the one before, there is one solution in the ball that they span, and no singular pose. [Deuflhard, Newton
-methods for nonlinear problems, §2.1: the theorem of Newton and Mysovskikh, its constant estimated by the steps]
+long as the one before, there is one solution in the ball that they span, and no singular pose; where actuators are
+fewer, no pose in which their rank drops. [ibid., §2.1: the theorem of Newton and Mysovskikh, its constant estimated by
+the steps]
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from coupler.graph import Program, View, fields
-from coupler.linear import solve
+from coupler.algorithms.actuation import write_rows
+from coupler.graph import Part, Program, View, fields
+from coupler.linear import least_squares
 from coupler.model import Robot
 from coupler.model.embedding.kernels import copy
 from coupler.passes import (
-    ActuatedRecord,
+    ActuatedGroups,
     ClusterRecord,
     ClusterWindows,
+    Coordinate,
     Record,
     Shape,
     Sweep,
+    TermRecord,
     Visit,
+    cleared,
     entry,
-    has_square_clusters,
-    of_actuators,
+    have_full_rank,
     position_of,
     provided,
-    visit_actuated,
+    visit_terms,
 )
 
 __all__ = ["SETTLED", "is_answered_by_program", "reach_program"]
@@ -40,44 +46,65 @@ __all__ = ["SETTLED", "is_answered_by_program", "reach_program"]
 _ROUNDS = 12  # steps at most: five are usual
 SETTLED = 1e-12  # rad or m: a step so short is the last
 _SHORT = 1e-8  # rad or m: of shorter steps, rounding may decide how they shrink
-_LARGEST = 16  # joint velocities of a cluster without a solution: a larger system takes long to compile
+_LARGEST = 30  # joint velocities of a cluster without a solution: a larger one takes long to compile
 
 
 class Reaching(ClusterRecord):
     """What a cluster knows of its way.
 
     Attributes:
+        z: its step along a basis of the velocities that its loops allow.
+        shift: what closes loops without a solution: −K⁺ φ.
         last: the longest entry of its last step, rad or m.
         longest: the longest entry of the last step of all clusters, rad or m.
         growth: the largest ratio of a step to the one before.
     """
 
+    z = Coordinate()
+    shift = entry(lambda shape: None if shape.solved else int(shape.starts[-1]))
     last = entry(())
     longest, growth = provided(), provided()
 
 
+Node = Visit[Record, Reaching]
+
+
 def is_answered_by_program(robot: Robot) -> bool:
-    """Whether `reach_program` takes a robot: its systems are square, and not too large."""
+    """Whether `reach_program` takes a robot: its clusters of loops without a solution are not too large.
+
+    Of these, no group may be of a lower rank than both its actuators and its freedoms: along a basis that changes with
+    the configuration, it is not known which columns span the others.
+    """
     pairs = zip(robot.embedding.closure.loops, robot.embedding.explicit, strict=True)
-    largest = max((len(loop.columns) for loop, explicit in pairs if not explicit), default=0)
-    return has_square_clusters(robot) and largest <= _LARGEST and not robot.tree.all_rows
+    implicit = [loop for loop, explicit in pairs if not explicit]
+    largest = max((len(loop.columns) for loop in implicit), default=0)
+    clusters = {robot.cluster_tree.cluster_of[loop.links[0]] for loop in implicit}
+    return largest <= _LARGEST and not robot.tree.all_rows and have_full_rank(robot, clusters)
 
 
 def reach_program(robot: Robot) -> Program:
     """The program (near, positions) → q, progress, of a robot of which `is_answered_by_program` holds.
 
-    The result q has actuators at these positions. Of the progress, the first number is how long the last step was, and
-    the second the largest ratio of a step to the one before.
+    The result q has actuators at these positions. Of the progress, the first number is how long the last step was, the
+    second the largest ratio of a step to the one before, and the third by how much positions are missed.
     """
-    sweep = Sweep(robot, "reach", cluster=Reaching)
-    builder = sweep.builder
-    near, targets = builder.input("near", robot.nq), builder.input("positions", len(robot.actuators))
-    q, progress = builder.scratch("q", robot.nq), builder.scratch("progress", 2)
-    result, told = sweep.result("configuration", robot.nq), sweep.result("told", 2)
-    own = fields(longest=progress.at(0), growth=progress.at(1))
+    sweep = Sweep(robot, "reach", cluster=Reaching, remembering=True, tangent=True)
+    builder, count = sweep.builder, len(robot.actuators)
+    near, targets = builder.input("near", robot.nq), builder.input("positions", count)
+    q, progress = builder.scratch("q", robot.nq), builder.scratch("progress", 5)
+    missing, z = sweep.scratch("missing", count), sweep.vector("z")
+    result, told = sweep.result("configuration", robot.nq), sweep.result("told", 3)
+    own = fields(longest=progress.at(0), growth=progress.at(1), missed=progress.at(4))
     builder.loop(copy, entry=fields(source=near.at(range(robot.nq)), target=q.at(range(robot.nq))))
     builder.loop(_start, progress=own)
     sweep.vectors["q"] = q
+    groups = ActuatedGroups(sweep)
+
+    def each_cluster(function: Callable[[Node], None]) -> None:
+        schedule = sweep.schedule()
+        for k in groups.clusters:
+            sweep.visit(schedule, function, k, provide=provide)
+        schedule.run()
 
     def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
         places = enumerate(("longest", "growth"))
@@ -86,29 +113,51 @@ def reach_program(robot: Robot) -> Program:
     sweep.outward(_begin)
     with builder.repeat(until=_settled, at_most=_ROUNDS, progress=own):
         builder.loop(_begin_round, progress=own)
+        builder.loop(copy, entry=fields(source=targets.at(range(count)), target=missing.at(range(count))))
         sweep.forget()
-        visit_actuated(sweep, _step, {"target": targets}, provide)
+        each_cluster(_look)
+        visit_terms(sweep, _subtract, {"told": missing})
+        write_rows(sweep, cleared(sweep, groups.A), groups.place)
+        groups.write(_step, z, False, Part(progress, 2, 3), missing, {"missing": (missing, True)})
+        each_cluster(_move)
     builder.loop(copy, entry=fields(source=q.at(range(robot.nq)), target=result.at(range(robot.nq))))
-    builder.loop(copy, entry=fields(source=progress.at(range(2)), target=told.at(range(2))))
+    builder.loop(copy, entry=fields(source=progress.at([0, 1, 4]), target=told.at(range(3))))
     return sweep.build()
 
 
-def _begin(cluster: Visit[Record, Reaching]) -> None:
+def _begin(cluster: Node) -> None:
     cluster.report_gap(moving=False)
     cluster.memory.last = np.array(0.0)
 
 
-def _step(cluster: Visit[Record, Reaching]) -> None:
-    """One step of a cluster by Newton's method, and how its length compares with that of the last."""
-    memory, shape, gears = cluster.memory, cluster.shape, ActuatedRecord(cluster.views.cluster).gears
-    entries = [(i, j) for i, kind in enumerate(shape.kinds) for j in range(kind.nv)]
-    positions = np.array([position_of(cluster, i, j) for i, j in entries])
-    missing = of_actuators(cluster, "target") - gears @ positions
+def _look(cluster: Node) -> None:
+    cluster.remember_positions()
+    if not cluster.shape.solved:
+        cluster.memory.shift = -cluster.K_inverse @ cluster.loops.residuals()
+
+
+def _subtract(cluster: Node, i: int, j: int) -> None:
+    """What is missing of an actuator's position, once loops are closed."""
+    term, position = TermRecord(cluster.views.cluster), position_of(cluster, i, j)
+    if not cluster.shape.solved:
+        position = position + cluster.memory.shift[cluster.shape.starts[i] + j]
+    term.told = term.told - term.gear * position
+
+
+def _step(A: Any, spanning: Sequence[int], missing: Any) -> tuple[Any, Any]:
+    size = np.sqrt(np.sum(A * A, axis=1))  # large gears must not hide small ones
+    z = least_squares(A / size[:, None], missing / size, spanning)
+    return z, A @ z - missing
+
+
+def _move(cluster: Node) -> None:
+    """A cluster's step, and how its length compares with that of the last."""
+    memory, shape = cluster.memory, cluster.shape
+    w = np.zeros(int(shape.starts[-1])) + 0.0 * memory.z[0]
     if shape.solved:
-        w = np.zeros(len(entries)) + 0.0 * missing[0]
-        w[shape.independent] = solve(gears @ cluster.G, missing)
+        w[shape.independent] = memory.z
     else:
-        w = solve(np.concatenate([cluster.loops.K, gears]), np.concatenate([-cluster.loops.residuals(), missing]))
+        w = cluster.G @ memory.z + memory.shift
     for i, (joint, kind) in enumerate(zip(cluster.views.joints, shape.kinds, strict=True)):
         if shape.stored[i]:
             joint.q = kind.normalize(kind.integrate(joint.q, w[shape.starts[i] : shape.starts[i + 1]]))
@@ -124,7 +173,7 @@ def _step(cluster: Visit[Record, Reaching]) -> None:
 
 
 def _start(progress: View) -> None:
-    progress.longest, progress.growth = np.array(1.0), np.array(0.0)
+    progress.longest, progress.growth, progress.missed = np.array(1.0), np.array(0.0), np.array(0.0)
 
 
 def _begin_round(progress: View) -> None:

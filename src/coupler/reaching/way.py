@@ -10,6 +10,7 @@ import numpy as np
 from coupler.actuation import actuator_jacobian, actuator_positions
 from coupler.model import ModelError, Robot
 from coupler.model.wording import in_state, listed
+from coupler.passes import separate_actuators
 from coupler.passes.shape import Clusters
 from coupler.reaching.bounds import Bounds
 
@@ -19,6 +20,7 @@ _REACHED = 1e-10  # rad or m, or of the target: so near counts as there
 _LONGEST = 0.2  # rad or m of a joint: a step that stays on its branch
 _ITERATIONS = 300
 _FIRST, _LEAST, _MOST = 1e-6, 1e-14, 1e8  # damping of steps
+_SINGULAR = 1e-10  # of the largest singular value: what is below counts as zero
 _FLAT = 1e-9  # a step that promises to come nearer by no more than this part is the last
 
 
@@ -54,11 +56,21 @@ class Way:
     def followed(self) -> np.ndarray:
         """The configurations at the targets."""
         u, near = actuator_positions(self._robot, self._q), _REACHED * np.maximum(np.abs(self._target), 1.0)
-        going, goal = np.ones(len(u), bool), self._target
+        goal = self._target
         if self._bounds is not None:
             goal = self._bounds.within(goal, u)
             for i, number in np.argwhere(goal != self._target):
                 self._stop(i, self._robot.actuators[number].joints[0])
+        for actuators in separate_actuators(self._robot):  # what some cannot reach does not hold up the others
+            own = np.isin(np.arange(u.shape[-1]), actuators)
+            self._damping[:] = 0.0 if self._straight else _FIRST
+            self._follow(u, np.where(own, goal, u), near)
+        self._check(u, near)
+        return self._q
+
+    def _follow(self, u: np.ndarray, goal: np.ndarray, near: np.ndarray) -> None:
+        """Takes actuators from where they are, u, as near to a goal as they come."""
+        going = np.ones(len(u), bool)
         for _ in range(_ITERATIONS):
             missing = goal - u
             going &= (np.abs(missing) > near).any(axis=-1)
@@ -74,8 +86,6 @@ class Way:
             self._q[own[good]], u[own[good]] = q[good], arrived[good]
             self._damping[own] = np.clip(np.where(good, 0.1, 10.0) * self._damping[own], _LEAST, _MOST)
             going[own] = np.where(good, promised > _FLAT * before, self._damping[own] < _MOST)
-        self._check(u, near)
-        return self._q
 
     def _step(self, own: np.ndarray, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Velocities that lead nearer to the targets in a unit of time, and by how much they promise to."""
@@ -148,8 +158,12 @@ class Way:
 
 
 def _signs(A: np.ndarray) -> np.ndarray:
-    """On which side of its singular configurations each state is, where actuators and what they move are as many."""
+    """On which side of its singular configurations each state is, where actuators and what they move are as many.
+
+    Zero where actuators follow from each other, so that rounding would decide.
+    """
     moved = np.abs(A).max(axis=(0, 1)) > 0.0
     if moved.sum() != A.shape[-2]:
         return np.zeros(len(A))
-    return np.sign(np.linalg.det(A[..., moved]))
+    sizes = np.linalg.svd(A[..., moved], compute_uv=False)
+    return np.where(sizes[:, -1] > _SINGULAR * sizes[:, 0], np.sign(np.linalg.det(A[..., moved])), 0.0)

@@ -104,18 +104,12 @@ class Engine(StepPrograms):
     def check_actuators(self) -> None:
         """Refuses motors of a robot that has none, and those that steps of several stages do not take."""
         driven(self.robot, "motors: ")
-        if not self.scene.has_rows:
-            _ = self._are_explicit
+        if not self.scene.implicit:
+            _ = self._are_soft
 
     @cached_property
-    def _are_explicit(self) -> bool:
-        """True, if explicit steps take all actuators: without speed limits, and not too strong in the neutral pose."""
-        for actuator in self.robot.actuators:
-            if actuator.speed < np.inf:
-                raise ModelError(
-                    f"motors: actuator {actuator.name!r}: it has a speed limit, which steps of "
-                    f'{self.scene.integrator!r} do not take; integrator="midpoint" does'
-                )
+    def _are_soft(self) -> bool:
+        """True, if servos are not too strong for explicit steps in the neutral pose."""
         if any(actuator.servo for actuator in self.robot.actuators):
             self._check_stiffness(self.robot.neutral(), servos=True)
         return True

@@ -122,7 +122,7 @@ class StepPrograms:
     @cached_property
     def _may_yield(self) -> bool:
         """Whether servos are first assumed to keep within their limits, which costs less than to look at these."""
-        return self.scene.has_rows and may_yield(self.robot)
+        return self.scene.implicit and may_yield(self.robot)
 
     def _run_with_motors(self, *vectors: np.ndarray, external: bool = False, out: np.ndarray | None = None) -> Any:
         """A step in which actuators act, of states of one batch; where servos are at limits, it is taken again."""

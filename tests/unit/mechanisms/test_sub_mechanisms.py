@@ -22,6 +22,7 @@ from coupler.mechanisms import (
     rus_platform,
     slider_crank,
     spherical_rrr,
+    spu_platform,
     stewart,
     wrist,
 )
@@ -142,6 +143,9 @@ def test_mechanisms_are_parts_of_robots() -> None:
         (lambda: rus_platform(CRANKS, CRANKS, RODS), "rus_platform: left: crank must be longer than 0 m"),
         (lambda: pantograph(0.3, 0.1, 0.3, spread=0.0), "pantograph: the parallelogram is flat"),
         (lambda: Bars(radius=-1.0), "bars: their radius"),
+        (lambda: hexagon(0.3, np.nan), "hexagon: gap must be a finite number"),
+        (lambda: spherical_rrr(upper=np.inf), "spherical_rrr: upper must be a finite number"),
+        (lambda: spu_platform([[0.1, 0, -0.3]] * 2, np.zeros((2, 3))), "the left ball is at the platform's joint"),
         (lambda: spherical_rrr(*[np.pi / 2] * 4), "arm 1 has its shoulder in line with the platform"),
     ],
 )
@@ -169,6 +173,18 @@ def test_a_pose_is_described_by_points_in_the_world() -> None:
     assert robot.bodies["lever"].inertia[1, 1] == pytest.approx(mass * (0.09 / 12 + 1e-4 / 4))
 
 
+def test_a_pose_out_of_the_workspace_offers_the_last_one_within() -> None:
+    robot = delta(0.2, 0.05, 0.2, 0.45)
+    with pytest.raises(
+        ModelError, match=r"'shoulder_1'.* cannot reach .* they reach up to x (0\.\d+), y 0, z -"
+    ) as caught:
+        robot.pack_q({"x": 2.0, "y": 0.0, "z": robot.neutral()[2]})
+    x = float(str(caught.value).split("up to x ")[1].split(",")[0])
+    robot.pack_q({"x": x - 1e-3, "y": 0.0, "z": robot.neutral()[2]})
+    with pytest.raises(ModelError, match="cannot reach"):
+        robot.pack_q({"x": x + 1e-3, "y": 0.0, "z": robot.neutral()[2]})
+
+
 def test_a_run_that_leaves_the_workspace_says_so() -> None:
     robot = slider_crank(0.3, 0.2, angle=0.3).with_gravity((0, 0, 0))
     simulation = coupler.Simulation(robot, 1e-3, v=[2.0])
@@ -184,13 +200,16 @@ def test_a_platform_that_legs_hold_does_not_fall() -> None:
     assert simulation.q[2] == pytest.approx(0.4)
 
 
-FROM_FILES = {"urdf": {*FACTS}, "sdf": {*FACTS} - {"planar_rrr"}, "xml": {*FACTS} - {"spherical_rrr"}}
+FROM_FILES = {"urdf": {*FACTS}, "sdf": {*FACTS} - {"planar_rrr"}, "xml": {*FACTS}}
 CASES = [(name, end) for end, names in FROM_FILES.items() for name in FACTS if name in names]
 
 
 @pytest.mark.filterwarnings("ignore:.*not in MJCF")
 @pytest.mark.parametrize(
-    ("name", "end"), sweep(CASES, [("rrpr", "xml"), ("2-SPU+1U", "xml"), ("stewart", "xml"), ("wrist", "sdf")])
+    ("name", "end"),
+    sweep(
+        CASES, [("rrpr", "xml"), ("2-SPU+1U", "xml"), ("stewart", "xml"), ("spherical_rrr", "xml"), ("wrist", "sdf")]
+    ),
 )
 def test_mechanisms_are_recognised_in_files(name: str, end: str, tmp_path: Path) -> None:
     """Even where motors drive what follows from other joints: MJCF has no word for which are independent."""
@@ -211,3 +230,19 @@ def test_mechanisms_are_recognised_in_files(name: str, end: str, tmp_path: Path)
     again = robot.with_closure("numerical")
     assert again.independent_joints == robot.independent_joints
     assert numerical.with_closure("analytical").independent_joints == numerical.independent_joints
+    found = coupler.load(path)
+    if found.independent_joints != robot.independent_joints:  # motors made others independent
+        told = f"instead, and closes it as {FACTS[name][0]}"
+        assert any(told in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize("turned", [0.0, 0.4])
+def test_legs_that_do_not_hold_their_platform_are_told(turned: float) -> None:
+    """Between plates of the same shape, whatever their sizes: a Stewart platform that is singular everywhere."""
+    gap = np.pi / 3 if turned else 0.3
+    with pytest.warns(coupler.ModelWarning, match="'piston_6' do not hold their mechanism.* 1 freedom of 'platform'"):
+        robot = stewart(hexagon(0.3, gap), hexagon(0.2, gap, turned), height=0.4)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        q = robot.integrate(robot.neutral(), rng.uniform(-0.2, 0.2, 6))
+        assert np.linalg.cond(coupler.actuator_jacobian(robot, q)) > 1e12

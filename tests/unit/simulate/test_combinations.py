@@ -105,7 +105,7 @@ def mixed(case: dict[str, Any], rng: np.random.Generator) -> Robot:
     else:
         b.terrain(0.02 * rng.random((8, 8)), (1.6, 1.6), friction=0.6)
     if case["motors"] == "motor":
-        b.actuator("motor", "shoulder", effort=2.0)
+        b.actuator("motor", "shoulder", effort=2.0, speed=5.0)
     if case["motors"] == "servo":
         b.actuator("motor", "shoulder", "position", stiffness=50.0, damping=1.0, effort=1.0)
     robot = b.build()

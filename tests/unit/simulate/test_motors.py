@@ -176,7 +176,7 @@ def test_forces_stay_within_their_limits_and_reach_them() -> None:
     assert np.min(told, axis=0)[1] > -1.0
 
 
-@pytest.mark.parametrize("integrator", ["midpoint", "euler"])
+@pytest.mark.parametrize("integrator", sweep(["midpoint", "euler", "trapezoid", "rk4"], ["midpoint", "rk4"]))
 @pytest.mark.parametrize(("gear", "inertia"), [(1.0, 0.1), (-4.0, 0.1), (1.0, 1e-4)])  # the last within a step
 def test_a_motor_drives_up_to_its_speed_limit_and_no_further(integrator: str, gear: float, inertia: float) -> None:
     motor = Actuator("motor", {"hinge": gear}, effort=5.0, speed=3.0)
@@ -200,15 +200,36 @@ def test_a_motor_drives_up_to_its_speed_limit_and_no_further(integrator: str, ge
     assert fast.motor_forces[0] == pytest.approx(-0.01 if inertia < 0.1 else -5.0, abs=1e-9)
 
 
-def test_a_servo_keeps_its_speed_limit() -> None:
+@pytest.mark.parametrize("integrator", ["midpoint", "trapezoid", "rk4"])
+def test_a_servo_keeps_its_speed_limit(integrator: str) -> None:
     for effort in (4.0, np.inf):
         robot = arm(servo("hinge", 20.0, 1.0, effort=effort, speed=0.5), gravity=(0, 0, 0))
-        simulation, speeds = Simulation(robot, 1e-3), []
+        simulation, speeds = Simulation(robot, 1e-3, integrator=integrator), []
         for _ in range(4000):
             simulation.step(motors=[1.0])
             speeds.append(simulation.v[0])
         assert max(speeds) == pytest.approx(0.5, abs=1e-2)
         assert simulation.q[0] == pytest.approx(1.0, abs=2e-2)
+
+
+def test_speed_limits_in_stages_are_those_of_tiny_steps() -> None:
+    """Of a piston; where no limit is near, motors of explicit steps move as if there was none, to the bit."""
+    robot = coupler.robots.load("slider_crank").with_gravity((0, 0, -1))
+    q = robot.pack_q({"shaft": 1.0})
+
+    def ended(speed: float, integrator: str, step: float) -> np.ndarray:
+        simulation = Simulation(
+            robot.with_actuators([Actuator("piston", "slide", speed=speed)]), step, q=q, integrator=integrator
+        )
+        for _ in range(round(0.2 / step)):
+            simulation.step(motors=[-3.0])
+        return np.concatenate([simulation.q, simulation.v])
+
+    exact, free = ended(0.1, "midpoint", 5e-5), ended(np.inf, "rk4", 1e-3)
+    assert np.abs(exact - free).max() > 1.0
+    for integrator in ("rk4", "trapezoid"):
+        assert ended(0.1, integrator, 1e-3) == pytest.approx(exact, abs=1e-4)
+    np.testing.assert_array_equal(ended(10.0, "rk4", 1e-3), free)
 
 
 def test_loops_are_driven_at_dependent_joints_and_through_dead_points() -> None:
@@ -374,9 +395,6 @@ def test_forces_of_servos_in_stages_are_those_of_the_laws(integrator: str) -> No
     assert simulation.motor_forces == pytest.approx(wanted, abs=1e-3)
     simulation = Simulation(robot, 1e-3, q=[0.4, 0.2], integrator=integrator)
     simulation.run(1.0, motors=[0.8, 2.0])  # the work that it watches is that of the servos
-    limited = Simulation(arm(Actuator("m", "hinge", speed=1.0)), 1e-2, integrator=integrator)
-    with pytest.raises(ModelError, match="actuator 'm': it has a speed limit"):
-        limited.step(motors=[0.0])
 
 
 @pytest.mark.parametrize("integrator", ["rk4", "trapezoid"])
@@ -441,9 +459,10 @@ def test_beyond_its_speed_limit_an_actuator_brakes_and_does_not_drive(
     b.body("wheel", 1.0, inertia=(10, 10, 10))
     b.joint("axle", Revolute(axis=(0, 1, 0)), "ground", "wheel")
     b.actuator("drive", "axle", kind, **gains)
-    simulation = coupler.Simulation(b.build(), 1e-3, v=[3.0])
-    simulation.step(motors=[control])
-    assert simulation.motor_forces == pytest.approx([force], abs=1e-6)
+    for integrator in ("midpoint", "rk4"):
+        simulation = coupler.Simulation(b.build(), 1e-3, v=[3.0], integrator=integrator)
+        simulation.step(motors=[control])
+        assert simulation.motor_forces == pytest.approx([force], abs=1e-6)
 
 
 def test_a_speed_limit_holds_where_a_robot_is_light() -> None:
@@ -453,9 +472,11 @@ def test_a_speed_limit_holds_where_a_robot_is_light() -> None:
     b.joint("turn", Revolute(axis=(0, 0, 1)), "ground", "hub")
     b.joint("slide", Prismatic(axis=(1, 0, 0)), "hub", "weight")
     b.actuator("drive", "turn", speed=1.0)
-    simulation = coupler.Simulation(b.build(), 1e-3, q=[0, -0.95])  # where the weight is next to the axis
-    simulation.step(motors=[100.0])
-    assert simulation.v[0] == pytest.approx(1.0, abs=1e-6)
+    for integrator, near in (("midpoint", 1e-6), ("rk4", 1e-2)):
+        where = [0, -0.95]  # the weight is next to the axis
+        simulation = coupler.Simulation(b.build(), 1e-3, q=where, integrator=integrator)
+        simulation.step(motors=[100.0])
+        assert simulation.v[0] == pytest.approx(1.0, abs=near)
 
 
 def test_a_servo_within_its_limits_moves_like_one_without() -> None:
@@ -519,11 +540,102 @@ def test_motors_of_a_joint_keep_its_effort_limit_together() -> None:
     assert simulation.status.residual < 1e-6
 
 
+SHARING: dict[str, tuple[list[Actuator], list[float]]] = {  # actuators of a hinge, and controls
+    "position and velocity": (
+        [servo({"hinge": 2.0}, 30.0), replace(servo("hinge", damping=3.0), name="v")],
+        [3.0, 2.0],
+    ),
+    "motor and servo": ([servo("hinge", 20.0, 1.0), Actuator("m", {"hinge": -1.5}, effort=9.0)], [1.0, 4.0]),
+    "motor and damper": ([Actuator("m", "hinge"), Actuator("d", {"hinge": 2.0}, "damper", damping=0.5)], [-8.0, 1.0]),
+    "within the limit": ([servo("hinge", 2.0), replace(servo({"hinge": -1.0}, damping=0.2), name="v")], [0.3, 0.1]),
+}
+
+
+@pytest.mark.parametrize("integrator", ["euler", "midpoint", "rk4"])
+@pytest.mark.parametrize("case", SHARING)
+def test_servos_of_a_joint_keep_its_effort_limit_together(case: str, integrator: str) -> None:
+    """They move it like their sum, cut at the limit, in tiny steps; of `control_forces`, too."""
+    actuators, controls = SHARING[case]
+    robot = arm(*actuators, effort_limit=5.0, gravity=(0, 0, 0))
+    gears = np.array([own.gears["hinge"] for own in robot.actuators])
+    assert robot.actuators == tuple(actuators)
+    assert "not their sum" not in str(robot)
+    alone = [arm(own) for own in actuators]
+
+    def total(q: np.ndarray, v: np.ndarray) -> float:
+        given = zip(alone, controls, strict=True)
+        forces = [coupler.control_forces(own, q, v, [control])[0] for own, control in given]
+        return float(np.clip(gears @ forces, -5.0, 5.0))
+
+    passive, q, v = arm(gravity=(0, 0, 0)), np.array([0.3, 0.2]), np.array([0.4, -0.1])
+    tiny, sums = Simulation(passive, 1e-4, q=q, v=v), []
+    for _ in range(1000):
+        tiny.step([total(tiny.q, tiny.v), 0.0])
+    simulation = Simulation(robot, 1e-3, q=q, v=v, integrator=integrator)
+    for _ in range(100):
+        sums.append(total(simulation.q, simulation.v))
+        told = coupler.control_forces(robot, simulation.q, simulation.v, controls)
+        assert gears @ told == pytest.approx(sums[-1], abs=1e-12)
+        simulation.step(motors=controls)
+        assert abs(gears @ simulation.motor_forces) <= 5.0 + 1e-9
+        assert simulation.motor_forces == pytest.approx(told, abs=0.3)
+    assert simulation.q == pytest.approx(tiny.q, abs=5e-3)
+    assert bool(np.abs(sums).max() == 5.0) is (case != "within the limit")
+
+
+@pytest.mark.parametrize("integrator", ["midpoint", "euler", "rk4"])
+def test_a_spring_and_a_damper_that_share_a_limit_are_one_servo(integrator: str) -> None:
+    """Of a leg that lands, with friction in its knee and an end of it: the same motion as with a single servo."""
+    b = RobotBuilder("hopper")
+    b.body("hip", 3.0, inertia=(0.02, 0.02, 0.02))
+    b.joint("rail", Prismatic(axis=(0, 0, 1)), "ground", "hip", at=(0, 0, 0.45))
+    for name, parent, at, knee in (
+        ("thigh", "hip", 0.0, {}),
+        ("shank", "thigh", -0.25, {"friction": 0.1, "upper": 1.3}),
+    ):
+        b.body(name, 0.3, (0, 0, -0.12), (2e-3, 2e-3, 2e-4))
+        b.joint(name, Revolute(axis=(0, 1, 0), effort_limit=9.0, **knee), parent, name, at=(0, 0, at))
+    b.contact("foot", "shank", (0, 0, -0.25))
+    b.floor(friction=0.8)
+    robot, ends, efforts = b.build(), [], []
+    q, targets = robot.pack_q({"rail": 0.05, "thigh": -0.5, "shank": 1.0}), {"thigh": -0.5, "shank": 1.0}
+    pairs = {name: [servo(name, 150.0), replace(servo({name: 2.0}, damping=1.0), name=f"{name} v")] for name in targets}
+    for actuators in ([servo(name, 150.0, 4.0) for name in targets], [*pairs["thigh"], *pairs["shank"]]):
+        driven = robot.with_actuators(actuators)
+        simulation = Simulation(driven, 1e-3, q=q, integrator=integrator)
+        for _ in range(300):
+            simulation.step(motors={name: targets.get(name, 0.0) for name in driven.actuator_names})
+            forces = dict(zip(driven.actuator_names, simulation.motor_forces, strict=True))
+            efforts.append(abs(forces["shank"] + 2.0 * forces.get("shank v", 0.0)))
+            assert simulation.status.solved
+        ends.append(np.concatenate([simulation.q, simulation.v]))
+    assert ends[0] == pytest.approx(ends[1], abs=1e-6)
+    assert max(efforts) == pytest.approx(9.0, abs=1e-9)
+
+
+def test_motors_of_several_joints_keep_effort_limits_together() -> None:
+    """A differential: all motors get weaker by one factor, until the sums at both joints are within their limits."""
+    motors = Actuator("left", {"hinge": 2.0, "elbow": 2.0}), Actuator("right", {"hinge": 2.0, "elbow": -2.0})
+    robot = arm(*motors, Actuator("brake", "elbow", effort=1.0), effort_limit=5.0)
+    for controls, forces in (
+        ([1.0, 1.0, 0.0], [1.0, 1.0, 0.0]),
+        ([4.0, 1.0, 0.5], [2.0, 0.5, 0.5]),
+        ([-3.0, -3.0, 2.0], [-1.25, -1.25, 1.0]),
+    ):
+        assert coupler.control_forces(robot, [0.1, 0.2], [0.0, 0.0], controls) == pytest.approx(forces, abs=1e-12)
+        for integrator in ("midpoint", "rk4"):
+            simulation = Simulation(robot, 1e-3, integrator=integrator)
+            simulation.step(motors=controls)
+            assert simulation.motor_forces == pytest.approx(forces, abs=1e-9)
+
+
 def test_limits_that_actuators_do_not_share_are_told() -> None:
-    """Of servos, and of motors of several joints, the limit of a joint limits each."""
-    for other in (servo("hinge", 10.0, 1.0), Actuator("both", {"hinge": 1.0, "elbow": 1.0})):
+    """Of servos of several joints, or with limits of their own, the limit of a joint limits each."""
+    for other in (servo("hinge", 10.0, 1.0, effort=9.0), servo({"hinge": 1.0, "elbow": 1.0}, 10.0)):
         robot = arm(Actuator("motor", {"hinge": 2.0}), other, effort_limit=5.0)
         assert [actuator.effort for actuator in robot.actuators] == [(-2.5, 2.5), (-5.0, 5.0)]
         told = f"the effort limit of joint 'hinge' limits each of 'motor', {other.name!r}, and not their sum"
         assert told in str(robot)
     assert "not their sum" not in str(arm(Actuator("a", "hinge"), Actuator("b", "hinge"), effort_limit=5.0))
+    robot = arm(Actuator("both", {"hinge": 1.0, "elbow": 1.0}), velocity_limit=5.0)
+    assert "the velocity limit of joint 'hinge' does not limit 'both', which moves several joints" in str(robot)

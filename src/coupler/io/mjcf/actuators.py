@@ -57,7 +57,7 @@ def driven_tendons(model: Compiled) -> set[int]:
 def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuilder) -> list[str]:
     """Adds the actuators; returns a description of what is left out of them."""
     names, left_out, scaled = model.names["actuator"], Counter[tuple[str, str]](), list[str]()
-    acted, served = Counter[str](), set[str]()  # the joints, and those of which a sum of forces is not limited
+    acted, served = Counter[str](), set[str]()  # the joints, and those of which a sum of forces is not cut short
     taken = Taken(name for name in names if name)
     for i, name in enumerate(names):
         try:
@@ -75,12 +75,13 @@ def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuild
         with files.root.blamed():
             builder.actuator(name or fresh(next(iter(own)), taken), own, **law)
         acted.update(own.keys())
-        served |= {*own} if len(own) > 1 or law.get("kind", "motor") != "motor" else set()
+        limits_itself = law.get("kind", "motor") != "motor" and np.isfinite(law.get("effort", np.inf)).any()
+        served |= {*own} if len(own) > 1 or limits_itself else set()
     limited = {tree.names.joints[j] for j in np.flatnonzero(model.jnt_actfrclimited)}
     if shared := sum(acted[joint] > 1 and joint in served for joint in limited):
         words = (
-            "actfrcrange of several actuators, that limits each",
-            "actfrcranges of several actuators, that limit each",
+            "actfrcrange of several actuators, which keep it in another way",
+            "actfrcranges of several actuators, which keep them in another way",
         )
         left_out[words] += shared
     if scaled:

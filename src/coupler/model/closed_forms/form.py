@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from coupler.model.closed_forms.legs import Leg, Limits, Slide
 from coupler.model.joints import Free, Prismatic, Revolute
 from coupler.model.wording import listed
 
-__all__ = ["ClosedForm", "CouplingStep", "LegStep", "LockStep", "Step", "remarks_of", "tells_of_closure"]
+__all__ = ["ClosedForm", "CouplingStep", "LegStep", "LockStep", "Spoiled", "Step", "remarks_of", "tells_of_closure"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -214,8 +214,19 @@ _OF_ONE_HINGE = {"RPR": "RRPR", "RRR": "four-bar", "PRR": "slider-crank", "spher
 _ANALYTICALLY, _NUMERICALLY = ": closed analytically, as ", ": closed numerically, "
 
 
+class Spoiled(NamedTuple):
+    """A closed form that a cluster would have, if other joints were independent: its loops, these joints, its name."""
+
+    loops: tuple[str, ...]
+    independent: tuple[str, ...]
+    mechanism: str
+
+
 def remarks_of(
-    closed_forms: Mapping[str, ClosedForm], spared: Mapping[str, ClosedForm], missing: Sequence[str]
+    closed_forms: Mapping[str, ClosedForm],
+    spared: Mapping[str, ClosedForm],
+    missing: Sequence[str],
+    spoiled: Sequence[Spoiled],
 ) -> list[str]:
     """How loops are closed, a line for each kind of mechanism.
 
@@ -223,11 +234,17 @@ def remarks_of(
         closed_forms: of loops that are closed analytically.
         spared: of loops that are not, because of dead points.
         missing: loops that have no closed form, though one was asked for.
+        spoiled: closed forms that loops would have with other independent joints.
     """
     remarks = [f"{listed(names)}{_ANALYTICALLY}{mechanism}" for mechanism, names in _alike(closed_forms)]
     remarks += [
         f'{listed(names)}{_NUMERICALLY}to pass dead points; closure="analytical" closes it as {mechanism}'
         for mechanism, names in _alike(spared)
+    ]
+    remarks += [
+        f"{listed(own.loops)}{_NUMERICALLY}with these independent joints; "
+        f'closure="analytical" takes {listed(own.independent)} instead, and closes it as {own.mechanism}'
+        for own in spoiled
     ]
     if missing:
         remarks.append(

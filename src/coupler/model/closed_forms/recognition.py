@@ -20,7 +20,7 @@ from coupler.model.closed_forms.legs import LEGS, Leg, Limits, Slide
 from coupler.model.embedding.choice import Choice
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Loop, LoopConstraint
-from coupler.model.joints import Revolute
+from coupler.model.joints import Revolute, Spherical
 from coupler.model.loops import Coupling, Rod
 from coupler.model.tolerances import CLOSED
 from coupler.model.tree import Tree
@@ -222,9 +222,11 @@ class _Search:
             sides.append((arm, tuple(carriers)))
         rod = constraint.kind.length if isinstance(constraint.kind, Rod) else None
         for (base, to_base), (goal, to_goal) in (sides, sides[::-1]):
+            chain = Chain(to_base, to_goal)
             for kind in LEGS:
-                if kind.fits(base, goal, rod):
-                    yield from kind.in_all_modes(base, goal, Chain(to_base, to_goal), rod)
+                arms = kind.held(base, goal, chain) if isinstance(constraint.kind, Spherical) else (base, goal)
+                if kind.fits(*arms, rod):
+                    yield from kind.in_all_modes(*arms, chain, rod)
 
     def _assembled(self, link: int) -> Transform:
         """From the frame of what carries a link to its own, as it is assembled."""

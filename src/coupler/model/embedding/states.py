@@ -5,7 +5,7 @@ Everything here works on the positions p and velocities w of all joints; see coo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -33,6 +33,7 @@ _DRAWS = 8  # how many configurations are drawn at once
 _TRIES, _STRICT = 16, 12  # how often that is done for loops that have none yet, and in how many of these limits count
 _READABLE = 7.0  # a quaternion is taken, and normalized, if its length is within this of 1 as a logarithm: 1000 times
 _NEARLY_SINGULAR = 0.2  # of its usual quality: where a loop's rates are less independent, a motion may end
+_HALVINGS = 30  # of a way, to find how far on it loops close
 _SHORT, _STEPS = 0.2, 40  # the length of a step, rad or m, that stays on a branch, and how many are made
 
 
@@ -183,8 +184,24 @@ class States:
             joints = beyond_reach(p[self.tree.positions_of(solution.inputs)]) if beyond_reach else ()
             if joints:
                 names = listed(self.tree.links[solution.outputs[number]].joint for number in joints)
-                return f"there is no solution: {names} cannot reach from one end of their leg to the other"
+                return (
+                    f"there is no solution: {names} cannot reach from one end of their leg to the other; on the way "
+                    f"from the neutral configuration they reach up to {self._last_reached(solution.inputs, p)}"
+                )
         return "there is no solution"
+
+    def _last_reached(self, links: Sequence[int], p: np.ndarray) -> str:
+        """The positions of joints furthest on the way from neutral to positions of one state at which loops close."""
+        entries, goal = self.tree.positions_of(links), self.neutral.copy()
+        goal[entries] = p[entries]
+        way, near, far = self.motion.difference(self.neutral, goal), 0.0, 1.0
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (near + far)
+            q = self.motion.integrate(self.neutral, middle * way)[self.embedding.q_index]
+            near, far = (middle, far) if np.isfinite(self.embedding.positions(q)).all() else (near, middle)
+        at = self.motion.integrate(self.neutral, near * way)
+        told = [(self.tree.links[link].joint, at[self.tree.positions(link)]) for link in links]
+        return ", ".join(f"{joint} {' '.join(f'{x:.4g}' for x in position)}" for joint, position in told)
 
     def check_regular(self, p: np.ndarray) -> None:
         """Refuses positions at which the independent velocities do not determine the others."""

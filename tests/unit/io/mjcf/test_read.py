@@ -194,8 +194,12 @@ def test_a_limit_for_several_actuators_together_is_told(write: Any) -> None:
     assert untold == []  # it limits their sum
     servos = motors.replace("</actuator>", '<position joint="a" kp="3"/></actuator>')
     robot, untold = read(write(body("arm", '<joint name="a" actuatorfrcrange="-3 3"/>'), servos))
+    assert [actuator.effort for actuator in robot.actuators] == [(-np.inf, np.inf), (-1.0, 9.0), (-np.inf, np.inf)]
+    assert untold == []
+    limited = servos.replace('kp="3"', 'kp="3" forcerange="-4 4"')
+    robot, untold = read(write(body("arm", '<joint name="a" actuatorfrcrange="-3 3"/>'), limited))
     assert [actuator.effort for actuator in robot.actuators] == [(-1.5, 1.5), (-1.0, 3.0), (-3.0, 3.0)]
-    assert untold == ["1 actfrcrange of several actuators, that limits each"]
+    assert untold == ["1 actfrcrange of several actuators, which keep it in another way"]
 
 
 def test_an_actuator_of_a_joint_that_an_equality_holds_is_told(write: Any) -> None:
@@ -588,7 +592,6 @@ def test_what_is_not_modelled_is_counted(write: Any) -> None:
     assert untold == [
         "1 equality switched off",
         "1 equality of tendons or flexes",
-        "1 actfrcrange of several actuators, that limits each",
         "ctrl or act of 1 keyframe",
         "the fluid around the bodies",
         "1 limit of a ball joint",

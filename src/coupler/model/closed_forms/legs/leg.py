@@ -61,6 +61,11 @@ class Leg(ABC):
         """Whether these arms, held together directly or by a rod of some length, make such a leg."""
 
     @classmethod
+    def held(cls, base: Arm, goal: Arm, chain: Chain) -> tuple[Arm, Arm]:
+        """The same arms, if a ball holds their ends, which has no axis of its own."""
+        return base, goal
+
+    @classmethod
     def roots(cls, base: Arm, goal: Arm) -> int:
         """How many square roots it has."""
         return 1

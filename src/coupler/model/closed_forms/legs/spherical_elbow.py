@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from coupler.model.closed_forms.arms import Arm, frame_of, is_parallel
-from coupler.model.closed_forms.chains import Positions
-from coupler.model.closed_forms.legs.leg import Leg
+from coupler.model.closed_forms.chains import Chain, Positions, snapped
+from coupler.model.closed_forms.legs.leg import NEAR, Leg
 
 __all__ = ["SphericalElbow"]
+
+_MEET = 1e-9  # m: axes nearer than this meet
+
+Line = tuple[np.ndarray, np.ndarray]  # its direction, and a point on it
 
 
 class SphericalElbow(Leg):
@@ -33,6 +38,25 @@ class SphericalElbow(Leg):
         if goal.kinds:
             return not (is_parallel(base.axes[0], base.end_axis) or is_parallel(goal.axes[0], goal.end_axis))
         return not (is_parallel(*base.axes) or is_parallel(base.axes[1], base.end_axis))
+
+    @classmethod
+    def held(cls, base: Arm, goal: Arm, chain: Chain) -> tuple[Arm, Arm]:
+        """A ball on a sphere is held like a hinge whose axis leads to the centre, where the first two axes meet."""
+        assembled, lines = chain.assembled, [*zip(base.axes, base.points, strict=True)]
+        for axis, point in zip(goal.axes, goal.points, strict=True):
+            at, beyond = (np.asarray(chain.from_goal(assembled, x), float) for x in (point, point + axis))
+            lines.append((beyond - at, at))
+        if len(lines) != 2 or (centre := _meeting_point(*lines)) is None:
+            return base, goal
+        centres = centre, np.asarray(chain.reversed.from_goal(assembled, centre), float)
+        radii = [float(np.linalg.norm(arm.end - own)) for arm, own in zip((base, goal), centres, strict=True)]
+        if min(radii) < NEAR:
+            return base, goal
+        one, other = (
+            replace(arm, end_axis=snapped((arm.end - own) / radius))
+            for arm, own, radius in zip((base, goal), centres, radii, strict=True)
+        )
+        return one, other
 
     def solve(self, q: Positions) -> list[Any]:
         arm, two = self.base, not self.goal.kinds
@@ -57,3 +81,13 @@ class SphericalElbow(Leg):
         own = frame_of(frame.E @ elbow, frame.E @ arm.end_axis, np.zeros(3))
         seen = own.E @ turned
         return [angle, arm.references[1] + np.arctan2(seen[1], seen[0])]
+
+
+def _meeting_point(one: Line, other: Line) -> np.ndarray | None:
+    """Where two lines meet, if they do."""
+    (a, p), (b, q) = one, other
+    if is_parallel(a, b):
+        return None
+    ways = np.linalg.lstsq(np.array([a, -b]).T, q - p, rcond=None)[0]
+    ends = p + ways[0] * a, q + ways[1] * b
+    return 0.5 * (ends[0] + ends[1]) if np.linalg.norm(ends[0] - ends[1]) < _MEET else None

@@ -1,0 +1,122 @@
+"""Limits of joints for the actuators that act on them, alone and together. [003, §II]"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from coupler.model.actuators import Actuator, terms_of
+from coupler.model.wording import listed
+
+if TYPE_CHECKING:
+    from coupler.model.robot import Robot
+
+__all__ = ["SharedLimit", "limited_actuators", "limits_left_open", "shared_limits"]
+
+_ENDLESS = (-np.inf, np.inf)
+
+
+def limited_actuators(robot: Robot, actuators: Sequence[Actuator]) -> tuple[Actuator, ...]:
+    """Actuators within the limits of the joints that they act on: together, where `shared_limits` has them, or each."""
+    together = {link for shared in shared_limits(robot, actuators) for link in shared.joints}
+    return tuple(_limited(robot, actuator, together) for actuator in actuators)
+
+
+def _limited(robot: Robot, actuator: Actuator, shared: set[int]) -> Actuator:
+    """The actuator, within the limits of its joints; those of effort that it has for itself, and does not share."""
+    terms = terms_of(robot, actuator)
+    kinds = [(robot.tree.links[link].kind, j, abs(gear)) for link, j, gear in terms]
+    alone = [kind for kind, (link, _, _) in zip(kinds, terms, strict=True) if link not in shared]
+    largest_effort = min((float(kind.effort_limit[j]) / gear for kind, j, gear in alone), default=np.inf)
+    low, high = max(actuator.effort[0], -largest_effort), min(actuator.effort[1], largest_effort)
+    kind, j, gear = kinds[0]
+    fastest = float(kind.velocity_limit[j]) * gear if len(kinds) == 1 else np.inf
+    if (low, high) == actuator.effort and fastest >= actuator.speed:
+        return actuator
+    return replace(actuator, effort=(low, high), speed=min(actuator.speed, fastest if fastest > 0.0 else np.inf))
+
+
+class SharedLimit(NamedTuple):
+    """Limits of effort of joints that several actuators act on, for the sums of their forces there.
+
+    Where a sum passes its limit, the forces of all members are weaker by one factor.
+
+    Attributes:
+        members: the numbers of these actuators.
+        joints: the links of the joints.
+        limits: of each joint, N m or N.
+        gears: of each joint, those of all members there; zero for one that does not act on it.
+        servos: whether members are not all motors. If so, there is one joint, and they act on it alone.
+    """
+
+    members: tuple[int, ...]
+    joints: tuple[int, ...]
+    limits: tuple[float, ...]
+    gears: tuple[tuple[float, ...], ...]
+    servos: bool
+
+
+def shared_limits(robot: Robot, actuators: Sequence[Actuator]) -> list[SharedLimit]:
+    """Limits of effort that hold for sums over several actuators.
+
+    They are those of motors, and those of a single joint that servos act on, each on this joint alone and without
+    limits of its own. In all other cases it is not defined which servo gives way, and limits hold for each by itself.
+    """
+    return [shared for shared in _limits_of_several(robot, actuators) if _is_kept(robot, actuators, shared)]
+
+
+def limits_left_open(robot: Robot) -> list[str]:
+    """Tells of limits of joints that actuators keep one by one, and not together, or not at all."""
+    shared = [own for own in _limits_of_several(robot, robot.actuators) if not _is_kept(robot, robot.actuators, own)]
+    efforts = [
+        f"the effort limit of joint {robot.tree.links[link].joint!r} limits each of "
+        f"{listed(robot.actuators[i].name for i, gear in zip(own.members, gears, strict=True) if gear)}, "
+        "and not their sum"
+        for own in shared
+        for link, gears in zip(own.joints, own.gears, strict=True)
+    ]
+    several: dict[str, list[str]] = {}  # actuators of several joints, by joints with a velocity limit
+    for actuator in robot.actuators:
+        terms = terms_of(robot, actuator)
+        for link, j, _ in terms if len(terms) > 1 else ():
+            if 0.0 < robot.tree.links[link].kind.velocity_limit[j] < np.inf:
+                several.setdefault(robot.tree.links[link].joint, []).append(actuator.name)
+    return efforts + [
+        f"the velocity limit of joint {joint!r} does not limit {listed(names)}, which moves several joints"
+        for joint, names in several.items()
+    ]
+
+
+def _is_kept(robot: Robot, actuators: Sequence[Actuator], shared: SharedLimit) -> bool:
+    """Whether limits hold for the sums."""
+    if not shared.servos:
+        return True
+    fastest = robot.tree.links[shared.joints[0]].kind.velocity_limit[0]
+    members = [actuators[i] for i in shared.members]
+    alone = all(len(terms_of(robot, own)) == 1 and own.speed == np.inf for own in members)
+    return alone and fastest == np.inf and all(own.effort == _ENDLESS for own in members if own.servo)
+
+
+def _limits_of_several(robot: Robot, actuators: Sequence[Actuator]) -> list[SharedLimit]:
+    """Limits of effort of joints with one freedom, those together that several actuators act on."""
+    at: dict[int, dict[int, float]] = {}
+    for number, actuator in enumerate(actuators):
+        for link, _, gear in terms_of(robot, actuator):
+            kind = robot.tree.links[link].kind
+            if kind.nv == 1 and np.isfinite(kind.effort_limit[0]):
+                at.setdefault(link, {})[number] = gear
+    groups: list[list[int]] = []
+    for link in [link for link, gears in at.items() if len(gears) > 1]:
+        joined = [group for group in groups if any(not at[link].keys().isdisjoint(at[other]) for other in group)]
+        whole = [*(other for group in joined for other in group), link]
+        groups = [*(group for group in groups if group not in joined), whole]
+    shared = []
+    for links in groups:
+        members = tuple(sorted({number for link in links for number in at[link]}))
+        limits = tuple(float(robot.tree.links[link].kind.effort_limit[0]) for link in links)
+        gears = tuple(tuple(at[link].get(number, 0.0) for number in members) for link in links)
+        shared.append(SharedLimit(members, tuple(links), limits, gears, any(actuators[i].servo for i in members)))
+    return shared

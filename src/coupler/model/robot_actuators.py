@@ -1,0 +1,148 @@
+"""The actuators of a robot: refused if loops hold them, and warned of if they do not hold their mechanism."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coupler.model.actuator_limits import limited_actuators
+from coupler.model.actuators import Actuator, terms_of
+from coupler.model.errors import ModelError
+from coupler.model.wording import counted, listed
+
+if TYPE_CHECKING:
+    from coupler.model.robot import Robot
+
+__all__ = ["actuators_of", "loose_mechanisms"]
+
+_STILL = 1e-9  # of a gear: an actuator that moves no more with any independent joint does not move
+_SINGULAR = 1e-9  # of the largest singular value: what is below counts as zero
+_POSES = 4  # in which it is looked at what actuators hold
+
+Rows = list[tuple[int, float]]  # of an actuator, entries of joint velocities and gears
+
+
+def actuators_of(robot: Robot, described: Sequence[Actuator]) -> tuple[Actuator, ...]:
+    """The actuators of a robot: those that are described, and a motor for each other joint that is marked as actuated.
+
+    Limits of effort and velocity of joints hold for them, too.
+
+    Raises:
+        ModelError: for a joint that there is not or that is fixed, and for an actuator that cannot move.
+    """
+    names = Counter(actuator.name for actuator in described)
+    for name, count in names.items():
+        if count > 1:
+            raise ModelError(f"there are {count} actuators {name!r}; each needs a name of its own")
+    driven = {joint for actuator in described for joint in actuator.gears}
+    actuators, taken = [*described], {*names}
+    for joint in robot.joints:
+        if joint.actuated and joint.name not in driven:
+            actuators += _motors(joint.name, joint.kind.nv, taken)
+    limited = limited_actuators(robot, actuators)
+    _check_motion(robot, limited)
+    return limited
+
+
+def _motors(joint: str, freedoms: int, taken: set[str]) -> list[Actuator]:
+    """A motor for each freedom of a joint, named after it."""
+    gears: list[Any] = [1.0] if freedoms == 1 else np.eye(freedoms).tolist()
+    motors = []
+    for i, gear in enumerate(gears, 1):
+        name = joint if freedoms == 1 else f"{joint}_{i}"
+        while name in taken:
+            name += "_motor"
+        taken.add(name)
+        motors.append(Actuator(name, {joint: gear}))
+    return motors
+
+
+def _check_motion(robot: Robot, actuators: Sequence[Actuator]) -> None:
+    """Refuses actuators that stay where they are whatever independent joints do."""
+    doubtful = [actuator for actuator in actuators if not _is_independent(robot, actuator)]
+    for G in _rates(robot, 2) if doubtful else ():
+        doubtful = [actuator for actuator in doubtful if _is_still(_rows(robot, actuator), G)]
+        if not doubtful:
+            return
+    if doubtful:
+        raise ModelError(
+            f"actuator {doubtful[0].name!r}: no independent joint moves it, as loops hold "
+            f"{listed(doubtful[0].joints)}; it can drive nothing"
+        )
+
+
+def loose_mechanisms(robot: Robot, actuators: Sequence[Actuator]) -> list[str]:
+    """Warns of clusters that actuators do not hold anywhere, though they are as many as freedoms.
+
+    So are legs between plates of the same shape: whatever their lengths, a platform on them can move.
+    """
+    own: dict[int, dict[tuple[str, ...], Actuator]] = {}  # by cluster; those that act on the same joints count once
+    for actuator in actuators:
+        clusters = {robot.cluster_tree.cluster_of[link] for link, _, _ in terms_of(robot, actuator)}
+        if len(clusters) == 1:
+            own.setdefault(clusters.pop(), {})[actuator.joints] = actuator
+    doubtful, entries = [], _entries_by_cluster(robot)
+    for k, members in own.items():
+        few = len(members) < len(entries.get(k, []))
+        if not few and any(not _is_independent(robot, actuator) for actuator in members.values()):
+            doubtful.append((list(members.values()), entries[k], 0))
+    for G in _rates(robot, _POSES) if doubtful else ():
+        doubtful = [
+            (members, places, max(rank, _rank(robot, members, G[:, places]))) for members, places, rank in doubtful
+        ]
+        doubtful = [own for own in doubtful if own[2] < len(own[1])]
+        if not doubtful:
+            break
+    return [
+        f"actuators {listed(actuator.name for actuator in members)} do not hold their mechanism: in all configurations "
+        f"that were tried, {counted(len(places) - rank, 'freedom')} of "
+        f"{listed(dict.fromkeys(robot.tree.joint_of(int(robot.embedding.v_index[i])) for i in places))} "
+        f"can move while they stand still; change its dimensions"
+        for members, places, rank in doubtful
+    ]
+
+
+def _entries_by_cluster(robot: Robot) -> dict[int, list[int]]:
+    """The entries of v of each cluster."""
+    entries: dict[int, list[int]] = {}
+    for i, entry in enumerate(robot.embedding.v_index):
+        entries.setdefault(robot.cluster_tree.cluster_of[robot.tree.link_of(int(entry))], []).append(i)
+    return entries
+
+
+def _is_independent(robot: Robot, actuator: Actuator) -> bool:
+    """Whether an actuator acts on an independent joint."""
+    independent = {*robot.embedding.v_index.tolist()}
+    return any(entry in independent for entry, _ in _rows(robot, actuator))
+
+
+def _rows(robot: Robot, actuator: Actuator) -> Rows:
+    return [(int(robot.tree.v_start[link]) + j, gear) for link, j, gear in terms_of(robot, actuator)]
+
+
+def _rates(robot: Robot, poses: int) -> Iterator[np.ndarray]:
+    """G in the neutral configuration, and in others."""
+    rng = np.random.default_rng(0)
+    for i in range(poses):
+        q = robot.states.random(rng) if i else robot.states.neutral
+        yield robot.embedding.explicit_constraint(q[None], np.zeros((1, robot.nv)))[0][0]
+
+
+def _row(rows: Rows, G: np.ndarray) -> np.ndarray:
+    return sum((gear * G[entry] for entry, gear in rows), np.zeros(G.shape[1]))
+
+
+def _is_still(rows: Rows, G: np.ndarray) -> bool:
+    """Whether an actuator stays where it is whatever independent joints do."""
+    return bool(np.abs(_row(rows, G)).max(initial=0.0) < _STILL * max(abs(gear) for _, gear in rows))
+
+
+def _rank(robot: Robot, actuators: Iterable[Actuator], G: np.ndarray) -> int:
+    """In how many ways independent joints move actuators."""
+    A = np.array([_row(_rows(robot, actuator), G) for actuator in actuators])
+    A = A / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), 1e-300)  # large gears must not hide small ones
+    sizes = np.linalg.svd(A, compute_uv=False)
+    return int((sizes > _SINGULAR * sizes[0]).sum()) if sizes.size else 0
