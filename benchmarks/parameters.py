@@ -64,7 +64,7 @@ def main() -> None:
             again = robot.with_parameters(values)
             told[name] = first - start, 1e3 * (time.process_time() - first), len(values)
             calls[name] = lambda call=call, again=again: call(again)
-        best = best_in_rounds(calls, 1, 40 if call is dynamics else 5, time.process_time)
+        best = best_in_rounds(calls, 1, 400 if call is dynamics else 20, time.process_time)
         print(f"\n{title:28}{'names':>7}{'µs':>9}{'ratio':>8}{'first, s':>11}{'again, ms':>11}")
         for name, seconds in best.items():
             first, again, names = told[name]
