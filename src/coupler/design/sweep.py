@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import inspect
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -16,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from coupler.design.designs import Designs
+from coupler.design.identity import identity
 from coupler.design.record import Results, SweepFile
 from coupler.design.workers import WORKERS, computed
-from coupler.graph import template
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
@@ -63,7 +60,7 @@ def sweep(
             a Ray cluster: the one that is connected to, or a new one of this machine (extra `coupler[ray]`).
         workers: how many processes, or how many shares Ray is given at a time; chosen if not given.
         file: where to keep what is done. A sweep that was interrupted goes on from its file; that of another robot, of
-            other parameters or of another function is refused.
+            other parameters, or of another function or of one that uses other numbers, is refused.
         progress: whether to show the progress; None shows it on a terminal.
 
     Raises:
@@ -80,7 +77,7 @@ def sweep(
     count = len(next(iter(values.values())))
     shares = math.ceil(count / at_once)
     task = _Share(robot, values, measure, at_once)
-    kept = None if file is None else SweepFile(file, _key(task))
+    kept = None if file is None else SweepFile(file, identity(robot, values, measure, at_once))
     found: dict[int, Results] = {} if kept is None else kept.done()
     with _Progress(shares, len(found), progress) as shown:
         for number, results in computed(task, (i for i in range(shares) if i not in found), on, workers):
@@ -155,58 +152,6 @@ def _designs(robot: Robot, parameters: Mapping[str, Any], grid: bool) -> dict[st
         told = ", ".join(f"{name}: {len(value)}" for name, value in values.items())
         raise ModelError(f"parameters are those of different numbers of designs ({told}); grid=True combines them")
     return values
-
-
-def _key(task: _Share) -> str:
-    """What tells a sweep from others: the robot, the numbers of the designs, and the function with what it holds."""
-    digest = hashlib.sha256(f"{task.at_once}".encode())
-    parts: list[Any] = [*_parts_of(task.robot), *_held_by(task.measure)]
-    parts += [x for name, value in task.values.items() for x in (name, value)]
-    for part in parts:
-        data = np.ascontiguousarray(part).tobytes() if isinstance(part, np.ndarray) else repr(part).encode()
-        digest.update(hashlib.sha256(data).digest())
-    return digest.hexdigest()
-
-
-def _parts_of(robot: Robot) -> Iterator[Any]:
-    """All that a robot is made of, as arrays and as what prints the same for the same."""
-    yield from (robot.name, robot.closure, robot.exclusions, robot.contact_pairs, robot.actuators)
-    yield from (robot.precision, robot.locks_idle)
-    for name, value in robot.parameters.items():
-        yield from (name, value)
-    for joint in robot.joints:
-        yield from (joint.name, joint.kind, joint.parent, joint.child, joint.placement.E, joint.placement.r)
-        yield from (joint.independent, joint.actuated, None if joint.meets is None else joint.meets.matrix())
-    for loop in robot.loops:
-        yield from (loop.name, loop.kind, loop.predecessor, loop.successor)
-        yield from (loop.predecessor_frame.matrix(), loop.successor_frame.matrix())
-    for coupling in robot.couplings:
-        traced = template(coupling.residual, sum(coupling.sizes))
-        yield from (coupling.name, coupling.joints, coupling.independent, traced.text, traced.numbers)
-    for shape in robot.shapes:
-        yield from (shape.name, shape.body, shape.geometry, shape.at.matrix(), shape.group, shape.meets)
-        yield from (shape.priority, shape.torsion, shape.rolling)
-
-
-def _held_by(function: Any) -> Iterator[Any]:
-    """The text of a function, and what it holds besides: arguments of a partial, attributes, variables around it."""
-    if isinstance(function, functools.partial):
-        yield from (function.args, sorted(function.keywords.items()))
-        yield from _held_by(function.func)
-        return
-    made = function if inspect.isroutine(function) else type(function)
-    try:
-        yield inspect.getsource(made)
-    except (OSError, TypeError):
-        yield getattr(made, "__qualname__", repr(made))
-    if made is not function:
-        yield getattr(function, "__dict__", repr(function))
-    elif inspect.isfunction(function) and function.__closure__:
-        yield from (_told(cell.cell_contents) for cell in function.__closure__)
-
-
-def _told(value: Any) -> Any:
-    return value if isinstance(value, np.ndarray | str | int | float | tuple | dict) else repr(type(value))
 
 
 def _count(what: str, value: Any) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import deque
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -69,21 +71,74 @@ def test_vectors_are_parameters_too(tmp_path: Path) -> None:
 
 
 def test_a_sweep_goes_on_from_its_file(tmp_path: Path) -> None:
-    file, asked = tmp_path / "sweep.db", []
+    file, notes = tmp_path / "sweep.db", tmp_path / "asked"
+    notes.touch()
+
+    def asked() -> list[int]:
+        return [int(line) for line in notes.read_text().split()]
 
     def interrupted(robot: Robot) -> Any:
-        asked.append(robot.parameters["mass:bar"].size)
-        if len(asked) == 3:
+        with notes.open("a") as written:
+            written.write(f"{robot.parameters['mass:bar'].size}\n")
+        if len(asked()) == 3:
             raise KeyboardInterrupt
         return effort(robot)
 
     with pytest.raises(KeyboardInterrupt):
         coupler.sweep(arm(), BOTH, interrupted, at_once=5, file=file)
-    assert asked == [5, 5, 5]
+    assert asked() == [5, 5, 5]
     check(coupler.sweep(arm(), BOTH, interrupted, at_once=5, file=file))
-    assert asked == [5, 5, 5, 5, 5, 3]  # two shares were there
+    assert asked() == [5, 5, 5, 5, 5, 3]  # two shares were there
     check(coupler.sweep(arm(), BOTH, interrupted, at_once=5, file=file))
-    assert len(asked) == 6
+    assert len(asked()) == 6
+
+
+FACTOR = 1.0
+
+
+def scaled(robot: Robot) -> np.ndarray:
+    return FACTOR * effort(robot)["peak"]
+
+
+def through_another(robot: Robot) -> np.ndarray:
+    return scaled(robot)
+
+
+@dataclass
+class Settings:
+    factor: float
+
+
+def test_numbers_that_a_function_uses_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they are global, or around it, in whatever they are kept, or those of a function that it calls."""
+    for measure, name in ((scaled, "'FACTOR'"), (through_another, "'scaled'"), (partial(scaled), "the function")):
+        file = tmp_path / f"{name}.db"
+        coupler.sweep(arm(), BOTH, measure, file=file)
+        coupler.sweep(arm(), BOTH, measure, file=file)
+        with monkeypatch.context() as changed:
+            changed.setitem(globals(), "FACTOR", 2.0)
+            with pytest.raises(ModelError, match=f"belongs to another sweep: {name}.* is not the same"):
+                coupler.sweep(arm(), BOTH, measure, file=file)
+
+    def held_by(held: Any) -> Any:
+        return lambda robot: effort(robot)["peak"] + 0.0 * len(str(held))
+
+    long = np.zeros(5000)
+    for one, other in (
+        ([1.0, 2.0], [1.0, 2.5]),
+        ({"k": 1.0}, {"k": 2.0}),
+        (Settings(1.0), Settings(2.0)),
+        (deque([1.0]), deque([2.0])),
+        (long, np.where(np.arange(5000) == 2500, 1.0, long)),
+        ([long], [long + 1e-9]),
+        (arm(), arm().with_gravity((0, 0, -1.6))),
+        (np.random.default_rng(1), np.random.default_rng(2)),
+    ):
+        file = tmp_path / f"{type(one).__name__}{id(one)}.db"
+        coupler.sweep(arm(), BOTH, held_by(one), file=file)
+        coupler.sweep(arm(), BOTH, held_by(deepcopy(one)), file=file)
+        with pytest.raises(ModelError, match="another sweep: 'held', which the function uses, is not the same"):
+            coupler.sweep(arm(), BOTH, held_by(other), file=file)
 
 
 def test_the_file_of_another_sweep_is_refused(tmp_path: Path) -> None:
