@@ -134,21 +134,25 @@ def _on_ray(task: Task, shares: list[int], workers: int | None) -> Iterator[tupl
 
     most = workers or _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
     left, waiting, tries = list(reversed(shares)), dict[Any, int](), dict[int, int]()
-    while left or waiting:
-        while left and len(waiting) < most:
-            number = left.pop()
-            waiting[run.remote(held, number)] = number
-        done, _ = ray.wait(list(waiting), num_returns=1)
-        for reference in done:
-            number = waiting.pop(reference)
-            try:
-                result = ray.get(reference)
-            except ray.exceptions.RayTaskError as error:
-                raise error.cause from None
-            except ray.exceptions.RayError as error:  # a worker or a machine is gone
-                tries[number] = tries.get(number, 0) + 1
-                if tries[number] == _TRIES:
-                    raise ModelError(f"share {number} was lost {_TRIES} times: {error}") from None
-                left.append(number)
-                continue
-            yield number, result
+    try:
+        while left or waiting:
+            while left and len(waiting) < most:
+                number = left.pop()
+                waiting[run.remote(held, number)] = number
+            done, _ = ray.wait(list(waiting), num_returns=1)
+            for reference in done:
+                number = waiting.pop(reference)
+                try:
+                    result = ray.get(reference)
+                except ray.exceptions.RayTaskError as error:
+                    raise error.cause from None
+                except ray.exceptions.RayError as error:  # a worker or a machine is gone
+                    tries[number] = tries.get(number, 0) + 1
+                    if tries[number] == _TRIES:
+                        raise ModelError(f"share {number} was lost {_TRIES} times: {error}") from None
+                    left.append(number)
+                    continue
+                yield number, result
+    finally:  # of a sweep that is interrupted, or fails
+        for reference in waiting:
+            ray.cancel(reference)

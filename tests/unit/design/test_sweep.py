@@ -17,6 +17,7 @@ import pytest
 import coupler
 from coupler import ModelError, Robot
 from coupler.design import Designs
+from coupler.design.record import SweepFile
 from coupler.model import Revolute
 from coupler.model.compose import compose
 from design_samples import TIMES as T
@@ -252,11 +253,26 @@ def cluster() -> Iterator[Any]:
     made.shutdown()
 
 
-def test_machines_of_a_ray_cluster_share_the_work(cluster: Any, tmp_path: Path) -> None:
-    """A worker is lost, and then a whole machine."""
+def test_machines_of_a_ray_cluster_share_the_work(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker is lost, then the sweep is interrupted, and then a whole machine is lost before it goes on."""
     check(coupler.sweep(arm(), BOTH, Fragile(str(tmp_path / "marker")), at_once=8, on="ray"))
+    file, kept = tmp_path / "sweep.db", SweepFile.add
+
+    def interrupted(self: SweepFile, number: int, results: Any) -> None:
+        if len(self.done()) == 3:
+            raise KeyboardInterrupt
+        kept(self, number, results)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SweepFile, "add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            coupler.sweep(arm(), BOTH, effort, at_once=2, on="ray", file=file)
     cluster.remove_node(cluster.list_all_nodes()[-1], allow_graceful=False)
-    check(coupler.sweep(arm(), BOTH, effort, at_once=2, on="ray", file=tmp_path / "sweep.db"))
+    with sqlite3.connect(file) as database:
+        assert database.execute("SELECT count(*) FROM shares").fetchone() == (3,)
+    check(coupler.sweep(arm(), BOTH, effort, at_once=2, on="ray", file=file))
 
     def broken(robot: Robot) -> Any:
         raise ZeroDivisionError("by nothing")
