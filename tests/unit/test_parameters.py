@@ -147,6 +147,10 @@ def test_rods_of_other_lengths() -> None:
         b.joint(f"{name} hinge", Revolute(axis=Y), "ground", name, at=(0.5 if name == "right" else 0.0, 0.0, 0.0))
     b.loop("rod", Rod(0.55), "left", "right", at=(0.0, 0.0, -0.3), meets=(0.0, 0.0, -0.4))
     robot, lengths = b.build(closure="numerical"), rng.uniform(0.5, 0.6, 3)
+    with pytest.raises(ModelError, match="'length:rod' must not be zero"):
+        robot.with_parameters({"length:rod": [0.5, 0.0]})
+    with pytest.raises(ModelError, match="does not close in state 1: 'rod' has its two ends too near"):
+        robot.with_parameters({"length:rod": [0.5, 9.0]}).neutral()
     fleet = robot.with_parameters({"length:rod": lengths})
     q, v = fleet.random_state(rng)
     a = coupler.forward_dynamics(fleet, q, v)

@@ -271,6 +271,8 @@ def checked_parameters(robot: Robot, given: Mapping[str, Any]) -> dict[str, np.n
             raise ModelError(f"parameter {name!r} is empty: there must be one value at least")
         if name.startswith("restitution:") and values[name].max() > 1.0:
             raise ModelError(f"parameter {name!r} must be 0 to 1, got {values[name].max():g}: more would feed energy")
+        if name.startswith("length:") and not values[name].all():
+            raise ModelError(f"parameter {name!r} must not be zero; a ball joint holds two points together")
         if name.startswith("inertia:"):
             _check_inertias(robot, name, values[name])
             values[name] = 0.5 * (values[name] + np.swapaxes(values[name], -1, -2))  # equal up to rounding

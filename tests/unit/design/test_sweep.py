@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import coupler
-from coupler import ModelError, Robot
+from coupler import ModelError, Robot, RobotBuilder
 from coupler.design import Designs
 from coupler.design.record import SweepFile
-from coupler.model import Revolute
+from coupler.model import Revolute, Rod
 from coupler.model.compose import compose
 from design_samples import TIMES as T
 from design_samples import Fragile, arm, effort
@@ -175,9 +175,41 @@ def test_what_a_function_raises_comes_through() -> None:
         coupler.sweep(arm(), BOTH, broken, on="processes")
 
 
+def test_designs_that_cannot_be_have_no_numbers(tmp_path: Path) -> None:
+    """A rod of another length, which may be too long for the linkage to close."""
+    b = RobotBuilder("swing")
+    for i, name in enumerate(("left", "right")):
+        b.body(name, mass=1.0, centre=(0.0, 0.0, -0.3), inertia=(0.01, 0.01, 0.01))
+        b.joint(f"{name} hinge", Revolute(axis=(0, 1, 0)), "ground", name, at=(0.5 * i, 0.0, 0.0))
+    b.loop("rod", Rod(0.55), "left", "right", at=(0.0, 0.0, -0.3), meets=(0.0, 0.0, -0.4))
+    robot, lengths = b.build(closure="numerical"), np.array([0.5, 9.0, 0.52, 0.54, 6.0, 8.0, 7.0, 0.56, 0.58])
+
+    def height(robot: Robot) -> dict[str, np.ndarray]:
+        q = robot.neutral()
+        return {"z": coupler.centre_of_mass(robot, q)[:, 0, 2], "q": q[:, 0]}
+
+    given = {"length:rod": lengths}
+    with pytest.raises(ModelError, match=r"cannot close|does not close"):
+        coupler.sweep(robot, given, height)
+    possible = lengths[lengths < 1.0]
+    expected = coupler.sweep(robot, {"length:rod": possible}, height)
+    for at_once in (1, 2, 64):
+        file = tmp_path / f"{at_once}.db"
+        for _ in range(2):
+            found = coupler.sweep(robot, given, height, at_once=at_once, errors="nan", file=file)
+            can_be = np.isfinite(found["z"])
+            np.testing.assert_array_equal(lengths[can_be], possible)
+            np.testing.assert_allclose(found["z"][can_be], expected["z"], rtol=0, atol=1e-12)
+            assert np.isnan(found["q"][~can_be]).all() and found["q"].shape == (9, robot.nq)
+    assert "; none for 4 designs" in str(found)
+    with pytest.raises(ModelError, match=r"cannot close|does not close"):
+        coupler.sweep(robot, {"length:rod": [8.0, 9.0]}, height, errors="nan")
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
+        ({"errors": "ignore"}, "errors: there is no 'ignore'; there are 'raise', 'nan'"),
         ({"parameters": {"mass:bat": [1.0]}}, "no parameter 'mass:bat'"),
         ({"parameters": {"mass:bar": 1.0}}, "must have one row for each design"),
         ({"parameters": {"mass:bar": [1.0, -2.0]}}, "0 or more"),
