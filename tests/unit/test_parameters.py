@@ -339,6 +339,7 @@ def test_a_robot_with_parameters_keeps_them_when_it_is_changed_or_copied() -> No
         ({"mass:torsi": 1.0}, "no parameter 'mass:torsi'; there is 'mass:torso'"),
         ({"weight:torso": 1.0}, "there is 'mass:torso', 'centre:torso', 'inertia:torso'"),
         ({"nothing": 1.0}, r"robot\.parameters lists all"),
+        ({"rolling:foot": 1.0}, "shape 'foot' has no rolling of its own; build it with one, rolling=0 say"),
         ({"mass:torso": -1.0}, "'mass:torso' must be a finite number, 0 or more"),
         ({"mass:torso": [1.0, np.nan]}, "must be a finite number"),
         ({"centre:torso": [1.0, 2.0]}, "must be 3 finite numbers"),

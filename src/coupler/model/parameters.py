@@ -289,6 +289,8 @@ def _unknown(robot: Robot, name: Any) -> str:
     known, (quantity, _, owner) = robot.parameters, str(name).partition(":")
     if name in _twice(robot):
         return f"parameter {name!r}: two parts have it, which are both called {owner!r}; rename one"
+    if quantity in OF_SHAPES and any(shape.name == owner for shape in robot.shapes):
+        return f"parameter {name!r}: shape {owner!r} has no {quantity} of its own; build it with one, {quantity}=0 say"
     text = f"robot {robot.name!r} has no parameter {name!r}; there is"
     of_owner = [own for own in known if own.partition(":")[2] == owner and owner]
     of_quantity = [own for own in known if own.partition(":")[0] == quantity]
