@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -163,6 +167,49 @@ def test_the_file_of_another_sweep_is_refused(tmp_path: Path) -> None:
 def test_processes_share_the_work(tmp_path: Path) -> None:
     """One of them is lost, and its share is done again."""
     check(coupler.sweep(arm(), BOTH, Fragile(str(tmp_path / "marker")), at_once=8, on="processes", workers=2))
+
+
+SCRIPT = """
+import coupler, os, time, sys
+from pathlib import Path
+from design_samples import arm
+
+def waits(robot):
+    Path(sys.argv[1], str(os.getpid())).touch()
+    time.sleep(600)
+
+if __name__ == "__main__":
+    coupler.sweep(arm(), {"mass:bar": [1.0, 2.0]}, waits, at_once=1, on="processes", workers=1)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
+def test_processes_end_with_the_one_that_sweeps(tmp_path: Path) -> None:
+    """Even if that is killed, and cannot end them."""
+    script, pids = tmp_path / "sweeps.py", tmp_path / "pids"
+    script.write_text(SCRIPT)
+    pids.mkdir()
+    known = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, str(script), str(pids)], env=known) as sweeping:
+        assert holds_soon(lambda: any(pids.iterdir()))
+        sweeping.kill()
+    (worker,) = (int(path.name) for path in pids.iterdir())
+    assert holds_soon(lambda: not is_running(worker))
+
+
+def holds_soon(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not condition():
+        time.sleep(0.1)
+    return condition()
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process, other than one that has ended and was not asked for how."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
 
 
 def test_what_a_function_raises_comes_through() -> None:
