@@ -2,8 +2,8 @@
 
 A function that was changed, or that uses a number that was, measures something else: what the file of a sweep has is
 then not what would be measured now. Looked at are the text of a function, its defaults, the variables around it and the
-global ones that it names, and in the same way the functions of the same module that it calls. Modules that it imports
-count by name alone.
+global ones that it names, and in the same way the functions of the same module that it calls. Modules, and what
+libraries make (a logger, a bar that shows progress), count by name alone; not so what NumPy and SciPy make.
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import numbers
+import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from datetime import date, time, timedelta
 from enum import Enum
-from pathlib import PurePath
-from types import CodeType, FunctionType, MethodType, ModuleType
+from pathlib import Path, PurePath
+from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +28,7 @@ from coupler.model import Robot
 
 __all__ = ["identity"]
 
+_OPEN = ("coupler", "numpy", "scipy")  # libraries whose objects are numbers
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), np.generic, PurePath, Enum, slice, range)
 
 
@@ -84,25 +89,28 @@ def _parts(value: Any) -> Iterator[Any]:
         yield value.__wrapped__
     elif isinstance(value, type) or hasattr(value, "__qualname__"):
         yield _text_of(value)
-    else:  # an object: how it is made, and what it has; of ours, what is not remembered for speed alone
-        ours = type(value).__module__.startswith("coupler.")
-        yield from ("" if ours else _text_of(type(value)), type(value).__qualname__)
-        yield {name: own for name, own in _state_of(value).items() if not (ours and name[0] == "_")}
+    else:
+        yield from (_text_of(type(value)), _state_of(value))
 
 
-def _state_of(value: Any) -> Mapping[str, Any]:
-    """What an object has: its attributes, or what it would be pickled as."""
+def _state_of(value: Any) -> Any:
+    """What an object has: its attributes, or what it would be pickled as; of coupler's, not what is only remembered."""
+    package = type(value).__module__.partition(".")[0]
+    if isinstance(value, numbers.Number | date | time | timedelta):
+        return repr(value)
+    if _is_library(type(value)) and package not in _OPEN and not isinstance(value, SimpleNamespace | Namespace):
+        return None
     if hasattr(value, "__dict__"):
-        return vars(value)
+        return {name: own for name, own in vars(value).items() if package != "coupler" or name[0] != "_"}
     try:
-        return {"pickled": value.__reduce_ex__(4)}
+        return value.__reduce_ex__(4)
     except TypeError:
-        return {}
+        return None
 
 
 def _text_of(made: Any) -> str:
     """The text of a function or a class, or where there is none, as of what is typed, its instructions."""
-    if not isinstance(made, FunctionType | type) or _is_elsewhere(made):
+    if not isinstance(made, FunctionType | type) or _is_library(made):
         return f"{getattr(made, '__module__', '')}.{getattr(made, '__qualname__', repr(type(made)))}"
     try:
         return inspect.getsource(made)
@@ -111,9 +119,12 @@ def _text_of(made: Any) -> str:
         return made.__qualname__ + "".join(map(_instructions, codes))
 
 
-def _is_elsewhere(made: Any) -> bool:
-    """Whether something is of a library, which counts by its name."""
-    return (getattr(made, "__module__", None) or "").partition(".")[0] in ("coupler", "numpy", "scipy", "builtins")
+def _is_library(made: Any) -> bool:
+    """Whether a function or a class is of Python's or an installed library."""
+    package = (getattr(made, "__module__", None) or "").partition(".")[0]
+    path = getattr(sys.modules.get(package), "__file__", None) or ""
+    installed = {"site-packages", "dist-packages"}.intersection(Path(path).parts)
+    return package in (*_OPEN, *sys.stdlib_module_names) or bool(installed)
 
 
 def _instructions(code: CodeType) -> str:
@@ -130,7 +141,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 def _used_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """What a function uses besides its arguments, by name: defaults, variables around it, and global ones."""
-    if _is_elsewhere(function):
+    if _is_library(function):
         return
     yield from (("defaults", function.__defaults__), ("defaults by name", function.__kwdefaults__))
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import subprocess
@@ -10,9 +11,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -112,6 +115,7 @@ def through_another(robot: Robot) -> np.ndarray:
 @dataclass
 class Settings:
     factor: float
+    log: Any = field(default_factory=lambda: logging.getLogger(f"sweep {time.monotonic_ns()}"))  # never the same
 
 
 def test_numbers_that_a_function_uses_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +137,8 @@ def test_numbers_that_a_function_uses_count(tmp_path: Path, monkeypatch: pytest.
         ([1.0, 2.0], [1.0, 2.5]),
         ({"k": 1.0}, {"k": 2.0}),
         (Settings(1.0), Settings(2.0)),
+        (SimpleNamespace(k=1.0), SimpleNamespace(k=2.0)),
+        (Fraction(1, 3), Fraction(2, 3)),
         (deque([1.0]), deque([2.0])),
         (long, np.where(np.arange(5000) == 2500, 1.0, long)),
         ([long], [long + 1e-9]),
@@ -141,7 +147,8 @@ def test_numbers_that_a_function_uses_count(tmp_path: Path, monkeypatch: pytest.
     ):
         file = tmp_path / f"{type(one).__name__}{id(one)}.db"
         coupler.sweep(arm(), BOTH, held_by(one), file=file)
-        coupler.sweep(arm(), BOTH, held_by(deepcopy(one)), file=file)
+        again = replace(one, log=logging.getLogger("another")) if isinstance(one, Settings) else deepcopy(one)
+        coupler.sweep(arm(), BOTH, held_by(again), file=file)
         with pytest.raises(ModelError, match="another sweep: 'held', which the function uses, is not the same"):
             coupler.sweep(arm(), BOTH, held_by(other), file=file)
 
