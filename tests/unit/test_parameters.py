@@ -225,7 +225,8 @@ def test_friction_against_turning(restitution: Restitution | None) -> None:
         alone = coupler.rollout(rebuilt(robot, one_of(values, i)), q, v, still, restitution=restitution)
         np.testing.assert_allclose(found.q[i], alone.q, rtol=0.0, atol=1e-8)  # zero has rows here, and none there
     assert np.ptp(found.v[:, -1, 2]) > 1.0
-    for option in ({"torsion": 0.1}, {"rolling": {"puck*": 0.1}}):
+    options: list[dict[str, Any]] = [{"torsion": 0.1}, {"rolling": {"puck*": 0.1}}]
+    for option in options:
         with pytest.raises(ModelError, match="is given as an option and as a parameter, which would not count"):
             coupler.rollout(robot.with_parameters(values), q, v, still, **option)
 

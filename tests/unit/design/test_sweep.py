@@ -255,7 +255,7 @@ def test_designs_that_cannot_be_have_no_numbers(tmp_path: Path) -> None:
             np.testing.assert_array_equal(lengths[can_be], possible)
             np.testing.assert_allclose(found["z"][can_be], expected["z"], rtol=0, atol=1e-12)
             assert np.isnan(found["q"][~can_be]).all() and found["q"].shape == (9, robot.nq)
-    assert "; none for 4 designs" in str(found)
+            assert "; none for 4 designs" in str(found)
     with pytest.raises(ModelError, match=r"cannot close|does not close"):
         coupler.sweep(robot, {"length:rod": [8.0, 9.0]}, height, errors="nan")
 
