@@ -6,8 +6,8 @@ Forward dynamics of 4,096 states and a rollout of 1,024 Mini Cheetahs that stand
 one mass, all masses, masses and gear ratios and friction, or everything that has a name. Columns are microseconds of
 CPU time for each state (and step), all threads added up, and the ratio to equal robots; `first` is what a robot with
 other names of parameters costs once, in seconds, and `again` what other values cost, in milliseconds: to check them,
-and to prepare them in the first call. Times are the best of many, in turns. Answers of one of the robots are compared with one that is built with its numbers before
-anything is timed.
+and to prepare them in the first call. Times are the best of many, in turns. Answers of one of the robots are compared
+with one that is built with its numbers before anything is timed.
 """
 
 from __future__ import annotations
