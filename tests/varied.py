@@ -39,8 +39,8 @@ def rebuilt(robot: Robot, values: Mapping[str, Any]) -> Robot:
         replace(
             loop,
             kind=replace(loop.kind, **own(loop.name, "length")) if isinstance(loop.kind, Rod) else loop.kind,
-            predecessor_frame=moved(loop.predecessor_frame, f"at:{loop.name}"),
-            successor_frame=moved(loop.successor_frame, f"meets:{loop.name}"),
+            predecessor_frame=moved(loop.predecessor_frame, f"at:{loop.name}", f"turned:{loop.name}"),
+            successor_frame=moved(loop.successor_frame, f"meets:{loop.name}", f"meets_turned:{loop.name}"),
         )
         for loop in robot.loops
     ]
@@ -54,21 +54,24 @@ def rebuilt(robot: Robot, values: Mapping[str, Any]) -> Robot:
         replace(spring, **own(spring.name, "stiffness", "free_length", "pretension", "damping", *ends))
         for spring in robot.elements
     ]
-    shapes = [replace(shape, **own(shape.name, "friction")) for shape in robot.shapes]
+    shapes = [replace(shape, **own(shape.name, "friction", "torsion", "rolling")) for shape in robot.shapes]
+    pairs = [replace(pair, **own(pair.name, "friction", "torsion", "rolling")) for pair in robot.contact_pairs]
     gravity = values.get("gravity", robot.gravity)
     made = compose(robot.name, gravity, bodies, joints, loops, couplings, springs, closure=dict(robot.closure))
-    return replace(made, shapes=tuple(shapes), actuators=robot.actuators, exclusions=robot.exclusions)
+    touching = {"shapes": tuple(shapes), "contact_pairs": tuple(pairs), "exclusions": robot.exclusions}
+    return replace(made, actuators=robot.actuators, **touching)
 
 
 def drawn(robot: Robot, rng: np.random.Generator, count: int, *quantities: str) -> dict[str, np.ndarray]:
     """So many values of all parameters of some quantities (of all, if none is named), each near what it is."""
     found = {}
-    kept = ("offset", "friction", "G:", "at:", "meets:", *(["turned:"] if robot.loops else []))  # loops would not close
+    kept = ["offset", "friction", "G:", "at:", "meets:"]
+    kept += ["turned:", "meets_turned:"] if robot.loops else []  # which would not close
     for name, value in robot.parameters.items():
         if not quantities or name.partition(":")[0] in quantities:
             one_factor = name.startswith(("mass", "inertia"))  # which keeps an inertia one that a body can have
             size = (count, *(1 for _ in value.shape)) if one_factor else (count, *value.shape)
             found[name] = value * rng.uniform(0.95, 1.05, size)
-            if not one_factor and not value.any() and not name.startswith(kept):
+            if not one_factor and not value.any() and not name.startswith(tuple(kept)):
                 found[name] = rng.uniform(0.0, 0.05, (count, *value.shape))
     return found

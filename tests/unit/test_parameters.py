@@ -15,8 +15,10 @@ import pytest
 
 import coupler
 from coupler import Actuator, ModelError, RobotBuilder, Simulation
+from coupler.contact.restitution import Restitution
 from coupler.mechanisms import gear
-from coupler.model import Box, Fixed, Free, Revolute, Robot, Rod, Sphere, Spherical
+from coupler.model import Box, Fixed, Free, Revolute, Robot, Rod, Sphere, Spherical, Universal
+from coupler.spatial import Transform
 from varied import drawn, rebuilt
 
 EXACT = 1e-12  # relative to the largest: rounding
@@ -145,6 +147,10 @@ def test_rods_of_other_lengths() -> None:
         b.joint(f"{name} hinge", Revolute(axis=Y), "ground", name, at=(0.5 if name == "right" else 0.0, 0.0, 0.0))
     b.loop("rod", Rod(0.55), "left", "right", at=(0.0, 0.0, -0.3), meets=(0.0, 0.0, -0.4))
     robot, lengths = b.build(closure="numerical"), rng.uniform(0.5, 0.6, 3)
+    with pytest.raises(ModelError, match="'length:rod' must not be zero"):
+        robot.with_parameters({"length:rod": [0.5, 0.0]})
+    with pytest.raises(ModelError, match="does not close in state 1: 'rod' has its two ends too near"):
+        robot.with_parameters({"length:rod": [0.5, 9.0]}).neutral()
     fleet = robot.with_parameters({"length:rod": lengths})
     q, v = fleet.random_state(rng)
     a = coupler.forward_dynamics(fleet, q, v)
@@ -153,6 +159,76 @@ def test_rods_of_other_lengths() -> None:
         assert other.independent_joints == robot.independent_joints
         other.check(q[i])
         np.testing.assert_allclose(a[i], coupler.forward_dynamics(other, q[i], v), rtol=0.0, atol=1e-11)
+
+
+def test_loop_joints_that_are_turned() -> None:
+    """A spatial four-bar whose rod ends in a universal joint, on a body that is welded to the rocker, turned."""
+    b, rng = RobotBuilder("spatial"), np.random.default_rng(11)
+    for name, mass in (("crank", 0.5), ("rod", 1.0), ("rocker", 0.8), ("horn", 0.2)):
+        b.body(name, mass, centre=(0.2, 0.0, 0.01), inertia=(1e-2, 2e-2, 2e-2))
+    b.joint("shoulder", Revolute(axis=Y), "ground", "crank", actuated=True)
+    b.joint("ball", Spherical(), "crank", "rod", at=(0.2, 0.0, 0.0))
+    b.joint("pivot", Revolute(axis=(0.1, 1.0, 0.05)), "ground", "rocker", at=(0.6, 0.05, 0.0))
+    swapped = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    b.joint("weld", Fixed(), "rocker", "horn", at=Transform(swapped, np.array([0.1, 0.0, 0.0])))
+    ends = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), np.array([0.5, 0.0, 0.0])
+    b.loop("tip", Universal(), "rod", "horn", at=Transform(*ends), meets=(0.0, 0.3, 0.0))
+    robot = b.build(closure="numerical")
+    assert {"at:tip", "meets:tip", "turned:tip", "meets_turned:tip"} <= set(robot.parameters)
+    assert "turned:tip" not in linkage().parameters  # a ball is the same however it is turned
+    values = {name: 0.1 * rng.normal(size=(3, 3)) for name in ("turned:tip", "meets_turned:tip")}
+    values["meets:tip"] = robot.parameters["meets:tip"] * rng.uniform(0.95, 1.05, (3, 1))
+    fleet = robot.with_parameters(values)
+    q, v = fleet.random_state(rng)
+    a = coupler.forward_dynamics(fleet, q, v)
+    for i in range(3):
+        other = rebuilt(robot, one_of(values, i))
+        assert other.independent_joints == robot.independent_joints
+        other.check(q[i])
+        expected = coupler.forward_dynamics(other, q[i], v)
+        np.testing.assert_allclose(a[i], expected, rtol=0.0, atol=EXACT * np.abs(expected).max())
+    with pytest.raises(ModelError, match="does not close"):
+        coupler.forward_dynamics(fleet, robot.neutral(), v)
+
+
+@cache
+def spinning() -> Robot:
+    """A ball that rolls and spins, a box that spins, which are resisted, and a puck with a pair of its own."""
+    b = RobotBuilder("spinning")
+    b.floor(friction=0.6)
+    for name, geometry, arms in (("ball", Sphere(0.1), 0.01), ("box", Box((0.1, 0.1, 0.1)), 0.0)):
+        b.body(name, mass=1.0, inertia=(4e-3, 4e-3, 4e-3))
+        b.joint(f"{name} base", Free(), "ground", name)
+        b.shape(name, geometry, name=name, torsion=arms, rolling=0.1 * arms)
+    b.body("puck", mass=1.0, inertia=(4e-3, 4e-3, 4e-3))
+    b.joint("puck base", Free(), "ground", "puck")
+    b.shape("puck", Sphere(0.1), name="puck")
+    b.contact_pair("puck", "floor", 0.5, 0.01, 0.001)
+    return b.build()
+
+
+@pytest.mark.parametrize("restitution", [None, Restitution(0.3)])
+def test_friction_against_turning(restitution: Restitution | None) -> None:
+    robot, still = spinning(), np.zeros((120, spinning().nv))
+    values = {
+        "torsion:ball": np.array([0.0, 0.005, 0.02]),
+        "rolling:ball": np.array([0.001, 0.0, 0.003]),
+        "torsion:box": np.array([0.005, 0.01, 0.02]),
+        "torsion:puck on floor": np.array([0.003, 0.01, 0.02]),
+        "rolling:puck on floor": np.array([0.003, 0.001, 0.0]),
+    }
+    at = {"ball base": (0.0, 0.102), "box base": (1.0, 0.052), "puck base": (2.0, 0.102)}
+    q = robot.pack_q({name: [x, 0, z, 1, 0, 0, 0] for name, (x, z) in at.items()})
+    v = robot.pack_v({name: [0.0, 1.0 * (name != "box base"), 3.0, 0.1, 0.0, 0.0] for name in at})
+    found = coupler.rollout(robot.with_parameters(values), q, v, still, restitution=restitution)
+    for i in range(3):
+        alone = coupler.rollout(rebuilt(robot, one_of(values, i)), q, v, still, restitution=restitution)
+        np.testing.assert_allclose(found.q[i], alone.q, rtol=0.0, atol=1e-8)  # zero has rows here, and none there
+    assert np.ptp(found.v[:, -1, 2]) > 1.0
+    options: list[dict[str, Any]] = [{"torsion": 0.1}, {"rolling": {"puck*": 0.1}}]
+    for option in options:
+        with pytest.raises(ModelError, match="is given as an option and as a parameter, which would not count"):
+            coupler.rollout(robot.with_parameters(values), q, v, still, **option)
 
 
 @pytest.mark.parametrize("integrator", ["midpoint", "rk4"])
@@ -264,6 +340,7 @@ def test_a_robot_with_parameters_keeps_them_when_it_is_changed_or_copied() -> No
         ({"mass:torsi": 1.0}, "no parameter 'mass:torsi'; there is 'mass:torso'"),
         ({"weight:torso": 1.0}, "there is 'mass:torso', 'centre:torso', 'inertia:torso'"),
         ({"nothing": 1.0}, r"robot\.parameters lists all"),
+        ({"rolling:foot": 1.0}, "shape 'foot' has no rolling of its own; build it with one, rolling=0 say"),
         ({"mass:torso": -1.0}, "'mass:torso' must be a finite number, 0 or more"),
         ({"mass:torso": [1.0, np.nan]}, "must be a finite number"),
         ({"centre:torso": [1.0, 2.0]}, "must be 3 finite numbers"),

@@ -34,7 +34,7 @@ from coupler.algorithms.assembly import Assembly, PieceBody, PieceCluster, pair_
 from coupler.algorithms.pieces import Piece
 from coupler.linear import Cholesky, solve
 from coupler.model import Robot
-from coupler.model.merging import on_one_body_each
+from coupler.model.merging import merged_positions_program, on_one_body_each
 from coupler.passes import Schedule, Visit, add_loads
 from coupler.spatial import RigidInertia, Transform, mirrored
 
@@ -48,14 +48,15 @@ def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transfo
 
     Args:
         frames: for each its link, and the transform from the link's frame to it.
-
-    Raises:
-        ModelError: see `on_one_body_each`.
     """
-    robot = on_one_body_each(robot)
+    given, robot = robot, on_one_body_each(robot)
     links, loaded = {link for link, _ in frames if link}, bool(robot.elements)
     whole = Assembly(robot, "divide_and_conquer", links, loaded=loaded, oriented=pulled_links(robot) | links)
-    whole.inputs("q", "v", "tau")
+    q = whole.input("q", given.nq)
+    whole.inputs("v", "tau")
+    if positions := merged_positions_program(given, robot):
+        whole.vectors["q"] = whole.scratch("positions", robot.nq)
+        whole.call(positions, q=q, positions=whole.vectors["q"])
     whole.output("a")
     if loaded:
         add_loads(whole, False)  # which finds velocities, too

@@ -41,9 +41,6 @@ def divide_and_conquer_problem(
     """The contact problem by assembly and disassembly of handle equations. [002, eq. 16, 17]
 
     Args and returns are those of `traditional_problem`.
-
-    Raises:
-        ModelError: see `on_one_body_each`.
     """
     h = step_length(step)
     found = touches(robot, q, pairs)

@@ -22,6 +22,7 @@ from coupler.contact.geometry import Point, count
 from coupler.contact.meshes import with_hulls
 from coupler.contact.problem import Cone
 from coupler.contact.restitution import Restitution
+from coupler.graph import is_known, may_differ
 from coupler.model import ContactPair, Mesh, ModelError, Robot, Shape
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
@@ -112,7 +113,12 @@ def pairs_of(
     pairs = [_as_shapes_rebound(pair) for pair in _with(pairs, "restitution", _laws(restitution))]
     pairs = _with(pairs, "torsion", _arms("torsion", torsion))
     pairs = _with(pairs, "rolling", _arms("rolling", rolling))
-    return [replace(pair, torsion=pair.torsion or None, rolling=pair.rolling or None) for pair in pairs]
+    return [replace(pair, torsion=_unless_zero(pair.torsion), rolling=_unless_zero(pair.rolling)) for pair in pairs]
+
+
+def _unless_zero(arm: Any) -> Any:
+    """An arm of friction, which may be a node; None for one that is zero: it needs no rows."""
+    return arm if arm is not None and may_differ(arm) else None
 
 
 def _named(shapes: Iterable[Shape]) -> list[Shape]:
@@ -151,6 +157,12 @@ def _with(pairs: list[Pair], name: str, by_pattern: Mapping[str, Any]) -> list[P
         if pattern != "*" and not any(pair.matches(pattern) for pair in pairs):
             raise ModelError(f"{name}: nothing that may touch is called {pattern!r}; there are {known_names(pairs)}")
     found = [[value for pattern, value in by_pattern.items() if pair.matches(pattern)] for pair in pairs]
+    for pair, own in zip(pairs, found, strict=True):
+        if own and not all(is_known(getattr(owner, name)) for owner in (pair, pair.one, pair.other)):
+            raise ModelError(
+                f"{name}: that of {pair.name!r} is given as an option and as a parameter, which would not count; leave "
+                "one of them out"
+            )
     return [replace(pair, **{name: own[0]}) if own else pair for pair, own in zip(pairs, found, strict=True)]
 
 
@@ -213,8 +225,11 @@ def _as_shapes_rub(a: Shape, b: Shape, friction: float) -> Pair:
     first = max(a.priority, b.priority)
     leading = [shape for shape in (a, b) if shape.priority == first]
     torsion, rolling = (
-        max((x for x in arms if x is not None), default=None)
-        for arms in ([shape.torsion for shape in leading], [shape.rolling for shape in leading])
+        reduce(np.maximum, given) if given else None
+        for given in (
+            [shape.torsion for shape in leading if shape.torsion is not None],
+            [shape.rolling for shape in leading if shape.rolling is not None],
+        )
     )
     return Pair(a, b, _friction(a, b, friction), count(a.geometry, b.geometry), torsion=torsion, rolling=rolling)
 

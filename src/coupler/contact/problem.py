@@ -50,7 +50,7 @@ class Cone:
     def coefficients(self) -> tuple[float, ...]:
         """Of each disc of friction; see laws.py."""
         if self.rolling is not None:
-            return self.friction, self.torsion or 0.0, self.rolling
+            return self.friction, 0.0 if self.torsion is None else self.torsion, self.rolling
         return (self.friction,) if self.torsion is None else (self.friction, self.torsion)
 
     @property

@@ -77,7 +77,9 @@ class Designs:
         for name, values in self.results.items():
             if values.ndim == 1 and not np.isnan(values).all():
                 least, most = np.nanmin(values), np.nanmax(values)
-                lines.append(f"  {name}: {least:.6g} (design {self.best(name)}) to {most:.6g}")
+                without = int(np.isnan(values).sum())
+                told = f"; none for {counted(without, 'design')}" if without else ""
+                lines.append(f"  {name}: {least:.6g} (design {self.best(name)}) to {most:.6g}{told}")
             else:
                 lines.append(f"  {name}: {' × '.join(map(str, values.shape))}")
         return "\n".join(lines)

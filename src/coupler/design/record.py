@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -16,18 +17,18 @@ __all__ = ["SweepFile"]
 
 Results = Mapping[str, np.ndarray]
 
-_KIND = "coupler sweep 1"
+_KIND = "coupler sweep 2"
 
 
 class SweepFile:
     """Shares of a sweep in an SQLite file, each of them there as a whole or not at all."""
 
-    def __init__(self, path: str | Path, key: str) -> None:
+    def __init__(self, path: str | Path, identity: Mapping[str, str]) -> None:
         """Opens a file, or begins it.
 
         Args:
             path: of the file.
-            key: tells one sweep from another.
+            identity: tells one sweep from another: a digest of each thing that it depends on.
 
         Raises:
             ModelError: for a file of something else, or of another sweep.
@@ -39,15 +40,17 @@ class SweepFile:
                 file.execute("CREATE TABLE IF NOT EXISTS shares (number INTEGER PRIMARY KEY, results BLOB)")
                 known = file.execute("SELECT kind, sweep FROM about").fetchone()
                 if known is None:
-                    file.execute("INSERT INTO about VALUES (?, ?)", (_KIND, key))
+                    file.execute("INSERT INTO about VALUES (?, ?)", (_KIND, json.dumps(identity)))
         except sqlite3.Error as error:
             raise ModelError(f"{self.path}: it cannot be used for a sweep: {error}") from None
         if known is not None and known[0] != _KIND:
             raise ModelError(f"{self.path}: it is no file of a sweep that this version writes")
-        if known is not None and known[1] != key:
+        before: dict[str, str] = dict(identity) if known is None else json.loads(known[1])
+        differs = [name for name in {**identity, **before} if before.get(name) != identity.get(name)]
+        if differs:
+            which = f"{' and '.join(differs)} {'are' if len(differs) > 1 else 'is'}"
             raise ModelError(
-                f"{self.path}: it belongs to another sweep, with another robot, other parameters or another function; "
-                "name another file, or remove it"
+                f"{self.path}: it belongs to another sweep: {which} not the same; name another file, or remove it"
             )
 
     def _connected(self) -> sqlite3.Connection:

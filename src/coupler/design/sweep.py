@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import inspect
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -16,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from coupler.design.designs import Designs
+from coupler.design.identity import identity
 from coupler.design.record import Results, SweepFile
 from coupler.design.workers import WORKERS, computed
-from coupler.graph import template
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
@@ -29,6 +26,7 @@ Measure = Callable[[Robot], Any]
 
 _PATIENCE, _PAUSE = 1.0, 0.2  # s: shorter sweeps show nothing, and others a line so often
 _WIDTH = 24  # characters of the bar
+_ERRORS = ("raise", "nan")
 
 
 def sweep(
@@ -41,6 +39,7 @@ def sweep(
     on: str = "here",
     workers: int | None = None,
     file: str | Path | None = None,
+    errors: str = "raise",
     progress: bool | None = None,
 ) -> Designs:
     """Measures many designs of a robot.
@@ -63,15 +62,18 @@ def sweep(
             a Ray cluster: the one that is connected to, or a new one of this machine (extra `coupler[ray]`).
         workers: how many processes, or how many shares Ray is given at a time; chosen if not given.
         file: where to keep what is done. A sweep that was interrupted goes on from its file; that of another robot, of
-            other parameters or of another function is refused.
+            other parameters, or of another function or of one that uses other numbers, is refused.
+        errors: what becomes of designs that cannot be, whose loops do not close for example: "raise" what the function
+            raises, or "nan", which gives designs for which it raises a `ModelError` NaN as results.
         progress: whether to show the progress; None shows it on a terminal.
 
     Raises:
         ModelError: for parameters that there are not or do not fit together, and for results of a wrong shape. What the
             function raises comes through.
     """
-    if on not in WORKERS:
-        raise ModelError(f"on: there is no {on!r}; there are {listed(WORKERS)}")
+    for option, given, known in (("on", on, WORKERS), ("errors", errors, _ERRORS)):
+        if given not in known:
+            raise ModelError(f"{option}: there is no {given!r}; there are {listed(known)}")
     at_once = _count("at_once", at_once)
     workers = None if workers is None else _count("workers", workers)
     if not callable(measure):
@@ -79,8 +81,8 @@ def sweep(
     values = _designs(robot, parameters, grid)
     count = len(next(iter(values.values())))
     shares = math.ceil(count / at_once)
-    task = _Share(robot, values, measure, at_once)
-    kept = None if file is None else SweepFile(file, _key(task))
+    task = _Share(robot, values, measure, at_once, errors)
+    kept = None if file is None else SweepFile(file, identity(robot, values, measure, at_once))
     found: dict[int, Results] = {} if kept is None else kept.done()
     with _Progress(shares, len(found), progress) as shown:
         for number, results in computed(task, (i for i in range(shares) if i not in found), on, workers):
@@ -88,16 +90,15 @@ def sweep(
                 kept.add(number, results)
             found[number] = results
             shown.update(len(found))
-    names = list(found[0])
-    for own in found.values():
-        if list(own) != names:
-            raise ModelError(f"the function measures {listed(names)} of the first designs, and {listed(own)} of others")
-    for name in names:
+    lengths = [len(range(i * at_once, min((i + 1) * at_once, count))) for i in range(shares)]
+    results = _in_a_row([found[i] for i in range(shares)], lengths)
+    for name in results:
         if name in values or name == "design":
             raise ModelError(f"the function measures {name!r}, which is the name of something else; choose another")
-        if len({own[name].shape[1:] for own in found.values()}) > 1:
-            raise ModelError(f"the function gives {name!r} of different shapes for different designs")
-    return Designs(values, {name: np.concatenate([found[i][name] for i in range(shares)]) for name in names})
+    if not results:
+        task.measure(robot.with_parameters({name: value[:1, None] for name, value in values.items()}))  # and tells why
+        raise ModelError("the function raises errors for all designs")
+    return Designs(values, results)
 
 
 @dataclass(frozen=True)
@@ -108,16 +109,47 @@ class _Share:
     values: Mapping[str, np.ndarray]
     measure: Measure
     at_once: int
+    errors: str
 
     def __call__(self, number: int) -> Results:
-        own = slice(number * self.at_once, (number + 1) * self.at_once)
-        values = {name: value[own][:, None] for name, value in self.values.items()}
-        count = len(next(iter(values.values())))
-        given = self.measure(self.robot.with_parameters(values))
+        count = len(next(iter(self.values.values())))
+        return self._measured(number * self.at_once, min((number + 1) * self.at_once, count))
+
+    def _measured(self, first: int, last: int) -> Results:
+        """Results of designs from first to last, exclusive; nothing, if none of them can be."""
+        robot = self.robot.with_parameters({name: value[first:last, None] for name, value in self.values.items()})
+        try:
+            given = self.measure(robot)
+        except ModelError:
+            if self.errors == "raise":
+                raise
+            if last - first == 1:
+                return {}
+            middle = (first + last) // 2
+            halves = self._measured(first, middle), self._measured(middle, last)
+            return _in_a_row(halves, (middle - first, last - middle))
         results = dict(given) if isinstance(given, Mapping) else {"result": given}
         if not results:
             raise ModelError("the function measures nothing: it must give numbers by name")
-        return {str(name): _by_design(str(name), value, count) for name, value in results.items()}
+        return {str(name): _by_design(str(name), value, last - first) for name, value in results.items()}
+
+
+def _in_a_row(parts: Sequence[Results], lengths: Sequence[int]) -> Results:
+    """Results of designs that follow each other, so many in each part; NaN for parts without results."""
+    known = [own for own in parts if own]
+    for own in known:
+        if list(own) != list(known[0]):
+            others = listed(own)
+            raise ModelError(f"the function measures {listed(known[0])} of the first designs, and {others} of others")
+    found = {}
+    for name in known[0] if known else ():
+        if len({own[name].shape[1:] for own in known}) > 1:
+            raise ModelError(f"the function gives {name!r} of different shapes for different designs")
+        shape = known[0][name].shape[1:]
+        found[name] = np.concatenate(
+            [own[name] if own else np.full((n, *shape), np.nan) for own, n in zip(parts, lengths, strict=True)]
+        )
+    return found
 
 
 def _by_design(name: str, value: Any, count: int) -> np.ndarray:
@@ -155,58 +187,6 @@ def _designs(robot: Robot, parameters: Mapping[str, Any], grid: bool) -> dict[st
         told = ", ".join(f"{name}: {len(value)}" for name, value in values.items())
         raise ModelError(f"parameters are those of different numbers of designs ({told}); grid=True combines them")
     return values
-
-
-def _key(task: _Share) -> str:
-    """What tells a sweep from others: the robot, the numbers of the designs, and the function with what it holds."""
-    digest = hashlib.sha256(f"{task.at_once}".encode())
-    parts: list[Any] = [*_parts_of(task.robot), *_held_by(task.measure)]
-    parts += [x for name, value in task.values.items() for x in (name, value)]
-    for part in parts:
-        data = np.ascontiguousarray(part).tobytes() if isinstance(part, np.ndarray) else repr(part).encode()
-        digest.update(hashlib.sha256(data).digest())
-    return digest.hexdigest()
-
-
-def _parts_of(robot: Robot) -> Iterator[Any]:
-    """All that a robot is made of, as arrays and as what prints the same for the same."""
-    yield from (robot.name, robot.closure, robot.exclusions, robot.contact_pairs, robot.actuators)
-    yield from (robot.precision, robot.locks_idle)
-    for name, value in robot.parameters.items():
-        yield from (name, value)
-    for joint in robot.joints:
-        yield from (joint.name, joint.kind, joint.parent, joint.child, joint.placement.E, joint.placement.r)
-        yield from (joint.independent, joint.actuated, None if joint.meets is None else joint.meets.matrix())
-    for loop in robot.loops:
-        yield from (loop.name, loop.kind, loop.predecessor, loop.successor)
-        yield from (loop.predecessor_frame.matrix(), loop.successor_frame.matrix())
-    for coupling in robot.couplings:
-        traced = template(coupling.residual, sum(coupling.sizes))
-        yield from (coupling.name, coupling.joints, coupling.independent, traced.text, traced.numbers)
-    for shape in robot.shapes:
-        yield from (shape.name, shape.body, shape.geometry, shape.at.matrix(), shape.group, shape.meets)
-        yield from (shape.priority, shape.torsion, shape.rolling)
-
-
-def _held_by(function: Any) -> Iterator[Any]:
-    """The text of a function, and what it holds besides: arguments of a partial, attributes, variables around it."""
-    if isinstance(function, functools.partial):
-        yield from (function.args, sorted(function.keywords.items()))
-        yield from _held_by(function.func)
-        return
-    made = function if inspect.isroutine(function) else type(function)
-    try:
-        yield inspect.getsource(made)
-    except (OSError, TypeError):
-        yield getattr(made, "__qualname__", repr(made))
-    if made is not function:
-        yield getattr(function, "__dict__", repr(function))
-    elif inspect.isfunction(function) and function.__closure__:
-        yield from (_told(cell.cell_contents) for cell in function.__closure__)
-
-
-def _told(value: Any) -> Any:
-    return value if isinstance(value, np.ndarray | str | int | float | tuple | dict) else repr(type(value))
 
 
 def _count(what: str, value: Any) -> int:

@@ -7,6 +7,7 @@ one then does. What a function raises is not tried again: it would raise it agai
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
 from importlib import import_module
+from threading import Thread
 from typing import Any
 
 from coupler.forks import imports
@@ -50,7 +52,16 @@ _task: Task | None = None  # of a worker
 
 def _receive(task: bytes) -> None:
     global _task
+    Thread(target=_end_with_parent, daemon=True).start()
     _task = pickle.loads(task)
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the one that sweeps is gone, even if that was killed: it would wait for work forever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run(number: int) -> Any:
@@ -134,21 +145,25 @@ def _on_ray(task: Task, shares: list[int], workers: int | None) -> Iterator[tupl
 
     most = workers or _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
     left, waiting, tries = list(reversed(shares)), dict[Any, int](), dict[int, int]()
-    while left or waiting:
-        while left and len(waiting) < most:
-            number = left.pop()
-            waiting[run.remote(held, number)] = number
-        done, _ = ray.wait(list(waiting), num_returns=1)
-        for reference in done:
-            number = waiting.pop(reference)
-            try:
-                result = ray.get(reference)
-            except ray.exceptions.RayTaskError as error:
-                raise error.cause from None
-            except ray.exceptions.RayError as error:  # a worker or a machine is gone
-                tries[number] = tries.get(number, 0) + 1
-                if tries[number] == _TRIES:
-                    raise ModelError(f"share {number} was lost {_TRIES} times: {error}") from None
-                left.append(number)
-                continue
-            yield number, result
+    try:
+        while left or waiting:
+            while left and len(waiting) < most:
+                number = left.pop()
+                waiting[run.remote(held, number)] = number
+            done, _ = ray.wait(list(waiting), num_returns=1)
+            for reference in done:
+                number = waiting.pop(reference)
+                try:
+                    result = ray.get(reference)
+                except ray.exceptions.RayTaskError as error:
+                    raise error.cause from None
+                except ray.exceptions.RayError as error:  # a worker or a machine is gone
+                    tries[number] = tries.get(number, 0) + 1
+                    if tries[number] == _TRIES:
+                        raise ModelError(f"share {number} was lost {_TRIES} times: {error}") from None
+                    left.append(number)
+                    continue
+                yield number, result
+    finally:  # of a sweep that is interrupted, or fails
+        for reference in waiting:
+            ray.cancel(reference)

@@ -33,9 +33,11 @@ class LoopKind(ABC):
 
     Attributes:
         connects: whether it ties two points to each other, so that a picture draws a line between them.
+        directed: whether it matters how its frames are turned on their bodies.
     """
 
     connects: ClassVar[bool] = True
+    directed: ClassVar[bool] = True
     _passive: ClassVar[frozenset[str]] = frozenset()  # attributes that no trace reads: they are numbers in tables
     _lengths: ClassVar[tuple[str, ...]] = ()  # attributes that its residual reads, and that are numbers in tables
 

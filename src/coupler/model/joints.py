@@ -305,6 +305,7 @@ class Spherical(Joint):
     """A ball: q is the unit quaternion (w, x, y, z) of the successor, v its angular velocity in its own frame."""
 
     nq, nv = 4, 3
+    directed = False
 
     def placed(self, kept: Array) -> Transform:
         return Transform.rotation(matrix_from_quaternion(kept).T)

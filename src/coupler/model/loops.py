@@ -35,6 +35,7 @@ class Rod(LoopKind):
         length: m.
     """
 
+    directed = False
     _lengths = ("length",)
     length: float
 

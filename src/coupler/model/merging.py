@@ -1,4 +1,8 @@
-"""Clusters that hang on several bodies, made one with what carries them: some algorithms need one body below each."""
+"""Clusters that hang on several bodies, made one with what carries them: some algorithms need one body below each.
+
+Where a cluster that is solved, of whose joints q has the independent ones, becomes one with a cluster that is not, q of
+the new robot has all their joints.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +12,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from coupler.graph import Builder, Program, fields
 from coupler.model.clusters import Cluster, ClusterTree
 from coupler.model.embedding.choice import Choice
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Loop
 from coupler.model.embedding.coordinates import Embedding
+from coupler.model.embedding.kernels import copy
+from coupler.model.embedding.solutions import spread_program
 from coupler.model.embedding.states import States
-from coupler.model.errors import ModelError
-from coupler.model.wording import listed
 
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-__all__ = ["on_one_body_each"]
+__all__ = ["merged_positions_program", "on_one_body_each"]
 
 
 def on_one_body_each(robot: Robot) -> Robot:
-    """The same robot, with the same coordinates, in which each cluster hangs on one body.
-
-    Raises:
-        ModelError: where a cluster that is solved, of whose joints q has the independent ones, would have to be made
-            one with a cluster that is not.
-    """
+    """The same robot, with the same velocities v, in which each cluster hangs on one body."""
     clusters = robot.cluster_tree.clusters
     target = [0] * len(clusters)
     for k, cluster in enumerate(clusters):
@@ -68,19 +68,14 @@ def _states(robot: Robot, clusters: ClusterTree, number: Sequence[int]) -> State
     for cluster, own in sorted(by_cluster.items()):
         bodies = clusters.clusters[cluster].bodies
         constraints = [constraint for i in own for constraint in old.closure.loops[i].constraints]
-        if len({old.explicit[i] for i in own}) > 1:
-            names = listed(tree.links[link].joint for link in bodies)
-            raise ModelError(
-                f"robot {robot.name!r}: joints {names} hang on each other by several bodies, and some of their "
-                'constraints are solved and others are not; use robot.with_closure("numerical") for loops, and φ for '
-                "couplings (forward_dynamics and inverse_osim take them as they are)"
-            )
         loop = Loop(cluster, bodies, tree.velocities_of(bodies), tuple(constraints))
         loops.append(loop)
         choices.append(_choice(loop, [old.closure.loops[i] for i in own], [old.choices[i] for i in own]))
-        explicit.append(old.explicit[own[0]])
+        explicit.append(all(old.explicit[i] for i in own))
+    unsolved = {link for loop, solved in zip(loops, explicit, strict=True) if not solved for link in loop.links}
+    solutions = [solution for solution in old.solutions if unsolved.isdisjoint(solution.outputs)]
     order = [tree.number[joint.name] for joint in robot.joints if joint.name in tree.number]
-    return States(Embedding(Closure(tree, loops), choices, explicit, old.solutions, order), robot.states.neutral)
+    return States(Embedding(Closure(tree, loops), choices, explicit, solutions, order), robot.states.neutral)
 
 
 def _choice(loop: Loop, parts: Sequence[Loop], choices: Sequence[Choice]) -> Choice:
@@ -91,3 +86,14 @@ def _choice(loop: Loop, parts: Sequence[Loop], choices: Sequence[Choice]) -> Cho
     is_dependent = np.isin(loop.columns, taken)
     quality = min(choice.quality for choice in choices)
     return Choice(rows.astype(int), np.flatnonzero(is_dependent), np.flatnonzero(~is_dependent), quality)
+
+
+def merged_positions_program(robot: Robot, merged: Robot) -> Program | None:
+    """The program q → positions: from q of a robot to that of what was made of it; None if they are the same."""
+    if merged.nq == robot.nq:
+        return None
+    old, b = robot.embedding, Builder("merged_positions", robot.tree.parameters)
+    q, positions, p = b.input("q", robot.nq), b.output("positions", merged.nq), b.scratch("p", robot.tree.nq)
+    b.call(spread_program(robot.tree, old.q_index, old.solutions), q=q, p=p)
+    b.loop(copy, entry=fields(source=p.at(merged.embedding.q_index), target=positions.at(range(merged.nq))))
+    return b.build()

@@ -28,6 +28,7 @@ __all__ = [
     "LENGTHS",
     "OF_BODIES",
     "OF_JOINTS",
+    "OF_PAIRS",
     "OF_SERVOS",
     "OF_SHAPES",
     "OF_SPRINGS",
@@ -42,8 +43,9 @@ OF_BODIES = ("mass", "centre", "inertia")
 OF_JOINTS = ("stiffness", "damping", "armature", "friction")
 OF_SPRINGS = ("stiffness", "free_length", "pretension", "damping", "first_point", "second_point")
 OF_SERVOS = (("servo_stiffness", "stiffness"), ("servo_damping", "damping"))  # which mostly have names of joints
-OF_SHAPES = ("friction", "restitution")
-LENGTHS = ("at:", "turned:", "meets:", "length:")  # what loops are closed for
+OF_SHAPES = ("friction", "restitution", "torsion", "rolling")
+OF_PAIRS = ("friction", "torsion", "rolling")
+LENGTHS = ("at:", "turned:", "meets:", "meets_turned:", "length:")  # what loops are closed for
 _NOT_NEGATIVE = {"mass", *OF_JOINTS, *OF_SHAPES, "free_length", "length", "servo_stiffness", "servo_damping"}
 
 
@@ -168,7 +170,7 @@ def _telling(robot: Robot, values: Mapping[str, np.ndarray], sources: Mapping[st
         if name in told or value.ndim == robot.parameters[name].ndim:
             continue
         kind, _, owner = name.partition(":")
-        if kind not in ("at", "turned", "meets"):
+        if f"{kind}:" not in LENGTHS:
             is_told = any(other.startswith((f"{kind}:", "mass:", "inertia:")) for other in told)
         else:
             is_told = not told.isdisjoint(f"{x}:{joint}" for joint in _carriers(robot, owner) for x in ("at", "turned"))
@@ -226,6 +228,7 @@ def _numbers(robot: Robot) -> Iterator[tuple[str, Any]]:
     for loop in robot.loops:
         yield f"at:{loop.name}", loop.predecessor_frame.r
         yield f"meets:{loop.name}", loop.successor_frame.r
+        yield from ((f"{name}:{loop.name}", np.zeros(3)) for name in ("turned", "meets_turned") if loop.kind.directed)
         yield from ((f"{name}:{loop.name}", value) for name, value in loop.kind.lengths().items())
     for coupling in robot.couplings:
         yield from ((f"{name}:{coupling.name}", value) for name, value in _own_numbers(coupling.function))
@@ -236,7 +239,9 @@ def _numbers(robot: Robot) -> Iterator[tuple[str, Any]]:
     for shape in robot.shapes:
         given = {name: getattr(shape, name) for name in OF_SHAPES if shape.name}
         yield from ((f"{name}:{shape.name}", value) for name, value in given.items() if value is not None)
-    yield from ((f"friction:{pair.name}", pair.friction) for pair in robot.contact_pairs)
+    for pair in robot.contact_pairs:
+        given = {name: getattr(pair, name) for name in OF_PAIRS}
+        yield from ((f"{name}:{pair.name}", value) for name, value in given.items() if value is not None)
 
 
 def _own_numbers(function: Any) -> Iterator[tuple[str, Any]]:
@@ -266,6 +271,8 @@ def checked_parameters(robot: Robot, given: Mapping[str, Any]) -> dict[str, np.n
             raise ModelError(f"parameter {name!r} is empty: there must be one value at least")
         if name.startswith("restitution:") and values[name].max() > 1.0:
             raise ModelError(f"parameter {name!r} must be 0 to 1, got {values[name].max():g}: more would feed energy")
+        if name.startswith("length:") and not values[name].all():
+            raise ModelError(f"parameter {name!r} must not be zero; a ball joint holds two points together")
         if name.startswith("inertia:"):
             _check_inertias(robot, name, values[name])
             values[name] = 0.5 * (values[name] + np.swapaxes(values[name], -1, -2))  # equal up to rounding
@@ -282,6 +289,8 @@ def _unknown(robot: Robot, name: Any) -> str:
     known, (quantity, _, owner) = robot.parameters, str(name).partition(":")
     if name in _twice(robot):
         return f"parameter {name!r}: two parts have it, which are both called {owner!r}; rename one"
+    if quantity in OF_SHAPES and any(shape.name == owner for shape in robot.shapes):
+        return f"parameter {name!r}: shape {owner!r} has no {quantity} of its own; build it with one, {quantity}=0 say"
     text = f"robot {robot.name!r} has no parameter {name!r}; there is"
     of_owner = [own for own in known if own.partition(":")[2] == owner and owner]
     of_quantity = [own for own in known if own.partition(":")[0] == quantity]
@@ -293,11 +302,12 @@ def _unknown(robot: Robot, name: Any) -> str:
 def _check_reach(robot: Robot, name: str, given: Mapping[str, Any]) -> None:
     """Refuses the friction of a shape where that of one of its pairs counts instead, and is not given."""
     quantity, _, owner = name.partition(":")
-    for pair in robot.contact_pairs if quantity == "friction" else ():
-        if owner in (pair.first, pair.second) and f"friction:{pair.name}" not in given:
+    for pair in robot.contact_pairs if quantity in OF_PAIRS else ():
+        own = f"{quantity}:{pair.name}"
+        if owner in (pair.first, pair.second) and own not in given and own in robot.parameters:
             raise ModelError(
-                f"parameter {name!r}: the contact pair {pair.first!r}, {pair.second!r} has a friction of its own, "
-                f"which this would not change; give 'friction:{pair.name}' as well"
+                f"parameter {name!r}: the contact pair {pair.first!r}, {pair.second!r} has a {quantity} of its own, "
+                f"which this would not change; give {own!r} as well"
             )
 
 

@@ -25,7 +25,7 @@ from coupler.model.embedding.solutions import Solution
 from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling
-from coupler.model.parameters import LENGTHS, OF_BODIES, OF_JOINTS, OF_SERVOS, OF_SHAPES, OF_SPRINGS, Layout
+from coupler.model.parameters import LENGTHS, OF_BODIES, OF_JOINTS, OF_PAIRS, OF_SERVOS, OF_SHAPES, OF_SPRINGS, Layout
 from coupler.model.tree import Link, Tree, gathered
 from coupler.model.wording import listed
 from coupler.rotation import matrix_from_quaternion, quaternion_exp
@@ -80,7 +80,7 @@ class _Variant:
             elements=springs,
             actuators=tuple(self._actuator(actuator) for actuator in base.actuators),
             shapes=shapes,
-            contact_pairs=tuple(self._with(pair, pair.name, ("friction",)) for pair in base.contact_pairs),
+            contact_pairs=tuple(self._with(pair, pair.name, OF_PAIRS) for pair in base.contact_pairs),
             tree=tree,
             states=self._states(tree, couplings),
         )
@@ -148,10 +148,16 @@ class _Variant:
         if isinstance(constraint, LoopConstraint) and own:
             loop = next(loop for loop in self.base.loops if loop.name == constraint.name)
             frames = list(constraint.frames)
-            sides = (("at", loop.predecessor, loop.predecessor_frame), ("meets", loop.successor, loop.successor_frame))
-            for i, (name, body, frame) in enumerate(sides):
-                if name in own:
-                    frames[i] = _moved(frames[i], tree.place[body][1], own[name] - frame.r)
+            sides = (
+                ("at", "turned", loop.predecessor, loop.predecessor_frame),
+                ("meets", "meets_turned", loop.successor, loop.successor_frame),
+            )
+            for i, (at, turned, body, frame) in enumerate(sides):
+                on_link = tree.place[body][1]
+                if turned in own:
+                    frames[i] = _turned(frames[i], on_link, frame.r, own[turned])
+                if at in own:
+                    frames[i] = _moved(frames[i], on_link, own[at] - frame.r)
             kind = _changed(constraint.kind, {x: own[x] for x in constraint.kind.lengths() if x in own})
             return replace(constraint, kind=kind, frames=tuple(frames))
         if isinstance(constraint, RelationConstraint) and self._is_varied(couplings.get(constraint.name)):

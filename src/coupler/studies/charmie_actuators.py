@@ -7,7 +7,7 @@ from pathlib import Path
 from coupler.model import ModelError
 from coupler.sizing import size_actuators
 from coupler.studies.charmie_motion import paper_motion, robot_by_actuators
-from coupler.studies.report import verdict
+from coupler.studies.report import keep_picture, save_table, verdict
 
 __all__ = ["run"]
 
@@ -18,13 +18,14 @@ def run(name: str, folder: Path) -> None:
     """Runs the study; see `coupler.studies.run`."""
     motion = paper_motion(STATES)
     sizing = size_actuators(robot_by_actuators(), motion.t, motion.q, motion.v, motion.a)
-    print(sizing)
-    print(f"\nsaved {sizing.to_csv(folder / f'{name}.csv')}")
+    summary = sizing.summary
+    units = ["rad, N m" if turns else "m, N" for turns in sizing.turning]
+    rows = [[own, unit, *summary[own].values()] for own, unit in zip(sizing.names, units, strict=True)]
+    save_table(folder / f"{name}.csv", ["actuator", "units", *next(iter(summary.values()))], rows)
     try:
-        print(f"saved {sizing.plot(folder / f'{name}.png')}")
+        keep_picture(sizing.plot(folder / f"{name}.png"))
     except ModelError as error:
         print(f"no picture: {error}")
-    summary = sizing.summary
     strongest = max((own for own in summary if own.startswith(("8", "10"))), key=lambda own: summary[own]["peak force"])
     squat, bow, arm = (summary[own]["peak force"] for own in ("4d", "5d", strongest))
     told = f"4d {squat:.0f} N, 5d {bow:.0f} N, {strongest} {arm:.2f} N m at most"

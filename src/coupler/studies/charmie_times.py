@@ -100,13 +100,15 @@ def run(name: str, folder: Path) -> None:
     head = ["s of 1,000 steps", "", *WAYS, "paper", "paper, drawn"]
     save_table(folder / f"{name}.csv", head, rows)
     for model, kind, once, *_, drawn, without, with_graphics in rows:
-        verdict(f"{model}, {kind}", f"{without:g} s", f"{once:.2g} s", f"better: {without / once:,.0f} times as fast")
+        told = f"better: {without / once:,.0f} times as fast"
+        verdict(f"{model}, {kind}, all steps in one call", f"{without:g} s", f"{once:.2g} s", told)
         if drawn:
             told = "better" if drawn < with_graphics else "differs: drawing is slower here"
             verdict(f"{model}, {kind} with graphics", f"{with_graphics:g} s", f"{drawn:.3g} s", told)
-    dynamics = rows[-1][2]
-    reached = "better: within 10 ms" if dynamics <= WANTED else "differs: more than the 10 ms that are wanted"
-    verdict("CHARMIE, dynamics", f"{rows[-1][-2]:g} s", f"{1e3 * dynamics:.2g} ms", reached)
+    dynamics, one_a_call = rows[-1][2:4]
+    reached = "better: at once within 10 ms" if dynamics <= WANTED else "differs: more than the 10 ms that are wanted"
+    told = f"{1e3 * dynamics:.2g} ms at once, {1e3 * one_a_call:.2g} ms one step a call"
+    verdict("CHARMIE, dynamics", f"{rows[-1][-2]:g} s", told, reached)
     first, again = from_scratch()
     told = f"{first:.2g} s from scratch, {again:.2g} s again"
     found = "better" if first < rows[-1][-2] else "differs: compiling takes longer"

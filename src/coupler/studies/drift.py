@@ -66,6 +66,6 @@ def run(name: str, folder: Path) -> None:
         plt.axhline(PAPER * largest["rk4"], color="k", linestyle=":", label="paper: Euler, O(10^6) times rk4")
         plt.xlabel("time, s")
         plt.ylabel("error of total energy, J")
-        plt.legend()
+        plt.legend(fontsize="small", ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
     with_pyplot(folder / f"{name}.png", draw)

@@ -231,6 +231,6 @@ def draw_bars(path: Path, figure: Figure, times: Mapping[str, Mapping[str, np.nd
                 plt.plot([at - width, at + 0.8], [height] * 2, style, label=f"paper: {slow} ≈ {ratio:g} × {fast}")
         plt.xticks([i + 0.3 for i in range(len(results))], results, rotation=20)
         plt.ylabel("time of one state, one a call, µs")
-        plt.legend(fontsize="small")
+        plt.legend(fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
     with_pyplot(path, draw)

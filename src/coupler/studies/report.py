@@ -161,24 +161,31 @@ def keep_picture(path: Path) -> None:
 
 
 def best_times(calls: Sequence[Callable[[], Any]], seconds: float = 1.0) -> list[float]:
-    """The best time of each call, s; calls take turns, because machines are shared and noisy."""
-    return [min(own) for own in _samples(calls, seconds * len(calls))]
+    """The best time of each call, s; calls take turns, because machines are shared and noisy.
+
+    Of CPU times, a tenth are left out: on virtual machines, whose host takes some of their time and tells them how much
+    only now and then, one or the other is too short.
+    """
+    samples = _samples(calls, seconds * len(calls))
+    return [min(min(passed for passed, _ in own), sorted(x for _, x in own)[len(own) // 10]) for own in samples]
 
 
 def median_times(calls: Sequence[Callable[[], Any]], seconds: float = 1.0) -> list[float]:
     """The median time of each call, s; calls take turns, for so many seconds altogether."""
-    return [sorted(own)[len(own) // 2] for own in _samples(calls, seconds)]
+    return [sorted(map(min, own))[len(own) // 2] for own in _samples(calls, seconds)]
 
 
-def _samples(calls: Sequence[Callable[[], Any]], seconds: float) -> list[list[float]]:
-    """Times of calls that take turns, three of each at least; the first call of each, which compiles, does not count.
+def _samples(calls: Sequence[Callable[[], Any]], seconds: float) -> list[list[tuple[float, float]]]:
+    """Times of calls that take turns, three of each at least: how much time passes, and how much of the processor's.
+
+    The first call of each, which compiles, does not count.
 
     While other processes have the processor, a call takes no CPU time; while several threads work for it, it takes more
     of that than its own time. So the shorter of the two counts, which on an idle machine are one for a single thread.
 
     Garbage collection is off meanwhile: it would visit all traced nodes, which takes longer than a call.
     """
-    times: list[list[float]] = [[] for _ in calls]
+    times: list[list[tuple[float, float]]] = [[] for _ in calls]
     for call in calls:
         call()
     collecting = gc.isenabled()
@@ -189,8 +196,8 @@ def _samples(calls: Sequence[Callable[[], Any]], seconds: float) -> list[list[fl
             for call, own in zip(calls, times, strict=True):
                 on_processor, start = time.process_time(), time.perf_counter()
                 call()
-                seconds_passed = time.perf_counter() - start
-                own.append(min(seconds_passed, time.process_time() - on_processor))
+                passed = time.perf_counter() - start
+                own.append((passed, time.process_time() - on_processor))
     finally:
         if collecting:
             gc.enable()

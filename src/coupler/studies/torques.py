@@ -63,7 +63,7 @@ def run(name: str, folder: Path) -> None:
             plt.plot(t, x[:, knee], label=method + told)
         plt.xlabel("time, s")
         plt.ylabel("torque of the knee joint, N m")
-        plt.legend()
+        plt.legend(fontsize="small", ncols=1, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
     with_pyplot(folder / f"{name}.png", draw)
 

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sqlite3
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import coupler
-from coupler import ModelError, Robot
+from coupler import ModelError, Robot, RobotBuilder
 from coupler.design import Designs
-from coupler.model import Revolute
+from coupler.design.record import SweepFile
+from coupler.model import Revolute, Rod
 from coupler.model.compose import compose
 from design_samples import TIMES as T
 from design_samples import Fragile, arm, effort
@@ -69,21 +79,78 @@ def test_vectors_are_parameters_too(tmp_path: Path) -> None:
 
 
 def test_a_sweep_goes_on_from_its_file(tmp_path: Path) -> None:
-    file, asked = tmp_path / "sweep.db", []
+    file, notes = tmp_path / "sweep.db", tmp_path / "asked"
+    notes.touch()
+
+    def asked() -> list[int]:
+        return [int(line) for line in notes.read_text().split()]
 
     def interrupted(robot: Robot) -> Any:
-        asked.append(robot.parameters["mass:bar"].size)
-        if len(asked) == 3:
+        with notes.open("a") as written:
+            written.write(f"{robot.parameters['mass:bar'].size}\n")
+        if len(asked()) == 3:
             raise KeyboardInterrupt
         return effort(robot)
 
     with pytest.raises(KeyboardInterrupt):
         coupler.sweep(arm(), BOTH, interrupted, at_once=5, file=file)
-    assert asked == [5, 5, 5]
+    assert asked() == [5, 5, 5]
     check(coupler.sweep(arm(), BOTH, interrupted, at_once=5, file=file))
-    assert asked == [5, 5, 5, 5, 5, 3]  # two shares were there
+    assert asked() == [5, 5, 5, 5, 5, 3]  # two shares were there
     check(coupler.sweep(arm(), BOTH, interrupted, at_once=5, file=file))
-    assert len(asked) == 6
+    assert len(asked()) == 6
+
+
+FACTOR = 1.0
+
+
+def scaled(robot: Robot) -> np.ndarray:
+    return FACTOR * effort(robot)["peak"]
+
+
+def through_another(robot: Robot) -> np.ndarray:
+    return scaled(robot)
+
+
+@dataclass
+class Settings:
+    factor: float
+    log: Any = field(default_factory=lambda: logging.getLogger(f"sweep {time.monotonic_ns()}"))  # never the same
+
+
+def test_numbers_that_a_function_uses_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they are global, or around it, in whatever they are kept, or those of a function that it calls."""
+    for measure, name in ((scaled, "'FACTOR'"), (through_another, "'scaled'"), (partial(scaled), "the function")):
+        file = tmp_path / f"{name}.db"
+        coupler.sweep(arm(), BOTH, measure, file=file)
+        coupler.sweep(arm(), BOTH, measure, file=file)
+        with monkeypatch.context() as changed:
+            changed.setitem(globals(), "FACTOR", 2.0)
+            with pytest.raises(ModelError, match=f"belongs to another sweep: {name}.* is not the same"):
+                coupler.sweep(arm(), BOTH, measure, file=file)
+
+    def held_by(held: Any) -> Any:
+        return lambda robot: effort(robot)["peak"] + 0.0 * len(str(held))
+
+    long = np.zeros(5000)
+    for one, other in (
+        ([1.0, 2.0], [1.0, 2.5]),
+        ({"k": 1.0}, {"k": 2.0}),
+        (Settings(1.0), Settings(2.0)),
+        (SimpleNamespace(k=1.0), SimpleNamespace(k=2.0)),
+        (Fraction(1, 3), Fraction(2, 3)),
+        (deque([1.0]), deque([2.0])),
+        (long, np.where(np.arange(5000) == 2500, 1.0, long)),
+        ([long], [long + 1e-9]),
+        (arm(), arm().with_gravity((0, 0, -1.6))),
+        (np.random.default_rng(1), np.random.default_rng(2)),
+    ):
+        file = tmp_path / f"{type(one).__name__}{id(one)}.db"
+        coupler.sweep(arm(), BOTH, held_by(one), file=file)
+        again = replace(one, log=logging.getLogger("another")) if isinstance(one, Settings) else deepcopy(one)
+        coupler.sweep(arm(), BOTH, held_by(again), file=file)
+        with pytest.raises(ModelError, match="another sweep: 'held', which the function uses, is not the same"):
+            coupler.sweep(arm(), BOTH, held_by(other), file=file)
 
 
 def test_the_file_of_another_sweep_is_refused(tmp_path: Path) -> None:
@@ -109,6 +176,49 @@ def test_processes_share_the_work(tmp_path: Path) -> None:
     check(coupler.sweep(arm(), BOTH, Fragile(str(tmp_path / "marker")), at_once=8, on="processes", workers=2))
 
 
+SCRIPT = """
+import coupler, os, time, sys
+from pathlib import Path
+from design_samples import arm
+
+def waits(robot):
+    Path(sys.argv[1], str(os.getpid())).touch()
+    time.sleep(600)
+
+if __name__ == "__main__":
+    coupler.sweep(arm(), {"mass:bar": [1.0, 2.0]}, waits, at_once=1, on="processes", workers=1)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
+def test_processes_end_with_the_one_that_sweeps(tmp_path: Path) -> None:
+    """Even if that is killed, and cannot end them."""
+    script, pids = tmp_path / "sweeps.py", tmp_path / "pids"
+    script.write_text(SCRIPT)
+    pids.mkdir()
+    known = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, str(script), str(pids)], env=known) as sweeping:
+        assert holds_soon(lambda: any(pids.iterdir()))
+        sweeping.kill()
+    (worker,) = (int(path.name) for path in pids.iterdir())
+    assert holds_soon(lambda: not is_running(worker))
+
+
+def holds_soon(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not condition():
+        time.sleep(0.1)
+    return condition()
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process, other than one that has ended and was not asked for how."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
 def test_what_a_function_raises_comes_through() -> None:
     def broken(robot: Robot) -> Any:
         raise ZeroDivisionError("by nothing")
@@ -119,9 +229,41 @@ def test_what_a_function_raises_comes_through() -> None:
         coupler.sweep(arm(), BOTH, broken, on="processes")
 
 
+def test_designs_that_cannot_be_have_no_numbers(tmp_path: Path) -> None:
+    """A rod of another length, which may be too long for the linkage to close."""
+    b = RobotBuilder("swing")
+    for i, name in enumerate(("left", "right")):
+        b.body(name, mass=1.0, centre=(0.0, 0.0, -0.3), inertia=(0.01, 0.01, 0.01))
+        b.joint(f"{name} hinge", Revolute(axis=(0, 1, 0)), "ground", name, at=(0.5 * i, 0.0, 0.0))
+    b.loop("rod", Rod(0.55), "left", "right", at=(0.0, 0.0, -0.3), meets=(0.0, 0.0, -0.4))
+    robot, lengths = b.build(closure="numerical"), np.array([0.5, 9.0, 0.52, 0.54, 6.0, 8.0, 7.0, 0.56, 0.58])
+
+    def height(robot: Robot) -> dict[str, np.ndarray]:
+        q = robot.neutral()
+        return {"z": coupler.centre_of_mass(robot, q)[:, 0, 2], "q": q[:, 0]}
+
+    given = {"length:rod": lengths}
+    with pytest.raises(ModelError, match=r"cannot close|does not close"):
+        coupler.sweep(robot, given, height)
+    possible = lengths[lengths < 1.0]
+    expected = coupler.sweep(robot, {"length:rod": possible}, height)
+    for at_once in (1, 2, 64):
+        file = tmp_path / f"{at_once}.db"
+        for _ in range(2):
+            found = coupler.sweep(robot, given, height, at_once=at_once, errors="nan", file=file)
+            can_be = np.isfinite(found["z"])
+            np.testing.assert_array_equal(lengths[can_be], possible)
+            np.testing.assert_allclose(found["z"][can_be], expected["z"], rtol=0, atol=1e-12)
+            assert np.isnan(found["q"][~can_be]).all() and found["q"].shape == (9, robot.nq)
+            assert "; none for 4 designs" in str(found)
+    with pytest.raises(ModelError, match=r"cannot close|does not close"):
+        coupler.sweep(robot, {"length:rod": [8.0, 9.0]}, height, errors="nan")
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
+        ({"errors": "ignore"}, "errors: there is no 'ignore'; there are 'raise', 'nan'"),
         ({"parameters": {"mass:bat": [1.0]}}, "no parameter 'mass:bat'"),
         ({"parameters": {"mass:bar": 1.0}}, "must have one row for each design"),
         ({"parameters": {"mass:bar": [1.0, -2.0]}}, "0 or more"),
@@ -197,11 +339,26 @@ def cluster() -> Iterator[Any]:
     made.shutdown()
 
 
-def test_machines_of_a_ray_cluster_share_the_work(cluster: Any, tmp_path: Path) -> None:
-    """A worker is lost, and then a whole machine."""
+def test_machines_of_a_ray_cluster_share_the_work(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker is lost, then the sweep is interrupted, and then a whole machine is lost before it goes on."""
     check(coupler.sweep(arm(), BOTH, Fragile(str(tmp_path / "marker")), at_once=8, on="ray"))
+    file, kept = tmp_path / "sweep.db", SweepFile.add
+
+    def interrupted(self: SweepFile, number: int, results: Any) -> None:
+        if len(self.done()) == 3:
+            raise KeyboardInterrupt
+        kept(self, number, results)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SweepFile, "add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            coupler.sweep(arm(), BOTH, effort, at_once=2, on="ray", file=file)
     cluster.remove_node(cluster.list_all_nodes()[-1], allow_graceful=False)
-    check(coupler.sweep(arm(), BOTH, effort, at_once=2, on="ray", file=tmp_path / "sweep.db"))
+    with sqlite3.connect(file) as database:
+        assert database.execute("SELECT count(*) FROM shares").fetchone() == (3,)
+    check(coupler.sweep(arm(), BOTH, effort, at_once=2, on="ray", file=file))
 
     def broken(robot: Robot) -> Any:
         raise ZeroDivisionError("by nothing")

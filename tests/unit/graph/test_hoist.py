@@ -9,6 +9,7 @@ import pytest
 
 from coupler.graph import Builder, Parameters, Program, View, compile, constants, fields
 from coupler.graph.hoist import hoisted
+from coupler.graph.llvm.render import Renderer
 
 
 def lever(row: View) -> None:
@@ -72,6 +73,31 @@ def test_only_what_is_read_is_prepared_and_nothing_else_is_computed() -> None:
     assert [case.kernel.name for case in rest.cases()] == ["lever"]
     assert not rest.scratch
     assert "lever" not in [case.kernel.name for case in preparation.cases()]
+
+
+def test_batches_fetch_the_parameters_of_the_next_states_once() -> None:
+    """Where they are first read: asked for all at once, they are more than memory hands out."""
+
+    def fetched(rows: int, lanes: int) -> tuple[int, int]:
+        """How many are written in the text, and how many parameters are prepared."""
+        parameters = Parameters(rows + 1)
+        p, at, b = parameters.nodes, range(rows), Builder("twice", parameters)
+        x, y = b.input("x", rows), b.output("y", rows)
+        row = fields(
+            x=x.at(at),
+            y=y.at(at),
+            arm=constants([[p[i] * p[i + 1], p[i] + 1.0, p[i + 1]] for i in at]),
+            load=constants(2.0 * p[:rows]),
+        )
+        b.loop(lever, row=row)
+        b.loop(lever, row=row)
+        parts = hoisted(b.build())
+        assert parts is not None
+        return Renderer(parts[1], np.dtype(float), lanes, True).text.count("@llvm.prefetch"), parts[1].inputs[-1].size
+
+    assert fetched(rows=5, lanes=8) == (15, 15)  # spelled out row by row
+    assert fetched(rows=500, lanes=8) == (3, 1500)  # in a loop
+    assert fetched(rows=5, lanes=1) == (0, 15)
 
 
 def test_a_program_without_parameters_is_left_as_it_is() -> None:

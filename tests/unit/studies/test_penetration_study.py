@@ -32,7 +32,9 @@ def test_runge_and_kutta_drifts_less_and_limits_keep_it_from_bouncing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until one end has landed, which takes 0.46 s, and been dragged along."""
-    plt = MagicMock()
+    plt, panel, panels = MagicMock(), MagicMock(), np.empty((2, 2), object)
+    panels.fill(panel)
+    plt.subplots.return_value = MagicMock(), panels
     monkeypatch.setattr(penetration, "with_pyplot", lambda path, draw: draw(plt))
     monkeypatch.setattr(penetration, "DURATION", 0.65)
     run("002-fig8", tmp_path)
@@ -52,4 +54,4 @@ def test_runge_and_kutta_drifts_less_and_limits_keep_it_from_bouncing(
     out = capsys.readouterr().out
     assert "(d) error after the first impact, median of (c) over (d): paper two orders of magnitude" in out
     assert "(d) depth of the first impact itself" in out
-    assert plt.plot.call_count == 12
+    assert panel.plot.call_count == 12

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["Blocks", "function"]
+__all__ = ["PREFETCH", "Blocks", "function"]
+
+PREFETCH = "void @llvm.prefetch.p0(ptr, i32, i32, i32)"
 
 
 class Blocks:
@@ -38,6 +40,12 @@ class Blocks:
         place = self.name("place")
         self._allocated.append(f"{place} = alloca {kind}")
         return place
+
+    def prefetch(self, place: str) -> None:
+        """Has a line of memory fetched into the second cache, wherever it is; it may be nobody's."""
+        p = self.name("ahead")
+        self.emit(f"{p} = {place}")
+        self.emit(f"call void @llvm.prefetch.p0(ptr {p}, i32 0, i32 2, i32 1)")
 
     @contextmanager
     def count(self, first: str, last: str, step: int = 1) -> Iterator[str]:

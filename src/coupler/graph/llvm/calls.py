@@ -10,6 +10,7 @@ import numpy as np
 
 from coupler.graph.kernel import Case, Flags, Kernel
 from coupler.graph.llvm.blocks import Blocks
+from coupler.graph.parameters import PARAMETERS
 from coupler.graph.window import Buffer
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ class Calls(Blocks):
         for i, (buffer, base) in enumerate(zip(case.buffers, bases, strict=True)):
             self.emit(f"{x}.p{i} = getelementptr {self.r.vector}, ptr {self.places[buffer][0]}, i64 {base}")
             arguments.append(f"ptr {x}.p{i}")
+            if buffer.name == PARAMETERS and self.r.lanes > 1 and not self._rare:
+                self._fetch_ahead(f"{x}.p{i}", case, i, base)
         self.emit(f"{x}.k = getelementptr {self.r.scalar}, ptr {constants}, i64 {first}")
         arguments.append(f"ptr {x}.k")
         arguments += [f"ptr {self._table(table.packed(self.r.dtype))}" for table in case.kernel.tables]
@@ -125,6 +128,21 @@ class Calls(Blocks):
         else:
             self.emit(f"call fastcc void {call}")
         return x
+
+    def _fetch_ahead(self, place: str, case: Case, pointer: int, base: str | int) -> None:
+        """Has a row's parameters of the next states fetched, where they are first read.
+
+        Those of a large robot are more than memory hands out at once: fetched as they are used, they come in time.
+        """
+        rows, offsets = case.bases[:, pointer] if isinstance(base, str) else [base], case.kernel.loaded[pointer]
+        read = {int(row) + offset for row in rows for offset in offsets}
+        if read <= self.r.fetched:
+            return
+        self.r.fetched |= read
+        size = self._table(case.buffers[pointer].size)
+        self.emit(f"{place}.next = getelementptr {self.r.vector}, ptr {place}, i64 {size}")
+        for offset in offsets:
+            self.prefetch(f"getelementptr {self.r.vector}, ptr {place}.next, i64 {offset}")
 
     def _tables_of(self, case: Case) -> tuple[str, ...]:
         """The case's bases and constants, and where its flags are, if it has some."""

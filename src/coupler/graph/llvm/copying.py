@@ -5,10 +5,9 @@ from __future__ import annotations
 from coupler.graph.llvm.blocks import Blocks
 from coupler.graph.llvm.render import Renderer
 
-__all__ = ["IN_LANES", "PREFETCH", "copy_array", "copy_unless_in_lanes"]
+__all__ = ["IN_LANES", "copy_array", "copy_unless_in_lanes"]
 
 IN_LANES = -(2**62)  # stands for the stride between elements of an array that is laid out as registers are
-PREFETCH = "void @llvm.prefetch.p0(ptr, i32, i32, i32)"
 
 
 def copy_unless_in_lanes(renderer: Renderer, code: Blocks, number: int, size: int, place: str, state: str) -> str:
@@ -20,8 +19,6 @@ def copy_unless_in_lanes(renderer: Renderer, code: Blocks, number: int, size: in
     code.block(ready)
     emit(f"{a}.offset = mul i64 {state}, {a}.state")
     emit(f"{a}.own = getelementptr i8, ptr {a}.address, i64 {a}.offset")
-    with code.count(str(size), str(2 * size)) as i:  # those of the next states, to have them at hand
-        _prefetch(code, f"getelementptr {renderer.vector}, ptr {a}.own, i64 {i}")
     after_ready = code.label
     emit(f"br label %{done}")
     code.block(copy)
@@ -97,7 +94,7 @@ def _copy_square(renderer: Renderer, code: Blocks, a: str, i: str, place: str, i
     if inwards:  # and those of the next states, to have them at hand
         emit(f"{x}.far = mul i64 {n}, {a}.state")
         for k in range(n):
-            _prefetch(code, f"getelementptr i8, ptr {x}.outside{k}, i64 {x}.far")
+            code.prefetch(f"getelementptr i8, ptr {x}.outside{k}, i64 {x}.far")
     step, rows = 1, "r0"
     while step < n:  # of each two rows, blocks of so many elements change places: upper right with lower left
         for k in range(n):
@@ -119,10 +116,3 @@ def _read_array(code: Blocks, number: int) -> str:
         code.emit(f"{a}.{part}.p = getelementptr i64, ptr %arrays, i64 {3 * number + j}")
         code.emit(f"{a}.{part} = load {kind}, ptr {a}.{part}.p")
     return a
-
-
-def _prefetch(code: Blocks, place: str) -> None:
-    """Has a line of memory fetched into the second cache, wherever it is; it may be nobody's."""
-    p = code.name("ahead")
-    code.emit(f"{p} = {place}")
-    code.emit(f"call void @llvm.prefetch.p0(ptr {p}, i32 0, i32 2, i32 1)")

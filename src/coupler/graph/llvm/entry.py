@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from coupler.graph.llvm.blocks import Blocks, function
-from coupler.graph.llvm.copying import PREFETCH, copy_array, copy_unless_in_lanes
+from coupler.graph.llvm.blocks import PREFETCH, Blocks, function
+from coupler.graph.llvm.copying import copy_array, copy_unless_in_lanes
 from coupler.graph.llvm.render import Renderer
 from coupler.graph.parameters import PARAMETERS
 from coupler.graph.program import Program, Repeat

@@ -39,6 +39,7 @@ class Renderer:
         pointers: the names of those parameters, but for the tables.
         tables: what the list of tables holds; see `Calls`.
         largest: how many lines the longest kernel has.
+        fetched: the parameters that are fetched for the next states while these ones are computed.
     """
 
     def __init__(self, program: Program, dtype: np.dtype, lanes: int, fused: bool, register: int = 1) -> None:
@@ -53,7 +54,7 @@ class Renderer:
         self._kernels: dict[tuple[str, bool], str] = {}
         self._parts: dict[tuple[str, bool], str] = {}
         self._defined: list[str] = []
-        self.largest = 0
+        self.largest, self.fetched = 0, set[int]()
         places = {b: (f"%b{i}", 0) for i, b in enumerate((*program.inputs, *program.outputs))}
         self.pointers = [*(name for name, _ in places.values()), "%scratch"]
         offset = 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from coupler.graph import is_known
 from coupler.model.embedding.choice import Choice, Preference, choose, equilibrated, fitting, qualities
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
@@ -202,6 +203,8 @@ def what_is_open(closure: Closure, i: int, phi: np.ndarray) -> str:
     ends = f"{constraint.name!r} has its two ends"
     if isinstance(constraint.kind, Rod):  # φ = (r² − L²) / 2L
         length = constraint.kind.length
+        if not is_known(length):  # a parameter
+            return f"{ends} too {'far apart' if phi[rows][0] > 0.0 else 'near'}: (r² - L²) / 2L is {phi[rows][0]:.3g} m"
         span = np.sqrt(length**2 + 2.0 * length * phi[rows][0])
         return f"{ends} {span:.3g} m apart instead of {length:.3g} m"
     in_metres = is_shift(constraint)

@@ -1,0 +1,176 @@
+"""What tells one sweep from another: its robot, its designs, and the function with all that it uses.
+
+A function that was changed, or that uses a number that was, measures something else: what the file of a sweep has is
+then not what would be measured now. Looked at are the text of a function, its defaults, the variables around it and the
+global ones that it names, and in the same way the functions of the same module that it calls. Modules, and what
+libraries make (a logger, a bar that shows progress), count by name alone; not so what NumPy and SciPy make.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import numbers
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from datetime import date, time, timedelta
+from enum import Enum
+from pathlib import Path, PurePath
+from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from coupler.graph import template
+from coupler.model import Robot
+
+__all__ = ["identity"]
+
+_OPEN = ("coupler", "numpy", "scipy")  # libraries whose objects are numbers
+_PLAIN = (str, bytes, int, float, complex, bool, type(None), np.generic, PurePath, Enum, slice, range)
+
+
+def identity(
+    robot: Robot, values: Mapping[str, np.ndarray], measure: Callable[..., Any], at_once: int
+) -> dict[str, str]:
+    """A digest of each thing that a sweep depends on, by what to call it in an error."""
+    parts: dict[str, Any] = {"the robot": robot, "the parameters": dict(values), "at_once": at_once}
+    held = dict(_used_by(measure)) if isinstance(measure, FunctionType) else {}
+    parts["the function"] = _text_of(measure) if held else measure
+    parts |= {f"{name!r}, which the function uses,": value for name, value in held.items()}
+    return {name: _digest(value) for name, value in parts.items()}
+
+
+def _digest(value: Any) -> str:
+    digest = hashlib.sha256()
+    for piece in _pieces(value, set()):
+        digest.update(hashlib.sha256(piece).digest())  # each of one length: none runs into the next
+    return digest.hexdigest()
+
+
+def _pieces(value: Any, seen: set[int]) -> Iterator[bytes]:
+    """All that a value is, piece by piece; what was met before is not told again."""
+    yield type(value).__qualname__.encode()
+    if isinstance(value, _PLAIN):
+        yield repr(value).encode()
+        return
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        yield from (str(value.dtype).encode(), str(value.shape).encode(), np.ascontiguousarray(value).tobytes())
+        return
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    for part in _parts(value):
+        yield from _pieces(part, seen)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, Robot):
+        yield from _parts_of_robot(value)
+    elif isinstance(value, Mapping):
+        for name, own in value.items():
+            yield from (name, own)
+    elif isinstance(value, Set):
+        yield from sorted(map(repr, value))
+    elif isinstance(value, Sequence | np.ndarray):
+        yield len(value)
+        yield from value
+    elif isinstance(value, FunctionType):
+        yield from (_text_of(value), dict(_used_by(value)))
+    elif isinstance(value, functools.partial):
+        yield from (value.func, value.args, value.keywords)
+    elif isinstance(value, MethodType):
+        yield from (value.__func__, value.__self__)
+    elif isinstance(value, ModuleType):
+        yield value.__name__
+    elif hasattr(value, "__wrapped__"):  # as by functools.cache
+        yield value.__wrapped__
+    elif isinstance(value, type) or hasattr(value, "__qualname__"):
+        yield _text_of(value)
+    else:
+        yield from (_text_of(type(value)), _state_of(value))
+
+
+def _state_of(value: Any) -> Any:
+    """What an object has: its attributes, or what it would be pickled as; of coupler's, not what is only remembered."""
+    package = type(value).__module__.partition(".")[0]
+    if isinstance(value, numbers.Number | date | time | timedelta):
+        return repr(value)
+    if _is_library(type(value)) and package not in _OPEN and not isinstance(value, SimpleNamespace | Namespace):
+        return None
+    if hasattr(value, "__dict__"):
+        return {name: own for name, own in vars(value).items() if package != "coupler" or name[0] != "_"}
+    try:
+        return value.__reduce_ex__(4)
+    except TypeError:
+        return None
+
+
+def _text_of(made: Any) -> str:
+    """The text of a function or a class, or where there is none, as of what is typed, its instructions."""
+    if not isinstance(made, FunctionType | type) or _is_library(made):
+        return f"{getattr(made, '__module__', '')}.{getattr(made, '__qualname__', repr(type(made)))}"
+    try:
+        return inspect.getsource(made)
+    except (OSError, TypeError):
+        codes = _codes(made.__code__) if isinstance(made, FunctionType) else ()
+        return made.__qualname__ + "".join(map(_instructions, codes))
+
+
+def _is_library(made: Any) -> bool:
+    """Whether a function or a class is of Python's or an installed library."""
+    package = (getattr(made, "__module__", None) or "").partition(".")[0]
+    path = getattr(sys.modules.get(package), "__file__", None) or ""
+    installed = {"site-packages", "dist-packages"}.intersection(Path(path).parts)
+    return package in (*_OPEN, *sys.stdlib_module_names) or bool(installed)
+
+
+def _instructions(code: CodeType) -> str:
+    return f"{code.co_code!r}{[x for x in code.co_consts if not isinstance(x, CodeType)]!r}{code.co_names!r}"
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function and of those that are defined in it."""
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)
+
+
+def _used_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """What a function uses besides its arguments, by name: defaults, variables around it, and global ones."""
+    if _is_library(function):
+        return
+    yield from (("defaults", function.__defaults__), ("defaults by name", function.__kwdefaults__))
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # it has no value yet
+            continue
+    names = dict.fromkeys(name for code in _codes(function.__code__) for name in code.co_names)
+    for name in names:
+        if name in function.__globals__:
+            value = function.__globals__[name]
+            foreign = isinstance(value, FunctionType) and value.__module__ != function.__module__
+            yield name, f"{value.__module__}.{value.__qualname__}" if foreign else value
+
+
+def _parts_of_robot(robot: Robot) -> Iterator[Any]:
+    """All that a robot is made of, as arrays and as what prints the same for the same."""
+    yield from (robot.name, dict(robot.closure), repr((robot.exclusions, robot.contact_pairs, robot.actuators)))
+    yield from (robot.precision, robot.locks_idle)
+    yield robot.parameters
+    for joint in robot.joints:
+        yield from (joint.name, repr(joint.kind), joint.parent, joint.child, joint.placement.E, joint.placement.r)
+        yield from (joint.independent, joint.actuated, None if joint.meets is None else joint.meets.matrix())
+    for loop in robot.loops:
+        yield from (loop.name, repr(loop.kind), loop.predecessor, loop.successor)
+        yield from (loop.predecessor_frame.matrix(), loop.successor_frame.matrix())
+    for coupling in robot.couplings:
+        traced = template(coupling.residual, sum(coupling.sizes))
+        yield from (coupling.name, coupling.joints, coupling.independent, traced.text, list(map(float, traced.numbers)))
+    for shape in robot.shapes:
+        yield from (shape.name, shape.body, repr(shape.geometry), shape.at.matrix(), shape.group, shape.meets)
+        yield from (shape.priority, shape.torsion, shape.rolling)
