@@ -67,9 +67,9 @@ def arguments(robot: Robot, function: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("wrong", [None, "four_bar", 3, np.zeros(3), [], robots.load], ids=repr)
+@pytest.mark.parametrize("wrong", [None, "four_bar", 3, np.zeros(3), [], robots.load], ids=lambda x: type(x).__name__)
 def test_what_is_no_robot_is_refused(function: str, wrong: Any, robot: Robot) -> None:
-    with pytest.raises(ModelError, match="robot must be a Robot, as coupler.load"):
+    with pytest.raises(ModelError, match=r"robot must be a Robot, as coupler\.load"):
         getattr(coupler, function)(wrong, **arguments(robot, function))
 
 
