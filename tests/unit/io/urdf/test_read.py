@@ -251,7 +251,7 @@ def test_a_cycle_is_refused(read: Read) -> None:
     text = "".join(map(link, "abc")) + joint("x", "fixed", "b", "c") + joint("y", "fixed", "c", "b")
     with pytest.raises(ModelError, match=r"<joint name='[xy]'>: joints '[xy]', '[xy]' carry each other in a cycle"):
         read(text)
-    with pytest.raises(ModelError, match="carry each other in a cycle"):
+    with pytest.raises(ModelError, match="<joint name='x'>: its parent and its child are the same link, 'a'"):
         read(link("a") + joint("x", "fixed", "a", "a"))
 
 
