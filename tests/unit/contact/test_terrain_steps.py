@@ -295,7 +295,7 @@ def test_hulls_that_share_a_trace_have_their_own_centres() -> None:
     """Stones with as many corners and sides fall on hills, side by side and alone, low in their frames and high."""
     hills = 0.05 * np.sin(3.0 * X)[:, None] * np.cos(2.0 * X)
     corners = np.array([(x, y, z) for x in (-0.05, 0.05) for y in (-0.05, 0.05) for z in (-0.05, 0.05)])
-    stones = {"low": Hull(corners - (0, 0, 0.1)), "high": Hull(corners + (0.02, 0, 0.1))}
+    stones = {"low": Hull(corners - np.array([0, 0, 0.1])), "high": Hull(corners + np.array([0.02, 0, 0.1]))}
 
     def fallen(names: tuple[str, ...]) -> dict[str, np.ndarray]:
         b = RobotBuilder("stones")
