@@ -52,7 +52,7 @@ def add_hinges(
     links: Hinges,
     fixed: Collection[str] = (),
     others: Mapping[str, Joint] = {},
-    marks: Mapping[str, dict[str, bool]] = {},
+    marks: Mapping[str, dict[str, Any]] = {},
 ) -> None:
     """The same part by part; joints of some links may be others, or marked as independent or actuated."""
     for name, (parent, x, z, turn) in links.items():
