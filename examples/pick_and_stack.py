@@ -20,7 +20,7 @@ from coupler import Robot, RobotBuilder, Simulation
 from coupler.model import Box
 
 SIDE = 0.04  # m, of the boxes
-TOOL, FINGER = "link_tcp", "left_finger_joint"
+TOOL, FINGER = "link_tcp", "left_driver_joint"  # the second is what tau has of the gripper
 FROM, ONTO = np.array([0.40, -0.15]), np.array([0.45, 0.10])  # m, where the boxes stand
 OPEN, CLOSE = -15.0, 15.0  # N m, at the finger's joint
 STIFFNESS, DAMPING = 3600.0, 120.0  # 1/s² and 1/s, of the servos
@@ -56,8 +56,8 @@ def pick_and_stack(arm: Robot) -> Simulation:
     """Runs the whole task; the simulation ends with one box on the other, if all went well."""
     robot = scene(arm)
     simulation = Simulation(robot, q=start(robot, arm))
-    own = slice(0, len(arm.actuated_joints))  # of q and of v: the arm comes first, and turns about single axes
     finger = robot.v_slice(FINGER)
+    own = slice(0, finger.start)  # of q and of v: the arm comes first, and turns about single axes
     above, height, grasp = 0.12, SIDE / 2, 0.005
     ways = [
         (np.array([*FROM, above]), OPEN, 1.5),
@@ -107,6 +107,8 @@ def start(robot: Robot, arm: Robot) -> np.ndarray:
 
 
 def main() -> None:
+    if len(sys.argv) != 2:
+        sys.exit("usage: python examples/pick_and_stack.py .../ufactory_xarm7/xarm7.xml")
     arm = coupler.load(Path(sys.argv[1]))
     simulation = pick_and_stack(arm)
     positions = simulation.robot.joint_positions(simulation.q)

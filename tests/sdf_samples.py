@@ -7,9 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from coupler.io.writing import rpy_of
-from coupler.rotation import about_y, about_z
+from coupler.model import RobotBuilder
+from coupler.rotation import about_y, about_z, from_euler
 
-__all__ = ["ARMS", "BIPED", "FOUR_BAR", "KINDS", "STEWART", "inertial", "joint", "link", "sdf"]
+__all__ = ["ARMS", "BIPED", "FOUR_BAR", "KINDS", "STEWART", "add_body", "inertial", "joint", "link", "sdf"]
 
 
 def sdf(inside: str, version: str = "1.11", name: str = "robot", **attributes: str) -> str:
@@ -21,6 +22,13 @@ def sdf(inside: str, version: str = "1.11", name: str = "robot", **attributes: s
 def inertial(mass: float = 1.5, pose: str = "0.1 0.02 -0.05 0.3 -0.2 0.1") -> str:
     moments = "<ixx>0.02</ixx><iyy>0.03</iyy><izz>0.025</izz><ixy>0.001</ixy><ixz>-0.002</ixz><iyz>0.0005</iyz>"
     return f"<inertial><pose>{pose}</pose><mass>{mass}</mass><inertia>{moments}</inertia></inertial>"
+
+
+def add_body(b: RobotBuilder, name: str, mass: float = 1.5) -> None:
+    """What `inertial` describes, for a builder."""
+    R = from_euler(0.3, -0.2, 0.1)
+    moments = np.array([[0.02, 0.001, -0.002], [0.001, 0.03, 0.0005], [-0.002, 0.0005, 0.025]])
+    b.body(name, mass, (0.1, 0.02, -0.05), R @ moments @ R.T)
 
 
 def link(name: str, pose: str = "", inside: str = "", mass: float = 1.5) -> str:

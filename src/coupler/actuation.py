@@ -18,10 +18,9 @@ from coupler.algorithms.actuation import (
     generalized_forces_program,
 )
 from coupler.algorithms.inverse_actuation import actuated_motion_program, actuator_forces_program
-from coupler.compiled import attempted, run
+from coupler.compiled import attempted, driven, run, zeros
 from coupler.dynamics import inverse_dynamics
 from coupler.model import ModelError, Robot
-from coupler.model.actuators import driven
 from coupler.model.embedding.states import batch_of
 from coupler.model.numbers import numbers
 from coupler.model.wording import in_state
@@ -212,7 +211,7 @@ def accelerations_of_actuators(robot: Robot, q: Any, v: Any, rates: Any, near: A
     Raises:
         ModelError: where actuators cannot move so together, naming one.
     """
-    bias = actuator_accelerations(robot, q, v, np.zeros(robot.nv, getattr(q, "dtype", float)))
+    bias = actuator_accelerations(robot, q, v, zeros(robot, q))
     return _moved(robot, q, _given("rates", rates, len(robot.actuators), bias) - bias, near, "acceleration")
 
 
@@ -230,7 +229,7 @@ def check_positions(robot: Robot) -> None:
 def _moved(robot: Robot, q: Any, rates: Any, near: Any, what: str) -> np.ndarray:
     """The motion nearest to another that moves actuators with these rates."""
     if near is None:
-        near = np.zeros(robot.nv, getattr(q, "dtype", float))
+        near = zeros(robot, q)
     count = len(driven(robot).actuators)
     motion, missed = _answered(robot, actuated_motion_program, q, near, rates)
     if motion is not None and not missed:

@@ -15,9 +15,21 @@ import numpy as np
 from coupler.graph import Executable, compile
 from coupler.graph.expr import uncollected
 from coupler.model import ModelError, Robot
-from coupler.model.wording import clipped, in_state
+from coupler.model.numbers import as_array
+from coupler.model.robot import check_robot
+from coupler.model.wording import in_state
 
-__all__ = ["attempted", "check_robot", "inputs_given", "on_bodies", "remembered", "run", "run_on_state", "thread_count"]
+__all__ = [
+    "attempted",
+    "driven",
+    "inputs_given",
+    "on_bodies",
+    "remembered",
+    "run",
+    "run_on_state",
+    "thread_count",
+    "zeros",
+]
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -61,15 +73,6 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
     return result
 
 
-def check_robot(robot: Any) -> None:
-    """Refuses what is no robot, such as the name of one, or a builder."""
-    if not isinstance(robot, Robot):
-        raise ModelError(
-            "robot must be a Robot, as coupler.load(), coupler.robots.load() or the build() of a builder return it, "
-            f"got {clipped(robot)}"
-        )
-
-
 def _compiled(robot: Robot, make: Callable[..., Any], options: tuple[Any, ...], single: bool) -> _Compiled:
     """The program of a robot; those that differ in the values of parameters alone share it."""
     owner = robot if robot.given is None else robot.given.variant
@@ -107,16 +110,30 @@ def remembered(robot: Robot, key: Any, make: Callable[..., Any], *arguments: Any
     return memory[key]
 
 
+def driven(robot: Robot, what: str = "") -> Robot:
+    """The robot, refused unless it has actuators."""
+    check_robot(robot)
+    if not robot.actuators:
+        raise ModelError(
+            f"{what}robot {robot.name!r} has no actuators: mark joints as actuated, or describe actuators "
+            "(RobotBuilder.actuator, Robot.with_actuators)"
+        )
+    return robot
+
+
+def zeros(robot: Robot, q: Any) -> np.ndarray:
+    """(nv,): no motion, or no forces, in the precision of q."""
+    check_robot(robot)
+    return np.zeros(robot.nv, getattr(q, "dtype", float))
+
+
 def on_bodies(robot: Robot, f_ext: Any) -> np.ndarray:
     """Forces on all bodies, (..., bodies, 6), as a program takes them: (..., 6 bodies)."""
-    wanted = len(robot.bodies), 6
-    try:
-        forces = np.asarray(f_ext)
-    except ValueError as error:
-        raise ModelError(f"f_ext: {error}") from None
+    check_robot(robot)
+    wanted, forces = (len(robot.bodies), 6), as_array("f_ext", f_ext)
     if forces.shape[-2:] != wanted:
         raise ModelError(f"f_ext has the shape {forces.shape}; robot {robot.name!r} takes (..., {wanted[0]}, 6)")
-    return forces.reshape(*forces.shape[:-2], -1)
+    return forces.reshape(*forces.shape[:-2], 6 * wanted[0])
 
 
 class _Compiled:

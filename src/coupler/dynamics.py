@@ -23,10 +23,10 @@ from coupler.algorithms.control_forces import control_forces_program
 from coupler.algorithms.efpa import inverse_osim_program
 from coupler.algorithms.loop_dynamics import loop_dynamics_program, loop_velocities_program
 from coupler.algorithms.rnea import inverse_dynamics_program
-from coupler.compiled import on_bodies, run, run_on_state
+from coupler.compiled import driven, on_bodies, run, run_on_state, zeros
 from coupler.kinematics import frame_place
 from coupler.model import ModelError, Robot
-from coupler.model.actuators import by_actuator, driven
+from coupler.model.actuators import by_actuator
 
 __all__ = [
     "bias_force",
@@ -67,7 +67,7 @@ def forward_dynamics(
     elif rates is not None:
         raise ModelError("rates: they are those of targets; give motors, too")
     elif tau is None:
-        tau = np.zeros(robot.nv, getattr(q, "dtype", float))
+        tau = zeros(robot, q)
     if f_ext is None:
         return run_on_state(robot, forward_dynamics_program, q, v, tau)
     return run(robot, forward_dynamics_program, q, v, tau, on_bodies(robot, f_ext), options=(True,))
@@ -160,7 +160,7 @@ def bias_force(robot: Robot, q: Any, v: Any, f_ext: Any = None) -> np.ndarray:
     Returns:
         (..., nv), N m or N.
     """
-    return inverse_dynamics(robot, q, v, np.zeros(robot.nv, getattr(q, "dtype", float)), f_ext)
+    return inverse_dynamics(robot, q, v, zeros(robot, q), f_ext)
 
 
 def inverse_osim(robot: Robot, q: Any, frames: Sequence[str]) -> np.ndarray:

@@ -18,6 +18,7 @@ from coupler.algorithms.sharing import Sharings
 from coupler.algorithms.sharing_plan import meeting, planned
 from coupler.compiled import on_bodies, remembered, run, run_on_state
 from coupler.model import ModelError, Robot
+from coupler.model.robot import check_robot
 from coupler.model.wording import listed
 
 __all__ = ["JointForces", "MinimumNorm", "Share", "Shares", "StiffnessWeighted", "determinate_forces", "joint_forces"]
@@ -115,6 +116,7 @@ def joint_forces(
             the rotor alone where the link is.
         rule: how joints of over-constrained loops share what statics leave open.
     """
+    check_robot(robot)
     names, chosen = _names(actuators), rule_of(rule)
     layout = remembered(robot, (joint_forces_layout, names), joint_forces_layout, names)
     plan = None if chosen is None else remembered(robot, (_plan, names, chosen), _plan, names, chosen)
@@ -136,6 +138,7 @@ def determinate_forces(robot: Robot, actuators: Sequence[str] | None = None) -> 
     Args:
         actuators: as in `joint_forces`.
     """
+    check_robot(robot)
     names = _names(actuators)
     layout = remembered(robot, (joint_forces_layout, names), joint_forces_layout, names)
     return _by_name(layout, remembered(robot, (_determinate, names), _determinate, names).copy())

@@ -14,7 +14,8 @@ import numpy as np
 from coupler.actuation import actuator_positions, actuator_velocities, motor_forces
 from coupler.files import whole_file
 from coupler.model import ModelError, Robot
-from coupler.model.numbers import numbers
+from coupler.model.numbers import as_array, numbers
+from coupler.model.robot import check_robot
 
 __all__ = ["ActuatorSizing", "size_actuators"]
 
@@ -157,9 +158,10 @@ def size_actuators(
     Raises:
         ModelError: for a motion that the actuators cannot do, as `motor_forces`, and for times that do not grow.
     """
+    check_robot(robot)
     if robot.given is not None and robot.given.packed.ndim > 1:
         raise ModelError("size_actuators takes one robot: the parameters of this one are a batch")
-    t = np.asarray(times)
+    t = as_array("times", times)
     t = numbers("times", times, (t.size,) if t.ndim == 1 else (2,))
     if len(t) < 2 or not (np.diff(t) > 0.0).all():
         raise ModelError("times must be two or more, each later than the one before")

@@ -81,7 +81,7 @@ def test_errors_say_what_does_not_fit() -> None:
     robot = coupler.robots.load("four_bar")
     q = robot.neutral()
     for function in (convert.to_mujoco, convert.to_pinocchio):
-        with pytest.raises(ModelError, match=r"a Robot is wanted, as coupler\.load gives one, got str"):
+        with pytest.raises(ModelError, match=r"robot must be a Robot, as coupler\.load\(\), .*got '"):
             function("robot.urdf", [0.0])  # pyright: ignore
     with pytest.raises(ModelError, match="an MjModel of MuJoCo is wanted, got dict"):
         convert.to_mujoco(robot, q, None, {})

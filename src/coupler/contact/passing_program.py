@@ -17,7 +17,6 @@ from coupler.contact.blocks import Blocks, shared
 from coupler.contact.broad_phase import End
 from coupler.contact.candidates import Candidates
 from coupler.contact.columns import Columns
-from coupler.contact.convex.contacts import centred
 from coupler.contact.convex.cores import centre
 from coupler.contact.geometry import Contact, has_closed_form
 from coupler.contact.halves import Halves
@@ -264,9 +263,9 @@ class Passing:
                 f"{name}_reach": constants([reach_of(self._forms(i)[side]) for i in alike]),
                 f"{name}_axis": constants([axis_of(self._forms(i)[side]) for i in alike]),
             }
-            if alike[0] in self._searched:
+            if alike[0] in self._searched or alike[0] in self._on_fields:
                 table[f"{name}_centre"] = constants([centre(self._forms(i)[side]) for i in alike])
-            else:
+            if alike[0] not in self._searched:
                 table[f"{name}_numbers"] = constants([numbers(self._forms(i)[side]) for i in alike])
             window |= fields(**table, **self._motion(name, [link for link, _ in ends]))
         return window
@@ -289,13 +288,9 @@ class Passing:
         def poses(rows: Sequence[int]) -> Window:
             return self._shapes([pairs[row] for row in rows])
 
-        def forms(rows: Sequence[int]) -> tuple[Any, Any]:
-            return self._forms(pairs[rows[0]])
-
         def placed(view: View, rows: Sequence[int]) -> tuple[Transform, Transform, Any]:
             one, other = self._shifts(view, pairs[rows[0]])
-            X = [centred(form, shift.after(view.time)) for form, shift in zip(forms(rows), (one, other), strict=True)]
-            return X[0], X[1], approach(one, other)
+            return *_at_centres(view, one, other), approach(one, other)
 
         flags = self._moving.at(self._number[pairs])
         search = FieldSearch(self._builder, "passing_terrain", ends, flags, self._scene.step)
@@ -306,8 +301,7 @@ class Passing:
         pairs = self._searched
 
         def placed(view: View, rows: Sequence[int]) -> tuple[Transform, Transform]:
-            one, other = (shift.after(view.time) for shift in self._shifts(view, pairs[rows[0]]))
-            return Transform.translation(view.one_centre) @ one, Transform.translation(view.other_centre) @ other
+            return _at_centres(view, *self._shifts(view, pairs[rows[0]]))
 
         self._builder.list_flags(self._moving)
         flags = self._moving.at(self._number[pairs])
@@ -388,3 +382,9 @@ class Passing:
             window |= fields(**{f"told_{name}": told.at(name, contacts) for name in names})
             where = self._blocks.flags["waiting"].at(contacts)
             self._builder.loop(kernels.moving_law(moving, pair.cone.size, names), view=window, where=where)
+
+
+def _at_centres(view: View, one: Shift, other: Shift) -> tuple[Transform, Transform]:
+    """The transforms from the world to the centres of two shapes by then; hulls that share a trace have their own."""
+    X_one, X_other = one.after(view.time), other.after(view.time)
+    return Transform.translation(view.one_centre) @ X_one, Transform.translation(view.other_centre) @ X_other

@@ -16,6 +16,7 @@ from coupler.io.mjcf.joints import steps_of as mjcf_steps
 from coupler.io.mjcf.names import Names
 from coupler.io.urdf.joints import steps_of as urdf_steps
 from coupler.model import ModelError, Robot, Spherical
+from coupler.model.robot import check_robot
 from coupler.model.tree import GROUND, TreeJoint
 
 __all__ = ["Form", "Layout", "Slot", "mujoco_layout", "pinocchio_layout"]
@@ -96,14 +97,9 @@ _MUJOCO: tuple[Form, ...] = ("free", "ball", "number", "number")  # by mjtJoint:
 _JOINT_EQUALITY = 2
 
 
-def _check_robot(robot: Any) -> None:
-    if not isinstance(robot, Robot):
-        raise ModelError(f"robot: a Robot is wanted, as coupler.load gives one, got {type(robot).__name__}")
-
-
 def mujoco_layout(robot: Robot, model: Any = None) -> Layout:
     """That of a model of MuJoCo, or of the one that MuJoCo makes of the robot's MJCF."""
-    _check_robot(robot)
+    check_robot(robot)
     if model is None:
         joints: list[tuple[str, str, Form]] = []
         for joint in _outwards(robot, alphabetical=False):
@@ -164,7 +160,7 @@ _WORDS |= {"floating": "free", "planar": "planar"}
 
 def pinocchio_layout(robot: Robot, model: Any = None) -> Layout:
     """That of a model of Pinocchio, or of the one that Pinocchio makes of the robot's URDF."""
-    _check_robot(robot)
+    check_robot(robot)
     if model is None:
         joints: list[tuple[str, str, Form]] = []
         for joint in _outwards(robot, alphabetical=True):

@@ -129,7 +129,12 @@ class Executable(ABC):
         return [given[name] for name in names]
 
     def _input(self, buffer: Buffer, value: Any) -> np.ndarray:
-        values = np.asarray(value)
+        try:
+            values = np.asarray(value)
+        except ValueError:
+            raise GraphError(f"input {buffer.name!r} is no array: its rows have different lengths") from None
+        if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+            raise GraphError(f"input {buffer.name!r} has masked entries, which have no value; give them one")
         if values.dtype.kind not in "biuf":
             what = "None" if value is None else values.dtype
             raise GraphError(f"input {buffer.name!r} is {what}, not an array of real numbers")

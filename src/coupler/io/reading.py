@@ -64,10 +64,14 @@ def warn_of_inertias(b: RobotBuilder, unreal: Sequence[str], weightless: Sequenc
     if unreal:
         b.warn(
             f"no real body has the inertia of {listed(unreal)}: the largest principal moment exceeds the sum of the "
-            "other two; used as it is"
+            f"other two; used as {_it_is(unreal)}"
         )
     if weightless:
-        b.warn(clause(weightless, "{} has", "{} have") + " an inertia but no mass: used as it is")
+        b.warn(clause(weightless, "{} has", "{} have") + f" an inertia but no mass: used as {_it_is(weightless)}")
+
+
+def _it_is(names: Sequence[str]) -> str:
+    return "it is" if len(names) == 1 else "they are"
 
 
 def warn_left_out(b: RobotBuilder, left_out: Counter[str]) -> None:

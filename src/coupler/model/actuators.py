@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coupler.model.errors import ModelError
-from coupler.model.numbers import numbers
+from coupler.model.numbers import check_unmasked, numbers
 from coupler.model.wording import clipped, listed
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ __all__ = [
     "Actuator",
     "Term",
     "by_actuator",
-    "driven",
     "terms_of",
 ]
 
@@ -159,14 +158,6 @@ def _interval(what: str, given: Any) -> tuple[float, float]:
 # Actuators of a robot
 
 
-def driven(robot: Robot, what: str = "") -> Robot:
-    """The robot, refused unless it has actuators."""
-    if not robot.actuators:
-        raise ModelError(
-            f"{what}robot {robot.name!r} has no actuators: mark joints as actuated, or describe actuators "
-            "(RobotBuilder.actuator, Robot.with_actuators)"
-        )
-    return robot
 
 
 def by_actuator(robot: Robot, what: str, given: Any) -> Any:
@@ -183,6 +174,8 @@ def by_actuator(robot: Robot, what: str, given: Any) -> Any:
     missing = [name for name in robot.actuator_names if name not in given]
     if missing:
         raise ModelError(f"{what}: there is nothing for actuator {listed(missing)}")
+    for name, value in given.items():
+        check_unmasked(f"{what} of {name!r}", value)
     try:
         return np.stack(
             np.broadcast_arrays(*(np.asarray(given[name], float) for name in robot.actuator_names)), axis=-1

@@ -18,7 +18,7 @@ from coupler.model.joints import Free
 from coupler.model.numbers import numbers
 from coupler.model.parts import Parts, take
 from coupler.model.places import Place, placed
-from coupler.model.robot import Robot
+from coupler.model.robot import Robot, check_robot
 from coupler.model.shapes import Geometry, Plane
 from coupler.model.solids import solid_of
 from coupler.model.tree import GROUND, TreeJoint
@@ -68,8 +68,7 @@ class RobotBuilder(Parts):
         Raises:
             ModelError: for a name that is taken already. Nothing is added then.
         """
-        if not isinstance(robot, Robot):
-            raise ModelError(f"attach: a robot is wanted, got {robot!r}")
+        check_robot(robot)
         robot.check_fixed("attach")
         if not isinstance(prefix, str):
             raise ModelError(f"attach: its prefix must be text, got {prefix!r}")

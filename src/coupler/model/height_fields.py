@@ -9,7 +9,7 @@ import numpy as np
 
 from coupler.graph import Table
 from coupler.model.errors import ModelError
-from coupler.model.numbers import numbers
+from coupler.model.numbers import as_array, numbers
 from coupler.model.shapes import Geometry
 
 __all__ = ["EDGES", "HeightField"]
@@ -43,7 +43,7 @@ class HeightField(Geometry):
     sharp: Table = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        heights = np.asarray(self.heights)
+        heights = as_array("height field: its heights", self.heights)
         if heights.ndim != 2 or min(heights.shape) < 2:
             raise ModelError(f"height field: its heights must be a grid, 2 × 2 at least, got the shape {heights.shape}")
         if heights.size > _MOST:

@@ -17,7 +17,7 @@ import numpy as np
 from coupler.model.axes import turn_of
 from coupler.model.errors import ModelError
 from coupler.model.joint import LoopKind
-from coupler.model.numbers import numbers
+from coupler.model.numbers import as_array, numbers
 from coupler.model.wording import listed
 from coupler.spatial import Transform
 
@@ -60,7 +60,7 @@ class Held(LoopKind):
     axes: Any
 
     def __post_init__(self) -> None:
-        given = np.atleast_2d(np.asarray(self.axes))
+        given = np.atleast_2d(as_array("held: its axes", self.axes))
         axes = numbers("held: its axes", given, (len(given), 6))
         if not np.linalg.norm(axes, axis=1).all() or np.linalg.matrix_rank(axes) < len(axes):
             raise ModelError(f"held: its axes must be independent of each other, got\n{axes}")

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from coupler.model.errors import ModelError
-from coupler.model.wording import in_state
+from coupler.model.wording import clipped, in_state
 
-__all__ = ["LARGEST", "numbers"]
+__all__ = ["LARGEST", "as_array", "check_unmasked", "numbers"]
 
 LARGEST = 1e30  # in any unit: more than any robot has, and small enough that products of several do not overflow
 
-_FEW = 36  # numbers of which a message tells all
+_FEW = 36  # numbers of an array of which a message tells all
 
 
 def numbers(
@@ -40,6 +40,7 @@ def numbers(
     Raises:
         ModelError: naming what is wanted and what was given.
     """
+    check_unmasked(what, value)
     try:
         given = np.asarray(value)
     except ValueError:
@@ -66,10 +67,25 @@ def numbers(
     return array
 
 
+def as_array(what: str, value: Any) -> np.ndarray:
+    """The value as an array, of whatever shape and type; rows of different lengths are refused, and masked entries."""
+    check_unmasked(what, value)
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ModelError(f"{what} must be an array, got {clipped(value)}, whose rows have different lengths") from None
+
+
+def check_unmasked(what: str, value: Any) -> None:
+    """Refuses a masked array some of whose entries are masked: what lies under a mask is no number to compute with."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ModelError(f"{what} has masked entries, which have no value; give them one, as .filled(0.0) does")
+
+
 def _told(value: Any) -> str:
     """What was given: a small array as lists and numbers, which are easier to read, and of a large one its shape."""
     if not isinstance(value, np.ndarray | np.generic):
-        return repr(value)
+        return clipped(value)
     return repr(value.tolist()) if value.size <= _FEW else f"an array of the shape {value.shape}"
 
 

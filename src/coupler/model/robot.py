@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from coupler.forks import imports
+from coupler.model.errors import ModelError
 from coupler.model.pickling import packed, unpacked
 from coupler.model.robot_changes import RobotChanges
 from coupler.model.text import robot_text
-from coupler.model.wording import counted
+from coupler.model.wording import clipped, counted
 
 __all__ = ["Robot"]
 
@@ -117,6 +118,15 @@ class Robot(RobotChanges):
             return Robot.with_parameters, (self.given.base, dict(self.given.values))
         parts = {part.name: getattr(self, part.name) for part in fields(self)}
         return _unpickled, (type(self), packed(self.name, parts))
+
+
+def check_robot(robot: Any) -> None:
+    """Refuses what is no robot, such as the name of one, or a builder."""
+    if not isinstance(robot, Robot):
+        raise ModelError(
+            "robot must be a Robot, as coupler.load(), coupler.robots.load() or the build() of a builder return it, "
+            f"got {clipped(robot)}"
+        )
 
 
 def _unpickled(kind: type[Robot], data: bytes) -> Robot:

@@ -10,6 +10,7 @@ import numpy as np
 
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
+from coupler.model.wording import clipped
 from coupler.spatial import Transform
 
 __all__ = [
@@ -101,6 +102,12 @@ class Mesh(Geometry):
 
     path: Path
     scale: Any = (1.0, 1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.path, str | Path):
+            raise ModelError(f"mesh: its path must be a path, got {clipped(self.path)}")
+        object.__setattr__(self, "path", Path(self.path))
 
 
 @dataclass(frozen=True, eq=False)

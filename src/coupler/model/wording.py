@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["clause", "clipped", "counted", "in_state", "listed"]
+__all__ = ["clause", "clipped", "counted", "in_state", "listed", "some"]
 
 _LONGEST = 100  # characters of a name or a value in a message
 
@@ -18,9 +18,13 @@ def clipped(value: object, most: int = _LONGEST, *, quote: bool = True) -> str:
 
 def listed(names: Iterable[str], most: int = 8) -> str:
     """Quoted names, separated by commas; of more than `most`, the rest is counted."""
-    quoted = [clipped(name) for name in names]
-    more = len(quoted) - most
-    return ", ".join(quoted[:most]) + (f" and {more} more" if more > 0 else "")
+    return some([clipped(name) for name in names], most)
+
+
+def some(texts: Sequence[str], most: int = 8) -> str:
+    """Texts, separated by commas; of more than `most`, the rest is counted."""
+    more = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def clause(names: Iterable[str], one: str, many: str) -> str:

@@ -14,6 +14,7 @@ from coupler.actuation import check_positions
 from coupler.compiled import attempted, remembered
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
+from coupler.model.robot import check_robot
 from coupler.reaching.bounds import Bounds, within_limits
 from coupler.reaching.program import SETTLED, is_answered_by_program, reach_program
 from coupler.reaching.way import UnreachableError, Way
@@ -43,6 +44,7 @@ def configuration_of_actuators(robot: Robot, positions: Any, near: Any = None, *
         UnreachableError: for positions out of reach, of loops or of limits, with the nearest that were found.
         ModelError: where the way to them leads to another branch.
     """
+    check_robot(robot)
     check_positions(robot)
     target = numbers("positions", positions, (len(robot.actuators),), batch=True)
     start = robot.neutral() if near is None else numbers("near", near, (robot.nq,), batch=True)

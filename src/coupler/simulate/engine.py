@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.compiled import check_robot, on_bodies, remembered
+from coupler.compiled import driven, on_bodies, remembered
 from coupler.contact.candidates import Candidates
 from coupler.contact.pairs import pairs_of
 from coupler.contact.scene import ContactScene
@@ -16,8 +16,8 @@ from coupler.contact.selection import chosen, select
 from coupler.forks import cached_property
 from coupler.kinematics import energies, kinetic_energy
 from coupler.model import ModelError, Robot
-from coupler.model.actuators import driven
 from coupler.model.numbers import numbers
+from coupler.model.robot import check_robot
 from coupler.simulate.failures import why_not
 from coupler.simulate.given import given_controls, given_forces
 from coupler.simulate.options import SimulationOptions

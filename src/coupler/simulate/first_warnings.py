@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from coupler.contact.forms import is_endless
 from coupler.contact.laws import gap_seen
 from coupler.contact.proximity import Proximity
 from coupler.contact.scene import ContactScene, limited_joints, recovery_speeds, turns
@@ -25,8 +26,19 @@ def warn_if_it_can_only_fall(engine: Engine) -> None:
     held = {link for loop in robot.embedding.closure.loops for link in loop.links}
     floating = any(link.kind.floats and i not in held for i, link in enumerate(robot.tree.links))
     if floating and robot.gravity.any() and not engine.layout.contacts:
-        text = f"robot {robot.name!r} floats, and can touch nothing: robot.with_floor() adds a floor"
+        text = f"robot {robot.name!r} floats, and can touch nothing: {_why_it_touches_nothing(robot)}"
         warnings.warn(text, ModelWarning, stacklevel=3)
+
+
+def _why_it_touches_nothing(robot: Robot) -> str:
+    """What it lacks: shapes of its own, a floor, or a choice of contacts that has them."""
+    touching = {bool(robot.tree.place[shape.body][0]) for shape in robot.shapes if shape.touches}
+    moving = (body for body in robot.bodies.values() if robot.tree.place[body.name][0])
+    if True not in touching and not any(body.contacts for body in moving):
+        return "its bodies have no contact points, and no shapes that touch; robot.with_shape() adds some"
+    if False not in touching:
+        return "robot.with_floor() adds a floor"
+    return "the option contacts, or groups and exclusions of its shapes, leave nothing"
 
 
 def warn_of_selection(engine: Engine) -> None:
@@ -75,10 +87,20 @@ def warn_of_overlaps(
         more = f", and {counted(len(joints) - 1, 'other joint')} beyond" if len(joints) > 1 else ""
         findings.append(f"starts with {joints[0]}{more}")
     if findings:
-        text = (
-            f"robot {robot.name!r} {'; it '.join(findings)}; start elsewhere, or see options recovery and penetration"
-        )
-        warnings.warn(text, ModelWarning, stacklevel=4)
+        elsewhere = f"start elsewhere{_lower_ground(robot, scene, gaps)}, or see options recovery and penetration"
+        warnings.warn(f"robot {robot.name!r} {'; it '.join(findings)}; {elsewhere}", ModelWarning, stacklevel=4)
+
+
+def _lower_ground(robot: Robot, scene: ContactScene, gaps: np.ndarray) -> str:
+    """How much lower the ground has to be, where a robot that stands fast is deepest in it; else nothing."""
+    ends = np.cumsum([pair.count for pair in scene.pairs])
+    pair = scene.pairs[int(np.searchsorted(ends, int(gaps.argmin()), "right"))] if len(gaps) else None
+    if pair is None or not gaps.min() < -_TOLD or not is_endless(pair.other.geometry):
+        return ""
+    tree, own = robot.tree, robot.tree.place[pair.one.body][0]
+    if tree.place[pair.other.body][0] or any(tree.links[link].kind.floats for link in tree.carriers(own)):
+        return ""
+    return f", put the ground {-gaps.min():.3g} m lower (with_floor(height=...))"
 
 
 def _parted(scene: ContactScene, gap: float) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from coupler.dynamics import forward_dynamics, loop_dynamics
 from coupler.model import ModelError, Robot
 from coupler.model.embedding.states import batch_of
-from coupler.model.numbers import numbers
+from coupler.model.numbers import check_unmasked, numbers
 from coupler.simulate.chart import Chart, carried_velocities, fitted
 
 __all__ = [
@@ -67,6 +67,7 @@ def _forces(robot: Robot, tau: Any, v: np.ndarray) -> np.ndarray:
     """Forces that fit a state, or a batch of states with these velocities."""
     if type(tau) is np.ndarray and tau.shape == v.shape and tau.dtype == v.dtype:
         return tau
+    check_unmasked("tau", tau)
     try:
         forces = np.asarray(tau)
         if forces.dtype.kind in "fiu" and forces.shape[-1:] == (robot.nv,):

@@ -11,7 +11,7 @@ import numpy as np
 
 from coupler.compiled import thread_count
 from coupler.model import ModelError, ModelWarning, Robot
-from coupler.model.numbers import numbers
+from coupler.model.numbers import as_array, numbers
 from coupler.model.wording import counted, in_state
 from coupler.simulate.engine import Engine, engine_of
 from coupler.simulate.failures import why_not
@@ -157,7 +157,7 @@ def _given_controls(engine: Engine, controls: Any, motors: Any, rates: Any) -> l
 
 def _over_time(name: str, given: Any, width: int) -> np.ndarray:
     """Numbers that a user gave, (..., T, width)."""
-    values = np.asarray(given)
+    values = as_array(name, given)
     if values.ndim < 2 or values.shape[-1] != width:
         raise ModelError(f"{name} must have the shape (..., T, {width}), got {values.shape}")
     return numbers(name, values, values.shape[-2:], batch=True)

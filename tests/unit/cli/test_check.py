@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,8 @@ from coupler.cli import main
 from coupler.cli.checks import CHECKS, Finding, examine
 from coupler.cli.checks.masses import size_of
 from coupler.mechanisms import linear
-from coupler.model import Prismatic, Revolute, Robot, RobotBuilder, Spherical
+from coupler.model import Prismatic, Revolute, Robot, RobotBuilder, Rod, Spherical
+from coupler.rotation import about_z
 
 Y = (0.0, 1.0, 0.0)
 
@@ -136,14 +138,50 @@ def test_a_motion_that_moves_no_mass_at_the_neutral_configuration() -> None:
 def test_a_singular_start() -> None:
     (finding,) = found(four_bar(0.3, 0.5, 0.3, 0.5, "a"), "warnings")
     assert finding.severity == "warning" and "is singular where its joints start" in finding.what
-    assert finding.hint.startswith("start its joints elsewhere")
+    assert finding.hint.startswith("start joints elsewhere")
 
 
 def test_rows_that_follow_from_others_and_a_loop_that_is_open_at_first() -> None:
     robot = four_bar(0.2, 0.5, 0.4, 0.6, "a")
     assert {name: finding.severity for name, finding in examine(robot)} == {"remarks": "note", "open_loops": "note"}
     (finding,) = found(robot, "open_loops")
-    assert finding.what == "loops are open where their joints start, by m or rad: 'tip' 0.3"
+    assert finding.what == "a loop is open where its joints start: 'tip' by 0.3 m"
+
+
+def twice(robot: Robot) -> Robot:
+    b = RobotBuilder("two")
+    for prefix in ("left/", "right/"):
+        b.attach(robot, prefix)
+    return b.build()
+
+
+def test_what_is_found_of_several_loops_is_told_once() -> None:
+    *_, finding = found(twice(four_bar(0.3, 0.5, 0.3, 0.5, "a")), "warnings")  # after those of the parts
+    assert re.fullmatch(
+        r"2 loops are singular where their joints start; neutral is elsewhere: "
+        r"'left/tip' \(joint 'left/\w' by \S+ rad\), 'right/tip' \(joint 'right/\w' by \S+ rad\)",
+        finding.what,
+    )
+    *_, finding = found(twice(four_bar(0.2, 0.5, 0.4, 0.6, "a", lower=-0.01, upper=0.01)), "warnings")
+    assert finding.what == "2 loops were found closed only beyond the limits of joints: 'left/tip', 'right/tip'"
+    (finding,) = found(twice(four_bar(0.2, 0.5, 0.4, 0.6, "a")), "open_loops")
+    assert finding.what == "2 loops are open where their joints start: 'left/tip' by 0.3 m, 'right/tip' by 0.3 m"
+
+
+def test_gaps_are_told_in_metres_and_radians() -> None:
+    b = RobotBuilder("arms")
+    for arm, links in (("a", 3), ("b", 2)):
+        for i in range(links):
+            b.body(f"{arm}{i}", 1.0, (0.2, 0, 0), (0.01, 0.01, 0.01))
+            b.joint(f"{arm}{i}", Revolute(axis=(0, 0, 1)), f"{arm}{i - 1}" if i else "ground", f"{arm}{i}", (0.4, 0, 0))
+    b.loop("rail", Prismatic(axis=(1, 0, 0)), "ground", "a2", at=(0, 0.1, 0), turned=about_z(0.3))
+    b.loop("stay", Rod(0.6), "ground", "b1")  # which is 0.8 m away
+    b.couple("cam", ["b0", "a0"], lambda p: p[:1] - p[1:] - 0.2)
+    (finding,) = found(b.build(), "open_loops")
+    assert finding.what == (
+        "3 loops are open where their joints start: 'rail' by 0.45 m and 0.3 rad, 'stay' by 0.2 m, "
+        "'cam' by 0.2 (rad, m, or what its function gives)"
+    )
 
 
 def test_a_coupling_without_a_solution_where_joints_start() -> None:

@@ -25,6 +25,7 @@ from coupler.model import (
     Plane,
     Prismatic,
     Robot,
+    RobotBuilder,
     Sphere,
 )
 from effort import every
@@ -288,6 +289,26 @@ def test_the_compiled_step_does_what_the_reference_does() -> None:
         np.testing.assert_allclose(ours.q, q, rtol=0, atol=1e-7)
         np.testing.assert_allclose(ours.v, v, rtol=0, atol=1e-5)
     assert touched >= 5
+
+
+def test_hulls_that_share_a_trace_have_their_own_centres() -> None:
+    """Stones with as many corners and sides fall on hills, side by side and alone, low in their frames and high."""
+    hills = 0.05 * np.sin(3.0 * X)[:, None] * np.cos(2.0 * X)
+    corners = np.array([(x, y, z) for x in (-0.05, 0.05) for y in (-0.05, 0.05) for z in (-0.05, 0.05)])
+    stones = {"low": Hull(corners - np.array([0, 0, 0.1])), "high": Hull(corners + np.array([0.02, 0, 0.1]))}
+
+    def fallen(names: tuple[str, ...]) -> dict[str, np.ndarray]:
+        b = RobotBuilder("stones")
+        b.terrain(hills, (4.0, 4.0), friction=0.7)
+        for name in names:
+            b.object(name, stones[name], at=(0.6 if name == "high" else -0.6, 0.1, 0.3), mass=0.5)
+        simulation = coupler.Simulation(b.build())
+        assert simulation.run(0.5).gaps.min() > -1e-4
+        return {name: simulation.robot.joint_positions(simulation.q)[name] for name in names}
+
+    together = fallen(("low", "high"))
+    for name in stones:
+        np.testing.assert_allclose(together[name], fallen((name,))[name], atol=1e-6)
 
 
 def test_a_field_may_be_carried_by_a_body() -> None:

@@ -77,11 +77,11 @@ def test_a_device_is_no_robot(tmp_path: Path) -> None:
 
 
 @POSIX
-@pytest.mark.parametrize("name", ["robot.yaml", "submechanisms.yml"])
+@pytest.mark.parametrize("name", ["robot.yaml", "submechanisms.yml", "robot.srdf"])
 def test_a_pipe_beside_a_robot_is_not_waited_for(name: str, file: File) -> None:
     path = file(robot())
     os.mkfifo(path.with_name(name))
-    with at_most(AT_ONCE):
+    with at_most(AT_ONCE), pytest.warns(ModelWarning, match=f"{name} is no file, and is not read"):
         assert isinstance(load(path), Robot)
     refused(path, "it is a pipe, not a file", closures=path.with_name(name))
 

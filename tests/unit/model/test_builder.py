@@ -819,7 +819,7 @@ def test_the_text_of_a_four_bar_with_a_gear() -> None:
         "└─ 1: crank, coupler, rocker, rotor [tip, gears] · 1 of 4 freedoms: j1 (revolute)",
         "driven by 1 motor: j1",
         "note: 3 of the 5 rows of 'tip' follow from the others",
-        "note: 'tip', 'gears': closed numerically, to pass dead points; closure=\"analytical\" closes it as four-bar",
+        "note: 'tip', 'gears': closed numerically, to pass dead points; closure=\"analytical\" closes them as four-bar",
     ]
 
 

@@ -144,7 +144,7 @@ def test_names_that_are_taken_are_told_and_nothing_is_added() -> None:
         b.attach(arm())
     b.attach(arm(), "second/")
     assert b.build().body_names == ["link", "second/link"]
-    with pytest.raises(ModelError, match="a robot is wanted, got 'arm'"):
+    with pytest.raises(ModelError, match=r"robot must be a Robot, .*got 'arm'"):
         b.attach("arm")  # type: ignore[arg-type]
     b.attach(gripper(), "tool/", to="hand")
     with pytest.raises(ModelError, match=r"there is no body 'hand'|'hand'"):

@@ -76,3 +76,9 @@ def test_a_named_state_that_cannot_be_is_told_and_left_out() -> None:
 
 def test_bundled_robots_have_no_shapes_yet_and_say_nothing_of_it() -> None:
     assert robots.load("four_bar").shapes == ()
+
+
+def test_a_mesh_takes_a_path_as_text() -> None:
+    assert Mesh("a/b.stl").path == Path("a/b.stl")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ModelError, match="mesh: its path must be a path, got 3"):
+        Mesh(3)  # pyright: ignore[reportArgumentType]

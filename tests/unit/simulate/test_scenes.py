@@ -10,7 +10,7 @@ from coupler import RobotBuilder, Simulation
 from coupler.model import Box, Capsule, Cylinder, Sphere
 from coupler.rotation import about_z
 from models_folder import ABSENT, loaded
-from pick_and_stack import SIDE, pick_and_stack
+from pick_and_stack import FINGER, SIDE, pick_and_stack
 
 
 def test_two_quadrupeds_that_collide_keep_their_momentum() -> None:
@@ -33,6 +33,12 @@ def test_two_quadrupeds_that_collide_keep_their_momentum() -> None:
     speeds = [simulation.v[pair.v_slice(f"{name}/floating_base")][3] for name in "ab"]
     assert speeds[0] < 3.0 - 0.1
     assert sum(speeds) < 1e-2 + 4.0  # along their own axes, which point at each other
+
+
+@pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
+def test_the_gripper_of_the_example_is_driven_where_the_example_drives_it() -> None:
+    arm = loaded("ufactory_xarm7/xarm7_nomesh.xml")
+    assert arm.independent_joints == [f"joint{i}" for i in range(1, 8)] + [FINGER]
 
 
 @pytest.mark.long

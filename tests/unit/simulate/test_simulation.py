@@ -6,6 +6,7 @@ import copy
 import inspect
 import multiprocessing
 import pickle
+import warnings
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -451,6 +452,29 @@ def test_what_is_let_out_of_an_overlap_gains_no_energy_from_nowhere(integrator: 
 def test_a_robot_that_floats_over_nothing_is_told() -> None:
     with pytest.warns(ModelWarning, match=r"can touch nothing: robot.with_floor\(\) adds a floor"):
         Simulation(coupler.robots.load("mini_cheetah"))
+
+
+def test_why_a_robot_that_floats_touches_nothing_is_told() -> None:
+    b = RobotBuilder("ghost")
+    b.body("ghost", 1.0, inertia=(1, 1, 1))
+    b.joint("fly", Free(), "ground", "ghost")
+    ghost = b.build()
+    with pytest.warns(ModelWarning, match="its bodies have no contact points, and no shapes that touch"):
+        Simulation(ghost.with_floor())
+    with pytest.warns(ModelWarning, match="the option contacts, or groups and exclusions of its shapes"):
+        Simulation(ghost.with_floor().with_shape("ball", Sphere(0.1), body="ghost"), contacts=[])
+
+
+def test_a_robot_that_stands_fast_in_the_ground_is_told_how_low_the_ground_has_to_be() -> None:
+    b = RobotBuilder("finger")
+    b.body("finger", 1.0, (0, 0, -0.2), (0.01, 0.01, 0.01))
+    b.joint("knuckle", Revolute(axis=(0, 1, 0)), "ground", "finger", (0, 0, 0.35))
+    finger = b.build().with_shape("tip", Sphere(0.05), (0, 0, -0.4), body="finger")
+    with pytest.warns(ModelWarning, match=r"put the ground 0\.1 m lower \(with_floor\(height=\.\.\.\)\)"):
+        Simulation(finger.with_floor())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Simulation(finger.with_floor(height=-0.1))
 
 
 def test_a_robot_that_cannot_move_is_told() -> None:

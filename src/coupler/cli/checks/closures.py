@@ -8,27 +8,31 @@ import numpy as np
 
 from coupler.cli.checks.finding import Finding
 from coupler.model import ModelError, Robot
-from coupler.model.embedding.assembly import described
+from coupler.model.embedding.assembly import apart, described
+from coupler.model.embedding.constraints import LoopConstraint
+from coupler.model.wording import some
 
 __all__ = ["idle_freedoms", "open_loops", "remarks", "singular_loops", "warnings"]
 
 _ROUNDED = 1e-5  # m or rad: smaller gaps come from the rounded numbers of files
-_LISTED = 8  # loops or idle freedoms that are named
 _NEAR = 1e-3  # quality of the coordinates, 0 where they are singular and usually about 0.1: less is suspicious
 _TINY = 1e-300  # keeps the condition number of singular coordinates finite
 _STATES = 4  # random configurations that are tried
 
 _HINTS = {  # words in a warning, and what to do about it; what is not here speaks for itself
     "meshes are missing": "only pictures and contact need meshes; put the files where the robot's file says",
-    "not modelled": "the robot moves without it; if it matters, describe it in another way",
-    "is singular where its joints start": 'start its joints elsewhere: start="..." on one of them',
-    "beyond the limits of its joints": "do limits, lengths and zero positions belong to the same assembly?",
+    "not modelled": "nothing of this acts on the robot; if it matters, describe it in another way",
+    "singular where": 'start joints elsewhere: start="..." on a joint of each loop',
+    "closed only beyond the limits": "do limits, lengths and zero positions belong to the same assembly?",
     "nothing resists a motion": "give its bodies mass and inertia, or its joints an armature",
     "does nothing: its bodies": "leave it out, or end it on another body",
     "keyframe": "give positions at which its loops are closed",
     "no real body has": 'fine for planar models and spinning rotors; ideal="true" on the link says that it is intended',
     "inertia but no mass": "fine for rotors, of which only the spin matters; otherwise give mass as well",
     "meshes": "only pictures and contact need them; --package NAME=FOLDER says where they are",
+    "but is not used": "--closures FILE uses it",
+    "but are not used": "--closures FILE uses one of them",
+    "if they are not loops": "--closures none leaves them open",
     "made fixed": "nothing to do, unless it should move: then take the equality out",
 }
 _REMARKS = {
@@ -56,22 +60,34 @@ def remarks(robot: Robot) -> Iterator[Finding]:
 
 def open_loops(robot: Robot) -> Iterator[Finding]:
     """Loops that are open at the start positions of their joints, which are zero unless the file gives others."""
-    p = np.concatenate([link.start for link in robot.tree.links])
+    q = np.concatenate([link.start for link in robot.tree.links])[robot.embedding.q_index]
     try:
-        errors = robot.loop_errors(p[robot.embedding.q_index])
+        errors = robot.loop_errors(q)
     except ModelError as error:  # a coupling has no solution there
         yield Finding("warning", f"where its joints start, {error}", 'set start="..." on joints to start elsewhere')
         return
-    names = [constraint.name for constraint in (*robot.loops, *robot.couplings)]
-    gaps = {name: float(errors[name]) for name in names if not errors[name] <= _ROUNDED}
-    if gaps:
-        largest = ", ".join(f"{name!r} {gap:.3g}" for name, gap in list(gaps.items())[:_LISTED])
-        more = f" and {len(gaps) - _LISTED} more" if len(gaps) > _LISTED else ""
+    named = {part.name for part in (*robot.loops, *robot.couplings)}
+    wide = [name for name, error in errors.items() if name in named and not error <= _ROUNDED]
+    if wide:
+        gaps = _gaps(robot, q)
         yield Finding(
             "note",
-            f"loops are open where their joints start, by m or rad: {largest}{more}",
+            ("a loop is open where its" if len(wide) == 1 else f"{len(wide)} loops are open where their")
+            + f" joints start: {some([f'{name!r} by {gaps[name]}' for name in wide])}",
             'neutral() is the closed configuration that was found from there; start="..." on joints starts elsewhere',
         )
+
+
+def _gaps(robot: Robot, q: np.ndarray) -> dict[str, str]:
+    """How far loop joints and couplings are open in a configuration, by their names: in m and rad."""
+    closure, gaps = robot.embedding.closure, dict[str, str]()
+    phi = closure.at(robot.embedding.positions(q))[0]
+    for constraint, rows in closure.constraints():
+        sizes = [(float(np.abs(phi[rows]).max()), "(rad, m, or what its function gives)")]
+        if isinstance(constraint, LoopConstraint):
+            sizes = list(zip(apart(constraint, phi[rows]), ("m", "rad"), strict=True))
+        gaps[constraint.name] = " and ".join(f"{size:.3g} {unit}" for size, unit in sizes if not size <= _ROUNDED / 10)
+    return gaps
 
 
 def singular_loops(robot: Robot) -> Iterator[Finding]:
@@ -108,7 +124,6 @@ def idle_freedoms(robot: Robot) -> Iterator[Finding]:
     if len(told) == 1:
         what, it = f"body {bodies[0]} can move alone, at joint {joints[0]}", "it"
     else:
-        more = f" and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
-        what, it = f"{len(told)} bodies can move alone: {', '.join(told[:_LISTED])}{more}", "them"
+        what, it = f"{len(told)} bodies can move alone: {some(told)}", "them"
     if told:
         yield Finding("warning", what, f"lock {it} with --lock-idle, or load(..., lock_idle=True)")

@@ -216,5 +216,5 @@ def _affine_law(model: Compiled, i: int, control: np.ndarray, *, still: bool) ->
     limits = {"control": tuple(np.sort(factor * control + offset).tolist())}
     law = {"gain": 1.0, "kind": "position" if stiffness else "velocity", "stiffness": stiffness, "damping": damping}
     if factor != 1.0 or offset:
-        law["scale"] = f"{factor:.6g} ctrl" + (f" {offset:+.6g}" if offset else "")
+        law["scale"] = f"{factor:.6g} × ctrl" + (f" {offset:+.6g}" if offset else "")
     return law | limits

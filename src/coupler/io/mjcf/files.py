@@ -138,7 +138,7 @@ class Files:
         real = real_path(path)
         if not any(real.is_relative_to(folder) for folder in self._allowed):
             raise element.error(
-                f"it leads to {real}, outside the model's folder {self._allowed[0]}: move the file there, or name "
+                f"it leads to {real}, outside the model's folder, {self._allowed[0]}: move the file there, or name "
                 "its folder in packages={'any name': folder}"
             )
         return real

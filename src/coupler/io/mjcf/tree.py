@@ -220,8 +220,8 @@ class Tree:
                 self.builder.frame(name, body, pose(model.site_pos[i], model.site_quat[i]))
 
 
-def add_keyframes(model: Compiled, tree: Tree, builder: RobotBuilder) -> list[str]:
-    """Adds the keyframes; returns a description of what is left out of them."""
+def add_keyframes(model: Compiled, tree: Tree, builder: RobotBuilder) -> None:
+    """Adds the keyframes, which are states here: their controls are not read."""
     names = model.names["key"]
     if len(names) > KEYFRAMES:
         raise tree.files.root.error(f"it has {len(names)} keyframes; a file may have {KEYFRAMES}")
@@ -239,4 +239,5 @@ def add_keyframes(model: Compiled, tree: Tree, builder: RobotBuilder) -> list[st
         moving = any(np.any(w) for w in velocities.values())
         builder.keyframe(name or fresh(f"key_{i + 1}", taken), positions, velocities if moving else None)
     controlled = int(sum(bool(model.key_ctrl[i].any() or model.key_act[i].any()) for i in range(model.nkey)))
-    return [f"ctrl or act of {counted(controlled, 'keyframe')}"] if controlled else []
+    if controlled:
+        builder.remark(f"ctrl and act of {counted(controlled, 'keyframe')} not read; keyframes are states")

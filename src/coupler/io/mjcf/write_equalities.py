@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -60,9 +61,19 @@ def _add_equality(
     ):
         at = at if shift is None else shift @ at
         at = at if tag == "weld" else Transform.translation(at.r)
-        sites.append(places.new(name, i))
-        put(bodies[body], "site", name=sites[-1], **place(at))
+        sites.append(_site(bodies[body], places, name, i, **place(at)))
     put(equalities, tag, name=name, site1=sites[0], site2=sites[1])
+
+
+def _site(body: ET.Element, places: Names, name: str, number: int, **at: Any) -> str:
+    """The name of a site at a place of a body: one that is there, as in a file that is read and saved, or a new one."""
+    site = put(body, "site", **at)
+    for other in body.findall("site"):
+        if {word: value for word, value in other.attrib.items() if word != "name"} == site.attrib and other is not site:
+            body.remove(site)
+            return other.attrib["name"]
+    site.attrib = {"name": places.new(name, number), **site.attrib}
+    return site.attrib["name"]
 
 
 def add_couplings(
@@ -105,9 +116,7 @@ def add_springs(robot: Robot, tendons: ET.Element, bodies: Elements, places: Nam
         tendon = put(tendons, "spatial", name=spring.name, **figures)
         ends = (spring.first, spring.first_point), (spring.second, spring.second_point)
         for i, (body, point) in enumerate(ends, 1):
-            site = places.new(spring.name, i)
-            put(bodies[body], "site", name=site, pos=point)
-            put(tendon, "site", site=site)
+            put(tendon, "site", site=_site(bodies[body], places, spring.name, i, pos=point))
 
 
 def _springlength(spring: PointElement) -> float | None:

@@ -111,10 +111,11 @@ class JointTree:
             marked = motion.independent or motion.actuated or bool(motion.properties)
             loaded = marked or name in needed or frozenset([parent, child]) in geared
             edges.append(Edge(name, parent, child, motion.freedoms, loaded, self._must_close(name)))
+        floating = [name for name, place in self.bodies.places.items() if place.element.all(f"{NAMESPACE}:floating")]
         models = [scope for scope in self.outline.models if not scope.static and scope.places]
         canonical = [self.placing.carrier(scope.own) for scope in models if _has_links(scope.own)]
         preferred = [self.bodies.names[link] for link in canonical if link in self.bodies.names]
-        return spanning_tree(list(self.bodies.names.values()), edges, preferred)
+        return spanning_tree(list(self.bodies.names.values()), edges, [*floating, *preferred])
 
     def _coupled_joints(self) -> set[str]:
         """The joints that couplings name, and those that follow others."""

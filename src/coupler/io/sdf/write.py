@@ -48,7 +48,7 @@ def sdf_text(robot: Robot, folder: Path) -> str:
     check_names(robot)
     check_kinds("SDFormat", robot, {*JOINTS, Free}, JOINTS)
     for joint in robot.joints:
-        if type(joint.kind) is Free and joint.parent != GROUND:
+        if type(joint.kind) is Free and robot.tree.place[joint.parent][0]:
             raise ModelError(f"joint {joint.name!r}: SDFormat lets bodies float in the world only; save it as .urdf")
     if locks_of(robot):
         raise ModelError(
@@ -146,9 +146,10 @@ class _Writer:
             put_pose(link, self.poses[body.name])
             marks = {name: True for name in ("independent", "actuated") if getattr(joint, name)}
             floating = put(link, own("floating"), name=joint.name, **marks, **properties(joint.kind))
-            if not is_identity(joint.placement) or joint.meets is not None:  # q is not the pose of the link itself
+            placement = joint.placement @ self.poses[joint.parent]  # its parent does not move
+            if not is_identity(placement) or joint.meets is not None:  # q is not the pose of the link itself
                 floating.set("position", text(self.positions[joint.name]))
-                put_origin(floating, joint.placement)
+                put_origin(floating, placement)
                 put_origin(floating, Transform.identity() if joint.meets is None else joint.meets, "meets")
         else:
             on_link = Transform.identity() if joint.meets is None else joint.meets.inverse()

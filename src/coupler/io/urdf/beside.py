@@ -32,7 +32,10 @@ def beside(d: Description, name: str, remedy: str) -> Path | None:
     if not real.is_relative_to(real_path(path.parent)):
         d.warnings.append(f"{path.name} is a link to {real}, outside the robot's folder, and is not read; {remedy}")
         return None
-    return path if os.path.isfile(path) else None
+    if not os.path.isfile(path):
+        d.warnings.append(f"{path.name} is no file, and is not read")
+        return None
+    return path
 
 
 def files_beside(d: Description) -> Iterator[Path]:

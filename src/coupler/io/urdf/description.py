@@ -134,6 +134,8 @@ class Description:
                     raise joint.element.error(
                         f"its {end} {clipped(link)} is not a link of this file{_hint(link, self.links)}"
                     )
+            if joint.child == joint.parent:
+                raise joint.element.error(f"its parent and its child are the same link, {joint.child!r}")
             if joint.child in carried:
                 other = carried[joint.child]
                 raise joint.element.error(

@@ -182,7 +182,7 @@ class _Writer:
             put(parent, "mesh", filename=mesh_path(form.path, self.folder), scale=scale)
         else:
             what = "a height field" if isinstance(form, HeightField) else f"a {type(form).__name__.lower()}"
-            raise ModelError(f"URDF has no words for {what}; save the robot as .xml (MJCF)")
+            raise ModelError(f"URDF has no words for {what}; save the robot as .sdf or .xml (MJCF)")
 
     def add_frames(self, root: ET.Element, body: Body) -> None:
         """Named frames and contact points, as links on fixed joints."""

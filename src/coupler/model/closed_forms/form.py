@@ -238,7 +238,8 @@ def remarks_of(
     """
     remarks = [f"{listed(names)}{_ANALYTICALLY}{mechanism}" for mechanism, names in _alike(closed_forms)]
     remarks += [
-        f'{listed(names)}{_NUMERICALLY}to pass dead points; closure="analytical" closes it as {mechanism}'
+        f'{listed(names)}{_NUMERICALLY}to pass dead points; closure="analytical" closes '
+        f"{'it' if len(names) == 1 else 'them'} as {mechanism}"
         for mechanism, names in _alike(spared)
     ]
     remarks += [

@@ -6,7 +6,7 @@ there tells the rank of K, which rows follow from others, and which velocities m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,9 +21,9 @@ from coupler.model.errors import ModelError
 from coupler.model.loops import Rod
 from coupler.model.tolerances import CLOSED, WITHIN_LIMITS
 from coupler.model.tree import Tree
-from coupler.model.wording import clause, counted, listed
+from coupler.model.wording import clause, counted, listed, some
 
-__all__ = ["Assembly", "assemble", "described", "outside_limits", "solved_choice", "what_is_open"]
+__all__ = ["Assembly", "apart", "assemble", "described", "outside_limits", "solved_choice", "what_is_open"]
 
 _STARTS = (0.0, 0.03, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.0)  # how far they are from neutral, of the way to random
 _REGULAR = 0.1  # coordinates are regular where their quality is above this part of what it is elsewhere
@@ -63,14 +63,14 @@ def assemble(solutions: Solutions, preferences: np.ndarray) -> Assembly:
     choices = [solved_choice(solutions, i, preferences) if own else None for i, own in enumerate(solutions.of_loop)]
     start = solutions.start()
     solutions.check(start)
-    neutral, elsewhere, warnings = start.copy(), start.copy(), []
+    neutral, elsewhere, warnings = start.copy(), start.copy(), list[str]()
     if not all(solutions.linear):
-        samples = _Samples(solutions, start)
+        samples, places = _Samples(solutions, start), dict[int, int]()
         for i in np.flatnonzero(~np.array(solutions.linear)).tolist():
-            choices[i], near, far = samples.choose(i, choices[i], preferences)
+            choices[i], places[i], far = samples.choose(i, choices[i], preferences)
             own = samples.positions(i)
-            neutral[own], elsewhere[own] = samples.p[near, own], samples.p[far, own]
-            warnings += samples.warnings(i, near)
+            neutral[own], elsewhere[own] = samples.p[places[i], own], samples.p[far, own]
+        warnings = samples.warnings(places)
     done = [choice for choice in choices if choice is not None]
     return Assembly(done, neutral, elsewhere, _redundant(solutions, done), warnings)
 
@@ -153,21 +153,35 @@ class _Samples:
             )
         return closed
 
-    def warnings(self, i: int, neutral: int) -> list[str]:
-        """What is suspicious about a loop's configurations."""
-        what = described(self.closure.loops[i], self.closure.tree)
+    def warnings(self, neutral: Mapping[int, int]) -> list[str]:
+        """What is suspicious about loops, given by the sample that is neutral for each; one line for each kind."""
+        loops, tree = self.closure.loops, self.closure.tree
+        singular = [i for i in neutral if not self.regular[0, i]]
+        beyond = [i for i, sample in neutral.items() if self.outside[sample, self.positions(i)].any()]
         warnings = []
-        if not self.regular[0, i]:
-            away = self.away[neutral, self.closure.loops[i].columns]
-            entry = int(self.closure.loops[i].columns[np.argmax(away)])
-            joint, unit = self.closure.tree.joint_of(entry), self._unit(entry)
+        if len(singular) == 1:
+            what, moved = described(loops[singular[0]], tree), self._moved(singular[0], neutral[singular[0]])
+            warnings.append(f"{what} is singular where its joints start; neutral is elsewhere, {moved}")
+        elif singular:
+            each = [f"{_names(loops[i])} ({self._moved(i, neutral[i])})" for i in singular]
             warnings.append(
-                f"{what} is singular where its joints start; neutral is elsewhere, joint {joint!r} by {away.max():.2g} "
-                f"{unit}"
+                f"{len(singular)} loops are singular where their joints start; neutral is elsewhere: {some(each)}"
             )
-        if self.outside[neutral, self.positions(i)].any():
-            warnings.append(f"{what} was found closed only beyond the limits of its joints")
+        if len(beyond) == 1:
+            warnings.append(
+                f"{described(loops[beyond[0]], tree)} was found closed only beyond the limits of its joints"
+            )
+        elif beyond:
+            each = [_names(loops[i]) for i in beyond]
+            warnings.append(f"{len(beyond)} loops were found closed only beyond the limits of joints: {some(each)}")
         return warnings
+
+    def _moved(self, i: int, neutral: int) -> str:
+        """Which joint of a loop is furthest from where it starts, and how far."""
+        columns = self.closure.loops[i].columns
+        away = self.away[neutral, columns]
+        entry = int(columns[np.argmax(away)])
+        return f"joint {self.closure.tree.joint_of(entry)!r} by {away.max():.2g} {self._unit(entry)}"
 
     def _unit(self, entry: int) -> str:
         """Of an entry of w: rad if it turns, m if not."""
@@ -182,9 +196,13 @@ class _Samples:
 
 def described(loop: Loop, tree: Tree) -> str:
     """A loop by its constraints, as they were described, and joints, for messages."""
-    names = listed(c.name for c in loop.constraints if isinstance(c, LoopConstraint) or not c.found)
     kind = "loop" if any(isinstance(constraint, LoopConstraint) for constraint in loop.constraints) else "coupling"
-    return f"the {kind} {names} of joints {listed(tree.links[link].joint for link in loop.links)}"
+    return f"the {kind} {_names(loop)} of joints {listed(tree.links[link].joint for link in loop.links)}"
+
+
+def _names(loop: Loop) -> str:
+    """The constraints of a loop, as they were described."""
+    return listed(c.name for c in loop.constraints if isinstance(c, LoopConstraint) or not c.found)
 
 
 def what_is_open(closure: Closure, i: int, phi: np.ndarray) -> str:
@@ -201,17 +219,33 @@ def what_is_open(closure: Closure, i: int, phi: np.ndarray) -> str:
         off = np.abs(phi[rows]).max()
         return f"{constraint.name!r} is off by {off:.3g} (rad or m, or what its function gives)"
     ends = f"{constraint.name!r} has its two ends"
-    if isinstance(constraint.kind, Rod):  # φ = (r² − L²) / 2L
+    if isinstance(constraint.kind, Rod):
         length = constraint.kind.length
         if not is_known(length):  # a parameter
             return f"{ends} too {'far apart' if phi[rows][0] > 0.0 else 'near'}: (r² - L²) / 2L is {phi[rows][0]:.3g} m"
-        span = np.sqrt(length**2 + 2.0 * length * phi[rows][0])
-        return f"{ends} {span:.3g} m apart instead of {length:.3g} m"
-    in_metres = is_shift(constraint)
-    distance = float(np.linalg.norm(phi[rows][in_metres]))
-    angle = float(2.0 * np.arctan(np.linalg.norm(phi[rows][~in_metres]) / 2.0))  # φ = 2 tan(θ/2), see joints.py
+        return f"{ends} {_span(length, phi[rows][0]):.3g} m apart instead of {length:.3g} m"
+    distance, angle = apart(constraint, phi[rows])
     shift, turn = f"{distance:.3g} m apart", f"turned by about {angle:.3g} rad"
     return f"{ends} {shift if angle < CLOSED else turn if distance < CLOSED else f'{shift} and {turn}'}"
+
+
+def apart(constraint: LoopConstraint, phi: np.ndarray) -> tuple[float, float]:
+    """How far the two ends of a loop joint are from where they meet, m, and about how far they are turned, rad.
+
+    Args:
+        constraint: the loop joint.
+        phi: its residuals, in one state.
+    """
+    if isinstance(constraint.kind, Rod):
+        return float(abs(_span(constraint.kind.length, phi[0]) - constraint.kind.length)), 0.0
+    in_metres = is_shift(constraint)
+    turn = np.linalg.norm(phi[~in_metres])
+    return float(np.linalg.norm(phi[in_metres])), float(2.0 * np.arctan(turn / 2.0))  # φ = 2 tan(θ/2), see joints.py
+
+
+def _span(length: float, phi: float) -> float:
+    """The distance r between the two ends of a rod, m: φ = (r² − L²) / 2L."""
+    return float(np.sqrt(length**2 + 2.0 * length * phi))
 
 
 def _check(loop: Loop, tree: Tree, choice: Choice, preferences: np.ndarray, K: np.ndarray) -> None:
@@ -244,7 +278,8 @@ def _redundant(solutions: Solutions, choices: Sequence[Choice]) -> list[str]:
             if count and constraint.name not in solutions.solved:
                 names.setdefault((count, constraint.rows), []).append(constraint.name)
     return [
-        f"{count} of the {rows} rows of {listed(alike)} {'follows' if count == 1 else 'follow'} from the others"
+        f"{count} of the {rows} rows of {'each of ' if alike[1:] else ''}{listed(alike)} "
+        f"{'follows' if count == 1 else 'follow'} from the others"
         for (count, rows), alike in names.items()
     ]
 

@@ -589,10 +589,10 @@ def test_what_is_not_modelled_is_counted(write: Any) -> None:
         <keyframe><key ctrl="1 0 0"/></keyframe>"""
     robot, untold = read(write(world, rest))
     assert robot.remarks[0] == "1 sensor not read; sites are frames"
+    assert "ctrl and act of 1 keyframe not read; keyframes are states" in robot.remarks
     assert untold == [
         "1 equality switched off",
         "1 equality of tendons or flexes",
-        "ctrl or act of 1 keyframe",
         "the fluid around the bodies",
         "1 limit of a ball joint",
         "1 stiffness of a free joint",

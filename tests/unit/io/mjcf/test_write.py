@@ -144,6 +144,20 @@ def test_everything_that_mjcf_has_a_word_for_comes_back(mesh: Path, tmp_path: Pa
         np.testing.assert_allclose(*velocities, atol=1e-12)
 
 
+def test_sites_of_loops_and_springs_do_not_multiply(tmp_path: Path) -> None:
+    b = RobotBuilder("four_bar")
+    for name in ("crank", "rod", "rocker"):
+        b.body(name, 1.0, (0.1, 0, 0), (0.01, 0.02, 0.02))
+    b.joint("a", Revolute(axis=(0, 1, 0)), "ground", "crank")
+    b.joint("b", Revolute(axis=(0, 1, 0)), "crank", "rod", (0, 0, 0.3))
+    b.joint("c", Revolute(axis=(0, 1, 0)), "ground", "rocker", (0.5, 0, 0))
+    b.loop("pin", Spherical(), "rod", "rocker", (0.5, 0, 0), (0, 0, 0.3))
+    b.spring("coil", "crank", "rocker", (0, 0, 0.2), (0, 0, 0.1), stiffness=10.0, free_length=0.4)
+    once = reloaded(b.build(), tmp_path, ".xml")
+    twice = reloaded(once, tmp_path, ".xml")
+    assert once.frame_names == twice.frame_names == ["coil_1", "pin_1", "pin_2", "coil_2"]
+
+
 def test_a_spring_with_pretension_pulls_as_before(tmp_path: Path) -> None:
     b = single(Free())
     b.spring("spring", "ground", "link", (0, 0, 1), stiffness=10.0, free_length=0.5, pretension=2.0)

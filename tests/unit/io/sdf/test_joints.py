@@ -27,7 +27,7 @@ from coupler.model import (
 from coupler.rotation import from_euler
 from coupler.spatial import Transform
 from saved_robots import dynamics_gap
-from sdf_samples import ARMS, KINDS, joint, link, sdf
+from sdf_samples import ARMS, KINDS, add_body, joint, link, sdf
 
 Read = Callable[..., Robot]
 EXACT = 1e-12
@@ -56,17 +56,10 @@ EXPECTED: dict[str, tuple[Joint, Transform]] = {
 }
 
 
-def body(b: RobotBuilder, name: str) -> None:
-    """As `sdf_samples.inertial` describes it."""
-    R = from_euler(0.3, -0.2, 0.1)
-    moments = np.array([[0.02, 0.001, -0.002], [0.001, 0.03, 0.0005], [-0.002, 0.0005, 0.025]])
-    b.body(name, 1.5, (0.1, 0.02, -0.05), R @ moments @ R.T)
-
-
 def expected(kind: str) -> Robot:
     b = RobotBuilder("robot")
-    body(b, "a")
-    body(b, "b")
+    add_body(b, "a")
+    add_body(b, "b")
     made, meets = EXPECTED[kind]
     b.joint("g", Revolute(axis=(0, 1, 0)), "ground", "a", A)
     b.joint("j", made, "a", "b", meets @ B @ A.inverse(), meets=meets)
@@ -99,8 +92,8 @@ def test_a_joint_turned_round_is_the_same_joint(kind: str, read: Read) -> None:
     found = read(sdf(TWO + KINDS[kind] + ground))
     assert found.joints[0].parent == "b" and any("from child to parent by 'j'" in text for text in found.remarks)
     b = RobotBuilder("robot")
-    body(b, "a")
-    body(b, "b")
+    add_body(b, "a")
+    add_body(b, "b")
     made, meets = EXPECTED[kind]
     b.joint("f", Free(), "ground", "a", A)
     b.joint("j", made, "a", "b", meets @ B @ A.inverse(), meets=meets)

@@ -11,20 +11,12 @@ import coupler
 from coupler.io.sdf.spanning import Edge, spanning_tree
 from coupler.mechanisms import linear
 from coupler.model import Free, ModelError, Prismatic, Revolute, Robot, RobotBuilder, Spherical, Universal
-from coupler.rotation import from_euler
 from saved_robots import dynamics_gap
-from sdf_samples import BIPED, FOUR_BAR, STEWART, joint, link, sdf
+from sdf_samples import BIPED, FOUR_BAR, STEWART, add_body, joint, link, sdf
 
 Read = Callable[..., Robot]
 EXACT = 1e-12
 HINGE = Revolute(axis=(0, 1, 0))
-
-
-def body(b: RobotBuilder, name: str, mass: float = 1.5) -> None:
-    """As `sdf_samples.inertial` describes it."""
-    R = from_euler(0.3, -0.2, 0.1)
-    moments = np.array([[0.02, 0.001, -0.002], [0.001, 0.03, 0.0005], [-0.002, 0.0005, 0.025]])
-    b.body(name, mass, (0.1, 0.02, -0.05), R @ moments @ R.T)
 
 
 # Loops
@@ -34,7 +26,7 @@ def test_a_four_bar(read: Read) -> None:
     found = read(FOUR_BAR)
     b = RobotBuilder("four_bar")
     for name in ("crank", "coupler", "rocker"):
-        body(b, name)
+        add_body(b, name)
     b.joint("shoulder", HINGE, "ground", "crank")
     b.joint("bend", HINGE, "crank", "coupler", (0, 0, 0.2))
     b.joint("pivot", HINGE, "ground", "rocker", (0.4, 0, 0))
@@ -107,11 +99,11 @@ def test_a_biped_with_gearboxes(read: Read) -> None:
     assert found.joint_names[0] == "floating_base" and len(found.couplings) == 4
     b = RobotBuilder("biped")
     b.gravity = found.gravity
-    body(b, "pelvis", 8.0)
+    add_body(b, "pelvis", 8.0)
     b.joint("floating_base", Free(), "ground", "pelvis", start=(0, 0, 1, 1, 0, 0, 0))
     for side, y in (("left", 0.1), ("right", -0.1)):
         for part, mass in (("thigh", 2.0), ("shank", 1.5), ("hip_rotor", 0.2), ("knee_rotor", 0.1)):
-            body(b, f"{side}_{part}", mass)
+            add_body(b, f"{side}_{part}", mass)
         b.joint(f"{side}_hip", HINGE, "pelvis", f"{side}_thigh", (0, y, 0))
         b.joint(f"{side}_knee", HINGE, f"{side}_thigh", f"{side}_shank", (0, 0, -0.4))
         b.joint(f"{side}_hip_motor", HINGE, "pelvis", f"{side}_hip_rotor", (0.05, y, 0.1))

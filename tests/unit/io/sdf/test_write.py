@@ -38,7 +38,7 @@ from effort import every, sweep
 from peers import gap
 from random_robots import ROBOTS, place, sample, unit
 from saved_robots import dynamics_gap, everything, reloaded, shapes_of
-from sdf_samples import BIPED, FOUR_BAR, STEWART
+from sdf_samples import BIPED, FOUR_BAR, STEWART, joint, link, sdf
 
 EXACT = 1e-12  # relative to the largest entry
 FUNCTIONS = ("tello", "tello_with_arms")  # have couplings that no file holds
@@ -222,6 +222,33 @@ def test_a_platform_that_loops_alone_hold(tmp_path: Path) -> None:
         b.loop(f"ball{i}", Spherical(), f"leg{i}", "platform", (0, 0, 0.5), 0.4 * along)
     robot = b.build()
     assert_same(robot, again(robot, tmp_path))
+
+
+def test_a_robot_that_floats_by_another_link_than_its_first(tmp_path: Path) -> None:
+    text = sdf(
+        link("a", "0 0 0.5 0 0 0") + link("b", "0.2 0 0 0.1 0.2 0.3") + joint("j", "revolute", "a", "b", "0 1 0")
+    )
+    path = tmp_path / "other.sdf"
+    path.write_text(text.replace("<model ", '<model canonical_link="b" '))
+    robot = load(path)
+    assert [joint.child for joint in robot.joints] == ["b", "a"]
+    assert_same(robot, again(robot, tmp_path))
+
+
+def test_a_body_that_floats_on_one_that_is_fixed(tmp_path: Path) -> None:
+    """As in files of URDF whose root is called world."""
+    rng = np.random.default_rng(0)
+    b = RobotBuilder("ship")
+    b.body("world")
+    b.body("hull", 2.0, (0.1, 0, 0.2), (0.2, 0.3, 0.4))
+    b.joint("origin", Fixed(), "ground", "world", place(rng))
+    b.joint("afloat", Free(), "world", "hull", place(rng), meets=place(rng), start=(1, 2, 3, 0.6, 0.8, 0, 0))
+    robot = b.build()
+    found = again(robot, tmp_path)
+    q, v = robot.random_state(0)
+    np.testing.assert_allclose(found.neutral(), robot.neutral(), atol=EXACT)
+    np.testing.assert_allclose(coupler.frame_pose(found, q, "hull"), coupler.frame_pose(robot, q, "hull"), atol=EXACT)
+    np.testing.assert_allclose(coupler.bias_force(found, q, v), coupler.bias_force(robot, q, v), atol=EXACT)
 
 
 # Names

@@ -18,7 +18,6 @@ from coupler.model import (
     LoopKind,
     ModelError,
     ModelWarning,
-    Revolute,
     Robot,
     RobotBuilder,
     Spherical,
@@ -26,15 +25,14 @@ from coupler.model import (
 )
 from coupler.rotation import about_y
 from saved_robots import dynamics_gap
+from urdf_samples import FOUR_BAR, add_hinges, hinges
 
-INERTIAL = '<inertial><origin xyz="0.1 0 0"/><mass value="1"/><inertia ixx="0.02" iyy="0.03" izz="0.04"/></inertial>'
-BODY: dict[str, Any] = {"mass": 1.0, "centre": (0.1, 0, 0), "inertia": (0.02, 0.03, 0.04)}
-# A four-bar across y with a knuckle at the coupler's end: parent, x, z and turn there of each moving link.
+# A knuckle at the coupler's end.
 JOINTS = {
-    "crank": ("ground", 0.0, 0.0, 1.0),
-    "coupler": ("crank", 0.3, 0.0, -0.8),
+    "crank": FOUR_BAR["crank"],
+    "coupler": FOUR_BAR["coupler"],
     "knuckle": ("coupler", 0.5, 0.0, 0.3),
-    "rocker": ("ground", 0.5, 0.1, 1.3),
+    "rocker": FOUR_BAR["rocker"],
 }
 TIPS = {"tip_a": ("knuckle", 0.02, 0.03, 0.5), "tip_b": ("rocker", 0.35, 0.0, 0.0)}
 
@@ -46,13 +44,7 @@ def robot(tmp_path: Path) -> Load:
     """Loads the four-bar, with files written beside it before."""
 
     def robot(beside: dict[str, str] | None = None, frames: str = "", **options: Any) -> Robot:
-        text = '<link name="ground"/>'
-        for name, (parent, x, z, turn) in (JOINTS | TIPS).items():
-            kind = "fixed" if name in TIPS else "revolute"
-            text += f'<link name="{name}">{"" if name in TIPS else INERTIAL}</link>'
-            text += f'<joint name="j_{name}" type="{kind}"><parent link="{parent}"/><child link="{name}"/>'
-            text += f'<axis xyz="0 1 0"/><origin xyz="{x} 0 {z}" rpy="0 {turn} 0"/></joint>\n'
-        (tmp_path / "leg.urdf").write_text(f'<robot name="leg">{text}{frames}</robot>')
+        (tmp_path / "leg.urdf").write_text(f'<robot name="leg">{hinges(JOINTS | TIPS, TIPS)}{frames}</robot>')
         for name, content in (beside or {}).items():
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text(content)
@@ -66,11 +58,7 @@ def robot(tmp_path: Path) -> Load:
 def described(knuckle: Joint | None = None) -> RobotBuilder:
     """The same without its loop, part by part."""
     b = RobotBuilder("leg")
-    for name, (parent, x, z, turn) in (JOINTS | TIPS).items():
-        b.body(name, **({} if name in TIPS else BODY))
-        kind = Fixed() if name in TIPS else Revolute(axis=(0, 1, 0))
-        kind = knuckle if knuckle and name == "knuckle" else kind
-        b.joint(f"j_{name}", kind, parent, name, (x, 0, z), about_y(turn))
+    add_hinges(b, JOINTS | TIPS, TIPS, {"knuckle": knuckle} if knuckle else {})
     return b
 
 
@@ -141,7 +129,7 @@ def test_a_joint_keeps_its_damping_when_a_file_says_what_it_is(robot: Load, tmp_
     path = tmp_path / "leg.urdf"
     path.write_text(
         path.read_text().replace(
-            '<joint name="j_knuckle" type="revolute">',
+            '<joint name="j_knuckle" type="revolute" >',
             '<joint name="j_knuckle" type="revolute"><dynamics damping="0.3"/>',
         )
     )
@@ -325,11 +313,7 @@ def constraint(rows: Any) -> str:
 def test_bodies_are_held_along_axes_of_a_cut_joint(rows: np.ndarray, kind: LoopKind, robot: Load) -> None:
     found = robot({"submechanisms.yml": constraint(rows)})
     b = RobotBuilder("leg")
-    for name, (parent, x, z, turn) in (JOINTS | TIPS).items():
-        b.body(name, **({} if name in TIPS else BODY))
-        marks: dict[str, Any] = {"independent": name == "crank", "actuated": name == "rocker"}
-        joint = Fixed() if name in TIPS else Revolute(axis=(0, 1, 0))
-        b.joint(f"j_{name}", joint, parent, name, (x, 0, z), about_y(turn), **marks)
+    add_hinges(b, JOINTS | TIPS, TIPS, marks={"crank": {"independent": True}, "rocker": {"actuated": True}})
     # By hand, where all joints are at zero: the coupler is turned by 0.2 there, the knuckle by 0.5, its tip by 1.0.
     coupler = about_y(1.0) @ (0.3, 0, 0)
     knuckle = coupler + about_y(0.2) @ (0.5, 0, 0)

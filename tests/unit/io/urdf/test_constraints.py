@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import coupler
+import urdf_samples
 from coupler.mechanisms import linear
 from coupler.model import (
     Continuous,
@@ -32,19 +33,14 @@ from coupler.model import (
 from coupler.rotation import about_x, about_y, about_z
 from effort import sweep
 from saved_robots import dynamics_gap
+from urdf_samples import BODY, TURNED, link
 
 Read = Callable[..., Robot]
 
-INERTIAL = """<inertial><origin xyz="0.1 -0.2 0.05"/><mass value="1.3"/>
-<inertia ixx="0.02" iyy="0.03" izz="0.04"/></inertial>"""
-BODY: dict[str, Any] = {"mass": 1.3, "centre": (0.1, -0.2, 0.05), "inertia": (0.02, 0.03, 0.04)}
-
 
 def joint(name: str, parent: str, child: str, kind: str = "revolute", inside: str = "", more: str = "") -> str:
-    """A joint and its child, in one line."""
-    body = f'<link name="{child}">{INERTIAL}</link>'.replace("\n", " ")
-    ends = f'<parent link="{parent}"/><child link="{child}"/><axis xyz="0 0 1"/>'
-    return f'{body}<joint name="{name}" type="{kind}" {more}>{ends}{inside}</joint>\n'
+    """A joint about z and its child, in one line."""
+    return link(child).rstrip() + urdf_samples.joint(name, kind, parent, child, f'<axis xyz="0 0 1"/>{inside}', more)
 
 
 GROUND = '<link name="ground"/>\n'
@@ -60,7 +56,6 @@ PAIR = (
 )
 ENDS = """<predecessor link="a"><origin xyz="0.3 0.1 -0.2" rpy="0.3 -0.5 0.7"/></predecessor>
 <successor link="b"><origin xyz="-0.1 0.2 0.1" rpy="0.7 0.3 -0.5"/></successor>"""
-TURNED = about_z(0.7) @ about_y(-0.5) @ about_x(0.3)
 MEETS_TURNED = about_z(-0.5) @ about_y(0.3) @ about_x(0.7)
 AXIS = '<axis xyz="1 2 -2"/>'
 UNIT = (1 / 3, 2 / 3, -2 / 3)
@@ -134,9 +129,9 @@ def test_ends_of_loops_are_where_the_joints_of_their_links_end(read: Read) -> No
     """<meets> moves the bodies' own frames, and nothing that moves."""
     loop = PAIR + f'<loop name="pin" type="revolute">{ENDS}{AXIS}</loop>'
     plain, moved = read(loop), loop
-    for link in "ab":
-        ends = f'<child link="{link}"/>'
-        moved = moved.replace(ends, f'{ends}<meets xyz="0.2 -0.1 0.4" rpy="0.{ord(link)} 0.3 -0.5"/>')
+    for end in "ab":
+        ends = f'<child link="{end}"/>'
+        moved = moved.replace(ends, f'{ends}<meets xyz="0.2 -0.1 0.4" rpy="0.{ord(end)} 0.3 -0.5"/>')
     found = read(moved)
     assert [joint.meets is None for joint in found.joints] == [False, False]
     assert dynamics_gap(plain, found) < 1e-12

@@ -30,29 +30,16 @@ from coupler.model import (
 from coupler.rotation import about_x, about_y, about_z
 from coupler.spatial import Transform
 from saved_robots import dynamics_gap
+from urdf_samples import FOUR_BAR, INERTIAL, add_hinges, hinges, joint, link
 
 Read = Callable[..., Robot]
-
-INERTIAL = '<inertial><origin xyz="0.1 0 0"/><mass value="1"/><inertia ixx="0.02" iyy="0.03" izz="0.04"/></inertial>'
-BODY: dict[str, Any] = {"mass": 1.0, "centre": (0.1, 0, 0), "inertia": (0.02, 0.03, 0.04)}
-# Joints of a four-bar in the plane across y, at angles other than zero: x, z and turn on the parent.
-JOINTS = {
-    "crank": ("ground", 0.0, 0.0, 1.0),
-    "coupler": ("crank", 0.3, 0.0, -0.8),
-    "rocker": ("ground", 0.5, 0.1, 1.3),
-}
 
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
     def read(text: str, **options: Any) -> Robot:
-        parts = '<link name="ground"/>\n'
-        for name, (parent, x, z, turn) in JOINTS.items():
-            parts += f'<link name="{name}">{INERTIAL}</link><joint name="j_{name}" type="revolute">'
-            parts += f'<parent link="{parent}"/><child link="{name}"/><axis xyz="0 1 0"/>'
-            parts += f'<origin xyz="{x} 0 {z}" rpy="0 {turn} 0"/></joint>\n'
         path = tmp_path / "robot.urdf"
-        path.write_text(f'<robot name="robot">{parts}{text}</robot>')
+        path.write_text(f'<robot name="robot">{hinges(FOUR_BAR)}{text}</robot>')
         return load(path, **options)
 
     return read
@@ -67,9 +54,7 @@ def closed(
 def expected(kind: Joint, pose: Transform) -> Robot:
     """The same, part by part; the loop is closed where all joints are at zero."""
     b = RobotBuilder("robot")
-    for name, (parent, x, z, turn) in JOINTS.items():
-        b.body(name, **BODY)
-        b.joint(f"j_{name}", Revolute(axis=(0, 1, 0)), parent, name, (x, 0, z), about_y(turn))
+    add_hinges(b, FOUR_BAR)
     # By hand: the rocker's frame and the coupler's, from the ground; positive turns about y lower x into -z.
     coupler = np.array([0.3 * np.cos(1.0), 0.0, -0.3 * np.sin(1.0)])
     rocker = np.array([0.5, 0.0, 0.1])
@@ -144,12 +129,7 @@ KINDS: dict[str, tuple[str, Joint]] = {
 def test_joints_of_other_types(word: str, read: Read) -> None:
     inside, kind = KINDS[word]
     # Nothing but where the joint is and how it moves is asked: few of these leave a four-bar any freedom.
-    links = "".join(f'<link name="{name}"/>' for name in ("ground", *JOINTS))
-    joints = "".join(
-        f'<joint name="j_{name}" type="revolute"><parent link="{parent}"/><child link="{name}"/></joint>'
-        for name, (parent, *_) in JOINTS.items()
-    )
-    root = parse(f"<robot>{links}{joints}{closed(inside, word)}</robot>".encode(), Path("robot.urdf"))
+    root = parse(f"<robot>{hinges(FOUR_BAR)}{closed(inside, word)}</robot>".encode(), Path("robot.urdf"))
     (loop,) = read_urdf(root, Options()).loops
     assert isinstance(loop.kind, type(kind))
     assert (loop.name, loop.first, loop.second) == ("pin", "coupler", "rocker")
@@ -158,11 +138,7 @@ def test_joints_of_other_types(word: str, read: Read) -> None:
             np.testing.assert_array_equal(getattr(loop.kind, name), getattr(kind, name))
 
 
-SCREW = (
-    '<link name="nut">'
-    + INERTIAL
-    + '</link><joint name="free" type="floating"><parent link="ground"/><child link="nut"/></joint>'
-)
+SCREW = link("nut").rstrip() + joint("free", "floating", "ground", "nut", "").rstrip()
 
 
 @pytest.mark.parametrize(
