@@ -13,8 +13,6 @@ from coupler.contact.restitution import Restitution, pending_rebound, rebound_te
 from coupler.contact.scene import ContactScene, rebounding
 from coupler.graph import Builder, Vector, View, Window, constants, fields
 
-__all__ = ["Rebounds"]
-
 
 class Rebounds:
     """The contacts of a program that can rebound.
