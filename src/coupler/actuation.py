@@ -52,7 +52,7 @@ def actuator_positions(robot: Robot, q: Any) -> np.ndarray:
         (..., actuators), rad or m.
 
     Raises:
-        ModelError: for an actuator at a joint that turns as a ball does, which has a velocity but no position.
+        ModelError: for an actuator on a ball joint, which has a velocity but no angle.
     """
     check_positions(driven(robot))
     return run(robot, actuator_positions_program, q)
@@ -111,22 +111,22 @@ def possible_forces(robot: Robot, q: np.ndarray, forces: np.ndarray) -> np.ndarr
 
 
 def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exact: bool = True) -> np.ndarray:
-    """Forces f of actuators that do the same as forces τ at independent joints: A(q)ᵀ f = τ.
+    """Actuator forces f that act like forces τ at independent joints: A(q)ᵀ f = τ.
 
-    Where more actuators than needed act, the forces are those of least Σ weight · f².
+    Where there are more actuators than freedoms, Σ weight · f² is as small as possible.
 
     Args:
         q: (..., nq), closed configurations.
         tau: (..., nv), forces at independent joints.
-        weights: (actuators,), above zero: how dear the force of each actuator is; all alike if not given.
-        exact: whether τ that actuators cannot do is an error. Otherwise Aᵀ f is as near to it as can be: of a robot
-            that floats, whose base nothing drives, the joints get what they need and the base is left out.
+        weights: (actuators,), positive: what the force of each actuator costs; 1 if not given.
+        exact: whether it is an error if actuators cannot produce τ. Otherwise Aᵀ f is as near to it as possible: in a
+            floating robot, whose base nothing drives, the joints get what they need and the base is left out.
 
     Returns:
-        (..., actuators), N m or N. Limits of effort are not looked at.
+        (..., actuators), N m or N. Effort limits are ignored.
 
     Raises:
-        ModelError: for τ that actuators cannot do, naming the joint.
+        ModelError: if actuators cannot produce τ, naming the joint.
     """
     cost = _weights(robot, weights)
     forces, missed = _answered(robot, actuator_forces_program, q, tau, cost)
@@ -168,7 +168,7 @@ def _check_forces(robot: Robot, q: Any, forces: np.ndarray, tau: np.ndarray) -> 
 def motor_forces(
     robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None, weights: Any = None, *, exact: bool = True
 ) -> np.ndarray:
-    """Forces of actuators that accelerations need: `actuator_forces` of what `inverse_dynamics` gives.
+    """Actuator forces for given accelerations: `actuator_forces` of what `inverse_dynamics` gives.
 
     Args:
         q, v, a, f_ext: as in `inverse_dynamics`.
@@ -192,7 +192,7 @@ def velocities_of_actuators(robot: Robot, q: Any, rates: Any, near: Any = None) 
         (..., nv), rad/s or m/s.
 
     Raises:
-        ModelError: where actuators cannot move so together, naming one.
+        ModelError: where no motion of the robot moves all actuators so, naming one.
     """
     return _moved(robot, q, rates, near, "velocity")
 
@@ -209,7 +209,7 @@ def accelerations_of_actuators(robot: Robot, q: Any, v: Any, rates: Any, near: A
         (..., nv), rad/s² or m/s².
 
     Raises:
-        ModelError: where actuators cannot move so together, naming one.
+        ModelError: where no motion of the robot moves all actuators so, naming one.
     """
     bias = actuator_accelerations(robot, q, v, zeros(robot, q))
     return _moved(robot, q, _given("rates", rates, len(robot.actuators), bias) - bias, near, "acceleration")

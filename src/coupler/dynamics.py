@@ -74,7 +74,7 @@ def forward_dynamics(
 
 
 def control_forces(robot: Robot, q: Any, v: Any, motors: Any, rates: Any = None) -> np.ndarray:
-    """Forces of actuators in a state under given controls, within their limits: what a short step begins with.
+    """Forces of actuators in a state under given controls, within their limits, as at the start of a simulation step.
 
     Args:
         robot: the robot.

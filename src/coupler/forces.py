@@ -184,5 +184,5 @@ def _tried(robot: Robot, names: tuple[str, ...], sharings: Sharings) -> tuple[np
     told = any(sharing.conditions for sharing in sharings if sharing)
     options = (False, names, sharings)
     asked = robot.with_backend("interpreter")  # a few states only
-    found = run(asked, joint_forces_program, q, v, rng.normal(size=v.shape), z, options=options)
-    return found if told else (found, np.zeros((*found.shape[:-1], 0)))
+    forces = run(asked, joint_forces_program, q, v, rng.normal(size=v.shape), z, options=options)
+    return forces if told else (forces, np.zeros((*forces.shape[:-1], 0)))

@@ -43,8 +43,9 @@ def mass_matrix(robot: Robot, q: Any) -> np.ndarray:
 def mass_matrix_factors(robot: Robot, q: Any) -> tuple[np.ndarray, np.ndarray]:
     """The factors B and D of the mass matrix H = Bᵀ D B [003, eq. 24], from articulated inertias.
 
-    D has a block for each cluster, its inertia when all joints further out are free. B is one on its diagonal, and not
-    zero only in rows of a cluster and columns of those that carry it: sorted as they hang, it is lower triangular.
+    D has a block for each cluster, its inertia when all joints further out are free. B has ones on
+    its diagonal; besides, only rows of a cluster and columns of clusters that carry it are not zero. With clusters in
+    order from the base outwards, it is lower triangular.
 
     Args:
         q: (..., nq), a closed configuration.

@@ -76,6 +76,7 @@ def from_euler(roll: Any, pitch: Any, yaw: Any) -> Array:
 
 
 def identity_quaternion() -> Array:
+    """The quaternion (1, 0, 0, 0) of no rotation."""
     return np.array([1.0, 0.0, 0.0, 0.0])
 
 

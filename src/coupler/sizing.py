@@ -26,7 +26,7 @@ _SHOWN = 12  # actuators whose curves are drawn: those of the largest peak power
 
 @dataclass(frozen=True, eq=False)
 class ActuatorSizing:
-    """What each actuator does along a motion. Of what turns, in rad, rad/s and N m; of what slides, in m, m/s and N.
+    """What each actuator does along a motion: in rad, rad/s and N m if it turns, in m, m/s and N if it slides.
 
     Attributes:
         names: of the actuators.
@@ -142,7 +142,7 @@ class ActuatorSizing:
 def size_actuators(
     robot: Robot, times: Any, q: Any, v: Any, a: Any, f_ext: Any = None, *, exact: bool = True
 ) -> ActuatorSizing:
-    """What a motion asks of the actuators of a robot.
+    """What a motion demands of a robot's actuators.
 
         sizing = coupler.size_actuators(robot, t, q, v, a)
         print(sizing)
@@ -150,13 +150,13 @@ def size_actuators(
         sizing.plot("actuators.png")
 
     Args:
-        times: n, s, growing.
+        times: n, s, increasing.
         q, v, a: n × nq, n × nv and n × nv, the motion.
         f_ext: n × bodies × 6, as in `inverse_dynamics`.
         exact: as in `actuator_forces`: whether a base that nothing drives must need no force.
 
     Raises:
-        ModelError: for a motion that the actuators cannot do, as `motor_forces`, and for times that do not grow.
+        ModelError: for a motion that the actuators cannot do, as `motor_forces`, and for times that do not increase.
     """
     check_robot(robot)
     if robot.given is not None and robot.given.packed.ndim > 1:

@@ -144,13 +144,17 @@ def test_drake_reads_what_is_written(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [FOUR_BAR, STEWART])
 def test_drake_reads_our_loops(text: str, tmp_path: Path) -> None:
-    (tmp_path / "robot.sdf").write_text(text)
-    drake_reads(tmp_path / "robot.sdf")
+    path = tmp_path / "robot.sdf"
+    path.write_text(text)
+    robot = load(path)
+    assert drake_reads(path).num_joints() == len(robot.joints) + len(robot.loops)
 
 
 def test_drake_passes_over_all_that_is_ours(tmp_path: Path) -> None:
     (tmp_path / "crank.stl").write_text("")
-    drake_reads(save(everything(tmp_path / "crank.stl").build(), tmp_path / "robot.sdf"))
+    robot = everything(tmp_path / "crank.stl").build()
+    plant = drake_reads(save(robot, tmp_path / "robot.sdf"))
+    assert all(plant.HasBodyNamed(body) for body in robot.body_names)
 
 
 def test_random_positions_of_the_peer_are_those_of_the_robot(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import coupler
@@ -76,6 +78,25 @@ def test_the_reference_has_every_public_name() -> None:
     public = {name for module in _PUBLIC for name in module.__all__} | set(coupler.__all__)
     public -= _TYPES | {"robots", "convert", "view"}
     assert sorted(public - documented) == []
+
+
+def test_every_public_name_says_what_it_is() -> None:
+    """Classes and functions, and what classes offer, have a docstring, their own or a base's."""
+    silent = []
+    for module in (coupler, *_PUBLIC):
+        for name in module.__all__:
+            public = getattr(module, name)
+            if not (inspect.isclass(public) or inspect.isfunction(public)):
+                continue
+            offered = {name: public}
+            if inspect.isclass(public):
+                members = [own for own in inspect.getmembers(public) if not own[0].startswith("_")]
+                members = [own for own in members if inspect.isroutine(own[1]) or isinstance(own[1], property)]
+                known = {*getattr(public, "__dataclass_fields__", ())}  # which are in the docstring of the class
+                known |= {*dir(np)} if public is coupler.graph.Node else set()  # whose methods are NumPy's functions
+                offered |= {f"{name}.{key}": x for key, x in members if key not in known}
+            silent += [f"{module.__name__}.{key}" for key, value in offered.items() if not inspect.getdoc(value)]
+    assert silent == []
 
 
 def test_the_gallery_is_true() -> None:

@@ -35,8 +35,6 @@ from coupler.passes import (
 )
 from coupler.spatial import Transform
 
-__all__ = ["Assembly", "PieceBody", "PieceCluster"]
-
 
 class PieceBody(Record):
     """What a body remembers: of its own motion, and of the piece that its cluster is."""

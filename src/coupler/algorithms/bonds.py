@@ -15,8 +15,6 @@ from coupler.model import Robot
 from coupler.model.embedding.choice import pivots, qualities
 from coupler.model.embedding.constraints import Constraint, LoopConstraint
 
-__all__ = ["bonds_of_clusters", "with_every_row"]
-
 _SAMPLES = 6  # configurations at which rows are compared
 _CANDIDATES = 3  # of which so many propose rows
 

@@ -14,7 +14,7 @@ of each body. Contacts are handles as well. When all is assembled, Ω of the who
 taking it apart again gives the accelerations [002, eq. 17]. Velocities come before that, along the same pieces.
 
 So the longest chain of operations grows with the logarithm of the number of clusters. There are two exceptions. Springs
-between points need poses, which are found one after the other. A cluster next to without inertia of its own is put
+between points need poses, which are computed one after the other. A cluster next to without inertia of its own is put
 together with what hangs on it first; a row of such clusters is a row of steps. A cluster that hangs on several bodies
 is made one with the cluster that carries it [001, Fig. 5]. Where light bodies carry heavy ones, digits are lost with
 the ratio of Ω_mm⁻¹ and M₂, which recursion does not lose.

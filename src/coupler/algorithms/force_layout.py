@@ -12,8 +12,6 @@ from coupler.model import Robot
 from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.passes import ClusterWindows, numbered, tables
 
-__all__ = ["ForceLayout", "ForcePlaces"]
-
 Places = Mapping[str, Any]  # by name, where something is in a vector: a slice, or a place for a single number
 
 

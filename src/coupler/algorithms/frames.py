@@ -26,8 +26,6 @@ from coupler.passes import (
 )
 from coupler.spatial import Transform
 
-__all__ = ["Frame", "FrameBody", "FrameCluster", "FrameSweep"]
-
 
 class FrameBody(PathBody):
     """What a body remembers: its pose, as the transform from the world."""

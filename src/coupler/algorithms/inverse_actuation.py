@@ -18,8 +18,6 @@ from coupler.linear import least_squares
 from coupler.model import Robot
 from coupler.passes import ActuatedGroups, ClusterRecord, Sweep
 
-__all__ = ["actuated_motion_program", "actuator_forces_program"]
-
 Array = Any
 
 

@@ -46,8 +46,6 @@ from coupler.passes import Body, ClusterWindows, Indexed, Shape, Sweep, Visit, a
 from coupler.passes.loops import Loops
 from coupler.spatial import Transform
 
-__all__ = ["joint_forces_layout", "joint_forces_program"]
-
 _IDLE = 1e-7  # relative: joints that move their cluster less than this do not drive it
 
 
@@ -169,7 +167,7 @@ def _driven(robot: Robot, actuators: Sequence[str]) -> np.ndarray:
     """For each velocity of the spanning tree whether an actuator works along it.
 
     Raises:
-        ModelError: for joints that there are not, and where a cluster has more or less of them than freedoms.
+        ModelError: for unknown joints, and where a cluster has more or less of them than freedoms.
     """
     tree, driven = robot.tree, robot.embedding.v_place >= 0
     for joint in actuators:

@@ -16,8 +16,6 @@ from coupler.algorithms import aba
 from coupler.model import Robot
 from coupler.passes import ClusterRecord, ClusterWindows, Coordinate, Record, Shape, Sweep, Visit, add_loads, provided
 
-__all__ = ["loop_dynamics_program", "loop_velocities_program"]
-
 
 class ClusterMemory(aba.ClusterMemory):
     """That, and its velocities: as they are given, as they fit its loops, and along its basis."""

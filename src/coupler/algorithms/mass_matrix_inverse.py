@@ -34,8 +34,6 @@ from coupler.passes import (
 )
 from coupler.spatial import mirrored
 
-__all__ = ["mass_matrix_inverse_entries", "mass_matrix_inverse_program"]
-
 
 class BodyMemory(efpa.ArticulatedBody):
     """What a body that carries others remembers; indices are numbers of bodies of its cluster, or of output bodies."""

@@ -21,8 +21,6 @@ from coupler.model import Robot
 from coupler.passes import ClusterRecord, Coordinate, Record, Sweep, Visit, collected, symmetric, velocities_of
 from coupler.spatial import RigidInertia
 
-__all__ = ["Piece", "divided"]
-
 _LIGHT = 1e-3  # of the inertia that a cluster has with what hangs on it; with less of its own it is no piece by itself
 
 

@@ -23,8 +23,6 @@ from coupler.model import Robot
 from coupler.passes import Body, PathBody, PathCluster, Paths, Place, Sweep, Visit, entry
 from coupler.spatial import Transform, mirrored
 
-__all__ = ["pv_osim_program"]
-
 
 class BodyMemory(ArticulatedBody, PathBody):
     """Articulated inertia, and the force by unit of force at a frame."""

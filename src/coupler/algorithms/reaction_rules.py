@@ -17,8 +17,6 @@ import numpy as np
 from coupler.model import ModelError
 from coupler.model.wording import listed
 
-__all__ = ["COMPONENTS", "MinimumNorm", "Rule", "Share", "Shares", "StiffnessWeighted", "rule_of"]
-
 COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")  # of a spatial force: moment, then force
 _WHOLE = 1e-9  # by how much parts of a whole may differ from one
 

@@ -26,21 +26,6 @@ from coupler.passes import Body, ClusterWindows, Record, Sweep, Visit, provided,
 from coupler.passes.loops import Loops
 from coupler.spatial import Transform
 
-__all__ = [
-    "Condition",
-    "SharedBody",
-    "SharedBond",
-    "SharedCluster",
-    "SharedRows",
-    "Sharing",
-    "Sharings",
-    "by_constraint",
-    "shared_multipliers",
-    "spared_by_loops",
-    "turned",
-    "without_work",
-]
-
 
 @dataclass(frozen=True)
 class Condition:

@@ -16,8 +16,6 @@ from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.model.tolerances import RANK
 from coupler.model.wording import listed
 
-__all__ = ["meeting", "planned"]
-
 _UNMET = 1e-7  # relative to the largest load: a condition that is further from met contradicts statics
 
 
@@ -25,7 +23,7 @@ def planned(robot: Robot, rule: Rule) -> Sharings:
     """For each cluster with rows that follow from others how they share, z being given; None for the others.
 
     Raises:
-        ModelError: for names that there are not, and shares of joints that are not on their body.
+        ModelError: for unknown names, and shares of joints that are not on their body.
     """
     shares = rule.shares if isinstance(rule, Shares) else ()
     weights = _Compliances(robot, rule.otherwise if isinstance(rule, Shares) else rule)

@@ -22,8 +22,6 @@ from coupler.passes import (
     provided,
 )
 
-__all__ = ["centre_of_mass_program", "kinetic_energy_program", "momentum_program", "potential_energy_program"]
-
 
 class SpeedBody(Record):
     v = entry(6)

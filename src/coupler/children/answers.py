@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-__all__ = ["HEAD", "decode", "encode", "length_of"]
-
 HEAD = 8  # bytes of a length
 _TYPES = {"<f8", "<f4", "<i4", "<i8", "|u1", "|i1", "|b1", "<u4", "<u8"}
 

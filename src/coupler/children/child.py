@@ -19,8 +19,6 @@ from typing import Any
 from coupler.children import serving
 from coupler.children.answers import HEAD, decode, encode, length_of
 
-__all__ = ["Child", "ChildError"]
-
 _STARTING = 60.0  # s that a child may take on top of its job's time, to start on a machine that is busy
 _KEPT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "SYSTEMROOT")  # to find libraries
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # a process with several cannot be forked safely

@@ -16,8 +16,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["confine", "watch"]
-
 # Events of Python's own, by how they begin, that no job has a need of. They stop what asks nicely; the kernel the rest.
 _REFUSED = (
     *("subprocess.", "socket.", "ctypes.", "shutil.", "tempfile.", "urllib.", "http.", "ftplib.", "smtplib.", "pty."),

@@ -14,8 +14,6 @@ import numpy as np
 from coupler.model import ModelError, Robot
 from coupler.model.wording import listed
 
-__all__ = ["agreement"]
-
 _TINY = 1e-300  # keeps the relative difference of zeros from dividing by zero
 
 

@@ -11,8 +11,6 @@ from coupler.cli.parser import Verb, add_file, add_json
 from coupler.model import ModelError
 from coupler.model.wording import counted
 
-__all__ = ["VERB"]
-
 FINE, SUSPICIOUS, UNREADABLE = range(3)  # exit statuses
 
 

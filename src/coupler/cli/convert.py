@@ -16,8 +16,6 @@ from coupler.cli.parser import Verb, add_file
 from coupler.model import ModelError, Robot
 from coupler.model.wording import counted
 
-__all__ = ["VERB"]
-
 # Relative: what is left of 16 digits after a file has rounded its numbers and a loop was closed twice.
 AGREED = 1e-9
 

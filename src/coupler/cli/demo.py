@@ -15,8 +15,6 @@ from coupler.model import Robot
 from coupler.robots import load
 from coupler.studies.report import best_times
 
-__all__ = ["VERB"]
-
 BATCH = 4096  # states
 STEPS, DT = 1000, 1e-3  # of the swinging leg; s
 

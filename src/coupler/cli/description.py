@@ -8,8 +8,6 @@ import numpy as np
 
 from coupler.model import Robot
 
-__all__ = ["described"]
-
 
 def described(robot: Robot) -> dict[str, Any]:
     """A robot as plain data."""
@@ -49,7 +47,7 @@ def _joints(robot: Robot) -> list[dict[str, Any]]:
 
 
 def _actuators(robot: Robot) -> list[dict[str, Any]]:
-    """What drives the robot; a limit that there is not is null."""
+    """What drives the robot; a missing limit is null."""
     return [
         {
             "name": actuator.name,

@@ -15,8 +15,6 @@ from coupler.cli.parser import Verb, add_file, add_json
 from coupler.model import Robot
 from coupler.model.wording import counted
 
-__all__ = ["VERB"]
-
 
 def _add(parser: ArgumentParser) -> None:
     add_file(parser)

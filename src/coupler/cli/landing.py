@@ -14,8 +14,6 @@ from coupler.model import ModelError, Robot
 from coupler.robots import load
 from coupler.simulate import Log, Simulation
 
-__all__ = ["land"]
-
 STEP, DURATION = 1e-3, 4.0  # s
 DROP = 0.5  # m, from the feet to the floor
 STIFFNESS, DAMPING = 80.0, 4.0  # of each joint, N m/rad and N m s/rad

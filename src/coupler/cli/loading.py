@@ -17,8 +17,6 @@ from coupler.model.wording import clipped, listed
 from coupler.robots import load as load_bundled
 from coupler.robots import names
 
-__all__ = ["caught_warnings", "is_log", "load_file", "load_robot", "load_with_log"]
-
 _LOGS = (".clog", ".npz")
 # Of files that may describe robots.
 _SUFFIXES = (".urdf", ".xacro", ".xml", ".sdf", ".world", ".yaml", ".yml", ".json", ".csv")

@@ -11,8 +11,6 @@ from coupler.cli.parser import Verb, add_json
 from coupler.model import ModelError
 from coupler.model.wording import counted
 
-__all__ = ["VERB"]
-
 
 def _add(parser: ArgumentParser) -> None:
     parser.add_argument("log", metavar="LOG", type=Path, help="a log: .clog, also while a run writes it, or .npz")

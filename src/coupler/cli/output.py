@@ -12,8 +12,6 @@ from math import isfinite
 from textwrap import wrap
 from typing import Any
 
-__all__ = ["WIDTH", "columns", "complain", "fitted", "heading", "print_json", "unknown"]
-
 WIDTH = 100  # columns
 
 

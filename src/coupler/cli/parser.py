@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-__all__ = ["Parser", "UsageError", "Verb", "add_file", "add_json", "add_robot_of_log"]
-
 
 class UsageError(Exception):
     """A command that cannot be understood."""

@@ -11,8 +11,6 @@ from coupler.cli.parser import Verb
 from coupler.model import ModelError
 from coupler.studies import STUDIES, run, run_all
 
-__all__ = ["VERB"]
-
 _LISTING = ("studies:", *(f"  {name:12} {about}" for name, (_, about) in STUDIES.items()), "")
 
 

@@ -9,8 +9,6 @@ from coupler.cli.loading import is_log, load_robot, load_with_log
 from coupler.cli.parser import Verb, add_file, add_robot_of_log
 from coupler.model import ModelError, Plane, Robot
 
-__all__ = ["VERB"]
-
 
 def _add(parser: ArgumentParser) -> None:
     add_file(parser, "ROBOT|LOG")

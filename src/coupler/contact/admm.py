@@ -23,8 +23,6 @@ from coupler.contact.newton import polished
 from coupler.contact.problem import Cones, ContactProblem, Solution, Status
 from coupler.contact.residuals import reached, residual
 
-__all__ = ["solve"]
-
 _PROXIMAL = 1e-6  # η, beside unit mobilities
 _RELAXED = 1.6  # over-relaxation of x
 _BALANCE = 10  # iterations between changes of ρ

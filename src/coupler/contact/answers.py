@@ -13,8 +13,6 @@ import numpy as np
 
 from coupler.contact import laws
 
-__all__ = ["SOFT", "answer", "sharp_answer"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 SOFT = 1e-9  # of a row's mobility, added to A's diagonal in derivatives alone: contacts may be redundant

@@ -31,8 +31,6 @@ from coupler.contact.gauss_seidel import projected_step
 from coupler.contact.problem import Cone, ContactProblem, Solution
 from coupler.contact.sweep import Update, sweep
 
-__all__ = ["solve"]
-
 _POLISH = 10  # sweeps between attempts to end with Newton's steps
 _JAMMED = 1e-3  # of A_nn: where friction leaves less of it, a sliding contact jams
 _ROUNDING = 1e-16  # of the coefficients of F: what its value at a zero may be

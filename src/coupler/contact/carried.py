@@ -91,25 +91,25 @@ def reach(carriers: Sequence[Carrier], point: Array, step: Any) -> Any:
     return _STILL + _JUMP * step * speed
 
 
-def followed(found: Array, along: Array, farthest: Any) -> Any:
+def followed(there: Array, along: Array, farthest: Any) -> Any:
     """Whether a contact that is found somewhere is the one that is carried along."""
-    return _length(found - along) <= farthest
+    return _length(there - along) <= farthest
 
 
-def velocity_ahead(contact: Contact, found: Contact | None, carriers: Sequence[Carrier], step: Any) -> Array:
+def velocity_ahead(contact: Contact, there: Contact | None, carriers: Sequence[Carrier], step: Any) -> Array:
     """3: velocities of a contact after a step without impulses, along the normal there and tangents of the start, m/s.
 
     Args:
         contact: as it is at the start.
-        found: the same once bodies have moved; None where there is no closed form for it.
+        there: the same once bodies have moved; None where there is no closed form for it.
         carriers: the bodies.
         step: h, s.
     """
     before, after = [body.X for body in carriers], [moved(body.X, body.v, step) for body in carriers]
     point, normal = carried(after, on_carriers(before, contact.point)), contact.frame[0]
-    if found is not None:
-        same = followed(found.point, point, reach(carriers, contact.point, step))
-        point, normal = np.where(same, found.point, point), np.where(same, found.frame[0], normal)
+    if there is not None:
+        same = followed(there.point, point, reach(carriers, contact.point, step))
+        point, normal = np.where(same, there.point, point), np.where(same, there.frame[0], normal)
     there = Contact(contact.gap, point, np.stack([normal, contact.frame[1], contact.frame[2]]))
     parts = [body.sign * (forces_on(X, there).T @ body.v_after) for body, X in zip(carriers, after, strict=True)]
     return reduce(add, parts)

@@ -14,8 +14,6 @@ import numpy as np
 
 from coupler.contact.laws import SOFTENING, TINY, tangential_mobility, unprojected_step
 
-__all__ = ["ConeBlock", "cone_at_rest", "cone_sliding", "cone_update"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 _STICKING_LEFT = 0.1  # sticking must stop a contact: what a block of low rank leaves is more than this part of w ...

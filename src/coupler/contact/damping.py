@@ -17,8 +17,6 @@ from coupler.graph import may_differ
 from coupler.model import Robot
 from coupler.model.tree import Link
 
-__all__ = ["damped", "undamped"]
-
 
 def damped(robot: Robot, step: float, midpoint: bool = False) -> Robot:
     """The robot whose accelerations, over a step of that length, make dampers and springs take part in it."""

@@ -20,8 +20,6 @@ from coupler.model import Robot
 from coupler.model.wording import listed
 from coupler.passes import ClusterWindows, Shape, Sweep, Visit, cleared
 
-__all__ = ["DEAD_POINT", "loops_near_dead_points", "watch_dead_points"]
-
 DEAD_POINT = (
     "a dead point, where the workspace of its independent joints ends and a closed form does not go on; "
     'robot.with_closure("numerical") passes it, and limits of joints would keep it from there'

@@ -12,8 +12,6 @@ from itertools import combinations
 
 import numpy as np
 
-__all__ = ["Separation", "Support", "convex_distance"]
-
 Support = Callable[[np.ndarray], np.ndarray]
 
 _STEPS = 200  # at most: shapes with corners need some 10, curved ones some 50
@@ -87,7 +85,7 @@ def _approach(support: Support) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _nearest(simplex: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The face of a simplex nearest to the origin, with the weights of the nearest point. The last vertex is in it."""
-    best, found = np.inf, (simplex[-1:], np.ones(1))
+    best, nearest = np.inf, (simplex[-1:], np.ones(1))
     for size in range(4):
         for others in combinations(range(len(simplex) - 1), size):
             face = simplex[[*others, len(simplex) - 1]]
@@ -96,8 +94,8 @@ def _nearest(simplex: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             weights = np.append(shares, 1.0 - shares.sum())
             distance = np.linalg.norm(weights @ face[:, 0])
             if (weights >= 0.0).all() and distance < best:
-                best, found = distance, (face, weights)
-    return found
+                best, nearest = distance, (face, weights)
+    return nearest
 
 
 class _Polytope:

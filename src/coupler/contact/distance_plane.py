@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["box_corners", "cylinder_points", "ellipsoid_point"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 _UPRIGHT = 1e-18  # sin² of the angle to the plane's normal below which a cylinder's caps have no lowest point

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["to_ball", "to_box", "to_capsule", "to_cylinder", "to_ellipsoid", "to_plane", "unit"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 _CLOSE = 1e-30  # the square of a length, m², below which it has no direction

@@ -8,8 +8,6 @@ import numpy as np
 
 from coupler.spatial import cross
 
-__all__ = ["between_segments", "nearest_to_box"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 _PARALLEL = 1e-24  # sin² of the angle below which axes count as parallel: a gap errs by 1e-12 of their lengths

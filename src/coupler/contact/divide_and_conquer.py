@@ -43,13 +43,13 @@ def divide_and_conquer_problem(
     Args and returns are those of `traditional_problem`.
     """
     h = step_length(step)
-    found = touches(robot, q, pairs)
-    P, bodies = rows_by_body(robot, q, found)
+    candidates = touches(robot, q, pairs)
+    P, bodies = rows_by_body(robot, q, candidates)
     a, omega = divide_and_conquer(damped(robot, h), q, v, tau, bodies)
     joints = joint_rows(robot, q, h, limits)
     A, J = with_joints(robot, q, h, P @ omega @ P.T, P @ body_jacobians(robot, q, bodies), joints)
     w = J @ (np.asarray(v, dtype=float) + h * (a + basis_biases(robot, q, v)))
-    return contact_problem(A, w, h, found, joints), found
+    return contact_problem(A, w, h, candidates, joints), candidates
 
 
 def divide_and_conquer(robot: Robot, q: Any, v: Any, tau: Any, frames: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

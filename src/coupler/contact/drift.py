@@ -20,11 +20,9 @@ from coupler.contact.kernels import copy
 from coupler.contact.scene import Layout
 from coupler.graph import Buffer, Part, Vector, View, Window, constants, fields
 from coupler.linear import solve
-from coupler.model.embedding.scene import by_kind
+from coupler.model.embedding.constraint_steps import by_kind
 from coupler.model.joint import Joint
 from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
-
-__all__ = ["Drift"]
 
 
 class LoopJoint(Record):

@@ -8,8 +8,6 @@ import numpy as np
 
 from coupler.contact.polyhedron import polyhedron
 
-__all__ = ["Faces"]
-
 _FLAT = 1e-5  # of the size: corners so near to a face's plane belong to it, as files with 7 digits want it
 
 

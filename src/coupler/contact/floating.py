@@ -15,8 +15,6 @@ from coupler.model.tree import Link
 from coupler.rotation import matrix_from_quaternion
 from coupler.spatial import cross
 
-__all__ = ["centre_of", "frame_rotation_bias", "straight_motion", "turned_velocity"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Geometry, Plane
 
-__all__ = ["Point", "is_endless"]
-
 
 @dataclass(frozen=True, eq=False)
 class Point(Geometry):

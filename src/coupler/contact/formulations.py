@@ -35,28 +35,6 @@ from coupler.model import Robot
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
-__all__ = [
-    "JointRows",
-    "Touch",
-    "basis_biases",
-    "body_jacobians",
-    "contact_problem",
-    "contact_rows",
-    "first_rows",
-    "floating",
-    "floating_centre",
-    "joint_rows",
-    "poses_of_shapes",
-    "recursive_problem",
-    "rows_by_body",
-    "step_length",
-    "touches",
-    "traditional_problem",
-    "unimpeded",
-    "with_closures",
-    "with_joints",
-]
-
 _SHORTEST_STEP = 1e-12  # s: shorter than any that makes sense, and gaps over it are still finite velocities
 
 
@@ -109,16 +87,16 @@ def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True, v: Any = 
         return JointRows(np.zeros((0, robot.nv)))
     tree, (G, g) = robot.tree, robot.explicit_constraint(q, v)
     p = robot.embedding.positions(np.asarray(q, dtype=float))
-    found: list[tuple[np.ndarray, float, Block, float, float]] = []
+    terms: list[tuple[np.ndarray, float, Block, float, float]] = []
     for (link, j), fast in zip(limited, recovery_speeds(robot, limited, 1.0), strict=True):
         kind, entry = tree.links[link].kind, tree.v_start[link] + j
         low, high = limit_velocities(kind.lower[j], kind.upper[j], p[tree.q_start[link] + j], step)
         sides = [(sign, w) for sign, w in ((1.0, low), (-1.0, high)) if np.isfinite(w)]
-        found += [(sign * G[entry], -sign * w, Unilateral(), float(fast), float(sign * g[entry])) for sign, w in sides]
+        terms += [(sign * G[entry], -sign * w, Unilateral(), float(fast), float(sign * g[entry])) for sign, w in sides]
     for (link, j), bound in zip(rubbing, friction_impulses(robot, rubbing, step), strict=True):
         entry = tree.v_start[link] + j
-        found.append((G[entry], 0.0, Bounded(-bound, bound), 1.0, float(g[entry])))
-    rows, closures, blocks, recovery, biases = zip(*found, strict=True)
+        terms.append((G[entry], 0.0, Bounded(-bound, bound), 1.0, float(g[entry])))
+    rows, closures, blocks, recovery, biases = zip(*terms, strict=True)
     return JointRows(np.array(rows), np.array(closures), blocks, np.array(recovery), np.array(biases))
 
 
@@ -158,14 +136,14 @@ def traditional_problem(
         The problem, and the contacts that its first blocks belong to; those of joints follow (see `JointRows`).
     """
     h = step_length(step)
-    found = touches(robot, q, pairs)
+    candidates = touches(robot, q, pairs)
     joints = joint_rows(robot, q, h, limits)
-    J = np.vstack([contact_rows(robot, q, found), joints.rows])
+    J = np.vstack([contact_rows(robot, q, candidates), joints.rows])
     factor = np.linalg.cholesky(mass_matrix(damped(robot, h), q))
     half = np.linalg.solve(factor, J.T)
     free = np.linalg.solve(factor.T, np.linalg.solve(factor, np.asarray(tau) - bias_force(robot, q, v)))
     w = J @ (np.asarray(v) + h * (free + basis_biases(robot, q, v)))
-    return contact_problem(half.T @ half, w, h, found, joints), found
+    return contact_problem(half.T @ half, w, h, candidates, joints), candidates
 
 
 def recursive_problem(
@@ -176,12 +154,12 @@ def recursive_problem(
     Args and returns are those of `traditional_problem`.
     """
     h = step_length(step)
-    found = touches(robot, q, pairs)
-    P, bodies = rows_by_body(robot, q, found)
+    candidates = touches(robot, q, pairs)
+    P, bodies = rows_by_body(robot, q, candidates)
     A = P @ inverse_osim(damped(robot, h), q, bodies) @ P.T if bodies else np.zeros((len(P), len(P)))
     joints = joint_rows(robot, q, h, limits)
     A, J = with_joints(robot, q, h, A, P @ body_jacobians(robot, q, bodies), joints)
-    return contact_problem(A, J @ unimpeded(robot, q, v, tau, h), h, found, joints), found
+    return contact_problem(A, J @ unimpeded(robot, q, v, tau, h), h, candidates, joints), candidates
 
 
 def with_joints(
@@ -236,7 +214,7 @@ def floating_centre(robot: Robot, joint: str) -> np.ndarray:
 
 
 def contact_problem(
-    A: np.ndarray, w: np.ndarray, step: float, found: Sequence[Touch], joints: JointRows
+    A: np.ndarray, w: np.ndarray, step: float, candidates: Sequence[Touch], joints: JointRows
 ) -> ContactProblem:
     """The problem of contacts and of joints behind them.
 
@@ -244,24 +222,24 @@ def contact_problem(
         A: (rows, rows), J H⁻¹ Jᵀ; of its two halves, which may differ by rounding, the mean counts.
         w: (rows,), velocities after the step without contact, to which gaps are added here.
         step: h, s.
-        found: the contacts.
+        candidates: the contacts.
         joints: what joints bring in.
     """
-    b = with_closures(w, found, np.array([touch.contact.gap for touch in found]) / step, joints.closures)
-    return ContactProblem((A + A.T) / 2, b, [*(touch.cone for touch in found), *joints.blocks])
+    b = with_closures(w, candidates, np.array([touch.contact.gap for touch in candidates]) / step, joints.closures)
+    return ContactProblem((A + A.T) / 2, b, [*(touch.cone for touch in candidates), *joints.blocks])
 
 
-def with_closures(w: np.ndarray, found: Sequence[Touch], gaps: np.ndarray, limits: np.ndarray) -> np.ndarray:
+def with_closures(w: np.ndarray, candidates: Sequence[Touch], gaps: np.ndarray, limits: np.ndarray) -> np.ndarray:
     """b: velocities without impulses, plus gaps of contacts and ways to joints' limits, over the step. [002, eq. 4a]"""
     b = w.copy()
-    b[first_rows(found)] += gaps
+    b[first_rows(candidates)] += gaps
     b[len(b) - len(limits) :] += limits
     return b
 
 
-def first_rows(found: Sequence[Touch]) -> np.ndarray:
+def first_rows(candidates: Sequence[Touch]) -> np.ndarray:
     """(contacts,), the rows of the contacts' normals; those of friction follow each."""
-    return np.cumsum([0, *(touch.cone.size for touch in found)])[:-1]
+    return np.cumsum([0, *(touch.cone.size for touch in candidates)])[:-1]
 
 
 def _bodies(pairs: Sequence[Pair]) -> list[str]:
@@ -275,21 +253,21 @@ def poses_of_shapes(robot: Robot, q: Any, pairs: Sequence[Pair]) -> dict[str, Tr
     return {body: Transform(T[:3, :3].T, T[:3, 3]) for body, T in own.items()}
 
 
-def contact_rows(robot: Robot, q: Any, found: Sequence[Touch]) -> np.ndarray:
+def contact_rows(robot: Robot, q: Any, candidates: Sequence[Touch]) -> np.ndarray:
     """J: how fast the first shape's point moves against the second's, along normal and tangents, by unit of v.
 
     Further rows of contacts that resist turning: how fast the first shape turns against the second about these axes.
     """
-    P, bodies = rows_by_body(robot, q, found)
+    P, bodies = rows_by_body(robot, q, candidates)
     return P @ body_jacobians(robot, q, bodies)
 
 
-def rows_by_body(robot: Robot, q: Any, found: Sequence[Touch]) -> tuple[np.ndarray, list[str]]:
+def rows_by_body(robot: Robot, q: Any, candidates: Sequence[Touch]) -> tuple[np.ndarray, list[str]]:
     """The rows of contacts by motions of bodies, six columns each in the body's own frame, and those that move."""
-    poses = poses_of_shapes(robot, q, [touch.pair for touch in found])
+    poses = poses_of_shapes(robot, q, [touch.pair for touch in candidates])
     bodies = [body for body in poses if robot.tree.place[body][0]]
-    P = np.zeros((sum(touch.cone.size for touch in found), 6 * len(bodies)))
-    for i, touch in zip(first_rows(found), found, strict=True):
+    P = np.zeros((sum(touch.cone.size for touch in candidates), 6 * len(bodies)))
+    for i, touch in zip(first_rows(candidates), candidates, strict=True):
         for body, sign in ((touch.pair.one.body, 1.0), (touch.pair.other.body, -1.0)):
             if body in bodies:
                 k, X = 6 * bodies.index(body), poses[body]

@@ -9,8 +9,6 @@ from coupler.contact.problem import Cone, ContactProblem, Solution
 from coupler.contact.sweep import Update, sweep
 from coupler.model.errors import ModelError
 
-__all__ = ["projected_step", "solve"]
-
 
 def solve(
     problem: ContactProblem,

@@ -17,8 +17,6 @@ from coupler.contact.blocks import Blocks
 from coupler.contact.scene import Layout
 from coupler.graph import Builder, Constants, Slot, Vector, View, constants, fields
 
-__all__ = ["Halves"]
-
 
 class Halves:
     """The parts of a step that each tree of bodies goes before forces are taken, and afterwards.

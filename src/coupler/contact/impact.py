@@ -33,8 +33,6 @@ from coupler.contact.scene import ContactScene
 from coupler.graph import Vector, View, Window, constants, fields
 from coupler.passes import Sweep
 
-__all__ = ["MOST_ROUNDS", "Impacts"]
-
 MOST_ROUNDS = 60  # of a step, the last one without restitution: 60 balls in a row hand an impact on
 _UNLIMITED = 1e10  # rad/s or m/s: stands for a limit that is not reached, so that all numbers stay finite
 _INELASTIC = Restitution(0.0)

@@ -20,8 +20,6 @@ from coupler.contact.restitution import (
     takes_part,
 )
 
-__all__ = ["ImpactRounds"]
-
 _INELASTIC = Restitution(0.0)
 
 

@@ -15,8 +15,7 @@ from coupler.contact.blocks import contact_error, joint_error, shared
 from coupler.contact.interaction import InteractingBlocks, Ways
 from coupler.contact.kernels import clear
 from coupler.graph import View, constants, fields
-
-__all__ = ["Islands"]
+from coupler.grouping import grouped
 
 
 class Islands:
@@ -46,10 +45,8 @@ class Islands:
 
     def _spread(self) -> None:
         """Writes loops by which a block that is to be refined makes its nodes so, and these their other blocks."""
-        blocks, alike = self._blocks, dict[int, list[int]]()
-        for block, nodes in enumerate(self._nodes):
-            alike.setdefault(len(nodes), []).append(block)
-        for own in alike.values():
+        blocks = self._blocks
+        for own in grouped(range(len(self._nodes)), lambda block: len(self._nodes[block])).values():
             known = fields(refined=blocks.flags["refined"].at(own)) | shared(grow=self._grows)(own)
             ways = zip(*(self._nodes[block] for block in own), strict=True)
             nodes = [fields(unsolved=self._unsolved.at(list(row))) for row in ways]

@@ -13,9 +13,8 @@ from coupler.contact.laws import joint_parts, limit_velocities
 from coupler.contact.scene import ContactScene, Layout, recovery_speeds
 from coupler.contact.scheme import SCHEMES
 from coupler.graph import Slot, Vector, View, Window, constants, fields
+from coupler.grouping import grouped
 from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
-
-__all__ = ["JointBlocks"]
 
 _FAR = 1e10  # rad or m: stands for a limit that a joint does not have, so that all numbers stay finite
 
@@ -124,10 +123,8 @@ class JointBlocks:
 
     def _groups(self, rows: Sequence[int]) -> list[tuple[bool, bool, list[int]]]:
         """Whether joints have limits, whether they have friction, and which of them have the same."""
-        groups: dict[tuple[bool, bool], list[int]] = {}
-        for row in rows:
-            joint = self._layout.joints[row]
-            groups.setdefault((joint in self._layout.limited, joint in self._layout.rubbing), []).append(row)
+        layout = self._layout
+        groups = grouped(rows, lambda row: (layout.joints[row] in layout.limited, layout.joints[row] in layout.rubbing))
         return [(*key, own) for key, own in groups.items()]
 
     def _impulses(self, rows: Sequence[int]) -> Window:
@@ -151,14 +148,14 @@ class JointBlocks:
 
     def _told(self, impulses: Vector, limited: bool, rubbing: bool, rows: Sequence[int]) -> Window:
         """Where a state has the impulses of joints: first those of all limits, then those of friction."""
-        found, layout = fields(), self._layout
+        places, layout = fields(), self._layout
         joints = [layout.joints[row] for row in rows]
         if limited:
-            found |= fields(limit=impulses.at([self._first + layout.limited.index(joint) for joint in joints]))
+            places |= fields(limit=impulses.at([self._first + layout.limited.index(joint) for joint in joints]))
         if rubbing:
             first = self._first + len(layout.limited)
-            found |= fields(friction=impulses.at([first + layout.rubbing.index(joint) for joint in joints]))
-        return found
+            places |= fields(friction=impulses.at([first + layout.rubbing.index(joint) for joint in joints]))
+        return places
 
 
 def _velocity(cluster: Visit[Any, Any], i: int, j: int, v: Any) -> Any:

@@ -6,8 +6,6 @@ import numpy as np
 
 from coupler.graph import Builder, Vector, View, fields
 
-__all__ = ["assign", "clear", "copy", "in_parts"]
-
 _AT_ONCE = 16
 
 

@@ -25,35 +25,6 @@ from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 
-__all__ = [
-    "PENETRATION",
-    "RECOVERY",
-    "SOFTENING",
-    "TINY",
-    "Friction",
-    "cone_error",
-    "cone_residual",
-    "de_saxce_shift",
-    "discs",
-    "gap_seen",
-    "inside_cone",
-    "interval_error",
-    "joint_parts",
-    "joint_regime",
-    "joint_update",
-    "larger_eigenvalue",
-    "let_out",
-    "limit_velocities",
-    "mobilities",
-    "nearest_in_cone",
-    "nearest_in_disc",
-    "projected_step",
-    "row_count",
-    "tangential_mobility",
-    "turning_step",
-    "unprojected_step",
-]
-
 Array = Any  # an ndarray of floats, or of nodes
 Friction = Sequence[Any] | np.ndarray  # the coefficient of each disc: numbers, arrays of many contacts, or nodes
 

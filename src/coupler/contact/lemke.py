@@ -23,8 +23,8 @@ from coupler.contact.problem import Bilateral, Bounded, Cone, ContactProblem, So
 from coupler.contact.residuals import reached, residual
 from coupler.model.errors import ModelError
 
-__all__ = ["lemke_lcp", "solve"]
-
+_ROUNDING = 1e-14  # beside the largest entry: what impulses that move nothing leave in A
+_RAY = 1e-9  # a ray proves that there is no solution if it is one to this part of its length
 _TINY = 1e-11  # beside entries of about one: smaller pivots are rounding, and so are smaller differences of ratios
 
 
@@ -81,14 +81,16 @@ def _eliminated(problem: ContactProblem) -> tuple[np.ndarray, np.ndarray]:
     root = np.sqrt(problem.steps[free])
     X = np.zeros_like(problem.A)
     own = np.ix_(free, free)
-    X[own] = np.outer(root, root) * np.linalg.pinv(np.outer(root, root) * problem.A[own], rcond=1e-14, hermitian=True)
+    X[own] = np.outer(root, root) * np.linalg.pinv(
+        np.outer(root, root) * problem.A[own], rcond=_ROUNDING, hermitian=True
+    )
     return free, X
 
 
 def _scales(M: np.ndarray, E: np.ndarray) -> np.ndarray:
     """Scales of x and s, with which GᵀAG has a unit diagonal, and E and C entries of about one."""
     d = M.diagonal()[: len(E)].copy()
-    d[d <= 1e-14 * d.max(initial=0.0)] = 1.0  # impulses that move nothing
+    d[d <= _ROUNDING * d.max(initial=0.0)] = 1.0  # impulses that move nothing
     d = 1.0 / np.sqrt(d)
     return np.concatenate([d, E.sum(axis=0) / (d @ E)])
 
@@ -176,14 +178,14 @@ def _pivot(M: np.ndarray, q: np.ndarray, most: int) -> tuple[np.ndarray, np.ndar
         if row < 0:
             ray[entering], ray[basis] = 1.0, np.maximum(-tableau[:, entering], 0.0)
             y = ray[n : 2 * n]
-            infeasible = (M.T @ y).max() <= 1e-9 * y.max() and q @ y < -1e-9 * size * y.max()
+            infeasible = (M.T @ y).max() <= _RAY * y.max() and q @ y < -_RAY * size * y.max()
             status = Status.INFEASIBLE if infeasible else Status.RAY
             break
     values = np.zeros(2 * n + 1)
     with contextlib.suppress(np.linalg.LinAlgError):  # a basis of rounding: found out below
         values[basis] = np.linalg.solve(start[:, basis], q)  # afresh, without the rounding of all pivots
     z = np.maximum(values[n : 2 * n], 0.0)
-    if np.abs(np.minimum(z, M @ z + q)).max() <= 1e-11 * (np.abs(M) @ z + np.abs(q)).max():
+    if np.abs(np.minimum(z, M @ z + q)).max() <= _TINY * (np.abs(M) @ z + np.abs(q)).max():
         status = Status.SOLVED  # also where z₀ is but rounding
     elif status is Status.SOLVED:
         status = Status.RAY

@@ -14,8 +14,6 @@ from coupler.files import read_file
 from coupler.model.errors import ModelError
 from coupler.model.wording import clipped
 
-__all__ = ["mesh_triangles", "mesh_vertices"]
-
 _LARGEST = 512 << 20  # bytes: ten million triangles
 _HEAD = 84  # bytes before the triangles of a binary STL: a comment, and how many there are
 _EXPORT = "export it as STL or OBJ"

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["prepare", "run"]
-
 
 def prepare() -> None:
     """Imports coal.

@@ -19,8 +19,6 @@ from coupler.model.numbers import numbers
 from coupler.model.shapes import Hull
 from coupler.model.wording import counted, listed
 
-__all__ = ["CORNERS", "hull_of", "simplified_hull", "with_hulls"]
-
 CORNERS = 32  # of a hull, at the most, unless told
 
 

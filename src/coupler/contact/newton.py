@@ -7,8 +7,6 @@ import numpy as np
 from coupler.contact.problem import ContactProblem
 from coupler.contact.residuals import natural_map, reached, residual
 
-__all__ = ["polished"]
-
 _SINGULAR = 1e-13  # of the largest singular value: redundant contacts leave such directions of λ undetermined
 _LESS = 0.5  # a step that does not lessen the residual by this factor is not near enough to the solution to help
 

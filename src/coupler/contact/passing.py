@@ -33,26 +33,6 @@ from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hu
 from coupler.rotation import matrix_from_quaternion, normalize_quaternion
 from coupler.spatial import Transform, cross
 
-__all__ = [
-    "MOST_ADVANCES",
-    "SLOP",
-    "Shift",
-    "advanced",
-    "advanced_among",
-    "approach",
-    "axis_of",
-    "can_pass",
-    "closing_speed",
-    "is_searched",
-    "nearest",
-    "on_field",
-    "reach_of",
-    "seen_around",
-    "shifted",
-    "slop",
-    "too_fast",
-]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 SLOP = 1e-6  # m: the most that shapes overlap which pass each other within a step
@@ -137,7 +117,7 @@ class Shift:
         return self.linear + cross(self.angular, point - self.X.r - t * self.linear)
 
     @property
-    def turning(self) -> Any:
+    def turning_speed(self) -> Any:
         """How fast its surface moves at most by turning, m/s; spin about an axis of symmetry does not move it."""
         if self.angular is None:
             return 0.0
@@ -149,7 +129,7 @@ class Shift:
         if self.angular is None:
             return 0.0
         across = cross(self.angular, normal)
-        return np.minimum(np.sqrt(across @ across) * self._reach, self.turning)
+        return np.minimum(np.sqrt(across @ across) * self._reach, self.turning_speed)
 
     @property
     def _reach(self) -> Any:
@@ -189,18 +169,18 @@ def shifted(one: Shift, other: Shift, t: Any) -> list[Contact]:
     return contacts(one.form, other.form, one.after(t), other.after(t))
 
 
-def nearest(one: Shift, other: Shift, t: Any, found: list[Contact]) -> tuple[Any, Array]:
+def nearest(one: Shift, other: Shift, t: Any, contacts: list[Contact]) -> tuple[Any, Array]:
     """How far two shapes are apart after a time at least, m, and along which normal, from the second to the first.
 
     Args:
         one, other: the shapes.
         t: s.
-        found: their contacts then; see `shifted`.
+        contacts: their contacts then; see `shifted`.
     """
-    if not found:
+    if not contacts:
         return _apart(one.form, other.form, one.after(t), other.after(t))
-    gap, normal = found[0].gap, found[0].frame[0]
-    for contact in found[1:]:
+    gap, normal = contacts[0].gap, contacts[0].frame[0]
+    for contact in contacts[1:]:
         nearer = contact.gap < gap
         gap, normal = np.where(nearer, contact.gap, gap), np.where(nearer, contact.frame[0], normal)
     return gap, normal
@@ -264,11 +244,11 @@ def approach(one: Shift, other: Shift) -> Any:
     """How fast any points of two shapes move past each other at most, m/s."""
     zero = np.zeros(3)
     away = (zero if one.linear is None else one.linear) - (zero if other.linear is None else other.linear)
-    return np.sqrt(away @ away) + one.turning + other.turning
+    return np.sqrt(away @ away) + one.turning_speed + other.turning_speed
 
 
 def advanced_among(
-    t: Any, one: Shift, other: Shift, found: list[Contact], step: Any, around: Any
+    t: Any, one: Shift, other: Shift, contacts: list[Contact], step: Any, around: Any
 ) -> tuple[Any, Any, Any]:
     """The same of a shape on a height field, which is not convex: it meets the first of several places.
 
@@ -278,14 +258,14 @@ def advanced_among(
     Args:
         t: up to which time the shapes do not meet, s.
         one, other: the shapes.
-        found: their contacts then.
+        contacts: their contacts then.
         step: h, s.
         around: see `seen_around`.
     """
     fast = approach(one, other) * (step - t) > around
     soonest = np.where(fast, around / np.where(fast, approach(one, other), 1.0), step)
     meeting, closes = np.False_, fast
-    for contact in found:
+    for contact in contacts:
         clearance, closing = contact.gap + slop(step), closing_speed(one, other, contact.frame[0])
         own = closing * (step - t) > clearance
         touches = own & (clearance <= 0.5 * slop(step))

@@ -31,8 +31,6 @@ from coupler.inertia import mass_matrix_solve
 from coupler.kinematics import frame_jacobian
 from coupler.model import Robot, Shape
 
-__all__ = ["PassingRounds", "may_pass", "solved_part"]
-
 _ROUNDS = 30
 Solve = Callable[..., Solution]
 
@@ -113,13 +111,13 @@ class PassingRounds:
 
     def _too_fast(self, v: np.ndarray) -> list[int]:
         """Contacts with height fields of which more than what is seen may come near within the step."""
-        found = []
+        too_fast_ones = []
         for k in self._doubtful:
             forms = (pair := self.touches[k].pair).one.geometry, pair.other.geometry
             if on_field(*forms):
                 shifts = [self._shift(shape, v) for shape in (pair.one, pair.other)]
-                found += [k] if too_fast(shifts[0], shifts[1], seen_around(*forms), self._step) else []
-        return found
+                too_fast_ones += [k] if too_fast(shifts[0], shifts[1], seen_around(*forms), self._step) else []
+        return too_fast_ones
 
     def _with_others_listed_anew(self, waiting: Sequence[int], active: Sequence[int]) -> list[int]:
         """Contacts that wait, and the others of their pairs where contacts on the way are no fixed list."""
@@ -132,21 +130,21 @@ class PassingRounds:
         """Whether the shapes of a contact meet within the step; if it was open, it is then that of where they do."""
         pair = self.touches[k].pair
         one, other = (self._shift(shape, v) for shape in (pair.one, pair.other))
-        t, meeting, found = 0.0, True, list[Contact]()
+        t, meeting, contacts = 0.0, True, list[Contact]()
         for _ in range(MOST_ADVANCES):
-            found = shifted(one, other, t)
+            contacts = shifted(one, other, t)
             if on_field(one.form, other.form):
                 around = seen_around(one.form, other.form)
-                later, passes, meeting = advanced_among(t, one, other, found, self._step, around)
+                later, passes, meeting = advanced_among(t, one, other, contacts, self._step, around)
             else:
-                gap, normal = nearest(one, other, t, found)
+                gap, normal = nearest(one, other, t, contacts)
                 later, passes, meeting = advanced(t, gap, closing_speed(one, other, normal), self._step)
             if passes or meeting:
                 break
             t, meeting = float(later), True
-        if meeting and found and not self._near[k]:
+        if meeting and contacts and not self._near[k]:
             number = [i for i, touch in enumerate(self.touches) if touch.pair is pair].index(k)
-            self._move(k, found[number], t, v, (one, other))
+            self._move(k, contacts[number], t, v, (one, other))
         return bool(meeting)
 
     def _move(self, k: int, contact: Contact, t: float, v: np.ndarray, shifts: tuple[Shift, Shift]) -> None:

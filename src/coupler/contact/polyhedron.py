@@ -13,8 +13,6 @@ import numpy as np
 
 from coupler.contact.distance_convex import convex_distance
 
-__all__ = ["Polyhedron", "polyhedron"]
-
 _DETAIL = 1e-6  # of the size: points that are nearer to the hull count as on it, as files with 7 digits want it
 _PLANE = 1e-10  # of the size: what is nearer to a plane lies in it
 _ALIKE = 1e-9  # distances that differ by this part count as the same
@@ -144,8 +142,8 @@ class _Growth:
         near = np.flatnonzero(self.members[seen].any(axis=0))
         ones, others = self.members[np.ix_(seen, near)], self.members[np.ix_(~seen, near)]
         shared = ones.astype(float) @ others.T.astype(float) >= 2.0
-        found = [near[ones[f] & others[g]] for f, g in zip(*np.nonzero(shared), strict=True)]
-        return np.array(self.corners)[[pair for own in found for pair in combinations(own, 2)]]
+        shared_corners = [near[ones[f] & others[g]] for f, g in zip(*np.nonzero(shared), strict=True)]
+        return np.array(self.corners)[[pair for own in shared_corners for pair in combinations(own, 2)]]
 
     def _planes(self, triples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Normals and offsets of planes through three points each, those on a line left out."""

@@ -55,6 +55,7 @@ class Cone:
 
     @property
     def size(self) -> int:
+        """How many rows it has."""
         return row_count(self.coefficients)
 
 
@@ -127,7 +128,7 @@ class ContactProblem:
         blocks: n rows in all.
 
     Raises:
-        ModelError: for a wrong shape or size, a NaN, an A that cannot be semidefinite, or a block without sense.
+        ModelError: for a wrong shape or size, a NaN, an A that cannot be semidefinite, or a meaningless block.
     """
 
     A: np.ndarray

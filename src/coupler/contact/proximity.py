@@ -23,8 +23,6 @@ from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull
 from coupler.spatial import Transform
 
-__all__ = ["Proximity"]
-
 
 class Proximity:
     """Pairs of shapes in configurations of their robot.

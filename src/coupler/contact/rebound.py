@@ -14,8 +14,6 @@ from coupler.contact.rows import Indices
 from coupler.contact.scene import ContactScene, rebounding
 from coupler.graph import Builder, Vector, View, Window, constants, fields
 
-__all__ = ["Rebounds"]
-
 
 class Rebounds:
     """The contacts of a program that can rebound.

@@ -9,8 +9,6 @@ import numpy as np
 from coupler.contact.laws import cone_error, inside_cone, interval_error
 from coupler.contact.problem import ContactProblem
 
-__all__ = ["Residual", "natural_map", "reached", "residual"]
-
 _ROUNDING = 4.0 * np.finfo(float).eps  # of the terms of A λ + b: what their sum may err by
 _LARGEST_ROUNDING = 1e-6  # of b: impulses that make more rounding than this are out of proportion, and no solution
 
@@ -25,6 +23,7 @@ class Residual:
 
     @property
     def total(self) -> float:
+        """The largest of the three."""
         return max(self.cone, self.complementarity, self.dissipation)
 
 

@@ -39,22 +39,6 @@ from coupler.graph import may_differ
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 
-__all__ = [
-    "LAG",
-    "RESTING_SPEED",
-    "ReboundTerms",
-    "Restitution",
-    "can_rebound",
-    "energy_parts",
-    "energy_scale",
-    "hits",
-    "impact_coefficients",
-    "impact_impulse",
-    "pending_rebound",
-    "rebound_terms",
-    "takes_part",
-]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 _FORMS = ("velocity", "impulse")

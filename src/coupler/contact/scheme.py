@@ -11,8 +11,6 @@ import numpy as np
 
 from coupler.graph import Builder, View, Window, fields
 
-__all__ = ["SCHEMES", "Progress", "Scheme"]
-
 
 @dataclass(frozen=True)
 class Scheme:
@@ -73,10 +71,10 @@ class Progress:
 
 def _chosen(values: Sequence[float], number: Any) -> Any:
     """One of some values, by its number."""
-    found = np.array(values[0])
+    chosen = np.array(values[0])
     for i, value in enumerate(values[1:], 1):
-        found = np.where(number > i - 0.5, value, found)
-    return found
+        chosen = np.where(number > i - 0.5, value, chosen)
+    return chosen
 
 
 def _begin(scheme: Scheme) -> Callable[[View], None]:

@@ -103,21 +103,21 @@ def _selected(robot: Robot, pairs: Sequence[Pair], asked: Sequence[int], limits:
 
 def _overlaps(robot: Robot, pairs: Sequence[Pair]) -> dict[int, float]:
     """The numbers of pairs that overlap in the neutral configuration, and by how much."""
-    neutral, found = Proximity(robot, pairs, robot.neutral()[None]), dict[int, float]()
+    neutral, depths = Proximity(robot, pairs, robot.neutral()[None]), dict[int, float]()
     for i in range(len(pairs)):
         if neutral.nearest(i, 0.0) < 0.0 and (gap := min(neutral.gaps(i, 0))) < 0.0:
-            found[i] = -gap
-    return found
+            depths[i] = -gap
+    return depths
 
 
 def _far(proximity: Proximity, numbers: Sequence[int]) -> dict[int, float]:
     """The numbers of pairs that never come near, and how far apart they stay at least."""
-    found = dict[int, float]()
+    distances = dict[int, float]()
     for i, number in enumerate(numbers):
         enough = _NEAR * float(proximity.sizes[i])
         if (apart := proximity.nearest(i, enough)) > enough:
-            found[number] = apart
-    return found
+            distances[number] = apart
+    return distances
 
 
 def _stays(robot: Robot, pair: Pair, poses: np.ndarray) -> bool:

@@ -19,8 +19,6 @@ import numpy as np
 from coupler.contact.blocks import Blocks, shared
 from coupler.graph import Vector, View, Window, fields
 
-__all__ = ["Sliding", "slides_on"]
-
 _LEFT = 0.1  # of its velocity, along where it slid: what must be left of it after a step, or it is about to stop
 
 

@@ -11,8 +11,6 @@ from coupler.contact import admm, bisection, cascade, gauss_seidel, lemke
 from coupler.contact.problem import ContactProblem, Solution
 from coupler.model.errors import ModelError
 
-__all__ = ["SOLVERS", "solve"]
-
 SOLVERS: dict[str, Callable[..., Solution]] = {
     "admm": admm.solve,
     "bisection": bisection.solve,

@@ -11,8 +11,6 @@ from coupler.contact.drift import LoopJoint
 from coupler.contact.kick import Node, accelerated, move, rotation_biases
 from coupler.passes import Visit
 
-__all__ = ["first_rates", "fit", "rates", "settling"]
-
 Pass = Callable[[Node], None]
 
 

@@ -27,11 +27,9 @@ from coupler.contact.scheme import Progress, Scheme
 from coupler.contact.stage_contacts import StageContacts
 from coupler.contact.stage_passes import first_rates, fit, rates, settling
 from coupler.graph import Buffer, Part, Vector, View, constants, fields
-from coupler.model.embedding.scene import by_kind
+from coupler.model.embedding.constraint_steps import by_kind
 from coupler.model.joint import Joint
 from coupler.passes import ClusterWindows, Shape, Sweep, collect_loads
-
-__all__ = ["Stages"]
 
 _VECTORS = ("u", "x", "moves", "u_rate", "x_rate", "u_sum", "x_sum", "jump")
 

@@ -10,8 +10,6 @@ from coupler.contact.newton import polished
 from coupler.contact.problem import Cone, ContactProblem, Solution, Status
 from coupler.contact.residuals import reached, residual
 
-__all__ = ["Update", "sweep"]
-
 # From a block's impulses and velocities to its new impulses.
 Update = Callable[[np.ndarray, np.ndarray], np.ndarray]
 

@@ -18,20 +18,6 @@ from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Sphere
 from coupler.spatial import Transform
 
-__all__ = [
-    "SIDES",
-    "Forms",
-    "Told",
-    "finding_kernel",
-    "first_of",
-    "form",
-    "forms",
-    "locating",
-    "numbers",
-    "pose",
-    "with_numbers",
-]
-
 Array = Any  # nodes of a trace
 
 Forms = tuple[Geometry, Geometry]

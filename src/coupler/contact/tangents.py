@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["tangents"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 

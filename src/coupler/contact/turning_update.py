@@ -16,8 +16,6 @@ from coupler.contact.answers import sharp_answer
 from coupler.contact.cone_update import ConeBlock, cone_update
 from coupler.linear import solve
 
-__all__ = ["turning_update"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 

@@ -8,8 +8,6 @@ from coupler.model.tree import TreeJoint
 from coupler.rotation import matrix_from_quaternion, quaternion_conjugate, quaternion_from_matrix, quaternion_product
 from coupler.spatial import Transform
 
-__all__ = ["from_world", "pinocchio_pose", "swapped", "to_world", "turned", "turned_back"]
-
 _W_LAST = [1, 2, 3, 0]
 
 

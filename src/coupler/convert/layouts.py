@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from coupler.grouping import grouped
 from coupler.io.mjcf.joints import steps_of as mjcf_steps
 from coupler.io.mjcf.names import Names
 from coupler.io.urdf.joints import steps_of as urdf_steps
@@ -80,9 +81,8 @@ def _stacked(library: Any, joints: list[tuple[str, str, Form]]) -> Layout:
 
 def _outwards(robot: Robot, alphabetical: bool) -> Iterator[TreeJoint]:
     """All joints, depth first."""
-    carried: dict[str, list[TreeJoint]] = {}
-    for joint in sorted(robot.joints, key=lambda joint: joint.name) if alphabetical else robot.joints:
-        carried.setdefault(joint.parent, []).append(joint)
+    joints = sorted(robot.joints, key=lambda joint: joint.name) if alphabetical else robot.joints
+    carried = grouped(joints, lambda joint: joint.parent)
     pending = carried.get(GROUND, [])[::-1]
     while pending:
         joint = pending.pop()
@@ -140,8 +140,8 @@ def _mujoco_names(model: Any) -> Names:
     }
     sizes = {key: getattr(model, key) for key in ("nbody", "njnt", "nsite", "neq")}
     places = {key: getattr(model, key) for key in ("site_bodyid", "jnt_bodyid", "eq_type")}
-    found: Any = SimpleNamespace(names=names, **sizes, **places)
-    return Names(found)
+    mjcf: Any = SimpleNamespace(names=names, **sizes, **places)
+    return Names(mjcf)
 
 
 # Pinocchio

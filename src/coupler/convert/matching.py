@@ -11,8 +11,6 @@ from coupler.model import Helical, ModelError, Planar, Robot
 from coupler.model.tree import TreeJoint
 from coupler.model.wording import listed
 
-__all__ = ["Match", "matched_joints"]
-
 
 @dataclass(frozen=True, eq=False)
 class Match:
@@ -35,7 +33,7 @@ def matched_joints(robot: Robot, layout: Layout) -> list[Match]:
     for joint in robot.joints:  # which files hold as several in a row; the angles of a ball would be Euler's, not ours
         if joint.kind.nq == joint.kind.nv > 1 or isinstance(joint.kind, Helical):
             parts |= {f"{joint.name}_{i + 1}": (joint, i) for i in range(max(joint.kind.nv, 2))}
-    found = []
+    matches = []
     for slot in layout.slots:
         if slot.name in joints:
             match = Match(slot, joints[slot.name])
@@ -49,15 +47,15 @@ def matched_joints(robot: Robot, layout: Layout) -> list[Match]:
                 f"it has {listed(joints)}"
             )
         _check_form(robot, layout, match)
-        found.append(match)
-    matched = {match.joint.name for match in found} | layout.dependent
+        matches.append(match)
+    matched = {match.joint.name for match in matches} | layout.dependent
     missing = [name for name in robot.tree.number if name not in matched]
     if missing:
         raise ModelError(
             f"robot {robot.name!r} moves joints that {layout.library}'s model does not have: {listed(missing)}; load "
             "both from the same file, and let both float or neither"
         )
-    return found
+    return matches
 
 
 def _check_form(robot: Robot, layout: Layout, match: Match) -> None:

@@ -15,8 +15,6 @@ from coupler.model.embedding.states import batch_of
 from coupler.model.numbers import numbers
 from coupler.rotation import quaternion_from_matrix
 
-__all__ = ["from_mujoco", "from_pinocchio", "mujoco_jacobian", "pinocchio_jacobian", "to_mujoco", "to_pinocchio"]
-
 _NEAR = 0.05  # rad or m: how far MuJoCo's soft constraints may leave a loop open, with room to spare
 
 
@@ -28,7 +26,7 @@ def to_pinocchio(robot: Robot, q: Any, v: Any = None, model: Any = None) -> tupl
     Args:
         q: (..., nq), closed configurations.
         v: (..., nv), velocities; zero if not given.
-        model: a `pinocchio.Model` of the spanning tree, whose joints are called as the robot's; a free joint may also
+        model: a `pinocchio.Model` of the spanning tree, with the same names of joints; a free joint may also
             be the one that carries the same body. If not given, what `buildModelFromUrdf` makes of
             `robot.save("robot.urdf")`: joints depth first, those of one body by the alphabet, and hinges without limits
             as (cos, sin).
@@ -71,7 +69,7 @@ def to_mujoco(robot: Robot, q: Any, v: Any = None, model: Any = None) -> tuple[n
     Args:
         q: (..., nq), closed configurations.
         v: (..., nv), velocities; zero if not given.
-        model: a `mujoco.MjModel` of the same robot, whose joints are called as the robot's. If not given, joints are
+        model: a `mujoco.MjModel` of the same robot, with the same names of joints. If not given, joints are
             in the order of the robot's file in MJCF, or of what `robot.save("robot.xml")` writes.
 
     Returns:

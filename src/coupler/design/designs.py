@@ -32,10 +32,10 @@ class Designs:
 
     def __getitem__(self, name: str) -> np.ndarray:
         """What was measured under a name, or the parameter of that name, (n, ...)."""
-        found = self.results.get(name, self.parameters.get(name))
-        if found is None:
+        values = self.results.get(name, self.parameters.get(name))
+        if values is None:
             raise ModelError(f"nothing was measured as {name!r}; there are {listed([*self.results, *self.parameters])}")
-        return found
+        return values
 
     def best(self, name: str, *, largest: bool = False) -> int:
         """The number of the design with the smallest, or largest, value of a result; NaN counts as worse than any.

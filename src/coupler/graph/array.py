@@ -17,8 +17,6 @@ from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, apply, as_node, constant, symbol, where
 from coupler.rows import has_unknown, is_long_product, is_zero, product
 
-__all__ = ["Array", "array", "is_known", "may_differ", "nodes_of", "numbers_or_nodes", "symbols"]
-
 
 class Array(np.ndarray):
     """An ndarray (dtype object) whose elements are nodes. `a += b` makes a new array: no field changes in part."""

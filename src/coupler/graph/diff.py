@@ -20,8 +20,6 @@ from coupler.graph.expr import Node, apply, constant, where
 from coupler.graph.rewrite import spelled_out
 from coupler.graph.walk import substitute, topological
 
-__all__ = ["jacobian", "jvp", "pull", "push", "second_directional", "vjp"]
-
 Function = Callable[[Any], Any]
 
 _ZERO, _ONE = constant(0.0), constant(1.0)

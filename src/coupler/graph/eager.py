@@ -17,8 +17,6 @@ from coupler.graph.kernel import Case
 from coupler.graph.program import Loop, Repeat, Step
 from coupler.graph.window import Buffer, Constants, Slot, Window, each
 
-__all__ = ["Eager", "Row"]
-
 Memory = Mapping[Buffer, np.ndarray]  # of shape (size,)
 
 

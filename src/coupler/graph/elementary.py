@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 from coupler.graph.expr import Node, apply, as_node, constant, where
 
-__all__ = ["DOUBLE", "SINGLE", "Precision", "acos", "asin", "atan2", "exp", "log", "sincos", "tan"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Precision:

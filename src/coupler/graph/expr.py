@@ -27,22 +27,6 @@ from coupler.graph.errors import GraphError
 from coupler.graph.operations import OPERATIONS
 from coupler.rows import RowCode
 
-__all__ = [
-    "FOLD",
-    "Node",
-    "RowMemory",
-    "apply",
-    "as_node",
-    "constant",
-    "known",
-    "look_up",
-    "node_text",
-    "sweep",
-    "symbol",
-    "uncollected",
-    "where",
-]
-
 
 class Node:
     """One scalar of a trace; see the module's text. Made by `constant`, `symbol` and the operators."""

@@ -22,8 +22,6 @@ from coupler.graph.tracing import View
 from coupler.graph.walk import listing, substitute, topological
 from coupler.graph.window import Buffer, Constants, Slot, Window
 
-__all__ = ["PARAMETERS", "Lowering", "Parameters"]
-
 PARAMETERS = "parameters"  # what programs call this input
 
 
@@ -40,6 +38,7 @@ class Parameters:
 
     @property
     def size(self) -> int:
+        """How many numbers there are."""
         return len(self.nodes)
 
     def number(self, node: Node) -> int:

@@ -20,8 +20,6 @@ from coupler.graph.kernel import Case, Flags, Kernel
 from coupler.graph.measure import depths
 from coupler.graph.window import Buffer
 
-__all__ = ["Listing", "Loop", "Program", "Repeat", "Step"]
-
 
 @dataclass(frozen=True, eq=False)
 class Loop:
@@ -104,14 +102,17 @@ class Program:
 
     @property
     def inputs(self) -> tuple[Buffer, ...]:
+        """The buffers that a call reads, in the order in which it takes them."""
         return tuple(b for b in self.buffers if b.role == "input")
 
     @property
     def outputs(self) -> tuple[Buffer, ...]:
+        """The buffers that a call returns, in order."""
         return tuple(b for b in self.buffers if b.role == "output")
 
     @property
     def scratch(self) -> tuple[Buffer, ...]:
+        """The buffers that steps use in between."""
         return tuple(b for b in self.buffers if b.role == "scratch")
 
     @cached_property

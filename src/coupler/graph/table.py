@@ -14,8 +14,6 @@ from coupler.graph.array import array, nodes_of
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, look_up
 
-__all__ = ["MOST", "Table"]
-
 MOST = 2**24  # numbers of a table: what float32 can count
 
 

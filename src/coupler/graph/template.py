@@ -17,8 +17,6 @@ from coupler.graph.expr import Node, apply, constant, known, symbol
 from coupler.graph.rewrite import spelled_out
 from coupler.graph.walk import listing, substitute, topological
 
-__all__ = ["Template", "lifted", "template"]
-
 _STRUCTURE = (0.0, 1.0, -1.0)  # what folding knows; such numbers stay where they are
 
 _KNOWN: WeakValueDictionary[tuple[str, bytes], Template] = WeakValueDictionary()  # by text and numbers

@@ -27,6 +27,7 @@ from coupler.graph.kernel import Case, Kernel, Location, Source
 from coupler.graph.table import Table
 from coupler.graph.walk import topological
 from coupler.graph.window import Buffer, Constants, Slot, Window, each
+from coupler.grouping import grouped
 
 __all__ = ["View", "trace"]
 
@@ -232,9 +233,7 @@ def _shaped(nodes: list[Node], shape: tuple[int, ...]) -> Any:
 
 def _check_overlap(case: Case) -> None:
     """Refuses windows that meet in a row, if one of them is written there: the order of loads and stores is free."""
-    kernel, by_buffer = case.kernel, dict[Buffer, list[int]]()
-    for pointer, buffer in enumerate(case.buffers):
-        by_buffer.setdefault(buffer, []).append(pointer)
+    kernel, by_buffer = case.kernel, grouped(range(len(case.buffers)), lambda pointer: case.buffers[pointer])
     for buffer, pointers in by_buffer.items():
         if len(pointers) > 1 and any(kernel.stored[pointer] for pointer in pointers) and len(case.bases):
             _check_buffer(case, buffer, pointers)

@@ -19,8 +19,6 @@ from coupler.graph.tracing import View
 from coupler.graph.walk import substitute
 from coupler.graph.window import Buffer
 
-__all__ = ["unroll"]
-
 
 def unroll(program: Program) -> Program:
     """The same program as a single kernel from its inputs to its outputs.

@@ -66,6 +66,7 @@ class Field:
 
     @cached_property
     def size(self) -> int:
+        """How many elements it extends over."""
         return max(self.places, default=-1) + 1
 
     @staticmethod
@@ -108,12 +109,15 @@ class Slot:
 
     @property
     def rows(self) -> int:
+        """How many rows it has."""
         return len(self.bases)
 
     def backwards(self) -> Slot:
+        """The same with its rows in reverse order."""
         return replace(self, bases=self.bases[::-1])
 
     def rebound(self, new: Mapping[Buffer, Buffer]) -> Slot:
+        """The same in the buffer that takes the place of its own."""
         return replace(self, buffer=new[self.buffer])
 
 
@@ -147,16 +151,20 @@ class Constants:
 
     @property
     def rows(self) -> int:
+        """How many rows it has."""
         return len(self.values)
 
     @property
     def field(self) -> Field:
+        """The shape of a row's value."""
         return Field.of(self.values.shape[1:])
 
     def backwards(self) -> Constants:
+        """The same with its rows in reverse order."""
         return Constants(self.values[::-1], lambda: (slot := self.place()) and slot.backwards())
 
     def rebound(self, new: Mapping[Buffer, Buffer]) -> Constants:
+        """The same where buffers take the place of others."""
         return Constants(self.values, lambda: (slot := self.place()) and slot.rebound(new)) if self.varies else self
 
     def column(self, element: int) -> np.ndarray | None:

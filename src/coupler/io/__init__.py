@@ -1,4 +1,4 @@
-"""Robot files: URDF, URDF+, xacro and MJCF, and loops that are described beside them."""
+"""Robot files: URDF, URDF+, xacro, MJCF, SDFormat and tables, and loops that are described beside them."""
 
 from coupler.io.load import load
 

@@ -17,8 +17,6 @@ from coupler.io.xml import Element
 from coupler.model import Actuator, Robot
 from coupler.model.robot_actuators import actuators_of
 
-__all__ = ["described_actuators", "own_limits", "put_actuators", "read_actuator"]
-
 _FIGURES = ("effort", "speed", "stiffness", "damping", "control")
 
 

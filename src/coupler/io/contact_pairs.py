@@ -12,8 +12,6 @@ from coupler.io.writing import put
 from coupler.io.xml import Element
 from coupler.model import Robot
 
-__all__ = ["put_contact_pairs", "read_contact_pair"]
-
 
 def put_contact_pairs(root: ET.Element, tag: str, robot: Robot) -> None:
     """Writes the contact pairs of a robot, as elements of that name."""

@@ -15,8 +15,6 @@ from coupler.model.embedding.constraints import RelationConstraint
 from coupler.model.tree import TreeJoint
 from coupler.spatial import Transform
 
-__all__ = ["Relation", "Relations", "Row", "locks_of", "relations_of"]
-
 _EXACT = 1e-12  # relative: a function that is affine up to this counts as affine; rounding is below 1e-15
 _LOCKED = 1e-12  # m or rad: a lock that misses by less during large motions is exact
 _ROUNDING = 1e-15  # relative: smaller entries of a least-squares solution are zeros

@@ -11,8 +11,6 @@ from coupler.io.limits import COUPLED
 from coupler.io.xml import Element
 from coupler.mechanisms import linear, polynomial
 
-__all__ = ["Dependence", "check_amount", "read_dependence", "solved_for"]
-
 Dependence = tuple[list[str], Any, list[str]]  # all joints, γ, and the independent ones: arguments of `couple`
 
 

@@ -15,8 +15,6 @@ from coupler.io.sdf.elements import number_of
 from coupler.io.xml import Element
 from coupler.model.wording import listed
 
-__all__ = ["Passed", "gearbox"]
-
 _PARALLEL = 1e-6  # 1 − the cosine of the angle between axes that are parallel but for rounding
 
 

@@ -5,10 +5,6 @@ Each limit is far above what robots need, and none holds for what is built in Py
 
 from __future__ import annotations
 
-__all__ = ["ATTRIBUTES", "BODIES", "BYTES", "COUPLED", "DEPTH", "ELEMENTS", "INCLUDED", "JOINED", "KEYFRAMES"]
-__all__ += ["CELLS", "MEMORY", "NESTED", "NUMBER_TEXT", "SECONDS", "TABLE_BYTES", "YAML_BYTES", "YAML_DEPTH"]
-__all__ += ["YAML_NODES"]
-
 BYTES = 16 << 20  # of a file in XML
 ELEMENTS = 100_000  # in a file, and in a model in MJCF or SDFormat after its copies are made
 ATTRIBUTES = 400_000  # in a file

@@ -14,8 +14,6 @@ from pathlib import Path
 from coupler.io.xml import parse_file
 from coupler.model import ModelError
 
-__all__ = ["Packages", "real_path"]
-
 
 class Packages:
     """The folders that a robot's file may lead to.

@@ -10,8 +10,6 @@ import numpy as np
 from coupler.io.limits import NUMBER_TEXT
 from coupler.io.xml import Element
 
-__all__ = ["PRECISION", "precision_of"]
-
 PRECISION = "coupler_precision"  # the name under which MJCF keeps it
 
 _LENGTHS = ("xyz", "pos", "anchor", "fromto")  # attributes in m

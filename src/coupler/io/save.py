@@ -15,8 +15,6 @@ from coupler.io.urdf.write import urdf_text
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.wording import listed
 
-__all__ = ["save"]
-
 _WRITERS: dict[str, Callable[[Robot, Path], str]] = {".urdf": urdf_text, ".xml": mjcf_text, ".sdf": sdf_text}
 
 

@@ -17,8 +17,6 @@ from coupler.io.writing import Names
 from coupler.model import Mesh, Robot, Shape
 from coupler.model.wording import counted, listed
 
-__all__ = ["SavedMeshes"]
-
 _LARGEST = 512 << 20  # bytes of a mesh
 
 

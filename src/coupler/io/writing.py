@@ -14,8 +14,6 @@ import numpy as np
 from coupler.model import LoopKind, ModelError, Robot
 from coupler.model.wording import listed
 
-__all__ = ["Names", "check_kinds", "check_names", "document", "mesh_path", "put", "rpy_of", "text"]
-
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

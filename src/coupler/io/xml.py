@@ -21,8 +21,6 @@ from coupler.model import ModelError
 from coupler.model.numbers import LARGEST
 from coupler.model.wording import clipped
 
-__all__ = ["Element", "parse", "parse_file"]
-
 _LONGEST = 2000  # characters of a message
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 

@@ -16,8 +16,6 @@ from coupler.io.limits import YAML_BYTES, YAML_DEPTH, YAML_NODES
 from coupler.model import ModelError
 from coupler.model.wording import clipped
 
-__all__ = ["Word", "line_of", "parse_yaml"]
-
 _NUMBER = re.compile(r"[-+]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][-+]?\d{1,5})?", re.ASCII)
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False, ".inf": float("inf"), ".nan": float("nan")}
 _WORDS |= {"-.inf": -float("inf")}

@@ -14,8 +14,6 @@ import numpy as np
 from coupler.mechanisms.checks import check_lengths
 from coupler.rotation import about_x, about_y
 
-__all__ = ["HipDifferential", "KneeAnkleDifferential"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 

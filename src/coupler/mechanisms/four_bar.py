@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FourBar"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 

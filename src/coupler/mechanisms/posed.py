@@ -15,8 +15,6 @@ from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 from coupler.spatial import RigidInertia, Transform
 
-__all__ = ["ALUMINIUM", "Bars", "PosedBuilder"]
-
 Bar = tuple[Any, Any]  # where it begins and where it ends, m
 
 

@@ -13,8 +13,6 @@ from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 from coupler.spatial import Transform
 
-__all__ = ["Spring", "StrutBuilder"]
-
 _ASKEW = 1e-9  # relative to a strut's length: how far its ends may be apart along its hinge
 _SHORTEST = 1e-9  # m: shorter struts have no direction
 X, Y, Z = np.eye(3)

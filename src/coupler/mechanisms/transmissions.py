@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Gear", "Linear", "Polynomial", "belt", "differential", "gear", "linear", "polynomial", "rack_and_pinion"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 

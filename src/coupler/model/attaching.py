@@ -18,8 +18,6 @@ from coupler.model.shapes import Shape
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.spatial import Transform
 
-__all__ = ["Attached"]
-
 
 class Attached:
     """All parts of a robot, renamed, with what was on its ground on another body.

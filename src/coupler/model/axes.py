@@ -11,8 +11,6 @@ from coupler.model.numbers import numbers
 from coupler.rotation import unit
 from coupler.spatial import skew
 
-__all__ = ["plane_across", "rotation_about", "tilt_of", "turn_of", "unit_axis"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 

@@ -14,8 +14,6 @@ from coupler.model.numbers import LARGEST, numbers
 from coupler.model.real_inertias import nearest_inertia
 from coupler.spatial import RigidInertia, Transform
 
-__all__ = ["Body"]
-
 # How far an inertia may break the triangle inequality, relative to its largest moment: files round their numbers.
 _ROUNDING = 1e-6
 

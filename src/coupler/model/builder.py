@@ -57,8 +57,8 @@ class RobotBuilder(Parts):
             b.attach(gripper, prefix="gripper/", to="wrist", at=(0, 0, 0.05))
             b.object("box", Box((0.05, 0.05, 0.05)), mass=0.2, at=(0.4, 0, 0.025))
 
-        What it has on its ground comes to be on that body, floors included. A base that floats in the world starts at
-        that place, and its position stays one in the world. Gravity is the builder's.
+        What stood on the robot's ground, floors included, is moved to that body. A floating base starts at that place;
+        its position is still one in the world. Gravity is the builder's.
 
         Args:
             prefix: goes before all of its names.
@@ -158,7 +158,7 @@ class RobotBuilder(Parts):
             largest: equations × joint velocities that the loops of one cluster may have, for descriptions that are
                 not trusted; any number if not given.
             precision: m or rad, by how much lengths, angles and directions are rounded. Where they are, rows of loops
-                that nearly follow from others are dropped, and a warning tells.
+                that nearly follow from others are dropped, and a warning says so.
             closure: how loops are closed, as for `Robot.with_closure`; as in the robots that were attached, and "auto",
                 if not given.
         """

@@ -14,9 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from coupler.forks import cached_property
+from coupler.grouping import grouped
 from coupler.model.errors import ModelError
-
-__all__ = ["Cluster", "ClusterTree", "find_clusters", "joints_of_loop"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def find_clusters(parent: Sequence[int], constraints: Iterable[Iterable[int]]) -
     """The finest partition of the bodies into clusters that form a tree.
 
     Args:
-        parent: parent[i] is the body on which body i hangs; parent[0] is not looked at.
+        parent: parent[i] is the body on which body i hangs; parent[0] is ignored.
         constraints: for each constraint the tree joints that it couples.
 
     For loop joints alone the answer is unique: two ways that share a joint make one cluster, and every cluster hangs on
@@ -145,10 +144,7 @@ class _Groups:
 
     def members(self, bodies: Iterable[int]) -> dict[int, list[int]]:
         """The bodies of each group, in the order given; groups in the order of their first bodies."""
-        members: dict[int, list[int]] = {}
-        for body in bodies:
-            members.setdefault(self.of(body), []).append(body)
-        return members
+        return grouped(bodies, self.of)
 
     def join(self, a: int, b: int) -> None:
         a, b = sorted((self.of(a), self.of(b)))

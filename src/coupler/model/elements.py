@@ -13,8 +13,6 @@ from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform, cross
 
-__all__ = ["PointElement"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 _NUMBERS = ("first_point", "second_point", "stiffness", "free_length", "pretension", "damping")

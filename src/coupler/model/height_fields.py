@@ -30,7 +30,7 @@ class HeightField(Geometry):
 
     Attributes:
         heights: n × m, along z, m; rows go along x, columns along y. Up to 2²² of them.
-        size: 2, what the grid extends over along x and y, m.
+        size: 2, the extent of the grid along x and y, m.
         grid: 4, n and m, and the distances of grid points along x and y, m.
         table: the heights, row by row.
         sharp: where the ground is convex; see `_sharpness`.

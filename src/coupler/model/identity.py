@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["attributes_of", "comparable"]
-
 
 @dataclass(frozen=True, eq=False)
 class _Itself:

@@ -91,6 +91,7 @@ class _Axial(Joint):
         object.__setattr__(self, "axis", unit_axis(self.kind, self.axis))
 
     def _along_z(self) -> tuple[np.ndarray, Self]:
+        """The rotation that turns its axis to z, and the joint about z."""
         return np.vstack([plane_across(self.axis), self.axis]), self.with_values(axis=np.array(_Z))
 
     def _off_axis(self, r: Array) -> Array:

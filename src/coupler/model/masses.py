@@ -17,8 +17,6 @@ from coupler.model.subspaces import ClusterJoint
 from coupler.model.wording import listed
 from coupler.spatial import block
 
-__all__ = ["check_masses"]
-
 _NOTHING = 1e-12  # eigenvalues below this part of the largest count as zero
 _NAMED = 1e-3  # joints that take a smaller part in a motion, of the largest, are not named in a message
 

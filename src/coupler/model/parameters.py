@@ -58,19 +58,19 @@ class GivenParameters:
         variant: the robot in which they are nodes, which all robots that are given the same ones share.
         layout: which numbers of each of them are inputs.
         packed: (..., n), all inputs, as programs take them.
-        told: by name, as they were given; None where only the inputs are known.
+        by_name: by name, as they were given; None where only the inputs are known.
     """
 
     base: Robot
     variant: Robot
     layout: Layout
     packed: np.ndarray
-    told: Mapping[str, np.ndarray] | None = None
+    by_name: Mapping[str, np.ndarray] | None = None
 
     @property
     def values(self) -> Mapping[str, np.ndarray]:
         """By name, with leading dimensions for a batch."""
-        return self.layout.unpack(self.packed) if self.told is None else self.told
+        return self.layout.unpack(self.packed) if self.by_name is None else self.by_name
 
 
 @dataclass(frozen=True)
@@ -202,12 +202,12 @@ def _numbered(labels: Sequence[Any], zero: Any) -> tuple[int, ...]:
 
 def parameters_of(robot: Robot) -> Mapping[str, np.ndarray]:
     """All numbers of a robot that it can be given anew, by name, as they are."""
-    found: dict[str, np.ndarray] = {}
+    values: dict[str, np.ndarray] = {}
     for name, value in _numbers(robot):
-        found[name] = np.array(value, dtype=float)
-        found[name].setflags(write=False)
+        values[name] = np.array(value, dtype=float)
+        values[name].setflags(write=False)
     twice = _twice(robot)
-    return MappingProxyType({name: value for name, value in found.items() if name not in twice})
+    return MappingProxyType({name: value for name, value in values.items() if name not in twice})
 
 
 def _twice(robot: Robot) -> set[str]:
@@ -256,7 +256,7 @@ def checked_parameters(robot: Robot, given: Mapping[str, Any]) -> dict[str, np.n
     """Parameters that a user gave, checked, sorted by name.
 
     Raises:
-        ModelError: for a name that there is not, a wrong shape, or a number that cannot be.
+        ModelError: for an unknown name, a wrong shape or an impossible number.
     """
     if not isinstance(given, Mapping):
         raise ModelError(f"parameters must go by name, such as {{'mass:torso': 12.0}}, got {given!r}")

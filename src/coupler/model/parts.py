@@ -22,8 +22,6 @@ from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import listed
 from coupler.spatial import Transform
 
-__all__ = ["Parts", "Taken", "named", "take"]
-
 Taken = dict[str, str]  # names, and what has them
 
 
@@ -84,7 +82,7 @@ class Parts:
         self._frames[name] = place
 
     def contact(self, name: str, body: str, at: Any) -> None:
-        """A named point on a body that may touch something, 3, m."""
+        """A named point on a body, 3, m, that may touch shapes."""
         what = f"contact point {named('a contact point', name)!r}"
         place = named(f"{what}: its body", body), numbers(what, at, (3,))
         take(self._places, name, f"a contact point on {body!r}")
@@ -108,7 +106,7 @@ class Parts:
         torsion: float | None = None,
         rolling: float | None = None,
     ) -> None:
-        """What a body, or the ground, looks like or touches with; see `Shape`."""
+        """A shape by which a body, or the ground, is drawn and touches; see `Shape`."""
         what = f"shape {name!r} on body {named('a shape: its body', body)!r}"
         place = placed(what, at, turned)
         touching = group, meets, friction, colour, priority, restitution, torsion, rolling
@@ -199,7 +197,7 @@ class Parts:
         turned: Any = None,
         meets_turned: Any = None,
     ) -> None:
-        """A joint that closes a loop between two bodies: a joint's freedoms remain.
+        """A joint that closes a loop: it leaves two bodies of the tree the freedoms of its kind.
 
         Args:
             kind: `Spherical()` for point to point, `Fixed()` for a weld, any other joint, a `Rod`, which keeps a
@@ -281,7 +279,7 @@ class Parts:
         damping: float = 0.0,
         control: Any = np.inf,
     ) -> None:
-        """What drives joints; see `Actuator`. A joint that is only marked as actuated has a motor of its own name.
+        """An actuator; see `Actuator`. A joint that is only marked as actuated has a motor of its own name.
 
         Args:
             gears: by joint a number, or one for each of its freedoms; the name of a joint stands for a gear of 1.

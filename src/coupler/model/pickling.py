@@ -21,8 +21,6 @@ from coupler.graph import Template, template
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling
 
-__all__ = ["TracedFunction", "packed", "unpacked"]
-
 
 @dataclass(frozen=True, eq=False)
 class TracedFunction:

@@ -10,8 +10,6 @@ from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
-__all__ = ["Place", "placed"]
-
 Place = Any  # a point (three numbers, m) or a Transform
 _FAR = 1e9  # m, beyond which nothing of a robot is
 _LARGEST = 2.0  # entries of a rotation are 1 at most: beyond this, products might overflow

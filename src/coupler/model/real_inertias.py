@@ -10,20 +10,18 @@ import numpy as np
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 
-__all__ = ["nearest_inertia"]
-
 # Principal moments of the integrals of x², y² and z² over the mass: each counts for the two other axes.
 _MOMENTS = np.ones((3, 3)) - np.eye(3)
 
 
 def nearest_inertia(inertia: Any) -> np.ndarray:
-    """The inertia that a body can have which is nearest to a given one, by the sum of squares of what is changed.
+    """The possible inertia nearest to a given one, by the sum of squared changes.
 
         body = Body("base", 45.7, inertia=nearest_inertia(printed))
 
     It has the same principal axes. Principal moments are J = M s, where s ≥ 0 are integrals of squares over the mass;
-    of all s the one for which J is nearest is found by trying which of them are zero. What a body can have is returned
-    as it is, up to rounding. Read it as an offer: a misprint of one number changes others, too.
+    the s for which J is nearest is found by trying which of them are zero. A possible inertia is returned as it is, up
+    to rounding. Take the result as a suggestion: a misprint of one number changes others, too.
 
     Args:
         inertia: 3 × 3, symmetric, about the centre of mass, kg m².

@@ -19,7 +19,7 @@ __all__ = ["Robot"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Robot(RobotChanges):
-    """A robot: bodies, joints and loops, and the coordinates in which its state is told. Nothing about it ever changes.
+    """A robot: bodies, joints and loops, and the coordinates of its state. It never changes once built.
 
         robot = coupler.load("robot.urdf")      # or coupler.robots.load("mini_cheetah"), or see `RobotBuilder`
         print(robot)                            # its clusters, loops and freedoms

@@ -79,7 +79,7 @@ class RobotChanges(RobotStates):
                 mass, and stays as it is where a mass changes.
 
         Raises:
-            ModelError: for a name that there is not, a wrong shape, or a number that cannot be; for lengths in loops
+            ModelError: for an unknown name, a wrong shape or an impossible number; for lengths in loops
                 that are closed analytically.
         """
         base = self._robot if self.given is None else self.given.base
@@ -94,7 +94,7 @@ class RobotChanges(RobotStates):
         return base._given(variants[layout], layout, layout.pack(values), values)
 
     def of_states(self, batch: tuple[int, ...], states: slice | int | np.ndarray) -> Robot:
-        """The robot with the parameters of some states of a batch, or of one; states are counted in a row."""
+        """The robot with the parameters of some states of a batch, or of one, numbered as if the batch were flat."""
         if self.given is None:
             return self._robot
         packed = np.broadcast_to(self.given.packed, (*batch, self.given.packed.shape[-1]))
@@ -102,9 +102,9 @@ class RobotChanges(RobotStates):
         return self.given.base._given(self.given.variant, self.given.layout, own)
 
     def _given(
-        self, variant: Robot, layout: Layout, packed: np.ndarray, told: Mapping[str, np.ndarray] | None = None
+        self, variant: Robot, layout: Layout, packed: np.ndarray, by_name: Mapping[str, np.ndarray] | None = None
     ) -> Robot:
-        given = GivenParameters(self._robot, variant, layout, packed, told)
+        given = GivenParameters(self._robot, variant, layout, packed, by_name)
         return replace(self._robot, states=variant.states.with_given(packed), given=given)
 
     def _changed(self, replaced: tuple[str, ...] = (), **parts: Any) -> Robot:
@@ -134,8 +134,8 @@ class RobotChanges(RobotStates):
         """The same robot over ground of given heights, which contact points and touching shapes may touch.
 
         Args:
-            heights: n × m, over a grid of which rows go along x and columns along y, m; see `HeightField`.
-            size: 2, what the grid extends over along x and y, m.
+            heights: n × m, m, over a grid whose rows run along x and whose columns run along y; see `HeightField`.
+            size: 2, the extent of the grid along x and y, m.
             at, turned: where the middle of the grid is in the world, at height 0, and how it is turned.
             friction: the coefficient of what touches it; that of the other shape, or 1, if not given.
         """
@@ -164,11 +164,11 @@ class RobotChanges(RobotStates):
             name: of the shape.
             geometry: its form.
             at, turned: where it is on its body, as for `RobotBuilder.shape`.
-            body: which has it; the ground by default.
+            body: the body that has it; the ground by default.
             group, meets, friction, colour, restitution, torsion, rolling: see `Shape`.
 
         Raises:
-            ModelError: for a name that a shape has already, or a body that there is not.
+            ModelError: for a name that a shape has already, or an unknown body.
         """
         if not isinstance(name, str) or name in {shape.name for shape in self.shapes if shape.name}:
             raise ModelError(f"with_shape: a name of its own is wanted, got {name!r}")
@@ -199,7 +199,7 @@ class RobotChanges(RobotStates):
             actuators: all that it then has; limits of their joints hold for them, too.
 
         Raises:
-            ModelError: for a joint that there is not, or an actuator that cannot move.
+            ModelError: for an unknown joint, or an actuator that cannot move.
         """
         given = tuple(actuators)
         for actuator in given:
@@ -242,7 +242,7 @@ class RobotChanges(RobotStates):
                 determine the others. What is not named stays as it is.
 
         Raises:
-            ModelError: for another word, or for a loop that there is not.
+            ModelError: for another word, or for an unknown loop.
         """
         from coupler.model.builder import RobotBuilder  # which makes robots
 
@@ -259,7 +259,7 @@ class RobotChanges(RobotStates):
         return replace(robot, remarks=remarks, warnings=self.warnings, backend=self.backend)
 
     def spanning_tree(self) -> Robot:
-        """The same robot with its loops open: all joints are independent. Its masses may not suffice any more."""
+        """The same robot with its loops open: all joints are independent. Nothing may resist some of them."""
         from coupler.model.compose import compose  # which makes robots
 
         self.check_fixed("spanning_tree")

@@ -25,8 +25,6 @@ from coupler.model.shapes import ContactPair, Shape
 from coupler.model.tree import Tree, TreeJoint
 from coupler.model.wording import listed
 
-__all__ = ["RobotParts"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RobotParts:
@@ -64,7 +62,7 @@ class RobotParts:
                 raise ModelError(f"robot {self.name!r} has parameters: change it first, and give them then")
 
     def check_fixed(self, method: str) -> None:
-        """Refuses what is made of its parts, which do not know the parameters that it is given."""
+        """Refuses a robot with given parameters: what is built from its parts would not know them."""
         if self.given is not None:
             given = listed(self.given.values)
             raise ModelError(f"{method}: robot {self.name!r} has parameters, {given}; build it with these numbers")
@@ -134,7 +132,7 @@ class RobotParts:
         return self._slice(joint, entries, self.embedding.q_index, "position")
 
     def v_slice(self, joint: str) -> slice:
-        """Where the velocity of an independent joint is in v; of a joint that is so in part, the independent part."""
+        """Where the velocity of an independent joint is in v; or that of its independent part."""
         entries = self.tree.velocities(self._link(joint))
         return self._slice(joint, entries, self.embedding.v_index, "velocity")
 

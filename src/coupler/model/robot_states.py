@@ -16,8 +16,6 @@ from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.tolerances import GIVEN
 from coupler.model.wording import listed
 
-__all__ = ["RobotStates"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RobotStates(RobotParts):
@@ -34,7 +32,7 @@ class RobotStates(RobotParts):
     def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """A closed configuration q and a velocity v, the same for the same seed or state of a generator.
 
-        Positions are away from singularities and, wherever such are found, within their limits.
+        Positions stay away from singularities, and within joint limits wherever such a configuration can be found.
         """
         try:
             rng = np.random.default_rng(rng)

@@ -13,25 +13,11 @@ from coupler.model.numbers import numbers
 from coupler.model.wording import clipped
 from coupler.spatial import Transform
 
-__all__ = [
-    "Box",
-    "Capsule",
-    "ContactPair",
-    "Cylinder",
-    "Ellipsoid",
-    "Geometry",
-    "Hull",
-    "Mesh",
-    "Plane",
-    "Shape",
-    "Sphere",
-]
-
 _FLAT = 1e-9  # of its size: a hull that is thinner has no volume
 
 
 class Geometry:
-    """A form without a place; its frame is at its centre."""
+    """The form of a shape, without a place; its frame is at its centre."""
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
@@ -138,7 +124,7 @@ class Shape:
         body: the name of its body; "ground" is one.
         geometry: its form.
         at: transform from the body's frame to the geometry's.
-        visible: whether it is to be seen.
+        visible: whether it is drawn.
         group: bits of the groups that it touches as; none, if it touches nothing.
         meets: bits of the groups that it touches. Two shapes touch if a bit of the one's group is among those that the
             other meets.

@@ -15,8 +15,6 @@ import numpy as np
 from coupler.model.joint import Joint
 from coupler.spatial import RigidInertia, Transform
 
-__all__ = ["best_slides", "slid"]
-
 # What a number that is not zero costs, about, in operations: of a placement, a first moment, a product of inertia.
 _SHIFT, _MOMENT, _PRODUCT = 14.0, 8.0, 6.0
 _MOVE = 0.01  # to stay is simplest

@@ -12,8 +12,6 @@ from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Mesh, Sphere
 
-__all__ = ["solid_of"]
-
 
 def solid_of(
     what: str, geometry: Geometry, mass: float | None = None, density: float = 1000.0

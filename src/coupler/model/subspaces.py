@@ -10,8 +10,6 @@ from coupler.model.clusters import ClusterTree
 from coupler.model.embedding.coordinates import Embedding
 from coupler.spatial import ClusterTransform, Remap, Transform, block
 
-__all__ = ["ClusterJoint", "ClusterSubspaces"]
-
 
 @dataclass(frozen=True, eq=False)
 class ClusterSubspaces:

@@ -4,21 +4,6 @@ Residuals of loops are in m, or for small angles in rad. They form a ladder: New
 leaves, a pose that the library makes is better than one that it takes, and a program refuses only what is plainly open.
 """
 
-__all__ = [
-    "CLOSED",
-    "CLOSED_BY_NEWTON",
-    "GIVEN",
-    "MADE_CLOSED",
-    "OPEN",
-    "RANK",
-    "SETTLED",
-    "SINGULAR",
-    "STEEP",
-    "STRIDE",
-    "TINY",
-    "WITHIN_LIMITS",
-]
-
 CLOSED_BY_NEWTON = 1e-13  # Newton's method goes on until all residuals are below: some hundred roundings of 1 m
 SETTLED = 1e-8  # and until its last step was shorter, rad or m: the next one would be of the order of its square
 MADE_CLOSED = 1e-12  # what closing a pose may leave of a residual before it counts as failed

@@ -23,8 +23,6 @@ from coupler.model.slides import best_slides, slid
 from coupler.model.wording import listed
 from coupler.spatial import RigidInertia, Transform
 
-__all__ = ["GROUND", "Link", "Tree", "TreeJoint", "gathered"]
-
 GROUND = "ground"  # the name of the world, on which robots stand
 _BALANCED = 1e-15  # m: a centre of mass nearer to an axis is on it but for rounding
 

@@ -14,8 +14,6 @@ from coupler.spatial import RigidInertia, Transform, cross_force, cross_motion, 
 if TYPE_CHECKING:
     from coupler.passes.cluster import Visit
 
-__all__ = ["Body", "Moving", "Output"]
-
 B_co = TypeVar("B_co", bound=Record, covariant=True)  # what bodies remember
 
 

@@ -15,8 +15,6 @@ from coupler.passes.shape import Shape
 from coupler.passes.sweep import Sweep
 from coupler.passes.windows import ClusterWindows
 
-__all__ = ["Climb", "ClimbingBody", "ClimbingCluster", "CoupledClusters", "velocities_of"]
-
 
 class ClimbingBody(Record):
     """What a body remembers: its subspace, and the momenta of a cluster that it carries as an output body."""

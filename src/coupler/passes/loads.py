@@ -14,8 +14,6 @@ from coupler.passes.cluster import Visit
 from coupler.passes.sweep import Sweep
 from coupler.spatial import Transform
 
-__all__ = ["add_element_energy", "add_loads", "collect_loads"]
-
 
 def add_loads(sweep: Sweep[Any, Any], external: bool) -> Buffer | None:
     """Writes the steps that collect loads on all bodies, about the world's origin in the world's axes.

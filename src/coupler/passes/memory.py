@@ -16,8 +16,6 @@ from coupler.passes.schedule import Place
 from coupler.passes.shape import Clusters, Shape
 from coupler.passes.windows import ClusterWindows
 
-__all__ = ["Memory"]
-
 
 class Memory:
     """Records of a program for bodies, pairs of bodies and clusters, as it declares them.

@@ -19,8 +19,6 @@ from coupler.passes.sweep import Sweep
 from coupler.passes.windows import ClusterWindows
 from coupler.spatial import Transform
 
-__all__ = ["PathBody", "PathCluster", "Paths"]
-
 
 class PathBody(Record):
     """What a body remembers of a frame on whose way to the ground it is."""

@@ -22,21 +22,6 @@ from coupler.graph import Field
 if TYPE_CHECKING:
     from coupler.passes.shape import Shape
 
-__all__ = [
-    "Array",
-    "ClusterRecord",
-    "Coordinate",
-    "Coordinates",
-    "Entry",
-    "Indexed",
-    "Record",
-    "afterwards",
-    "collected",
-    "entry",
-    "numbered",
-    "provided",
-]
-
 Array = Any  # an ndarray of floats, or of nodes of a trace
 Size = int | tuple[int, ...] | Field
 Lifetime = Literal["kept", "collected", "afterwards", "provided"]

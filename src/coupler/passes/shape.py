@@ -15,6 +15,7 @@ import numpy as np
 
 from coupler.forks import cached_property
 from coupler.graph import is_known, may_differ
+from coupler.grouping import grouped
 from coupler.model import Robot
 from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.model.embedding.solutions import Solution
@@ -201,11 +202,8 @@ class Clusters:
     @cached_property
     def _solutions(self) -> dict[int, list[Solution]]:
         """The solutions of each cluster, in the order in which they can be evaluated."""
-        solutions: dict[int, list[Solution]] = {}
-        for solution in self._robot.embedding.solutions:
-            cluster = self._robot.cluster_tree.cluster_of[solution.outputs[0]]
-            solutions.setdefault(cluster, []).append(solution)
-        return solutions
+        cluster_of = self._robot.cluster_tree.cluster_of
+        return grouped(self._robot.embedding.solutions, lambda solution: cluster_of[solution.outputs[0]])
 
 
 def _model(link: Link) -> Numbers:

@@ -10,7 +10,7 @@ import numpy as np
 
 from coupler.graph import Buffer, Builder, Program, Slot, Vector, View, compile, constants, fields
 from coupler.model import Robot
-from coupler.model.embedding.scene import constant_fields
+from coupler.model.embedding.constraint_steps import constant_fields
 from coupler.model.tolerances import OPEN
 from coupler.passes.body import B_co
 from coupler.passes.cluster import C_co, Context, Visit
@@ -19,8 +19,6 @@ from coupler.passes.records import ClusterRecord, Record
 from coupler.passes.schedule import Schedule, Store
 from coupler.passes.shape import Clusters, Instance, Numbers, Shape
 from coupler.passes.windows import ClusterWindows, kernel_of
-
-__all__ = ["Sweep", "tables"]
 
 _AT_ONCE = 8  # entries of a result that one kernel makes NaN where a configuration is invalid
 

@@ -8,8 +8,6 @@ from typing import Any, Generic, TypeVar
 
 from coupler.graph import Constants, Slot, Window
 
-__all__ = ["ClusterViews", "ClusterWindows", "kernel_of"]
-
 Fields = dict[str, Slot | Constants]
 T = TypeVar("T")
 

@@ -12,8 +12,6 @@ from coupler.model import Robot
 from coupler.model.actuators import terms_of
 from coupler.model.joint import Joint
 
-__all__ = ["Bounds", "within_limits"]
-
 _AT_LIMIT = 1e-9  # rad or m: by so much a joint may be beyond its limit
 
 

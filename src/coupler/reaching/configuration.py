@@ -28,9 +28,9 @@ _MISSED = 1e-10  # rad or m, or of the target: so near counts as there
 def configuration_of_actuators(robot: Robot, positions: Any, near: Any = None, *, limits: bool = True) -> np.ndarray:
     """The configuration in which actuators have these positions.
 
-    There may be several: elbow up and down. The one that is found is on the branch of `near`: no singular configuration
-    lies on the way to it, which is either seen by how Newton's method converges, or by following it in short steps,
-    damped after Levenberg and Marquardt. What actuators do not move stays near where it is.
+    There may be several, such as elbow up and elbow down. The result is on the branch of `near`: no singular
+    configuration lies on the way to it. Either the convergence of Newton's method proves that, or the way is followed
+    in short steps, damped after Levenberg and Marquardt. What actuators do not move stays near where it is.
 
     Args:
         positions: (..., actuators), u, rad or m.

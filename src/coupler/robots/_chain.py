@@ -12,8 +12,6 @@ import numpy as np
 from coupler.model import ModelError, Revolute, RobotBuilder
 from coupler.rotation import matrix_from_quaternion, normalize_quaternion
 
-__all__ = ["Chain", "whole"]
-
 _LINK = {"mass": 1.0, "centre": (0.5, 0.0, 0.0), "inertia": (0.0, 0.0, 1.0), "ideal": True}
 _ROTOR = {"inertia": (0.0, 0.0, 1e-4), "ideal": True}
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from coupler.model import RobotBuilder
 
-__all__ = ["BASE", "Point", "X", "Y", "Z", "foot_point", "inertia_matrix", "on_side", "rotor_inertia", "torso_contacts"]
-
 BASE = "Floating Base"
 X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
 

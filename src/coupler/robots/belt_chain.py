@@ -10,8 +10,6 @@ from coupler.mechanisms import linear
 from coupler.model import ModelError, Robot
 from coupler.robots._chain import Chain, whole
 
-__all__ = ["belt_chain"]
-
 # The bodies of a cluster, in order.
 _BODIES = {
     2: ("link-A", "rotor-A", "rotor-B", "link-B"),

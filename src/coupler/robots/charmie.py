@@ -22,8 +22,6 @@ from coupler.model.wording import listed
 from coupler.robots._legged import X, Y, Z, inertia_matrix
 from coupler.rotation import about_x, about_z
 
-__all__ = ["charmie"]
-
 ARMS = ("a", "b")  # left and right
 INDIRECT = {"4": "4d", "5": "5d"}  # joints that linear actuators move
 # By body: of the joint before it, the kind and axis, the body that carries it, and where on that body, mm [Table 2].

@@ -6,8 +6,6 @@ from math import atan2, radians
 
 from coupler.model import Revolute, Robot, RobotBuilder
 
-__all__ = ["five_bar"]
-
 SHOULDER, UPPER, FORE = 0.1, 0.2, 0.25  # from the middle to each shoulder, shoulder to elbow, elbow to tip; m
 
 # Mass in kg, centre in m, moments about it in kg m²: aluminium tubes.

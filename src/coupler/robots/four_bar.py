@@ -6,8 +6,6 @@ from math import radians
 
 from coupler.model import Revolute, Robot, RobotBuilder
 
-__all__ = ["four_bar"]
-
 CRANK, COUPLER = 0.5, 1.0  # m; the rocker is as long as the crank, the ground as the coupler
 LINK = 3.3, (0, 0, 0), (0.011253, 0.036203, 0.042673)  # mass in kg, centre, moments in kg m²; the same for all three
 GRAVITY = (0.7, -9.81, 0.3)  # tilted, m/s²

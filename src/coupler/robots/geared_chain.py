@@ -6,8 +6,6 @@ from coupler.mechanisms import gear
 from coupler.model import Robot
 from coupler.robots._chain import Chain, whole
 
-__all__ = ["geared_chain"]
-
 
 def geared_chain(links: int = 12, seed: int | None = None) -> Robot:
     """The chain, on the ground.

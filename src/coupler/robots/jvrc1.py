@@ -6,8 +6,6 @@ from coupler.mechanisms import gear
 from coupler.model import Free, Revolute, Robot, RobotBuilder
 from coupler.robots._legged import Point, X, Y, Z, foot_point, on_side
 
-__all__ = ["jvrc1"]
-
 Limb = tuple[tuple[str, Point, float, Point, Point], ...]
 
 AXES = {"_r": X, "_p": Y, "_y": Z, "ee": Y}  # by the ends of names; a knee pitches

@@ -8,8 +8,6 @@ from coupler.mechanisms import gear
 from coupler.model import Free, Revolute, Robot, RobotBuilder
 from coupler.robots._legged import BASE, X, Y, foot_point, inertia_matrix, on_side, rotor_inertia, torso_contacts
 
-__all__ = ["mini_cheetah"]
-
 _LEGS = {"HR": (-1, -1), "HL": (-1, 1), "FR": (1, -1), "FL": (1, 1)}  # hind or front, right or left: signs of x and y
 
 # Of the front left leg: axis, where link and rotor are on the link before, gear ratio.

@@ -20,8 +20,6 @@ from coupler.robots._legged import (
 )
 from coupler.rotation import about_y
 
-__all__ = ["mit_humanoid"]
-
 SIDES = {"right": -1, "left": 1}
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from coupler.model import Robot, RobotBuilder
 from coupler.robots.mit_humanoid import add_leg
 
-__all__ = ["mit_humanoid_leg"]
-
 
 def mit_humanoid_leg() -> Robot:
     """The right leg with its rotors, its hip where it is on the humanoid's base: a chain of four clusters."""

@@ -6,8 +6,6 @@ from math import radians
 
 from coupler.model import Revolute, Robot, RobotBuilder
 
-__all__ = ["planar_leg_linkage"]
-
 # Lengths in m. Driver and support are equally long and as far apart on the thigh as on the foot: a parallelogram.
 DRIVER_AT, SUPPORT_AT, SHANK, FOOT = 0.011, 0.042, 0.096, 0.127
 APART = SUPPORT_AT - DRIVER_AT

@@ -15,8 +15,6 @@ from coupler.robots._legged import X, Y, Z, inertia_matrix
 from coupler.rotation import from_euler
 from coupler.spatial import Transform
 
-__all__ = ["rh5_manus"]
-
 JOINTS = {  # by the body that each carries: on which it is, axis, where in m, roll, pitch and yaw in rad
     "BodyRoot": ("RH5v2_Root", None, (0, 0, 0.016), (3.141593, 0, 1.570793)),
     "BodyPitch": ("BodyRoot", Y, (0, 0, 0), (3.141593, 0, 1.570797)),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from coupler.model import Revolute, Robot, RobotBuilder
 
-__all__ = ["six_bar"]
-
 LINK = 3.3, (0, 0, 0), (0.011253, 0.036203, 0.042673)  # mass in kg, centre, moments in kg m²; the same for all
 GRAVITY = (0.7, -9.81, 0.3)  # tilted, m/s²
 LENGTHS = {"link1": 0.1, "link2": 0.2, "link3": 0.3, "link4": 0.4, "link5": 0.5}  # m

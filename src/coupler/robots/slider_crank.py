@@ -6,8 +6,6 @@ from math import radians
 
 from coupler.model import Prismatic, Revolute, Robot, RobotBuilder
 
-__all__ = ["slider_crank"]
-
 CRANK, ROD = 0.04, 0.14  # m
 TURNED = radians(60.0)  # of the crank, near which the loop is closed first
 

@@ -13,8 +13,6 @@ from coupler.mechanisms import HipDifferential, KneeAnkleDifferential, gear
 from coupler.model import Free, Revolute, Robot, RobotBuilder
 from coupler.robots._legged import X, Y, Z, foot_point, inertia_matrix, on_side, rotor_inertia
 
-__all__ = ["tello"]
-
 Array = Any  # an ndarray of floats, or of nodes
 Phi = Callable[[Array], Array]
 

@@ -7,8 +7,6 @@ from coupler.model import Revolute, Robot, RobotBuilder
 from coupler.robots._legged import X, Y, Z, inertia_matrix, on_side, rotor_inertia
 from coupler.robots.tello import add_tello
 
-__all__ = ["tello_with_arms"]
-
 # The left arm; the right one is its mirror image.
 LINKS = {  # mass in kg, centre in m, inertia about it: xx, yy, zz, xy, xz, yz in mg m²
     "shoulder-ry": (0.788506, (0.009265, 0.052623, -0.0001249), (1367.8, 739.2, 884.0, 26.6, 2.1, -1.2)),

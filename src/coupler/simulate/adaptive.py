@@ -11,8 +11,6 @@ import numpy as np
 from coupler.model import ModelError, Robot
 from coupler.simulate.integrators import Pair, Rates, pair_step
 
-__all__ = ["Control", "adaptive_steps"]
-
 _SAFETY, _SHRINK, _GROW = 0.9, 0.2, 5.0  # how the next step is chosen
 _SMALLEST_RATIO = 1e-10  # of an error to the tolerance: far below where the step has grown by the most, and not zero
 _SLOWEST = 1e-3  # 1/s: rates count as this fast at least when the first step is chosen, so that it is finite at rest

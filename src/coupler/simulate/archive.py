@@ -14,8 +14,6 @@ from coupler.files import open_file, temporary_beside, whole_file
 from coupler.model import ModelError
 from coupler.model.wording import clipped
 
-__all__ = ["check_target", "load_arrays", "save_arrays", "unwritten", "written_whole"]
-
 
 def check_target(path: Path) -> None:
     """Refuses a place that cannot be written to, by trying; what is there stays.

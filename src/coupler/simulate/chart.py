@@ -26,10 +26,8 @@ from coupler.compiled import remembered, run, run_on_state
 from coupler.dynamics import loop_velocities
 from coupler.graph import Builder, Program, View, fields
 from coupler.model import Robot
-from coupler.model.embedding.scene import by_kind
+from coupler.model.embedding.constraint_steps import by_kind
 from coupler.model.joint import Joint
-
-__all__ = ["Chart", "carried_velocities", "fitted"]
 
 
 class Chart:
@@ -51,14 +49,14 @@ class Chart:
             p = robot.states.closed(self.p0, step, np.ones(robot.tree.nv), "a shorter step may close it")
             q = p[..., embedding.q_index]
         else:
-            q = run(robot, advance_program, self.q0, u) if self.layout.turning else self.q0 + u
+            q = run(robot, advance_program, self.q0, u) if self.layout.quaternion_links else self.q0 + u
         if embedding.solutions:
             robot.states.check_solved(embedding.positions(q))
         return q
 
     def rate(self, q: np.ndarray, u: np.ndarray, x: np.ndarray) -> np.ndarray:
         """u̇ of a robot that moves through q = q0 ⊕ u with the carried velocities x."""
-        return run_on_state(self.robot, rate_program, q, u, x) if self.layout.turning else x
+        return run_on_state(self.robot, rate_program, q, u, x) if self.layout.quaternion_links else x
 
 
 def carried_velocities(robot: Robot, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -91,7 +89,7 @@ class _Layout:
 
     Attributes:
         loops: whether there are loops that q must close.
-        turning: links with orientations that are carried.
+        quaternion_links: links with orientations that are carried.
         place: for each entry of the velocities of all joints where it is carried, or -1.
         size: how many are.
     """
@@ -101,7 +99,9 @@ class _Layout:
         self.loops, self.size = bool(len(entries)), robot.nv + len(entries)
         self.place = embedding.v_place.copy()
         self.place[entries] = robot.nv + np.arange(len(entries))
-        self.turning = [link for link in robot.states.motion.turning if self.place[robot.tree.v_start[link]] >= 0]
+        self.quaternion_links = [
+            link for link in robot.states.motion.turning if self.place[robot.tree.v_start[link]] >= 0
+        ]
 
 
 def advance_program(robot: Robot) -> Program:
@@ -126,7 +126,7 @@ def rate_program(robot: Robot) -> Program:
     u, x = (builder.input(name, layout.size) for name in "ux")
     rate = builder.output("rate", layout.size)
     builder.loop(_copy, entry=fields(x=x.at(range(layout.size)), rate=rate.at(range(layout.size))))
-    for kind, links in by_kind(tree, layout.turning):
+    for kind, links in by_kind(tree, layout.quaternion_links):
         at = layout.place[tree.v_start[links]]
         joint = fields(**{name: own.at(at, kind.nv) for name, own in (("u", u), ("x", x), ("rate", rate))})
         builder.loop(_rate(kind), joint=joint)

@@ -30,8 +30,6 @@ from coupler.model import Robot
 from coupler.simulate.chart import carried_velocities, fitted
 from coupler.simulate.integrators import rk4
 
-__all__ = ["rk4_contact_step"]
-
 
 def rk4_contact_step(
     robot: Robot,

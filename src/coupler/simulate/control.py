@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Acting", "Control", "Controller"]
-
 Controller = Callable[[float, np.ndarray, np.ndarray], Any]
 
 

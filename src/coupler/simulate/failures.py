@@ -13,8 +13,6 @@ from coupler.model.wording import in_state
 if TYPE_CHECKING:
     from coupler.simulate.engine import Engine
 
-__all__ = ["fastest_joint", "why_not"]
-
 _TURN = 0.1  # rad or m of the fastest joint in a step: what a step should not exceed
 _ODD_STEP = 1e-6  # s: nobody takes shorter ones; numbers have grown for long
 

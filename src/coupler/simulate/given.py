@@ -11,8 +11,6 @@ from coupler.model import ModelError, Robot
 from coupler.model.actuators import by_actuator
 from coupler.model.numbers import numbers
 
-__all__ = ["given_controls", "given_forces"]
-
 
 def given_forces(name: str, given: Any, batch: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
     """Forces of one state, or of a batch, which may be the same for all; zeros if not given."""

@@ -18,8 +18,6 @@ from coupler.simulate.adaptive import Control, adaptive_steps
 from coupler.simulate.chart import carried_velocities
 from coupler.simulate.integrators import METHODS, STEPPERS, Rates
 
-__all__ = ["Motion", "MotionError", "integrate_motion"]
-
 _MOST_STEPS = 10**9  # weeks of computing: more are a wrong h
 _SMALLEST_STEP = 1e-9  # of the duration: with such steps a tolerance takes as long
 _ROUNDING = 1e-9  # of a step: a remainder that rounding leaves of a duration, for which there is no step of its own
@@ -98,7 +96,7 @@ def integrate_motion(
     Raises:
         MotionError: where it cannot go on: numbers are not finite any more, a loop cannot close, steps become too
             small. It holds the motion up to there.
-        ModelError: for arguments that cannot be.
+        ModelError: for impossible arguments.
     """
     q, v = _start(robot, q, v)
     duration = _span("duration", duration)

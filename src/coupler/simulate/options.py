@@ -43,11 +43,11 @@ class SimulationOptions:
         rolling: the same about their tangents: how they resist rolling.
         penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`. If not given,
             "position", and with "rk4" and "trapezoid", which leave more of them, "limited", and below 1 ms 10 h² m.
-        recovery: what overlaps without moving is parted no faster, m/s; see `let_out`. Angles beyond a joint's limit
+        recovery: the speed up to which overlaps at rest are parted, m/s; see `let_out`. Angles beyond a joint's limit
             come back ten times as fast, rad/s. Infinite for no bound.
         limits: whether joints stop at their limits.
         tolerance: how exactly contacts keep their laws, m/s.
-        sweeps: the most that the contact solver makes in a step.
+        sweeps: how many the contact solver makes in a step at most.
     """
 
     step: float = 1e-3

@@ -7,8 +7,6 @@ from time import monotonic
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Progress"]
-
 _PATIENCE = 1.0  # s: shorter runs show nothing
 _PAUSE = 0.2  # s between two lines
 _STRIDE = 64  # steps between two looks at the clock

@@ -105,8 +105,8 @@ def rollout(
         rates: (..., T, actuators), how fast the targets of position servos move; zero, if not given.
         hold: for how many steps each control is held.
         forces: whether contact forces are returned.
-        on_energy_gain: what to do with a state whose energy grows without work done on it, which a step that is too
-            long can make it do: "stop" it, "warn", or "ignore" it. It is looked at every ten steps.
+        on_energy_gain: what to do with a state whose energy grows without work done on it, as steps
+            that are too long can cause: "stop" it, "warn", or "ignore" it. It is checked every ten steps.
         contacts, integrator, friction, restitution, torsion, rolling, penetration, recovery, limits, tolerance, sweeps:
             as for `Simulation`.
 

@@ -11,8 +11,6 @@ from coupler.actuation import possible_forces
 from coupler.simulate.engine import Engine
 from coupler.simulate.logs import LogWriter
 
-__all__ = ["Rows"]
-
 _BLOCK = 256  # rows that are handed over at once
 
 

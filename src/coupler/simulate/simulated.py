@@ -17,8 +17,6 @@ from coupler.simulate.states import SimulationState
 from coupler.simulate.status import StepStatus
 from coupler.simulate.step_watch import StepWatch
 
-__all__ = ["Simulated"]
-
 
 class Simulated:
     """The state of a simulation, and what its last step did.
@@ -60,10 +58,10 @@ class Simulated:
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Pairs of shapes that are not looked at, by name, and why; see docs/contact.md.
+        """Pairs of shapes that may not touch, by name, and why; see docs/contact.md.
 
-        They overlap in the neutral pose, or never came near each other in poses within the limits of joints. A pair
-        that `contacts` names in full is looked at whatever it does.
+        They overlap in the neutral pose, or never came near each other in poses within joint limits. A pair that
+        `contacts` names in full always may.
         """
         return self._engine.selection.left_out
 
@@ -76,7 +74,7 @@ class Simulated:
 
     @property
     def q(self) -> np.ndarray:
-        """The configuration, (nq,). It is set as a whole, to a closed one; entries of it cannot be written to."""
+        """The configuration, (nq,). Assign a whole, closed one; single entries are read-only."""
         return _read_only(self._state[: self._nq])
 
     @q.setter
@@ -85,7 +83,7 @@ class Simulated:
 
     @property
     def v(self) -> np.ndarray:
-        """The velocity, (nv,). It is set as a whole; entries of it cannot be written to."""
+        """The velocity, (nv,). Assign a whole one; single entries are read-only."""
         return _read_only(self._state[self._nq : self._nq_nv])
 
     @v.setter

@@ -22,8 +22,6 @@ from coupler.simulate.states import SimulationError
 from coupler.simulate.status import Unsolved
 from coupler.simulate.watch import EnergyWatch, known_gain
 
-__all__ = ["Simulation"]
-
 
 class Simulation(Simulated):
     """Moves a robot in time steps of fixed length, with contact, joint limits and dry friction of joints. [002, §2.3]
@@ -93,7 +91,7 @@ class Simulation(Simulated):
                 limit come back ten times as fast, rad/s. Infinite for no bound.
             limits: whether joints stop at their limits.
             tolerance: how exactly contacts keep their laws, m/s.
-            sweeps: the most that the contact solver makes in a step.
+            sweeps: how many the contact solver makes in a step at most.
 
         Raises:
             ModelError: for a step that is not above zero, for an invalid state, for contacts that do not exist, or for
@@ -125,7 +123,7 @@ class Simulation(Simulated):
                 of a servo, held over the step. Without, no actuator acts.
             rates: (actuators,), or by name, how fast the targets of position servos move; zero, if not given.
 
-        Warns once where energy comes from nowhere, which is looked at now and then; `run` looks at every step.
+        Warns once if energy grows without work, which is checked now and then; `run` checks every step.
 
         Raises:
             ModelError: for forces of a wrong shape or that are not finite, and where a step is not possible.
@@ -162,7 +160,7 @@ class Simulation(Simulated):
     def wrench(
         self, body: str, force: Any = (0.0, 0.0, 0.0), at: Any = (0.0, 0.0, 0.0), moment: Any = (0.0, 0.0, 0.0)
     ) -> np.ndarray:
-        """Forces on all bodies, (bodies, 6), of which one is pushed or turned.
+        """`f_ext`, (bodies, 6), with a force or a moment on one body.
 
         Args:
             body: the name of the body.
@@ -206,8 +204,8 @@ class Simulation(Simulated):
             record: the columns of the log to keep, such as ["q", "forces"]; all, if not given. Times are always kept.
             dtype: of the numbers in the log, "float64" or "float32".
             progress: whether a line on stderr shows the progress; by default for long runs on a terminal.
-            on_energy_gain: what to do where energy grows without work done on the robot, which a step that is too long
-                can make it do: "stop", "warn" or "ignore". It is looked at every ten steps.
+            on_energy_gain: what to do where energy grows without work done on the robot, as steps that are too
+                long can cause: "stop", "warn" or "ignore". It is checked every ten steps.
 
         Returns:
             The log: a row for the state before each step (or some), with what acts in that step, and a last row for the

@@ -12,8 +12,6 @@ from coupler.contact.proximity import Proximity
 from coupler.model import Robot
 from coupler.model.tree import GROUND
 
-__all__ = ["standing"]
-
 _LEVEL = 0.1  # the least rise of a plane's normal: what is steeper is a wall, and nobody stands on it
 _TOUCHES = 1e-9  # m: what is less deep is not below
 _LIFTS = 10  # one, unless a field is tilted, over which what rises comes to other places

@@ -12,8 +12,6 @@ from coupler.model import ModelError
 from coupler.simulate.archive import check_target, load_arrays, save_arrays
 from coupler.simulate.logs import Log
 
-__all__ = ["SimulationError", "SimulationState"]
-
 
 class SimulationError(ModelError):
     """A run that could not go on.

@@ -10,8 +10,6 @@ import numpy as np
 from coupler.model import ModelWarning, Robot
 from coupler.model.wording import counted
 
-__all__ = ["StepStatus", "Unsolved"]
-
 _TOLD_RESIDUAL = 1e-6  # m/s: solved contacts are below by far; what is above is no rounding
 
 

@@ -18,8 +18,6 @@ from coupler.model import ModelWarning
 from coupler.simulate.engine import Engine
 from coupler.simulate.watch import EVERY, GAIN, Ledger, gain_told, is_between_phases, least_gain
 
-__all__ = ["StepWatch"]
-
 _FIRST, _SELDOM = 10, 500  # steps between looks, each time twice as many, up to what costs a step 10 ns
 _CLOSELY = 5 * EVERY  # steps that are looked at one by one
 _MOST_WAIT = 8 * _SELDOM  # where work explains each time why energy rises

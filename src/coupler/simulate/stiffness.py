@@ -12,8 +12,6 @@ from coupler.contact.scheme import SCHEMES
 from coupler.inertia import mass_matrix
 from coupler.model import ModelError, Robot
 
-__all__ = ["check_stiffness"]
-
 _MOST_GROWTH = 1.0 + 1e-3 * np.log(2.0)  # of a step: so that a thousand do not double what swings
 _HALVINGS = 40
 

@@ -15,18 +15,6 @@ import numpy as np
 from coupler.forks import cached_property
 from coupler.linear import known_value
 
-__all__ = [
-    "RigidInertia",
-    "Transform",
-    "cross",
-    "cross_force",
-    "cross_force_matrix",
-    "cross_motion",
-    "cross_motion_matrix",
-    "mirrored",
-    "skew",
-]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 
@@ -83,14 +71,17 @@ class Transform:
 
     @classmethod
     def identity(cls) -> Self:
+        """The transform between two frames that coincide."""
         return cls(np.eye(3), np.zeros(3))
 
     @classmethod
     def rotation(cls, E: Array) -> Self:
+        """To a frame with the same origin, whose axes are the rows of E, 3 × 3."""
         return cls(E, np.zeros(3))
 
     @classmethod
     def translation(cls, r: Array) -> Self:
+        """To a frame with the same axes, whose origin is at r, 3, m."""
         return cls(np.eye(3), np.asarray(r))
 
     def __matmul__(self, other: Any) -> Any:

@@ -17,8 +17,6 @@ import numpy as np
 
 from coupler.spatial.body import Transform
 
-__all__ = ["ClusterTransform", "Remap", "block", "split", "stack"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 

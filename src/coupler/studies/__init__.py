@@ -58,7 +58,7 @@ def run(name: str, folder: Path, *, full: bool = False) -> Record:
         full: whether it may take longer than two minutes.
 
     Returns:
-        What it has told.
+        Its verdicts, notes, tables and pictures.
     """
     if name not in STUDIES:
         raise ModelError(f"there is no study {name!r}; there are {listed(STUDIES)}")

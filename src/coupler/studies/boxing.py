@@ -22,8 +22,6 @@ from coupler.simulate import Simulation
 from coupler.studies.report import save_table, verdict, with_pyplot
 from coupler.studies.rh5 import Motion, actuation, actuator_forces, actuator_positions, reduced
 
-__all__ = ["boxing", "run"]
-
 SEGMENT, STEP = 0.4, 1e-3  # s, from one pose to the next, and of the simulation
 ARM = {"Shoulder1": -0.8, "Shoulder2": 0.1, "Shoulder3": -1.3, "Elbow": -1.7, "WristRoll": 0.0}
 PUNCH = {"Shoulder1": -1.5, "Shoulder2": 0.1, "Shoulder3": -1.3, "Elbow": -0.15, "WristRoll": 1.2}
@@ -72,8 +70,8 @@ def _poses(name: str, folder: Path, robot: Robot, motion: Motion) -> None:
     head = ["time, s", *(f"{side} hand, {axis}" for side in hands for axis in "xyz")]
     save_table(folder / f"{name}.csv", head, rows)
     reach = [float(np.ptp(hands[side][:, 0])) for side in hands]
-    found = "differs: the paper's motion is not public, and this one is ours"
-    verdict("boxing motion", "photographs", f"hands reach {reach[0]:.2f} and {reach[1]:.2f} m forward", found)
+    outcome = "differs: the paper's motion is not public, and this one is ours"
+    verdict("boxing motion", "photographs", f"hands reach {reach[0]:.2f} and {reach[1]:.2f} m forward", outcome)
     places = dict(zip(robot.body_names, np.moveaxis(body_poses(robot, q)[..., :3, 3], 1, 0), strict=True))
     bones = [(joint.parent, joint.child, "Act" in joint.name) for joint in robot.joints if joint.parent != GROUND]
 
@@ -115,10 +113,10 @@ def _actuators(name: str, folder: Path, robots: dict[str, Robot], motion: Motion
     save_table(folder / f"{name}.csv", head, rows)
     worst = [max(float(row[k]) for row in rows) for k in (1, 2, 3)]
     ours = f"{worst[0]:.0e} m and {worst[1]:.0e} N between the models"
-    found = "better: none but rounding" if max(worst[:2]) < 1e-9 else "differs"
-    verdict("hybrid against analytical", '"without any significant loss of performance"', ours, found)
-    found = "agrees, in a simulation and with another motion" if worst[2] < 1e-3 else "differs"
-    verdict("tracking, RMS", '"can be tracked"', f"{1e3 * worst[2]:.2g} mm", found)
+    outcome = "better: none but rounding" if max(worst[:2]) < 1e-9 else "differs"
+    verdict("hybrid against analytical", '"without any significant loss of performance"', ours, outcome)
+    outcome = "agrees, in a simulation and with another motion" if worst[2] < 1e-3 else "differs"
+    verdict("tracking, RMS", '"can be tracked"', f"{1e3 * worst[2]:.2g} mm", outcome)
     curves = {f"{way}_{x}": getattr(own, x)[:, columns] for way, own in seen.items() for x in ("position", "force")}
     curves |= {"tracked_position": tracked[:, columns], "applied_force": applied[:, columns]}
     np.savez(folder / f"{name}.npz", t=motion.t, **curves)  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ def run(name: str, folder: Path) -> None:
         print(f"no picture: {error}")
     strongest = max((own for own in summary if own.startswith(("8", "10"))), key=lambda own: summary[own]["peak force"])
     squat, bow, arm = (summary[own]["peak force"] for own in ("4d", "5d", strongest))
-    told = f"4d {squat:.0f} N, 5d {bow:.0f} N, {strongest} {arm:.2f} N m at most"
+    measured = f"4d {squat:.0f} N, 5d {bow:.0f} N, {strongest} {arm:.2f} N m at most"
     verdict(
-        "loads of actuators", "computed, not printed", told, "differs: no numbers to compare with; springs are ours"
+        "loads of actuators", "computed, not printed", measured, "differs: no numbers to compare with; springs are ours"
     )

@@ -16,8 +16,6 @@ import numpy as np
 
 from coupler.robots.charmie import ARM, ARMS, JAWS, JOINTS, TURNED, WEIGHTS
 
-__all__ = ["Chain", "Link", "Loads", "charmie_chain", "zxz_euler"]
-
 GRAVITY = np.array([0.0, 0.0, -9.81])
 AXES = {"x": np.eye(3)[0], "y": np.eye(3)[1], "z": np.eye(3)[2]}
 
@@ -89,13 +87,13 @@ class Chain:
 
     def placed(self, positions: Mapping[str, float]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """R₀ᵢ and Oᵢ of each body in the world. [eq. 15 to 19, with A″ of the body itself in the last]"""
-        found: dict[str, tuple[np.ndarray, np.ndarray]] = {"": (np.eye(3), np.zeros(3))}
+        results: dict[str, tuple[np.ndarray, np.ndarray]] = {"": (np.eye(3), np.zeros(3))}
         for name, link in self.links.items():
-            before, O_before = found[link.before]
+            before, O_before = results[link.before]
             shift = positions[name] * AXES[link.JO] if link.JT == "P" else np.zeros(3)
             own = link.rotation(positions.get(name, 0.0))
-            found[name] = before @ own, O_before + before @ (link.B + own @ shift)
-        return found
+            results[name] = before @ own, O_before + before @ (link.B + own @ shift)
+        return results
 
     def loads(
         self, positions: Mapping[str, float], velocities: Mapping[str, float], accelerations: Mapping[str, float]
@@ -104,7 +102,7 @@ class Chain:
 
         Bodies are taken about their origins O rather than about A, which a prismatic joint moves: eq. 31 with r_AO.
         """
-        found, zero = Loads(), np.zeros(3)
+        results, zero = Loads(), np.zeros(3)
         R: dict[str, np.ndarray] = {}
         state = {"": (zero, zero, -GRAVITY)}  # the predecessor of the first body, in the world
         for name, link in self.links.items():
@@ -122,23 +120,23 @@ class Chain:
                 p = p + accelerations[name] * z + np.cross(dw, r) + np.cross(w, np.cross(w, r))  # eq. 31
                 p = p + 2.0 * rate * np.cross(w, z)
             state[name] = w, dw, p
-            found.omega[name], found.alpha[name], found.at_A[name] = w, dw, p
-            found.at_C[name] = p + np.cross(dw, link.C) + np.cross(w, np.cross(w, link.C))  # eq. 32
+            results.omega[name], results.alpha[name], results.at_A[name] = w, dw, p
+            results.at_C[name] = p + np.cross(dw, link.C) + np.cross(w, np.cross(w, link.C))  # eq. 32
         carried = dict.fromkeys(self.links, (zero, zero))  # by successors: force, and torque about O
         for name in reversed(list(self.links)):
             link, (f, mu) = self.links[name], carried[name]
-            w, dw, inertia = found.omega[name], found.alpha[name], link.inertia
-            force = link.mass * found.at_C[name] + f  # eq. 33
+            w, dw, inertia = results.omega[name], results.alpha[name], link.inertia
+            force = link.mass * results.at_C[name] + f  # eq. 33
             torque = inertia @ dw + np.cross(w, inertia @ w) + mu  # eq. 34, about O
-            torque = torque + np.cross(link.C, link.mass * found.at_C[name])
-            found.force[name], found.torque[name] = force, torque
+            torque = torque + np.cross(link.C, link.mass * results.at_C[name])
+            results.force[name], results.torque[name] = force, torque
             if link.before:
                 shift = positions[name] * AXES[link.JO] if link.JT == "P" else zero
                 at = link.B + R[name] @ shift
                 F, M = R[name] @ force, R[name] @ torque
                 f, mu = carried[link.before]
                 carried[link.before] = f + F, mu + M + np.cross(at, F)
-        return found
+        return results
 
 
 def charmie_chain() -> Chain:

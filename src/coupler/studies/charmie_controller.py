@@ -32,8 +32,6 @@ from coupler.studies.charmie_motion import paper_motion, robot_by_actuators
 from coupler.studies.charmie_times import ARMS, arm
 from coupler.studies.report import save_table, verdict
 
-__all__ = ["run"]
-
 MODULES: dict[str, Callable[[Robot], Program]] = {
     "poses of all bodies": body_poses_program,
     "lengths of actuators": actuator_positions_program,
@@ -66,8 +64,8 @@ def run(name: str, folder: Path) -> None:
     save_table(folder / f"{name}.csv", ["model", "module", *kinds, "others", "all", "a body"], rows)
     totals = {(row[0], row[1]): int(row[-2]) for row in rows}
     two, four, six = (totals[f"{joints}-DOF arm", "inverse dynamics"] for joints in ARMS)
-    told = f"{two}, {four}, {six} for 2, 4, 6 joints; {totals['CHARMIE', 'inverse dynamics']} for CHARMIE"
-    verdict("operations of inverse dynamics", "future work", told, "better: counted")
+    measured = f"{two}, {four}, {six} for 2, 4, 6 joints; {totals['CHARMIE', 'inverse dynamics']} for CHARMIE"
+    verdict("operations of inverse dynamics", "future work", measured, "better: counted")
     _controller(folder, robots["CHARMIE"])
 
 
@@ -77,7 +75,7 @@ def _controller(folder: Path, robot: Robot) -> None:
     for own, program in programs.items():
         header, source = render(program, name=own).save(folder)
         print(f"saved {header} and {source}: {len(source.read_text().splitlines())} lines")
-    compiler = next((found for found in map(shutil.which, ("cc", "gcc", "clang")) if found), None)
+    compiler = next((computed for computed in map(shutil.which, ("cc", "gcc", "clang")) if computed), None)
     if compiler is None:
         verdict("a program for the controller", "future work", "written in C99", "no compiler is here to try it with")
         return
@@ -90,11 +88,11 @@ def _controller(folder: Path, robot: Robot) -> None:
             subprocess.run([compiler, "-O2", "-std=c99", "-shared", "-fPIC", *files], check=True)
             given = (q, v, a) if "dynamics" in own else (q,)
             expected = compile(program)(*given)
-            found, seconds = _called(ctypes.CDLL(str(library))[own], program, given, expected)
-            worst = max(worst, float(np.abs(found - expected).max() / np.abs(expected).max()))
+            computed, seconds = _called(ctypes.CDLL(str(library))[own], program, given, expected)
+            worst = max(worst, float(np.abs(computed - expected).max() / np.abs(expected).max()))
             print(f"{own}: {1e6 * seconds:.2f} µs a call, from Python by ctypes, compiled by {Path(compiler).name} -O2")
-    told = f"C99 on this machine, {worst:.0e} of the largest number from coupler"
-    verdict("a program for the controller", "future work", told, "better: written" if worst < AGREES else "differs")
+    measured = f"C99 on this machine, {worst:.0e} of the largest number from coupler"
+    verdict("a program for the controller", "future work", measured, "better: written" if worst < AGREES else "differs")
 
 
 def _states(robot: Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -21,8 +21,6 @@ from coupler.studies.charmie_motion import paper_motion, robot_by_actuators
 from coupler.studies.charmie_pictures import BODY_5, Stage
 from coupler.studies.report import keep_picture, save_table, verdict, with_pyplot
 
-__all__ = ["run"]
-
 FRAMES, FRAMES_A_SECOND = 101, 20
 INSTANT = 1.3  # s [Fig. 11]
 LONGEST = 0.35  # m, the longest arrows

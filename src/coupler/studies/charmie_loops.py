@@ -16,18 +16,6 @@ from coupler.mechanisms import Spring
 from coupler.robots.charmie import AT_SPRING, D3, DROP, E4, F3, F4, H4, JOINTS, LEVER, POINTS, S3, S4, SPRINGS
 from coupler.studies.charmie_chain import Chain, Loads, zxz_euler
 
-__all__ = [
-    "PAPER_RULE",
-    "Balance",
-    "Held",
-    "balance",
-    "forces_of",
-    "indirect_joints",
-    "lower_loop",
-    "spring_tension",
-    "upper_loop",
-]
-
 B3, B4 = (np.array(JOINTS[body][3]) / 1e3 for body in ("4", "5"))
 G5, I5 = (np.array(POINTS["5"][point]) / 1e3 for point in "GI")
 
@@ -166,6 +154,6 @@ def forces_of(
     springs: Springs = SPRINGS,
 ) -> tuple[Loads, Held, Held]:
     """Inverse dynamics of the whole robot: loads of the main bodies, and how bodies 4 and 5 are held."""
-    found = chain.loads(positions, velocities, accelerations)
-    lower = lower_loop(positions["4"], found.force["4"], springs)
-    return found, lower, upper_loop(positions["5"], found.force["5"], found.torque["5"], springs["5s"])
+    loads = chain.loads(positions, velocities, accelerations)
+    lower = lower_loop(positions["4"], loads.force["4"], springs)
+    return loads, lower, upper_loop(positions["5"], loads.force["5"], loads.torque["5"], springs["5s"])

@@ -17,8 +17,6 @@ import numpy as np
 from coupler.model import Robot
 from coupler.robots.charmie import INDIRECT, LENGTH, charmie
 
-__all__ = ["Motion", "by_body", "paper_motion", "robot_by_actuators"]
-
 DURATION = 5.0  # s
 RATES = {"turns": pi / 9, "actuators": 3e-3, "base": 30e-3}  # rad/s², m/s², m/s²
 PISTONS = [f"{name}2" for name in INDIRECT.values()]

@@ -11,8 +11,6 @@ from coupler.kinematics import body_poses
 from coupler.model import ModelError, Robot
 from coupler.model.tree import GROUND
 
-__all__ = ["Stage", "bones"]
-
 MAIN, ACTUATOR, SPRING, OTHER = "#22303C", "#0072B2", "#009E73", "#B8860B"
 # How body 5 is drawn: from point to point of Table 1, as its figure seems to have it [Fig. 4].
 BODY_5 = ("DE", "EF", "FH", ("H", "Bc"), "FG", "HI", "IJ", "IK", ("J", "Bb"), ("K", "Ba"))
@@ -29,7 +27,7 @@ def bones(robot: Robot, *, auxiliary: bool = True) -> list[Bone]:
         robot: the robot; of CHARMIE, body 5 is drawn by its points, and what is auxiliary in other colours.
         auxiliary: whether bodies without mass are drawn, other than those that carry main ones.
     """
-    found: list[Bone] = []
+    bones: list[Bone] = []
     springs = {body for element in robot.elements for body in (element.first, element.second)}
     driven = {body for motor in robot.actuators for joint in motor.joints for body in _parts(robot, joint)}
     colour = {body: _colour(robot, body, springs, driven) for body in robot.body_names} | {GROUND: MAIN}
@@ -37,7 +35,7 @@ def bones(robot: Robot, *, auxiliary: bool = True) -> list[Bone]:
 
     def add(body: str, start: Any, other: str, end: Any, colour: str) -> None:
         if auxiliary or colour == MAIN:
-            found.append((body, np.asarray(start, float), other, np.asarray(end, float), colour))
+            bones.append((body, np.asarray(start, float), other, np.asarray(end, float), colour))
 
     for joint in robot.joints:
         at, own = joint.placement.r, colour[joint.child] if colour[joint.parent] != MAIN else MAIN
@@ -65,7 +63,7 @@ def bones(robot: Robot, *, auxiliary: bool = True) -> list[Bone]:
         points = {name.partition(".")[2]: frame.r for name, frame in robot.bodies["5"].frames.items()}
         for first, second in BODY_5:
             add("5", points[first], "5", points[second], MAIN)
-    return found
+    return bones
 
 
 class Stage:

@@ -20,8 +20,6 @@ from coupler.robots.charmie import SPRINGS, charmie
 from coupler.sizing import ActuatorSizing, size_actuators
 from coupler.studies.report import LeftOut, save_table, verdict, with_pyplot
 
-__all__ = ["run"]
-
 STATES, DURATION = 401, 8.0  # number, s
 SQUAT, BOW = -0.15, -0.5  # m and rad, of joints 4 and 5
 LARGEST = (5000.0, 200.0)  # N/m and N, of stiffness and pretension
@@ -45,7 +43,7 @@ def run(name: str, folder: Path) -> None:
     """Runs the study; see `coupler.studies.run`."""
     without: Springs = dict.fromkeys(SPRINGS)
     bare = sized(without)
-    found, best = {}, dict(without)
+    fits, best = {}, dict(without)
     for actuator, own in MECHANISMS.items():
         column = bare.names.index(actuator)
         by_unit = [
@@ -53,8 +51,8 @@ def run(name: str, folder: Path) -> None:
             - bare.forces[:, column]
             for k, T0 in ((UNIT[0], 0.0), (0.0, UNIT[1]))
         ]
-        found[actuator] = fitted(bare.forces[:, column], by_unit)
-        best |= {spring: _spring(spring, found[actuator].stiffness, found[actuator].pretension) for spring in own}
+        fits[actuator] = fitted(bare.forces[:, column], by_unit)
+        best |= {spring: _spring(spring, fits[actuator].stiffness, fits[actuator].pretension) for spring in own}
         print(f"springs for {actuator} found", flush=True)
     chosen = {"no springs": bare, "as bundled": sized(dict(SPRINGS)), "optimised": sized(best)}
     rows: list[list[Any]] = []
@@ -64,14 +62,14 @@ def run(name: str, folder: Path) -> None:
             rows.append([actuator, way, own["RMS force"], own["peak force"], own["peak power"], own["work done"]])
     head = ["actuator", "springs", "RMS force, N", "peak force, N", "peak power, W", "work done, J"]
     save_table(folder / f"{name}.csv", head, rows)
-    for actuator, own in found.items():
+    for actuator, own in fits.items():
         k, T0, expected = own.stiffness, own.pretension, own.forces
         forces = {way: sizing.forces[:, bare.names.index(actuator)] for way, sizing in chosen.items()}
         missed = float(np.abs(forces["optimised"] - expected).max() / np.abs(forces["no springs"]).max())
         rms = {way: float(np.sqrt((x**2).mean())) for way, x in forces.items()}
         less = rms["no springs"] / rms["optimised"]
-        told = f"k = {k:.0f} N/m, T0 = {T0:.1f} N: RMS {rms['no springs']:.1f} N to {rms['optimised']:.2f} N"
-        verdict(f"springs for {actuator}", "optimised, not printed", told, f"better: {less:.1f} times less")
+        measured = f"k = {k:.0f} N/m, T0 = {T0:.1f} N: RMS {rms['no springs']:.1f} N to {rms['optimised']:.2f} N"
+        verdict(f"springs for {actuator}", "optimised, not printed", measured, f"better: {less:.1f} times less")
         agreed = "agrees" if missed < EXACT else "differs"
         verdict(f"{actuator}, robot built with them", "nothing", f"{missed:.0e} from what was expected", agreed)
 

@@ -17,8 +17,6 @@ from coupler.studies.charmie_chain import charmie_chain
 from coupler.studies.charmie_motion import Motion, by_body, paper_motion, robot_by_actuators
 from coupler.studies.report import save_table, verdict, with_pyplot
 
-__all__ = ["run"]
-
 STATES = 1001
 COMPARED = 51  # of these, by the paper's recursion
 POINT = "12a.D"
@@ -36,17 +34,17 @@ def run(name: str, folder: Path) -> None:
     head = ["time, s", *(f"{axis}, {units}" for axis in "xyz")]
     save_table(folder / f"{name}.csv", head, [[f"{motion.t[k]:.2f}", *ours[k]] for k in shown])
     what = f"position of {POINT} in the world" if name == "004-fig12" else "force of body 2 on 3, in the axes of 3"
-    found = "agrees" if gap < AGREES else "differs"
-    told = f"{gap:.0e} of the largest number between coupler and the paper's recursion, at {COMPARED} instants"
-    verdict(what, "two programs, curves that overlap", told, found)
+    outcome = "agrees" if gap < AGREES else "differs"
+    measured = f"{gap:.0e} of the largest number between coupler and the paper's recursion, at {COMPARED} instants"
+    verdict(what, "two programs, curves that overlap", measured, outcome)
     if name == "004-fig12":
         speed = float(np.abs(motion.v[-1]).max())
         verdict("end of the motion", '"fully stopped"', f"actuators at {speed:.0e} rad/s or m/s", "agrees")
     else:
         mean = float(np.trapezoid(ours[:, 2], motion.t) / motion.t[-1])  # of what starts and ends at rest: its weight
         weight = 9.81 * robot_by_actuators().mass
-        told = f"{mean:.1f} N on average, {weight:.1f} N of weight"
-        verdict("vertical force", "gravity is in no equation", told, "differs: without gravity, it would be zero")
+        measured = f"{mean:.1f} N on average, {weight:.1f} N of weight"
+        verdict("vertical force", "gravity is in no equation", measured, "differs: without gravity, it would be zero")
 
     def draw(plt: Any) -> None:
         _, axes = plt.subplots(3, 1, sharex=True, figsize=(7, 7))

@@ -23,8 +23,6 @@ from coupler.robots import load
 from coupler.studies.report import best_times, full, note, progress, save_table, verdict, with_pyplot
 from coupler.studies.speed import sampled
 
-__all__ = ["ring", "run"]
-
 LOOPS, LONGER = (4, 6, 8, 12, 16, 24), (32,)  # bodies of a loop; more with --full
 EFFECTORS, LINKS = (1, 2, 4, 8, 16), 24
 STATES, SECONDS = 64, 0.2
@@ -55,29 +53,32 @@ def run(name: str, folder: Path) -> None:
     for algorithm, paper in (("C-RNEA", "at most 3"), ("C-ABA", "3")):
         n, counts = _series(loops, algorithm)
         power = float(np.log(counts[-1] / counts[-3]) / np.log(n[-1] / n[-3]))
-        found = "agrees" if power < 3.3 else "differs: steeper"
+        outcome = "agrees" if power < 3.3 else "differs: steeper"
         if algorithm == "C-ABA" and power < 2.5:
-            found = "better: below the cube, since only D and what solves the loop are full"
+            outcome = "better: below the cube, since only D and what solves the loop are full"
         verdict(
-            f"{algorithm}: power of growth with the bodies of a loop, {n[-3]} to {n[-1]}", paper, f"{power:.2f}", found
+            f"{algorithm}: power of growth with the bodies of a loop, {n[-3]} to {n[-1]}",
+            paper,
+            f"{power:.2f}",
+            outcome,
         )
     for algorithm, paper in (("C-EFPA", 2.0), ("PV-OSIM on clusters", 2.0)):
         n, counts = _series(effectors, algorithm)
         added = np.diff(counts)
         power = float(np.log(added[-1] / added[-2]) / np.log(2.0))  # doublings: of what is added, that of the last term
-        found = "agrees" if power <= 2.2 else "differs: steeper"
+        outcome = "agrees" if power <= 2.2 else "differs: steeper"
         verdict(
             f"{algorithm}: power of growth with the number of end effectors",
             f"at most {paper:g}",
             f"{power:.2f}",
-            found,
+            outcome,
         )
     many = {algorithm: _series(effectors, algorithm)[1][-1] for algorithm in ("C-EFPA", "PV-OSIM on clusters")}
     ratio = many["PV-OSIM on clusters"] / many["C-EFPA"]
-    found = "agrees: C-EFPA multiplies pairs once, PV-OSIM in each cluster that carries both"
+    outcome = "agrees: C-EFPA multiplies pairs once, PV-OSIM in each cluster that carries both"
     if ratio < 1.0:
-        found = "better: with a sweep less PV-OSIM is ahead here still"
-    verdict(f"operations of PV-OSIM over C-EFPA, {EFFECTORS[-1]} end effectors", "not given", f"{ratio:.2f}", found)
+        outcome = "better: with a sweep less PV-OSIM is ahead here still"
+    verdict(f"operations of PV-OSIM over C-EFPA, {EFFECTORS[-1]} end effectors", "not given", f"{ratio:.2f}", outcome)
 
     def draw(plt: Any) -> None:
         _, panels = plt.subplots(1, 2, figsize=(13, 5))

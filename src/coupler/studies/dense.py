@@ -22,8 +22,6 @@ from coupler.model import ModelError, Robot
 from coupler.robots import load
 from coupler.studies.report import best_times
 
-__all__ = ["METHODS", "dense_times"]
-
 THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 SECONDS = 0.2  # of measurement for each method and length
 METHODS: Mapping[str, Callable[[Robot], Callable[..., Any]]] = {
@@ -50,19 +48,19 @@ def dense_times(
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ModelError(f"the measurement of dense matrices failed: {done.stderr.strip().splitlines()[-1:]}")
-    found = json.loads(done.stdout)
-    return {method: {int(links): seconds for links, seconds in own.items()} for method, own in found.items()}
+    seconds_of = json.loads(done.stdout)
+    return {method: {int(links): seconds for links, seconds in own.items()} for method, own in seconds_of.items()}
 
 
 def _measured(chain: str, seed: int | None, lengths: Sequence[int], methods: Sequence[str]) -> Any:
-    found: dict[str, dict[int, float]] = {method: {} for method in methods}
+    seconds_of: dict[str, dict[int, float]] = {method: {} for method in methods}
     for links in lengths:
         robot = load(chain, links=links, seed=seed)
         (q, v), tau = robot.random_state(0), np.zeros(robot.nv)
         calls = [_called(METHODS[method](robot), (q,) if "EFPA" in method else (q, v, tau)) for method in methods]
         for method, seconds in zip(methods, best_times(calls, SECONDS), strict=True):
-            found[method][links] = seconds
-    return found
+            seconds_of[method][links] = seconds
+    return seconds_of
 
 
 def _called(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[[], Any]:

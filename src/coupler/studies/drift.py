@@ -57,8 +57,8 @@ def run(name: str, folder: Path) -> None:
     head = ["method", "largest energy error, J", f"after {DURATION:g} s, J", "largest, relative to rk4"]
     save_table(folder / f"{name}.csv", head, rows)
     ratio = largest["explicit_euler"] / largest["rk4"]
-    found = "agrees" if 0.1 * PAPER < ratio < 10.0 * PAPER else "differs: by more than an order of magnitude"
-    verdict("energy error of explicit Euler over rk4", f"O(10^{np.log10(PAPER):.0f})", f"{ratio:.1e}", found)
+    outcome = "agrees" if 0.1 * PAPER < ratio < 10.0 * PAPER else "differs: by more than an order of magnitude"
+    verdict("energy error of explicit Euler over rk4", f"O(10^{np.log10(PAPER):.0f})", f"{ratio:.1e}", outcome)
 
     def draw(plt: Any) -> None:
         for method, error in errors.items():

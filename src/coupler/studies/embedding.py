@@ -17,8 +17,6 @@ from coupler.inertia import mass_matrix
 from coupler.studies.report import save_table, verdict, with_pyplot
 from coupler.studies.rh5 import WAYS, cycloids, numerical_rows, reduced
 
-__all__ = ["run"]
-
 DURATION, STATES = 2.0, 401  # s, number of states
 SHOWN = ("BodyPitch", "BodyRoll", "ALShoulder2", "ALElbow")  # joints in the picture
 ZERO = 1e-11  # rad/s²: below this, a difference is rounding. The wrists' inertias are a millionth of the torso's.
@@ -45,8 +43,8 @@ def run(name: str, folder: Path) -> None:
     head = ["loops closed", "numerical rows", "largest, rad/s²", "RMS to direct", "paper", "RMS to the cycloid"]
     save_table(folder / f"{name}.csv", head, rows)
     for row in rows:
-        found = "agrees: rounding" if float(row[3]) < ZERO else f"differs: more than {ZERO:g} rad/s²"
-        verdict(f"C-ABA against direct, {row[0]}, RMS in rad/s²", row[4], row[3], found)
+        outcome = "agrees: rounding" if float(row[3]) < ZERO else f"differs: more than {ZERO:g} rad/s²"
+        verdict(f"C-ABA against direct, {row[0]}, RMS in rad/s²", row[4], row[3], outcome)
 
     def draw(plt: Any) -> None:
         for joint in SHOWN:

@@ -28,8 +28,6 @@ from coupler.graph import Builder, View, compile, fields
 from coupler.model import Planar, Plane, Revolute, Robot, RobotBuilder
 from coupler.studies.report import full, median_times, note, progress, save_table, verdict, with_pyplot
 
-__all__ = ["chain", "run", "solving_program", "ways"]
-
 BODIES = (1, 2, 4, 8, 16, 32, 64, 128)
 LONGER = (256,)  # with --full
 NEAR = (2, 3, 4, 5, 6, 7, 9)  # short chains, to find where recursion becomes cheaper
@@ -147,8 +145,8 @@ def run(name: str, folder: Path) -> None:
         _judge_contacts(table)
     _judge_crossing(cases[-1])
     difference = largest_difference(cases[-1])
-    found = "agrees" if difference < 1e-9 else "differs: rounding is magnified by impacts"
-    verdict(f"largest difference of the three motions of {FALLING} bodies", "none", f"{difference:.1e}", found)
+    outcome = "agrees" if difference < 1e-9 else "differs: rounding is magnified by impacts"
+    verdict(f"largest difference of the three motions of {FALLING} bodies", "none", f"{difference:.1e}", outcome)
     draw_times(folder / f"{name}.png", table)
 
 
@@ -179,17 +177,19 @@ def _judge_growth(contacts: int, own: np.ndarray) -> None:
     for i, (method, paper) in enumerate(PAPER.items()):
         time, count = (growth(n, own[:, first + i]) for first in (_SETUP, _OPERATIONS))
         last = float(np.log2(own[-1, _OPERATIONS + i] / own[-2, _OPERATIONS + i]))
-        found = f"differs: between n² for H and n³ for its factors still; the last doubling has {last:.2f}"
-        found = "agrees" if abs(count - paper) < 0.25 else found
-        told = f"{count:.2f} in operations, {time:.2f} in time"
-        verdict(f"{what}: power of growth of {method}, to {n[-1]:.0f} bodies", str(paper), told, found)
+        outcome = f"differs: between n² for H and n³ for its factors still; the last doubling has {last:.2f}"
+        outcome = "agrees" if abs(count - paper) < 0.25 else outcome
+        measured = f"{count:.2f} in operations, {time:.2f} in time"
+        verdict(f"{what}: power of growth of {method}, to {n[-1]:.0f} bodies", str(paper), measured, outcome)
     ratio = end[_SETUP + 2] / end[_SETUP + 1]
-    found = "agrees" if ratio > 1.0 else "differs: faster here"
-    verdict(f"{what}: time of DCA over ABA, {n[-1]:.0f} bodies", "above 1", f"{ratio:.1f}", found)
+    outcome = "agrees" if ratio > 1.0 else "differs: faster here"
+    verdict(f"{what}: time of DCA over ABA, {n[-1]:.0f} bodies", "above 1", f"{ratio:.1f}", outcome)
     doubled = own[-1, _DEPTH:] - own[-2, _DEPTH:]
-    told = f"depth {end[_DEPTH + 1]:.0f}, of ABA {end[_DEPTH]:.0f}; doubling adds {doubled[1]:.0f} and {doubled[0]:.0f}"
-    found = "agrees" if doubled[1] < 0.5 * doubled[0] else "differs: chains are too short to show it"
-    verdict(f"{what}: DCA on n processors, {n[-1]:.0f} bodies", "O(log n)", told, found)
+    measured = (
+        f"depth {end[_DEPTH + 1]:.0f}, of ABA {end[_DEPTH]:.0f}; doubling adds {doubled[1]:.0f} and {doubled[0]:.0f}"
+    )
+    outcome = "agrees" if doubled[1] < 0.5 * doubled[0] else "differs: chains are too short to show it"
+    verdict(f"{what}: DCA on n processors, {n[-1]:.0f} bodies", "O(log n)", measured, outcome)
 
 
 def _judge_contacts(table: np.ndarray) -> None:
@@ -197,16 +197,16 @@ def _judge_contacts(table: np.ndarray) -> None:
     cases = [table[table[:, 1] == contacts] for contacts in range(3)]
     slopes = np.array([[case[-1, _OPERATIONS + i] - case[-2, _OPERATIONS + i] for case in cases] for i in range(3)])
     for method, (none, one, two) in zip(PROGRAMS, slopes, strict=True):
-        told = f"{one / none:.2f} with one, {two / none:.2f} with two"
+        measured = f"{one / none:.2f} with one, {two / none:.2f} with two"
         if method == "traditional":
             paper, agrees = "parallel, shifted by the solution", two / none < 1.5
         else:
             paper, agrees = "parallel with one, steeper with two", one / none < 1.05 and two > 1.01 * one
-        found = "agrees" if agrees else "differs: its handles cost little beside the rest"
-        verdict(f"{method}: operations per further body over those without contact", paper, told, found)
+        outcome = "agrees" if agrees else "differs: its handles cost little beside the rest"
+        verdict(f"{method}: operations per further body over those without contact", paper, measured, outcome)
     shares = [100.0 * case[-1, 5] / case[-1, _TOGETHER + 1] for case in cases[1:]]
-    told = f"{shares[0]:.0f} and {shares[1]:.0f} % of a step by ABA with {table[-1, 0]:.0f} bodies"
-    verdict("solution for one and two contacts", "the same in all ways", told, "agrees")
+    measured = f"{shares[0]:.0f} and {shares[1]:.0f} % of a step by ABA with {table[-1, 0]:.0f} bodies"
+    verdict("solution for one and two contacts", "the same in all ways", measured, "agrees")
 
 
 def _judge_crossing(ends: str) -> None:
@@ -219,17 +219,17 @@ def _judge_crossing(ends: str) -> None:
         faster += [freedoms] if row[_SETUP + 1] < row[_SETUP] else []
     tried = [bodies + 2 for bodies in NEAR]
     first = _from(fewer, tried)
-    told = f"fewer operations from n = {first}, less time from n = {_from(faster, tried)}"
-    found = "better: already on shorter chains" if first <= CROSSING else "agrees"
-    found = found if first <= CROSSING + 2 else "differs: on longer chains only"
+    ours = f"fewer operations from n = {first}, less time from n = {_from(faster, tried)}"
+    outcome = "better: already on shorter chains" if first <= CROSSING else "agrees"
+    outcome = outcome if first <= CROSSING + 2 else "differs: on longer chains only"
     what = f"freedoms n from which ABA costs less than H and its factors, {len(ends)} contacts"
-    verdict(what, f"n > {CROSSING}", told, found)
+    verdict(what, f"n > {CROSSING}", ours, outcome)
 
 
-def _from(found: Sequence[int], tried: Sequence[int]) -> int:
-    """The first of those tried from which on all are found."""
-    missing = [n for n in tried if n not in found]
-    return min((n for n in found if n > max(missing, default=0)), default=max(tried) + 1)
+def _from(holds: Sequence[int], tried: Sequence[int]) -> int:
+    """The first of those tried from which on something holds for all."""
+    missing = [n for n in tried if n not in holds]
+    return min((n for n in holds if n > max(missing, default=0)), default=max(tried) + 1)
 
 
 def draw_times(path: Path, table: np.ndarray) -> None:

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from coupler.studies.report import VERDICTS, Record, Verdict
 
-__all__ = ["write_page"]
-
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; color: #222 }
 h1, h2, h3 { line-height: 1.2 } h3 { margin-top: 2.5rem }
@@ -48,7 +46,7 @@ def _summary(records: Sequence[Record]) -> str:
     """All studies with their verdicts counted."""
     rows = []
     for record in records:
-        counts = {kind: sum(_kind(told) == kind for told in record.verdicts) for kind in VERDICTS}
+        counts = {kind: sum(_kind(verdict) == kind for verdict in record.verdicts) for kind in VERDICTS}
         cells = "".join(f'<td class="{kind if count else ""}">{count or ""}</td>' for kind, count in counts.items())
         name = f'<a href="#{escape(record.name)}">{escape(record.name)}</a>'
         took, remark = f"<td>{record.seconds:.0f} s</td>", _remark("td", record)
@@ -69,7 +67,7 @@ def _study(record: Record) -> str:
     if record.failure or record.left_out:
         parts.append(_remark("p", record))
     if record.verdicts:
-        rows = "".join(_verdict_row(told) for told in record.verdicts)
+        rows = "".join(_verdict_row(verdict) for verdict in record.verdicts)
         head = "<tr><th>what</th><th>paper</th><th>here</th><th>verdict</th></tr>"
         parts.append(f'<table class="verdicts">{head}{rows}</table>')
     parts += [f"<p>{escape(text)}</p>" for text in record.notes]
@@ -78,14 +76,14 @@ def _study(record: Record) -> str:
     return "\n".join(parts)
 
 
-def _verdict_row(told: Verdict) -> str:
-    cells = "".join(f"<td>{escape(text)}</td>" for text in (told.what, told.paper, told.ours, told.found))
-    return f'<tr class="{_kind(told)}">{cells}</tr>'
+def _verdict_row(verdict: Verdict) -> str:
+    cells = "".join(f"<td>{escape(text)}</td>" for text in (verdict.what, verdict.paper, verdict.ours, verdict.outcome))
+    return f'<tr class="{_kind(verdict)}">{cells}</tr>'
 
 
-def _kind(told: Verdict) -> str:
-    """The word with which what was found begins."""
-    return next((kind for kind in VERDICTS if told.found.startswith(kind)), "")
+def _kind(verdict: Verdict) -> str:
+    """The word that its outcome begins with."""
+    return next((kind for kind in VERDICTS if verdict.outcome.startswith(kind)), "")
 
 
 def _picture(path: Path) -> str:

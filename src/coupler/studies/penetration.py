@@ -31,8 +31,6 @@ from coupler.model import Free, Planar, Plane, Revolute, Robot, RobotBuilder
 from coupler.simulate.simulation import Simulation
 from coupler.studies.report import progress, save_table, verdict, with_pyplot
 
-__all__ = ["Landing", "chain", "landing", "run", "start"]
-
 BODIES, MASS, LENGTH = 3, 1.0, 1.0  # number, kg, m
 HEIGHT, ANGLE = 2.3, pi / 6  # of the first body's centre, m, and how far the chain points downwards, rad
 STEP, DURATION = 1e-3, 3.0  # s
@@ -164,27 +162,29 @@ def run(name: str, folder: Path) -> None:
 def judge(numbers: Mapping[str, Sequence[float]]) -> None:
     """What the paper says of each case, and what is found here."""
     a, b, c, d = (numbers[case] for case in "abcd")
-    found = "agrees" if 1e3 < a[0] / b[0] < 1e6 else "differs: by more than an order of magnitude"
-    verdict("(a) drift of Euler over Runge-Kutta, (b)", "O(10⁴)", f"{a[0] / b[0]:.1e}", found)
-    found = "agrees" if a[2] < 1e-4 else "differs: deeper"
-    verdict("(a) depth with Euler, median after the first impact", "O(10⁻⁵) m", f"{a[2]:.1e} m", found)
-    found = "agrees" if b[3] > 10.0 * c[3] else "differs: no bounce"
-    verdict("(b) bounce after an inelastic impact", "unexpected", f"{b[3]:.2g} m high, (c) {c[3]:.1g} m", found)
+    outcome = "agrees" if 1e3 < a[0] / b[0] < 1e6 else "differs: by more than an order of magnitude"
+    verdict("(a) drift of Euler over Runge-Kutta, (b)", "O(10⁴)", f"{a[0] / b[0]:.1e}", outcome)
+    outcome = "agrees" if a[2] < 1e-4 else "differs: deeper"
+    verdict("(a) depth with Euler, median after the first impact", "O(10⁻⁵) m", f"{a[2]:.1e} m", outcome)
+    outcome = "agrees" if b[3] > 10.0 * c[3] else "differs: no bounce"
+    verdict("(b) bounce after an inelastic impact", "unexpected", f"{b[3]:.2g} m high, (c) {c[3]:.1g} m", outcome)
     ratio = c[2] / max(a[2], TOUCHING)
-    found = "agrees" if ratio > 30.0 else "differs: less deep"
-    verdict("(c) depth over that of (a), or over 1e-5 m", "two orders of magnitude", f"{ratio:.0f}", found)
+    outcome = "agrees" if ratio > 30.0 else "differs: less deep"
+    verdict("(c) depth over that of (a), or over 1e-5 m", "two orders of magnitude", f"{ratio:.0f}", outcome)
     ratio = c[2] / max(d[2], 1e-12)
-    found = "better: at rest overlaps vanish" if ratio > 300.0 else "agrees" if ratio > 30.0 else "differs: less of it"
-    verdict(
-        "(d) error after the first impact, median of (c) over (d)", "two orders of magnitude", f"{ratio:.1e}", found
+    outcome = (
+        "better: at rest overlaps vanish" if ratio > 300.0 else "agrees" if ratio > 30.0 else "differs: less of it"
     )
-    found = "differs: the gap is open when forces are computed, so that no limit on depth changes the first impact"
-    told = f"{c[1]:.2e} and {d[1]:.2e} m"
+    verdict(
+        "(d) error after the first impact, median of (c) over (d)", "two orders of magnitude", f"{ratio:.1e}", outcome
+    )
+    outcome = "differs: the gap is open when forces are computed, so that no limit on depth changes the first impact"
+    measured = f"{c[1]:.2e} and {d[1]:.2e} m"
     verdict(
         "(d) depth of the first impact itself, (c) and (d)",
         "said to shrink",
-        told,
-        found if d[1] > 0.5 * c[1] else "agrees",
+        measured,
+        outcome if d[1] > 0.5 * c[1] else "agrees",
     )
-    found = "agrees" if a[0] / d[0] > 1e3 else "differs: less"
-    verdict("(d) drift of Euler over Runge-Kutta", "four orders of magnitude", f"{a[0] / d[0]:.1e}", found)
+    outcome = "agrees" if a[0] / d[0] > 1e3 else "differs: less"
+    verdict("(d) drift of Euler over Runge-Kutta", "four orders of magnitude", f"{a[0] / d[0]:.1e}", outcome)

@@ -49,10 +49,10 @@ class Verdict:
     what: str
     paper: str
     ours: str
-    found: str
+    outcome: str
 
     def __str__(self) -> str:
-        return f"{self.what}: paper {self.paper}, here {self.ours}: {self.found}"
+        return f"{self.what}: paper {self.paper}, here {self.ours}: {self.outcome}"
 
 
 @dataclass
@@ -115,14 +115,14 @@ def save_table(path: Path, head: Sequence[str], rows: Sequence[Sequence[Any]]) -
         record.tables.append(texts)
 
 
-def verdict(what: str, paper: str, ours: str, found: str) -> None:
+def verdict(what: str, paper: str, ours: str, outcome: str) -> None:
     """Prints in one line what a paper says, what was found here, and what that means: agrees, better, or differs."""
-    if not found.startswith(VERDICTS):
-        raise ValueError(f"a verdict begins with {', '.join(VERDICTS)}; got {found!r}")
-    told = Verdict(what, paper, ours, found)
-    print(told)
+    if not outcome.startswith(VERDICTS):
+        raise ValueError(f"a verdict begins with {', '.join(VERDICTS)}; got {outcome!r}")
+    line = Verdict(what, paper, ours, outcome)
+    print(line)
     if record := _RECORD.get():
-        record.verdicts.append(told)
+        record.verdicts.append(line)
 
 
 def note(text: str) -> None:

@@ -16,23 +16,6 @@ from coupler.model.embedding.constraints import LoopConstraint
 from coupler.robots import load
 from coupler.studies.report import LeftOut
 
-__all__ = [
-    "WAYS",
-    "Actuation",
-    "Motion",
-    "actuation",
-    "actuator_forces",
-    "actuator_positions",
-    "closed",
-    "cycloids",
-    "decay_times",
-    "full",
-    "independent_limits",
-    "numerical_rows",
-    "reduced",
-    "wandering",
-]
-
 WAYS = ("numerical", "hybrid", "analytical")
 STAYS_NUMERICAL = {"rh5_manus": "BodyAct", "RH5v2": "Wrist"}  # loops of the hybrids: the torso, or the wrists
 BAUMGARTE = {"Wrist": 0.02, "": 0.01}  # s, by parts of the names of loops [003]: those of the published model

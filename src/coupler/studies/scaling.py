@@ -24,8 +24,6 @@ from coupler.studies.dense import dense_times
 from coupler.studies.report import best_times, full, note, progress, save_table, verdict, with_pyplot
 from coupler.studies.speed import Make, at_effectors, sampled
 
-__all__ = ["growth", "run"]
-
 SHORT = (2, 4, 8, 12, 24)  # for all methods; (6, 16, 20) with --full
 LONG = (48, 192, 384)  # for cluster algorithms, and for baselines with dense matrices; 1,000 of the former
 FURTHEST = 1000
@@ -143,24 +141,24 @@ def judge(figure: Figure, chain: str, times: Times) -> None:
     cluster, (middle, end), longest = figure.cluster[0], LONG[-2:], max(SHORT)
     for method in (cluster, *figure.further):
         power = growth(times[method], LONG[0], end)
-        found = "agrees" if abs(power - 1.0) < 0.25 else "differs: memory outgrows the caches of the processor"
-        verdict(f"{chain}: power of growth of {method}, {LONG[0]} to {end} links", "1", f"{power:.2f}", found)
+        outcome = "agrees" if abs(power - 1.0) < 0.25 else "differs: memory outgrows the caches of the processor"
+        verdict(f"{chain}: power of growth of {method}, {LONG[0]} to {end} links", "1", f"{power:.2f}", outcome)
     for method in figure.dense:
         power = growth(times[method + DENSE], middle, end)
-        found = "agrees" if abs(power - 3.0) < 0.5 else f"differs: {_BELOW if power < 3.0 else _ABOVE}"
+        outcome = "agrees" if abs(power - 3.0) < 0.5 else f"differs: {_BELOW if power < 3.0 else _ABOVE}"
         verdict(
             f"{chain}: power of growth of {method} with dense matrices, {middle} to {end} links",
             "3",
             f"{power:.2f}",
-            found,
+            outcome,
         )
         first, last = (times[method + DENSE][links] / times[cluster][links] for links in (middle, end))
-        found = "agrees" if last > first else "differs: it does not grow"
-        told = f"{first:.0f} with {middle} links, {last:.0f} with {end}"
-        verdict(f"{chain}: time of {method} with dense matrices over {cluster}", "grows", told, found)
+        outcome = "agrees" if last > first else "differs: it does not grow"
+        measured = f"{first:.0f} with {middle} links, {last:.0f} with {end}"
+        verdict(f"{chain}: time of {method} with dense matrices over {cluster}", "grows", measured, outcome)
     for method in figure.others:
         power = growth(times[method], longest // 2, longest)
-        found = (
+        outcome = (
             "agrees"
             if power > 2.5
             else "differs: compiled without zeros, a short chain costs O(n²) before it costs O(n³)"
@@ -169,11 +167,11 @@ def judge(figure: Figure, chain: str, times: Times) -> None:
             f"{chain}: power of growth of {method}, compiled, {longest // 2} to {longest} links",
             "3",
             f"{power:.2f}",
-            found,
+            outcome,
         )
         ratio = times[method][longest] / times[cluster][longest]
-        found = "agrees" if ratio > 1.0 else "differs: slower"
-        verdict(f"{chain}: time of {method} over {cluster}, {longest} links", "above 1", f"{ratio:.1f}", found)
+        outcome = "agrees" if ratio > 1.0 else "differs: slower"
+        verdict(f"{chain}: time of {method} over {cluster}, {longest} links", "above 1", f"{ratio:.1f}", outcome)
     drop = times[cluster][FURTHEST] / FURTHEST / (times[cluster][longest] / longest)
     note(f"{chain}: per link, {cluster} takes {drop:.2f} times as long with {FURTHEST} links as with {longest}.")
 
@@ -183,9 +181,11 @@ def judge_chains(figure: Figure, times: Mapping[str, Times]) -> None:
     cluster, longest = figure.cluster[0], max(SHORT)
     for method in figure.others:
         gears, belts = (times[chain][method][longest] / times[chain][cluster][longest] for chain in figure.chains)
-        found = "agrees" if gears > belts else "differs: belts cost no more, since pairs of links share a step"
-        told = f"{gears:.1f} and {belts:.1f} times"
-        verdict(f"gain over {method} with gears and with belts, {longest} links", "larger with gears", told, found)
+        outcome = "agrees" if gears > belts else "differs: belts cost no more, since pairs of links share a step"
+        measured = f"{gears:.1f} and {belts:.1f} times"
+        verdict(
+            f"gain over {method} with gears and with belts, {longest} links", "larger with gears", measured, outcome
+        )
 
 
 def draw_times(path: Path, times: Mapping[str, Times]) -> None:

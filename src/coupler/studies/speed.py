@@ -31,8 +31,6 @@ from coupler.model import Robot
 from coupler.robots import load
 from coupler.studies.report import best_times, note, progress, save_table, verdict, with_pyplot
 
-__all__ = ["at_effectors", "run", "sampled"]
-
 STATES = 1024
 ROBOTS = ("geared_chain", "belt_chain", "mini_cheetah", "mit_humanoid", "tello_with_arms", "jvrc1")
 FREEDOMS = (12, 12, 18, 24, 24, 38)  # as the paper says
@@ -144,9 +142,9 @@ def show_times(name: str, folder: Path, table: Table, times: Mapping[str, Mappin
     for method in table.others:
         slower = [robot for robot, own in times.items() if own[method] > own[table.exact]]
         others = [robot for robot in times if robot not in slower]
-        found = "agrees" if not others else f"differs: not on {', '.join(others)}, whose matrices are sparse"
-        told = f"on {len(slower)} of {len(times)}"
-        verdict(f"{table.exact} is faster than {method}", "on all robots", told, found)
+        outcome = "agrees" if not others else f"differs: not on {', '.join(others)}, whose matrices are sparse"
+        measured = f"on {len(slower)} of {len(times)}"
+        verdict(f"{table.exact} is faster than {method}", "on all robots", measured, outcome)
     for method in table.further:
         ratio = np.median([own[method] / own[table.exact] for own in times.values()])
         verdict(
@@ -190,8 +188,8 @@ def show_additions(name: str, folder: Path, table: Table, times: Mapping[str, Ma
             ratio = 1.0 + 0.01 * float(np.median(added[method]))
             verdict(f"additional time of {method}", "none; said to be possible", ours, _gain(ratio))
             continue
-        told = f"{min(paper[method]):+.0f} to {max(paper[method]):+.0f} %"
-        verdict(f"additional time of {method}", told, ours, _judged(added[method], paper[method], [*times]))
+        of_paper = f"{min(paper[method]):+.0f} to {max(paper[method]):+.0f} %"
+        verdict(f"additional time of {method}", of_paper, ours, _judged(added[method], paper[method], [*times]))
 
     def draw(plt: Any) -> None:
         width = 0.8 / len(methods)

@@ -47,20 +47,20 @@ def run(name: str, folder: Path) -> None:
     knee = next(i for i, joint in enumerate(leg.independent_joints) if "knee" in joint)
     for method, theirs in PAPER.items():
         ours = errors[method][knee]
-        found = "agrees" if abs(ours - theirs) < 0.005 else "differs: the leg's numbers or its motion are others"
+        outcome = "agrees" if abs(ours - theirs) < 0.005 else "differs: the leg's numbers or its motion are others"
         verdict(
-            f"RMS torque error {_of(method)}, N m", f"{theirs:.2f} (said of the ankle)", f"{ours:.2f} (knee)", found
+            f"RMS torque error {_of(method)}, N m", f"{theirs:.2f} (said of the ankle)", f"{ours:.2f} (knee)", outcome
         )
     for method, theirs in PER_CENT.items():
         ours, whose = 100.0 * errors[method][knee] / largest[knee], 100.0 * PAPER[method] / theirs
         close = "agrees" if abs(ours / theirs - 1.0) < 0.05 else "differs"
-        found = f"{close}: the largest torque is {largest[knee]:.1f} N m here, {whose:.1f} N m there"
-        verdict(f"error {_of(method)}, % of the largest torque", f"{theirs:.1f}", f"{ours:.1f}", found)
+        outcome = f"{close}: the largest torque is {largest[knee]:.1f} N m here, {whose:.1f} N m there"
+        verdict(f"error {_of(method)}, % of the largest torque", f"{theirs:.1f}", f"{ours:.1f}", outcome)
 
     def draw(plt: Any) -> None:
         for method, x in tau.items():
-            told = f", RMS error {errors[method][knee]:.2f} N m (paper {PAPER[method]:.2f})" if method in PAPER else ""
-            plt.plot(t, x[:, knee], label=method + told)
+            error = f", RMS error {errors[method][knee]:.2f} N m (paper {PAPER[method]:.2f})" if method in PAPER else ""
+            plt.plot(t, x[:, knee], label=method + error)
         plt.xlabel("time, s")
         plt.ylabel("torque of the knee joint, N m")
         plt.legend(fontsize="small", ncols=1, loc="lower center", bbox_to_anchor=(0.5, 1.0))

@@ -15,8 +15,6 @@ import numpy as np
 from coupler.studies.report import save_table, verdict, with_pyplot
 from coupler.studies.rh5 import actuation, cycloids, numerical_rows, reduced
 
-__all__ = ["run"]
-
 DURATION, STATES = 2.0, 2001  # s, number of states
 ACTUATORS = {"BodyActL": "torso left", "BodyActR": "torso right"}  # joints 5 and 8
 PAPER = {  # root mean square of the difference, left and right
@@ -59,8 +57,8 @@ def run(name: str, folder: Path) -> None:
     save_table(folder / f"{name}.csv", [*head, "largest value"], rows)
     for row, quantity in zip(rows, PAPER, strict=True):
         worst = max(float(row[1]), float(row[3]))
-        told = f"{PAPER[quantity][0]:.2e} and {PAPER[quantity][1]:.2e}"
-        verdict(row[0], told, f"{row[1]} and {row[3]}", _judged(worst, min(PAPER[quantity])))
+        of_paper = f"{PAPER[quantity][0]:.2e} and {PAPER[quantity][1]:.2e}"
+        verdict(row[0], of_paper, f"{row[1]} and {row[3]}", _judged(worst, min(PAPER[quantity])))
 
     def draw(plt: Any) -> None:
         _, axes = plt.subplots(len(PAPER), 1, sharex=True, figsize=(7, 9))

@@ -6,8 +6,6 @@ import numpy as np
 
 from coupler.model import Robot
 
-__all__ = ["COLOUR", "HEAD", "HEAD_LENGTH", "SHAFT", "arrow_extents", "metres_per_newton"]
-
 COLOUR = (0.82, 0.13, 0.18)
 SHAFT, HEAD, HEAD_LENGTH = 0.009, 0.028, 0.06  # radii, and the length of the head
 _WEIGHT = 0.6  # the length of the arrow of the robot's weight

@@ -7,8 +7,6 @@ from itertools import product
 
 import numpy as np
 
-__all__ = ["Camera"]
-
 _FIELD = np.radians(45.0)  # of view, from below to above
 _ROOM = 1.15  # around the robot
 _FLAT = 0.3  # of its width: what is less deep is looked at from the front

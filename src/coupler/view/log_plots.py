@@ -15,8 +15,6 @@ from coupler.simulate.archive import check_target
 from coupler.view.motion import STYLE, thinned
 from coupler.view.recording import Recording
 
-__all__ = ["plot_log"]
-
 _LEGEND = 12  # lines that are named
 _SMALLEST = 1e-17  # errors below this are drawn here: a logarithmic axis has no zero
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#222222", "#999999")

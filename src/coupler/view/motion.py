@@ -14,8 +14,6 @@ from coupler.simulate.logs import Log
 from coupler.view.skeleton import View
 from coupler.view.stick_figures import FORCE, Strip, newtons
 
-__all__ = ["STYLE", "plot_motion", "thinned"]
-
 # From the palette of Okabe and Ito, which everybody can tell apart; lines differ in their dashes, too.
 _BLACK, _BLUE, _ORANGE, _GREEN, _PURPLE, _GREY = "#222222", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#777777"
 STYLE = {"font.size": 9.0, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#666666"}

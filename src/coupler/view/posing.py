@@ -16,8 +16,6 @@ from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.rotation import quaternion_exp, quaternion_log
 
-__all__ = ["Coordinate", "Posing"]
-
 _STEP = 0.08  # rad, or parts of the robot's size: how far a step goes
 _MOST = 80  # steps
 

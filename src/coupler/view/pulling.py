@@ -10,8 +10,6 @@ from coupler.inertia import mass_matrix
 from coupler.kinematics import frame_jacobian, frame_pose, frame_velocity
 from coupler.model import Robot
 
-__all__ = ["GRAVITY", "Pull"]
-
 _STRENGTH = 4.0  # times the robot's weight, at a stretch of its size
 _DAMPING = 0.7  # of what is critical for the whole robot
 _STIFFEST, _STRONGEST = 0.1, 0.4  # of m/h² and m/h: stiffer springs and dampers would make steps unstable

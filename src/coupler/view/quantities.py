@@ -10,8 +10,6 @@ from coupler.kinematics import centre_of_mass
 from coupler.view.recording import Recording
 from coupler.view.skeleton import View
 
-__all__ = ["Quantity", "quantities"]
-
 _MOST_JOINTS = 12  # lines of positions that are told apart
 _SMALLEST = 1e-17  # errors below this are drawn here: a logarithmic axis has no zero
 
@@ -37,26 +35,26 @@ def quantities(recording: Recording, rows: np.ndarray) -> list[Quantity]:
     """All that a recording has, at some of its rows."""
     log, robot, up = recording.log, recording.robot, View.of(recording.robot).axes[1]
     finite = np.flatnonzero(np.isfinite(log.q).all(axis=1) & np.isfinite(log.times))[rows]
-    found = [Quantity("Height", "m", {"centre of mass": centre_of_mass(robot, recording.q[rows]) @ up})]
+    quantities = [Quantity("Height", "m", {"centre of mass": centre_of_mass(robot, recording.q[rows]) @ up})]
     joints = _positions(recording, rows)
     if 0 < len(joints) <= _MOST_JOINTS:
-        found.append(Quantity("Joint positions", "rad or m", joints))
+        quantities.append(Quantity("Joint positions", "rad or m", joints))
     if recording.forces.shape[1]:
         total = np.nan_to_num(np.asarray(recording.forces[rows], float)).sum(axis=1)
-        found.append(Quantity("Contact forces", "N", {"vertical": total @ up}))
+        quantities.append(Quantity("Contact forces", "N", {"vertical": total @ up}))
     if {"kinetic", "potential"} <= set(log.columns):
         kinetic, potential = log.kinetic[finite], log.potential[finite]
         lines = {"total": kinetic + potential, "kinetic": kinetic, "potential": potential}
-        found.append(Quantity("Energy", "J", lines))
+        quantities.append(Quantity("Energy", "J", lines))
     if "tau" in log.columns and log.tau.shape[1]:
         tau = np.abs(log.tau[finite]).max(axis=1)
-        found.append(Quantity("Largest force at a joint", "N m or N", {"largest": tau}))
+        quantities.append(Quantity("Largest force at a joint", "N m or N", {"largest": tau}))
     errors = recording.closure_errors(rows)
     if errors.size:
-        found.append(Quantity("Loops open by", "m or rad", {"largest": np.maximum(errors, _SMALLEST)}, True))
+        quantities.append(Quantity("Loops open by", "m or rad", {"largest": np.maximum(errors, _SMALLEST)}, True))
     if "residuals" in log.columns and recording.forces.shape[1]:
-        found.append(Quantity("Contact residual", "m/s", {"": np.maximum(log.residuals[finite], _SMALLEST)}, True))
-    return found
+        quantities.append(Quantity("Contact residual", "m/s", {"": np.maximum(log.residuals[finite], _SMALLEST)}, True))
+    return quantities
 
 
 def _positions(recording: Recording, rows: np.ndarray) -> dict[str, np.ndarray]:

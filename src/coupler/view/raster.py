@@ -10,8 +10,6 @@ import numpy as np
 from coupler.view.camera import Camera
 from coupler.view.figure.surface import Surface
 
-__all__ = ["Painted", "picture"]
-
 _FINE = 2  # pixels across one of the picture, which are then averaged
 _CHUNK = 1 << 16  # pixels that are looked at together
 _AMBIENT, _DIFFUSE, _SHINE = 0.62, 0.42, 0.10

@@ -17,8 +17,6 @@ from coupler.model import ModelError, Robot
 from coupler.simulate import Log
 from coupler.view.arrows import metres_per_newton
 
-__all__ = ["Recording"]
-
 _PRESSED = 1e-6  # of the robot's weight: a force below is none
 
 
@@ -93,8 +91,8 @@ class Recording:
         """
         points, forces = np.asarray(self.points[row], float), np.asarray(self.forces[row], float)
         pressed = (np.linalg.norm(forces, axis=1) > 0.0) & np.isfinite(points).all(axis=1)
-        found = [(k, self._pairs.get(_pair_of(self.log.contacts[k]))) for k in np.flatnonzero(pressed)]
-        tips = {int(k): pair for k, pair in found if pair is not None}
+        pressing = [(k, self._pairs.get(_pair_of(self.log.contacts[k]))) for k in np.flatnonzero(pressed)]
+        tips = {int(k): pair for k, pair in pressing if pair is not None}
         pairs = list(dict.fromkeys(tips.values()))
         places = Proximity(self.robot, pairs, self.q[row][None])
         touched = {pair: places.contacts(i, 0) for i, pair in enumerate(pairs)}

@@ -26,8 +26,6 @@ from coupler.view.raster import Painted, picture
 from coupler.view.recording import Recording
 from coupler.view.skeleton import outline
 
-__all__ = ["Stage", "render"]
-
 _GRID, _SHADOW = np.array([0.80, 0.82, 0.86]), np.array([0.87, 0.88, 0.90])
 _LIGHT = np.array([0.35, -0.25, 1.0])  # shadows fall along it, whose last entry is along up
 _MOST = 1800  # frames

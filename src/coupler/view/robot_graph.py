@@ -31,8 +31,6 @@ from coupler.view.tree_layout import (
     text_width,
 )
 
-__all__ = ["draw", "robot_picture"]
-
 _GROUND = "#dddddd"
 # Paul Tol's light scheme: the colour-blind can tell them apart, and dark text is legible on them.
 _COLOURS = ("#77aadd", "#ee8866", "#eedd88", "#44bb99", "#ffaabb", "#aaaa00", "#99ddff", "#bbcc33")

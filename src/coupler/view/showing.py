@@ -12,8 +12,6 @@ from coupler.simulate.control import Controller
 if TYPE_CHECKING:
     from coupler.view.browser.viewer import Viewer
 
-__all__ = ["view"]
-
 
 def view(
     what: Robot | Simulation,
@@ -41,7 +39,7 @@ def view(
         q: (nq,), the configuration to begin with; neutral, if not given.
         controller, motors: what acts in a simulation, as for `Simulation.run`.
         host: the address to listen on: this machine alone, unless told otherwise. On any other, the address to open
-            has a token, and who does not know it is refused.
+            has a token, and whoever lacks it is refused.
         port: the first to try; one in use takes the next.
         quiet: whether the address is not printed.
 

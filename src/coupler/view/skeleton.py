@@ -16,8 +16,6 @@ from coupler.model import Robot
 from coupler.model.tree import TreeJoint
 from coupler.spatial import Transform
 
-__all__ = ["Pose", "Skeleton", "View", "link_transforms", "outline"]
-
 _CENTRED = 1e-6  # m: a link whose centre of mass is this near to its axis counts as balanced, as rotors are
 
 

@@ -12,8 +12,6 @@ from coupler.simulate.logs import Log
 from coupler.spatial import Transform
 from coupler.view.skeleton import Pose, Skeleton, outline
 
-__all__ = ["FORCE", "Strip", "newtons"]
-
 FORCE = "#D55E00"
 _NEAR, _FAR = np.array([0.11, 0.19, 0.29]), np.array([0.66, 0.73, 0.8])  # colours of what is near the eye, and far
 _SOIL, _SURFACE = "#F1EDE6", "#8C8375"

@@ -8,8 +8,6 @@ from xml.etree.ElementTree import Element
 
 from coupler.view.tree_layout import SMALL
 
-__all__ = ["add", "add_labels"]
-
 
 def add(parent: Element, tag: str, text: str = "", *, tip: str = "", **attributes: str | float) -> Element:
     """Adds an element, with a tooltip if one is given."""

@@ -9,19 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = [
-    "FONT",
-    "LINE",
-    "SMALL",
-    "Layout",
-    "arranged",
-    "children_of",
-    "extent_of",
-    "lay_out",
-    "shortened",
-    "text_width",
-]
-
 FONT, SMALL, LINE = 12.0, 10.0, 15.0  # size of names, size of labels, height of a line, px
 _LETTERS = 18  # at most this many letters of a name are shown
 _GAP, _LEVEL_GAP = 22.0, 52.0  # between neighbours, between levels, px

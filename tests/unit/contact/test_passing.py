@@ -146,7 +146,7 @@ def test_turning_takes_a_surface_no_further_than_its_bound(form: Geometry) -> No
 def test_spin_about_an_axis_of_symmetry_or_about_the_normal_brings_nothing_nearer() -> None:
     for form, axis in ((Cylinder(0.1, 0.3), (0, 0, 1)), (Ellipsoid((0.2, 0.1, 0.1)), (1, 0, 0))):
         rolling = straight(form, (0, 0, 0), (0, 0, 0), 20.0 * np.array(axis))
-        assert rolling.turning == 0.0
+        assert rolling.turning_speed == 0.0
     spinning = straight(Box((0.2, 0.2, 0.2)), (0, 0, 0), (0, 0, 0), (0.0, 0.0, 3.0))
     assert spinning.turning_along(np.array([0.0, 0.0, 1.0])) == 0.0
     assert spinning.turning_along(np.array([1.0, 0.0, 0.0])) == pytest.approx(3.0 * np.sqrt(0.03))

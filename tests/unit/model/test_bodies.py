@@ -24,13 +24,13 @@ def test_a_body_may_have_no_mass() -> None:
 
 
 def test_a_point_mass_and_a_thin_rod_are_possible() -> None:
-    Body("point", 1.0)
-    Body("rod", 1.0, inertia=np.diag([0.1, 0.1, 0.0]))
-    Body("disc", 1.0, inertia=np.diag([0.1, 0.1, 0.2]))
+    for moments in (np.zeros(3), [0.1, 0.1, 0.0], [0.1, 0.1, 0.2]):  # a point, a rod, a disc
+        np.testing.assert_array_equal(Body("b", 1.0, inertia=np.diag(moments)).inertia, np.diag(moments))
 
 
 def test_rounding_in_files_is_forgiven() -> None:
-    Body("rod", 1.0, inertia=np.diag([0.1, 0.1, 0.2000001]))
+    rounded = np.diag([0.1, 0.1, 0.2000001])
+    np.testing.assert_array_equal(Body("disc", 1.0, inertia=rounded).inertia, rounded)
 
 
 @pytest.mark.parametrize(

@@ -118,8 +118,8 @@ def test_numpy_lets_out_the_same() -> None:
 def test_starts_that_touch_are_not_told() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Simulation(ball(), q=low(1e-6))
-        Simulation(slider(), q=np.array([0.2, -1.0]))
+        for robot, q in ((ball(), low(1e-6)), (slider(), np.array([0.2, -1.0]))):
+            np.testing.assert_array_equal(Simulation(robot, q=q).q, q)
 
 
 def test_a_bound_must_be_a_speed() -> None:

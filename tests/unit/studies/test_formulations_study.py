@@ -67,11 +67,11 @@ def test_costs_of_short_chains(
     assert panel.loglog.call_count == sum(6 + 3 * (count > 0) for count in contacts)
     assert "all compiled" in capsys.readouterr().out
     said = {told.what: told for told in record.verdicts}
-    assert said["largest difference of the three motions of 4 bodies"].found == "agrees"
+    assert said["largest difference of the three motions of 4 bodies"].outcome == "agrees"
     crossing = f"freedoms n from which ABA costs less than H and its factors, {contacts[-1]} contacts"
     assert said[crossing].paper == "n > 7"
     if name == "002-fig6":
-        assert said["ABA: operations per further body over those without contact"].found == "agrees"
+        assert said["ABA: operations per further body over those without contact"].outcome == "agrees"
 
 
 def test_recursion_is_cheaper_beyond_seven_freedoms_with_contacts_at_both_ends() -> None:

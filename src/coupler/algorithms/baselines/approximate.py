@@ -16,8 +16,6 @@ from coupler.model import Body, Fixed, ModelError, Robot
 from coupler.model.compose import compose
 from coupler.model.tree import TreeJoint
 
-__all__ = ["with_armatures", "without_rotors"]
-
 # kg m²: smaller armatures are rounding errors of the pseudo-inverse; the smallest real ones are near 1e-6.
 _ROUNDING = 1e-12
 

@@ -28,8 +28,6 @@ from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.model import Robot
 from coupler.spatial import Transform
 
-__all__ = ["dense_lagrange", "dense_osim", "dense_projection"]
-
 Compile = Callable[[Any], Callable[..., Any]]
 
 

@@ -8,8 +8,6 @@ from coupler.algorithms.baselines.projected_rnea import spread
 from coupler.algorithms.baselines.spanning_tree import Spanning, spanning_sweep
 from coupler.model import Robot
 
-__all__ = ["joint_motion_program"]
-
 
 def joint_motion_program(robot: Robot) -> Any:
     """The program (q, v, a) → p, w, ẇ of all joints, in the order of `robot.spanning_tree()`: w = G v, ẇ = G a + g."""

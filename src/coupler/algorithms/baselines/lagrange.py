@@ -18,8 +18,6 @@ from coupler.algorithms.baselines.spanning_tree import (
 from coupler.linear import Cholesky
 from coupler.model import Robot
 
-__all__ = ["lagrange_program"]
-
 
 def lagrange_program(robot: Robot) -> Any:
     """The program a(q, v, tau) by multipliers: H ẇ − Kᵀ λ = τ − c with K ẇ = k, on the spanning tree.

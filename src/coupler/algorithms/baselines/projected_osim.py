@@ -20,8 +20,6 @@ from coupler.algorithms.kinematics import frame_jacobian_program
 from coupler.model import Robot
 from coupler.spatial import Transform
 
-__all__ = ["projected_osim_program"]
-
 
 def projected_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:
     """The program q → J G (GᵀHG)⁻¹ Gᵀ Jᵀ of some frames, with H and the Jacobians of the spanning tree.

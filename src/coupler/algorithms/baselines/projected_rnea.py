@@ -10,8 +10,6 @@ from coupler.algorithms.baselines.spanning_tree import Node, Spanning, spanning_
 from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.model import Robot
 
-__all__ = ["projected_rnea_program"]
-
 
 def projected_rnea_program(robot: Robot) -> Any:
     """The program τ(q, v, a) by the conventional algorithm on the spanning tree: τ = Gᵀ RNEA(p, w, ẇ)."""

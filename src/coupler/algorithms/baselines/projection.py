@@ -14,8 +14,6 @@ from coupler.algorithms.baselines.spanning_tree import (
 )
 from coupler.model import Robot
 
-__all__ = ["projection_program"]
-
 
 def projection_program(robot: Robot) -> Any:
     """The program a(q, v, tau) by projection: (GᵀHG) a = τ − Gᵀ(c + H g), with H and c of the spanning tree."""

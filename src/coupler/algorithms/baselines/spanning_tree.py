@@ -29,20 +29,6 @@ from coupler.passes import (
     velocities_of,
 )
 
-__all__ = [
-    "Node",
-    "Reversed",
-    "Spanning",
-    "add_mass_matrix",
-    "independent_entries",
-    "joint_entries",
-    "spanning_sweep",
-    "tree_dynamics",
-    "tree_mass_matrix",
-    "whole_G",
-    "write_motion",
-]
-
 
 class JointMemory(Record):
     """The part of a body's joint in vectors over all joints."""

@@ -26,8 +26,6 @@ from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.model import Robot
 from coupler.passes import ClusterWindows, Shape, Sweep, Visit, constants, provided
 
-__all__ = ["stabilized_dynamics_program", "stabilized_rnea_program"]
-
 
 class OwnJoint(JointMemory):
     """That, and the joint's velocity as it is given."""

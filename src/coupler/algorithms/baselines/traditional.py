@@ -20,8 +20,6 @@ from coupler.model import Robot
 from coupler.passes import Place, Schedule, Sweep
 from coupler.spatial import Transform, mirrored
 
-__all__ = ["traditional_program"]
-
 TILE = 6  # rows and columns
 SMALL = 12  # freedoms, up to which factors are written out
 

@@ -10,8 +10,6 @@ from coupler.cli.checks.finding import Finding
 from coupler.model import Robot
 from coupler.model.wording import clause, counted
 
-__all__ = ["actuators", "gravity", "limits", "motors_without_effect"]
-
 _ROUNDING = 1e-9  # m or rad: a position that misses a limit by less was closed to it and rounded
 
 

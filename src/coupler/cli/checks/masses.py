@@ -11,8 +11,6 @@ from coupler.model import Body, ModelError, Robot
 from coupler.model.bodies import check_inertia
 from coupler.model.wording import clause, listed
 
-__all__ = ["centres", "dummies", "gyration", "ideal_inertias", "mass_matrix", "massless", "size_of"]
-
 # A radius of gyration is suspicious if it exceeds 2 m and twice the size of the robot, or 1 m and 100 times its size; a
 # centre of mass, if it is more than twice the size of the robot away from its joint.
 _LONG, _FAR = 2.0, 2.0  # m, sizes of the robot

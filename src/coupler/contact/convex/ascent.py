@@ -24,8 +24,6 @@ import numpy as np
 from coupler.contact.distance_point import unit
 from coupler.spatial import cross
 
-__all__ = ["CLEARANCE", "FIELDS", "MOST", "aim", "begin", "improve"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 CLEARANCE = 0.05  # in radii of the smaller of two shapes: how far outside the origin is moved
@@ -97,13 +95,13 @@ def improve(pair: Any, first: Array, second: Array, radii: Any, clearance: Any) 
     x = -np.maximum(clearance - gap, 0.0) * normal
     square, nearest, corners = _nearest(x, [*pair.corners], corner)
     distance = np.sqrt(square)
-    found = distance - np.maximum(gap, clearance) <= _ACCURACY * radii
+    close_enough = distance - np.maximum(gap, clearance) <= _ACCURACY * radii
     stuck = ~better & (distance >= pair.distance)  # all that rounding allows
     pair.gap, pair.normal = gap, normal
     pair.n = (nearest[:3] - x) / np.sqrt(square + _TINY)
     pair.corners, pair.nearest = corners, np.where(stuck, pair.nearest, nearest)
     pair.distance = np.where(better, _FAR, distance)
-    pair.searching = np.where(found | stuck, 0.0, 1.0)
+    pair.searching = np.where(close_enough | stuck, 0.0, 1.0)
 
 
 def _nearest(x: Array, old: list[Array], new: Array) -> tuple[Any, Array, Array]:

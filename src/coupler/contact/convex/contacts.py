@@ -15,20 +15,6 @@ from coupler.contact.distance_point import unit
 from coupler.model.shapes import Box, Geometry, Hull
 from coupler.spatial import Transform, cross
 
-__all__ = [
-    "Found",
-    "Scales",
-    "centred",
-    "corners",
-    "count",
-    "face_direction",
-    "manifold",
-    "relative_pose",
-    "search",
-    "sides_to_try",
-    "starts",
-]
-
 Array = Any  # an ndarray of floats, or of nodes
 Found = tuple[Any, Array, Array]  # gap, point, normal
 
@@ -71,10 +57,10 @@ def starts(boxes: bool, R: Array, n: Array) -> list[Array]:
 
     They are n, and the axes of both; of two boxes those across an edge of each as well, which then are all there are.
     """
-    found = [R[:, i] for i in range(3)] + [np.eye(3)[i] for i in range(3)]
+    directions = [R[:, i] for i in range(3)] + [np.eye(3)[i] for i in range(3)]
     if boxes:
-        found += [unit(np.stack(list(cross(a, b))), n)[1] for a in found[:3] for b in found[3:]]
-    return [n, *(np.copysign(1.0, d @ n) * d for d in found)]
+        directions += [unit(np.stack(list(cross(a, b))), n)[1] for a in directions[:3] for b in directions[3:]]
+    return [n, *(np.copysign(1.0, d @ n) * d for d in directions)]
 
 
 def sides_to_try(one: Geometry, other: Geometry) -> list[int]:
@@ -137,10 +123,10 @@ def _patch(geometry: Geometry, d: Array) -> Patch | None:
     normals, polygons = faces_of(geometry)
     if not len(normals):
         return None
-    best, found = normals[0] @ d, Patch(polygons[0], normals[0])
+    best, patch = normals[0] @ d, Patch(polygons[0], normals[0])
     for normal, points in zip(normals[1:], polygons[1:], strict=True):
-        best, found = more_facing(best, found, d, normal, points)
-    return found
+        best, patch = more_facing(best, patch, d, normal, points)
+    return patch
 
 
 def manifold(

@@ -15,8 +15,6 @@ import numpy as np
 from coupler.contact.distance_plane import ellipsoid_point
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Sphere
 
-__all__ = ["CHUNK", "centre", "chunks", "extent", "further_of", "furthest", "margin", "radius"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 CHUNK = 8  # vertices of a hull that are looked at at once

@@ -123,9 +123,9 @@ def overlay(pair: View) -> None:
 def cut_side(pair: View) -> None:
     """A side of one patch, cut by the other."""
     exists, places = cut(pair.start, pair.end, pair.window, NEAR * pair.smaller)
-    found = [furthest_of(pair.most[k], pair.corner[k], k, pair.sign, exists, places) for k in range(4)]
-    pair.most = np.stack([most for most, _ in found])
-    pair.corner = np.stack([corner for _, corner in found])
+    furthest = [furthest_of(pair.most[k], pair.corner[k], k, pair.sign, exists, places) for k in range(4)]
+    pair.most = np.stack([most for most, _ in furthest])
+    pair.corner = np.stack([corner for _, corner in furthest])
 
 
 def point(pair: View) -> None:

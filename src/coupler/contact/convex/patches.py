@@ -20,22 +20,6 @@ from coupler.contact.tangents import tangents
 from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Hull
 from coupler.spatial import cross
 
-__all__ = [
-    "NEAR",
-    "NOTHING",
-    "Patch",
-    "Shadow",
-    "cut",
-    "faces_of",
-    "facing",
-    "furthest_of",
-    "has_patches",
-    "more_facing",
-    "raised",
-    "shared_corners",
-    "sides",
-]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 _CAP = 6  # corners of a cylinder's cap

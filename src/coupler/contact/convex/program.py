@@ -36,6 +36,7 @@ from coupler.contact.convex.patches import (
 from coupler.contact.geometry import contact_of
 from coupler.contact.tables import form, numbers, with_numbers
 from coupler.graph import Builder, Field, Slot, View, Window, constants, fields
+from coupler.grouping import grouped
 from coupler.model.shapes import Box, Geometry, Hull
 from coupler.spatial import Transform
 
@@ -77,13 +78,13 @@ class Search:
         some._scales = [self._scales[i] for i in rows]
         return some
 
-    def run(self, poses: Callable[[Rows], Window], placed: Placed, found: Callable[[Rows], Window]) -> None:
+    def run(self, poses: Callable[[Rows], Window], placed: Placed, results: Callable[[Rows], Window]) -> None:
         """Writes the steps from poses to contacts.
 
         Args:
             poses: of some pairs, in which the same shapes move, what `placed` needs.
             placed: gives the transforms from the world to the centres of both shapes.
-            found: of some pairs with equally many contacts, where `gaps0`, `points0`, `frames0` and so on go.
+            results: of some pairs with equally many contacts, where `gaps0`, `points0`, `frames0` and so on go.
         """
         self._builder.loop(kernels.no_search, pair=self._window(self._all))
         for rows in self._alike(lambda i: (_boxes(self._forms[i]), *(bool(end.link) for end in self._ends[i]))):
@@ -97,7 +98,7 @@ class Search:
         self._face_each_other()
         self._overlay([i for i in self._all if self._flat(i)])
         for rows in self._alike(lambda i: (self._flat(i), count(*self._forms[i]))):
-            self._end(rows, found(rows))
+            self._end(rows, results(rows))
 
     # What is shared by all kinds of shapes.
 
@@ -109,9 +110,9 @@ class Search:
             one, other = placed(pair, rows)
             pair.E, pair.r = other.E, other.r
             ascent.begin(pair, *relative_pose(one, other))
-            found = starts(boxes, pair.R, pair.n)
+            directions = starts(boxes, pair.R, pair.n)
             for side in (0, 1):
-                own = [kernels.seen(pair, side, d) for d in found]
+                own = [kernels.seen(pair, side, d) for d in directions]
                 own += [np.zeros(3)] * (len(pair.extents0) - len(own))
                 setattr(pair, f"starts{side}", np.stack([np.stack(list(d)) for d in own]))
                 setattr(pair, f"extents{side}", np.full(len(own), -_FAR))
@@ -172,7 +173,7 @@ class Search:
                 kernels.cut_side, pair=fields(**points, **seen), among=_rows_of(self._among, np.array(rows)[repeated])
             )
 
-    def _end(self, rows: Rows, found: Window) -> None:
+    def _end(self, rows: Rows, results: Window) -> None:
         """The contacts of pairs, with corners or without."""
         flat, many = self._flat(rows[0]), count(*self._forms[rows[0]])
 
@@ -189,7 +190,7 @@ class Search:
                 setattr(pair, f"frames{k}", contact.frame)
 
         lengths = {f"margin{side}": constants([cores.margin(self._forms[i][side]) for i in rows]) for side in (0, 1)}
-        self._builder.loop(end, pair=self._window(rows) | fields(**lengths) | found, among=self._flags(rows))
+        self._builder.loop(end, pair=self._window(rows) | fields(**lengths) | results, among=self._flags(rows))
 
     # What depends on the kind of one shape.
 
@@ -283,10 +284,7 @@ class Search:
         return range(len(self._ends))
 
     def _alike(self, key: Callable[[int], Hashable], rows: Rows | None = None) -> list[list[int]]:
-        found: dict[Hashable, list[int]] = {}
-        for i in self._all if rows is None else rows:
-            found.setdefault(key(i), []).append(i)
-        return list(found.values())
+        return list(grouped(self._all if rows is None else rows, key).values())
 
     def _window(self, rows: Rows) -> Window:
         scales = [self._scales[i] for i in rows]

@@ -13,8 +13,6 @@ from coupler.contact.answers import SOFT, sharp_answer
 from coupler.contact.blocks import mobilities
 from coupler.graph import View
 
-__all__ = ["linearise_contact", "linearise_joint", "step_contact", "step_joint"]
-
 
 def linearise_contact(own: View) -> None:
     normal, *others = mobilities(own)

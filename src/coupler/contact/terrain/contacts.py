@@ -109,24 +109,24 @@ def field_contacts(shape: Geometry, field: HeightField, X_shape: Transform, X_fi
 def _pooled(shape: Geometry, field: HeightField, R: np.ndarray, p: np.ndarray) -> list[Found]:
     pool, solid = SimpleNamespace(), as_solid(shape)
     emptied(pool)
-    radius, slots, found = cores.radius(shape), slots_of(shape), []
+    radius, slots, candidates = cores.radius(shape), slots_of(shape), []
     bound = _BOUND * radius
     for i, j in _around(shape, field, p, radius + bound) if solid is not None else ():
         near, *close = features.near(field, solid, R, p, i, j, radius, bound)
         if not near:
             continue
-        found += [] if flat(shape) else features.face_contacts(field, solid, R, p, i, j)
+        candidates += [] if flat(shape) else features.face_contacts(field, solid, R, p, i, j)
         for point in fixed_points(shape):
-            found += features.corner_contacts(field, R, p, point, i, j)
+            candidates += features.corner_contacts(field, R, p, point, i, j)
         sharp = field.sharp.values.reshape(4, *field.heights.shape)[:, int(i), int(j)]
-        found += [features.grid_contact(field, solid, R, p, i, j)] if sharp[0] else []
+        candidates += [features.grid_contact(field, solid, R, p, i, j)] if sharp[0] else []
         for edge, bent, view in zip(EDGES, sharp[1:], close, strict=True):
-            found += features.edge_contacts(field, solid, R, p, i, j, edge) if bent and view else []
+            candidates += features.edge_contacts(field, solid, R, p, i, j, edge) if bent and view else []
     if not flat(shape):
-        found.append(features.sunk_contact(field, solid, R, p))
+        candidates.append(features.sunk_contact(field, solid, R, p))
         for outward in WALLS:
-            found += features.wall_contacts(field, solid, R, p, outward)
-    for candidate in found:
+            candidates += features.wall_contacts(field, solid, R, p, outward)
+    for candidate in candidates:
         if candidate[0]:
             added(pool, candidate, p, radius, slots)
     return listed(pool, p, slots, None if flat(shape) else features.far_contact(field, solid, R, p, bound))

@@ -20,11 +20,10 @@ import numpy as np
 from coupler.contact.terrain.solids import Planes, signed
 from coupler.model.shapes import Sphere
 
-__all__ = ["along_edge"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 _SAME = 1e-5  # of an edge's length: a face of the same slope is the same if its distance is, to rounding
+_ALIKE = 1e-12  # slopes that differ by less are the same but for rounding, and normals that nearly cancel have no mean
 _STEPS = 14  # of a search; every other one halves
 
 Touch = tuple[Any, Any, Array, Array]  # whether there is one, its gap, the point of the edge, the shape's normal there
@@ -45,7 +44,7 @@ def along_edge(shape: Any, start: Array, edge: Array, level: float) -> list[Touc
         distance, normal = signed(shape, point)
         return [((t > 0.0) & (t < 1.0), distance, point, normal)]
     line = _Through(shape, start, edge, length) if isinstance(shape, Planes) else _Line(shape, start, edge, length)
-    ends, found = (line.look(0.0), line.look(1.0)), []
+    ends, contacts = (line.look(0.0), line.look(1.0)), []
     for at in (-level, level):
         low, high = ends
         exists = (low.slope < at) & (high.slope >= at)
@@ -61,8 +60,8 @@ def along_edge(shape: Any, start: Array, edge: Array, level: float) -> list[Touc
         normal, shortened = _across(low, one, high, other)
         gap = np.where(along, distance, distance / shortened)
         normal = np.where(along, other if at < 0.0 else one, normal)
-        found.append((exists & along if at > 0.0 else exists, gap, point, normal))
-    return found
+        contacts.append((exists & along if at > 0.0 else exists, gap, point, normal))
+    return contacts
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,18 +110,18 @@ class _Through(_Line):
 
     def normal(self, place: _Place) -> Array:
         """Of the face that the distance is from: the first one that has it, and its slope."""
-        found = self._shape.planes[0][:3]
+        normal = self._shape.planes[0][:3]
         for (value, rise), plane in reversed([*zip(self._lines, self._shape.planes, strict=True)]):
             near = value + place.t * rise >= place.distance - _SAME * self._length
             its = near & np.equal(rise / self._length, place.slope)
-            found = np.where(its, plane[:3], found)
-        return found
+            normal = np.where(its, plane[:3], normal)
+        return normal
 
 
 def _between(line: _Line, low: _Place, high: _Place, level: float, length: Any) -> tuple[Any, Any]:
     """The crossing between two places: where tangents meet, or, where sides are curved, slopes reach the level."""
     jump = high.slope - low.slope
-    share = np.where(jump > 1e-12, (level - low.slope) / np.where(jump > 1e-12, jump, 1.0), 0.5)
+    share = np.where(jump > _ALIKE, (level - low.slope) / np.where(jump > _ALIKE, jump, 1.0), 0.5)
     t, s = _meeting(low, high, level, length), low.t + np.clip(share, 0.0, 1.0) * (high.t - low.t)
     d, e = line.look(t).distance, line.look(s).distance
     better = e - level * length * s < d - level * length * t
@@ -132,7 +131,7 @@ def _between(line: _Line, low: _Place, high: _Place, level: float, length: Any) 
 def _meeting(low: _Place, high: _Place, level: float, length: Any) -> Any:
     """Where the tangents of d(t) − level t from both sides meet."""
     a, b, width = (low.slope - level) * length, (high.slope - level) * length, high.t - low.t
-    rises = b - a > 1e-12 * length
+    rises = b - a > _ALIKE * length
     share = (low.distance - high.distance) + level * length * width + b * width
     return np.clip(low.t + np.where(rises, share / np.where(rises, b - a, 1.0), 0.5 * width), low.t, high.t)
 
@@ -140,8 +139,8 @@ def _meeting(low: _Place, high: _Place, level: float, length: Any) -> Any:
 def _across(low: _Place, one: Array, high: _Place, other: Array) -> tuple[Array, Any]:
     """The mean of two places' normals that is across the edge, as a unit vector, and how long it was."""
     jump = high.slope - low.slope
-    share = np.where(jump > 1e-12, high.slope / np.where(jump > 1e-12, jump, 1.0), 0.5)
+    share = np.where(jump > _ALIKE, high.slope / np.where(jump > _ALIKE, jump, 1.0), 0.5)
     mean = share * one + (1.0 - share) * other
     square = mean @ mean
-    length = np.sqrt(np.where(square > 1e-12, square, 1.0))
+    length = np.sqrt(np.where(square > _ALIKE, square, 1.0))
     return mean / length, length

@@ -20,18 +20,6 @@ from coupler.contact.terrain.solids import level_for, lowest_points, signed
 from coupler.contact.terrain.surface import NEIGHBOURS, corner, slopes_at, to_field, triangle_at, within
 from coupler.model.shapes import Cylinder, Sphere
 
-__all__ = [
-    "corner_contacts",
-    "corner_place",
-    "edge_contacts",
-    "face_contacts",
-    "far_contact",
-    "grid_contact",
-    "near",
-    "sunk_contact",
-    "wall_contacts",
-]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 _SEAM = 1e-9  # of a cell: by how much faces are widened, so that none of two is missed
@@ -126,21 +114,21 @@ def near(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any, radius: Any
     The shape's ball must come near to the box around it, and the shape to the ball around that; edges likewise.
     """
     points = [corner(field, i + a, j + b) for a, b in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0))]
-    least = most = points[0][2]
+    lowest = highest = points[0][2]
     for point in points[1:]:
-        least, most = np.minimum(least, point[2]), np.maximum(most, point[2])
+        lowest, highest = np.minimum(lowest, point[2]), np.maximum(highest, point[2])
     _, _, dx, dy = field.grid
-    half = np.stack([0.5 * dx, 0.5 * dy, 0.5 * (most - least)])
-    middle = np.stack([points[0][0], points[0][1], least]) + half
+    half = np.stack([0.5 * dx, 0.5 * dy, 0.5 * (highest - lowest)])
+    middle = np.stack([points[0][0], points[0][1], lowest]) + half
     beyond = np.maximum(np.abs(p - middle) - half, 0.0)
     overlaps = beyond @ beyond < (radius + bound) * (radius + bound)
     if isinstance(shape, Sphere):
         return 4 * [overlaps]
-    found = [overlaps & _close(shape, R, p, middle, half, bound)]
+    close = [overlaps & _close(shape, R, p, middle, half, bound)]
     for end in points[1:]:
         half = 0.5 * (end - points[0])
-        found.append(found[0] & _close(shape, R, p, points[0] + half, half, bound))
-    return found
+        close.append(close[0] & _close(shape, R, p, points[0] + half, half, bound))
+    return close
 
 
 def _close(shape: Any, R: Array, p: Array, middle: Array, half: Array, bound: Any) -> Any:
@@ -150,7 +138,7 @@ def _close(shape: Any, R: Array, p: Array, middle: Array, half: Array, bound: An
 
 def face_contacts(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) -> list[Candidate]:
     """The lowest points of a shape with curved sides against the two triangles that grid point (i, j) owns."""
-    found = []
+    contacts = []
     for triangle in _triangles(field, i, j):
         n = triangle.normal
         faces = triangle.exists & (n @ (p - triangle.origin) >= 0.0)  # not behind a ridge
@@ -158,8 +146,8 @@ def face_contacts(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) ->
             place = p + R @ point
             gap, foot = triangle.foot(place)
             beyond = _Below.of(field, place, place).beyond(triangle, gap) if isinstance(shape, Cylinder) else 0.0
-            found.append((faces & triangle.has(foot, _SEAM + beyond), gap, np.stack(list(place - 0.5 * gap * n)), n))
-    return found
+            contacts.append((faces & triangle.has(foot, _SEAM + beyond), gap, np.stack(list(place - 0.5 * gap * n)), n))
+    return contacts
 
 
 def corner_place(R: Array, p: Array, point: Array) -> tuple[Array, Array]:
@@ -181,7 +169,7 @@ def corner_contacts(field: Any, R: Array, p: Array, point: Array, i: Any, j: Any
     _, _, dx, _ = field.grid
     place, over = corner_place(R, p, point)
     (column, row), below = triangle_at(field, over[0], over[1])
-    ground, found = _Below.of(field, place, over), []
+    ground, contacts = _Below.of(field, place, over), []
     for triangle in _triangles(field, i, j):
         n, same = triangle.normal, below if triangle.below else np.logical_not(below)
         own = (column == i) & (row == j) & same
@@ -189,8 +177,8 @@ def corner_contacts(field: Any, R: Array, p: Array, point: Array, i: Any, j: Any
         ahead = (gap > -_SUNK * dx) & (ground.hollow(triangle) | (gap > _SEAM * dx))
         on = triangle.has(foot, _SEAM + ground.beyond(triangle, gap))
         exists = triangle.exists & on & np.logical_not(own) & ahead
-        found.append((exists, gap, np.stack(list(place - 0.5 * gap * n)), n))
-    return found
+        contacts.append((exists, gap, np.stack(list(place - 0.5 * gap * n)), n))
+    return contacts
 
 
 def edge_contacts(
@@ -203,12 +191,12 @@ def edge_contacts(
     along = end - start
     unit = along / np.sqrt(along @ along)
     into = [_into(field, start, i + a, j + b, unit) for a, b in edge[1:]]
-    found = []
+    contacts = []
     for there, gap, point, outward in along_edge(shape, np.stack(list(R.T @ (start - p))), R.T @ along, level):
         n = -np.stack(list(R @ outward))
         in_cone = (into[0] @ n <= tolerance) & (into[1] @ n <= tolerance)
-        found.append((exists & there & in_cone, gap, np.stack(list(p + R @ point + 0.5 * gap * n)), n))
-    return found
+        contacts.append((exists & there & in_cone, gap, np.stack(list(p + R @ point + 0.5 * gap * n)), n))
+    return contacts
 
 
 def grid_contact(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) -> Candidate:
@@ -228,7 +216,7 @@ def wall_contacts(field: Any, shape: Any, R: Array, p: Array, outward: Array) ->
     """The points of a shape with curved sides that are furthest against a wall's normal, ±x or ±y, on that wall."""
     n, m, dx, dy = field.grid
     half = np.stack([0.5 * (n - 1.0) * dx, 0.5 * (m - 1.0) * dy])
-    found = []
+    contacts = []
     for point in lowest_points(shape, np.stack(list(R.T @ outward))):
         place = p + R @ point
         gap = outward @ place - np.abs(outward[:2]) @ half
@@ -236,8 +224,8 @@ def wall_contacts(field: Any, shape: Any, R: Array, p: Array, outward: Array) ->
         height, _, _ = slopes_at(field, foot[0], foot[1])
         on = (np.abs(foot[0]) <= half[0] * (1.0 + _SEAM)) & (np.abs(foot[1]) <= half[1] * (1.0 + _SEAM))
         outside = gap >= outward @ (R @ point)  # is the centre
-        found.append((on & outside & (foot[2] <= height), gap, np.stack(list(place - 0.5 * gap * outward)), outward))
-    return found
+        contacts.append((on & outside & (foot[2] <= height), gap, np.stack(list(place - 0.5 * gap * outward)), outward))
+    return contacts
 
 
 def sunk_contact(field: Any, shape: Any, R: Array, p: Array) -> Candidate:

@@ -11,8 +11,6 @@ from coupler.contact.terrain import features
 from coupler.contact.terrain.pool import Candidate
 from coupler.graph import View
 
-__all__ = ["at", "corner", "edge", "faces", "grid_point", "sunk", "wall"]
-
 
 def at(view: View) -> tuple[Any, Any]:
     return view.i + view.offset[0], view.j + view.offset[1]

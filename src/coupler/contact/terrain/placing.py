@@ -13,8 +13,6 @@ from coupler.graph import View, Window, constants, fields
 from coupler.model.height_fields import HeightField
 from coupler.spatial import Transform, cross
 
-__all__ = ["on_links", "places", "poses"]
-
 
 def places(ends: Sequence[tuple[End, End]]) -> Window:
     """Where the shapes of pairs are on their links."""

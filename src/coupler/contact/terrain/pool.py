@@ -15,8 +15,6 @@ import numpy as np
 
 from coupler.model.shapes import Ellipsoid, Geometry, Sphere
 
-__all__ = ["EMPTY", "SLOTS", "Candidate", "Found", "added", "emptied", "listed", "slots_of"]
-
 Array = Any  # an ndarray of floats, or of nodes
 Candidate = tuple[Any, Any, Array, Array]  # whether there is one, gap, point, normal: in the field's frame
 Found = tuple[Any, Array, Array]  # gap, point, normal
@@ -78,15 +76,15 @@ def added(pool: Any, candidate: Candidate, centre: Array, radius: Any, slots: in
 
 def listed(pool: Any, centre: Array, slots: int, otherwise: Found | None) -> list[Found]:
     """The contacts of a pool, in an order that lasts; if there are none, the first is `otherwise`."""
-    found = []
+    slots_in_order = []
     for k in range(slots // 2):
         first, second = ([part[2 * k + i] for part in (pool.gap, pool.point, pool.normal)] for i in (0, 1))
         alike = first[2] @ second[2] >= _ALIKE
         later = np.where(alike, (second[1] - first[1]) @ _ORDER, (second[2] - first[2]) @ _ORDER)
         swap = (second[0] < EMPTY) & (later < 0.0)
-        found.append([np.where(swap, b, a) for a, b in zip(first, second, strict=True)])
-        found.append([np.where(swap, a, b) for a, b in zip(first, second, strict=True)])
-    places = [(gap, np.where(gap < EMPTY, point, centre), normal) for gap, point, normal in found]
+        slots_in_order.append([np.where(swap, b, a) for a, b in zip(first, second, strict=True)])
+        slots_in_order.append([np.where(swap, a, b) for a, b in zip(first, second, strict=True)])
+    places = [(gap, np.where(gap < EMPTY, point, centre), normal) for gap, point, normal in slots_in_order]
     if otherwise is None:
         return places
     nothing = places[0][0] >= EMPTY
@@ -106,7 +104,7 @@ def _sectors(x: Any, y: Any, slots: int) -> list[Any]:
 
 def _chosen(sectors: Sequence[Any], parts: Array) -> Any:
     """The part of the sector that holds."""
-    found = parts[0]
+    chosen = parts[0]
     for own, part in zip(sectors[1:], parts[1:], strict=True):
-        found = np.where(own, part, found)
-    return found
+        chosen = np.where(own, part, chosen)
+    return chosen

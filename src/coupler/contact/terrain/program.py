@@ -28,8 +28,6 @@ from coupler.model.height_fields import EDGES, HeightField
 from coupler.model.shapes import Hull, Sphere
 from coupler.spatial import Transform
 
-__all__ = ["FieldSearch"]
-
 Array = Any  # nodes of a trace
 Rows = Sequence[int]
 Look = Callable[[View, Any, Any], list[Candidate]]  # of a feature, the field and the shape: candidates
@@ -73,13 +71,13 @@ class FieldSearch:
         self._found = builder.scratch(f"{name}_found", _MOST * size * len(ends))
         self._odd = builder.scratch(f"{name}_odd", len(ends))  # flags: next to the rim, or sunk
 
-    def run(self, poses: Callable[[Rows], Window], placed: Placed, found: Callable[[Rows], Window]) -> None:
+    def run(self, poses: Callable[[Rows], Window], placed: Placed, results: Callable[[Rows], Window]) -> None:
         """Writes the steps from poses to contacts.
 
         Args:
             poses: of some pairs that one trace serves, what `placed` needs.
             placed: gives the transforms from the world to both shapes, and how fast they meet at most, m/s.
-            found: of some pairs with equally many contacts, where `gaps0`, `points0`, `frames0` and so on go.
+            results: of some pairs with equally many contacts, where `gaps0`, `points0`, `frames0` and so on go.
         """
         for flags in (self._near.buffer, self._odd, self._found):
             clear(self._builder, flags)
@@ -87,7 +85,7 @@ class FieldSearch:
             self._begin(rows, poses(rows), placed)
             if as_solid(self._shape(rows[0]).form) is not None:
                 self._look(rows)
-            self._end(rows, found(rows))
+            self._end(rows, results(rows))
 
     def _look(self, rows: Rows) -> None:
         """All features of the ground, in an order that does not change."""
@@ -200,7 +198,7 @@ class FieldSearch:
         walls = _rows_of(own, repeated) | fields(outward=constants(np.tile(WALLS, (len(rows), 1))))
         self._collect(rows, repeated, walls, self._odd.at(np.array(rows)[repeated]), kernels.wall, lowest)
 
-    def _end(self, rows: Rows, found: Window) -> None:
+    def _end(self, rows: Rows, results: Window) -> None:
         """Corners against what is below them, and the contacts of the pool, in the world."""
         side, slots = self._side[rows[0]], slots_of(self._shape(rows[0]).form)
         corners = [fixed_points(self._shape(i).form) for i in rows]
@@ -221,7 +219,7 @@ class FieldSearch:
                 setattr(view, f"points{k}", contact.point)
                 setattr(view, f"frames{k}", contact.frame)
 
-        own = self._records[list(rows)] | self._lengths(rows) | table | found
+        own = self._records[list(rows)] | self._lengths(rows) | table | results
         self._builder.loop(end, view=own, where=self._flags(rows))
 
     # Grid points

@@ -13,8 +13,6 @@ from coupler.contact.distance_plane import box_corners, cylinder_points, ellipso
 from coupler.contact.distance_point import to_ball, to_box, to_capsule, to_cylinder, to_ellipsoid
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Sphere
 
-__all__ = ["Planes", "fixed_points", "flat", "level_for", "lowest_points", "planes_of", "signed"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 _LEVEL = {True: 0.1, False: 1e-5}  # rad: by how much an edge may be tilted that lies along a flat side, or a round one

@@ -18,8 +18,6 @@ import numpy as np
 
 from coupler.model.height_fields import HeightField
 
-__all__ = ["NEIGHBOURS", "corner", "highest", "slopes_at", "to_field", "triangle_at", "within"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 NEIGHBOURS = ((1, 0), (1, 1), (0, 1), (-1, 0), (-1, -1), (0, -1))

@@ -17,8 +17,6 @@ from coupler.graph.window import Buffer
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
 
-__all__ = ["Steps"]
-
 _SHORT = 64  # turns of a loop that are spelled out: to look up where a turn's numbers are costs some of its time
 _SHORT_WITH_FLAGS = 12  # the same where turns are left out by flags: each of them branches, and compilers get slow
 _SHORT_IF_RARE = 2  # the same where it hardly ever runs: there, what counts is how soon it is compiled

@@ -19,8 +19,6 @@ from coupler.graph.llvm.blocks import function
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
 
-__all__ = ["Functions"]
-
 _INSTRUCTION = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _COMPARISON = {"lt": "olt", "le": "ole", "eq": "oeq"}
 _INTRINSIC = {"fma": "fma", "sqrt": "sqrt", "abs": "fabs", "copysign": "copysign", "round": "rint"}

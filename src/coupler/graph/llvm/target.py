@@ -12,8 +12,6 @@ import numpy as np
 
 from coupler.graph.errors import GraphError
 
-__all__ = ["LEVELS", "Effort", "Target", "chosen", "host", "level"]
-
 
 class Effort(Enum):
     """How well code is compiled; results are the same to the last bit.

@@ -10,8 +10,6 @@ from coupler.io.limits import BODIES, ELEMENTS
 from coupler.io.xml import Element
 from coupler.model.wording import clipped
 
-__all__ = ["check_amounts"]
-
 _COPYING = ("replicate", "composite", "flexcomp")
 _LARGEST_SIZE = 1e6  # of what <size> reserves: constraints, contacts, keyframes, user data
 

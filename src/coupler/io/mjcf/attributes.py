@@ -22,8 +22,6 @@ from coupler.model import (
 from coupler.rotation import quaternion_from_matrix
 from coupler.spatial import Transform
 
-__all__ = ["NO_LIMIT", "figures", "form", "inertial", "place", "quaternion"]
-
 NO_LIMIT = 1e10  # MuJoCo's largest number, written where a joint is limited on the other side only
 
 

@@ -15,8 +15,6 @@ from coupler.io.mjcf.files import Files
 from coupler.model import ModelError
 from coupler.model.wording import clipped, counted
 
-__all__ = ["Compiled", "compile_model"]
-
 _child = Child(Path(__file__).with_name("compiling.py"), SECONDS, MEMORY)
 
 

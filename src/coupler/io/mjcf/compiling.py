@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import Any
 
-__all__ = ["locate", "prepare", "run"]
-
 _OLDEST = 4  # versions before compute axes of inertia only to 1e-9
 # Of the compiled model: what is read elsewhere by these names.
 _SIZES = ("nbody", "njnt", "nsite", "neq", "ngeom", "ntendon", "nkey", "nexclude", "nflex", "nplugin")

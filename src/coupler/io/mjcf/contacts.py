@@ -16,8 +16,6 @@ from coupler.model import ContactPair, Robot, RobotBuilder, Shape
 from coupler.model.tree import GROUND
 from coupler.model.wording import counted
 
-__all__ = ["add_pairs", "contact_points", "frictions_of_geoms", "geom_friction", "write_contact_points", "write_pairs"]
-
 _TUPLE = "coupler_contact_points"
 _SLIDING, _SPINNING, _ROLLING = 3, 4, 6  # condim from which contacts have these frictions; below, they have none
 _USUAL = 1.0  # MuJoCo's friction where a geom has none
@@ -39,15 +37,15 @@ def frictions_of_geoms(model: Compiled) -> list[dict[str, float | None]]:
     ]
 
 
-def geom_friction(shape: Shape, turning: bool) -> dict[str, Any]:
+def geom_friction(shape: Shape, resists_turning: bool) -> dict[str, Any]:
     """The attributes of a geom that say its friction.
 
     Args:
         shape: the geom's.
-        turning: whether some shape resists spin or rolling; each is then to say how much, because MuJoCo takes the
-            larger number of two geoms, and has some by default.
+        resists_turning: whether some shape resists spin or rolling; each is then to say how much, because MuJoCo takes
+            the larger number of two geoms, and has some by default.
     """
-    if not turning:
+    if not resists_turning:
         return {"friction": shape.friction}
     slide = _USUAL if shape.friction is None else shape.friction
     return {"friction": (slide, shape.torsion or 0.0, shape.rolling or 0.0), "condim": _condim(shape)}

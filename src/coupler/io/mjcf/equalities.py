@@ -19,8 +19,6 @@ from coupler.model import Fixed, RobotBuilder, Spherical
 from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
-__all__ = ["Equalities"]
-
 _CONNECT, _WELD, _JOINT, _TENDON = range(4)  # MuJoCo's types of equalities that can be kept exactly
 _SITE = 6  # MuJoCo's type of an object
 _WRAP_JOINT = 1  # and of a joint that a tendon runs over

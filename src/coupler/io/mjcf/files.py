@@ -16,8 +16,6 @@ from coupler.io.mjcf.amounts import check_amounts
 from coupler.io.packages import real_path
 from coupler.io.xml import Element, parse_file
 
-__all__ = ["Files"]
-
 
 class Files:
     """All elements of a model, those of included files and attached models among them.

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coupler.grouping import grouped
 from coupler.io.mjcf.joints import steps_of
 from coupler.model import Joint, Robot
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.spatial import Transform
-
-__all__ = ["Inertia", "at_zero", "outwards", "real_inertias"]
 
 _LEAST = 1e-15  # kg or kg m²: the smallest mass and moment that MuJoCo accepts for a moving body
 _DIGITS = 1e-14  # relative: the error of MuJoCo's principal moments
@@ -74,9 +73,7 @@ def real_inertias(robot: Robot, changed: list[str] | None = None) -> dict[str, I
 
 def outwards(robot: Robot) -> list[TreeJoint]:
     """The joints in an order in which parents come before children."""
-    carried: dict[str, list[TreeJoint]] = {}
-    for joint in robot.joints:
-        carried.setdefault(joint.parent, []).append(joint)
+    carried = grouped(robot.joints, lambda joint: joint.parent)
     order = list(carried.get(GROUND, []))
     for joint in order:  # which grows while it is iterated
         order += carried.get(joint.child, [])

@@ -23,8 +23,6 @@ from coupler.model import (
     Universal,
 )
 
-__all__ = ["EQUALITIES", "JOINTS", "Step", "is_axial", "steps_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Step:

@@ -8,8 +8,6 @@ from itertools import count
 from coupler.io.mjcf.compilation import Compiled
 from coupler.model.tree import GROUND
 
-__all__ = ["EQUALITIES", "Names", "Taken", "fresh"]
-
 EQUALITIES = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstrain", "distance")  # MuJoCo's types
 
 

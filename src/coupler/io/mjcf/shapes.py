@@ -27,8 +27,6 @@ from coupler.model.wording import counted
 from coupler.rotation import matrix_from_quaternion, normalize_quaternion, quaternion_conjugate, quaternion_product
 from coupler.spatial import Transform
 
-__all__ = ["add_shapes"]
-
 _PLANE, _FIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = range(8)  # MuJoCo's types of geoms
 _GREY = (0.5, 0.5, 0.5, 1.0)  # MuJoCo's colour of geoms that have none
 _HIDDEN = 3  # MuJoCo's viewer hides this group and those above it

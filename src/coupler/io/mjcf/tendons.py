@@ -11,8 +11,6 @@ from coupler.io.mjcf.tree import Off
 from coupler.model import RobotBuilder
 from coupler.model.wording import counted
 
-__all__ = ["add_tendons"]
-
 _WRAP_SITE = 3  # MuJoCo's type of a site that a tendon runs over
 
 

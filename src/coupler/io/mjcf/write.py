@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.grouping import grouped
 from coupler.io.couplings import relations_of
 from coupler.io.mjcf.attributes import figures, form, inertial, place
 from coupler.io.mjcf.contacts import geom_friction, write_contact_points, write_pairs
@@ -28,8 +29,6 @@ from coupler.model import HeightField, Hull, Mesh, ModelError, ModelWarning, Pla
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import counted
 from coupler.spatial import Transform
-
-__all__ = ["mjcf_text"]
 
 _DEEPEST = 480  # nested bodies; MuJoCo's reader gives up at 500 nested elements
 _MESHES = (".stl", ".obj", ".msh")  # mesh files that MuJoCo reads
@@ -86,7 +85,7 @@ class _Writer:
         self.joint_names = Names(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
         self.frame_names = Names([GROUND, "world", *robot.bodies, *robot.frame_names])
         self.shape_names = Names(shape.name for shape in robot.shapes)
-        self.turning = any(shape.torsion is not None or shape.rolling is not None for shape in robot.shapes)
+        self.resists_turning = any(shape.torsion is not None or shape.rolling is not None for shape in robot.shapes)
         self.element: dict[str, ET.Element] = {}
         self.geoms: set[str] = set()
         self.steps: list[tuple[TreeJoint, Step, str]] = []
@@ -126,9 +125,7 @@ class _Writer:
 
     def add_bodies(self) -> None:
         """All bodies, depth first, which is MuJoCo's order of joints."""
-        carried: dict[str, list[TreeJoint]] = {}
-        for joint in outwards(self.robot):
-            carried.setdefault(joint.parent, []).append(joint)
+        carried = grouped(outwards(self.robot), lambda joint: joint.parent)
         bare = self.bare(carried)
         pending = [([joint], 1) for joint in reversed(carried[GROUND])]
         while pending:
@@ -286,7 +283,9 @@ class _Writer:
         bits = {"contype": shape.group, "conaffinity": shape.meets}
         bits = {word: None if value == 1 else str(value) for word, value in bits.items()}
         looks = (
-            looks | geom_friction(shape, self.turning) | {"rgba": shape.colour, "group": None if shape.visible else "3"}
+            looks
+            | geom_friction(shape, self.resists_turning)
+            | {"rgba": shape.colour, "group": None if shape.visible else "3"}
         )
         looks["priority"] = str(shape.priority) if shape.priority else None
         put(self.element[shape.body], "geom", name=name, **looks, **bits, **place(shape.at))

@@ -15,8 +15,6 @@ from coupler.io.writing import Names, put
 from coupler.model import Actuator, Robot
 from coupler.model.tree import GROUND, TreeJoint
 
-__all__ = ["add_actuators"]
-
 Steps = Sequence[tuple[TreeJoint, Step, str]]  # joints of MJCF: the joint that each is of, its step, and its name
 
 

@@ -18,8 +18,6 @@ from coupler.model.tree import GROUND
 from coupler.model.wording import clipped, listed
 from coupler.spatial import Transform
 
-__all__ = ["Bodies"]
-
 
 class Bodies:
     """The links of a description. Those of static models are parts of the ground.
@@ -136,5 +134,5 @@ class Bodies:
         if self._weightless:
             self._builder.warn(f"gravity is not switched off for {listed(self._weightless)}: it acts on all bodies")
         for resolve in self._library.resolvers():
-            for text in resolve.told():
+            for text in resolve.warnings():
                 self._builder.warn(text)

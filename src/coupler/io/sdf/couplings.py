@@ -17,8 +17,6 @@ from coupler.mechanisms import linear
 from coupler.model import ModelError, RobotBuilder
 from coupler.model.wording import clipped, listed
 
-__all__ = ["Carried", "Couplings"]
-
 
 @dataclass(frozen=True, eq=False)
 class Carried:

@@ -9,9 +9,6 @@ from coupler.io.xml import Element
 from coupler.rotation import matrix_from_quaternion
 from coupler.spatial import Transform
 
-__all__ = ["MOMENTS", "NAMESPACE", "NO_LIMIT", "PATCH", "cleaned", "limit_of", "number_of", "own_name", "pose_of"]
-__all__ += ["truth_of", "word_of"]
-
 NAMESPACE = "coupler"  # the prefix of what SDFormat lacks; other readers pass over elements and attributes with one
 MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 PATCH = 3.0 * np.pi / 16.0  # the moment of friction of a round patch that spins, over its radius and its friction

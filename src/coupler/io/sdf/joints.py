@@ -26,8 +26,6 @@ from coupler.model import (
 from coupler.rotation import about_axis, quaternion_conjugate, unit
 from coupler.spatial import Transform
 
-__all__ = ["JOINTS", "LISTS", "Motion", "axis_of", "pitch_of", "read_lists", "read_motion"]
-
 # The word that is written for each kind of joint, and the names of its axes. A piston turns as well; none is written.
 JOINTS: Mapping[type[Joint], tuple[str, tuple[str, ...]]] = {
     Revolute: ("revolute", ("axis",)),

@@ -17,8 +17,6 @@ from coupler.io.xml import Element, parse_file
 from coupler.model import ModelError
 from coupler.model.wording import clipped, listed
 
-__all__ = ["NEWEST", "OLDEST", "Absent", "Library", "version_of"]
-
 OLDEST, NEWEST = (1, 4), (1, 11)
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.\d{1,3})?")
 _URI = re.compile(r"(model|package)://([^/]*)/*(.*)", re.DOTALL)

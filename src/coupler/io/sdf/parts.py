@@ -33,8 +33,6 @@ from coupler.model import (
 from coupler.model.tree import GROUND
 from coupler.spatial import Transform
 
-__all__ = ["add_axes", "add_inertial", "add_shape", "own", "properties", "put_pose", "say"]
-
 _BITS = 65535  # of a bitmask
 _NOTHING = 1e-15  # kg and kg m²: what readers take that refuse bodies without mass
 _UPPER = np.triu_indices(3)

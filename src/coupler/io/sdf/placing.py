@@ -9,8 +9,6 @@ from __future__ import annotations
 from coupler.io.sdf.scopes import Place
 from coupler.spatial import Transform
 
-__all__ = ["Placing"]
-
 
 class Placing:
     """Poses and carriers of places, found once each."""

@@ -24,8 +24,6 @@ from coupler.model import RobotBuilder
 from coupler.model.tree import GROUND
 from coupler.model.wording import listed
 
-__all__ = ["read_sdf"]
-
 _GRAVITY = (0.0, 0.0, -9.8)  # m/s²: that of a world which gives none
 _SCENERY = ("light", "scene", "gui", "physics", "spherical_coordinates", "magnetic_field", "atmosphere", "audio")
 _MARKS = ("enable_wind", "allow_auto_disable", "self_collide", "must_be_base_link")  # of links and models

@@ -15,8 +15,6 @@ from coupler.io.xml import Element
 from coupler.model.wording import clipped, listed
 from coupler.spatial import Transform
 
-__all__ = ["Outline", "Place", "Scope", "outline_of"]
-
 _PARTS = ("link", "joint", "frame", "model", "include")
 
 
@@ -110,7 +108,7 @@ class Scope:
         raise element.error(f"there is no frame {clipped(name)} in {self}; there are {listed(self.places)}")
 
     def joint_name(self, name: str) -> str:
-        """What a joint is called in the robot; names of joints that there are not stay as they are."""
+        """What a joint is called in the robot; unknown names stay as they are."""
         place = self._lookup(name)
         return self.prefix + name if place is None or place.kind != "joint" else place.robot_name
 

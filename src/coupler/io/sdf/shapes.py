@@ -15,8 +15,6 @@ from coupler.model.axes import plane_across
 from coupler.rotation import unit
 from coupler.spatial import Transform
 
-__all__ = ["shapes_of"]
-
 _FORMS = ("box", "sphere", "cylinder", "capsule", "ellipsoid", "plane", "mesh")
 _NUMBERS = (f"{NAMESPACE}:hull", f"{NAMESPACE}:height_field")  # which SDFormat lacks
 _BITS = 65535  # a bitmask of SDFormat with all its bits

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from coupler.model.tree import GROUND
 
-__all__ = ["Edge", "Spanning", "spanning_tree"]
-
 
 @dataclass(frozen=True)
 class Edge:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.grouping import grouped
 from coupler.io.actuators import put_actuators
 from coupler.io.contact_pairs import put_contact_pairs
 from coupler.io.couplings import Relation, locks_of, relations_of
@@ -100,9 +101,7 @@ class _Writer:
         root = ET.Element("sdf", {"version": _VERSION, f"xmlns:{own('')[:-1]}": _URN})
         if robot.precision:
             root.set(own("precision"), text(robot.precision))
-        shapes: dict[str, list[Shape]] = {}
-        for shape in robot.shapes:
-            shapes.setdefault(shape.body, []).append(shape)
+        shapes = grouped(robot.shapes, lambda shape: shape.body)
         top = root
         if GROUND in shapes or not np.array_equal(robot.gravity, _GRAVITY):
             top = put(root, "world", name="scene")
@@ -248,9 +247,7 @@ class _Writer:
 
 def robot_poses(robot: Robot, positions: dict[str, np.ndarray]) -> dict[str, Transform]:
     """The transforms from the world to all bodies, with joints at the given positions."""
-    carried: dict[str, list[TreeJoint]] = {}
-    for joint in robot.joints:
-        carried.setdefault(joint.parent, []).append(joint)
+    carried = grouped(robot.joints, lambda joint: joint.parent)
     poses, pending = {GROUND: Transform.identity()}, [GROUND]
     for body in pending:  # which grows while it is iterated
         for joint in carried.get(body, ()):

@@ -16,8 +16,6 @@ from coupler.model import ModelError
 from coupler.model.tree import GROUND
 from coupler.model.wording import clipped
 
-__all__ = ["EXPANDED", "tables_of_tree"]
-
 EXPANDED = "tree_expanded"
 _WORLD = ("world", GROUND)
 _POINTS = re.compile(r"table\w*_body(\w+)_points_m")

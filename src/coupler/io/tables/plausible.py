@@ -11,8 +11,6 @@ from coupler.mechanisms import StrutBuilder
 from coupler.model import ModelError
 from coupler.model.tree import GROUND
 
-__all__ = ["check_units"]
-
 # Beyond 2 m and twice the robot's reach, no body of it has its mass; with kg mm² for kg m², it is 1000 times as far.
 _LONG, _FAR = 2.0, 2.0  # m, reaches of the robot
 _OTHER = 200.0  # between the lengths of two tables: in the same unit, few robots have it; in mm and m, it is 1000
@@ -67,8 +65,10 @@ def check_units(tables: Tables, points: Mapping[str, Mapping[str, np.ndarray]], 
 
 def _compare_lengths(tables: Tables, b: StrutBuilder) -> None:
     """Warns of a table whose lengths are as large among those of others as mm among m."""
-    found = {table: [_length(row.point()) for row in tables.rows[table]] for table in ("points", "joints", "bodies")}
-    largest = {table: max(lengths) for table, lengths in found.items() if any(lengths)}
+    lengths_of = {
+        table: [_length(row.point()) for row in tables.rows[table]] for table in ("points", "joints", "bodies")
+    }
+    largest = {table: max(lengths) for table, lengths in lengths_of.items() if any(lengths)}
     for table, length in largest.items():
         others = [other for other in largest.values() if other is not length]
         if others and length > _OTHER * max(others):

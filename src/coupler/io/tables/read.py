@@ -17,8 +17,6 @@ from coupler.model.tree import GROUND
 from coupler.model.wording import clipped, listed
 from coupler.rotation import about_x, about_y, about_z
 
-__all__ = ["read_robot_tables"]
-
 _KINDS: dict[str, type[Joint]] = {
     "r": Revolute,
     "revolute": Revolute,

@@ -16,8 +16,6 @@ from coupler.model import ModelError
 from coupler.model.numbers import LARGEST
 from coupler.model.wording import clipped, listed
 
-__all__ = ["COLUMNS", "Row", "checked_row"]
-
 _LENGTHS, _INERTIAS = ("length",), ("inertia",)
 _JOINT = ("length", "angle")
 _PLACE = dict.fromkeys(("x", "y", "z"), _LENGTHS)

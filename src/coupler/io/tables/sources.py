@@ -24,8 +24,6 @@ from coupler.io.yaml import parse_yaml
 from coupler.model import ModelError
 from coupler.model.wording import clipped, listed
 
-__all__ = ["Tables", "read_tables"]
-
 _ABOUT = ("robot", "gravity")  # what a file says besides tables
 
 

@@ -8,8 +8,6 @@ from math import pi
 from coupler.model import ModelError
 from coupler.model.wording import clipped, listed
 
-__all__ = ["UNITS", "heading", "scale_of"]
-
 _DEGREE = pi / 180.0
 # By kind of quantity, the unit's name without blanks, and what one of it is in SI units.
 UNITS: dict[str, dict[str, float]] = {

@@ -30,8 +30,6 @@ from coupler.model.numbers import LARGEST
 from coupler.model.wording import clipped, counted, listed
 from coupler.spatial import Transform
 
-__all__ = ["add_closures"]
-
 _AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 
 

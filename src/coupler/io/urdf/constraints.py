@@ -18,8 +18,6 @@ from coupler.model import Held, LoopKind, Rod
 from coupler.model.wording import clipped, counted, listed
 from coupler.spatial import Transform
 
-__all__ = ["read_constraints", "read_transmissions"]
-
 _LISTED = 8  # joints named in a warning
 
 
@@ -44,7 +42,7 @@ def read_constraints(d: Description) -> None:
 
 
 def read_transmissions(root: Element, d: Description) -> None:
-    """Adds the transmissions of a file to a description; those of joints that there are not are told, and left out."""
+    """Adds the transmissions of a file to a description; those of unknown joints are left out, with a warning."""
     absent = list[str]()
     for element in root.all("transmission"):
         joints = [joint.get("name") for joint in element.all("joint")]

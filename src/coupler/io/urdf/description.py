@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coupler.forks import cached_property
+from coupler.grouping import grouped
 from coupler.io.reading import Options, add_body, warn_left_out, warn_of_inertias
 from coupler.io.urdf.joints import joint_kind
 from coupler.io.urdf.parts import CouplingPart, JointPart, LinkPart, LoopPart
@@ -21,8 +22,6 @@ from coupler.model import (
 from coupler.model.tree import GROUND
 from coupler.model.wording import clipped, listed
 from coupler.spatial import Transform
-
-__all__ = ["Description"]
 
 _COMPARED = 500  # characters: names that are longer together are not compared, which would take long
 
@@ -111,9 +110,7 @@ class Description:
 
     def _outwards(self) -> Iterator[JointPart]:
         """All joints, each after the one that carries its parent."""
-        carried: dict[str, list[JointPart]] = {}
-        for joint in self.joints.values():
-            carried.setdefault(joint.parent, []).append(joint)
+        carried = grouped(self.joints.values(), lambda joint: joint.parent)
         pending = [link for link in self.links if link not in self._carriers]
         while pending:
             for joint in carried.get(pending.pop(), ()):

@@ -13,17 +13,6 @@ from coupler.io.writing import put, rpy_of, text
 from coupler.model import Joint, Robot
 from coupler.spatial import Transform
 
-__all__ = [
-    "add_coupling",
-    "add_dynamics",
-    "add_keyframe",
-    "add_limits",
-    "is_identity",
-    "put_joint",
-    "put_origin",
-    "put_part",
-]
-
 _LIMITS = {"lower": "lower", "upper": "upper", "velocity": "velocity_limit", "effort": "effort_limit"}
 
 

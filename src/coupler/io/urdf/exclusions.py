@@ -8,8 +8,6 @@ from coupler.io.xml import Element, parse_file
 from coupler.model.tree import GROUND
 from coupler.model.wording import counted
 
-__all__ = ["read_exclusions"]
-
 _TAG = "disable_collisions"
 
 

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-__all__ = ["prepare", "run"]
-
 
 def prepare() -> None:
     """Imports all that expanding may need, before the folders that it may read are restricted."""

@@ -19,8 +19,6 @@ from coupler.model.wording import listed
 from coupler.rotation import unit
 from coupler.spatial import Transform
 
-__all__ = ["read_bullet_friction", "read_gazebo"]
-
 # Without influence on the motion: looks, names, and how other simulators soften contacts, limits and springs.
 _IGNORED = (
     *("material", "visual", "sensor", "plugin", "laserRetro", "canonicalBody", "disableFixedJointLumping"),

@@ -30,8 +30,6 @@ from coupler.model import (
     Universal,
 )
 
-__all__ = ["JOINTS", "LOOPS", "axes_and_pitch", "joint_kind", "steps_of"]
-
 
 @dataclass(frozen=True)
 class Words:

@@ -10,8 +10,6 @@ from coupler.io.xml import Element
 from coupler.model.tree import GROUND
 from coupler.model.wording import counted, listed
 
-__all__ = ["add_world", "lock_massless", "mend_inertias", "pass_over", "rename_ground", "warn_of_masses"]
-
 _WORLD = "world"
 _NO_MOTION = ("sensor", "ros2_control", "safety_controller", "calibration", "verbose", "self_collision_checking")
 _NO_MEANING = {"link": ("type",), "joint": ("dont_collapse",), "geometry": ("name",)}  # attributes

@@ -11,8 +11,6 @@ from coupler.io.packages import Packages, real_path
 from coupler.model import ModelError
 from coupler.model.wording import clipped, counted, listed
 
-__all__ = ["Resolver"]
-
 _PACKAGE = re.compile(r"(?:package|model)://([^/]*)/*(.*)", re.DOTALL)
 
 
@@ -68,7 +66,7 @@ class Resolver:
             own = self._packages.within / package[1]
         return self._packages.named.get(package[1], own or folder) / package[2]
 
-    def told(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Warnings about meshes that are missing, or outside the allowed folders."""
         warnings = []
         if self.absent:

@@ -7,8 +7,6 @@ import numpy as np
 from coupler.io.xml import Element
 from coupler.spatial import Transform
 
-__all__ = ["NOISE", "origin", "rotation_of"]
-
 NOISE = 1e-15  # m, or entries of a rotation: CAD exporters and trigonometry leave such numbers instead of zero
 
 

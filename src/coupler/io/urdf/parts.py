@@ -13,9 +13,6 @@ from coupler.model import (
 )
 from coupler.spatial import Transform
 
-__all__ = ["NO_LIMIT", "CouplingPart", "JointPart", "LinkPart", "LoopPart"]
-
-
 NO_LIMIT = 1e30  # written where URDF requires a number and there is no limit
 
 

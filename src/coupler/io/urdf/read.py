@@ -27,8 +27,6 @@ from coupler.io.urdf.shapes import materials_of, shapes_of
 from coupler.io.xml import Element
 from coupler.model.wording import counted, listed
 
-__all__ = ["read_urdf"]
-
 # The number of joints as which each of these kinds is written.
 _PARTS = {"planar": 1, "free": 1, "floating": 1, "universal": 2, "cylindrical": 2, "helical": 2, "spherical": 3}
 _PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
@@ -81,7 +79,7 @@ def read_urdf(root: Element, options: Options) -> Description:
         raise keyframes[KEYFRAMES].error(f"there are {len(keyframes)} keyframes; a file may have {KEYFRAMES}")
     d.keyframes += [(element, *read_keyframe(element)) for element in keyframes]
     d.left_out += root.unread()
-    d.warnings += resolve.told()
+    d.warnings += resolve.warnings()
     if resolve.above is not None:
         d.remarks.append(f"meshes are taken from the package that the file belongs to, {resolve.above}")
     return d

@@ -12,8 +12,6 @@ from coupler.io.urdf.origins import origin
 from coupler.io.xml import Element
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Mesh, Plane, Sphere
 
-__all__ = ["materials_of", "shapes_of"]
-
 
 def materials_of(robot: Element) -> dict[str, np.ndarray]:
     """The colours of all named materials, wherever in the file they are given."""

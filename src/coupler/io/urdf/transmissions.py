@@ -13,8 +13,6 @@ from coupler.io.urdf.description import Description
 from coupler.io.urdf.parts import JointPart
 from coupler.io.xml import Element
 
-__all__ = ["actuator_number", "read_motors"]
-
 _SINGLE = ("revolute", "continuous", "prismatic", "helical", "screw")
 
 

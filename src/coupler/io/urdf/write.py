@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from coupler.grouping import grouped
 from coupler.io.actuators import put_actuators
 from coupler.io.contact_pairs import put_contact_pairs
 from coupler.io.couplings import locks_of, relations_of
@@ -48,8 +49,6 @@ from coupler.model import (
 )
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.spatial import Transform
-
-__all__ = ["urdf_text"]
 
 _GRAVITY = (0.0, 0.0, -9.81)
 
@@ -93,9 +92,7 @@ class _Writer:
             root.set("precision", text(robot.precision))
         if not np.array_equal(robot.gravity, _GRAVITY):
             put(root, "gravity", xyz=robot.gravity)
-        shapes: dict[str, list[Shape]] = {}
-        for shape in robot.shapes:
-            shapes.setdefault(shape.body, []).append(shape)
+        shapes = grouped(robot.shapes, lambda shape: shape.body)
         if self.root == GROUND:
             self.add_shapes(put(root, "link", name=GROUND), shapes.get(GROUND, []))
         for body in robot.bodies.values():

@@ -17,8 +17,6 @@ from coupler.io.xml import Element, parse, parse_file
 from coupler.model import ModelError
 from coupler.model.wording import clipped
 
-__all__ = ["expand"]
-
 _child = Child(Path(__file__).with_name("expansion.py"), SECONDS, MEMORY)
 
 

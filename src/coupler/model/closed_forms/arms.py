@@ -13,8 +13,6 @@ from coupler.model.joints import Prismatic, Revolute
 from coupler.model.tree import Tree
 from coupler.spatial import Transform, cross
 
-__all__ = ["Arm", "across", "frame_of", "is_parallel", "is_square"]
-
 _ALIGNED = 1e-12  # the sine of an angle, or its cosine, below which axes are parallel or at right angles
 _QUARTER = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))  # cosine and sine of so many right angles
 

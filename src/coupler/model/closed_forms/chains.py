@@ -12,8 +12,6 @@ from coupler.forks import cached_property
 from coupler.model.joint import Joint
 from coupler.spatial import Transform
 
-__all__ = ["Chain", "ChainJoint", "snapped"]
-
 Array = Any  # an ndarray of floats, or of nodes
 Positions = Sequence[Any]  # of each joint of a mechanism, an array of its nq entries; None while it is not known
 

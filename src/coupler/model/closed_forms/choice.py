@@ -8,8 +8,6 @@ from typing import Any, Literal, get_args
 from coupler.model.errors import ModelError
 from coupler.model.wording import listed
 
-__all__ = ["Closing", "ClosureChoice", "chosen_closure"]
-
 Closing = Literal["auto", "analytical", "numerical"]
 ClosureChoice = Closing | Mapping[str, Closing]
 

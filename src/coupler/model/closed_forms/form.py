@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from coupler.grouping import grouped
 from coupler.model.closed_forms.chains import Positions
 from coupler.model.closed_forms.legs import Leg, Limits, Slide
 from coupler.model.joints import Free, Prismatic, Revolute
@@ -120,6 +121,7 @@ class ClosedForm:
 
     @property
     def legs(self) -> list[Leg]:
+        """The legs that its steps solve."""
         return [step.leg for step in self.steps if isinstance(step, LegStep)]
 
     def has_dead_points(self, limits: Limits, assembled: np.ndarray) -> bool:
@@ -262,7 +264,4 @@ def tells_of_closure(remark: str) -> bool:
 
 def _alike(forms: Mapping[str, ClosedForm]) -> Iterable[tuple[str, list[str]]]:
     """Mechanisms, and the names of their loops."""
-    alike: dict[str, list[str]] = {}
-    for name, form in forms.items():
-        alike.setdefault(form.name, []).append(name)
-    return alike.items()
+    return grouped(forms, lambda name: forms[name].name).items()

@@ -15,8 +15,6 @@ import numpy as np
 
 from coupler.model.tolerances import RANK, TINY
 
-__all__ = ["Choice", "Preference", "choose", "equilibrated", "fitting", "pivots", "qualities"]
-
 _CANDIDATES = 3  # samples that propose a choice; all of them judge it
 _ABOUT_EQUAL = 0.5  # pivots above this part of the largest are as good as it
 _POOR = 1e-3  # a pivot below this part of the largest column is passed over while there are better ones

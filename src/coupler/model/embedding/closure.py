@@ -12,14 +12,13 @@ import numpy as np
 from coupler.blas import one_thread
 from coupler.forks import cached_property
 from coupler.graph import Builder, Executable, Program, compile, fields
+from coupler.grouping import grouped
+from coupler.model.embedding.constraint_steps import ConstraintSteps
 from coupler.model.embedding.constraints import Constraint, Loop
 from coupler.model.embedding.kernels import clear
 from coupler.model.embedding.motion import Motion
-from coupler.model.embedding.scene import Scene, grouped
 from coupler.model.tolerances import CLOSED_BY_NEWTON, RANK, STRIDE, TINY
 from coupler.model.tree import Tree
-
-__all__ = ["Closure", "stacked"]
 
 # Damping of steps that close a loop, relative to the square of the largest singular value of K: where it begins, by how
 # much it falls after a step that closes more and grows after one that does not, the least growth, which brings back
@@ -182,7 +181,7 @@ class Closure:
 
 def stacked(parts: Sequence[Sequence[np.ndarray]]) -> list[tuple[np.ndarray, ...]]:
     """For all parts whose arrays have the same shapes, their numbers, and their arrays as stacks."""
-    alike = grouped(range(len(parts)), lambda i: tuple(array.shape for array in parts[i]))
+    alike = grouped(range(len(parts)), lambda i: tuple(array.shape for array in parts[i])).values()
     return [(np.array(own), *map(np.stack, zip(*(parts[i] for i in own), strict=True))) for own in alike]
 
 
@@ -199,9 +198,9 @@ def rates_program(tree: Tree, loops: Sequence[Loop]) -> Program:
     k, s, T = b.output("k", rows), b.output("s", 6 * w.size), b.output("T", 6 * rows)
     b.loop(clear, column=fields(K=s.at(range(s.size), 1)))  # joints that nothing constrains keep zeros
     b.loop(clear, column=fields(K=T.at(range(T.size), 1)))  # and so do relations
-    scene = Scene(b, tree, loops, p, None, p, phi, K, s, T)
-    scene.place()
-    scene.measure()
-    scene.columns()
-    scene.bias(w, k)
+    constraints = ConstraintSteps(b, tree, loops, p, None, p, phi, K, s, T)
+    constraints.place()
+    constraints.measure()
+    constraints.columns()
+    constraints.bias(w, k)
     return b.build()

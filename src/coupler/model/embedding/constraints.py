@@ -29,8 +29,6 @@ from coupler.model.tree import Tree
 from coupler.model.wording import listed
 from coupler.spatial import Transform, cross_motion, skew
 
-__all__ = ["Constraint", "LinkMotion", "Loop", "LoopConstraint", "LoopEquations", "RelationConstraint", "carried"]
-
 Array = Any  # an ndarray of floats, or of nodes
 LinkMotion = tuple[Array, Array]  # against the output body, in its frame: velocity, and acceleration where ẇ = 0
 

@@ -23,8 +23,6 @@ from coupler.model.embedding.closure import Closure, stacked
 from coupler.model.embedding.solutions import Solution, spread_program
 from coupler.model.tree import Tree
 
-__all__ = ["Embedding"]
-
 
 class _Stack(NamedTuple):
     """Clusters with equally many dependent and independent velocities; C of them, with r and i of those."""

@@ -12,8 +12,6 @@ from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
 from coupler.model.tree import Tree
 
-__all__ = ["IdleFreedom", "find_idle"]
-
 _MOST = 3  # bodies that move together; a telescopic leg has two
 _ALLOWED = 1e-8  # joints that forbid less of a unit twist than this allow it: rows are unit vectors, closed to 1e-13
 

@@ -11,7 +11,7 @@ import numpy as np
 from coupler.forks import cached_property
 from coupler.graph import Builder, Executable, Interpreter, View, fields
 from coupler.graph import compile as compile_program
-from coupler.model.embedding.scene import by_kind
+from coupler.model.embedding.constraint_steps import by_kind
 from coupler.model.joint import Joint
 from coupler.model.tree import Tree
 

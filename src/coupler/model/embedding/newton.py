@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from coupler.graph import Buffer, Builder, Program, View, Window, fields, symmetric
+from coupler.grouping import grouped
 from coupler.linear import Cholesky
+from coupler.model.embedding.constraint_steps import ConstraintSteps
 from coupler.model.embedding.constraints import Loop
 from coupler.model.embedding.kernels import copy
-from coupler.model.embedding.scene import Scene, grouped
 from coupler.model.tolerances import CLOSED_BY_NEWTON, SETTLED, STRIDE
 from coupler.model.tree import Tree
-
-__all__ = ["newton_program"]
 
 _ROUNDS = 40  # so many at most
 _NEAR = 24  # rounds in which the nearest closed configuration is sought
@@ -39,17 +38,17 @@ def newton_program(tree: Tree, loops: Sequence[Loop]) -> Program:
     step, weight, x = b.input("step", n), b.input("weight", n), b.scratch("x", n)
     q, phi = b.output("q", p.size), b.output("phi", sum(loop.rows for loop in loops))
     b.loop(copy, entry=fields(source=step.at(range(n)), target=x.at(range(n))))
-    scene = Scene(b, tree, loops, p, x, q, phi)
-    scene.advance(link for link in range(1, len(tree.links)) if link not in scene.row)
-    scene.place()
-    scene.measure()
-    solver = _Solver(scene, step, weight, x)
+    constraints = ConstraintSteps(b, tree, loops, p, x, q, phi)
+    constraints.advance(link for link in range(1, len(tree.links)) if link not in constraints.row)
+    constraints.place()
+    constraints.measure()
+    solver = _Solver(constraints, step, weight, x)
     solver.measure()
     with b.repeat(until=_closed, at_most=_ROUNDS, progress=solver.progress()):
-        scene.columns()
+        constraints.columns()
         solver.step()
-        scene.place()
-        scene.measure()
+        constraints.place()
+        constraints.measure()
         solver.measure()
     return b.build()
 
@@ -57,20 +56,20 @@ def newton_program(tree: Tree, loops: Sequence[Loop]) -> Program:
 class _Solver:
     """The steps of a round, cluster by cluster."""
 
-    def __init__(self, scene: Scene, start: Buffer, weight: Buffer, x: Buffer) -> None:
-        b, self.b = scene.b, scene.b
+    def __init__(self, constraints: ConstraintSteps, start: Buffer, weight: Buffer, x: Buffer) -> None:
+        b, self.b = constraints.b, constraints.b
         self._progress, steps = b.scratch("verdict", 4), b.scratch("steps", weight.size)
         b.loop(_start, progress=self.progress())
         self.clusters: list[Window] = []
         self.columns: list[dict[str, Any]] = []
-        for alike in grouped([own for own in scene.clusters if own[0].kept], lambda own: own[0].kept):
+        for alike in grouped([own for own in constraints.clusters if own[0].kept], lambda own: own[0].kept).values():
             rows = alike[0][0].kept
             records = b.records(f"cluster{rows}", len(alike), N=symmetric(rows), right=rows, force=rows, longest=())
-            self.clusters.append(records[:] | fields(f=scene.f.at([f for _, f, _ in alike], rows)))
+            self.clusters.append(records[:] | fields(f=constraints.f.at([f for _, f, _ in alike], rows)))
             numbers = np.repeat(np.arange(len(alike)), [len(loop.columns) for loop, _, _ in alike])
             entries = np.concatenate([loop.columns for loop, _, _ in alike])
             K = np.concatenate([first + rows * np.arange(len(loop.columns)) for loop, _, first in alike])
-            column = fields(K=scene.K.at(K, rows), weight=weight.at(entries), step=steps.at(entries))
+            column = fields(K=constraints.K.at(K, rows), weight=weight.at(entries), step=steps.at(entries))
             column |= fields(x=x.at(entries), start=start.at(entries))
             self.columns.append({"cluster": records[numbers], "column": column})
             b.loop(_begin, cluster=self.clusters[-1])

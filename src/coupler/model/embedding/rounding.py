@@ -26,8 +26,6 @@ from coupler.model.tolerances import CLOSED, RANK
 from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
-__all__ = ["Rounded", "is_shift", "is_suspicious", "loosened"]
-
 _MANY = 20.0  # singular values below so many times the precision may be rounding
 _GAP = 10.0  # by which the singular values of real constraints are larger than those of rounding, at least
 _MISSES = 20.0  # so many times the precision, relative to the size of a loop, may rows that follow from others miss
@@ -158,15 +156,15 @@ def _scaled(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
 
 def _kept(K: np.ndarray, precision: float) -> np.ndarray | None:
     """The rows that are as many as singular values above the gap, or None where there is no gap."""
-    found: list[tuple[int, float, int]] = []  # for samples with a gap: the rank, the value above the gap, the number
+    with_gap: list[tuple[int, float, int]] = []  # for samples with a gap: the rank, the value above the gap, the number
     for number, values in enumerate(np.linalg.svd(K, compute_uv=False)):
         strict = int((values > RANK * values[0]).sum())
         rank = int((values > _MANY * precision).sum())
         if rank and (rank >= strict or values[rank - 1] >= _GAP * values[rank]):
-            found.append((rank, float(values[rank - 1]), number))
-    if not found:
+            with_gap.append((rank, float(values[rank - 1]), number))
+    if not with_gap:
         return None
-    rank, _, best = max(found)
+    rank, _, best = max(with_gap)
     return np.sort(pivots(K[best].T, rank))
 
 

@@ -10,17 +10,16 @@ import numpy as np
 
 from coupler.forks import cached_property
 from coupler.graph import Array, Builder, Program, Template, View, fields, jacobian, symbols, template
+from coupler.grouping import grouped
 from coupler.model.embedding.closure import Closure
+from coupler.model.embedding.constraint_steps import constant_fields
 from coupler.model.embedding.constraints import Constraint, Loop
 from coupler.model.embedding.kernels import copy
-from coupler.model.embedding.scene import constant_fields, grouped
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling
 from coupler.model.tolerances import CLOSED
 from coupler.model.tree import Tree
 from coupler.model.wording import listed
-
-__all__ = ["Solution", "Solutions", "spread_program"]
 
 _TRIES = 300  # random positions at which a solution is looked for
 _SAMPLES = 20  # at which it is compared with what it solves
@@ -226,7 +225,7 @@ def spread_program(tree: Tree, q_index: np.ndarray, solutions: Sequence[Solution
     q, p = b.input("q", len(q_index)), b.output("p", tree.nq)
     b.loop(copy, entry=fields(source=q.at(range(q.size)), target=p.at(q_index)))
     numbered = [(own.within({link: j for j, link in enumerate(own.outputs)}), own) for own in solutions]
-    for alike in grouped(numbered, lambda pair: (pair[0].level, pair[0].form, pair[0].inputs, pair[0].sizes)):
+    for alike in grouped(numbered, lambda pair: (pair[0].level, pair[0].form, pair[0].inputs, pair[0].sizes)).values():
         links = np.transpose([own.outputs for _, own in alike])
         sizes = alike[0][1].sizes
         positions = {f"p{j}": p.at(tree.q_start[row], sizes[j]) for j, row in enumerate(links)}

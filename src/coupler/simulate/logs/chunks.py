@@ -21,8 +21,6 @@ from coupler.model.wording import clipped, counted
 from coupler.simulate.logs.columns import Heading, check_shapes, stored_dtype
 from coupler.simulate.logs.records import CRC, ENDS, FRAME, HEAD, NAME, ROWS, VERSION
 
-__all__ = ["ChunkFile"]
-
 _MOST_TEXT = 16 << 20  # bytes of a heading or a note: the names of thousands of contacts take one
 _MOST_NUMBERS = 1 << 31  # along a dimension: far more than any robot has, and few enough for every array
 _PIECE = 1 << 20  # bytes that are looked at at once

@@ -11,8 +11,6 @@ import numpy as np
 from coupler.model import ModelError
 from coupler.model.wording import clipped, listed
 
-__all__ = ["COLUMNS", "Heading", "check_shapes", "chosen_columns", "known_dtype", "row_shapes", "stored_dtype"]
-
 COLUMNS = ("times", "q", "v", "tau", "gaps", "forces", "points", "kinetic", "potential", "residuals", "sweeps")
 DTYPES = ("float64", "float32")
 

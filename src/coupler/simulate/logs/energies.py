@@ -8,8 +8,6 @@ import numpy as np
 
 from coupler.model import ModelError, Robot
 
-__all__ = ["energies_of"]
-
 
 def energies_of(energy: Callable[..., np.ndarray], robot: Robot, *state: np.ndarray) -> np.ndarray:
     """(T,), the energies of states, given by q or by q and v; NaN where a state is not finite or has none."""

@@ -17,8 +17,6 @@ from coupler.simulate.logs.chunks import ChunkFile
 from coupler.simulate.logs.columns import Heading
 from coupler.simulate.logs.records import SUFFIX, end_record, head_record, rows_record
 
-__all__ = ["ChunkWriter", "growing_path"]
-
 
 class ChunkWriter:
     """Appends records to a file, which takes its place with the first of them.

@@ -21,8 +21,6 @@ from coupler.simulate.logs.chunks import ChunkFile
 from coupler.simulate.logs.columns import COLUMNS, Heading, check_shapes, stored_dtype
 from coupler.simulate.logs.records import NAME, SUFFIX, end_record, head_record, rows_record
 
-__all__ = ["Log"]
-
 _PART = 4 << 20  # bytes of the rows that are worked on at once
 
 
@@ -42,7 +40,7 @@ class Log:
 
     Columns of a log in a file are read when they are first asked for, and kept then. A log that is too large for that
     is read in pieces: `log[1000:2000]` has some rows, `log[::10]` one of ten, and `parts` goes through all of them. A
-    column that was not recorded is an error, which says so.
+    column that was not recorded raises an error that says so.
 
     Attributes:
         times: (T,), s.
@@ -103,7 +101,7 @@ class Log:
 
     @classmethod
     def of(cls, source: Source, note: str) -> Log:
-        """The log whose rows are there."""
+        """The log of all rows of a source."""
         log = cls.__new__(cls)
         log._show(source, range(source.rows), note)
         return log
@@ -206,7 +204,7 @@ class Log:
 
     @classmethod
     def load(cls, path: str | Path) -> Log:
-        """Reads one from a file that grows, even while a run writes it, or from an npz file.
+        """Reads a log from a .clog file, even while a run writes it, or from an npz file.
 
         Raises:
             ModelError: for a file that is not there, is no log, or is damaged.

@@ -26,20 +26,6 @@ import numpy as np
 
 from coupler.simulate.logs.columns import Heading
 
-__all__ = [
-    "CRC",
-    "ENDS",
-    "FRAME",
-    "HEAD",
-    "NAME",
-    "ROWS",
-    "SUFFIX",
-    "VERSION",
-    "end_record",
-    "head_record",
-    "rows_record",
-]
-
 SUFFIX = ".clog"
 NAME = b"coupler log "  # with which each file begins
 VERSION = b"1\n"

@@ -12,8 +12,6 @@ from coupler.simulate.archive import written_whole
 if TYPE_CHECKING:
     from coupler.simulate.logs.log import Log
 
-__all__ = ["save"]
-
 
 def save(log: Log, path: Path) -> None:
     """Writes a log. Numbers have as many digits as tell them apart, and are named by column and place, as q[0]."""

@@ -14,8 +14,6 @@ from coupler.simulate.archive import written_whole
 if TYPE_CHECKING:
     from coupler.simulate.logs.log import Log
 
-__all__ = ["save"]
-
 
 def save(log: Log, path: Path) -> None:
     """Writes a log. Times are nanoseconds since its beginning at zero; what is not finite is null.

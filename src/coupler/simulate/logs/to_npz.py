@@ -16,8 +16,6 @@ from coupler.simulate.logs.columns import COLUMNS, Heading
 if TYPE_CHECKING:
     from coupler.simulate.logs.log import Log
 
-__all__ = ["NpzColumns", "load", "save"]
-
 _WORDS = ("robot", "contacts", "joints", "note")
 
 

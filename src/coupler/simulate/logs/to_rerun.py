@@ -17,8 +17,6 @@ from coupler.simulate.archive import unwritten
 if TYPE_CHECKING:
     from coupler.simulate.logs.log import Log
 
-__all__ = ["save"]
-
 
 def save(log: Log, path: Path) -> None:
     """Writes a log, over a timeline called "time".

@@ -23,8 +23,6 @@ from coupler.simulate.logs.log import Log
 from coupler.simulate.logs.to_npz import NpzColumns
 from coupler.simulate.options import positive_integer
 
-__all__ = ["LogWriter"]
-
 _INTERVAL = 1.0  # s after which rows are written, at the latest
 _CHUNK = 1 << 20  # bytes of rows that are written at once
 _SMALLEST, _LARGEST = 64, 16384  # rows for which memory is taken at once

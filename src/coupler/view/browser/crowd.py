@@ -8,7 +8,7 @@ import numpy as np
 
 from coupler.model import ModelError, Robot
 from coupler.simulate import Rollout
-from coupler.view.browser.scene import dress, linear_rgb, wxyz_of
+from coupler.view.browser.robot_scene import dress, linear_rgb, wxyz_of
 from coupler.view.browser.server import LOOPBACK, PORT, started
 from coupler.view.browser.transport import Transport
 from coupler.view.browser.viewer import Viewer, dress_panel
@@ -16,8 +16,6 @@ from coupler.view.figure import Figure
 
 if TYPE_CHECKING:
     from viser import ViserServer
-
-__all__ = ["Crowd", "crowd_viewer"]
 
 MOST = 64  # robots that are shown
 _APART = 0.9  # times their largest extent

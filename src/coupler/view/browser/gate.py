@@ -13,8 +13,6 @@ from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
-__all__ = ["Gate"]
-
 _HEAD = 1 << 16  # bytes of a request before its body, at the most
 _PATIENCE = 10.0  # s, for a request to come
 _CLOSING = 0.05  # s, for connections to close

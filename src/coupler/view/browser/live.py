@@ -20,7 +20,7 @@ from coupler.simulate import Simulation
 from coupler.simulate.control import Acting, Control, Controller
 from coupler.view.arrows import metres_per_newton
 from coupler.view.browser.overlays import Overlays
-from coupler.view.browser.scene import RobotScene, rgb
+from coupler.view.browser.robot_scene import RobotScene, rgb
 from coupler.view.browser.server import LOOPBACK, PORT, started
 from coupler.view.browser.transport import SPEEDS, speed_of
 from coupler.view.browser.tree_panel import TreePanel
@@ -30,8 +30,6 @@ from coupler.view.pulling import GRAVITY, Pull
 
 if TYPE_CHECKING:
     from viser import ViserServer
-
-__all__ = ["Live", "live_viewer"]
 
 _FRAME = 1.0 / 30.0  # s
 _BUSY = 0.8  # of a frame: what steps may take, so that the picture still moves
@@ -98,7 +96,7 @@ class Live:
                 box = gui.add_checkbox(text, True)
                 box.on_update(lambda event, name=name: setattr(self.overlays, name, bool(event.target.value)))
         gui.add_markdown("Drag a body to pull it.")
-        self.told = gui.add_html("")
+        self.status = gui.add_html("")
 
     def _single(self) -> None:
         self.run(False)
@@ -240,7 +238,7 @@ class Live:
             lines.append(f"loops closed to {float(np.max(list(loops))):.1e} m or rad")
         if self.wrong:
             lines.append(f'<span role="alert" style="color:#c92a2a">{escape(self.wrong)}</span>')
-        self.told.content = f'<div style="padding:4px 14px;font-size:0.85em">{"<br>".join(lines)}</div>'
+        self.status.content = f'<div style="padding:4px 14px;font-size:0.85em">{"<br>".join(lines)}</div>'
 
 
 def live_viewer(

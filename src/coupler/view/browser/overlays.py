@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coupler.view.arrows import COLOUR, HEAD, HEAD_LENGTH, SHAFT, arrow_extents
-from coupler.view.browser.scene import linear_rgb, rgb
+from coupler.view.browser.robot_scene import linear_rgb, rgb
 from coupler.view.figure.surface import Surface, joined, turned_to
 from coupler.view.recording import Recording
 
 if TYPE_CHECKING:
     from viser import ViserServer
-
-__all__ = ["Overlays"]
 
 _POINT, _CONE = (0.55, 0.05, 0.10), (0.95, 0.75, 0.25)
 _TRACES = ((0.10, 0.44, 0.76), (0.05, 0.60, 0.47), (0.58, 0.34, 0.72), (0.85, 0.52, 0.10))

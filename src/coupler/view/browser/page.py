@@ -15,8 +15,6 @@ from coupler.view.browser.server import started
 from coupler.view.browser.viewer import scene_of
 from coupler.view.recording import Recording
 
-__all__ = ["save_page"]
-
 _MOST = 1800  # frames: a minute of 30 a second; longer runs have fewer a second
 
 # Each time a page starts again from the beginning, viser first goes back to its own light, a picture all around, and
@@ -46,7 +44,7 @@ def save_page(
         The path.
 
     Raises:
-        ModelError: without viser, for a log that cannot be shown, a frame that there is not, or a path that cannot be
+        ModelError: without viser, for a log that cannot be shown, an unknown frame, or a path that cannot be
             written to.
     """
     path, recording = Path(path), Recording.of(robot, log)

@@ -11,7 +11,7 @@ from coupler.model import Robot
 from coupler.simulate import Log
 from coupler.view.browser.overlays import Overlays
 from coupler.view.browser.plots import CursorPlots
-from coupler.view.browser.scene import RobotScene
+from coupler.view.browser.robot_scene import RobotScene
 from coupler.view.browser.server import LOOPBACK, PORT, started
 from coupler.view.browser.transport import Transport
 from coupler.view.browser.tree_panel import TreePanel
@@ -20,8 +20,6 @@ from coupler.view.recording import Recording
 
 if TYPE_CHECKING:
     from viser import ViserServer
-
-__all__ = ["Player", "camera_states", "log_viewer"]
 
 _SEEN = 12  # states that the camera is placed for
 _NOTHING = "nothing"

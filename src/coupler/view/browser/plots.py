@@ -13,8 +13,6 @@ from coupler.view.recording import Recording
 if TYPE_CHECKING:
     from viser import ViserServer
 
-__all__ = ["CursorPlots"]
-
 _POINTS = 360  # of a line
 _PAUSE = 0.1  # s between two moves of the cursor, which sends a plot again
 _COLOURS = ("#1971c2", "#e8590c", "#2f9e44", "#9c36b5", "#868e96")

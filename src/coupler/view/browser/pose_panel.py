@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coupler.model import ModelError
-from coupler.view.browser.scene import RobotScene
+from coupler.view.browser.robot_scene import RobotScene
 from coupler.view.posing import Coordinate, Posing
 
 if TYPE_CHECKING:
     from viser import ViserServer
-
-__all__ = ["PosePanel", "told"]
 
 _STEPS = 400  # of a slider, from its one end to the other
 _MOST_OPEN = 12  # sliders that are shown at once; more are folded by joint

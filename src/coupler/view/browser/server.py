@@ -16,8 +16,6 @@ from coupler.view.browser.gate import Gate
 if TYPE_CHECKING:
     from viser import ViserServer
 
-__all__ = ["LOOPBACK", "PORT", "Server", "started"]
-
 LOOPBACK, PORT = "127.0.0.1", 8080
 _MOST = 100  # ports that are tried
 _STARTING = held_at_fork(threading.Lock())  # between finding a free port and listening on it

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SPEEDS", "Transport", "speed_of"]
-
 SPEEDS = ("0.05 ×", "0.1 ×", "0.25 ×", "0.5 ×", "1 ×", "2 ×", "4 ×")
 _FRAMES = 30.0  # a second
 _LONGEST = 0.25  # s: what a frame goes on at the most, after the machine was busy

@@ -5,15 +5,14 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from coupler.grouping import grouped
 from coupler.model import Robot
 from coupler.model.wording import counted
-from coupler.view.browser.scene import RobotScene, rgb
+from coupler.view.browser.robot_scene import RobotScene, rgb
 from coupler.view.figure.colours import body_colours
 
 if TYPE_CHECKING:
     from viser import ViserServer
-
-__all__ = ["TreePanel", "cluster_bodies", "named", "tree_html"]
 
 # What a browser does over a row of the tree: it writes the row's name into the text field above, as a user would, and
 # takes it away again; a row that is clicked stays. So the server hears of it, which rows of HTML alone cannot tell it.
@@ -95,9 +94,7 @@ def cluster_bodies(robot: Robot, cluster: int) -> list[str]:
 def tree_html(robot: Robot, colouring: Any, chosen: int = 0) -> str:
     """The cluster tree as HTML, with a swatch of colour for each body."""
     colours, clusters = body_colours(robot, colouring), robot.cluster_tree.clusters
-    children: dict[int, list[int]] = {}
-    for k in range(1, len(clusters)):
-        children.setdefault(clusters[k].parent, []).append(k)
+    children = grouped(range(1, len(clusters)), lambda k: clusters[k].parent)
     rows, waiting = [], [(k, 0) for k in reversed(children.get(0, []))]
     while waiting:
         k, depth = waiting.pop()

@@ -11,13 +11,11 @@ import numpy as np
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.view.browser.pose_panel import PosePanel
-from coupler.view.browser.scene import RobotScene, dress
+from coupler.view.browser.robot_scene import RobotScene, dress
 from coupler.view.browser.server import LOOPBACK, PORT, Server, started
 from coupler.view.browser.tree_panel import TreePanel
 from coupler.view.figure import Figure
 from coupler.view.posing import Posing
-
-__all__ = ["Viewer", "dress_panel", "pose_viewer", "scene_of"]
 
 
 class Viewer:

@@ -11,8 +11,6 @@ from coupler.model import ModelError, Robot
 from coupler.model.tree import GROUND
 from coupler.model.wording import listed
 
-__all__ = ["ACCENT", "METAL", "STONE", "Colouring", "body_colours"]
-
 Colouring = Literal["file", "cluster", "body"]
 
 METAL = (0.27, 0.29, 0.33)  # of joints

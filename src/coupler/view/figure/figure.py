@@ -18,8 +18,6 @@ from coupler.view.figure.shapes import readable
 from coupler.view.figure.surface import Surface
 from coupler.view.skeleton import View
 
-__all__ = ["Figure", "Solid"]
-
 _SHADE = 0.62  # how bright a rotor is beside its link
 _COVERED = 0.3  # of a link's extent: points so near to its shapes are covered by them
 _AROUND = 0.2  # of the robot's extent: how much of the ground, tables and terrain counts as near it
@@ -86,7 +84,7 @@ class Figure:
 
     def _shapes(self) -> dict[int, list[Solid]]:
         """Solids from shapes, by link: those to be seen, or else those that touch."""
-        found: dict[int, list[Solid]] = {}
+        solids_of: dict[int, list[Solid]] = {}
         wanted: dict[int, list[Shape]] = {}
         for shape in self.robot.shapes:
             if not isinstance(shape.geometry, Plane):
@@ -104,11 +102,11 @@ class Figure:
                         flat = isinstance(shape.geometry, Mesh)
                         solids.append(Solid(shape.body, surface, "body", shape.colour, flat))
                 if solids:
-                    found[link] = solids
+                    solids_of[link] = solids
                     break
         if lost > 1:
             self.notes.append(f"{counted(lost, 'mesh', 'meshes')} cannot be read, and simpler shapes are drawn instead")
-        return found
+        return solids_of
 
     def _covered(self, links: LinkShapes, link: int, shown: dict[int, list[Solid]]) -> bool:
         """Whether shapes of a link reach all its joints, so that nothing need be added."""

@@ -6,8 +6,6 @@ import numpy as np
 
 from coupler.spatial import RigidInertia
 
-__all__ = ["inertia_box", "principal"]
-
 
 def principal(inertia: RigidInertia) -> tuple[np.ndarray, np.ndarray]:
     """The principal moments of an inertia about its centre, 3, kg m², and their axes, as columns."""

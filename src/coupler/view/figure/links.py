@@ -20,8 +20,6 @@ from coupler.view.figure.inertia_boxes import inertia_box, principal
 from coupler.view.figure.surface import Surface, ball, bar, box, cylinder, joined, rod, rounded_hull, turned_to
 from coupler.view.skeleton import Skeleton, link_transforms
 
-__all__ = ["LinkShapes", "Part", "Tone"]
-
 Tone = Literal["body", "shade", "metal", "loop"]  # the body's colour, a darker one, that of joints, that of loops
 
 _THICKNESS = 0.09  # the radius of a rod over its length
@@ -90,7 +88,7 @@ class LinkShapes:
         Args:
             shown: the shapes by which a link is drawn.
         """
-        found = set[int]()
+        drawn_by_bars = set[int]()
         for joint in self._robot.joints:
             link = self._robot.tree.number.get(joint.name, 0)
             parent = self._robot.tree.links[link].parent
@@ -98,8 +96,8 @@ class LinkShapes:
                 X = self._robot.tree.links[link].placement
                 axes = {parent: (X.E[2], X.r), link: (np.eye(3)[2], self._own_joint(link))}
                 if all(self._are_bars(shown(i), *axes[i]) for i in (parent, link)):
-                    found |= {parent, link}
-        return found
+                    drawn_by_bars |= {parent, link}
+        return drawn_by_bars
 
     def _are_bars(self, shapes: Sequence[Shape], axis: np.ndarray, point: np.ndarray) -> bool:
         """Whether shapes, of which there are some, are bars on an axis through a point, in their link's frame."""

@@ -10,8 +10,6 @@ from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere
 from coupler.view.figure.surface import Surface, ball, box, capsule, cylinder, grid, hull
 
-__all__ = ["shape_surface"]
-
 
 def shape_surface(shape: Shape) -> Surface | None:
     """The surface of a shape in its body's frame; None for a plane, which has no end.

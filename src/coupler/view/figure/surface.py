@@ -13,22 +13,6 @@ import numpy as np
 
 from coupler.contact.faces import Faces
 
-__all__ = [
-    "Surface",
-    "ball",
-    "bar",
-    "box",
-    "capsule",
-    "cone",
-    "cylinder",
-    "grid",
-    "hull",
-    "joined",
-    "rod",
-    "rounded_hull",
-    "turned_to",
-]
-
 _SIDES = 24  # of what is round
 _ARC = 5  # points of a quarter of a circle
 _CHAMFER = 0.12  # of its radius: how much the edges of a cylinder are broken, so that they catch the light

@@ -11,8 +11,6 @@ from coupler.model.closed_forms.chains import Positions, snapped
 from coupler.model.closed_forms.legs.leg import NEAR, Array, Leg, length, pointed, radius_of, turn
 from coupler.spatial import Transform
 
-__all__ = ["Crank"]
-
 
 class Crank(Leg):
     """A crank with a rod to a ball: RSS, where the rod has no mass, or RUS, on either side of which the rod may hang.

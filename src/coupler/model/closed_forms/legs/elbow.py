@@ -10,8 +10,6 @@ from coupler.model.closed_forms.arms import Arm, across, frame_of, is_parallel
 from coupler.model.closed_forms.chains import Positions, snapped
 from coupler.model.closed_forms.legs.leg import NEAR, Leg, length, radius_of, turn
 
-__all__ = ["Elbow"]
-
 
 class Elbow(Leg):
     """Two turns in a plane, RRR: one after the other on the base, or one on each side.

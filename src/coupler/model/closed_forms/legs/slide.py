@@ -13,8 +13,6 @@ from coupler.model.closed_forms.chains import Positions, snapped
 from coupler.model.closed_forms.legs.leg import NEAR, Array, Leg, Limits, length, pointed, turn
 from coupler.spatial import Transform
 
-__all__ = ["Slide"]
-
 
 class Slide(Leg):
     """A joint that slides along an arm that turns in a plane, RPR, or points anywhere, SPU: a linear actuator.

@@ -11,8 +11,6 @@ from coupler.model.closed_forms.chains import Positions, snapped
 from coupler.model.closed_forms.legs.leg import NEAR, Array, Leg, length, radius_of, turn
 from coupler.spatial import Transform
 
-__all__ = ["SlidingElbow"]
-
 
 class SlidingElbow(Leg):
     """A slide and a turn in a plane, PRR or P-RR: the crank and rod of an engine, seen from the crank.

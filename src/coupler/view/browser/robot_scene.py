@@ -16,8 +16,6 @@ from coupler.view.figure.surface import turned_to
 if TYPE_CHECKING:
     from viser import ViserServer
 
-__all__ = ["RobotScene", "dress", "linear_rgb", "rgb", "wxyz_of"]
-
 _FAINT = 0.13  # the opacity of what is not highlighted
 _GLASS = 0.4  # of what is seen through
 _SPRING = (90, 96, 108)
@@ -171,11 +169,11 @@ def _grounds(figure: Figure, low: np.ndarray, high: np.ndarray) -> list[tuple[np
     planes = [shape for shape in figure.planes if figure.robot.tree.place[shape.body][0] == 0]
     if planes:
         place = figure.robot.tree.place
-        found = []
+        poses = []
         for shape in planes:
             X = shape.at @ place[shape.body][1]
-            found.append((np.asarray(X.E).T, np.asarray(X.r)))
-        return found
+            poses.append((np.asarray(X.E).T, np.asarray(X.r)))
+        return poses
     level = min(float(low @ figure.up), float(high @ figure.up))
     return [(turned_to(figure.up), (level - 0.01 * figure.size) * figure.up)]
 
@@ -194,8 +192,8 @@ def wxyz_of(poses: np.ndarray) -> np.ndarray:
     ]  # 4 times those of the entries of the quaternion, of which the row with the largest square is exact
     rows = np.moveaxis(np.array(products), (0, 1), (-2, -1))
     largest = np.diagonal(rows, axis1=-2, axis2=-1).argmax(axis=-1)
-    found = np.take_along_axis(rows, largest[..., None, None], axis=-2)[..., 0, :]
-    return found / np.linalg.norm(found, axis=-1, keepdims=True)
+    quaternions = np.take_along_axis(rows, largest[..., None, None], axis=-2)[..., 0, :]
+    return quaternions / np.linalg.norm(quaternions, axis=-1, keepdims=True)
 
 
 def rgb(colour: Any) -> tuple[int, int, int]:

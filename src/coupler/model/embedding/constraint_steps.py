@@ -10,19 +10,18 @@ takes no longer to compile than one of three.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from coupler.graph import Buffer, Builder, Constants, Window, constants, fields
+from coupler.grouping import grouped
 from coupler.model.embedding import kernels
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
 from coupler.model.joint import Joint
 from coupler.model.tree import Tree
-
-__all__ = ["Scene", "by_kind", "constant_fields", "grouped"]
 
 Item = TypeVar("Item")
 
@@ -38,7 +37,7 @@ class _Place:
     columns: dict[int, int]  # for each entry of w of its cluster, where its part of that column starts in K
 
 
-class Scene:
+class ConstraintSteps:
     """The steps that evaluate constraints, written into a program.
 
     Attributes:
@@ -188,7 +187,7 @@ class Scene:
     def _alike(self, kind: type[Item]) -> Iterator[tuple[list[_Place], Item]]:
         """Constraints of one form, and the first of them."""
         places = [place for place in self._places if isinstance(place.constraint, kind)]
-        for alike in grouped(places, lambda place: place.constraint.form):
+        for alike in grouped(places, lambda place: place.constraint.form).values():
             yield alike, alike[0].constraint
 
     def _residuals(self, alike: list[_Place]) -> Window:
@@ -221,11 +220,4 @@ def constant_fields(rows: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Const
 def by_kind(tree: Tree, links: Iterable[int]) -> list[tuple[Joint, list[int]]]:
     """Links whose joints look alike."""
     groups = grouped(links, lambda link: tree.links[link].kind.form())
-    return [(tree.links[alike[0]].kind, alike) for alike in groups]
-
-
-def grouped(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[list[Item]]:
-    groups: dict[Hashable, list[Item]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return list(groups.values())
+    return [(tree.links[alike[0]].kind, alike) for alike in groups.values()]
