@@ -24,6 +24,7 @@ __all__ = [
     "doubt",
     "doubt_if_fast",
     "doubtless",
+    "forget",
     "let_wait",
     "moving_law",
     "no_doubts",
@@ -95,6 +96,10 @@ def doubt(own: View, ends: list[View]) -> None:
 def doubt_if_fast(own: View) -> None:
     own.waiting = np.maximum(own.waiting, own.fast)
     own.doubts = np.maximum(own.doubts, own.fast)
+
+
+def forget(ahead: View) -> None:
+    ahead.gap, ahead.point, ahead.frame = np.array(0.0), np.zeros(3), np.zeros((3, 3))
 
 
 def ask(own: View) -> None:

@@ -118,8 +118,9 @@ class Passing:
         if self._on_fields:
             self._loop(kernels.doubt_if_fast, "idle", [k for i in self._on_fields for k in self._of(i)])
         with builder.repeat(until=kernels.doubtless, at_most=1, rare=True, state=state):
-            for buffer in (self._moving, self._meeting, self._time, self._ahead.buffer):
+            for buffer in (self._moving, self._meeting, self._time):
                 clear(builder, buffer)
+            self._forget()
             self._loop(kernels.ask)
             with builder.repeat(until=kernels.decided, at_most=MOST_ADVANCES, state=state):
                 builder.loop(kernels.no_one_left, state=state)
@@ -140,6 +141,12 @@ class Passing:
             self._run(kernels.doubt, "waiting", residual)
             self._loop(kernels.note_touching)
             self._run(kernels.let_wait, "waiting", residual)
+
+    def _forget(self) -> None:
+        """Writes loops that clear what contacts were on the way in the step before; far pairs are not looked at."""
+        for own in self._alike_contacts(self.contacts):
+            window = self._ahead[[self._place[k] for k in own]]
+            self._builder.loop(kernels.forget, ahead=window, **self._candidates.among_near(own))
 
     def _speeds(self, alike: Sequence[int]) -> Window:
         """How shapes move, where it is noted that they are too fast, and that their trees come near a contact."""

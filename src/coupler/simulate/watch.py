@@ -146,6 +146,8 @@ def least_gain(engine: Engine) -> float:
 def _limits_in_state(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
     """Where a state has impulses at limits, and velocities of these joints; not of those that follow from others."""
     robot, layout, rows, velocities = engine.robot, engine.layout, list[int](), list[int]()
+    if not layout.limited:
+        return np.array(rows, int), np.array(velocities, int)
     places = {int(entry): layout.places["w"].start + i for i, entry in enumerate(robot.embedding.unsolved_entries)}
     places |= {int(entry): layout.places["v"].start + i for i, entry in enumerate(robot.embedding.v_index)}
     first = layout.places["impulses"].start + layout.contact_rows.total

@@ -13,6 +13,7 @@ import numpy as np
 from coupler.graph.errors import GraphError
 from coupler.graph.executable import Executable
 from coupler.graph.expr import uncollected
+from coupler.graph.llvm.copying import LARGE
 from coupler.graph.llvm.entry import (
     FINITE,
     REFUSED,
@@ -23,7 +24,7 @@ from coupler.graph.llvm.entry import (
     piece,
 )
 from coupler.graph.llvm.jit import Code, compile_text
-from coupler.graph.llvm.lanes import ALIGNMENT, InLanes, for_machine_code
+from coupler.graph.llvm.lanes import ALIGNMENT, InLanes, for_machine_code, in_registers, registers
 from coupler.graph.llvm.render import Renderer
 from coupler.graph.llvm.target import Effort, Target, chosen
 from coupler.graph.program import Program
@@ -74,9 +75,30 @@ class Native(Executable):
         if out is None and not check and not named and len(inputs) == len(self._inputs):
             result = self.one(*inputs)
             return self.answer(*inputs)[0] if result is None else result
+        if not check and not named and self._run_in_registers(inputs, out):
+            return out
         return super().__call__(*inputs, out=out, check=check, **named)
 
     __call__.__doc__ = Executable.__call__.__doc__
+
+    def room(self, states: int, size: int) -> np.ndarray:
+        """See `Executable.room`."""
+        if size < LARGE or self.lanes == 1 or not _ARRAYS_ARE_READABLE:
+            return super().room(states, size)
+        return registers(-(-states // self.lanes), self.lanes, size, self.dtype)
+
+    def _run_in_registers(self, inputs: tuple[Any, ...], out: Any) -> bool:
+        """Runs states whose results are to be written to memory of `room`; whether this is so."""
+        arrays = (*inputs, out)
+        if any(type(a) is not np.ndarray or a.ndim != 3 or a.dtype != self.dtype for a in arrays):
+            return False
+        if [a.shape for a in arrays] != [(*out.shape[:2], b.size) for b in (*self._inputs, *self._outputs)]:
+            return False
+        if (own := in_registers(out, self.lanes)) is None:
+            return False
+        given = [in_registers(a, self.lanes) for a in inputs]
+        flat = [a.reshape(len(own), a.shape[2]) if x is None else x for a, x in zip(inputs, given, strict=True)]
+        return bool(self._share(self._batch_entry(), len(own), (*flat, own)))
 
     def answer(self, *inputs: Any) -> tuple[Any, bool]:
         """See `Executable.answer`.
