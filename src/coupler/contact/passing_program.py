@@ -122,6 +122,7 @@ class Passing:
                 clear(builder, buffer)
             self._forget()
             self._loop(kernels.ask)
+            self._let_pass(told)
             with builder.repeat(until=kernels.decided, at_most=MOST_ADVANCES, state=state):
                 builder.loop(kernels.no_one_left, state=state)
                 if self._on_fields:
@@ -141,6 +142,33 @@ class Passing:
             self._run(kernels.doubt, "waiting", residual)
             self._loop(kernels.note_touching)
             self._run(kernels.let_wait, "waiting", residual)
+
+    def _let_pass(self, told: Told) -> None:
+        """Writes the first advance of pairs that are searched, from contacts as they are: what passes is not searched.
+
+        So what rests within the slop of others costs no second search.
+        """
+        for alike in self._alike():
+            if alike[0] not in self._searched:
+                continue
+            count, flags = (
+                self._candidates.pairs[alike[0]].count,
+                self._moving.at([self._pairs.index(i) for i in alike]),
+            )
+            window = self._shapes(alike) | fields(moving=flags, meeting=self._meeting.at(flags.bases))
+            for k in range(count):
+                contacts = [self._of(i)[k] for i in alike]
+                window |= fields(**{f"{name}{k}": told.at(f"{name}s", contacts) for name in ("gap", "frame")})
+
+            def let_pass(view: View, pair: int = alike[0], count: int = count) -> None:
+                one, other = self._shifts(view, pair)
+                found = [Contact(getattr(view, f"gap{k}"), None, getattr(view, f"frame{k}")) for k in range(count)]
+                gap, normal = nearest(one, other, 0.0, found)
+                _, passes, _ = advanced(0.0, gap, closing_speed(one, other, normal), view.step)
+                view.moving, view.meeting = (np.where(passes, 0.0, own) for own in (view.moving, view.meeting))
+
+            near = self._candidates.among_near([self._of(i)[0] for i in alike])
+            self._builder.loop(let_pass, view=window, where=flags, **near)
 
     def _forget(self) -> None:
         """Writes loops that clear what contacts were on the way in the step before; far pairs are not looked at."""
@@ -372,5 +400,5 @@ class Passing:
                     window |= fields(**{f"{name}_P": self._columns.at_link(contacts, links)})
             names = [name for name in told.names if name != "start"]
             window |= fields(**{f"told_{name}": told.at(name, contacts) for name in names})
-            where = self._blocks.flags["waiting"].at(contacts)
-            self._builder.loop(kernels.moving_law(moving, pair.cone.size, names), view=window, where=where)
+            flags = self._flagged(contacts, "waiting")
+            self._builder.loop(kernels.moving_law(moving, pair.cone.size, names), view=window, **flags)

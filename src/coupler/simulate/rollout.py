@@ -265,7 +265,8 @@ class _Chunk:
 
     def _laid_out(self, rows: np.ndarray) -> np.ndarray:
         """Numbers of states, (n, ...), as steps take them; lanes that are to spare have the last state."""
-        padded = rows[np.minimum(np.arange(math.prod(self._batch)), len(rows) - 1)] if len(self._batch) > 1 else rows
+        spare = math.prod(self._batch) - len(rows)
+        padded = rows if not spare else np.concatenate([rows, np.repeat(rows[-1:], spare, axis=0)])
         return padded.reshape(*self._batch, *rows.shape[1:])
 
     def _rows(self, array: np.ndarray) -> np.ndarray:
