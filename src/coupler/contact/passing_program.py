@@ -118,57 +118,59 @@ class Passing:
         if self._on_fields:
             self._loop(kernels.doubt_if_fast, "idle", [k for i in self._on_fields for k in self._of(i)])
         with builder.repeat(until=kernels.doubtless, at_most=1, rare=True, state=state):
-            for buffer in (self._moving, self._meeting, self._time):
-                clear(builder, buffer)
-            self._forget()
+            clear(builder, self._moving)
             self._loop(kernels.ask)
             self._let_pass(told)
-            with builder.repeat(until=kernels.decided, at_most=MOST_ADVANCES, state=state):
-                builder.loop(kernels.no_one_left, state=state)
-                if self._on_fields:
-                    self._look_at_fields()
-                if self._searched:
-                    self._search()
-                for alike in self._alike():
-                    flags = self._moving.at([self._pairs.index(i) for i in alike])
-                    window = self._shapes(alike) | self._decisions(alike)
-                    builder.loop(self._advancing(alike), view=window, where=flags)
-            self._loop(kernels.decide)
-            if self._listed_anew:
-                self._loop(kernels.decide, "idle", [k for i in sorted(self._listed_anew) for k in self._of(i)])
-            for alike in self._alike():
-                if has_closed_form(*self._forms(alike[0])) or alike[0] in self._listed_anew:
-                    self._move_laws(alike, told)
-            self._run(kernels.doubt, "waiting", residual)
-            self._loop(kernels.note_touching)
-            self._run(kernels.let_wait, "waiting", residual)
+            builder.loop(kernels.no_doubts, state=state)
+            self._loop(kernels.doubt_still)
+            with builder.repeat(until=kernels.doubtless, at_most=1, rare=True, state=state):
+                self._decide(residual, told, state)
 
     def _let_pass(self, told: Told) -> None:
-        """Writes the first advance of pairs that are searched, from contacts as they are: what passes is not searched.
+        """Writes the first advance of convex shapes, from contacts as they are; what passes is not looked at further.
 
-        So what rests within the slop of others costs no second search.
+        So what rests within the slop of others costs little.
         """
-        for alike in self._alike():
-            if alike[0] not in self._searched:
-                continue
-            count, flags = (
-                self._candidates.pairs[alike[0]].count,
-                self._moving.at([self._pairs.index(i) for i in alike]),
-            )
-            window = self._shapes(alike) | fields(moving=flags, meeting=self._meeting.at(flags.bases))
+        alike: dict[Hashable, list[int]] = {}
+        for i in self._pairs:
+            if i not in self._on_fields:
+                known = self._candidates.pairs[i].count, *(bool(link) for link, _ in self._links(i).values())
+                alike.setdefault((*known, bool(self._candidates.among_near(self._of(i)))), []).append(i)
+        for (count, one, other, _), pairs in alike.items():
+            moving = self._moving.at([self._pairs.index(i) for i in pairs])
+            window = self._shapes(pairs, formless=True) | fields(moving=moving)
             for k in range(count):
-                contacts = [self._of(i)[k] for i in alike]
+                contacts = [self._of(i)[k] for i in pairs]
                 window |= fields(**{f"{name}{k}": told.at(f"{name}s", contacts) for name in ("gap", "frame")})
+            near = self._candidates.among_near([self._of(i)[0] for i in pairs])
+            self._builder.loop(kernels.letting_pass(count, one, other), view=window, where=moving, **near)
 
-            def let_pass(view: View, pair: int = alike[0], count: int = count) -> None:
-                one, other = self._shifts(view, pair)
-                found = [Contact(getattr(view, f"gap{k}"), None, getattr(view, f"frame{k}")) for k in range(count)]
-                gap, normal = nearest(one, other, 0.0, found)
-                _, passes, _ = advanced(0.0, gap, closing_speed(one, other, normal), view.step)
-                view.moving, view.meeting = (np.where(passes, 0.0, own) for own in (view.moving, view.meeting))
-
-            near = self._candidates.among_near([self._of(i)[0] for i in alike])
-            self._builder.loop(let_pass, view=window, where=flags, **near)
+    def _decide(self, residual: Vector, told: Told, state: Window) -> None:
+        """Writes the steps that move shapes which may meet, and by which their contacts wait if they do."""
+        builder = self._builder
+        for buffer in (self._meeting, self._time):
+            clear(builder, buffer)
+        self._forget()
+        self._loop(kernels.may_meet)
+        with builder.repeat(until=kernels.decided, at_most=MOST_ADVANCES, state=state):
+            builder.loop(kernels.no_one_left, state=state)
+            if self._on_fields:
+                self._look_at_fields()
+            if self._searched:
+                self._search()
+            for alike in self._alike():
+                flags = self._moving.at([self._pairs.index(i) for i in alike])
+                window = self._shapes(alike) | self._decisions(alike)
+                builder.loop(self._advancing(alike), view=window, where=flags)
+        self._loop(kernels.decide)
+        if self._listed_anew:
+            self._loop(kernels.decide, "idle", [k for i in sorted(self._listed_anew) for k in self._of(i)])
+        for alike in self._alike():
+            if has_closed_form(*self._forms(alike[0])) or alike[0] in self._listed_anew:
+                self._move_laws(alike, told)
+        self._run(kernels.doubt, "waiting", residual)
+        self._loop(kernels.note_touching)
+        self._run(kernels.let_wait, "waiting", residual)
 
     def _forget(self) -> None:
         """Writes loops that clear what contacts were on the way in the step before; far pairs are not looked at."""
@@ -264,8 +266,8 @@ class Passing:
             groups.setdefault((*kinds, *moving, rows), []).append(i)
         return list(groups.values())
 
-    def _shapes(self, alike: Sequence[int]) -> Window:
-        """Where shapes of pairs are, how they move, and for how long they have done so."""
+    def _shapes(self, alike: Sequence[int], formless: bool = False) -> Window:
+        """Where shapes of pairs are, how they move, and for how long they have done so; with their forms or without."""
         time = self._time.at([self._pairs.index(i) for i in alike])
         window = fields(time=time, step=constants(np.full(len(alike), self._scene.step)))
         if alike[0] in self._on_fields:
@@ -278,7 +280,9 @@ class Passing:
                 f"{name}_reach": constants([reach_of(self._forms(i)[side]) for i in alike]),
                 f"{name}_axis": constants([axis_of(self._forms(i)[side]) for i in alike]),
             }
-            if alike[0] in self._searched:
+            if formless:
+                pass
+            elif alike[0] in self._searched:
                 table[f"{name}_centre"] = constants([centre(self._forms(i)[side]) for i in alike])
             else:
                 table[f"{name}_numbers"] = constants([numbers(self._forms(i)[side]) for i in alike])

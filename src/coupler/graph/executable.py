@@ -73,6 +73,11 @@ class Executable(ABC):
                 result[...] = target.reshape(result.shape)
         return results[0] if len(results) == 1 else tuple(results)
 
+    def fill(self, out: np.ndarray, *inputs: np.ndarray) -> bool:
+        """Runs a batch of a program with one output into an array; whether all numbers are known to be finite."""
+        self(*inputs, out=out)
+        return False
+
     def room(self, states: int, size: int) -> np.ndarray:
         """Memory for so many numbers of each of some states, laid out as a batch of them runs fastest.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.compiled import check_robot, on_bodies, remembered
+from coupler.compiled import check_robot, inputs_given, on_bodies, remembered
 from coupler.contact.candidates import Candidates
 from coupler.contact.pairs import pairs_of
 from coupler.contact.scene import ContactScene
@@ -164,10 +164,10 @@ class Engine(StepPrograms):
         Returns:
             Which states could not take the step; None if all did.
         """
-        if controls is None:
-            self._run(self.executable, states, tau, out=result)
-        else:
+        if controls is not None:
             self._run_with_motors(states, tau, controls, out=result)
+        elif self.executable.fill(result, states, tau, *inputs_given(self.robot, self.executable)):
+            return None
         if all(np.isfinite(result[..., self.layout.places[name]]).all() for name in ("v", "residual")):
             return None
         return np.logical_not(np.isfinite(result).all(axis=-1))

@@ -24,7 +24,7 @@ from coupler.threads import for_each
 
 __all__ = ["Rollout", "rollout"]
 
-_CHUNK, _LEAST_CHUNK = 256, 32  # states, at most and at least, that a thread simulates from start to end
+_CHUNK, _LEAST_CHUNK = 1024, 32  # states, at most and at least, that a thread simulates from start to end
 _CHUNK_NUMBERS = 2**20  # of these states, where they have many: to start each step from Python costs as much as a few
 
 
@@ -178,17 +178,23 @@ def _in_chunks(
     state = np.ascontiguousarray(state).reshape(states, state.shape[-1])
     controls = [np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(states, count, x.shape[-1]) for x in given]
 
-    size = max(min(_CHUNK_NUMBERS // engine.layout.size, _CHUNK) // _LEAST_CHUNK, 1) * _LEAST_CHUNK
+    size = _chunk(states, engine.layout.size)
     stops, reasons, gained = np.full(states, np.inf), dict[int, str](), dict[int, str]()
     gaps = np.full((-(-states // size), engine.layout.contacts), np.inf)  # the least to start with, of each chunk
+    rooms: list[list[np.ndarray]] = []  # of chunks that have ended: memory that is new costs as much as a few steps
 
     def simulate_chunk(first: int) -> Iterator[None]:
         own = slice(first, min(first + size, states))
         own_engine = engine.of_states(batch, own)
         parts = {name: array[:, own] for name, array in recorded.items()}
         layout = engine.layout if len(controls) == 1 else engine.motor_layout
-        chunk = _Chunk(own_engine, layout.size, state[own], stops[own], gaps[first // size], gains)
+        try:
+            room = rooms.pop()
+        except IndexError:
+            room = [engine.room(min(size, states), layout.size) for _ in range(2)]
+        chunk = _Chunk(own_engine, room, state[own], stops[own], gaps[first // size], gains)
         yield from chunk.simulate([x[own] for x in controls], hold, parts)
+        rooms.append(room)
         reasons.update({first + i: reason for i, reason in chunk.reasons.items()})
         gained.update({first + i: gain for i, gain in chunk.gained.items()})
 
@@ -210,6 +216,12 @@ def _in_chunks(
     residuals, sweeps, touching = (results[name][..., 1:, 0] for name in ("residual", "sweeps", "touching"))
     statistics = residuals, sweeps, touching, stops.reshape(batch)
     return Rollout(times, results["q"], results["v"], *statistics, engine.contacts, forces)
+
+
+def _chunk(states: int, size: int) -> int:
+    """How many states to simulate together, of so many, with so many numbers each: all threads have some."""
+    most = min(_CHUNK, _CHUNK_NUMBERS // size, -(-states // thread_count()))
+    return max(-(-most // _LEAST_CHUNK), 1) * _LEAST_CHUNK
 
 
 def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, str]) -> None:
@@ -243,20 +255,27 @@ class _Chunk:
     """
 
     def __init__(
-        self, engine: Engine, size: int, states: np.ndarray, stops: np.ndarray, gaps: np.ndarray, gains: str
+        self,
+        engine: Engine,
+        room: Sequence[np.ndarray],
+        states: np.ndarray,
+        stops: np.ndarray,
+        gaps: np.ndarray,
+        gains: str,
     ) -> None:
         """Starts from some states.
 
         Args:
             engine: takes the steps.
-            size: of the result of a step.
+            room: memory for the results of a step and the one before, of these states or more; see `Engine.room`.
             states: (n, layout.state), to start from.
             stops: (n,), where to note when they stop.
             gaps: (contacts,), where to note the least that they start with.
             gains: what to do with those that gain energy.
         """
         self._engine, self._stops, self._gaps = engine, stops, gaps
-        self._results = [engine.room(len(states), size) for _ in range(2)]  # of a step and the one before
+        lanes = math.prod(room[0].shape[1:-1])
+        self._results = [own[: -(-len(states) // lanes)] for own in room]
         self._batch = self._results[0].shape[:-1]
         self._states = self._start = self._laid_out(states)
         self.reasons: dict[int, str] = {}
@@ -271,6 +290,8 @@ class _Chunk:
 
     def _rows(self, array: np.ndarray) -> np.ndarray:
         """The reverse: those of all states, (n, ...)."""
+        if len(self._batch) == 1:
+            return array
         return array.reshape(math.prod(self._batch), *array.shape[len(self._batch) :])[: len(self._stops)]
 
     def simulate(self, controls: Sequence[np.ndarray], hold: int, recorded: dict[str, np.ndarray]) -> Iterator[None]:
@@ -287,9 +308,9 @@ class _Chunk:
                 result = self._results[0]
                 if not t and not i:
                     self._gaps[:] = self._rows(result[..., places["gaps"]]).min(axis=0)
-                told = {name: self._rows(result[..., places[name]]) for name in ("residual", "sweeps", "iterations")}
-                np.maximum(residual, told["residual"], out=residual)
-                np.maximum(sweeps, told["sweeps"] + told["iterations"], out=sweeps)
+                np.maximum(residual, self._rows(result[..., places["residual"]]), out=residual)
+                taken = result[..., places["sweeps"]] + result[..., places["iterations"]]
+                np.maximum(sweeps, self._rows(taken), out=sweeps)
                 yield
             for name in ("q", "v", "touching"):
                 recorded[name][t + 1] = self._rows(self._results[0][..., places[name]])

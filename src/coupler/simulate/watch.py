@@ -67,12 +67,12 @@ class Ledger:
         if after.shape[-1] > self._engine.layout.size:
             self._work = self._work + np.sum(after[..., self._engine.motor_layout.places["motor_work"]], axis=-1)
         gaps = after[..., self._gaps]
-        if gaps.min(initial=0.0) < -_OVERLAP:
+        if gaps.size and gaps.min() < -_OVERLAP:
             overlapping = np.flatnonzero((gaps < 0.0).any(axis=tuple(range(gaps.ndim - 1))))  # few of many candidates
             impulses = after[..., self._normal_rows[overlapping]]
             self._work = self._work + np.sum(impulses * self._parting(gaps[..., overlapping]), axis=-1)
         rows, velocities = self._limits
-        if (impulses := after[..., rows]).any():
+        if rows.size and (impulses := after[..., rows]).any():
             self._work = self._work + np.sum(np.maximum(impulses * after[..., velocities], 0.0), axis=-1)
 
     def _parting(self, gaps: np.ndarray) -> np.ndarray:

@@ -220,10 +220,7 @@ def _states(renderer: Renderer) -> str:
             if renderer.lanes > 1 and buffer.size >= LARGE:
                 places[buffer], ready[buffer] = written_to(code, i, places[buffer], block)
         emit(_call_program(renderer, places, "%arena"))
-        in_block = _not_finite(renderer, places, code)
-        emit(f"%before = load i1, ptr {wrong}")
-        emit(f"%sofar = or i1 %before, {in_block}")
-        emit(f"store i1 %sofar, ptr {wrong}")
+        _note_not_finite(renderer, places, code, wrong, list(ready.values()))
         for i, buffer in enumerate(program.outputs, len(program.inputs)):
             copy, copied = code.new_label("copy"), code.new_label("copied")
             if buffer in ready:
@@ -238,6 +235,27 @@ def _states(renderer: Renderer) -> str:
     emit(f"%wrong = load i1, ptr {wrong}")
     emit(f"%answer = select i1 %wrong, i64 {DONE}, i64 {FINITE}")
     return function("i64 @states(ptr %context, ptr %arrays, i64 %count, ptr %next)", [*code.lines(), "ret i64 %answer"])
+
+
+def _note_not_finite(
+    renderer: Renderer, places: dict[Buffer, str], code: Blocks, wrong: str, in_lanes: Sequence[str]
+) -> None:
+    """Notes at a place whether numbers are not finite, or not known to be: those in lanes are left to the caller."""
+    emit = code.emit
+    if in_lanes:
+        check, after = code.new_label("check"), code.new_label("after")
+        emit(f"%known = load i1, ptr {wrong}")
+        emit(f"%unknown = or i1 %known, {in_lanes[0]}")
+        emit(f"store i1 %unknown, ptr {wrong}")
+        emit(f"br i1 %unknown, label %{after}, label %{check}")
+        code.block(check)
+    in_block = _not_finite(renderer, places, code)
+    emit(f"%before = load i1, ptr {wrong}")
+    emit(f"%sofar = or i1 %before, {in_block}")
+    emit(f"store i1 %sofar, ptr {wrong}")
+    if in_lanes:
+        emit(f"br label %{after}")
+        code.block(after)
 
 
 def _not_finite(renderer: Renderer, places: dict[Buffer, str], code: Blocks) -> str:

@@ -75,8 +75,6 @@ class Native(Executable):
         if out is None and not check and not named and len(inputs) == len(self._inputs):
             result = self.one(*inputs)
             return self.answer(*inputs)[0] if result is None else result
-        if not check and not named and self._run_in_registers(inputs, out):
-            return out
         return super().__call__(*inputs, out=out, check=check, **named)
 
     __call__.__doc__ = Executable.__call__.__doc__
@@ -87,18 +85,17 @@ class Native(Executable):
             return super().room(states, size)
         return registers(-(-states // self.lanes), self.lanes, size, self.dtype)
 
-    def _run_in_registers(self, inputs: tuple[Any, ...], out: Any) -> bool:
-        """Runs states whose results are to be written to memory of `room`; whether this is so."""
-        arrays = (*inputs, out)
-        if any(type(a) is not np.ndarray or a.ndim != 3 or a.dtype != self.dtype for a in arrays):
-            return False
-        if [a.shape for a in arrays] != [(*out.shape[:2], b.size) for b in (*self._inputs, *self._outputs)]:
-            return False
-        if (own := in_registers(out, self.lanes)) is None:
-            return False
-        given = [in_registers(a, self.lanes) for a in inputs]
-        flat = [a.reshape(len(own), a.shape[2]) if x is None else x for a, x in zip(inputs, given, strict=True)]
-        return bool(self._share(self._batch_entry(), len(own), (*flat, own)))
+    def fill(self, out: np.ndarray, *inputs: np.ndarray) -> bool:
+        """See `Executable.fill`; plain arrays, and those of `room`, go straight to machine code."""
+        arrays = [*inputs, out]
+        plain = all(type(a) is np.ndarray and a.dtype == self.dtype and a.ndim == out.ndim for a in inputs)
+        shapes = [(*out.shape[:-1], b.size) for b in (*self._inputs, *self._outputs)]
+        if plain and [a.shape for a in arrays] == shapes and not any(np.may_share_memory(a, out) for a in inputs):
+            if out.ndim == 3 and (own := in_registers(out, self.lanes)) is not None:
+                arrays = [_flat_or_in_registers(a, self.lanes) for a in inputs] + [own]
+            if arrays[-1].ndim == 2 and (code := self._share(self._batch_entry(), len(arrays[-1]), tuple(arrays))):
+                return code == FINITE
+        return super().fill(out, *inputs)
 
     def answer(self, *inputs: Any) -> tuple[Any, bool]:
         """See `Executable.answer`.
@@ -197,6 +194,12 @@ class Native(Executable):
             bind = partial(_builtin, code.address, self.dtype) if _ARRAYS_ARE_READABLE else partial(_c_function, code)
             self._batch = _Entry(code, renderer.tables, size, bind)
         return self._batch
+
+
+def _flat_or_in_registers(array: np.ndarray, lanes: int) -> np.ndarray:
+    """An input of (registers, lanes, n) as a batch."""
+    own = in_registers(array, lanes)
+    return array.reshape(-1, array.shape[2]) if own is None else own
 
 
 def _effort(text: str) -> Effort:
