@@ -49,10 +49,9 @@ def in_registers(array: np.ndarray, lanes: int) -> np.ndarray | None:
     That is (count · lanes, n), with the strides of `InLanes`; None if it lies in another way.
     """
     count, own_lanes, n = array.shape
-    wanted = array.itemsize, lanes * array.itemsize
-    if own_lanes != lanes or n < LARGE or array.strides[1:] != wanted or array.strides[0] % ALIGNMENT:
-        return None
-    if array.ctypes.data % ALIGNMENT:
+    register = lanes * array.itemsize
+    lies_so = own_lanes == lanes and n >= LARGE and array.strides[1:] == (array.itemsize, register)
+    if not lies_so or array.strides[0] % register or array.ctypes.data % register:
         return None
     return as_strided(array, (count * lanes, n), (array.strides[0] // lanes, IN_LANES))
 
