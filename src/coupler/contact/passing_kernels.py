@@ -113,12 +113,12 @@ def letting_pass(count: int, one: bool, other: bool) -> Callable[[View], None]:
     """Of pairs with so many contacts, of which the one shape moves, and the other."""
 
     def let_pass(view: View) -> None:
-        shifts = [
-            shift_of(view, name, None, moves, changed=True) for name, moves in zip(SIDES, (one, other), strict=True)
-        ]
+        first, second = (
+            shift_of(view, name, None, moves, True) for name, moves in zip(SIDES, (one, other), strict=True)
+        )
         found = [Contact(getattr(view, f"gap{k}"), np.zeros(3), getattr(view, f"frame{k}")) for k in range(count)]
-        gap, normal = nearest(*shifts, 0.0, found)
-        _, passes, _ = advanced(0.0, gap, closing_speed(*shifts, normal), view.step)
+        gap, normal = nearest(first, second, 0.0, found)
+        _, passes, _ = advanced(0.0, gap, closing_speed(first, second, normal), view.step)
         view.moving = np.where(passes, 0.0, view.moving)
 
     return let_pass

@@ -131,11 +131,12 @@ class Passing:
 
         So what rests within the slop of others costs little.
         """
-        alike: dict[Hashable, list[int]] = {}
+        alike: dict[tuple[int, bool, bool, bool], list[int]] = {}
         for i in self._pairs:
             if i not in self._on_fields:
-                known = self._candidates.pairs[i].count, *(bool(link) for link, _ in self._links(i).values())
-                alike.setdefault((*known, bool(self._candidates.among_near(self._of(i)))), []).append(i)
+                (one, _), (other, _) = self._links(i).values()
+                left_out = bool(self._candidates.among_near(self._of(i)))
+                alike.setdefault((self._candidates.pairs[i].count, bool(one), bool(other), left_out), []).append(i)
         for (count, one, other, _), pairs in alike.items():
             moving = self._moving.at([self._pairs.index(i) for i in pairs])
             window = self._shapes(pairs, formless=True) | fields(moving=moving)

@@ -81,12 +81,12 @@ def test_states_of_a_batch_leave_out_their_own_pairs() -> None:
 
 BRICK, ROD, DISC, BALL = Box((0.1, 0.06, 0.14)), Capsule(0.02, 0.12), Cylinder(0.05, 0.06), Sphere(0.04)
 EGG, OTHER_EGG = Ellipsoid((0.03, 0.05, 0.08)), Ellipsoid((0.06, 0.02, 0.03))
-WEDGE = Hull([(0.0, 0.0, 0.0), (0.1, 0.0, 0.0), (0.0, 0.08, 0.0), (0.0, 0.0, 0.12)])
+WEDGE = Hull(np.array([(0.0, 0.0, 0.0), (0.1, 0.0, 0.0), (0.0, 0.08, 0.0), (0.0, 0.0, 0.12)]))
 
 
 def test_what_is_looked_at_closely_is_measured_where_it_matters_and_never_left_out_too_near() -> None:
     """Bodies of all kinds part at 1 m/s: gaps that could close in two steps are true, and none is said too large."""
-    shapes = [BRICK, ROD, DISC, BALL, EGG, OTHER_EGG, WEDGE]
+    shapes: list[Geometry] = [BRICK, ROD, DISC, BALL, EGG, OTHER_EGG, WEDGE]
     robot, rng, seen = row_of(shapes), np.random.default_rng(5), 0
     engine = engine_of(robot, SimulationOptions(step=1e-3, integrator="euler"))  # which measures where a step starts
     pairs, first = engine.scene.pairs, np.cumsum([0, *(pair.count for pair in engine.scene.pairs)])
