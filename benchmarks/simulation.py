@@ -5,7 +5,8 @@
 Both simulate the same robot, written by coupler as MJCF, in steps of 1 ms: four balls as feet on a plane, joints held
 by springs and dampers of the model, so that no control is needed. Twice: with all 12 rotors as bodies, which MuJoCo
 takes with as many equality constraints, and with armatures instead, as is usual. Calls are interleaved in one process,
-and the best of many counts. MuJoCo runs with its defaults; its contacts are soft, ours hard: see the overlaps.
+and the best of many counts (by CPU time if COUPLER_THREADS is 1, which other work on the machine disturbs least).
+MuJoCo runs with its defaults; its contacts are soft, ours hard: see the overlaps.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -42,6 +44,7 @@ STIFFNESS, DAMPING = 80.0, 4.0  # N m/rad, N m s/rad
 RADIUS, FRICTION = 0.01, 0.8  # m
 STATES, STEPS = 1024, 50  # of a batch
 THREADS = int(os.environ.get("COUPLER_THREADS", len(os.sched_getaffinity(0))))
+CLOCK = time.process_time if THREADS == 1 else time.perf_counter
 
 
 def held(robot: Robot) -> Robot:
@@ -115,7 +118,7 @@ def one_robot(scene: Scene) -> float:
     """Steps of one robot that stands, from Python; the ratio of times."""
     tau = np.zeros(scene.robot.nv)
     calls = {"ours": lambda: scene.ours.step(tau), "mujoco": lambda: mujoco.mj_step(scene.model, scene.data)}
-    found = best_in_rounds(calls, 200, rounds=25)
+    found = best_in_rounds(calls, 200, rounds=25, clock=CLOCK)
     ratio = found["mujoco"] / found["ours"]
     print(f"  one robot     {found['ours'] * 1e6:7.2f} µs {found['mujoco'] * 1e6:8.2f} µs   {ratio:5.1f} ×")
     return ratio
@@ -144,7 +147,7 @@ def batch(scene: Scene, what: str, height: float, spread: float) -> float:
             "ours": lambda: coupler.rollout(robot, q0, v0, controls, STEP, contacts="*_ball on floor"),
             "mujoco": lambda: pool.rollout(scene.model, datas, states, nstep=STEPS),
         }
-        found = {name: t / (STATES * STEPS) for name, t in best_in_rounds(calls, 1, rounds=6).items()}
+        found = {name: t / (STATES * STEPS) for name, t in best_in_rounds(calls, 1, rounds=6, clock=CLOCK).items()}
     ratio = found["mujoco"] / found["ours"]
     print(f"  {what:12s}  {found['ours'] * 1e6:7.2f} µs {found['mujoco'] * 1e6:8.2f} µs   {ratio:5.1f} ×")
     return ratio

@@ -4,6 +4,9 @@ Balls around two shapes that stay apart, however the shapes turn, keep their con
 its balls could meet with the velocities before impulses; and, once impulses are known, where they could meet with those
 after them. Of a plane or a height field, all below its highest point counts in place of a ball. Pairs that are left out
 have the distance of their balls as a gap: the true one is larger.
+
+Contacts that are searched for cost much, and balls around boxes are large. So where balls could meet, it is asked how
+far apart the shapes themselves are along the line of their centres, which their true distance is not below.
 """
 
 from __future__ import annotations
@@ -17,9 +20,10 @@ import numpy as np
 from coupler.contact.convex import cores
 from coupler.contact.forms import is_endless
 from coupler.contact.kernels import clear
+from coupler.contact.tables import numbers, with_numbers
 from coupler.graph import Builder, View, Window, constants, fields
 from coupler.model.height_fields import HeightField
-from coupler.model.shapes import Geometry
+from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Sphere
 from coupler.spatial import Transform, cross
 
 __all__ = ["Alike", "BroadPhase", "End"]
@@ -29,6 +33,8 @@ Array = Any  # nodes of a trace
 _CARE = 2.0  # times the velocities of a step: what integrators make of the forces within it
 _MANY = 3  # contacts of a pair with a closed form from which on they cost more than to ask whether it is near
 _VELOCITIES = ("u", "start", "after")  # without impulses, before the step, and with impulses
+_SEEN = Box, Capsule, Cylinder, Sphere  # forms that are asked how far they reach along a direction
+_TINY = 1e-30  # m, added to a distance that may be zero
 _MANY_PAIRS = 16  # of one kind, of which hardly all are near
 
 
@@ -80,6 +86,11 @@ class Alike:
         return is_endless(self.ends[0][1].form)
 
     @property
+    def looked_at_closely(self) -> bool:
+        """Whether it is asked, where balls could meet, how far apart the shapes are; that costs less than a search."""
+        return self.searched and not self.on_ground
+
+    @property
     def may_be_left_out(self) -> bool:
         """Whether there is a bound on how near they are, and to ask for it costs less than their contacts."""
         worthwhile = self.contacts >= _MANY or self.searched or len(self.numbers) > _MANY_PAIRS
@@ -111,8 +122,10 @@ class BroadPhase:
                 before it, and `du`, the change by impulses.
         """
         self._builder, self._groups, self._step, self._bodies = builder, groups, step, bodies
-        names = ("fresh", "far", "near", "bounds")
-        self.fresh, self.far, self.near, self.bounds = (builder.scratch(f"pair_{name}", pairs) for name in names)
+        names = ("fresh", "far", "near", "bounds", "close")
+        self.fresh, self.far, self.near, self.bounds, self._close = (
+            builder.scratch(f"pair_{name}", pairs) for name in names
+        )
         self._any_fresh = builder.scratch("any_pair_fresh", 1)
         moving = [
             end for alike in groups for ends in alike.ends for end in ends if end.link and not is_endless(end.form)
@@ -131,18 +144,46 @@ class BroadPhase:
             _move(ball, "start", ball.start)
 
         self._move_balls(place)
-        clear(self._builder, self.fresh)
-        clear(self._builder, self.near)
+        for flags in (self.fresh, self.near, self._close):
+            clear(self._builder, flags)
         for alike in self._groups:
 
             def begin(view: View, alike: Alike = alike) -> None:
                 view.bound = _distance(view, alike)
+                close = np.where(_meet(view, alike, "u") | _meet(view, alike, "start"), 1.0, 0.0)
+                if alike.looked_at_closely:
+                    view.close, view.far = close, np.array(1.0)
+                else:
+                    view.fresh, view.near, view.far = close, close, 1.0 - close
+
+            self._builder.loop(begin, view=self._window(alike))
+        self._look_closely()
+        for flags in (self.fresh, self.near):
+            self._builder.list_flags(flags)
+
+    def _look_closely(self) -> None:
+        """Writes the steps that make pairs fresh which may meet, of those that could by their balls."""
+        groups = [alike for alike in self._groups if alike.looked_at_closely]
+        if groups:
+            self._builder.list_flags(self._close)
+        for alike in groups:
+
+            def look(view: View, alike: Alike = alike) -> None:
+                view.bound = np.maximum(view.bound, _separation(view, alike))
                 view.fresh = view.near = np.where(_meet(view, alike, "u") | _meet(view, alike, "start"), 1.0, 0.0)
                 view.far = 1.0 - view.fresh
 
-            self._builder.loop(begin, view=self._window(alike))
-        for flags in (self.fresh, self.near):
-            self._builder.list_flags(flags)
+            own = dict[str, Any]()
+            for name, moves in alike.moving.items():
+                ends = alike.side(name)
+                if not isinstance(ends[0].form, _SEEN):
+                    continue
+                own[f"{name}_at_E"] = constants([end.at.E for end in ends])
+                own[f"{name}_numbers"] = constants([numbers(end.form) for end in ends])
+                if moves:
+                    own[f"{name}_E"] = self._bodies([end.link for end in ends]).fields["E"]
+            window, close = self._window(alike) | fields(**own), self._close.at(alike.numbers)
+            self._builder.loop(look, view=window, among=close)
 
     def look_again(self, measure: Callable[[], None]) -> None:
         """Writes the steps that measure far pairs which may meet with velocities after impulses.
@@ -182,7 +223,11 @@ class BroadPhase:
     def _window(self, alike: Alike) -> Window:
         rows = alike.numbers
         own: dict[str, Any] = {name: getattr(self, name).at(rows) for name in ("fresh", "far", "near")}
-        own |= {"bound": self.bounds.at(rows), "horizon": constants(np.full(len(rows), _CARE * self._step))}
+        own |= {
+            "close": self._close.at(rows),
+            "bound": self.bounds.at(rows),
+            "horizon": constants(np.full(len(rows), _CARE * self._step)),
+        }
         for name in ("one",) if alike.on_ground else ("one", "other"):
             ends = alike.side(name)
             own[f"{name}_radius"] = constants([cores.radius(end.form) for end in ends])
@@ -228,6 +273,20 @@ def _distance(view: View, alike: Alike) -> Any:
     return np.sqrt(away @ away) - view.one_radius - view.other_radius
 
 
+def _separation(view: View, alike: Alike) -> Any:
+    """How far apart two shapes are along the line of their centres, at the least; below zero if they overlap there."""
+    away = view.one_centre - view.other_centre
+    apart = distance = np.sqrt(away @ away) + _TINY
+    for (name, moves), end, sign in zip(alike.moving.items(), alike.ends[0], (-1.0, 1.0), strict=True):
+        if isinstance(end.form, _SEEN):
+            d, own = sign * away / distance, with_numbers(end.form, getattr(view, f"{name}_numbers"))
+            seen = getattr(view, f"{name}_at_E") @ (getattr(view, f"{name}_E") @ d if moves else d)
+            apart = apart - cores.extent(own, seen) - cores.margin(own)
+        else:
+            apart = apart - getattr(view, f"{name}_radius")
+    return apart
+
+
 def _meet(view: View, alike: Alike, velocity: str) -> Any:
     """Whether balls may meet within the step with these velocities.
 
@@ -239,7 +298,8 @@ def _meet(view: View, alike: Alike, velocity: str) -> Any:
             shift = shift + sign * getattr(view, f"{name}_shift_{velocity}")
             reach = getattr(view, f"{name}_radius") + 0.5 * np.maximum(view.bound, 0.0)
             turn = turn + getattr(view, f"{name}_spin_{velocity}") * reach
-    return view.bound < view.horizon * (np.sqrt(shift @ shift) + turn)
+    rest = view.bound - view.horizon * turn  # for the shift to close; compared in squares, which saves a root
+    return (rest < 0.0) | (rest * rest < view.horizon * view.horizon * (shift @ shift))
 
 
 def _none_fresh(view: View) -> None:

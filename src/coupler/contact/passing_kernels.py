@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.geometry import Contact, forces_on
-from coupler.contact.passing import Shift, slop
+from coupler.contact.passing import Shift, advanced, closing_speed, nearest, slop
 from coupler.contact.tables import first_of, pose, with_numbers
 from coupler.graph import View
 from coupler.spatial import Transform
@@ -23,8 +23,12 @@ __all__ = [
     "decided",
     "doubt",
     "doubt_if_fast",
+    "doubt_still",
     "doubtless",
+    "forget",
     "let_wait",
+    "letting_pass",
+    "may_meet",
     "moving_law",
     "no_doubts",
     "no_one_left",
@@ -97,8 +101,36 @@ def doubt_if_fast(own: View) -> None:
     own.doubts = np.maximum(own.doubts, own.fast)
 
 
+def forget(ahead: View) -> None:
+    ahead.gap, ahead.point, ahead.frame = np.array(0.0), np.zeros(3), np.zeros((3, 3))
+
+
 def ask(own: View) -> None:
-    own.moving = own.meeting = own.undecided = np.array(1.0)
+    own.moving = np.array(1.0)
+
+
+def letting_pass(count: int, one: bool, other: bool) -> Callable[[View], None]:
+    """Of pairs with so many contacts, of which the one shape moves, and the other."""
+
+    def let_pass(view: View) -> None:
+        first, second = (
+            shift_of(view, name, None, moves, True) for name, moves in zip(SIDES, (one, other), strict=True)
+        )
+        found = [Contact(getattr(view, f"gap{k}"), np.zeros(3), getattr(view, f"frame{k}")) for k in range(count)]
+        gap, normal = nearest(first, second, 0.0, found)
+        _, passes, _ = advanced(0.0, gap, closing_speed(first, second, normal), view.step)
+        view.moving = np.where(passes, 0.0, view.moving)
+
+    return let_pass
+
+
+def doubt_still(own: View) -> None:
+    own.waiting = np.where(own.moving > 0.0, own.waiting, 0.0)
+    own.doubts = np.maximum(own.doubts, own.waiting)
+
+
+def may_meet(own: View) -> None:
+    own.meeting = own.undecided = np.array(1.0)
 
 
 def decide(own: View) -> None:

@@ -122,28 +122,66 @@ class Passing:
         if self._on_fields:
             self._loop(kernels.doubt_if_fast, "idle", [k for i in self._on_fields for k in self._of(i)])
         with builder.repeat(until=kernels.doubtless, at_most=1, rare=True, state=state):
-            for buffer in (self._moving, self._meeting, self._time, self._ahead.buffer):
-                clear(builder, buffer)
+            clear(builder, self._moving)
             self._loop(kernels.ask)
-            with builder.repeat(until=kernels.decided, at_most=MOST_ADVANCES, state=state):
-                builder.loop(kernels.no_one_left, state=state)
-                if self._on_fields:
-                    self._look_at_fields()
-                if self._searched:
-                    self._search()
-                for alike in self._alike:
-                    flags = self._moving.at(self._number[alike])
-                    window = self._shapes(alike) | self._decisions(alike)
-                    builder.loop(self._advancing(alike), view=window, where=flags)
-            self._loop(kernels.decide)
-            if self._listed_anew:
-                self._loop(kernels.decide, "idle", [k for i in sorted(self._listed_anew) for k in self._of(i)])
+            self._let_pass(told)
+            builder.loop(kernels.no_doubts, state=state)
+            self._loop(kernels.doubt_still)
+            with builder.repeat(until=kernels.doubtless, at_most=1, rare=True, state=state):
+                self._decide(residual, told, state)
+
+    def _let_pass(self, told: Told) -> None:
+        """Writes the first advance of convex shapes, from contacts as they are; what passes is not looked at further.
+
+        So what rests within the slop of others costs little.
+        """
+        alike: dict[tuple[int, bool, bool, bool], list[int]] = {}
+        for i in self._pairs:
+            if i not in self._on_fields:
+                (one, _), (other, _) = self._links(i).values()
+                left_out = bool(self._candidates.among_near(self._of(i)))
+                alike.setdefault((self._candidates.pairs[i].count, bool(one), bool(other), left_out), []).append(i)
+        for (count, one, other, _), pairs in alike.items():
+            moving = self._moving.at(self._number[pairs])
+            window = self._shapes(pairs, formless=True) | fields(moving=moving)
+            for k in range(count):
+                contacts = [self._of(i)[k] for i in pairs]
+                window |= fields(**{f"{name}{k}": told.at(f"{name}s", contacts) for name in ("gap", "frame")})
+            near = self._candidates.among_near([self._of(i)[0] for i in pairs])
+            self._builder.loop(kernels.letting_pass(count, one, other), view=window, where=moving, **near)
+
+    def _decide(self, residual: Vector, told: Told, state: Window) -> None:
+        """Writes the steps that move shapes which may meet, and by which their contacts wait if they do."""
+        builder = self._builder
+        for buffer in (self._meeting, self._time):
+            clear(builder, buffer)
+        self._forget()
+        self._loop(kernels.may_meet)
+        with builder.repeat(until=kernels.decided, at_most=MOST_ADVANCES, state=state):
+            builder.loop(kernels.no_one_left, state=state)
+            if self._on_fields:
+                self._look_at_fields()
+            if self._searched:
+                self._search()
             for alike in self._alike:
-                if has_closed_form(*self._forms(alike[0])) or alike[0] in self._listed_anew:
-                    self._move_laws(alike, told)
-            self._run(kernels.doubt, "waiting", residual)
-            self._loop(kernels.note_touching)
-            self._run(kernels.let_wait, "waiting", residual)
+                flags = self._moving.at(self._number[alike])
+                window = self._shapes(alike) | self._decisions(alike)
+                builder.loop(self._advancing(alike), view=window, where=flags)
+        self._loop(kernels.decide)
+        if self._listed_anew:
+            self._loop(kernels.decide, "idle", [k for i in sorted(self._listed_anew) for k in self._of(i)])
+        for alike in self._alike:
+            if has_closed_form(*self._forms(alike[0])) or alike[0] in self._listed_anew:
+                self._move_laws(alike, told)
+        self._run(kernels.doubt, "waiting", residual)
+        self._loop(kernels.note_touching)
+        self._run(kernels.let_wait, "waiting", residual)
+
+    def _forget(self) -> None:
+        """Writes loops that clear what contacts were on the way in the step before; far pairs are not looked at."""
+        for own in self._alike_contacts:
+            window = self._ahead[self._place[own]]
+            self._builder.loop(kernels.forget, ahead=window, **self._candidates.among_near(own))
 
     def _speeds(self, alike: Sequence[int]) -> Window:
         """How shapes move, where it is noted that they are too fast, and that their trees come near a contact."""
@@ -244,13 +282,13 @@ class Passing:
             groups.setdefault((*kinds, *moving, rows), []).append(i)
         return list(groups.values())
 
-    def _shapes(self, alike: Sequence[int]) -> Window:
-        """Where shapes of pairs are, how they move, and for how long they have done so."""
-        if tuple(alike) not in self._known_shapes:
-            self._known_shapes[tuple(alike)] = self._look_up_shapes(alike)
-        return self._known_shapes[tuple(alike)]
+    def _shapes(self, alike: Sequence[int], formless: bool = False) -> Window:
+        """Where shapes of pairs are, how they move, and for how long they have done so; with their forms or without."""
+        if (key := (*alike, formless)) not in self._known_shapes:
+            self._known_shapes[key] = self._look_up_shapes(alike, formless)
+        return self._known_shapes[key]
 
-    def _look_up_shapes(self, alike: Sequence[int]) -> Window:
+    def _look_up_shapes(self, alike: Sequence[int], formless: bool) -> Window:
         time = self._time.at(self._number[alike])
         window = fields(time=time, step=constants(np.full(len(alike), self._scene.step)))
         if alike[0] in self._on_fields:
@@ -263,9 +301,9 @@ class Passing:
                 f"{name}_reach": constants([reach_of(self._forms(i)[side]) for i in alike]),
                 f"{name}_axis": constants([axis_of(self._forms(i)[side]) for i in alike]),
             }
-            if alike[0] in self._searched or alike[0] in self._on_fields:
+            if not formless and (alike[0] in self._searched or alike[0] in self._on_fields):
                 table[f"{name}_centre"] = constants([centre(self._forms(i)[side]) for i in alike])
-            if alike[0] not in self._searched:
+            if not formless and alike[0] not in self._searched:
                 table[f"{name}_numbers"] = constants([numbers(self._forms(i)[side]) for i in alike])
             window |= fields(**table, **self._motion(name, [link for link, _ in ends]))
         return window
@@ -380,8 +418,8 @@ class Passing:
                     window |= fields(**{f"{name}_P": self._columns.at_link(contacts, links)})
             names = [name for name in told.names if name != "start"]
             window |= fields(**{f"told_{name}": told.at(name, contacts) for name in names})
-            where = self._blocks.flags["waiting"].at(contacts)
-            self._builder.loop(kernels.moving_law(moving, pair.cone.size, names), view=window, where=where)
+            flags = self._flagged(contacts, "waiting")
+            self._builder.loop(kernels.moving_law(moving, pair.cone.size, names), view=window, **flags)
 
 
 def _at_centres(view: View, one: Shift, other: Shift) -> tuple[Transform, Transform]:

@@ -23,6 +23,7 @@ from coupler.passes import Schedule
 __all__ = ["Relaxation"]
 
 _FAR = 1e30  # a change that is above all tolerances
+_NEAR, _SLOW = 1e-6, 0.3  # m/s, and of the change before: so near, and so slow, sweeps are left to the refinement
 _WHOLE = 2  # sweeps over all blocks, before those go on alone whose islands are not solved
 
 
@@ -33,21 +34,27 @@ class Relaxation:
         """Args: the blocks of the problem, and what finds those that are not solved, if these may be few."""
         self._blocks, self.islands = blocks, islands
         self._change = blocks.builder.scratch("change", 1)
+        self._before = blocks.builder.scratch("change_before", 1)
 
-    def solve(self, tolerance: float, at_most: int, residual: Vector, sweeps: Vector) -> None:
+    def solve(self, tolerance: float, at_most: int, residual: Vector, sweeps: Vector, *, patient: bool = False) -> None:
         """Writes the steps to impulses, from those to start from.
+
+        Of many bodies, sweeps end early that are near and come nearer slowly: what sticks, slides and opens is known
+        then, and the refinement is faster.
 
         Args:
             tolerance: in the last sweep no impulse changes a velocity of its own block by more, m/s.
             at_most: how many sweeps there are at most.
             residual: 1, how far the impulses are from the laws, m/s (see residuals.py).
             sweeps: 1, how many there were; these are added.
+            patient: whether they go on all the same.
         """
         builder, limit = self._blocks.builder, fields(tolerance=constants([tolerance]))
-        window = fields(change=self._change.at(0), sweeps=sweeps.at(0))
+        ended = _settled if patient or self.islands is None else _settled_or_slow
+        window = fields(change=self._change.at(0), before=self._before.at(0), sweeps=sweeps.at(0))
 
         def sweep(at_most: int) -> None:
-            with builder.repeat(until=_settled, at_most=at_most, sweep=window | limit):
+            with builder.repeat(until=ended, at_most=at_most, sweep=window | limit):
                 builder.loop(_again, sweep=window)
                 builder.once((self._sweep, self._blocks.part), self._sweep)
 
@@ -56,7 +63,7 @@ class Relaxation:
             sweep(at_most)
         else:
             sweep(_WHOLE)
-            with builder.repeat(until=_settled, at_most=1, sweep=window | limit):
+            with builder.repeat(until=ended, at_most=1, sweep=window | limit):
                 self._blocks.measure()
                 self.islands.choose(tolerance)
                 with self._blocks.only("refined"):
@@ -95,15 +102,19 @@ class Relaxation:
 
 
 def _begin(sweep: View) -> None:
-    sweep.change = np.array(_FAR)
+    sweep.change = sweep.before = np.array(_FAR)
 
 
 def _settled(sweep: View) -> Any:
     return sweep.change <= sweep.tolerance
 
 
+def _settled_or_slow(sweep: View) -> Any:
+    return _settled(sweep) | ((sweep.change <= _NEAR) & (sweep.change > _SLOW * sweep.before))
+
+
 def _again(sweep: View) -> None:
-    sweep.change, sweep.sweeps = np.array(0.0), sweep.sweeps + 1.0
+    sweep.before, sweep.change, sweep.sweeps = sweep.change, np.array(0.0), sweep.sweeps + 1.0
 
 
 def _no_residual(problem: View) -> None:

@@ -234,7 +234,8 @@ class _Impulses:
         parts = self.parts
         problem = fields(residual=parts["residual"].at(0), tolerance=constants([10.0 * self.scene.tolerance]))
         with self.sweep.builder.repeat(until=_is_solved, at_most=1, rare=True, problem=problem):
-            self.relaxation.solve(self.scene.tolerance, _LAST_SWEEPS, parts["residual"], parts["sweeps"])
+            told = parts["residual"], parts["sweeps"]
+            self.relaxation.solve(self.scene.tolerance, _LAST_SWEEPS, *told, patient=True)
 
     def _count_pressing(self) -> None:
         """Writes how many contacts press, and lists active ones, which alone have impulses unless they rebound."""

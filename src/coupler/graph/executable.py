@@ -90,6 +90,19 @@ class Executable(ABC):
                 result[...] = target.reshape(result.shape)
         return results[0] if len(results) == 1 else tuple(results)
 
+    def fill(self, out: np.ndarray, *inputs: np.ndarray) -> bool:
+        """Runs a batch of a program with one output into an array; whether all numbers are known to be finite."""
+        self(*inputs, out=out)
+        return False
+
+    def room(self, states: int, size: int) -> np.ndarray:
+        """Memory for so many numbers of each of some states, laid out as a batch of them runs fastest.
+
+        Returns:
+            (states, size); or (registers, lanes, size), where the last register may have lanes to spare.
+        """
+        return np.empty((states, size), self.dtype)
+
     def prepared(self, parameters: np.ndarray) -> np.ndarray:
         """What a call takes as its last input, for parameters of (..., n)."""
         return parameters if self.preparation is None else self.preparation(parameters)

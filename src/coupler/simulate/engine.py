@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.compiled import driven, on_bodies, remembered
+from coupler.compiled import driven, inputs_given, on_bodies, remembered
 from coupler.contact.candidates import Candidates
 from coupler.contact.pairs import pairs_of
 from coupler.contact.scene import ContactScene
@@ -153,18 +153,25 @@ class Engine(StepPrograms):
     def advance_batch(
         self, states: np.ndarray, tau: np.ndarray, result: np.ndarray, controls: np.ndarray | None = None
     ) -> np.ndarray | None:
-        """The same for finite arrays of one leading dimension; the result is written to an array, for speed.
+        """The same for finite arrays of the leading dimensions of `room`; the result is written to an array, for speed.
 
         Returns:
             Which states could not take the step; None if all did.
         """
-        if controls is None:
-            self._run(self.executable, states, tau, out=result)
-        else:
+        if controls is not None:
             self._run_with_motors(states, tau, controls, out=result)
-        if all(np.isfinite(result[:, self.layout.places[name]]).all() for name in ("v", "residual")):
+        elif self.executable.fill(result, states, tau, *inputs_given(self.robot, self.executable)):
             return None
-        return np.logical_not(np.isfinite(result).all(axis=1))
+        if all(np.isfinite(result[..., self.layout.places[name]]).all() for name in ("v", "residual")):
+            return None
+        return np.logical_not(np.isfinite(result).all(axis=-1))
+
+    def room(self, states: int, size: int) -> np.ndarray:
+        """Memory for so many numbers of each state of a batch; see `Executable.room`.
+
+        Parameters of states are laid out by themselves: then, nothing else is.
+        """
+        return self.executable.room(states, size) if self.robot.given is None else np.empty((states, size))
 
     def forces(self, result: np.ndarray) -> np.ndarray:
         """(..., contacts, 3): contact forces in a step on the first body of each pair, along the world's axes, N."""

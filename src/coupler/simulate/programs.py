@@ -148,7 +148,11 @@ class StepPrograms:
         return remembered(self._made_of, key, _compiled_step, replace(self.scene, **changes))
 
     def _run(self, executable: Executable, *vectors: np.ndarray, out: np.ndarray | None = None) -> Any:
-        return executable(*vectors, *inputs_given(self.robot, executable), out=out)
+        inputs = *vectors, *inputs_given(self.robot, executable)
+        if out is None:
+            return executable(*inputs)
+        executable.fill(out, *inputs)
+        return out
 
     @cached_property
     def motor_layout(self) -> Layout:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,8 @@ from coupler.threads import for_each
 
 __all__ = ["Rollout", "rollout"]
 
-_CHUNK = 256  # states that a thread simulates from start to end, so that their 300 kB stay in its cache
+_CHUNK, _LEAST_CHUNK = 1024, 32  # states, at most and at least, that a thread simulates from start to end
+_CHUNK_NUMBERS = 2**19  # of these states, where they have many: to start each step from Python costs as much as a few
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,23 +178,30 @@ def _in_chunks(
     state = np.ascontiguousarray(state).reshape(states, state.shape[-1])
     controls = [np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(states, count, x.shape[-1]) for x in given]
 
+    size = _chunk(states, engine.layout.size)
     stops, reasons, gained = np.full(states, np.inf), dict[int, str](), dict[int, str]()
-    gaps = np.full((-(-states // _CHUNK), engine.layout.contacts), np.inf)  # the least to start with, of each chunk
+    gaps = np.full((-(-states // size), engine.layout.contacts), np.inf)  # the least to start with, of each chunk
+    rooms: list[list[np.ndarray]] = []  # of chunks that have ended: memory that is new costs as much as a few steps
 
     def simulate_chunk(first: int) -> Iterator[None]:
-        own = slice(first, min(first + _CHUNK, states))
+        own = slice(first, min(first + size, states))
         own_engine = engine.of_states(batch, own)
         parts = {name: array[:, own] for name, array in recorded.items()}
         layout = engine.layout if len(controls) == 1 else engine.motor_layout
-        chunk = _Chunk(own_engine, layout.size, state[own], stops[own], gaps[first // _CHUNK], gains)
+        try:
+            room = rooms.pop()
+        except IndexError:
+            room = [engine.room(min(size, states), layout.size) for _ in range(2)]
+        chunk = _Chunk(own_engine, room, state[own], stops[own], gaps[first // size], gains)
         yield from chunk.simulate([x[own] for x in controls], hold, parts)
+        rooms.append(room)
         reasons.update({first + i: reason for i, reason in chunk.reasons.items()})
         gained.update({first + i: gain for i, gain in chunk.gained.items()})
 
     engine.prepare(motors=len(controls) > 1)  # once, not by each thread
     if gains != "ignore" and states:
         engine.of_states(batch, slice(0, 1)).energies(state[:1])
-    for_each(simulate_chunk, range(0, states, _CHUNK), thread_count())
+    for_each(simulate_chunk, range(0, states, size), thread_count())
     warn_of_overlaps(engine.robot, engine.scene, gaps.min(axis=0, initial=np.inf), engine.contacts)
     _tell_stops(batch, stops, reasons)
     _tell_gains(batch, states, gained)
@@ -207,6 +216,12 @@ def _in_chunks(
     residuals, sweeps, touching = (results[name][..., 1:, 0] for name in ("residual", "sweeps", "touching"))
     statistics = residuals, sweeps, touching, stops.reshape(batch)
     return Rollout(times, results["q"], results["v"], *statistics, engine.contacts, forces)
+
+
+def _chunk(states: int, size: int) -> int:
+    """How many states to simulate together, of so many, with so many numbers each: all threads have some."""
+    most = min(_CHUNK, _CHUNK_NUMBERS // size, -(-states // thread_count()))
+    return max(-(-most // _LEAST_CHUNK), 1) * _LEAST_CHUNK
 
 
 def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, str]) -> None:
@@ -240,44 +255,67 @@ class _Chunk:
     """
 
     def __init__(
-        self, engine: Engine, size: int, states: np.ndarray, stops: np.ndarray, gaps: np.ndarray, gains: str
+        self,
+        engine: Engine,
+        room: Sequence[np.ndarray],
+        states: np.ndarray,
+        stops: np.ndarray,
+        gaps: np.ndarray,
+        gains: str,
     ) -> None:
         """Starts from some states.
 
         Args:
             engine: takes the steps.
-            size: of the result of a step.
+            room: memory for the results of a step and the one before, of these states or more; see `Engine.room`.
             states: (n, layout.state), to start from.
             stops: (n,), where to note when they stop.
             gaps: (contacts,), where to note the least that they start with.
             gains: what to do with those that gain energy.
         """
-        self._engine, self._start, self._states, self._stops, self._gaps = engine, states, states, stops, gaps
-        self._results = [np.empty((len(states), size)) for _ in range(2)]  # of a step and the one before
+        self._engine, self._stops, self._gaps = engine, stops, gaps
+        lanes = math.prod(room[0].shape[1:-1])
+        self._results = [own[: -(-len(states) // lanes)] for own in room]
+        self._batch = self._results[0].shape[:-1]
+        self._states = self._start = self._laid_out(states)
         self.reasons: dict[int, str] = {}
         self.gained: dict[int, str] = {}
-        self._ledger, self._gains = None if gains == "ignore" else Ledger(engine, (len(states),)), gains
+        self._ledger, self._gains = None if gains == "ignore" else Ledger(engine, self._batch), gains
+
+    def _laid_out(self, rows: np.ndarray) -> np.ndarray:
+        """Numbers of states, (n, ...), as steps take them; lanes that are to spare have the last state."""
+        spare = math.prod(self._batch) - len(rows)
+        padded = rows if not spare else np.concatenate([rows, np.repeat(rows[-1:], spare, axis=0)])
+        return padded.reshape(*self._batch, *rows.shape[1:])
+
+    def _rows(self, array: np.ndarray) -> np.ndarray:
+        """The reverse: those of all states, (n, ...)."""
+        if len(self._batch) == 1:
+            return array
+        return array.reshape(math.prod(self._batch), *array.shape[len(self._batch) :])[: len(self._stops)]
 
     def simulate(self, controls: Sequence[np.ndarray], hold: int, recorded: dict[str, np.ndarray]) -> Iterator[None]:
         """Simulates from start to end, and writes what comes of each control to `recorded`; yields after each step."""
         engine, places = self._engine, self._engine.layout.places
+        controls = [self._laid_out(x) for x in controls]
         for name in ("q", "v"):
-            recorded[name][0] = self._states[:, places[name]]
-        for t in range(controls[0].shape[1]):
+            recorded[name][0] = self._rows(self._states[..., places[name]])
+        for t in range(controls[0].shape[-2]):
             residual, sweeps = recorded["residual"][t + 1], recorded["sweeps"][t + 1]
             residual[:] = sweeps[:] = 0.0
             for i in range(hold):
-                self._step([x[:, t] for x in controls], t * hold + i)
-                if not t and not i:
-                    self._gaps[:] = self._results[0][:, places["gaps"]].min(axis=0)
+                self._step([x[..., t, :] for x in controls], t * hold + i)
                 result = self._results[0]
-                np.maximum(residual, result[:, places["residual"]], out=residual)
-                np.maximum(sweeps, result[:, places["sweeps"]] + result[:, places["iterations"]], out=sweeps)
+                if not t and not i:
+                    self._gaps[:] = self._rows(result[..., places["gaps"]]).min(axis=0)
+                np.maximum(residual, self._rows(result[..., places["residual"]]), out=residual)
+                taken = result[..., places["sweeps"]] + result[..., places["iterations"]]
+                np.maximum(sweeps, self._rows(taken), out=sweeps)
                 yield
             for name in ("q", "v", "touching"):
-                recorded[name][t + 1] = self._results[0][:, places[name]]
+                recorded[name][t + 1] = self._rows(self._results[0][..., places[name]])
             if "forces" in recorded:
-                recorded["forces"][t + 1] = engine.forces(self._results[0])
+                recorded["forces"][t + 1] = self._rows(engine.forces(self._results[0]))
             if self.reasons:
                 for array in recorded.values():
                     array[t + 1, self._stops < np.inf] = np.nan
@@ -290,21 +328,21 @@ class _Chunk:
         if self._ledger is not None:
             self._ledger.add_work(self._states, result, controls[0])
             if (steps + 1) % EVERY == 0:
-                self._look_at_energy(self._ledger, result[:, :size], time + self._engine.step)
+                self._look_at_energy(self._ledger, result[..., :size], time + self._engine.step)
         if failed is not None:
-            for i in np.flatnonzero(failed & (self._stops == np.inf)):
-                self._stops[i] = time
-                one = self._engine.of_states((len(result),), int(i))
-                self.reasons[int(i)] = why_not(one, self._states[i], result[i])
+            for i in np.flatnonzero(self._rows(failed) & (self._stops == np.inf)):
+                self._stops[i], at = time, np.unravel_index(i, self._batch)
+                one = self._engine.of_states((len(self._stops),), int(i))
+                self.reasons[int(i)] = why_not(one, self._states[at], result[at])
             result[failed] = 0.0
             result[failed, :size] = self._start[failed]
-        self._states = result[:, :size]
+        self._states = result[..., :size]
 
     def _look_at_energy(self, ledger: Ledger, states: np.ndarray, time: float) -> None:
         """Stops states that have gained energy, once the step is taken, or notes them."""
-        gained, too_much = ledger.gained(states)
+        gained, too_much = (self._rows(own) for own in ledger.gained(states))
         for i in np.flatnonzero(too_much & (self._stops == np.inf)):
-            message = gain_told(self._engine, time, float(gained[i]), states[i])
+            message = gain_told(self._engine, time, float(gained[i]), states[np.unravel_index(i, self._batch)])
             if self._gains == "warn":
                 self.gained.setdefault(int(i), message)
             else:

@@ -67,12 +67,12 @@ class Ledger:
         if after.shape[-1] > self._engine.layout.size:
             self._work = self._work + np.sum(after[..., self._engine.motor_layout.places["motor_work"]], axis=-1)
         gaps = after[..., self._gaps]
-        if gaps.min(initial=0.0) < -_OVERLAP:
+        if gaps.size and gaps.min() < -_OVERLAP:
             overlapping = np.flatnonzero((gaps < 0.0).any(axis=tuple(range(gaps.ndim - 1))))  # few of many candidates
             impulses = after[..., self._normal_rows[overlapping]]
             self._work = self._work + np.sum(impulses * self._parting(gaps[..., overlapping]), axis=-1)
         rows, velocities = self._limits
-        if (impulses := after[..., rows]).any():
+        if rows.size and (impulses := after[..., rows]).any():
             self._work = self._work + np.sum(np.maximum(impulses * after[..., velocities], 0.0), axis=-1)
 
     def _parting(self, gaps: np.ndarray) -> np.ndarray:
@@ -146,6 +146,8 @@ def least_gain(engine: Engine) -> float:
 def _limits_in_state(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
     """Where a state has impulses at limits, and velocities of these joints; not of those that follow from others."""
     robot, layout, rows, velocities = engine.robot, engine.layout, list[int](), list[int]()
+    if not layout.limited:
+        return np.array(rows, int), np.array(velocities, int)
     places = {int(entry): layout.places["w"].start + i for i, entry in enumerate(robot.embedding.unsolved_entries)}
     places |= {int(entry): layout.places["v"].start + i for i, entry in enumerate(robot.embedding.v_index)}
     first = layout.places["impulses"].start + layout.contact_rows.total

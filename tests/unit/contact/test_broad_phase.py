@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
 import coupler
 from coupler.contact.formulations import touches
-from coupler.model import Box, Free, Geometry, Plane, Sphere
+from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Free, Geometry, Hull, Plane, Sphere
 from coupler.simulate.engine import Engine, engine_of
 from coupler.simulate.options import SimulationOptions
 
@@ -75,3 +77,32 @@ def test_states_of_a_batch_leave_out_their_own_pairs() -> None:
     together = engine.advance(states, None)
     for state, result in zip(states, together, strict=True):
         np.testing.assert_array_equal(engine.advance(state, None), result)
+
+
+BRICK, ROD, DISC, BALL = Box((0.1, 0.06, 0.14)), Capsule(0.02, 0.12), Cylinder(0.05, 0.06), Sphere(0.04)
+EGG, OTHER_EGG = Ellipsoid((0.03, 0.05, 0.08)), Ellipsoid((0.06, 0.02, 0.03))
+WEDGE = Hull(np.array([(0.0, 0.0, 0.0), (0.1, 0.0, 0.0), (0.0, 0.08, 0.0), (0.0, 0.0, 0.12)]))
+
+
+def test_what_is_looked_at_closely_is_measured_where_it_matters_and_never_left_out_too_near() -> None:
+    """Bodies of all kinds part at 1 m/s: gaps that could close in two steps are true, and none is said too large."""
+    shapes: list[Geometry] = [BRICK, ROD, DISC, BALL, EGG, OTHER_EGG, WEDGE]
+    robot, rng, seen = row_of(shapes), np.random.default_rng(5), 0
+    engine = engine_of(robot, SimulationOptions(step=1e-3, integrator="euler"))  # which measures where a step starts
+    pairs, first = engine.scene.pairs, np.cumsum([0, *(pair.count for pair in engine.scene.pairs)])
+    for _ in range(60):
+        q, v = np.zeros((len(shapes), 7)), np.zeros((len(shapes), 6))
+        q[:, :3], q[:, 3:] = rng.uniform(-0.12, 0.12, (len(shapes), 3)), rng.normal(size=(len(shapes), 4))
+        q[:, 3:] /= np.linalg.norm(q[:, 3:], axis=1)[:, None]
+        away = q[:, :3] / np.linalg.norm(q[:, :3], axis=1)[:, None]
+        for i in range(len(shapes)):
+            v[i, 3:] = coupler.frame_pose(robot, q.ravel(), f"b{i}")[:3, :3].T @ away[i]
+        told = gaps_of(engine, engine.advance(engine.start(q.ravel(), v.ravel()), None))
+        true = np.array([touch.contact.gap for touch in touches(robot, q.ravel(), pairs)])
+        for k, (i, j) in enumerate(combinations(range(len(shapes)), 2)):
+            own, least = told[first[k] : first[k + 1]].min(), true[first[k] : first[k + 1]].min()
+            assert own <= max(least, 0.0) + 1e-9
+            if 0.0 < least < 1.9e-3 * np.linalg.norm(away[i] - away[j]):
+                assert own == pytest.approx(least, abs=1e-9)
+                seen += 1
+    assert seen > 5

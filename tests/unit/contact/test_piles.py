@@ -155,3 +155,32 @@ def test_heaps_apart_from_each_other_move_as_each_alone() -> None:
     for k in range(2):
         moved = simulations[1].q[35 * k : 35 * (k + 1)] - np.tile([2.0 * k, 0, 0, 0, 0, 0, 0], 5)
         np.testing.assert_allclose(moved, simulations[0].q, atol=1e-7)
+
+
+def test_states_that_are_large_are_simulated_where_they_lie_to_the_bit() -> None:
+    """Their numbers stay in registers from step to step, of which the last has lanes to spare."""
+    robot, q = pile(18)
+    rng, steps = np.random.default_rng(1), 60
+    engine = engine_of(robot, SimulationOptions(step=STEP)).brief()
+    assert engine.room(11, engine.layout.size).ndim == 3 or getattr(engine.executable, "lanes", 1) == 1
+    q0, v0 = np.repeat(q[None], 11, axis=0), 0.3 * rng.normal(size=(11, robot.nv))
+    batch = coupler.rollout(robot, q0, v0, np.zeros((steps, robot.nv)), STEP)
+    assert batch.residuals.max() < 1e-8
+    for i in (0, 10):
+        simulation = coupler.Simulation(robot, STEP, q=q0[i], v=v0[i])
+        for _ in range(steps):
+            simulation.step()
+        np.testing.assert_array_equal(batch.q[i, -1], simulation.q)
+        np.testing.assert_array_equal(batch.v[i, -1], simulation.v)
+
+
+def test_a_stack_at_rest_takes_few_sweeps() -> None:
+    """Sweeps correct what is left below the tolerance slowly, so the refinement does."""
+    robot, q = bodies_at([(0, [0.005 * (i % 2), 0.003 * i, 0.08 * (i + 0.5), 1.0, 0.0, 0.0, 0.0]) for i in range(10)])
+    simulation, taken = coupler.Simulation(robot, STEP, q=q), 0.0
+    for step in range(300):
+        simulation.step()
+        assert simulation.status.solved
+        taken += simulation.status.sweeps if step >= 100 else 0
+    assert taken < 4.0 * 200
+    assert np.abs(simulation.v).max() < 1e-7

@@ -23,7 +23,6 @@ __all__ = [
     "facing_none",
     "go",
     "improve",
-    "no_search",
     "none_goes",
     "normals_and_corners",
     "overlay",
@@ -140,10 +139,6 @@ def improve(pair: View) -> None:
     ascent.improve(pair, pair.tip0, pair.tip1, pair.larger, pair.clearance)
     point(pair)
     pair.going = np.maximum(pair.going, pair.searching)
-
-
-def no_search(pair: View) -> None:
-    pair.searching = np.array(0.0)
 
 
 def go(pair: View) -> None:

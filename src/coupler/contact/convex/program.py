@@ -86,7 +86,6 @@ class Search:
             placed: gives the transforms from the world to the centres of both shapes.
             results: of some pairs with equally many contacts, where `gaps0`, `points0`, `frames0` and so on go.
         """
-        self._builder.loop(kernels.no_search, pair=self._window(self._all))
         for rows in self._alike(lambda i: (_boxes(self._forms[i]), *(bool(end.link) for end in self._ends[i]))):
             self._begin(rows, poses(rows), placed)
         self._aim()

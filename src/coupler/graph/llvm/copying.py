@@ -5,20 +5,18 @@ from __future__ import annotations
 from coupler.graph.llvm.blocks import Blocks
 from coupler.graph.llvm.render import Renderer
 
-__all__ = ["IN_LANES", "copy_array", "copy_unless_in_lanes"]
+__all__ = ["IN_LANES", "LARGE", "copy_array", "copy_unless_in_lanes", "written_to"]
 
 IN_LANES = -(2**62)  # stands for the stride between elements of an array that is laid out as registers are
+LARGE = 1024  # numbers of a state: inputs and outputs of so many may be laid out as registers are, and are not copied
 
 
 def copy_unless_in_lanes(renderer: Renderer, code: Blocks, number: int, size: int, place: str, state: str) -> str:
     """Copies one array into lanes, unless it is laid out so; returns where the elements of states from one on are."""
-    emit, a = code.emit, _read_array(code, number)
+    emit, (a, in_lanes) = code.emit, _read_whether_in_lanes(code, number, state)
     ready, copy, done = map(code.new_label, ("ready", "copy", "done"))
-    emit(f"{a}.in_lanes = icmp eq i64 {a}.element, {IN_LANES}")
-    emit(f"br i1 {a}.in_lanes, label %{ready}, label %{copy}")
+    emit(f"br i1 {in_lanes}, label %{ready}, label %{copy}")
     code.block(ready)
-    emit(f"{a}.offset = mul i64 {state}, {a}.state")
-    emit(f"{a}.own = getelementptr i8, ptr {a}.address, i64 {a}.offset")
     after_ready = code.label
     emit(f"br label %{done}")
     code.block(copy)
@@ -28,6 +26,22 @@ def copy_unless_in_lanes(renderer: Renderer, code: Blocks, number: int, size: in
     code.block(done)
     emit(f"{a} = phi ptr [{a}.own, %{after_ready}], [{place}, %{after_copy}]")
     return a
+
+
+def written_to(code: Blocks, number: int, place: str, state: str) -> tuple[str, str]:
+    """Where the elements of states from one on are to be written, and whether that is where the caller wants them."""
+    a, in_lanes = _read_whether_in_lanes(code, number, state)
+    code.emit(f"{a} = select i1 {in_lanes}, ptr {a}.own, ptr {place}")
+    return a, in_lanes
+
+
+def _read_whether_in_lanes(code: Blocks, number: int, state: str) -> tuple[str, str]:
+    """Reads an array from the list; returns what its names start with, and whether it is laid out as registers are."""
+    a = _read_array(code, number)
+    code.emit(f"{a}.in_lanes = icmp eq i64 {a}.element, {IN_LANES}")
+    code.emit(f"{a}.offset = mul i64 {state}, {a}.state")
+    code.emit(f"{a}.own = getelementptr i8, ptr {a}.address, i64 {a}.offset")
+    return a, f"{a}.in_lanes"
 
 
 def copy_array(renderer: Renderer, code: Blocks, number: int, size: int, place: str, inwards: bool) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from coupler.graph.llvm.blocks import PREFETCH, Blocks, function
-from coupler.graph.llvm.copying import copy_array, copy_unless_in_lanes
+from coupler.graph.llvm.copying import LARGE, copy_array, copy_unless_in_lanes, written_to
 from coupler.graph.llvm.render import Renderer
 from coupler.graph.parameters import PARAMETERS
 from coupler.graph.program import Program, Repeat
@@ -209,22 +209,51 @@ def _states(renderer: Renderer) -> str:
             emit(f"%inside{lane} = icmp slt i64 %lane{lane}, %count")
             emit(f"%state{lane} = select i1 %inside{lane}, i64 %lane{lane}, i64 %end")
         for i, buffer in enumerate(program.inputs):
-            if buffer.name == PARAMETERS and renderer.lanes > 1:
+            if renderer.lanes > 1 and (buffer.name == PARAMETERS or buffer.size >= LARGE):
                 places[buffer] = copy_unless_in_lanes(renderer, code, i, buffer.size, places[buffer], block)
             else:
                 copy_array(renderer, code, i, buffer.size, places[buffer], inwards=True)
+        ready: dict[Buffer, str] = {}
+        for i, buffer in enumerate(program.outputs, len(program.inputs)):
+            if renderer.lanes > 1 and buffer.size >= LARGE:
+                places[buffer], ready[buffer] = written_to(code, i, places[buffer], block)
         emit(_call_program(renderer, places, "%arena"))
-        in_block = _not_finite(renderer, places, code)
-        emit(f"%before = load i1, ptr {wrong}")
-        emit(f"%sofar = or i1 %before, {in_block}")
-        emit(f"store i1 %sofar, ptr {wrong}")
-        for i, buffer in enumerate(program.outputs):
-            copy_array(renderer, code, i + len(program.inputs), buffer.size, places[buffer], inwards=False)
+        _note_not_finite(renderer, places, code, wrong, list(ready.values()))
+        for i, buffer in enumerate(program.outputs, len(program.inputs)):
+            copy, copied = code.new_label("copy"), code.new_label("copied")
+            if buffer in ready:
+                emit(f"br i1 {ready[buffer]}, label %{copied}, label %{copy}")
+                code.block(copy)
+            copy_array(renderer, code, i, buffer.size, places[buffer], inwards=False)
+            if buffer in ready:
+                emit(f"br label %{copied}")
+                code.block(copied)
     emit("br label %more")
     code.block("done")
     emit(f"%wrong = load i1, ptr {wrong}")
     emit(f"%answer = select i1 %wrong, i64 {DONE}, i64 {FINITE}")
     return function("i64 @states(ptr %context, ptr %arrays, i64 %count, ptr %next)", [*code.lines(), "ret i64 %answer"])
+
+
+def _note_not_finite(
+    renderer: Renderer, places: dict[Buffer, str], code: Blocks, wrong: str, in_lanes: Sequence[str]
+) -> None:
+    """Notes at a place whether numbers are not finite, or not known to be: those in lanes are left to the caller."""
+    emit = code.emit
+    if in_lanes:
+        check, after = code.new_label("check"), code.new_label("after")
+        emit(f"%known = load i1, ptr {wrong}")
+        emit(f"%unknown = or i1 %known, {in_lanes[0]}")
+        emit(f"store i1 %unknown, ptr {wrong}")
+        emit(f"br i1 %unknown, label %{after}, label %{check}")
+        code.block(check)
+    in_block = _not_finite(renderer, places, code)
+    emit(f"%before = load i1, ptr {wrong}")
+    emit(f"%sofar = or i1 %before, {in_block}")
+    emit(f"store i1 %sofar, ptr {wrong}")
+    if in_lanes:
+        emit(f"br label %{after}")
+        code.block(after)
 
 
 def _not_finite(renderer: Renderer, places: dict[Buffer, str], code: Blocks) -> str:
@@ -233,40 +262,60 @@ def _not_finite(renderer: Renderer, places: dict[Buffer, str], code: Blocks) -> 
     Parameters were looked at when they were given.
     """
     v, emit = renderer.vector, code.emit
-    total = code.allocate(v)
-    emit(f"store {v} {renderer.literal(0.0)}, ptr {total}")
-    for buffer in (*renderer.program.inputs, *renderer.program.outputs):
-        if buffer.name == PARAMETERS:
-            continue
+    buffers = [b for b in (*renderer.program.inputs, *renderer.program.outputs) if b.name != PARAMETERS]
+    total, many_at_once = _Total(renderer, code, v), None
+    if renderer.lanes == 1 < renderer.register and any(b.size >= _CHECKED for b in buffers):
+        many_at_once = _Total(renderer, code, f"<{renderer.register} x {renderer.scalar}>")
+    for buffer in buffers:
         many = buffer.size - buffer.size % _CHECKED
         if many:
             with code.count("0", str(many), step=_CHECKED) as i:
-                _add_up(renderer, code, places[buffer], i, _CHECKED, total)
-        _add_up(renderer, code, places[buffer], str(many), buffer.size - many, total)
-    emit(f"%check.all = load {v}, ptr {total}")
-    emit(f"%check.zero = fsub {v} %check.all, %check.all")
+                (many_at_once or total).add(places[buffer], i, _CHECKED)
+        total.add(places[buffer], str(many), buffer.size - many)
+    emit(f"%check.all = {total.text}")
+    found = "%check.all"
+    if many_at_once:
+        found, name = "%check.sum", f"@llvm.vector.reduce.fadd.v{renderer.register}{renderer.functions.suffix}"
+        emit(f"%check.wide = {many_at_once.text}")
+        emit(f"{found} = call {v} {name}({v} %check.all, {many_at_once.vector} %check.wide)")
+    emit(f"%check.zero = fsub {v} {found}, {found}")
     emit(f"%check.nan = fcmp uno {v} %check.zero, {renderer.literal(0.0)}")
     return renderer.any_lane("%check.nan", "%check.any", emit)
 
 
-def _add_up(renderer: Renderer, code: Blocks, place: str, first: str, count: int, total: str) -> None:
-    """Adds so many numbers of a buffer, from the first on, to a total."""
-    v, emit = renderer.vector, code.emit
-    sums = [renderer.literal(0.0)] * 4  # so that they need not wait for each other
-    for k in range(count):
-        x = code.name("seen")
-        emit(f"{x}.at = add i64 {first}, {k}")
-        emit(f"{x}.p = getelementptr {v}, ptr {place}, i64 {x}.at")
-        emit(f"{x} = load {v}, ptr {x}.p, align {renderer.align}")
-        emit(f"{x}.sum = fadd {v} {sums[0]}, {x}")
-        sums = [*sums[1:], f"{x}.sum"]
-    x = code.name("summed")
-    emit(f"{x}.a = fadd {v} {sums[0]}, {sums[1]}")
-    emit(f"{x}.b = fadd {v} {sums[2]}, {sums[3]}")
-    emit(f"{x}.c = fadd {v} {x}.a, {x}.b")
-    emit(f"{x}.before = load {v}, ptr {total}")
-    emit(f"{x} = fadd {v} {x}.before, {x}.c")
-    emit(f"store {v} {x}, ptr {total}")
+class _Total:
+    """The sum of numbers of buffers, of which some are added at once.
+
+    Attributes:
+        vector: the type of those.
+        text: what loads the sum.
+    """
+
+    def __init__(self, renderer: Renderer, code: Blocks, vector: str) -> None:
+        self.vector, self._renderer, self._code, self._place = vector, renderer, code, code.allocate(vector)
+        self._zero = "zeroinitializer" if "<" in vector else "0.0"
+        self._at_once = renderer.register if vector != renderer.vector else 1
+        self.text = f"load {vector}, ptr {self._place}"
+        code.emit(f"store {vector} {self._zero}, ptr {self._place}")
+
+    def add(self, buffer: str, first: str, count: int) -> None:
+        """Adds so many numbers of a buffer, from the first on."""
+        v, emit = self.vector, self._code.emit
+        sums = [self._zero] * 4  # so that they need not wait for each other
+        for k in range(0, count, self._at_once):
+            x = self._code.name("seen")
+            emit(f"{x}.at = add i64 {first}, {k}")
+            emit(f"{x}.p = getelementptr {self._renderer.vector}, ptr {buffer}, i64 {x}.at")
+            emit(f"{x} = load {v}, ptr {x}.p, align {self._renderer.align}")
+            emit(f"{x}.sum = fadd {v} {sums[0]}, {x}")
+            sums = [*sums[1:], f"{x}.sum"]
+        x = self._code.name("summed")
+        emit(f"{x}.a = fadd {v} {sums[0]}, {sums[1]}")
+        emit(f"{x}.b = fadd {v} {sums[2]}, {sums[3]}")
+        emit(f"{x}.c = fadd {v} {x}.a, {x}.b")
+        emit(f"{x}.before = {self.text}")
+        emit(f"{x} = fadd {v} {x}.before, {x}.c")
+        emit(f"store {v} {x}, ptr {self._place}")
 
 
 def _read_context(names: Sequence[str], emit: Callable[[str], None]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from coupler.graph.llvm.copying import IN_LANES
+from coupler.graph.llvm.copying import IN_LANES, LARGE
 
-__all__ = ["ALIGNMENT", "InLanes", "for_machine_code"]
+__all__ = ["ALIGNMENT", "InLanes", "for_machine_code", "in_registers", "registers"]
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest register
 
@@ -35,6 +35,25 @@ class InLanes(np.ndarray):
         result = rows.view(InLanes)
         result.registers = as_strided(laid_out, rows.shape, (n * size, IN_LANES), writeable=False)
         return result
+
+
+def registers(count: int, lanes: int, size: int, dtype: np.dtype) -> np.ndarray:
+    """Memory for so many registers of states: (count, lanes, size), states innermost."""
+    memory = _aligned(count * lanes * size * dtype.itemsize).view(dtype)
+    return memory.reshape(count, size, lanes).swapaxes(1, 2)
+
+
+def in_registers(array: np.ndarray, lanes: int) -> np.ndarray | None:
+    """An array of (count, lanes, n) that lies as `registers` do, whole or in part, as machine code takes it.
+
+    That is (count · lanes, n), with the strides of `InLanes`; None if it lies in another way.
+    """
+    count, own_lanes, n = array.shape
+    register = lanes * array.itemsize
+    lies_so = own_lanes == lanes and n >= LARGE and array.strides[1:] == (array.itemsize, register)
+    if not lies_so or array.strides[0] % register or array.ctypes.data % register:
+        return None
+    return as_strided(array, (count * lanes, n), (array.strides[0] // lanes, IN_LANES))
 
 
 def _aligned(size: int) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 from coupler.graph.errors import GraphError
 from coupler.graph.executable import STATE_BY_STATE, Executable
 from coupler.graph.expr import uncollected
+from coupler.graph.llvm.copying import LARGE
 from coupler.graph.llvm.entry import (
     FINITE,
     REFUSED,
@@ -23,7 +24,7 @@ from coupler.graph.llvm.entry import (
     piece,
 )
 from coupler.graph.llvm.jit import Code, compile_text
-from coupler.graph.llvm.lanes import ALIGNMENT, InLanes, for_machine_code
+from coupler.graph.llvm.lanes import ALIGNMENT, InLanes, for_machine_code, in_registers, registers
 from coupler.graph.llvm.render import Renderer
 from coupler.graph.llvm.target import Effort, Target, chosen
 from coupler.graph.program import Program
@@ -77,6 +78,24 @@ class Native(Executable):
         return super().__call__(*inputs, out=out, check=check, **named)
 
     __call__.__doc__ = Executable.__call__.__doc__
+
+    def room(self, states: int, size: int) -> np.ndarray:
+        """See `Executable.room`."""
+        if size < LARGE or self.lanes == 1 or not _ARRAYS_ARE_READABLE:
+            return super().room(states, size)
+        return registers(-(-states // self.lanes), self.lanes, size, self.dtype)
+
+    def fill(self, out: np.ndarray, *inputs: np.ndarray) -> bool:
+        """See `Executable.fill`; plain arrays, and those of `room`, go straight to machine code."""
+        arrays = [*inputs, out]
+        plain = all(type(a) is np.ndarray and a.dtype == self.dtype and a.ndim == out.ndim for a in inputs)
+        shapes = [(*out.shape[:-1], b.size) for b in (*self._inputs, *self._outputs)]
+        if plain and [a.shape for a in arrays] == shapes and not any(np.may_share_memory(a, out) for a in inputs):
+            if out.ndim == 3 and (own := in_registers(out, self.lanes)) is not None:
+                arrays = [_flat_or_in_registers(a, self.lanes) for a in inputs] + [own]
+            if arrays[-1].ndim == 2 and (code := self._share(self._batch_entry(), len(arrays[-1]), tuple(arrays))):
+                return code == FINITE
+        return super().fill(out, *inputs)
 
     def answer(self, *inputs: Any) -> tuple[Any, bool]:
         """See `Executable.answer`.
@@ -176,6 +195,12 @@ class Native(Executable):
             bind = partial(_builtin, code.address, self.dtype) if _ARRAYS_ARE_READABLE else partial(_c_function, code)
             self._batch = _Entry(code, renderer.tables, size, bind)
         return self._batch
+
+
+def _flat_or_in_registers(array: np.ndarray, lanes: int) -> np.ndarray:
+    """An input of (registers, lanes, n) as a batch."""
+    own = in_registers(array, lanes)
+    return array.reshape(-1, array.shape[2]) if own is None else own
 
 
 def _effort(text: str) -> Effort:

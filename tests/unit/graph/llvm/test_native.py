@@ -274,6 +274,42 @@ def test_whether_a_batch_is_finite_is_told() -> None:
     assert native.answer(x)[1]
 
 
+@pytest.mark.parametrize("states", [1, 8, 21])
+def test_large_states_are_run_where_they_lie(states: int) -> None:
+    """Memory of `room` has states innermost; a part of it, and plain arrays, give the same numbers."""
+    size, rng = 1500, np.random.default_rng(0)
+
+    def kernel(s: View) -> None:
+        s.y, s.z = 2.0 * s.x + s.u[0], s.x
+
+    b = Builder("large")
+    x, u, y = b.input("x", size), b.input("u", 2), b.output("y", 2 * size)
+    rows = np.arange(size)
+    b.loop(kernel, s=fields(x=x.at(rows), u=u.at(0 * rows, 2), y=y.at(rows), z=y.at(size + rows)))
+    native = Native(b.build())
+    given, small = rng.normal(size=(states, size)), rng.normal(size=(states, 2))
+    plain = np.empty((states, 2 * size))
+    assert native.fill(plain, given, small)
+    np.testing.assert_array_equal(plain, np.hstack([2.0 * given + small[:, :1], given]))
+    rooms = [native.room(states, 2 * size) for _ in range(2)]
+    lanes = rooms[0].shape[:-1]
+    last = np.minimum(np.arange(np.prod(lanes)), states - 1)
+    large, inputs = given[last].reshape(*lanes, size), small[last].reshape(*lanes, 2)
+    for result in rooms:
+        native.fill(result, large, inputs)
+        np.testing.assert_array_equal(result.reshape(-1, 2 * size)[:states], plain)
+        large = result[..., size:]  # the same numbers, as they lie in a part of the result
+    np.testing.assert_array_equal(native(given, small), plain)
+    plain[0, 0] = given[0, 0] = np.nan
+    assert not native.fill(plain, given, small)
+
+
+def test_a_batch_may_be_filled_into_what_it_reads() -> None:
+    values = np.arange(16.0).reshape(8, 2)
+    Native(scaled(-3.25)).fill(values, values)
+    np.testing.assert_array_equal(values, -3.25 * np.arange(16.0).reshape(8, 2))
+
+
 def test_a_million_rounds_need_no_more_memory_than_one() -> None:
     """Interleaved loops inside a repeat: their counters are taken from the stack once, not in every round."""
 
