@@ -31,12 +31,13 @@ __all__ = [
     "has_unknown",
     "is_long_product",
     "is_zero",
+    "pattern",
     "product",
 ]
 
 # Products of two numbers, from which on they are not spelled out. In machine code they are up to twice as fast then, as
 # nothing has to be loaded and stored in between; but ten thousand of them take half a second to trace and compile.
-LONG = 12_000
+LONG = 4_000
 _DENSE = 0.4  # share of them that must not be zero: rows know no zeros within a row
 
 # Operations, each with a target t, a source s, a place f and a width w; m is the memory, and c goes from 0 to w.
@@ -46,7 +47,8 @@ ADD = 2  # m[t + c] += m[f] m[s + c]
 SUBTRACT = 3  # m[t + c] -= m[f] m[s + c]
 SCALE = 4  # m[t + c] = m[f] m[s + c]
 INVERT = 5  # m[t] = 1 / m[s]
-REFLECT = 6  # from x₀ in m[t] and x·x in m[s]: x₀ + l in m[t], 1 / (l (x₀ + l)) in m[f], −l in m[w]; l = ±|x| like x₀
+REFLECT = 6  # from x₀ in m[t] and x·x in m[s]: x₀ + l in m[t], 1 / (l (x₀ + l)) in m[f], −l in m[w]; l = ±|x| like x₀;
+#              where x is zero, there is nothing to reflect, and m[f] is zero
 
 Rule = Callable[[Any, Any, Any], Any]
 
@@ -129,12 +131,13 @@ def _reflected_values(x: Any, square: Any) -> tuple[Any, Any, Any]:
     length = np.sqrt(square)
     length = np.where(x < 0.0, -length, length)
     first = x + length
-    return first, 1.0 / (length * first), -length
+    is_zero = length * first == 0.0
+    return first, np.where(is_zero, 0.0, 1.0 / np.where(is_zero, 1.0, length * first)), -length
 
 
 def _reflected_depths(x: Any, square: Any) -> tuple[Any, Any, Any]:
     length = max(square + 1, x) + 1
-    return length + 1, length + 3, length
+    return length + 1, length + 5, length
 
 
 class Rows:
@@ -226,7 +229,7 @@ def is_zero(x: Any) -> bool:
 
 def product(A: Any, B: Any, upper: bool = False) -> np.ndarray:
     """A B of nodes; of a symmetric product the upper triangle, if that is enough, with zeros below."""
-    full_A, full_B = _not_zero(A), _not_zero(B)
+    full_A, full_B = pattern(A), pattern(B)
     m, n = len(A), B.shape[1]
     rows = Rows()
     a, b, c = rows.take(A.size), rows.take(B.size), rows.take(m * n)
@@ -247,7 +250,7 @@ def is_long_product(A: Any, B: Any) -> bool:
     """Whether A B is better computed by rows than spelled out: long, and not mostly zeros."""
     if A.ndim != 2 or B.ndim != 2 or A.size * B.shape[1] < LONG:
         return False
-    full_A, full_B = _not_zero(A), _not_zero(B)
+    full_A, full_B = pattern(A), pattern(B)
     spelled_out = int(full_A.sum(axis=0) @ full_B.sum(axis=1))
     return spelled_out >= max(LONG, _DENSE * full_A.sum() * B.shape[1])
 
@@ -257,6 +260,7 @@ def has_unknown(*matrices: Any) -> bool:
     return any(hasattr(x, "op") and x.op != "constant" for matrix in matrices for x in np.ravel(matrix))
 
 
-def _not_zero(matrix: Any) -> np.ndarray:
+def pattern(matrix: Any) -> np.ndarray:
+    """Where numbers of a matrix may be anything but zero."""
     flat = [not is_zero(x) for x in np.asarray(matrix, dtype=object).view(np.ndarray).ravel()]
     return np.array(flat, bool).reshape(np.shape(matrix))

@@ -63,4 +63,4 @@ def dynamics_and_osim_program(robot: Robot, frames: Sequence[tuple[int, Transfor
 def inward(cluster: Visit[BodyMemory, ClusterMemory]) -> None:
     """The backward pass of C-ABA, which keeps D⁻¹ for forces at frames."""
     D = aba.inward(cluster)
-    cluster.memory.Dinv = D.solve(np.eye(len(D.reciprocal)))
+    cluster.memory.Dinv = D.inverse()

@@ -191,7 +191,10 @@ class JointByJoint(Articulated):
                 self.p[carrier] = self.p[carrier] + passed if carrier in self.p else passed
         H, F = self._tree_inertia()
         G = cluster.G
-        self.D = mirrored(symmetric_product(G.T, H @ G)) + cluster.armature
+        if cluster.shape.is_large:  # one product for both
+            self.D = mirrored(symmetric_product(G.T, (H + np.diag(cluster.armatures)) @ G))
+        else:
+            self.D = mirrored(symmetric_product(G.T, H @ G)) + cluster.armature
         self.W = [F[output] @ G for output in cluster.outputs]
 
     def _add(self, to: Any, inertia: Any) -> None:

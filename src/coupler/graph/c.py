@@ -93,7 +93,8 @@ _ROWS = """for (int i = 0; i < count; i++) {
         l = SQRT(m[s]);
         l = m[t] < 0 ? -l : l;
         m[t] += l;
-        m[f] = 1 / (l * m[t]);
+        m[w] = l * m[t];
+        m[f] = m[w] == 0 ? 0 : 1 / m[w];
         m[w] = -l;
     }
 }"""

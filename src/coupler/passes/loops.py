@@ -90,7 +90,8 @@ class Loops:
     @cached_property
     def null_space(self) -> tuple[Array, Array]:
         """A basis N of all velocities that K maps to zero, and K⁺; see `coupler.linear.null_space`."""
-        return null_space(self.K)
+        shape = self.cluster.shape
+        return null_space(self.K, shape.loop_pattern if shape.is_large else None)
 
     @cached_property
     def _motions(self) -> Array:

@@ -169,7 +169,10 @@ class RowFunctions:
         emit(f"{x}.a = select {r.mask} {x}.c, {v} {x}.n, {v} {x}.l")
         emit(f"{x}.b = fadd {v} {first}, {x}.a")
         emit(f"{x}.p = fmul {v} {x}.a, {x}.b")
-        emit(f"{x}.r = fdiv {v} {r.literal(1.0)}, {x}.p")
+        emit(f"{x}.z = fcmp oeq {v} {x}.p, {r.literal(0.0)}")
+        emit(f"{x}.d = select {r.mask} {x}.z, {v} {r.literal(1.0)}, {v} {x}.p")
+        emit(f"{x}.i = fdiv {v} {r.literal(1.0)}, {x}.d")
+        emit(f"{x}.r = select {r.mask} {x}.z, {v} {r.literal(0.0)}, {v} {x}.i")
         emit(f"{x}.m = fneg {v} {x}.a")
         for place, value in ((t, f"{x}.b"), (f, f"{x}.r"), (w, f"{x}.m")):
             self._store(emit, v, "%m", place, "0", value, code.name("s"))
