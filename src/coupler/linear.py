@@ -10,7 +10,7 @@ import numpy as np
 from coupler.rows import LONG, Rows, has_unknown, is_long_product, is_zero, pattern, product
 from coupler.zeros import least_fill, plan_of_reflections, runs
 
-__all__ = ["Cholesky", "known_value", "least_squares", "null_space", "solve", "symmetric_product"]
+__all__ = ["Cholesky", "factors_by_rows", "known_value", "least_squares", "null_space", "product_where", "solve", "symmetric_product"]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -25,9 +25,16 @@ def known_value(x: Any) -> float | None:
 def symmetric_product(A: Array, B: Array) -> Array:
     """A B where that is symmetric: its upper triangle, and zeros below."""
     if is_long_product(A, B) and has_unknown(A, B):
-        return product(A, B, upper=True)
+        return product(A, B, ~np.tri(len(A), k=-1, dtype=bool))
     n = len(A)
     return np.array([[A[i] @ B[:, j] if i <= j else 0.0 for j in range(n)] for i in range(n)])
+
+
+def product_where(A: Array, B: Array, wanted: np.ndarray) -> Array:
+    """Those numbers of A B that are wanted, and zeros in place of the others."""
+    if has_unknown(A, B):
+        return product(A, B, wanted)
+    return np.where(wanted, A @ B, 0.0)
 
 
 class Cholesky:
@@ -147,6 +154,22 @@ class Cholesky:
         result = np.where(full, rows.run().matrix(x, n, width, width), 0.0)
         result = result[np.argsort(self._order)] if backward else result
         return result[:, 0] if b.ndim == 1 else result
+
+
+def factors_by_rows(A: Array) -> Array | None:
+    """L and U of a long A without pivoting, in one matrix, with 1/u on the diagonal; None if it is not long."""
+    n = len(A)
+    if n**3 // 3 < LONG or not has_unknown(A):
+        return None
+    rows = Rows()
+    M = rows.take(n * n)
+    rows.put_matrix(M, A, n)
+    for k in range(n):
+        rows.invert(M + k * n + k, M + k * n + k)
+        for i in range(k + 1, n):
+            rows.scale(M + i * n + k, M + k * n + k, M + i * n + k, 1)
+            rows.subtract(M + i * n + k + 1, M + i * n + k, M + k * n + k + 1, n - k - 1)
+    return rows.run().matrix(M, n, n, n)
 
 
 def solve(A: Array, B: Array) -> Array:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from coupler.forks import cached_property
+from coupler.zeros import runs
 
 __all__ = [
     "ADD",
@@ -38,7 +39,7 @@ __all__ = [
 # Products of two numbers, from which on they are not spelled out. In machine code they are up to twice as fast then, as
 # nothing has to be loaded and stored in between; but ten thousand of them take half a second to trace and compile.
 LONG = 4_000
-_DENSE = 0.4  # share of them that must not be zero: rows know no zeros within a row
+_DENSE = 0.4  # share of them that must not be zero: rows know no zeros within a run
 
 # Operations, each with a target t, a source s, a place f and a width w; m is the memory, and c goes from 0 to w.
 CLEAR = 0  # m[t + c] = 0
@@ -227,32 +228,31 @@ def is_zero(x: Any) -> bool:
     return (x.op == "constant" and x.value == 0.0) if hasattr(x, "op") else float(x) == 0.0
 
 
-def product(A: Any, B: Any, upper: bool = False) -> np.ndarray:
-    """A B of nodes; of a symmetric product the upper triangle, if that is enough, with zeros below."""
+def product(A: Any, B: Any, wanted: np.ndarray | None = None) -> np.ndarray:
+    """A B of nodes; if only some of its numbers are wanted, those, and zeros in place of the others."""
     full_A, full_B = pattern(A), pattern(B)
     m, n = len(A), B.shape[1]
     rows = Rows()
     a, b, c = rows.take(A.size), rows.take(B.size), rows.take(m * n)
     rows.put_matrix(a, A, A.shape[1])
     rows.put_matrix(b, B, n)
+    parts = [runs(row) for row in full_B]
     for i in range(m):
-        first = i if upper else 0
         for k in np.flatnonzero(full_A[i]).tolist():
-            if full_B[k, first:].any():
-                rows.add(c + i * n + first, a + i * A.shape[1] + k, b + k * n + first, n - first)
-    result = rows.run().matrix(c, m, n, n)
+            for first, width in parts[k] if wanted is None else runs(full_B[k] & wanted[i]):
+                rows.add(c + i * n + first, a + i * A.shape[1] + k, b + k * n + first, width)
     filled = np.einsum("ik,kj->ij", full_A.astype(int), full_B.astype(int)) > 0
-    result[~(np.triu(filled) if upper else filled)] = 0.0
-    return result
+    return np.where(filled if wanted is None else filled & wanted, rows.run().matrix(c, m, n, n), 0.0)
 
 
 def is_long_product(A: Any, B: Any) -> bool:
-    """Whether A B is better computed by rows than spelled out: long, and not mostly zeros."""
+    """Whether A B is better computed by rows than spelled out: long, and with zeros that are not all over the place."""
     if A.ndim != 2 or B.ndim != 2 or A.size * B.shape[1] < LONG:
         return False
     full_A, full_B = pattern(A), pattern(B)
-    spelled_out = int(full_A.sum(axis=0) @ full_B.sum(axis=1))
-    return spelled_out >= max(LONG, _DENSE * full_A.sum() * B.shape[1])
+    uses = full_A.sum(axis=0)
+    spelled_out = int(uses @ full_B.sum(axis=1))
+    return spelled_out >= max(LONG, _DENSE * (uses @ [sum(width for _, width in runs(row)) for row in full_B]))
 
 
 def has_unknown(*matrices: Any) -> bool:

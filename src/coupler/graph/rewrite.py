@@ -61,10 +61,16 @@ def _pass(function: Pass) -> Pass:
     return function
 
 
-def _rebuild(outputs: Sequence[Node], rule: Callable[[Node, tuple[Node, ...]], Node | None]) -> list[Node]:
-    """The outputs with `rule(old node, its new arguments)` put in for each node that it does not answer with None."""
+def _rebuild(
+    outputs: Sequence[Node], rule: Callable[[Node, tuple[Node, ...]], Node | None], order: Sequence[Node]
+) -> list[Node]:
+    """The outputs with `rule(old node, its new arguments)` put in for each node that it does not answer with None.
+
+    Args:
+        order: their nodes, as `topological` gives them.
+    """
     new: dict[Node, Node] = {}
-    for node in topological(outputs):
+    for node in order:
         args = tuple([new[arg] for arg in node.args])
         replaced = rule(node, args)
         new[node] = rebuilt(node, args) if replaced is None else replaced
@@ -99,7 +105,8 @@ def spare_sines(outputs: Sequence[Node]) -> list[Node]:
     Angles that a closed form gives are such: what their arctangent costs is saved as well where nobody asks for it.
     """
 
-    if not any(node.op == "atan2" for node in topological(outputs)):
+    order = topological(outputs)
+    if not any(node.op == "atan2" for node in order):
         return list(outputs)
 
     def rule(node: Node, args: tuple[Node, ...]) -> Node | None:
@@ -108,7 +115,7 @@ def spare_sines(outputs: Sequence[Node]) -> list[Node]:
         sine, cosine = _sine_and_cosine(args[0])
         return sine if node.op == "sin" else cosine
 
-    return _rebuild(outputs, rule)
+    return _rebuild(outputs, rule, order)
 
 
 def _has_arctangent(angle: Node) -> bool:
@@ -141,7 +148,8 @@ def share_reciprocals(outputs: Sequence[Node]) -> list[Node]:
 
     The reciprocal of a subnormal d may be infinite. A denominator that small is taken for a division by zero.
     """
-    divisions = Counter(node.args[1] for node in topological(outputs) if node.op == "div")
+    order = topological(outputs)
+    divisions = Counter(node.args[1] for node in order if node.op == "div")
     if max(divisions.values(), default=0) < 2:
         return list(outputs)
 
@@ -150,7 +158,7 @@ def share_reciprocals(outputs: Sequence[Node]) -> list[Node]:
             return args[0] * apply("div", constant(1.0), args[1])
         return None
 
-    return _rebuild(outputs, rule)
+    return _rebuild(outputs, rule, order)
 
 
 @_pass
@@ -161,7 +169,8 @@ def fuse_multiply_add(outputs: Sequence[Node]) -> list[Node]:
     """
     users: Counter[Node] = Counter(outputs)
     sums: Counter[Node] = Counter()
-    for node in topological(outputs):
+    order = topological(outputs)
+    for node in order:
         users.update(node.args)
         if node.op in ("add", "sub"):
             sums.update(set(node.args))
@@ -183,4 +192,4 @@ def fuse_multiply_add(outputs: Sequence[Node]) -> list[Node]:
                 return apply("fma", x, y, other)
         return None
 
-    return _rebuild(outputs, rule)
+    return _rebuild(outputs, rule, order)

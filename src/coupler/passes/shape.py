@@ -84,14 +84,21 @@ class Shape:
         return len(self.independent)
 
     @cached_property
+    def paths(self) -> list[list[int]]:
+        """For each body those of the cluster that carry it, and itself."""
+        paths: list[list[int]] = []
+        for i, parent in enumerate(self.parents):
+            paths.append([*(paths[parent] if parent is not None else []), i])
+        return paths
+
+    @cached_property
     def loop_pattern(self) -> np.ndarray:
         """Where K of its loops may be anything but zero."""
         rows = []
         for constraint in self.constraints:
             assert not isinstance(constraint, Solution)
             row = np.zeros((len(constraint.kept), int(self.starts[-1])), bool)
-            is_loop = isinstance(constraint, LoopConstraint)
-            for body in (body for way in constraint.ways for body in way) if is_loop else constraint.links:
+            for body in constraint.links:
                 row[:, slice(*self.starts[body : body + 2].tolist())] = True
             rows.append(row)
         return np.concatenate(rows)

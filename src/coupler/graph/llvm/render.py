@@ -36,6 +36,7 @@ class Renderer:
         text: the module: elementary functions, kernels, parts of the program and the program as @program(inputs and
             outputs..., scratch, tables), where all scratch lies in one piece: many pointers would be too many for the
             registers.
+        library: another module, with functions that the first one calls; empty if it calls none.
         pointers: the names of those parameters, but for the tables.
         tables: what the list of tables holds; see `Calls`.
         largest: how many lines the longest kernel has.
@@ -63,8 +64,8 @@ class Renderer:
         steps = Steps(self, places)
         steps.run(program.steps)
         self._define_part("@program", steps.lines())
-        functions = [*self.functions.declarations(), *self.functions.definitions()]  # rows have declared theirs by now
-        self.text = "\n".join([*functions, *self._rows.text(), *self._defined])
+        functions = [*self.functions.declarations(), *self.functions.definitions()] 
+        self.text, self.library = "\n".join([*functions, *self._rows.text(), *self._defined]), self._rows.library()
         self.tables = steps.tables
 
     def kernel(self, kernel: Kernel, masked: bool) -> str:
