@@ -26,7 +26,7 @@ from coupler.linear import Cholesky, known_value, product_where, symmetric_produ
 from coupler.passes import Body, Output, Visit
 from coupler.spatial import RigidInertia, mirrored
 
-__all__ = ["Articulated", "articulated", "inertia_times", "propagated", "response", "response_by_output"]
+__all__ = ["Articulated", "JointByJoint", "articulated", "inertia_times", "propagated", "response", "response_by_output"]
 
 _MANY = 4  # bodies, from which on joint by joint is cheaper
 _DEEP = 3  # joints between a body and its output body, on average, from which on all are better seen by the latter
@@ -179,13 +179,16 @@ class JointByJoint(Articulated):
         W: F G of each output body, 6 × n.
     """
 
-    def __init__(self, cluster: Visit[Any, Any], p: Forces) -> None:
+    def __init__(self, cluster: Visit[Any, Any], p: Forces, inertia: Mapping[Any, Any] | None = None) -> None:
+        """Args: a cluster, forces p on its bodies, and their inertias, if not their articulated ones."""
         self.cluster = cluster
         self.p = dict(p)
-        self._at_outputs = _DEEP * len(cluster.bodies) < sum(len(path) for path in cluster.shape.paths)
+        inertia = inertia or {body: body.IA if body.carries else body.inertia for body in cluster.bodies}
+        depth = sum(map(len, cluster.shape.paths)) / len(cluster.bodies)
+        self._at_outputs = cluster.shape.is_large and depth > _DEEP
         self._inertia: dict[Any, Any] = {}
         for body in reversed(cluster.bodies):  # children before their parents
-            carrier, own = body.parent or body.output, body.IA if body.carries else body.inertia
+            carrier, own = body.parent or body.output, inertia[body]
             if self._at_outputs:
                 self._add(body, body.seen_by_output(own))
                 self._add(carrier, self._inertia[body])
@@ -198,7 +201,8 @@ class JointByJoint(Articulated):
         H, F = self._tree_inertia_at_outputs() if self._at_outputs else self._tree_inertia()
         G = cluster.G
         if cluster.shape.is_large:  # one product for all
-            HG, *self.W = np.split(np.concatenate([H + np.diag(cluster.armatures), *F.values()]) @ G, len(H) + 6 * np.arange(len(F)))
+            projected = np.concatenate([H + np.diag(cluster.armatures), *F.values()]) @ G
+            HG, *self.W = np.split(projected, len(H) + 6 * np.arange(len(F)))
             self.D = mirrored(symmetric_product(G.T, HG))
         else:
             self.D = mirrored(symmetric_product(G.T, H @ G)) + cluster.armature
@@ -257,10 +261,14 @@ class JointByJoint(Articulated):
 
     def pass_on_inertia(self, D: Cholesky) -> Any:
         Y = D.solve(np.concatenate(self.W).T)
-        composite = [self._inertia[output] for output in self.cluster.outputs]
+        composite = [self.on_output(output) for output in self.cluster.outputs]
         matrices = [x.matrix() if isinstance(x, RigidInertia) else x for x in composite]
         _collect_inertia(self.cluster, matrices, self.W, Y)
         return Y
+
+    def on_output(self, output: Output[Any]) -> Any:
+        """Σ Xᵀ I X: the inertia that an output body carries, rigid or as a matrix."""
+        return self._inertia[output]
 
     def force_on_output(self, output: Output[Any], y0: Any) -> Any:
         return self.p[output] + self.W[output.number] @ y0

@@ -79,10 +79,10 @@ def inward(cluster: Node) -> None:
     ydd = cluster.memory.a
     tau = armature_force(cluster, ydd) + cluster.armature_bias - cluster.passive
     f = {body: body.memory.f if body.carries else net_force(body) for body in cluster.bodies}
-    cluster.memory.tau = force_on_joints(cluster, f, tau)  # eq. 31
     for body in cluster.bodies:
         if not body.output.grounded:
             body.output.memory.f += body.Xo.transform_force(f[body])  # eq. 35
+    cluster.memory.tau = force_on_joints(cluster, f, tau)  # eq. 31
 
 
 def acceleration(body: Body[BodyMemory]) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import combinations
 from typing import Any, Generic, TypeVar
 
@@ -280,7 +281,9 @@ class Visit(Generic[B_co, C_co]):
                     gap = np.maximum(gap, np.where(np.abs(x) < np.inf, 0.0, 1.0))
         if not self.shape.solved:
             rates = self.K_inverse if self.tangent else self._dependent_rows
-            steepness = (STEEP * rates).ravel() if moving else ()
+            if moving and self.shape.is_large:  # the same number, with fewer products
+                rates = [reduce(np.maximum, np.abs(rates).ravel())]
+            steepness = (STEEP * np.array(rates)).ravel() if moving else ()
             for value in (*self.loops.residuals(), *steepness):
                 gap = np.maximum(gap, np.abs(value))
         self._kept.gap = gap
