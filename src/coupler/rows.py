@@ -22,6 +22,7 @@ __all__ = [
     "ADD",
     "CLEAR",
     "COPY",
+    "DOT",
     "INVERT",
     "LONG",
     "REFLECT",
@@ -34,6 +35,7 @@ __all__ = [
     "is_zero",
     "pattern",
     "product",
+    "times_vector",
 ]
 
 # Products of two numbers, from which on they are not spelled out. In machine code they are up to twice as fast then, as
@@ -50,6 +52,7 @@ SCALE = 4  # m[t + c] = m[f] m[s + c]
 INVERT = 5  # m[t] = 1 / m[s]
 REFLECT = 6  # from x₀ in m[t] and x·x in m[s]: x₀ + l in m[t], 1 / (l (x₀ + l)) in m[f], −l in m[w]; l = ±|x| like x₀;
 #              where x is zero, there is nothing to reflect, and m[f] is zero
+DOT = 7  # m[t] += m[f + c] m[s + c], one c after the other
 
 Rule = Callable[[Any, Any, Any], Any]
 
@@ -78,7 +81,9 @@ class RowCode:
         """How many products, divisions and roots it computes."""
         kinds, widths = self.code[:, 0], self.code[:, 4]
         return int(
-            widths[(kinds >= ADD) & (kinds <= SCALE)].sum() + (kinds == INVERT).sum() + 4 * (kinds == REFLECT).sum()
+            widths[np.isin(kinds, (ADD, SUBTRACT, SCALE, DOT))].sum()
+            + (kinds == INVERT).sum()
+            + 4 * (kinds == REFLECT).sum()
         )
 
     @cached_property
@@ -104,6 +109,9 @@ class RowCode:
         for kind, t, s, f, w in self.code.tolist():
             if kind == REFLECT:
                 m[t], m[f], m[w] = reflected(m[t], m[s])
+            elif kind == DOT:
+                for c in range(w):
+                    m[t] = rules[ADD](m[t], m[s + c], m[f + c])
             else:
                 m[t : t + w] = rules[kind](m[t : t + w], m[s : s + w], m[f])
         return m
@@ -188,6 +196,9 @@ class Rows:
     def reflect(self, first: int, square: int, scale: int, length: int) -> None:
         self._code.append((REFLECT, first, square, scale, length))
 
+    def dot(self, target: int, first: int, second: int, width: int) -> None:
+        self._code.append((DOT, target, second, first, width))
+
     def copy(self, target: int, source: int, width: int) -> None:
         self._code.append((COPY, target, source, 0, width))
 
@@ -243,6 +254,30 @@ def product(A: Any, B: Any, wanted: np.ndarray | None = None) -> np.ndarray:
                 rows.add(c + i * n + first, a + i * A.shape[1] + k, b + k * n + first, width)
     filled = np.einsum("ik,kj->ij", full_A.astype(int), full_B.astype(int)) > 0
     return np.where(filled if wanted is None else filled & wanted, rows.run().matrix(c, m, n, n), 0.0)
+
+
+def times_vector(A: Any, x: Any) -> np.ndarray | None:
+    """A x of nodes where that is long, else None."""
+    if A.size < LONG // 4 or not has_unknown(A, x):
+        return None
+    full, m = pattern(A), len(A)
+    parts = [runs(row) for row in full]
+    if full.sum() < max(LONG // 4, _DENSE * sum(width for own in parts for _, width in own)):
+        return None
+    rows, n = Rows(), len(x)
+    a, b, c = rows.take(A.size), rows.take(n), rows.take(m)
+    rows.put_matrix(b, [x], n)
+    if A.flags.c_contiguous or not A.flags.f_contiguous:
+        rows.put_matrix(a, A, n)
+        for i, own in enumerate(parts):
+            for first, width in own:
+                rows.dot(c + i, a + i * n + first, b + first, width)
+    else:  # the transpose of a matrix whose rows lie side by side
+        rows.put_matrix(a, A.T, m)
+        for k, column in enumerate(full.T):
+            for first, width in runs(column):
+                rows.add(c + first, b + k, a + k * m + first, width)
+    return np.where(full.any(axis=1), rows.run().matrix(c, 1, m, m)[0], 0.0)
 
 
 def is_long_product(A: Any, B: Any) -> bool:

@@ -15,7 +15,7 @@ from coupler.graph.expr import Node
 from coupler.graph.kernel import Kernel
 from coupler.graph.llvm.blocks import Blocks, function
 from coupler.graph.llvm.functions import Functions
-from coupler.rows import ADD, CLEAR, COPY, INVERT, REFLECT, SCALE, SUBTRACT, RowCode
+from coupler.rows import ADD, CLEAR, COPY, DOT, INVERT, REFLECT, SCALE, SUBTRACT, RowCode
 
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
@@ -117,6 +117,8 @@ class RowFunctions:
             self._store(emit, v, "%m", t, "0", f"{x}.i", f"{x}.s")
         elif operation == REFLECT:
             self._reflect(code, t, s, f, w)
+        elif operation == DOT:
+            self._dot(code, t, s, f, w)
         else:
             factor = self._load(emit, v, "%m", f, "0", code.name("f"))
             spread = self._spread(code, factor) if self._wide > 1 else factor
@@ -190,6 +192,24 @@ class RowFunctions:
         for place, value in ((t, f"{x}.b"), (f, f"{x}.r"), (w, f"{x}.m")):
             self._store(emit, v, "%m", place, "0", value, code.name("s"))
 
+    def _dot(self, code: Blocks, t: str, s: str, f: str, w: str) -> None:
+        v, emit, x = self.r.vector, code.emit, code.name("x")
+        old, before = self._load(emit, v, "%m", t, "0", f"{x}.o"), code.label
+        head, body, after = map(code.new_label, ("head", "body", "after"))
+        emit(f"br label %{head}")
+        code.block(head)
+        emit(f"{x}.c = phi i64 [0, %{before}], [{x}.n, %{body}]")
+        emit(f"{x}.t = phi {v} [{old}, %{before}], [{x}.a, %{body}]")
+        emit(f"{x}.go = icmp slt i64 {x}.c, {w}")
+        emit(f"br i1 {x}.go, label %{body}, label %{after}")
+        code.block(body)
+        one, other = (self._load(emit, v, "%m", at, f"{x}.c", f"{x}.{at[1:]}") for at in (f, s))
+        self._fused(emit, v, ADD, one, other, f"{x}.t", x)  # as {x}.a
+        emit(f"{x}.n = add i64 {x}.c, 1")
+        emit(f"br label %{head}")
+        code.block(after)
+        self._store(emit, v, "%m", t, "0", f"{x}.t", code.name("s"))
+
     @property
     def _wide(self) -> int:
         """How many numbers of a single state share a register."""
@@ -226,7 +246,7 @@ class RowFunctions:
         emit(f"store {kind} {value}, ptr {self._place(emit, memory, at, c, x)}, align {self.r.align}")
 
 
-_ADD_SEVERAL, _SUBTRACT_SEVERAL = REFLECT + 1, REFLECT + 2
+_ADD_SEVERAL, _SUBTRACT_SEVERAL = DOT + 1, DOT + 2
 
 
 def _grouped(code: np.ndarray) -> np.ndarray:
