@@ -10,7 +10,16 @@ import numpy as np
 from coupler.rows import LONG, Rows, has_unknown, is_long_product, is_zero, pattern, product
 from coupler.zeros import least_fill, plan_of_reflections, runs
 
-__all__ = ["Cholesky", "factors_by_rows", "known_value", "least_squares", "null_space", "product_where", "solve", "symmetric_product"]
+__all__ = [
+    "Cholesky",
+    "factors_by_rows",
+    "known_value",
+    "least_squares",
+    "null_space",
+    "product_where",
+    "solve",
+    "symmetric_product",
+]
 
 Array = Any  # an ndarray of floats, or of nodes
 

@@ -26,7 +26,15 @@ from coupler.linear import Cholesky, known_value, product_where, symmetric_produ
 from coupler.passes import Body, Output, Visit
 from coupler.spatial import RigidInertia, mirrored
 
-__all__ = ["Articulated", "JointByJoint", "articulated", "inertia_times", "propagated", "response", "response_by_output"]
+__all__ = [
+    "Articulated",
+    "JointByJoint",
+    "articulated",
+    "inertia_times",
+    "propagated",
+    "response",
+    "response_by_output",
+]
 
 _MANY = 4  # bodies, from which on joint by joint is cheaper
 _DEEP = 3  # joints between a body and its output body, on average, from which on all are better seen by the latter
@@ -248,7 +256,9 @@ class JointByJoint(Articulated):
         none = np.zeros_like(carried[:6], dtype=float)
         F = {}
         for output in self.cluster.outputs:
-            own = [m if body.output is output else none[:, body.entries] for body, m in zip(bodies, momenta, strict=True)]
+            own = [
+                m if body.output is output else none[:, body.entries] for body, m in zip(bodies, momenta, strict=True)
+            ]
             F[output] = np.concatenate(own, axis=1)
         return np.where(carried, upper, upper.T), F
 

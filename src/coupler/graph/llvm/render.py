@@ -26,6 +26,7 @@ from coupler.graph.walk import topological
 
 __all__ = ["Renderer"]
 
+_LONG, _BLOCK = 7_500, 500  # lines of a kernel from which on it is cut into blocks, and of a block
 _FAR = 50  # operations after which a number is loaded again: to keep it would cost a register, or a store and a load
 
 
@@ -64,7 +65,7 @@ class Renderer:
         steps = Steps(self, places)
         steps.run(program.steps)
         self._define_part("@program", steps.lines())
-        functions = [*self.functions.declarations(), *self.functions.definitions()] 
+        functions = [*self.functions.declarations(), *self.functions.definitions()]
         self.text, self.library = "\n".join([*functions, *self._rows.text(), *self._defined]), self._rows.library()
         self.tables = steps.tables
 
@@ -139,7 +140,7 @@ class Renderer:
         result = self.mask if kernel.is_condition else "void"
         # A cache line: where short kernels happen to lie would make some percent otherwise.
         signature = f"internal fastcc {result} {name}({', '.join(parameters)})"
-        return function(signature, [f"; {kernel.name}", *lines], "align 64")
+        return function(signature, [f"; {kernel.name}", *_in_blocks(lines)], "align 64")
 
     def straight_line(
         self,
@@ -222,6 +223,16 @@ class Renderer:
             return mask
         emit(f"{name} = call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.mask} {mask})")
         return name
+
+
+def _in_blocks(lines: list[str]) -> list[str]:
+    """A straight line, cut into blocks if it is very long: compilers take more than twice as long for twice the block."""
+    if len(lines) <= _LONG:
+        return lines
+    cut = []
+    for i in range(0, len(lines), _BLOCK):
+        cut += [*([f"br label %block{i}", f"block{i}:"] if i else []), *lines[i : i + _BLOCK]]
+    return cut
 
 
 def _due(order: Sequence[Node], outputs: Sequence[Node], overwritten: Sequence[Node | None]) -> dict[int, list[int]]:
