@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from coupler.algorithms import aba, efpa
 from coupler.model import Robot
 from coupler.passes import PathBody, PathCluster, Paths, Sweep, Visit, add_loads, entry, symmetric

@@ -149,7 +149,7 @@ class Loops:
         for own, end in zip(loops.values(), ends, strict=True):
             for way, bodies in zip(ways, own.ways, strict=True):
                 way[end - len(own.kept) : end, self._entries(bodies)] = True
-        towards, away = (product_where(sign * T, self._motions, way) for sign, way in zip((1.0, -1.0), ways[::-1]))
+        away, towards = product_where(-T, self._motions, ways[0]), product_where(T, self._motions, ways[1])
         return dict(zip(loops, np.split(np.where(ways[1], towards, away), ends[:-1]), strict=True))
 
     def wrench(self, i: int, multipliers: Array) -> Array:

@@ -16,7 +16,7 @@ from coupler.algorithms.aba import forward_dynamics_program
 from coupler.algorithms.baselines import lagrange_program, projection_program
 from coupler.compiled import run
 from coupler.graph import c
-from coupler.model import Free, Robot, RobotBuilder
+from coupler.model import Free, ModelWarning, Robot, RobotBuilder
 from effort import sweep
 from large_clusters import foot, lattice
 from robot import ladder, ring
@@ -116,6 +116,14 @@ def test_steps_are_those_of_small_clusters(name: str, monkeypatch: pytest.Monkey
         found.append((simulation.q, simulation.v))
     for one, other in zip(*found, strict=True):
         near(one, other, 1e-9)
+
+
+def test_a_huge_cluster_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coupler.passes.huge._HUGE", 20)
+    robot = ring(26).build()
+    with pytest.warns(ModelWarning, match=r"'link0' has 25 joint velocities and 5 rows of loops"):
+        forward_dynamics_program(robot)
+    forward_dynamics_program(robot)
 
 
 def test_contact_and_loops_of_a_foot() -> None:

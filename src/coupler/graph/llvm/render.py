@@ -226,7 +226,7 @@ class Renderer:
 
 
 def _in_blocks(lines: list[str]) -> list[str]:
-    """A straight line, cut into blocks if it is very long: compilers take more than twice as long for twice the block."""
+    """A straight line, cut into blocks if it is very long: a block twice as long takes more than twice the time."""
     if len(lines) <= _LONG:
         return lines
     cut = []
