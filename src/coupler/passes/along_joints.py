@@ -31,7 +31,7 @@ def force_on_joints(cluster: Visit[Any, Any], forces: Mapping[Any, Array], start
         return sum((body.S.T @ force for body, force in forces.items()), 0 if start is None else start)
     carried = dict(forces)
     on_joints: list[Array] = []
-    nothing = np.zeros_like(next(iter(forces.values())), dtype=float)
+    nothing = np.zeros(np.shape(next(iter(forces.values()))))
     for body in reversed(cluster.bodies):  # children before their parents
         force = carried.get(body)
         on_joints.append(body.subspace.T @ (nothing if force is None else force))

@@ -102,6 +102,7 @@ def test_in_c(tmp_path: Path) -> None:
     near(result, coupler.forward_dynamics(robot, q, v, tau), 1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.*can touch nothing")
 @pytest.mark.parametrize("name", sweep(list(CLUSTERS), ["ring"]))
 def test_steps_are_those_of_small_clusters(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With everything spelled out, as it is for small clusters, another organisation of the same algorithm."""
