@@ -38,8 +38,8 @@ __all__ = [
     "times_vector",
 ]
 
-# Products of two numbers, from which on they are not spelled out. In machine code they are up to twice as fast then, as
-# nothing has to be loaded and stored in between; but ten thousand of them take half a second to trace and compile.
+# Products of two numbers, from which on they are not spelled out. As operations on rows they run faster for one state,
+# up to 1.8 times slower in lanes, and compile in no time, while ten thousand that are spelled out take half a second.
 LONG = 4_000
 _DENSE = 0.4  # share of them that must not be zero: rows know no zeros within a run
 

@@ -44,14 +44,14 @@ def least_fill(full: np.ndarray) -> list[int]:
 def plan_of_reflections(full: np.ndarray) -> tuple[list[Reflection], list[tuple[int, int]], list[int]]:
     """Householder's reflections that make a matrix triangular, for its pattern, p × m with p ≥ m.
 
-    The column with the fewest entries comes first. Rows with the same zeros are reflected among themselves, which fills
-    nothing; only one row of each kind is left for the reflection across kinds.
+    The column with the fewest entries comes first. Rows with the same zeros, now and at first, are reflected among
+    themselves, which fills nothing; only one row of each kind is left for the reflection across kinds.
 
     Returns:
         The reflections; columns in the order in which they are done with, each with the row that it leaves; and the
         rows that are left in the end.
     """
-    full = full.copy()
+    at_first, full = full, full.copy()
     left, waiting = list(range(full.shape[0])), list(range(full.shape[1]))
     reflections, done = list[Reflection](), list[tuple[int, int]]()
     while waiting:
@@ -59,7 +59,7 @@ def plan_of_reflections(full: np.ndarray) -> tuple[list[Reflection], list[tuple[
         kinds: dict[bytes, list[int]] = {}
         for i in left:
             if full[i, j]:
-                kinds.setdefault(full[i, waiting].tobytes(), []).append(i)
+                kinds.setdefault(at_first[i].tobytes() + full[i, waiting].tobytes(), []).append(i)
         own = [rows[0] for rows in sorted(kinds.values(), key=lambda rows: int(full[rows[0], waiting].sum()))]
         own = own or left[:1]  # singular wherever one looks: the result shows it
         for rows in (*kinds.values(), own):

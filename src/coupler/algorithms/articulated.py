@@ -10,7 +10,8 @@ There are three ways to the same numbers, of which a cluster takes the cheapest:
   beside its link costs no more than one Xᵀ I X of a rigid body.
 - `JointByJoint`. A large cluster is a tree of many joints before its loops join them, and S has as many columns as
   loops leave freedoms. Composite inertias are gathered joint by joint, as in the composite-rigid-body algorithm, and H
-  and F of the tree are projected at the end: D = Gᵀ H G and W = F G, in a fraction of the products.
+  and F of the tree are projected at the end: D = Gᵀ H G and W = F G, in a fraction of the products. Of a large one with
+  long chains, all is seen by the output bodies, and H is one product.
 """
 
 from __future__ import annotations
