@@ -60,7 +60,8 @@ def plan_of_reflections(full: np.ndarray) -> tuple[list[Reflection], list[tuple[
         for i in left:
             if full[i, j]:
                 kinds.setdefault(at_first[i].tobytes() + full[i, waiting].tobytes(), []).append(i)
-        own = [rows[0] for rows in sorted(kinds.values(), key=lambda rows: int(full[rows[0], waiting].sum()))]
+        own = [rows[0] for rows in kinds.values()]
+        own.sort(key=lambda i: (full[i, waiting].sum(), at_first[i].sum()))  # what has least in common with others goes
         own = own or left[:1]  # singular wherever one looks: the result shows it
         for rows in (*kinds.values(), own):
             if len(rows) > 1:
