@@ -7,9 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from coupler.rows import LONG, Rows, has_unknown, is_long_product, is_zero, product
+from coupler.rows import LONG, Rows, has_unknown, is_long_product, is_zero, pattern, product
+from coupler.zeros import least_fill, plan_of_reflections, runs
 
-__all__ = ["Cholesky", "known_value", "least_squares", "null_space", "solve", "symmetric_product"]
+__all__ = [
+    "Cholesky",
+    "factors_by_rows",
+    "known_value",
+    "least_squares",
+    "null_space",
+    "product_where",
+    "solve",
+    "symmetric_product",
+]
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -24,57 +34,78 @@ def known_value(x: Any) -> float | None:
 def symmetric_product(A: Array, B: Array) -> Array:
     """A B where that is symmetric: its upper triangle, and zeros below."""
     if is_long_product(A, B) and has_unknown(A, B):
-        return product(A, B, upper=True)
+        return product(A, B, ~np.tri(len(A), k=-1, dtype=bool))
     n = len(A)
     return np.array([[A[i] @ B[:, j] if i <= j else 0.0 for j in range(n)] for i in range(n)])
+
+
+def product_where(A: Array, B: Array, wanted: np.ndarray) -> Array:
+    """Those numbers of A B that are wanted, and zeros in place of the others."""
+    if has_unknown(A, B):
+        return product(A, B, wanted)
+    return np.where(wanted, A @ B, 0.0)
 
 
 class Cholesky:
     """The factors L D Lᵀ of a symmetric positive definite matrix, without square roots; its upper triangle is read.
 
+    Of a large one, rows and columns are eliminated in the order in which most of its known zeros last.
+
     Attributes:
-        reciprocal: 1 / D.
         L: its rows, without the unit diagonal.
     """
 
     def __init__(self, A: Array) -> None:
         n = len(A)
-        self.reciprocal: list[Any] = []
         self.L: list[list[Any]] = [[] for _ in range(n)]
         self._by_rows = n**3 // 6 >= LONG and has_unknown(A)
+        self._order = list(range(n))
+        self._reciprocal: list[Any] = []  # 1 / D
         if self._by_rows:
             self._factorise_by_rows(A)
             return
         scaled: list[list[Any]] = [[] for _ in range(n)]  # rows of L D
         for j in range(n):
             column = [A[j, i] - sum(a * b for a, b in zip(scaled[i], self.L[j], strict=True)) for i in range(j, n)]
-            self.reciprocal.append(1.0 / column[0])
+            self._reciprocal.append(1.0 / column[0])
             for i, value in enumerate(column[1:], j + 1):
                 scaled[i].append(value)
-                self.L[i].append(value * self.reciprocal[j])
+                self.L[i].append(value * self._reciprocal[j])
 
     def _factorise_by_rows(self, A: Array) -> None:
         """The same, row after row of D Lᵀ and of Lᵀ."""
         n, rows = len(A), Rows()
         U, Lt, r = rows.take(n * n), rows.take(n * n), rows.take(n)
-        full = np.array([[j >= i and not is_zero(A[i, j]) for j in range(n)] for i in range(n)])
-        rows.put_matrix(U, np.triu(np.asarray(A)), n)
+        upper = np.triu(pattern(A))
+        self._order = order = least_fill(upper)
+        full = np.triu((upper | upper.T)[np.ix_(order, order)])
+        reordered = [[A[min(i, j), max(i, j)] for j in order] for i in order]
+        rows.put_matrix(U, [[0.0] * i + row[i:] for i, row in enumerate(reordered)], n)
         for i in range(n):
             for k in np.flatnonzero(full[:i, i]).tolist():
-                rows.subtract(U + i * n + i, Lt + k * n + i, U + k * n + i, n - i)
+                for first, width in runs(full[k, i:]):
+                    at = i + first
+                    rows.subtract(U + i * n + at, Lt + k * n + i, U + k * n + at, width)
                 full[i, i:] |= full[k, i:]
             rows.invert(r + i, U + i * n + i)
-            rows.scale(Lt + i * n + i + 1, r + i, U + i * n + i + 1, n - i - 1)
+            for first, width in runs(full[i, i + 1 :]):
+                at = i * n + i + 1 + first
+                rows.scale(Lt + at, r + i, U + at, width)
         memory = rows.run()
-        self.reciprocal = list(memory.matrix(r, 1, n, n)[0])
+        self._reciprocal = list(memory.matrix(r, 1, n, n)[0])
         upper = np.where(full, memory.matrix(Lt, n, n, n), 0.0)
         self.L = [list(upper[:i, i]) for i in range(n)]
+
+    @property
+    def reciprocal(self) -> list[Any]:
+        """1 / D, by rows of the matrix."""
+        return [r for _, r in sorted(zip(self._order, self._reciprocal, strict=True), key=lambda pair: pair[0])]
 
     def solve(self, b: Array) -> Array:
         """A⁻¹ b, for a vector or for the columns of a matrix."""
         if self._by_rows:
             return self._substitute_by_rows(b, backward=True)
-        x = [value * r for value, r in zip(self._forward(b), self.reciprocal, strict=True)]
+        x = [value * r for value, r in zip(self._forward(b), self._reciprocal, strict=True)]
         for i in reversed(range(len(x))):
             for k, factor in enumerate(self.L[i]):
                 x[k] = x[k] - factor * x[i]
@@ -83,16 +114,20 @@ class Cholesky:
     def sandwich(self, B: Array) -> Array:
         """Bᵀ A⁻¹ B, symmetric, for the columns of a matrix: half the work of solving for them."""
         x = np.array(self._forward(B))
-        upper = symmetric_product((x * np.array(self.reciprocal)[:, None]).T, x)
-        n = B.shape[1]
-        return np.array([[upper[min(i, j), max(i, j)] for j in range(n)] for i in range(n)])
+        upper = symmetric_product((x * np.array(self._reciprocal)[:, None]).T, x)
+        return np.array([[upper[min(i, j), max(i, j)] for j in range(B.shape[1])] for i in range(B.shape[1])])
+
+    def inverse(self) -> Array:
+        """A⁻¹, symmetric."""
+        unit = np.eye(len(self.L))
+        return self.sandwich(unit) if self._by_rows else self.solve(unit)
 
     def root(self) -> Array:
-        """R, lower triangular, with A⁻¹ = Rᵀ R."""
-        return np.sqrt(np.array(self.reciprocal))[:, None] * np.array(self._forward(np.eye(len(self.reciprocal))))
+        """R with A⁻¹ = Rᵀ R; lower triangular, but for the order of columns where it was changed."""
+        return np.sqrt(np.array(self._reciprocal))[:, None] * np.array(self._forward(np.eye(len(self.L))))
 
     def _forward(self, b: Array) -> list[Any]:
-        """L⁻¹ b."""
+        """L⁻¹ b, in the order of elimination."""
         if self._by_rows:
             return list(self._substitute_by_rows(b, backward=False))
         x = list(b)
@@ -102,26 +137,48 @@ class Cholesky:
         return x
 
     def _substitute_by_rows(self, b: Array, backward: bool) -> Array:
-        """L⁻¹ b, or A⁻¹ b, for all columns at once."""
-        n, columns = len(self.L), b[:, None] if b.ndim == 1 else b
+        """L⁻¹ b in the order of elimination, or A⁻¹ b, for all columns at once."""
+        n, columns = len(self.L), (b[:, None] if b.ndim == 1 else b)[self._order]
         rows, width = Rows(), columns.shape[1]
         L, r, x = rows.take(n * n), rows.take(n), rows.take(n * width)
-        for k in range(n):  # as the factorisation left them: by columns
-            for i in range(k + 1, n):
-                if not is_zero(self.L[i][k]):
-                    rows.put(L + k * n + i, self.L[i][k])
-        rows.put_matrix(r, [self.reciprocal], n)
+        below = np.array([[k < i and not is_zero(self.L[i][k]) for i in range(n)] for k in range(n)])
+        for k, i in np.argwhere(below).tolist():  # as the factorisation left them: by columns
+            rows.put(L + k * n + i, self.L[i][k])
+        rows.put_matrix(r, [self._reciprocal], n)
         rows.put_matrix(x, columns, width)
-        below = [(k, i) for i in range(n) for k in range(i) if not is_zero(self.L[i][k])]
-        for k, i in below:
-            rows.subtract(x + i * width, L + k * n + i, x + k * width, width)
+        full = pattern(columns)
+        for i in range(n):
+            for k in np.flatnonzero(below[:, i]).tolist():
+                for first, size in runs(full[k]):
+                    rows.subtract(x + i * width + first, L + k * n + i, x + k * width + first, size)
+                full[i] |= full[k]
         if backward:
             for i in range(n):
                 rows.scale(x + i * width, r + i, x + i * width, width)
-            for k, i in sorted(below, key=lambda pair: (-pair[0], -pair[1])):
-                rows.subtract(x + k * width, L + k * n + i, x + i * width, width)
-        result = rows.run().matrix(x, n, width, width)
+            for k in reversed(range(n)):
+                for i in reversed(np.flatnonzero(below[k]).tolist()):
+                    for first, size in runs(full[i]):
+                        rows.subtract(x + k * width + first, L + k * n + i, x + i * width + first, size)
+                    full[k] |= full[i]
+        result = np.where(full, rows.run().matrix(x, n, width, width), 0.0)
+        result = result[np.argsort(self._order)] if backward else result
         return result[:, 0] if b.ndim == 1 else result
+
+
+def factors_by_rows(A: Array) -> Array | None:
+    """L and U of a long A without pivoting, in one matrix, with 1/u on the diagonal; None if it is not long."""
+    n = len(A)
+    if n**3 // 3 < LONG or not has_unknown(A):
+        return None
+    rows = Rows()
+    M = rows.take(n * n)
+    rows.put_matrix(M, A, n)
+    for k in range(n):
+        rows.invert(M + k * n + k, M + k * n + k)
+        for i in range(k + 1, n):
+            rows.scale(M + i * n + k, M + k * n + k, M + i * n + k, 1)
+            rows.subtract(M + i * n + k + 1, M + i * n + k, M + k * n + k + 1, n - k - 1)
+    return rows.run().matrix(M, n, n, n)
 
 
 def solve(A: Array, B: Array) -> Array:
@@ -162,7 +219,7 @@ def _solve_by_reflections(A: Array, B: Array) -> Array:
     return np.array(X)
 
 
-def null_space(K: Array) -> tuple[Array, Array]:
+def null_space(K: Array, full: np.ndarray | None = None) -> tuple[Array, Array]:
     """An orthonormal basis N of what K maps to zero, n × (n − m), and K⁺ = Kᵀ (K Kᵀ)⁻¹, n × m.
 
     Householder's reflections take Kᵀ to Q₁ R; the other columns of Q are N, and K⁺ = Q₁ R⁻ᵀ. There are no pivots and
@@ -170,10 +227,11 @@ def null_space(K: Array) -> tuple[Array, Array]:
 
     Args:
         K: m × n, with m ≤ n rows, none of which follows from others.
+        full: where K may be anything but zero. If given, N and K⁺ have zeros where `null_space_patterns` says.
     """
     m, n = K.shape
-    if _are_long_reflections(K.T, np.eye(n)) and has_unknown(K):
-        pseudo_inverse, basis = _reflected_by_rows(K.T, np.eye(n))
+    if full is not None or (_are_long_reflections(K.T, np.eye(n)) and has_unknown(K)):
+        pseudo_inverse, basis = _reflected_by_rows(K.T, np.eye(n), None if full is None else full.T)
         return basis.T, pseudo_inverse.T
     rows = [list(row) for row in np.concatenate([K.T, np.eye(n)], axis=1)]  # to [R, Qᵀ]
     left, waiting, done = list(range(n)), list(range(m)), list[tuple[int, int]]()
@@ -204,7 +262,7 @@ def least_squares(A: Array, b: Array, spanning: Sequence[int] | None = None) -> 
     return null_space(A)[1] @ b if m < n else null_space(A.T)[1].T @ b
 
 
-def _reflected_by_rows(A: Array, B: Array) -> tuple[Array, Array]:
+def _reflected_by_rows(A: Array, B: Array, full: np.ndarray | None = None) -> tuple[Array, Array]:
     """X of A X = B in the least-squares sense, and the rows of Qᵀ B that no column of A is left in.
 
     The same reflections as below, of which each takes whole rows at once: A = Q₁ R, R X = Q₁ᵀ B.
@@ -212,40 +270,51 @@ def _reflected_by_rows(A: Array, B: Array) -> tuple[Array, Array]:
     Args:
         A: p × m, with p ≥ m rows.
         B: p × n.
+        full: the pattern of A, if others count on it.
     """
     (p, m), n = A.shape, B.shape[1]
-    plan, left = _plan_of_reflections(A)
-    order = [j for j, _ in plan]  # columns of A, as they are done with
+    reflections, done, left = plan_of_reflections(pattern(A) if full is None else full)
+    columns, pivots = [j for j, _ in done], [i for _, i in done]
+    place = {j: k for k, j in enumerate(columns)}
+    full = np.concatenate([pattern(A) if full is None else full, pattern(B)], axis=1)[:, [*columns, *range(m, m + n)]]
     rows, width = Rows(), m + n
     M, shift, square, scale, length = rows.take(p * width), rows.take(width), rows.take(1), rows.take(1), rows.take(1)
-    rows.put_matrix(M, np.concatenate([A[:, order], B], axis=1), width)
-    for k, (_, own) in enumerate(plan):
-        at, after = [M + i * width + k for i in own], width - k - 1
-        if len(own) > 1:
-            rows.clear(square, 1)
-            rows.clear(shift, after)
+    rows.put_matrix(M, np.concatenate([A[:, columns], B], axis=1), width)
+    for j, own in reflections:
+        k, at = place[j], [M + i * width for i in own]
+        full[list(own)] = full[list(own)].any(axis=0)
+        full[list(own[1:]), k] = False
+        after = [(k + 1 + first, size) for first, size in runs(full[own[0], k + 1 :])]
+        rows.clear(square, 1)
+        for x in at:
+            rows.add(square, x + k, x + k, 1)
+        rows.reflect(at[0] + k, square, scale, length)
+        for first, size in after:
+            rows.clear(shift + first, size)
             for x in at:
-                rows.add(square, x, x, 1)
-            rows.reflect(at[0], square, scale, length)
+                rows.add(shift + first, x + k, x + first, size)
+            rows.scale(shift + first, scale, shift + first, size)
             for x in at:
-                rows.add(shift, x, x + 1, after)
-            rows.scale(shift, scale, shift, after)
-            for x in at:
-                rows.subtract(x + 1, x, shift, after)
-            rows.copy(at[0], length, 1)
-    pivots = [own[0] for _, own in plan]
+                rows.subtract(x + first, x + k, shift + first, size)
+        rows.copy(at[0] + k, length, 1)
     for k in reversed(range(m)):
         at = M + pivots[k] * width
-        for other in range(k + 1, m):
-            rows.subtract(at + m, at + other, M + pivots[other] * width + m, n)
+        for other in np.flatnonzero(full[pivots[k], k + 1 : m]) + k + 1:
+            for first, size in runs(full[pivots[other], m:]):
+                rows.subtract(at + m + first, at + int(other), M + pivots[other] * width + m + first, size)
+            full[pivots[k], m:] |= full[pivots[other], m:]
         rows.invert(scale, at + k)
         rows.scale(at + m, scale, at + m, n)
     memory = rows.run()
     X = np.empty((m, n), dtype=object)
-    for k, j in enumerate(order):
-        X[j] = memory.matrix(M + pivots[k] * width + m, 1, n, n)[0]
-    others = [memory.matrix(M + i * width + m, 1, n, n)[0] for i in left]
+    for k, j in enumerate(columns):
+        X[j] = _known_zeros(memory.matrix(M + pivots[k] * width + m, 1, n, n)[0], full[pivots[k], m:])
+    others = [_known_zeros(memory.matrix(M + i * width + m, 1, n, n)[0], full[i, m:]) for i in left]
     return np.array(X.tolist()), np.array(others).reshape(len(left), n)
+
+
+def _known_zeros(values: Array, full: np.ndarray) -> list[Any]:
+    return [value if may_be else 0.0 for value, may_be in zip(values, full.tolist(), strict=True)]
 
 
 def _are_long_reflections(A: Array, B: Array) -> bool:
@@ -253,26 +322,9 @@ def _are_long_reflections(A: Array, B: Array) -> bool:
     (p, m), n = A.shape, B.shape[1]
     if p * m * (m + n) < LONG:
         return False
-    plan, _ = _plan_of_reflections(A)
-    return sum(2 * len(own) * (m - k + n) for k, (_, own) in enumerate(plan)) >= LONG
-
-
-def _plan_of_reflections(A: Array) -> tuple[list[tuple[int, list[int]]], list[int]]:
-    """Columns in the order in which they are reflected, each with its rows that take part, and rows that are left.
-
-    The column with the fewest entries comes first, so that zeros last; its first row keeps what it becomes.
-    """
-    p, m = A.shape
-    full = np.array([[not is_zero(A[i, j]) for j in range(m)] for i in range(p)])
-    left, waiting, plan = list(range(p)), list(range(m)), list[tuple[int, list[int]]]()
-    while waiting:
-        j = waiting[int(np.argmin(full[np.ix_(left, waiting)].sum(axis=0)))]
-        own = [i for i in left if full[i, j]] or left[:1]  # singular wherever one looks: the result shows it
-        full[own] = full[own].any(axis=0)
-        plan.append((j, own))
-        left.remove(own[0])
-        waiting.remove(j)
-    return plan, left
+    reflections, done, _ = plan_of_reflections(pattern(A))
+    turn = {j: k for k, (j, _) in enumerate(done)}
+    return sum(2 * len(own) * (m - turn[j] + n) for j, own in reflections) >= LONG
 
 
 def _reflect_next(rows: list[list[Any]], left: list[int], waiting: list[int]) -> tuple[int, int]:

@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from coupler.forks import cached_property
+from coupler.zeros import runs
 
 __all__ = [
     "ADD",
     "CLEAR",
     "COPY",
+    "DOT",
     "INVERT",
     "LONG",
     "REFLECT",
@@ -31,13 +33,15 @@ __all__ = [
     "has_unknown",
     "is_long_product",
     "is_zero",
+    "pattern",
     "product",
+    "times_vector",
 ]
 
-# Products of two numbers, from which on they are not spelled out. In machine code they are up to twice as fast then, as
-# nothing has to be loaded and stored in between; but ten thousand of them take half a second to trace and compile.
-LONG = 12_000
-_DENSE = 0.4  # share of them that must not be zero: rows know no zeros within a row
+# Products of two numbers, from which on they are not spelled out. As operations on rows they run faster for one state,
+# up to 1.8 times slower in lanes, and compile in no time, while ten thousand that are spelled out take half a second.
+LONG = 4_000
+_DENSE = 0.4  # share of them that must not be zero: rows know no zeros within a run
 
 # Operations, each with a target t, a source s, a place f and a width w; m is the memory, and c goes from 0 to w.
 CLEAR = 0  # m[t + c] = 0
@@ -46,7 +50,9 @@ ADD = 2  # m[t + c] += m[f] m[s + c]
 SUBTRACT = 3  # m[t + c] -= m[f] m[s + c]
 SCALE = 4  # m[t + c] = m[f] m[s + c]
 INVERT = 5  # m[t] = 1 / m[s]
-REFLECT = 6  # from x₀ in m[t] and x·x in m[s]: x₀ + l in m[t], 1 / (l (x₀ + l)) in m[f], −l in m[w]; l = ±|x| like x₀
+REFLECT = 6  # from x₀ in m[t] and x·x in m[s]: x₀ + l in m[t], 1 / (l (x₀ + l)) in m[f], −l in m[w]; l = ±|x| like x₀;
+#              where x is zero, there is nothing to reflect, and m[f] is zero
+DOT = 7  # m[t] += m[f + c] m[s + c], one c after the other
 
 Rule = Callable[[Any, Any, Any], Any]
 
@@ -75,7 +81,9 @@ class RowCode:
         """How many products, divisions and roots it computes."""
         kinds, widths = self.code[:, 0], self.code[:, 4]
         return int(
-            widths[(kinds >= ADD) & (kinds <= SCALE)].sum() + (kinds == INVERT).sum() + 4 * (kinds == REFLECT).sum()
+            widths[np.isin(kinds, (ADD, SUBTRACT, SCALE, DOT))].sum()
+            + (kinds == INVERT).sum()
+            + 4 * (kinds == REFLECT).sum()
         )
 
     @cached_property
@@ -101,6 +109,9 @@ class RowCode:
         for kind, t, s, f, w in self.code.tolist():
             if kind == REFLECT:
                 m[t], m[f], m[w] = reflected(m[t], m[s])
+            elif kind == DOT:
+                for c in range(w):
+                    m[t] = rules[ADD](m[t], m[s + c], m[f + c])
             else:
                 m[t : t + w] = rules[kind](m[t : t + w], m[s : s + w], m[f])
         return m
@@ -129,12 +140,13 @@ def _reflected_values(x: Any, square: Any) -> tuple[Any, Any, Any]:
     length = np.sqrt(square)
     length = np.where(x < 0.0, -length, length)
     first = x + length
-    return first, 1.0 / (length * first), -length
+    is_zero = length * first == 0.0
+    return first, np.where(is_zero, 0.0, 1.0 / np.where(is_zero, 1.0, length * first)), -length
 
 
 def _reflected_depths(x: Any, square: Any) -> tuple[Any, Any, Any]:
     length = max(square + 1, x) + 1
-    return length + 1, length + 3, length
+    return length + 1, length + 5, length
 
 
 class Rows:
@@ -184,6 +196,9 @@ class Rows:
     def reflect(self, first: int, square: int, scale: int, length: int) -> None:
         self._code.append((REFLECT, first, square, scale, length))
 
+    def dot(self, target: int, first: int, second: int, width: int) -> None:
+        self._code.append((DOT, target, second, first, width))
+
     def copy(self, target: int, source: int, width: int) -> None:
         self._code.append((COPY, target, source, 0, width))
 
@@ -224,32 +239,55 @@ def is_zero(x: Any) -> bool:
     return (x.op == "constant" and x.value == 0.0) if hasattr(x, "op") else float(x) == 0.0
 
 
-def product(A: Any, B: Any, upper: bool = False) -> np.ndarray:
-    """A B of nodes; of a symmetric product the upper triangle, if that is enough, with zeros below."""
-    full_A, full_B = _not_zero(A), _not_zero(B)
+def product(A: Any, B: Any, wanted: np.ndarray | None = None) -> np.ndarray:
+    """A B of nodes; if only some of its numbers are wanted, those, and zeros in place of the others."""
+    full_A, full_B = pattern(A), pattern(B)
     m, n = len(A), B.shape[1]
     rows = Rows()
     a, b, c = rows.take(A.size), rows.take(B.size), rows.take(m * n)
     rows.put_matrix(a, A, A.shape[1])
     rows.put_matrix(b, B, n)
+    parts = [runs(row) for row in full_B]
     for i in range(m):
-        first = i if upper else 0
         for k in np.flatnonzero(full_A[i]).tolist():
-            if full_B[k, first:].any():
-                rows.add(c + i * n + first, a + i * A.shape[1] + k, b + k * n + first, n - first)
-    result = rows.run().matrix(c, m, n, n)
+            for first, width in parts[k] if wanted is None else runs(full_B[k] & wanted[i]):
+                rows.add(c + i * n + first, a + i * A.shape[1] + k, b + k * n + first, width)
     filled = np.einsum("ik,kj->ij", full_A.astype(int), full_B.astype(int)) > 0
-    result[~(np.triu(filled) if upper else filled)] = 0.0
-    return result
+    return np.where(filled if wanted is None else filled & wanted, rows.run().matrix(c, m, n, n), 0.0)
+
+
+def times_vector(A: Any, x: Any) -> np.ndarray | None:
+    """A x of nodes where that is long, else None."""
+    if A.size < LONG // 4 or not has_unknown(A, x):
+        return None
+    full, m = pattern(A), len(A)
+    parts = [runs(row) for row in full]
+    if full.sum() < max(LONG // 4, _DENSE * sum(width for own in parts for _, width in own)):
+        return None
+    rows, n = Rows(), len(x)
+    a, b, c = rows.take(A.size), rows.take(n), rows.take(m)
+    rows.put_matrix(b, [x], n)
+    if A.flags.c_contiguous or not A.flags.f_contiguous:
+        rows.put_matrix(a, A, n)
+        for i, own in enumerate(parts):
+            for first, width in own:
+                rows.dot(c + i, a + i * n + first, b + first, width)
+    else:  # the transpose of a matrix whose rows lie side by side
+        rows.put_matrix(a, A.T, m)
+        for k, column in enumerate(full.T):
+            for first, width in runs(column):
+                rows.add(c + first, b + k, a + k * m + first, width)
+    return np.where(full.any(axis=1), rows.run().matrix(c, 1, m, m)[0], 0.0)
 
 
 def is_long_product(A: Any, B: Any) -> bool:
-    """Whether A B is better computed by rows than spelled out: long, and not mostly zeros."""
+    """Whether A B is better computed by rows than spelled out: long, and with zeros that are not all over the place."""
     if A.ndim != 2 or B.ndim != 2 or A.size * B.shape[1] < LONG:
         return False
-    full_A, full_B = _not_zero(A), _not_zero(B)
-    spelled_out = int(full_A.sum(axis=0) @ full_B.sum(axis=1))
-    return spelled_out >= max(LONG, _DENSE * full_A.sum() * B.shape[1])
+    full_A, full_B = pattern(A), pattern(B)
+    uses = full_A.sum(axis=0)
+    spelled_out = int(uses @ full_B.sum(axis=1))
+    return spelled_out >= max(LONG, _DENSE * (uses @ [sum(width for _, width in runs(row)) for row in full_B]))
 
 
 def has_unknown(*matrices: Any) -> bool:
@@ -257,6 +295,7 @@ def has_unknown(*matrices: Any) -> bool:
     return any(hasattr(x, "op") and x.op != "constant" for matrix in matrices for x in np.ravel(matrix))
 
 
-def _not_zero(matrix: Any) -> np.ndarray:
+def pattern(matrix: Any) -> np.ndarray:
+    """Where numbers of a matrix may be anything but zero."""
     flat = [not is_zero(x) for x in np.asarray(matrix, dtype=object).view(np.ndarray).ravel()]
     return np.array(flat, bool).reshape(np.shape(matrix))

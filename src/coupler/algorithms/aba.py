@@ -30,6 +30,7 @@ from coupler.passes import (
     Record,
     Sweep,
     Visit,
+    across_joints,
     add_loads,
     afterwards,
     collected,
@@ -141,7 +142,7 @@ def accelerate(cluster: Node) -> None:
         a_parents = [output.memory.a for output in cluster.outputs]
         ydd = memory.a = memory.y0 - response(cluster, memory.Y, a_parents)  # line 41: ÿ = D⁻¹ (u − Uᵀ X a_λ)
     for body in cluster.carriers:
-        body.memory.a = body.Xo @ body.output.a + body.c + body.S @ ydd  # lines 40, 42: a = X a_λ + c + S ÿ
+        body.memory.a = body.Xo @ body.output.a + body.c + across_joints(body, ydd)  # lines 40, 42: a = X a_λ + c + S ÿ
 
 
 # Beneath it

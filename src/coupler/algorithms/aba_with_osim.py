@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from coupler.algorithms import aba, efpa
 from coupler.model import Robot
 from coupler.passes import PathBody, PathCluster, Paths, Sweep, Visit, add_loads, entry, symmetric
@@ -63,4 +61,4 @@ def dynamics_and_osim_program(robot: Robot, frames: Sequence[tuple[int, Transfor
 def inward(cluster: Visit[BodyMemory, ClusterMemory]) -> None:
     """The backward pass of C-ABA, which keeps D⁻¹ for forces at frames."""
     D = aba.inward(cluster)
-    cluster.memory.Dinv = D.solve(np.eye(len(D.reciprocal)))
+    cluster.memory.Dinv = D.inverse()

@@ -10,7 +10,8 @@ There are three ways to the same numbers, of which a cluster takes the cheapest:
   beside its link costs no more than one Xᵀ I X of a rigid body.
 - `JointByJoint`. A large cluster is a tree of many joints before its loops join them, and S has as many columns as
   loops leave freedoms. Composite inertias are gathered joint by joint, as in the composite-rigid-body algorithm, and H
-  and F of the tree are projected at the end: D = Gᵀ H G and W = F G, in a fraction of the products.
+  and F of the tree are projected at the end: D = Gᵀ H G and W = F G, in a fraction of the products. Of a large one with
+  long chains, all is seen by the output bodies, and H is one product.
 """
 
 from __future__ import annotations
@@ -22,13 +23,22 @@ from typing import Any
 import numpy as np
 
 from coupler.forks import cached_property
-from coupler.linear import Cholesky, known_value, symmetric_product
+from coupler.linear import Cholesky, known_value, product_where, symmetric_product
 from coupler.passes import Body, Output, Visit
 from coupler.spatial import RigidInertia, mirrored
 
-__all__ = ["Articulated", "articulated", "inertia_times", "propagated", "response", "response_by_output"]
+__all__ = [
+    "Articulated",
+    "JointByJoint",
+    "articulated",
+    "inertia_times",
+    "propagated",
+    "response",
+    "response_by_output",
+]
 
 _MANY = 4  # bodies, from which on joint by joint is cheaper
+_DEEP = 3  # joints between a body and its output body, on average, from which on all are better seen by the latter
 
 Forces = Mapping[Any, Any]  # on bodies
 
@@ -178,21 +188,34 @@ class JointByJoint(Articulated):
         W: F G of each output body, 6 × n.
     """
 
-    def __init__(self, cluster: Visit[Any, Any], p: Forces) -> None:
+    def __init__(self, cluster: Visit[Any, Any], p: Forces, inertia: Mapping[Any, Any] | None = None) -> None:
+        """Args: a cluster, forces p on its bodies, and their inertias, if not their articulated ones."""
         self.cluster = cluster
         self.p = dict(p)
+        inertia = inertia or {body: body.IA if body.carries else body.inertia for body in cluster.bodies}
+        depth = sum(map(len, cluster.shape.paths)) / len(cluster.bodies)
+        self._at_outputs = cluster.shape.is_large and depth > _DEEP
         self._inertia: dict[Any, Any] = {}
         for body in reversed(cluster.bodies):  # children before their parents
-            carrier = body.parent or body.output
-            self._add(body, body.IA if body.carries else body.inertia)
-            self._add(carrier, body.seen_by_parent(self._inertia[body]))
+            carrier, own = body.parent or body.output, inertia[body]
+            if self._at_outputs:
+                self._add(body, body.seen_by_output(own))
+                self._add(carrier, self._inertia[body])
+            else:
+                self._add(body, own)
+                self._add(carrier, body.seen_by_parent(self._inertia[body]))
             if self.p:
                 passed = body.X.transform_force(self.p[body])
                 self.p[carrier] = self.p[carrier] + passed if carrier in self.p else passed
-        H, F = self._tree_inertia()
+        H, F = self._tree_inertia_at_outputs() if self._at_outputs else self._tree_inertia()
         G = cluster.G
-        self.D = mirrored(symmetric_product(G.T, H @ G)) + cluster.armature
-        self.W = [F[output] @ G for output in cluster.outputs]
+        if cluster.shape.is_large:  # one product for all
+            projected = np.concatenate([H + np.diag(cluster.armatures), *F.values()]) @ G
+            HG, *self.W = np.split(projected, len(H) + 6 * np.arange(len(F)))
+            self.D = mirrored(symmetric_product(G.T, HG))
+        else:
+            self.D = mirrored(symmetric_product(G.T, H @ G)) + cluster.armature
+            self.W = [F[output] @ G for output in cluster.outputs]
 
     def _add(self, to: Any, inertia: Any) -> None:
         """Adds an inertia to that of a body; the sum is rigid if both are, and a matrix otherwise."""
@@ -221,6 +244,25 @@ class JointByJoint(Articulated):
             columns[body.output][body.entries] = list(momentum.T)
         return np.array(H), {output: np.array(momenta).T for output, momenta in columns.items()}
 
+    def _tree_inertia_at_outputs(self) -> tuple[Any, dict[Any, Any]]:
+        """The same, with all motions and composite inertias seen by output bodies: one product of long matrices."""
+        bodies, shape = self.cluster.bodies, self.cluster.shape
+        S = [body.Xo.inverse_motion(body.subspace) for body in bodies]
+        momenta = [self._inertia[body] @ motion for body, motion in zip(bodies, S, strict=True)]
+        carried = np.zeros((len(self.cluster.G),) * 2, bool)  # by joint: which ones are further out
+        for body, path in zip(bodies, shape.paths, strict=True):
+            for other in path:
+                carried[bodies[other].entries, body.entries] = True
+        upper = product_where(np.concatenate(S, axis=1).T, np.concatenate(momenta, axis=1), carried)
+        none = np.zeros_like(carried[:6], dtype=float)
+        F = {}
+        for output in self.cluster.outputs:
+            own = [
+                m if body.output is output else none[:, body.entries] for body, m in zip(bodies, momenta, strict=True)
+            ]
+            F[output] = np.concatenate(own, axis=1)
+        return np.where(carried, upper, upper.T), F
+
     def force_on_joints(self) -> Any:
         h = [body.subspace.T @ self.p[body] for body in self.cluster.bodies]
         return self.cluster.G.T @ np.concatenate(h)
@@ -230,10 +272,14 @@ class JointByJoint(Articulated):
 
     def pass_on_inertia(self, D: Cholesky) -> Any:
         Y = D.solve(np.concatenate(self.W).T)
-        composite = [self._inertia[output] for output in self.cluster.outputs]
+        composite = [self.on_output(output) for output in self.cluster.outputs]
         matrices = [x.matrix() if isinstance(x, RigidInertia) else x for x in composite]
         _collect_inertia(self.cluster, matrices, self.W, Y)
         return Y
+
+    def on_output(self, output: Output[Any]) -> Any:
+        """Σ Xᵀ I X: the inertia that an output body carries, rigid or as a matrix."""
+        return self._inertia[output]
 
     def force_on_output(self, output: Output[Any], y0: Any) -> Any:
         return self.p[output] + self.W[output.number] @ y0

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.algorithms.articulated import JointByJoint
 from coupler.model import Robot
 from coupler.passes import (
     Body,
@@ -76,6 +77,9 @@ def inward(cluster: Node) -> None:
     """Composite inertias, added to those of the output bodies; the cluster's block H_kk, and its momenta F."""
     cluster.report_gap()
     inertia = {body: composite(body) for body in cluster.bodies}
+    if cluster.shape.is_large and not cluster.pairs:
+        _inward_joint_by_joint(cluster, JointByJoint(cluster, {}, inertia))
+        return
     F = {body: inertia[body] @ body.S for body in cluster.bodies}
     cluster.memory.H = mirrored(sum((body.S.T @ F[body] for body in cluster.bodies), cluster.armature))
     for output in cluster.outputs:
@@ -84,6 +88,16 @@ def inward(cluster: Node) -> None:
         output.memory.F = sum(body.Xo.transform_force(F[body]) for body in output.bodies)
         moved = [body.seen_by_output(inertia[body]) for body in output.bodies]  # Xᵀ Iᶜ X
         output.collect(m=sum(x.m for x in moved), h=sum(x.h for x in moved), I=sum(x.I for x in moved))
+
+
+def _inward_joint_by_joint(cluster: Node, whole: JointByJoint) -> None:
+    """The same for a large cluster: H of its tree is found first, and then projected onto its independent joints."""
+    cluster.memory.H = whole.D
+    for output, momenta in zip(cluster.outputs, whole.W, strict=True):
+        if not output.grounded:
+            carried = whole.on_output(output)
+            output.memory.F = momenta
+            output.collect(m=carried.m, h=carried.h, I=carried.I)
 
 
 def composite(body: Body[BodyMemory]) -> RigidInertia:

@@ -31,8 +31,10 @@ from coupler.passes import (
     Record,
     Sweep,
     Visit,
+    across_joints,
     collected,
     entry,
+    force_on_joints,
     symmetric,
 )
 from coupler.spatial import Transform
@@ -113,7 +115,7 @@ def inward(cluster: Visit[ArticulatedBody, ArticulatedCluster]) -> None:
     cluster.report_gap()
     IA = articulated(cluster)
     D = Cholesky(IA.D)  # eq. 49: U = Iᴬ S, D = Sᵀ U
-    cluster.memory.Dinv = D.solve(np.eye(len(IA.D)))
+    cluster.memory.Dinv = D.inverse()
     if not cluster.grounded:
         cluster.memory.Y = IA.pass_on_inertia(D)  # eq. 55, 56: Iᵃ = Iᴬ − U D⁻¹ Uᵀ, Iᴬ_λ += Xᵀ Iᵃ X
 
@@ -131,7 +133,7 @@ def propagate(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[
 
 def pass_force_on(cluster: Visit[Any, Any], active: Sequence[Body[Any]]) -> Any:
     """Stores the force at a frame that output bodies feel; gives z = Sᵀ χᵀ, its force on the cluster's joints."""
-    z = sum(body.S.T @ body.memory.P for body in active)
+    z = force_on_joints(cluster, {body: body.memory.P for body in active})
     for output in [] if cluster.grounded else cluster.outputs:
         P = {body: body.memory.P for body in active if body.output is output}
         output.memory.P = propagated(cluster, output, cluster.memory.Y, P, z)
@@ -147,5 +149,5 @@ def respond(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[Bo
     if not cluster.grounded:
         ydd = ydd - response(cluster, cluster.memory.Y, [output.memory.A for output in cluster.outputs])
     for body in felt:
-        across = body.S @ ydd
+        across = across_joints(body, ydd)
         body.memory.A = across if body.output.grounded else across + body.Xo @ body.output.memory.A

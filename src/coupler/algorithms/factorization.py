@@ -32,8 +32,11 @@ from coupler.passes import (
     Record,
     Sweep,
     Visit,
+    across_joints,
+    armature_force,
     collected,
     entry,
+    force_on_joints,
     symmetric,
     velocities_of,
 )
@@ -130,7 +133,7 @@ def collect_forces(cluster: Visit[ProductBody, VectorMemory]) -> None:
     x = cluster.memory.x
     f = {body: body.inertia @ (body.memory.a if body.carries else acceleration(body, x)) for body in cluster.bodies}
     f |= {body: f[body] + body.memory.f for body in cluster.carriers}
-    cluster.memory.y = sum((body.S.T @ f[body] for body in cluster.bodies), cluster.armature @ x)
+    cluster.memory.y = force_on_joints(cluster, f, armature_force(cluster, x))
     for output in cluster.outputs:
         if not output.grounded:
             output.collect(f=sum(body.Xo.transform_force(f[body]) for body in output.bodies))
@@ -138,7 +141,7 @@ def collect_forces(cluster: Visit[ProductBody, VectorMemory]) -> None:
 
 def acceleration(body: Body[Any], y: Any) -> Any:
     """a = X a_λ + S y, for joint accelerations y; its output body remembers a_λ."""
-    across = body.S @ y
+    across = across_joints(body, y)
     return across if body.output.grounded else across + body.Xo @ body.output.memory.a
 
 

@@ -20,6 +20,7 @@ from coupler.passes import (
     Record,
     Sweep,
     Visit,
+    across_joints,
     entry,
 )
 from coupler.spatial import Transform, cross, cross_motion
@@ -136,7 +137,7 @@ def accelerate(cluster: Visit[AcceleratedFrameBody, FrameAcceleration]) -> None:
     ydd = cluster.memory.a
     for body in cluster.bodies:
         a_output = np.zeros(6) if body.output.grounded else body.output.memory.a
-        body.memory.a = body.Xo @ a_output + body.c + body.S @ ydd
+        body.memory.a = body.Xo @ a_output + body.c + across_joints(body, ydd)
 
 
 def homogeneous(frame: Frame) -> Any:

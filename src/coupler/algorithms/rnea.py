@@ -16,7 +16,19 @@ from typing import Any
 
 from coupler.algorithms.aba import pulled_links
 from coupler.model import Robot
-from coupler.passes import Body, ClusterRecord, Coordinate, Record, Sweep, Visit, add_loads, entry
+from coupler.passes import (
+    Body,
+    ClusterRecord,
+    Coordinate,
+    Record,
+    Sweep,
+    Visit,
+    across_joints,
+    add_loads,
+    armature_force,
+    entry,
+    force_on_joints,
+)
 
 __all__ = ["BodyMemory", "ClusterMemory", "inverse_dynamics_program", "net_force", "outward"]
 
@@ -65,18 +77,17 @@ def inward(cluster: Node) -> None:
     """Backward pass: forces across cluster joints, added to those of the output bodies, and τ. [001, eq. 31, 35]"""
     cluster.report_gap()
     ydd = cluster.memory.a
-    tau = cluster.armature @ ydd + cluster.armature_bias - cluster.passive
+    tau = armature_force(cluster, ydd) + cluster.armature_bias - cluster.passive
+    f = {body: body.memory.f if body.carries else net_force(body) for body in cluster.bodies}
     for body in cluster.bodies:
-        f = body.memory.f if body.carries else net_force(body)
-        tau = tau + body.S.T @ f  # eq. 31
         if not body.output.grounded:
-            body.output.memory.f += body.Xo.transform_force(f)  # eq. 35
-    cluster.memory.tau = tau
+            body.output.memory.f += body.Xo.transform_force(f[body])  # eq. 35
+    cluster.memory.tau = force_on_joints(cluster, f, tau)  # eq. 31
 
 
 def acceleration(body: Body[BodyMemory]) -> Any:
     """a = X a_λ + c + S ÿ. [001, eq. 33]"""
-    return body.Xo @ body.output.a + body.c + body.S @ body.cluster.memory.a
+    return body.Xo @ body.output.a + body.c + across_joints(body, body.cluster.memory.a)
 
 
 def net_force(body: Body[BodyMemory]) -> Any:

@@ -25,7 +25,19 @@ from coupler.contact.columns import ColumnBody, ColumnCluster
 from coupler.contact.floating import frame_rotation_bias
 from coupler.contact.scheme import SCHEMES
 from coupler.graph import Buffer, Vector, View, fields, may_differ
-from coupler.passes import Body, Coordinate, Sweep, Visit, add_loads, afterwards, collected, entry, provided
+from coupler.passes import (
+    Body,
+    Coordinate,
+    Sweep,
+    Visit,
+    across_joints,
+    add_loads,
+    afterwards,
+    collected,
+    entry,
+    force_on_joints,
+    provided,
+)
 
 __all__ = [
     "TOLERANCE",
@@ -192,7 +204,7 @@ class Kick:
         if self._midpoint and self._damped:  # dampers feel v, and the rest of v⁺ by armatures: see damping.py
             dampers = np.concatenate([body.model.damping for body in bodies])
             passive = passive + dampers * (cluster.G @ (cluster.v - memory.start))
-        z = sum((body.S.T @ f[body] for body in bodies), cluster.armature_bias)
+        z = force_on_joints(cluster, f, cluster.armature_bias)
         u = memory.tau + cluster.G.T @ passive - z
         memory.y0 = memory.Dinv @ u
         for output in cluster.outputs:
@@ -209,7 +221,7 @@ class Kick:
         memory.u = memory.v_next = u
         for body in cluster.bodies:
             if body.carries or body.number in self.located[id(cluster.shape)]:
-                own = body.S @ u
+                own = across_joints(body, u)
                 body.memory.u = own if body.output.grounded else own + body.Xo @ body.output.memory.u
             if self._ahead and body.number in self.located[id(cluster.shape)]:
                 fall = np.concatenate([np.zeros(3), body.memory.E @ cluster.gravity])

@@ -49,7 +49,7 @@ from coupler.contact.tables import Told
 from coupler.graph import Part, Program, Vector, View, constants, fields, may_differ
 from coupler.model import Robot
 from coupler.model.tolerances import OPEN
-from coupler.passes import ClusterWindows, Shape, Sweep
+from coupler.passes import ClusterWindows, Shape, Sweep, force_on_joints
 
 __all__ = ["contact_step_program"]
 
@@ -301,7 +301,7 @@ def climb(cluster: Node, passage: Passage) -> None:
     active = [cluster.bodies[i] for i in passage.active]
     pushed = [] if passage.entry is None else [cluster.G[passage.entry][:, None]]
     pushed += [cluster.memory.gears[i] * cluster.G[entry][:, None] for i, entry in enumerate(passage.geared)]
-    z = sum((body.S.T @ body.memory.P for body in active), sum(pushed, np.zeros((1, 1))))
+    z = force_on_joints(cluster, {body: body.memory.P for body in active}, sum(pushed, np.zeros((1, 1))))
     cluster.memory.z, cluster.memory.y = z, cluster.memory.Dinv @ z
     for output, begins in zip(cluster.outputs, passage.begins, strict=True):
         if not output.grounded:

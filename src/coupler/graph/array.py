@@ -15,7 +15,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, apply, as_node, constant, symbol, where
-from coupler.rows import has_unknown, is_long_product, is_zero, product
+from coupler.rows import has_unknown, is_long_product, is_zero, product, times_vector
 
 
 class Array(np.ndarray):
@@ -164,7 +164,7 @@ def _ufunc(ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **option
         result = _reduce(ufunc, inputs[0], options.get("axis", 0), options.get("keepdims", False))
     elif method == "__call__" and ufunc is np.matmul:
         A, B = map(_objects, inputs)
-        result = _matmul(A, B) if A.ndim == B.ndim == 2 else np.matmul(A, B)
+        result = _matmul(A, B) if A.ndim == B.ndim == 2 else _times_vector(A, B)
     elif method == "__call__" and ufunc in _ELEMENTWISE:
         result = _elementwise(_ELEMENTWISE[ufunc], *inputs)
     elif method == "outer" and ufunc in _ELEMENTWISE:
@@ -202,6 +202,12 @@ def _matmul(A: np.ndarray, B: np.ndarray) -> np.ndarray:
         for j, value in total.items():
             result[i, j] = value
     return result
+
+
+def _times_vector(A: np.ndarray, x: np.ndarray) -> Any:
+    """A x, by rows where that is long."""
+    long = times_vector(A, x) if A.ndim == 2 and x.ndim == 1 and A.shape[1] == len(x) else None
+    return np.matmul(A, x) if long is None else long
 
 
 def _of_nodes(result: Any) -> Any:

@@ -80,7 +80,7 @@ _RESERVED = {*_WORDS.split(), *(name + suffix for name in _MATH.split() for suff
 # Operations on rows; see coupler.rows for what each number means.
 _ROWS = """for (int i = 0; i < count; i++) {
     const int32_t t = code[i][1], s = code[i][2], f = code[i][3], w = code[i][4];
-    const NUMBER x = code[i][0] == 5 || code[i][0] == 6 ? 0 : m[f];
+    const NUMBER x = code[i][0] >= 5 ? 0 : m[f];
     NUMBER l;
     switch (code[i][0]) {
     case 0: for (int c = 0; c < w; c++) m[t + c] = 0; break;
@@ -89,11 +89,13 @@ _ROWS = """for (int i = 0; i < count; i++) {
     case 3: for (int c = 0; c < w; c++) m[t + c] -= x * m[s + c]; break;
     case 4: for (int c = 0; c < w; c++) m[t + c] = x * m[s + c]; break;
     case 5: m[t] = 1 / m[s]; break;
+    case 7: for (int c = 0; c < w; c++) m[t] += m[f + c] * m[s + c]; break;
     default:
         l = SQRT(m[s]);
         l = m[t] < 0 ? -l : l;
         m[t] += l;
-        m[f] = 1 / (l * m[t]);
+        m[w] = l * m[t];
+        m[f] = m[w] == 0 ? 0 : 1 / m[w];
         m[w] = -l;
     }
 }"""

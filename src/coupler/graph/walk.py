@@ -15,10 +15,21 @@ def topological(outputs: Iterable[Node], leaves: frozenset[Node] = frozenset()) 
 
     With `leaves`, only what may depend on these: they themselves, and what was made after the first of them.
     """
-    oldest = min((leaf.serial for leaf in leaves), default=-1)
     done: dict[Node, None] = {}
     stack = list(outputs)
     stack.reverse()
+    while stack and not leaves:  # the same as below; most of a compilation's walks are such
+        node = stack[-1]
+        if node not in done:
+            height = len(stack)
+            for arg in node.args[::-1]:
+                if arg not in done:
+                    stack.append(arg)
+            if len(stack) > height:
+                continue
+            done[node] = None
+        stack.pop()
+    oldest = min((leaf.serial for leaf in leaves), default=-1)
     while stack:
         node = stack[-1]
         if node not in done:

@@ -1,6 +1,7 @@
 """Passes over the clusters of a robot: what algorithms are written in, and how they become programs."""
 
 from coupler.graph import constants, symmetric
+from coupler.passes.along_joints import across_joints, armature_force, force_on_joints
 from coupler.passes.body import Body, Output
 from coupler.passes.climb import Climb, ClimbingBody, ClimbingCluster, CoupledClusters, velocities_of
 from coupler.passes.cluster import Visit
@@ -60,14 +61,17 @@ __all__ = [
     "TermRecord",
     "TermRow",
     "Visit",
+    "across_joints",
     "add_element_energy",
     "add_loads",
     "afterwards",
+    "armature_force",
     "cleared",
     "collect_loads",
     "collected",
     "constants",
     "entry",
+    "force_on_joints",
     "have_full_rank",
     "numbered",
     "position_of",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import combinations
 from typing import Any, Generic, TypeVar
 
@@ -90,6 +91,7 @@ class Visit(Generic[B_co, C_co]):
         memory: what it remembers as a whole, and its parts of vectors over independent velocities.
         bodies: its bodies, parents first.
         outputs: the bodies outside that carry it.
+        motions: S y of bodies, for each y that was asked for; see `across_joints`.
         pairs: those of its bodies on both of which another cluster hangs, and what they remember.
         output_pairs: the same of output bodies, by their numbers.
     """
@@ -105,6 +107,7 @@ class Visit(Generic[B_co, C_co]):
         self.outputs: list[Output[B_co]] = [Output(self, i) for i in range(len(shape.grounded))]
         self.bodies: list[Body[B_co]] = [Body(self, i) for i in range(len(shape.kinds))]
         both = [(self.bodies[a], self.bodies[b]) for a, b in shape.couples]
+        self.motions: dict[bytes, tuple[Array, dict[int, Array]]] = {}
         self.pairs = [(one, other, Pair(view)) for (one, other), view in zip(both, views.pairs, strict=False)]
         couples = combinations(range(len(shape.grounded)), 2)
         self.output_pairs = {pair: Pair(view) for pair, view in zip(couples, views.output_pairs, strict=False)}
@@ -167,7 +170,7 @@ class Visit(Generic[B_co, C_co]):
     def G(self) -> Array:
         """w = G ẏ: velocities of all joints from the independent ones. [001, §II-B]"""
         if self.tangent:
-            return self._kept.N if self.seen_before else self.loops.null_space[0]
+            return self._remembered(self._kept.N, 0) if self.seen_before else self.loops.null_space[0]
         return self._of_all_joints(np.eye(self.shape.freedoms), self._dependent_rows)
 
     def _of_all_joints(self, of_independent: Array, of_dependent: Array) -> Array:
@@ -194,7 +197,11 @@ class Visit(Generic[B_co, C_co]):
     @cached_property
     def K_inverse(self) -> Array:
         """K⁺ of its loops, along a basis of its own; its columns span what N does not."""
-        return self._kept.K_inverse if self.seen_before else self.loops.null_space[1]
+        return self._remembered(self._kept.K_inverse, 1) if self.seen_before else self.loops.null_space[1]
+
+    def _remembered(self, matrix: Array, which: int) -> Array:
+        """N or K⁺ from memory, with the zeros that are known of them."""
+        return np.where(self.shape.basis_patterns[which], matrix, 0.0) if self.shape.is_large else matrix
 
     @cached_property
     def _dependent_bias(self) -> Array:
@@ -274,7 +281,9 @@ class Visit(Generic[B_co, C_co]):
                     gap = np.maximum(gap, np.where(np.abs(x) < np.inf, 0.0, 1.0))
         if not self.shape.solved:
             rates = self.K_inverse if self.tangent else self._dependent_rows
-            steepness = (STEEP * rates).ravel() if moving else ()
+            if moving and self.shape.is_large:  # the same number, with fewer products
+                rates = [reduce(np.maximum, np.abs(rates).ravel())]
+            steepness = (STEEP * np.array(rates)).ravel() if moving else ()
             for value in (*self.loops.residuals(), *steepness):
                 gap = np.maximum(gap, np.abs(value))
         self._kept.gap = gap

@@ -9,7 +9,7 @@ import numpy as np
 
 from coupler.forks import cached_property
 from coupler.graph import jacobian, second_directional
-from coupler.linear import null_space, solve
+from coupler.linear import null_space, product_where, solve
 from coupler.model.embedding.constraints import Constraint, LinkMotion, LoopConstraint, LoopEquations, carried
 from coupler.model.embedding.solutions import Solution
 from coupler.passes.records import Array
@@ -90,7 +90,8 @@ class Loops:
     @cached_property
     def null_space(self) -> tuple[Array, Array]:
         """A basis N of all velocities that K maps to zero, and K⁺; see `coupler.linear.null_space`."""
-        return null_space(self.K)
+        shape = self.cluster.shape
+        return null_space(self.K, shape.loop_pattern if shape.is_large else None)
 
     @cached_property
     def _motions(self) -> Array:
@@ -116,10 +117,13 @@ class Loops:
     def rates(self) -> list[Array]:
         """The rows of K, constraint by constraint."""
         rows, n = [], int(self.cluster.shape.starts[-1])
+        at_once = self._rates_at_once if self.cluster.shape.is_large else {}
         for i, constraint in enumerate(self.constraints):
             columns: list[Any] = [np.zeros(len(constraint.kept))] * n
             if not constraint.kept:
                 pass
+            elif i in at_once:
+                columns = list(at_once[i].T)
             elif isinstance(constraint, LoopConstraint):
                 for way, sign in zip(constraint.ways, (-1.0, 1.0), strict=True):
                     for j in self._entries(way):
@@ -132,6 +136,21 @@ class Loops:
                     columns[j] = column
             rows.append(np.array(columns).T)
         return rows
+
+    @cached_property
+    def _rates_at_once(self) -> dict[int, Array]:
+        """The rows of K of all loop joints, by their numbers among the constraints, as one product."""
+        loops = {i: own for i, own in enumerate(self.constraints) if isinstance(own, LoopConstraint) and own.kept}
+        if not loops:
+            return {}
+        T = np.concatenate([self._equations[i].T for i in loops])
+        ways = np.zeros((2, len(T), self._motions.shape[1]), bool)
+        ends = np.cumsum([len(own.kept) for own in loops.values()])
+        for own, end in zip(loops.values(), ends, strict=True):
+            for way, bodies in zip(ways, own.ways, strict=True):
+                way[end - len(own.kept) : end, self._entries(bodies)] = True
+        away, towards = product_where(-T, self._motions, ways[0]), product_where(T, self._motions, ways[1])
+        return dict(zip(loops, np.split(np.where(ways[1], towards, away), ends[:-1]), strict=True))
 
     def wrench(self, i: int, multipliers: Array) -> Array:
         """The force Tᵀλ of a loop joint on its second body, in its second frame; of several λ as columns."""

@@ -21,10 +21,12 @@ from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.model.embedding.solutions import Solution
 from coupler.model.joint import Joint
 from coupler.model.tree import Link
+from coupler.zeros import null_space_patterns
 
 __all__ = ["Clusters", "Instance", "Shape"]
 
 _ROUNDING = 1e-14  # relative: how symmetric an inertia must be
+_LARGE = 256  # bodies times freedoms
 _MOST = 12  # shapes; where there would be more, zeros and ones are left to the table
 
 
@@ -81,6 +83,36 @@ class Shape:
     def freedoms(self) -> int:
         """How many independent velocities it has."""
         return len(self.independent)
+
+    @cached_property
+    def paths(self) -> list[list[int]]:
+        """For each body those of the cluster that carry it, and itself."""
+        paths: list[list[int]] = []
+        for i, parent in enumerate(self.parents):
+            paths.append([*(paths[parent] if parent is not None else []), i])
+        return paths
+
+    @cached_property
+    def loop_pattern(self) -> np.ndarray:
+        """Where K of its loops may be anything but zero."""
+        rows = []
+        for constraint in self.constraints:
+            assert not isinstance(constraint, Solution)
+            row = np.zeros((len(constraint.kept), int(self.starts[-1])), bool)
+            for body in constraint.links:
+                row[:, slice(*self.starts[body : body + 2].tolist())] = True
+            rows.append(row)
+        return np.concatenate(rows)
+
+    @cached_property
+    def basis_patterns(self) -> tuple[np.ndarray, np.ndarray]:
+        """The same of N and K⁺ of its loops."""
+        return null_space_patterns(self.loop_pattern)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether its subspaces S are so many numbers that products with them are better avoided."""
+        return len(self.kinds) * self.freedoms >= _LARGE
 
     @property
     def solved(self) -> bool:

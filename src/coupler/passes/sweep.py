@@ -14,6 +14,7 @@ from coupler.model.embedding.constraint_steps import constant_fields
 from coupler.model.tolerances import OPEN
 from coupler.passes.body import B_co
 from coupler.passes.cluster import C_co, Context, Visit
+from coupler.passes.huge import tell_of_huge_clusters
 from coupler.passes.memory import Memory
 from coupler.passes.records import ClusterRecord, Record
 from coupler.passes.schedule import Schedule, Store
@@ -87,6 +88,8 @@ class Sweep(Generic[B_co, C_co]):
             tangent=tangent,
             all_rows=robot.tree.all_rows,
         )
+        if paired:
+            tell_of_huge_clusters(robot, clusters)
         self._memory = memory = Memory(self.builder, robot, clusters, self._context)
         self.links, self.bodies, self.place = memory.links, memory.bodies, memory.place
         self._first = True

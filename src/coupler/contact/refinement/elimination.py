@@ -22,6 +22,7 @@ import numpy as np
 from coupler.contact.interaction import InteractingBlocks, Ways
 from coupler.contact.kernels import clear
 from coupler.graph import Buffer, View, fields
+from coupler.linear import factors_by_rows
 from coupler.passes import Place, Places, Schedule
 
 __all__ = ["Elimination"]
@@ -226,6 +227,8 @@ def _reduced(S: Any, L: Any, U: Any) -> Any:
 def _factored(S: Any, sign: Any) -> tuple[Any, Any]:
     """S = L U without pivoting, in one matrix, with 1/u on the diagonal; and the sign times that of the determinant."""
     n = len(S)
+    if (rows := factors_by_rows(S)) is not None:
+        return rows, np.prod([np.copysign(1.0, x) for x in np.diag(rows)]) * sign
     rows = [[S[i, j] for j in range(n)] for i in range(n)]
     for k in range(n):
         sign = np.copysign(1.0, rows[k][k]) * sign

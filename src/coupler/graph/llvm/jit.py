@@ -6,6 +6,7 @@ import atexit
 import ctypes
 import sys
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache as memoise
 from typing import Any
@@ -44,7 +45,7 @@ class Code:
     from_cache: bool
 
 
-def compile_text(text: str, entry: str, target: Target, effort: Effort = Effort.FULL) -> Code:
+def compile_text(text: str, entry: str, target: Target, effort: Effort = Effort.FULL, library: str = "") -> Code:
     """The machine code of a module, from this process, the disk cache or the compiler, whichever has it first.
 
     Args:
@@ -52,20 +53,35 @@ def compile_text(text: str, entry: str, target: Target, effort: Effort = Effort.
         entry: the name of the function in it that will be called.
         target: the processor to compile for.
         effort: how well to compile it.
+        library: another module that it calls functions of, if any; it is compiled with all effort.
     """
-    version = ".".join(map(str, binding.llvm_version_info))
-    processor = (target.triple, target.cpu, target.features, repr(effort))
-    key = cache.digest(text, entry, *processor, version, llvmlite.__version__)
+    key = _key(text, entry, target, effort, library)
     with _LOCK:
         code = _LOADED.get(key)
         if code is None:
-            stored = cache.load(key)
-            compiled = stored if stored is not None else _object_code(text, target, effort)
-            if stored is None:
-                cache.store(key, compiled)
-            engine = _load(compiled)
-            code = _LOADED[key] = Code(engine.get_function_address(entry), engine, stored is not None)
+            compiled, from_cache = _stored_or_compiled(key, text, target, effort)
+            objects = [compiled]
+            if library:
+                objects.append(_stored_or_compiled(_key(library, "", target), library, target)[0])
+            engine = _load(objects)
+            code = _LOADED[key] = Code(engine.get_function_address(entry), engine, from_cache)
         return code
+
+
+def _key(text: str, entry: str, target: Target, effort: Effort = Effort.FULL, library: str = "") -> str:
+    version = ".".join(map(str, binding.llvm_version_info))
+    processor = (target.triple, target.cpu, target.features, repr(effort))
+    return cache.digest(text, entry, *processor, version, llvmlite.__version__, *([library] if library else []))
+
+
+def _stored_or_compiled(key: str, text: str, target: Target, effort: Effort = Effort.FULL) -> tuple[bytes, bool]:
+    """A module's machine code, and whether it was on disk."""
+    stored = cache.load(key)
+    if stored is not None:
+        return stored, True
+    compiled = _object_code(text, target, effort)
+    cache.store(key, compiled)
+    return compiled, False
 
 
 def _object_code(text: str, target: Target, effort: Effort) -> bytes:
@@ -91,9 +107,10 @@ def _address_of(function: Any) -> int:
     return address
 
 
-def _load(compiled: bytes) -> binding.ExecutionEngine:
+def _load(objects: Iterable[bytes]) -> binding.ExecutionEngine:
     _make_symbols_known()
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), host().machine())  # which takes the machine over
-    engine.add_object_file(binding.ObjectFileRef.from_data(compiled))
+    for compiled in objects:
+        engine.add_object_file(binding.ObjectFileRef.from_data(compiled))
     engine.finalize_object()
     return engine

@@ -175,7 +175,7 @@ class Native(Executable):
                 renderer = Renderer(self.program, self.dtype, 1, self.target.fused, self.lanes)
                 text = renderer.text + one_state_entry(renderer)
             effort = Effort.QUICK if renderer.largest > _LARGE else _effort(text)
-            code = compile_text(text, "one", self.target, effort)
+            code = compile_text(text, "one", self.target, effort, renderer.library)
             shared, bind = fits_on_stack(renderer), partial(_builtin, code.address, self.dtype)
             size = 0 if shared else self.program.scratch_size * self.dtype.itemsize
             self._one = _Entry(code, renderer.tables, size, bind, shared)
@@ -189,7 +189,7 @@ class Native(Executable):
                 renderer = Renderer(self.program, self.dtype, self.lanes, self.target.fused)
                 text = renderer.text + batch_entry(renderer)
             entry = "batch" if _ARRAYS_ARE_READABLE else "states"
-            code = compile_text(text, entry, self.target, _effort(text))
+            code = compile_text(text, entry, self.target, _effort(text), renderer.library)
             numbers = sum(b.size for b in (*self.program.inputs, *self.program.outputs)) + self.program.scratch_size
             size = numbers * self.lanes * self.dtype.itemsize
             bind = partial(_builtin, code.address, self.dtype) if _ARRAYS_ARE_READABLE else partial(_c_function, code)

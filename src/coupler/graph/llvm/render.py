@@ -26,6 +26,7 @@ from coupler.graph.walk import topological
 
 __all__ = ["Renderer"]
 
+_LONG, _BLOCK = 7_500, 500  # lines of a kernel from which on it is cut into blocks, and of a block
 _FAR = 50  # operations after which a number is loaded again: to keep it would cost a register, or a store and a load
 
 
@@ -36,6 +37,7 @@ class Renderer:
         text: the module: elementary functions, kernels, parts of the program and the program as @program(inputs and
             outputs..., scratch, tables), where all scratch lies in one piece: many pointers would be too many for the
             registers.
+        library: another module, with functions that the first one calls; empty if it calls none.
         pointers: the names of those parameters, but for the tables.
         tables: what the list of tables holds; see `Calls`.
         largest: how many lines the longest kernel has.
@@ -64,8 +66,8 @@ class Renderer:
         steps = Steps(self, places)
         steps.run(program.steps)
         self._define_part("@program", steps.lines())
-        functions = [*self.functions.declarations(), *self.functions.definitions()]  # rows have declared theirs by now
-        self.text = "\n".join([*functions, *self._rows.text(), *self._defined])
+        functions = [*self.functions.declarations(), *self.functions.definitions()]
+        self.text, self.library = "\n".join([*functions, *self._rows.text(), *self._defined]), self._rows.library()
         self.tables = steps.tables
 
     def kernel(self, kernel: Kernel, masked: bool) -> str:
@@ -139,7 +141,7 @@ class Renderer:
         result = self.mask if kernel.is_condition else "void"
         # A cache line: where short kernels happen to lie would make some percent otherwise.
         signature = f"internal fastcc {result} {name}({', '.join(parameters)})"
-        return function(signature, [f"; {kernel.name}", *lines], "align 64")
+        return function(signature, [f"; {kernel.name}", *_in_blocks(lines)], "align 64")
 
     def straight_line(
         self,
@@ -222,6 +224,16 @@ class Renderer:
             return mask
         emit(f"{name} = call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.mask} {mask})")
         return name
+
+
+def _in_blocks(lines: list[str]) -> list[str]:
+    """A straight line, cut into blocks if it is very long: a block twice as long takes more than twice the time."""
+    if len(lines) <= _LONG:
+        return lines
+    cut = []
+    for i in range(0, len(lines), _BLOCK):
+        cut += [*([f"br label %block{i}", f"block{i}:"] if i else []), *lines[i : i + _BLOCK]]
+    return cut
 
 
 def _due(order: Sequence[Node], outputs: Sequence[Node], overwritten: Sequence[Node | None]) -> dict[int, list[int]]:

@@ -14,7 +14,8 @@ import numpy as np
 from coupler.graph.expr import Node
 from coupler.graph.kernel import Kernel
 from coupler.graph.llvm.blocks import Blocks, function
-from coupler.rows import ADD, CLEAR, COPY, INVERT, REFLECT, SCALE, SUBTRACT, RowCode
+from coupler.graph.llvm.functions import Functions
+from coupler.rows import ADD, CLEAR, COPY, DOT, INVERT, REFLECT, SCALE, SUBTRACT, RowCode
 
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
@@ -27,16 +28,30 @@ _FIELDS = 3 + 2 * _AT_ONCE  # of an operation in a table: which one, t, w, and s
 
 
 class RowFunctions:
-    """The functions and tables that a module needs for operations on rows."""
+    """The functions and tables that a module needs for operations on rows.
+
+    The functions are a module of their own: they are compiled well even where kernels are too long for that.
+    """
 
     def __init__(self, renderer: Renderer) -> None:
         self.r = renderer
+        self._intrinsics = Functions(renderer)
         self._tables: dict[bytes, str] = {}
         self._text: list[str] = []
+        self._functions: list[str] = []
         self._defined: set[str] = set()
 
     def text(self) -> list[str]:
+        """The tables, and declarations of the functions."""
         return self._text
+
+    def library(self) -> str:
+        """The module with the functions; empty if there are none."""
+        return "\n".join([*self._intrinsics.declarations(), *self._functions]) if self._functions else ""
+
+    def _define(self, name: str, parameters: Sequence[str], lines: Sequence[str]) -> None:
+        self._text.append(f"declare fastcc void {name}({', '.join(p.rsplit(' ', 1)[0] for p in parameters)})")
+        self._functions.append(function(f"fastcc void {name}({', '.join(parameters)})", [*lines, "ret void"]))
 
     def table(self, values: np.ndarray) -> str:
         """The name of a table of whole numbers."""
@@ -67,9 +82,8 @@ class RowFunctions:
                     self._store(emit, kind, "%to", target, c, value, f"{x}.s")
 
                 self._columns(code, width, body)
-            mask = f", {r.mask} %mask" if masked else ""
-            signature = f"internal fastcc void {name}(ptr %to, ptr %from, ptr %runs, i64 %n{mask})"
-            self._text.append(function(signature, [*code.lines(), "ret void"], "noinline"))
+            mask = [f"{r.mask} %mask"] if masked else []
+            self._define(name, ["ptr %to", "ptr %from", "ptr %runs", "i64 %n", *mask], code.lines())
         return name
 
     def run(self) -> str:
@@ -92,8 +106,7 @@ class RowFunctions:
                         self._operation(code, operation, t, terms[0], terms[1], w)
                     code.emit(f"br label %{after}")
                 code.block(after)
-            signature = f"internal fastcc void {name}(ptr noalias %m, ptr noalias readonly %code, i64 %n)"
-            self._text.append(function(signature, [*code.lines(), "ret void"], "noinline"))
+            self._define(name, ["ptr noalias %m", "ptr noalias readonly %code", "i64 %n"], code.lines())
         return name
 
     def _operation(self, code: Blocks, operation: int, t: str, s: str, f: str, w: str) -> None:
@@ -104,6 +117,8 @@ class RowFunctions:
             self._store(emit, v, "%m", t, "0", f"{x}.i", f"{x}.s")
         elif operation == REFLECT:
             self._reflect(code, t, s, f, w)
+        elif operation == DOT:
+            self._dot(code, t, s, f, w)
         else:
             factor = self._load(emit, v, "%m", f, "0", code.name("f"))
             spread = self._spread(code, factor) if self._wide > 1 else factor
@@ -156,23 +171,44 @@ class RowFunctions:
         suffix = ("" if "<" not in kind else f"v{kind.split()[0][1:]}") + (
             "f64" if self.r.scalar == "double" else "f32"
         )
-        self.r.functions.declare(f"declare {kind} @llvm.fma.{suffix}({kind}, {kind}, {kind})")
+        self._intrinsics.declare(f"declare {kind} @llvm.fma.{suffix}({kind}, {kind}, {kind})")
         emit(f"{x}.a = call {kind} @llvm.fma.{suffix}({kind} {factor}, {kind} {value}, {kind} {old})")
         return f"{x}.a"
 
     def _reflect(self, code: Blocks, t: str, s: str, f: str, w: str) -> None:
         r, v, emit, x = self.r, self.r.vector, code.emit, code.name("x")
         first, square = self._load(emit, v, "%m", t, "0", f"{x}.f"), self._load(emit, v, "%m", s, "0", f"{x}.q")
-        r.functions.emit("sqrt", f"{x}.l", [square], code._lines, set())
+        self._intrinsics.emit("sqrt", f"{x}.l", [square], code._lines, set())
         emit(f"{x}.n = fneg {v} {x}.l")
         emit(f"{x}.c = fcmp olt {v} {first}, {r.literal(0.0)}")
         emit(f"{x}.a = select {r.mask} {x}.c, {v} {x}.n, {v} {x}.l")
         emit(f"{x}.b = fadd {v} {first}, {x}.a")
         emit(f"{x}.p = fmul {v} {x}.a, {x}.b")
-        emit(f"{x}.r = fdiv {v} {r.literal(1.0)}, {x}.p")
+        emit(f"{x}.z = fcmp oeq {v} {x}.p, {r.literal(0.0)}")
+        emit(f"{x}.d = select {r.mask} {x}.z, {v} {r.literal(1.0)}, {v} {x}.p")
+        emit(f"{x}.i = fdiv {v} {r.literal(1.0)}, {x}.d")
+        emit(f"{x}.r = select {r.mask} {x}.z, {v} {r.literal(0.0)}, {v} {x}.i")
         emit(f"{x}.m = fneg {v} {x}.a")
         for place, value in ((t, f"{x}.b"), (f, f"{x}.r"), (w, f"{x}.m")):
             self._store(emit, v, "%m", place, "0", value, code.name("s"))
+
+    def _dot(self, code: Blocks, t: str, s: str, f: str, w: str) -> None:
+        v, emit, x = self.r.vector, code.emit, code.name("x")
+        old, before = self._load(emit, v, "%m", t, "0", f"{x}.o"), code.label
+        head, body, after = map(code.new_label, ("head", "body", "after"))
+        emit(f"br label %{head}")
+        code.block(head)
+        emit(f"{x}.c = phi i64 [0, %{before}], [{x}.n, %{body}]")
+        emit(f"{x}.t = phi {v} [{old}, %{before}], [{x}.a, %{body}]")
+        emit(f"{x}.go = icmp slt i64 {x}.c, {w}")
+        emit(f"br i1 {x}.go, label %{body}, label %{after}")
+        code.block(body)
+        one, other = (self._load(emit, v, "%m", at, f"{x}.c", f"{x}.{at[1:]}") for at in (f, s))
+        self._fused(emit, v, ADD, one, other, f"{x}.t", x)  # as {x}.a
+        emit(f"{x}.n = add i64 {x}.c, 1")
+        emit(f"br label %{head}")
+        code.block(after)
+        self._store(emit, v, "%m", t, "0", f"{x}.t", code.name("s"))
 
     @property
     def _wide(self) -> int:
@@ -210,7 +246,7 @@ class RowFunctions:
         emit(f"store {kind} {value}, ptr {self._place(emit, memory, at, c, x)}, align {self.r.align}")
 
 
-_ADD_SEVERAL, _SUBTRACT_SEVERAL = REFLECT + 1, REFLECT + 2
+_ADD_SEVERAL, _SUBTRACT_SEVERAL = DOT + 1, DOT + 2
 
 
 def _grouped(code: np.ndarray) -> np.ndarray:
