@@ -239,9 +239,8 @@ def _note_not_finite(
     renderer: Renderer, places: dict[Buffer, str], code: Blocks, wrong: str, in_lanes: Sequence[str]
 ) -> None:
     """Notes at a place whether numbers are not finite, or not known to be: those in lanes are left to the caller."""
-    emit = code.emit
+    emit, check, after = code.emit, code.new_label("check"), code.new_label("after")
     if in_lanes:
-        check, after = code.new_label("check"), code.new_label("after")
         emit(f"%known = load i1, ptr {wrong}")
         emit(f"%unknown = or i1 %known, {in_lanes[0]}")
         emit(f"store i1 %unknown, ptr {wrong}")
