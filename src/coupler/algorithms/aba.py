@@ -38,17 +38,6 @@ from coupler.passes import (
     symmetric,
 )
 
-__all__ = [
-    "BodyMemory",
-    "ClusterMemory",
-    "ResponseMemory",
-    "accelerate",
-    "forward_dynamics_program",
-    "inward",
-    "outward",
-    "pulled_links",
-]
-
 
 class BodyMemory(Record):
     """What a body that carries other clusters remembers: v, Iᴬ and pᴬ of what it carries, and a."""

@@ -14,8 +14,6 @@ from coupler.model import Robot
 from coupler.passes import PathBody, PathCluster, Paths, Sweep, Visit, add_loads, entry, symmetric
 from coupler.spatial import Transform
 
-__all__ = ["dynamics_and_osim_program"]
-
 
 class BodyMemory(aba.BodyMemory, PathBody):
     """What C-ABA remembers, and the force and acceleration by unit of force at a frame."""

@@ -29,16 +29,6 @@ from coupler.passes import (
     visit_terms,
 )
 
-__all__ = [
-    "actuator_accelerations_program",
-    "actuator_jacobian_program",
-    "actuator_positions_program",
-    "actuator_velocities_program",
-    "generalized_forces_program",
-    "write_jacobian",
-    "write_rows",
-]
-
 
 class Moving(ClusterRecord):
     a, tau = Coordinate(), Coordinate()

@@ -27,16 +27,6 @@ from coupler.linear import Cholesky, known_value, product_where, symmetric_produ
 from coupler.passes import Body, Output, Visit
 from coupler.spatial import RigidInertia, mirrored
 
-__all__ = [
-    "Articulated",
-    "JointByJoint",
-    "articulated",
-    "inertia_times",
-    "propagated",
-    "response",
-    "response_by_output",
-]
-
 _MANY = 4  # bodies, from which on joint by joint is cheaper
 _DEEP = 3  # joints between a body and its output body, on average, from which on all are better seen by the latter
 

@@ -28,8 +28,6 @@ from coupler.passes import (
     visit_terms,
 )
 
-__all__ = ["control_forces_program", "controlling", "moving"]
-
 Node = Visit[Record, ClusterRecord]
 
 

@@ -32,8 +32,6 @@ from coupler.passes import (
 )
 from coupler.spatial import RigidInertia, Transform, mirrored
 
-__all__ = ["PlacedBody", "mass_matrix_entries", "mass_matrix_program", "momenta_further_in", "outward"]
-
 
 class PlacedBody(ClimbingBody):
     """What a body that carries other clusters remembers: the transform X = (E, r) from its output body, S and F."""

@@ -38,8 +38,6 @@ from coupler.model.merging import merged_positions_program, on_one_body_each
 from coupler.passes import Schedule, Visit, add_loads
 from coupler.spatial import RigidInertia, Transform, mirrored
 
-__all__ = ["divide_and_conquer_program"]
-
 Node = Visit[PieceBody, PieceCluster]
 
 

@@ -39,18 +39,6 @@ from coupler.passes import (
 )
 from coupler.spatial import Transform
 
-__all__ = [
-    "ArticulatedBody",
-    "ArticulatedCluster",
-    "inverse_osim_program",
-    "inward",
-    "outward",
-    "pass_force_on",
-    "propagate",
-    "respond",
-    "towards_ground",
-]
-
 
 class ArticulatedBody(Record):
     """What a body that carries other clusters remembers: Iᴬ of what it carries."""

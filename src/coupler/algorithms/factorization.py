@@ -42,15 +42,6 @@ from coupler.passes import (
 )
 from coupler.spatial import mirrored
 
-__all__ = [
-    "acceleration",
-    "mass_matrix_factors_entries",
-    "mass_matrix_factors_program",
-    "mass_matrix_product_program",
-    "mass_matrix_solve_program",
-]
-
-
 # Factors
 
 

@@ -25,16 +25,6 @@ from coupler.passes import (
 )
 from coupler.spatial import Transform, cross, cross_motion
 
-__all__ = [
-    "PoseBody",
-    "body_poses_program",
-    "frame_acceleration_program",
-    "frame_jacobian_program",
-    "frame_jacobian_rate_program",
-    "frame_pose_program",
-    "frame_velocity_program",
-]
-
 
 class PoseBody(Record):
     """What a body remembers: its pose, as the transform from the world."""

@@ -30,8 +30,6 @@ from coupler.passes import (
     force_on_joints,
 )
 
-__all__ = ["BodyMemory", "ClusterMemory", "inverse_dynamics_program", "net_force", "outward"]
-
 
 class BodyMemory(Record):
     """What a body that carries other clusters remembers: v, a, and f with the forces of those clusters."""

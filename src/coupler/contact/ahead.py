@@ -30,8 +30,6 @@ from coupler.kinematics import frame_acceleration, frame_pose, frame_velocity
 from coupler.model import Robot, Shape
 from coupler.spatial import Transform, cross
 
-__all__ = ["Pressing", "slid_on", "velocities_ahead"]
-
 
 def velocities_ahead(
     robot: Robot, q: Any, v: Any, free: np.ndarray, step: float, found: Sequence[Touch], joints: JointRows

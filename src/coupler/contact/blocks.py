@@ -18,19 +18,6 @@ from coupler.contact.rows import BlockRecords, ContactRows, Indices, Layout
 from coupler.forks import cached_property
 from coupler.graph import Buffer, Builder, Constants, Slot, Vector, View, Window, constants, fields, symmetric
 
-__all__ = [
-    "Blocks",
-    "More",
-    "Numbers",
-    "OwnKernel",
-    "braked",
-    "contact_error",
-    "joint_error",
-    "mobilities",
-    "shared",
-    "wait",
-]
-
 OwnKernel = Callable[[View], None]  # of a block's own numbers alone
 Numbers = Sequence[Any] | Buffer  # of all blocks of a kind: known, or given to the program
 More = Callable[[Indices], Window]  # further fields of some blocks

@@ -26,8 +26,6 @@ from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Sphere
 from coupler.spatial import Transform, cross
 
-__all__ = ["Alike", "BroadPhase", "End"]
-
 Array = Any  # nodes of a trace
 
 _CARE = 2.0  # times the velocities of a step: what integrators make of the forces within it

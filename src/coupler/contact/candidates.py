@@ -34,8 +34,6 @@ from coupler.model.shapes import Geometry, Hull, Plane, Shape
 from coupler.passes import Schedule, Sweep
 from coupler.spatial import Transform
 
-__all__ = ["Candidates"]
-
 Array = Any  # nodes of a trace
 
 _FOUND = ("gaps", "points", "frames")  # what is told of a contact before velocities are looked at

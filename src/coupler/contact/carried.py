@@ -29,19 +29,6 @@ from coupler.contact.geometry import Contact, forces_on
 from coupler.rotation import exp_motion, matrix_from_quaternion
 from coupler.spatial import Transform, cross
 
-__all__ = [
-    "Carrier",
-    "carried",
-    "followed",
-    "load",
-    "moved",
-    "on_carriers",
-    "on_surface",
-    "reach",
-    "turned",
-    "velocity_ahead",
-]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 _JUMP = 4.0  # times how fast bodies move about a contact: one that goes faster is another one

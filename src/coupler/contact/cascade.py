@@ -23,8 +23,6 @@ from coupler.contact.residuals import reached, residual
 from coupler.contact.rows import ContactRows
 from coupler.graph import Buffer, Builder, Executable, Field, Program, Window, compile, fields
 
-__all__ = ["cascade_program", "row_limits", "solve"]
-
 _NODE = 6  # rows of A that are eliminated at once
 _FAR = 1e30  # a velocity that no row reaches: where it has no limit
 

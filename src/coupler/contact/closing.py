@@ -14,8 +14,6 @@ from coupler.model.joint import Joint
 from coupler.model.tolerances import CLOSED
 from coupler.passes import Sweep
 
-__all__ = ["Closing"]
-
 
 class Closing:
     """Newton's method for all loops without a solution, from positions and steps of their joints."""

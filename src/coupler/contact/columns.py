@@ -18,8 +18,6 @@ from coupler.contact.rows import Indices
 from coupler.graph import Buffer, Slot, Window, constants, fields
 from coupler.passes import ClusterRecord, ClusterWindows, Record, Shape, Store, Sweep, Visit, provided
 
-__all__ = ["ColumnBody", "ColumnCluster", "Columns", "Node", "Passage", "Start"]
-
 _NODE = 6  # freedoms of a node at most, unless a cluster has more: as many as a floating body's
 
 

@@ -32,8 +32,6 @@ from coupler.contact.problem import ContactProblem
 from coupler.kinematics import frame_place
 from coupler.model import Robot
 
-__all__ = ["divide_and_conquer", "divide_and_conquer_problem"]
-
 
 def divide_and_conquer_problem(
     robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Sequence[Pair], *, limits: bool = True

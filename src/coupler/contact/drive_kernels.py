@@ -11,29 +11,6 @@ from coupler.contact.kick import rotation_biases
 from coupler.graph import View
 from coupler.passes import TermRecord, Visit, position_of, provided, row_of
 
-__all__ = [
-    "add_row",
-    "add_stage",
-    "begin_limit",
-    "begin_servo",
-    "begin_stages",
-    "bound",
-    "check_limits",
-    "deciding",
-    "expected",
-    "find_held",
-    "halve_at_edge",
-    "hold_back",
-    "limit_motor",
-    "look",
-    "push",
-    "speeding",
-    "speeding_ahead",
-    "speeding_up",
-    "telling",
-    "work",
-]
-
 _FAR = 1e10  # rad/s or m/s: stands for a limit that a joint does not have
 _LEAST_ON = 1e-9  # of a damper that is off, so that all numbers stay finite
 _CARE = 4.0  # times the largest mobility that an actuator was found to have: so much it may have elsewhere

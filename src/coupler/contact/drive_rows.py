@@ -18,8 +18,6 @@ from coupler.model import ModelError, Robot
 from coupler.model.actuator_limits import SharedLimit
 from coupler.model.actuators import Actuator, terms_of
 
-__all__ = ["DriveRow", "damping_of", "drive_rows", "effort_limits", "mobilities_of"]
-
 _ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
 _LARGE = 1e6  # N m or N: the same where one side alone has a limit
 _FAR = 1e10  # rad/s or m/s: stands for a speed limit that there is not

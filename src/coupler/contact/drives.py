@@ -42,8 +42,6 @@ from coupler.model.actuator_limits import shared_limits
 from coupler.model.actuators import Actuator, terms_of
 from coupler.passes import Sweep, share_limits, visit_actuators, visit_terms
 
-__all__ = ["Drives", "controls_of"]
-
 _ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
 _FAR = 1e10  # rad/s or m/s: stands for a speed limit that there is not
 

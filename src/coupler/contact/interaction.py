@@ -25,8 +25,6 @@ from coupler.contact.rows import ContactRows
 from coupler.graph import Buffer, Builder, Vector, View, Window, fields
 from coupler.passes import Schedule
 
-__all__ = ["InteractingBlocks", "Kernel", "WayKernel", "Ways", "push", "velocities"]
-
 Kernel = Callable[[View, list[View]], None]  # of a block's own numbers, and of the nodes on its way, if that is short
 WayKernel = Callable[[View, View], None]  # of a block's own numbers, and of one node on its way
 

@@ -39,18 +39,6 @@ from coupler.passes import (
     provided,
 )
 
-__all__ = [
-    "TOLERANCE",
-    "Kick",
-    "Node",
-    "StageBody",
-    "StepBody",
-    "StepCluster",
-    "accelerated",
-    "move",
-    "rotation_biases",
-]
-
 TOLERANCE = 1e-13  # of the largest velocity, or rad/s and m/s: what rounds may leave, so that a million steps lose 1e-7
 _TOUCHING = 1e5  # near contacts a step is of first order: there so many times as much may be left
 _SLOW = 1e-3  # h |v|, rad or m, from which on inertia is worth rounds near contacts

@@ -28,8 +28,6 @@ from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 from coupler.spatial import Transform
 
-__all__ = ["FRICTION", "Pair", "Rebounding", "Turning", "known_names", "pairs_of"]
-
 Rebounding = Restitution | Mapping[str, Restitution] | None  # of all contacts, or by patterns of names
 Turning = float | Mapping[str, float] | None  # m, likewise
 

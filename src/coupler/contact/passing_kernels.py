@@ -15,27 +15,6 @@ from coupler.contact.tables import first_of, pose, with_numbers
 from coupler.graph import View
 from coupler.spatial import Transform
 
-__all__ = [
-    "SIDES",
-    "ask",
-    "begin",
-    "decide",
-    "decided",
-    "doubt",
-    "doubt_if_fast",
-    "doubt_still",
-    "doubtless",
-    "forget",
-    "let_wait",
-    "letting_pass",
-    "may_meet",
-    "moving_law",
-    "no_doubts",
-    "no_one_left",
-    "note_touching",
-    "shift_of",
-]
-
 SIDES = {"one": 1.0, "other": -1.0}  # of a pair, and the signs of impulses on them
 
 

@@ -48,8 +48,6 @@ from coupler.model.shapes import Hull, Shape
 from coupler.passes import Sweep
 from coupler.spatial import Transform
 
-__all__ = ["Passing"]
-
 _STATE = ("doubts", "undecided", "touches")
 
 

@@ -23,8 +23,6 @@ from coupler.contact.laws import discs, larger_eigenvalue, row_count
 from coupler.forks import cached_property
 from coupler.model.errors import ModelError
 
-__all__ = ["Bilateral", "Block", "Bounded", "Cone", "Cones", "ContactProblem", "Solution", "Status", "Unilateral"]
-
 _ROUNDING = 1e-9  # of A's largest diagonal entry: by less, A may fail to be symmetric and semidefinite
 _NEGATIVE = 1e-12  # likewise: a diagonal entry below −this is an error; above it, a zero with rounding
 _IMMOBILE = 1e-14  # of the largest mobility: rows below are moved by nothing but rounding

@@ -20,8 +20,6 @@ from coupler.contact.turning_update import turning_update
 from coupler.graph import Vector, View, constants, fields
 from coupler.passes import Schedule
 
-__all__ = ["Relaxation"]
-
 _FAR = 1e30  # a change that is above all tolerances
 _NEAR, _SLOW = 1e-6, 0.3  # m/s, and of the change before: so near, and so slow, sweeps are left to the refinement
 _WHOLE = 2  # sweeps over all blocks, before those go on alone whose islands are not solved

@@ -9,8 +9,6 @@ import numpy as np
 from coupler.contact.laws import row_count
 from coupler.graph import Builder, Field, Records, Window
 
-__all__ = ["BlockRecords", "ContactRows", "Indices", "Layout"]
-
 Indices = Sequence[int] | np.ndarray  # of blocks
 
 Layout = dict[str, int | tuple[int, ...] | Field]  # the fields of a record, by name

@@ -13,19 +13,6 @@ from coupler.contact.rows import ContactRows
 from coupler.graph import may_differ
 from coupler.model import ModelError, Robot
 
-__all__ = [
-    "ContactScene",
-    "Entry",
-    "Layout",
-    "friction_impulses",
-    "limited_joints",
-    "rebounding",
-    "recovery_speeds",
-    "rubbing_joints",
-    "travelling",
-    "turns",
-]
-
 Entry = tuple[int, int]  # a link, and an entry of its joint's velocity
 
 _RECOVERY_ARM = 0.1  # m: a point so far from an axis comes back from beyond a limit as fast as what slides

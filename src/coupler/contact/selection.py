@@ -25,8 +25,6 @@ from coupler.model import ModelError, Robot
 from coupler.model.joint import Joint
 from coupler.model.tree import GROUND
 
-__all__ = ["Selection", "chosen", "select"]
-
 _OVERLAP = 1e-4  # m: what overlaps less in the neutral configuration just touches
 _NEAR = 0.25  # of the size of both: what comes nearer in one of the poses may touch in another
 _POSES = 512  # configurations that are tried

@@ -13,8 +13,6 @@ from coupler.model import Robot
 from coupler.model.actuator_limits import SharedLimit, shared_limits
 from coupler.model.actuators import Actuator, terms_of
 
-__all__ = ["at_joint", "has_limits", "may_yield", "servo_damping", "servo_groups", "servoed"]
-
 
 def at_joint(robot: Robot, actuator: Actuator, *, yielding: bool) -> bool:
     """Whether a servo is a spring and a damper of a joint, as no limit cuts its force short, or is assumed to."""

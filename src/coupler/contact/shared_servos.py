@@ -20,8 +20,6 @@ from coupler.model.actuator_limits import SharedLimit
 from coupler.model.actuators import Actuator
 from coupler.passes import numbered
 
-__all__ = ["SharedServos", "check_shared_limits", "stand_ins"]
-
 
 def stand_ins(robot: Robot, groups: Sequence[SharedLimit]) -> list[Actuator]:
     """A servo for each group, at its joint."""

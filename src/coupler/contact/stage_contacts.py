@@ -32,8 +32,6 @@ from coupler.spatial import Transform
 if TYPE_CHECKING:
     from coupler.contact.candidates import Candidates
 
-__all__ = ["StageContacts"]
-
 _SIGNS: dict[str, float] = {"one": 1.0, "other": -1.0}
 _SIZES = {"velocity": 3, "reach": 1, "one_place": 3, "other_place": 3, "found": 3, "found_frame": 9}
 _SIZES |= {"found_gap": 1, "start_normal": 3, "normal": 3, "touched": 1, "force": 3, "acts": 1}

@@ -51,8 +51,6 @@ from coupler.model import Robot
 from coupler.model.tolerances import OPEN
 from coupler.passes import ClusterWindows, Shape, Sweep, force_on_joints
 
-__all__ = ["contact_step_program"]
-
 _MANY_TREES = 8  # of bodies, of which some hardly ever touch the others
 _LAST_SWEEPS = 2000  # where the refinement has not solved a problem of many bodies; they take islands that are small
 _ROUNDS = 30  # how often candidates can join; each time those do that the others' impulses have moved into contact

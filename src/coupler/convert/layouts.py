@@ -20,8 +20,6 @@ from coupler.model import ModelError, Robot, Spherical
 from coupler.model.robot import check_robot
 from coupler.model.tree import GROUND, TreeJoint
 
-__all__ = ["Form", "Layout", "Slot", "mujoco_layout", "pinocchio_layout"]
-
 Form = Literal["number", "circle", "ball", "free", "planar"]
 # Entries of a position and of a velocity: circles are (cos, sin), balls quaternions, planes (x, y, cos, sin).
 SIZES: dict[Form, tuple[int, int]] = {

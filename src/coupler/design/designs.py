@@ -12,8 +12,6 @@ from coupler.files import whole_file
 from coupler.model import ModelError
 from coupler.model.wording import counted, listed
 
-__all__ = ["Designs"]
-
 
 @dataclass(frozen=True, eq=False)
 class Designs:

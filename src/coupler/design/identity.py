@@ -26,8 +26,6 @@ import numpy as np
 from coupler.graph import template
 from coupler.model import Robot
 
-__all__ = ["identity"]
-
 _OPEN = ("coupler", "numpy", "scipy")  # libraries whose objects are numbers
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), np.generic, PurePath, Enum, slice, range)
 

@@ -13,8 +13,6 @@ import numpy as np
 
 from coupler.model import ModelError
 
-__all__ = ["SweepFile"]
-
 Results = Mapping[str, np.ndarray]
 
 _KIND = "coupler sweep 2"

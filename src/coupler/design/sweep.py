@@ -20,8 +20,6 @@ from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 
-__all__ = ["sweep"]
-
 Measure = Callable[[Robot], Any]
 
 _PATIENCE, _PAUSE = 1.0, 0.2  # s: shorter sweeps show nothing, and others a line so often

@@ -21,8 +21,6 @@ from typing import Any
 from coupler.forks import imports
 from coupler.model import ModelError
 
-__all__ = ["WORKERS", "computed"]
-
 Task = Callable[[int], Any]  # from the number of a share to its results
 
 _TRIES = 3  # how often a share is done when workers are lost

@@ -31,8 +31,6 @@ from coupler.graph.program import Listing, Loop, Program, Repeat, Step
 from coupler.graph.tracing import trace
 from coupler.graph.window import Buffer, Constants, Field, Slot, Window, each, whole_numbers
 
-__all__ = ["Builder", "Records", "constants", "fields"]
-
 
 class Records:
     """A buffer of equal rows with named fields; indexing it gives the window of a loop."""

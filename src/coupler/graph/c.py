@@ -33,8 +33,6 @@ from coupler.graph.walk import topological
 from coupler.graph.window import Buffer
 from coupler.rows import RowCode
 
-__all__ = ["Source", "render"]
-
 _WIDTH, _LONGEST = 110, 50  # characters of a line, and of an expression that is still written inside another one
 
 # How each operation is written, and how tightly that binds. `!x` is put among the comparisons: it meets no arithmetic,

@@ -15,8 +15,6 @@ from coupler.graph.errors import GraphError
 from coupler.graph.program import Program
 from coupler.graph.window import Buffer
 
-__all__ = ["Executable", "state_by_state"]
-
 STATE_BY_STATE = ContextVar("STATE_BY_STATE", default=False)
 
 

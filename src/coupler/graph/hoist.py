@@ -13,8 +13,6 @@ from coupler.graph.parameters import PARAMETERS
 from coupler.graph.program import Loop, Program, Repeat, Step
 from coupler.graph.window import Buffer
 
-__all__ = ["hoisted"]
-
 
 def hoisted(program: Program) -> tuple[Program, Program] | None:
     """A program that prepares parameters, and the rest, which takes what the first one returns in their place.

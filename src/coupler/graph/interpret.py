@@ -15,8 +15,6 @@ from coupler.graph.operations import OPERATIONS
 from coupler.graph.program import Loop, Repeat, Step
 from coupler.graph.window import Buffer
 
-__all__ = ["Interpreter"]
-
 Memory = Mapping[Buffer, np.ndarray]  # of shape (size, states)
 
 

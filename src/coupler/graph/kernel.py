@@ -16,8 +16,6 @@ from coupler.graph.table import Table
 from coupler.graph.walk import listing
 from coupler.graph.window import Buffer, Slot, Window, each
 
-__all__ = ["Case", "Flags", "Kernel", "Location", "Source"]
-
 
 @dataclass(frozen=True)
 class Location:

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from coupler.graph.expr import Node
 from coupler.graph.walk import topological
 
-__all__ = ["depth", "depths", "operations"]
-
 
 def operations(outputs: Iterable[Node], nodes: Iterable[Node] | None = None) -> Counter[str]:
     """How often each operation occurs; its total() is the work on one processor. Signs and constants are free.

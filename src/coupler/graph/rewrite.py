@@ -15,8 +15,6 @@ from coupler.graph.expr import Node, apply, as_node, constant
 from coupler.graph.measure import depth, operations
 from coupler.graph.walk import listing, rebuilt, topological
 
-__all__ = ["PASSES", "explain", "rewrite", "spelled_out"]
-
 Pass = Callable[[Sequence[Node], Sequence[Node]], Sequence[Node]]  # of outputs, and of all nodes, in order
 
 PASSES: dict[str, Pass] = {}

@@ -29,8 +29,6 @@ from coupler.graph.walk import topological
 from coupler.graph.window import Buffer, Constants, Slot, Window, each
 from coupler.grouping import grouped
 
-__all__ = ["View", "trace"]
-
 Written = dict[tuple[str, str], dict[int, Node]]  # by window and field, in the order of writing: what goes where
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from coupler.graph.expr import Node, RowMemory, apply, node_text
 
-__all__ = ["listing", "rebuilt", "substitute", "topological"]
-
 
 def topological(outputs: Iterable[Node], leaves: frozenset[Node] = frozenset()) -> list[Node]:
     """Every node that the outputs need, each after its arguments.

@@ -14,8 +14,6 @@ from coupler.forks import cached_property
 from coupler.graph.array import is_known
 from coupler.graph.errors import GraphError
 
-__all__ = ["Buffer", "Constants", "Field", "Slot", "Window", "each", "symmetric", "whole_numbers"]
-
 Role = Literal["input", "output", "scratch"]
 
 

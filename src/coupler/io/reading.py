@@ -12,8 +12,6 @@ from coupler.io.xml import Element
 from coupler.model import ModelError, RobotBuilder
 from coupler.model.wording import clause, counted, listed
 
-__all__ = ["Closures", "Options", "add_body", "read_keyframe", "warn_left_out", "warn_of_inertias"]
-
 _LISTED = 20  # at most this many kinds of things are listed in a warning
 
 # A YAML file, pairs of frames (with how they are held), False for none, or None for what lies beside the robot's file.

@@ -10,8 +10,6 @@ import numpy as np
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import numbers
 
-__all__ = ["check_finite", "check_lengths", "check_signs", "elbow_of", "pointing_axes", "require", "told"]
-
 
 def require(holds: Any, otherwise: str) -> None:
     """Refuses dimensions for which something does not hold."""

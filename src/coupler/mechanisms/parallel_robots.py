@@ -12,8 +12,6 @@ from coupler.model import ClosureChoice, Free, Prismatic, Revolute, Robot, Spher
 from coupler.model.numbers import numbers
 from coupler.rotation import about_z
 
-__all__ = ["delta", "hexagon", "spherical_rrr", "stewart"]
-
 Z = np.array([0.0, 0.0, 1.0])
 
 

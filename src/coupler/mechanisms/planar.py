@@ -12,8 +12,6 @@ from coupler.mechanisms.transmissions import linear
 from coupler.model import ClosureChoice, Planar, Prismatic, Revolute, Robot
 from coupler.model.numbers import numbers
 
-__all__ = ["pantograph", "planar_rrr", "rrpr", "slider_crank"]
-
 Y = (0.0, 1.0, 0.0)
 ORIGIN = (0.0, 0.0, 0.0)
 

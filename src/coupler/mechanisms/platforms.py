@@ -11,8 +11,6 @@ from coupler.mechanisms.posed import ALUMINIUM, Bars, PosedBuilder
 from coupler.model import ClosureChoice, Revolute, Robot, Spherical
 from coupler.model.numbers import numbers
 
-__all__ = ["rus_platform", "spu_platform", "wrist"]
-
 X, Y = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
 SIDES = ("left", "right")
 

@@ -14,8 +14,6 @@ from coupler.model.wording import listed
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-__all__ = ["SharedLimit", "limited_actuators", "limits_left_open", "shared_limits"]
-
 _ENDLESS = (-np.inf, np.inf)
 
 

@@ -16,14 +16,6 @@ from coupler.model.wording import clipped, listed
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-__all__ = [
-    "KINDS",
-    "Actuator",
-    "Term",
-    "by_actuator",
-    "terms_of",
-]
-
 KINDS = ("motor", "position", "velocity", "damper")
 
 _ENDLESS = (-np.inf, np.inf)
@@ -156,8 +148,6 @@ def _interval(what: str, given: Any) -> tuple[float, float]:
 
 
 # Actuators of a robot
-
-
 
 
 def by_actuator(robot: Robot, what: str, given: Any) -> Any:

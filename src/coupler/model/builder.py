@@ -24,8 +24,6 @@ from coupler.model.solids import solid_of
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import listed
 
-__all__ = ["RobotBuilder"]
-
 
 class RobotBuilder(Parts):
     """Collects the parts of a robot, or robots and objects of a scene; `build` makes the robot.

@@ -33,8 +33,6 @@ from coupler.model.robot_actuators import actuators_of, loose_mechanisms
 from coupler.model.tree import Tree, TreeJoint
 from coupler.model.wording import listed
 
-__all__ = ["compose"]
-
 _TRIED = 8  # loops of a cluster, and choices of its independent joints, that are tried for a closed form
 
 

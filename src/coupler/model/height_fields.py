@@ -12,8 +12,6 @@ from coupler.model.errors import ModelError
 from coupler.model.numbers import as_array, numbers
 from coupler.model.shapes import Geometry
 
-__all__ = ["EDGES", "HeightField"]
-
 _MOST = 2**22  # heights of a field: four numbers are kept of each, and a table has 2²⁴
 _BENT = 1e-7  # rad: the bend of an edge above which it is not flat
 

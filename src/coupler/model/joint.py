@@ -23,8 +23,6 @@ from coupler.model.identity import attributes_of, comparable
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
-__all__ = ["Joint", "LoopKind"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 

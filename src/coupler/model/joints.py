@@ -35,19 +35,6 @@ from coupler.rotation import (
 )
 from coupler.spatial import Transform, cross
 
-__all__ = [
-    "Continuous",
-    "Cylindrical",
-    "Fixed",
-    "Free",
-    "Helical",
-    "Planar",
-    "Prismatic",
-    "Revolute",
-    "Spherical",
-    "Universal",
-]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 _Z = (0.0, 0.0, 1.0)

@@ -25,8 +25,6 @@ from coupler.model.embedding.states import States
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-__all__ = ["merged_positions_program", "on_one_body_each"]
-
 
 def on_one_body_each(robot: Robot) -> Robot:
     """The same robot, with the same velocities v, in which each cluster hangs on one body."""

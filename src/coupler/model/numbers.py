@@ -9,8 +9,6 @@ import numpy as np
 from coupler.model.errors import ModelError
 from coupler.model.wording import clipped, in_state
 
-__all__ = ["LARGEST", "as_array", "check_unmasked", "numbers"]
-
 LARGEST = 1e30  # in any unit: more than any robot has, and small enough that products of several do not overflow
 
 _FEW = 36  # numbers of an array of which a message tells all

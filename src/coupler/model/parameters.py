@@ -24,21 +24,6 @@ from coupler.model.wording import in_state, listed
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-__all__ = [
-    "LENGTHS",
-    "OF_BODIES",
-    "OF_JOINTS",
-    "OF_PAIRS",
-    "OF_SERVOS",
-    "OF_SHAPES",
-    "OF_SPRINGS",
-    "GivenParameters",
-    "Layout",
-    "checked_parameters",
-    "layout_of",
-    "parameters_of",
-]
-
 OF_BODIES = ("mass", "centre", "inertia")
 OF_JOINTS = ("stiffness", "damping", "armature", "friction")
 OF_SPRINGS = ("stiffness", "free_length", "pretension", "damping", "first_point", "second_point")

@@ -14,8 +14,6 @@ from coupler.model.robot_changes import RobotChanges
 from coupler.model.text import robot_text
 from coupler.model.wording import clipped, counted
 
-__all__ = ["Robot"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Robot(RobotChanges):

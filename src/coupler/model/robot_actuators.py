@@ -16,8 +16,6 @@ from coupler.model.wording import counted, listed
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-__all__ = ["actuators_of", "loose_mechanisms"]
-
 _STILL = 1e-9  # of a gear: an actuator that moves no more with any independent joint does not move
 _SINGULAR = 1e-9  # of the largest singular value: what is below counts as zero
 _POSES = 4  # in which it is looked at what actuators hold

@@ -30,8 +30,6 @@ from coupler.model.wording import listed
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-__all__ = ["RobotChanges"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RobotChanges(RobotStates):

@@ -12,8 +12,6 @@ from coupler.model.wording import counted
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-__all__ = ["freedoms_text", "robot_text"]
-
 _LINES, _DEPTH = 200, 40  # how far a cluster tree is listed
 _LISTED = 12  # names on a line
 

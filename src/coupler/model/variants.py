@@ -34,8 +34,6 @@ from coupler.spatial import Transform
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-__all__ = ["variant_of"]
-
 _SAME = 1e-13  # m: what is less far apart is at one place
 Part = TypeVar("Part")
 Owned = Mapping[str, Mapping[str, Any]]  # by owner and quantity: nodes

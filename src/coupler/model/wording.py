@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["clause", "clipped", "counted", "in_state", "listed", "some"]
-
 _LONGEST = 100  # characters of a name or a value in a message
 
 

@@ -16,8 +16,6 @@ from coupler.passes.body import Body
 from coupler.passes.cluster import Visit
 from coupler.passes.records import Array
 
-__all__ = ["across_joints", "armature_force", "force_on_joints"]
-
 
 def force_on_joints(cluster: Visit[Any, Any], forces: Mapping[Any, Array], start: Array | None = None) -> Array:
     """Σ Sᵀ f: what forces on bodies, or their columns, do to a cluster's independent joints.

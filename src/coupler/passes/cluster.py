@@ -25,9 +25,6 @@ from coupler.passes.records import Array, ClusterRecord, Coordinate, Record, ent
 from coupler.passes.shape import Shape
 from coupler.passes.windows import ClusterViews
 
-__all__ = ["Context", "Pair", "Visit"]
-
-
 C_co = TypeVar("C_co", bound=ClusterRecord, covariant=True)  # what a cluster remembers
 
 

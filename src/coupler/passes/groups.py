@@ -14,8 +14,6 @@ from coupler.passes.records import numbered
 from coupler.passes.sweep import Sweep
 from coupler.passes.terms import actuators_by_cluster, cleared
 
-__all__ = ["ActuatedGroups", "have_full_rank", "separate_actuators"]
-
 _DEPENDENT = 1e-9  # of a column: what is left of it beside others that it is made of
 
 Solution = Callable[..., tuple[Any, Any]]  # what a group answers, and what it misses

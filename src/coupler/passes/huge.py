@@ -7,8 +7,6 @@ import warnings
 from coupler.model import ModelWarning, Robot
 from coupler.passes.shape import Clusters
 
-__all__ = ["tell_of_huge_clusters"]
-
 _HUGE = 400  # joint velocities of a cluster, from which on it takes more than some 20 s
 _told: set[str] = set()
 

@@ -18,8 +18,6 @@ from coupler.spatial import Transform
 if TYPE_CHECKING:
     from coupler.passes.cluster import Visit
 
-__all__ = ["Loops", "SolvedLoops"]
-
 
 class SolvedLoops:
     """γ of a cluster whose couplings are solved, and what of G and g it gives to dependent velocities."""

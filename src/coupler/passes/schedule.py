@@ -14,8 +14,6 @@ import numpy as np
 
 from coupler.graph import Buffer, Builder, Constants, Field, Slot, View, constants, fields
 
-__all__ = ["Place", "Places", "Schedule", "Store"]
-
 Windows = Mapping[str, Any]  # windows and lists of windows
 Kernel = Callable[..., None]
 

@@ -23,8 +23,6 @@ from coupler.model.joint import Joint
 from coupler.model.tree import Link
 from coupler.zeros import null_space_patterns
 
-__all__ = ["Clusters", "Instance", "Shape"]
-
 _ROUNDING = 1e-14  # relative: how symmetric an inertia must be
 _LARGE = 256  # bodies times freedoms
 _MOST = 12  # shapes; where there would be more, zeros and ones are left to the table

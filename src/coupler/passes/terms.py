@@ -17,18 +17,6 @@ from coupler.passes.shape import Shape
 from coupler.passes.sweep import Sweep
 from coupler.passes.windows import ClusterWindows
 
-__all__ = [
-    "TermRecord",
-    "TermRow",
-    "actuators_by_cluster",
-    "cleared",
-    "position_of",
-    "row_of",
-    "share_limits",
-    "visit_actuators",
-    "visit_terms",
-]
-
 _ENDLESS = 1e12  # N m, N, rad/s and so on: stands for no limit, so that all numbers stay finite
 _TINY = 1e-300  # N m or N: a limit of zero
 

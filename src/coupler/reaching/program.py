@@ -41,8 +41,6 @@ from coupler.passes import (
     visit_terms,
 )
 
-__all__ = ["SETTLED", "is_answered_by_program", "reach_program"]
-
 _ROUNDS = 12  # steps at most: five are usual
 SETTLED = 1e-12  # rad or m: a step so short is the last
 _SHORT = 1e-8  # rad or m: of shorter steps, rounding may decide how they shrink

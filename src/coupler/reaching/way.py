@@ -14,8 +14,6 @@ from coupler.passes import separate_actuators
 from coupler.passes.shape import Clusters
 from coupler.reaching.bounds import Bounds
 
-__all__ = ["UnreachableError", "Way"]
-
 _REACHED = 1e-10  # rad or m, or of the target: so near counts as there
 _LONGEST = 0.2  # rad or m of a joint: a step that stays on its branch
 _ITERATIONS = 300

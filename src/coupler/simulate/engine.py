@@ -25,8 +25,6 @@ from coupler.simulate.programs import StepPrograms
 from coupler.simulate.standing import standing
 from coupler.simulate.stiffness import check_stiffness
 
-__all__ = ["Engine", "engine_of"]
-
 _LOOKED_AT = 64  # robots of a batch whose springs are looked at before it starts
 
 

@@ -15,8 +15,6 @@ from coupler.model import ModelWarning, Robot
 from coupler.model.wording import counted
 from coupler.simulate.engine import Engine
 
-__all__ = ["warn_if_it_can_only_fall", "warn_of_overlaps", "warn_of_overlaps_in", "warn_of_selection"]
-
 _TOLD = 1e-4  # m or rad: a deeper overlap at the start is told; less is what the posing of a robot leaves
 
 

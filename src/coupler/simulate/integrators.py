@@ -23,19 +23,6 @@ from coupler.model.embedding.states import batch_of
 from coupler.model.numbers import check_unmasked, numbers
 from coupler.simulate.chart import Chart, carried_velocities, fitted
 
-__all__ = [
-    "METHODS",
-    "STEPPERS",
-    "Pair",
-    "Rates",
-    "Stepper",
-    "dormand_prince",
-    "explicit_euler",
-    "pair_step",
-    "rk4",
-    "semi_implicit_euler",
-]
-
 State = tuple[np.ndarray, np.ndarray]  # q and v, or carried velocities (see chart.py) in place of v
 
 

@@ -18,8 +18,6 @@ from coupler.graph import Executable, compile
 from coupler.model import Robot
 from coupler.simulate.options import SimulationOptions
 
-__all__ = ["StepPrograms"]
-
 _MANY_CONTACTS = 64  # candidates, from which on their points and frames are most of what a step leads to
 
 

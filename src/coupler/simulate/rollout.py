@@ -22,8 +22,6 @@ from coupler.simulate.status import Unsolved
 from coupler.simulate.watch import EVERY, Ledger, gain_told, known_gain
 from coupler.threads import for_each
 
-__all__ = ["Rollout", "rollout"]
-
 _CHUNK, _LEAST_CHUNK = 1024, 32  # states, at most and at least, that a thread simulates from start to end
 _CHUNK_NUMBERS = 2**19  # of these states, where they have many: to start each step from Python costs as much as a few
 

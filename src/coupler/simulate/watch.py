@@ -14,8 +14,6 @@ from coupler.model.wording import listed
 from coupler.simulate.engine import Engine
 from coupler.simulate.failures import fastest_joint
 
-__all__ = ["EVERY", "GAIN", "EnergyWatch", "Ledger", "gain_told", "is_between_phases", "known_gain", "least_gain"]
-
 GAINS = ("stop", "warn", "ignore")  # what a run does about energy from nowhere
 
 EVERY = 10  # steps between two looks

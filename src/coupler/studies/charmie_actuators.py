@@ -9,8 +9,6 @@ from coupler.sizing import size_actuators
 from coupler.studies.charmie_motion import paper_motion, robot_by_actuators
 from coupler.studies.report import keep_picture, save_table, verdict
 
-__all__ = ["run"]
-
 STATES = 1001
 
 

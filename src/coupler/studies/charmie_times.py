@@ -43,8 +43,6 @@ from coupler.studies.charmie_motion import RATES, actuator_motion, by_body, pape
 from coupler.studies.charmie_pictures import Stage
 from coupler.studies.report import best_times, note, save_table, verdict, with_pyplot
 
-__all__ = ["arm", "run"]
-
 STEPS = 1000
 ARMS = (2, 4, 6)
 LONG = (12, 24, 48)  # joints of longer arms, which repeat those of CHARMIE's

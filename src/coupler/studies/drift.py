@@ -17,8 +17,6 @@ from coupler.model import Revolute, Robot, RobotBuilder
 from coupler.simulate import integrate_motion
 from coupler.studies.report import save_table, verdict, with_pyplot
 
-__all__ = ["chain", "energy_errors", "run"]
-
 BODIES, MASS, LENGTH = 8, 1.0, 1.0  # number, kg, m
 STEP, DURATION = 1e-3, 2.0  # s
 METHODS = ("explicit_euler", "rk4", "semi_implicit_euler", "dormand_prince")  # the paper's two come first

@@ -35,8 +35,6 @@ from coupler.model import ModelError, Robot
 from coupler.studies.report import best_times, note, progress, save_table, verdict, with_pyplot
 from coupler.studies.rh5 import WAYS, Motion, decay_times, full, numerical_rows, reduced, wandering
 
-__all__ = ["run"]
-
 CALLS = 10_000
 PART = 500  # of the states, which are timed together
 CALLED = ("one a call", f"{PART} at once")

@@ -17,24 +17,6 @@ from typing import Any
 
 from coupler.model import ModelError
 
-__all__ = [
-    "VERDICTS",
-    "LeftOut",
-    "Record",
-    "Verdict",
-    "best_times",
-    "full",
-    "keep_picture",
-    "median_times",
-    "note",
-    "progress",
-    "recorded",
-    "save_table",
-    "verdict",
-    "with_pyplot",
-]
-
-
 VERDICTS = ("agrees", "better", "differs")
 
 

@@ -16,8 +16,6 @@ from coupler.dynamics import inverse_dynamics
 from coupler.robots import load
 from coupler.studies.report import save_table, verdict, with_pyplot
 
-__all__ = ["run"]
-
 AMPLITUDE, FREQUENCY, STEP, DURATION = 0.5, 1.5, 1e-3, 2.0  # rad, Hz, s, s
 PAPER = {"without rotors": 4.31, "armatures": 1.04}  # N m, root mean square
 PER_CENT = {"without rotors": 39.2, "armatures": 9.5}  # of the largest torque

@@ -12,8 +12,6 @@ from coupler.model.embedding.assembly import apart, described
 from coupler.model.embedding.constraints import LoopConstraint
 from coupler.model.wording import some
 
-__all__ = ["idle_freedoms", "open_loops", "remarks", "singular_loops", "warnings"]
-
 _ROUNDED = 1e-5  # m or rad: smaller gaps come from the rounded numbers of files
 _NEAR = 1e-3  # quality of the coordinates, 0 where they are singular and usually about 0.1: less is suspicious
 _TINY = 1e-300  # keeps the condition number of singular coordinates finite

@@ -15,26 +15,6 @@ from coupler.contact.convex.patches import NEAR, NOTHING, Patch, Shadow, cut, fa
 from coupler.graph import View
 from coupler.model.shapes import Geometry, Hull
 
-__all__ = [
-    "cut_side",
-    "extents",
-    "extents_of_hull",
-    "face_of_hull",
-    "facing_none",
-    "go",
-    "improve",
-    "none_goes",
-    "normals_and_corners",
-    "overlay",
-    "padded",
-    "patches",
-    "point",
-    "seen",
-    "stop",
-    "tip",
-    "tip_of_hull",
-]
-
 Array = Any  # nodes of a trace
 
 _FAR = 1e30  # further than any point along any direction, and more than any cosine

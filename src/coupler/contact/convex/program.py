@@ -40,8 +40,6 @@ from coupler.grouping import grouped
 from coupler.model.shapes import Box, Geometry, Hull
 from coupler.spatial import Transform
 
-__all__ = ["Search"]
-
 Array = Any  # nodes of a trace
 Rows = Sequence[int]
 Forms = tuple[Geometry, Geometry]

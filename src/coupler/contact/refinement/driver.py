@@ -26,8 +26,6 @@ from coupler.contact.relaxation import Relaxation
 from coupler.contact.rows import BlockRecords, Indices, Layout
 from coupler.graph import Vector, View, Window, constants, fields
 
-__all__ = ["Refinement"]
-
 _ITERATIONS = 400  # at most, of all rules together
 _NEWTON = 8.0  # iterations of Newton's method in a row
 _INTERIOR = 30.0  # iterations of the interior point

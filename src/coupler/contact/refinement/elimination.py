@@ -25,8 +25,6 @@ from coupler.graph import Buffer, View, fields
 from coupler.linear import factors_by_rows
 from coupler.passes import Place, Places, Schedule
 
-__all__ = ["Elimination"]
-
 Ranks = int | np.ndarray  # of a node in the order of elimination, or of several of one size
 
 _DENSE = 200  # products of blocks that elimination has at the most: of more, those of zeros are left out

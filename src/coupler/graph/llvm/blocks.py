@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["PREFETCH", "Blocks", "function"]
-
 PREFETCH = "void @llvm.prefetch.p0(ptr, i32, i32, i32)"
 
 

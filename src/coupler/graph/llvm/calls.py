@@ -16,8 +16,6 @@ from coupler.graph.window import Buffer
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
 
-__all__ = ["Calls", "as_type"]
-
 _MANY_STORES = 3  # of a kernel, that are worth a branch around masks
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from coupler.graph.llvm.blocks import Blocks
 from coupler.graph.llvm.render import Renderer
 
-__all__ = ["IN_LANES", "LARGE", "copy_array", "copy_unless_in_lanes", "written_to"]
-
 IN_LANES = -(2**62)  # stands for the stride between elements of an array that is laid out as registers are
 LARGE = 1024  # numbers of a state: inputs and outputs of so many may be laid out as registers are, and are not copied
 

@@ -20,8 +20,6 @@ from coupler.graph.parameters import PARAMETERS
 from coupler.graph.program import Program, Repeat
 from coupler.graph.window import Buffer
 
-__all__ = ["FINITE", "REFUSED", "array_layout_is_known", "batch_entry", "fits_on_stack", "one_state_entry", "piece"]
-
 REFUSED, FINITE, DONE = 0, 1, 2
 
 # Where NumPy keeps what within an array object, in bytes from the object's start; `array_layout_is_known` makes sure.

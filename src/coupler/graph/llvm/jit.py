@@ -19,8 +19,6 @@ from coupler.forks import held_at_fork
 from coupler.graph import cache
 from coupler.graph.llvm.target import Effort, Target, host
 
-__all__ = ["Code", "compile_text"]
-
 # llvmlite has a lock around each call of LLVM, and compiled code may be disposed of at any time. Ours is taken first.
 if (inner := getattr(getattr(binding.ffi.lib, "_lock", None), "_lock", None)) is not None:
     held_at_fork(inner)

@@ -7,8 +7,6 @@ from numpy.lib.stride_tricks import as_strided
 
 from coupler.graph.llvm.copying import IN_LANES, LARGE
 
-__all__ = ["ALIGNMENT", "InLanes", "for_machine_code", "in_registers", "registers"]
-
 ALIGNMENT = 64  # bytes: a cache line, and the widest register
 
 

@@ -31,8 +31,6 @@ from coupler.graph.program import Program
 from coupler.graph.window import Buffer
 from coupler.threads import together
 
-__all__ = ["Native"]
-
 _LARGE = 7_500  # lines of a kernel, which take seconds to compile well: a single state is not worth that
 _LONG = 40_000  # lines of a module, which take the better part of a second to compile with all effort
 _CALM = 0.05  # s for which a batch runs at once, and keeps Ctrl-C waiting

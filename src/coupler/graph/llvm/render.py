@@ -24,8 +24,6 @@ from coupler.graph.rewrite import rewrite
 from coupler.graph.table import Table
 from coupler.graph.walk import topological
 
-__all__ = ["Renderer"]
-
 _LONG, _BLOCK = 7_500, 500  # lines of a kernel from which on it is cut into blocks, and of a block
 _FAR = 50  # operations after which a number is loaded again: to keep it would cost a register, or a store and a load
 

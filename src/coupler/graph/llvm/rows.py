@@ -20,8 +20,6 @@ from coupler.rows import ADD, CLEAR, COPY, DOT, INVERT, REFLECT, SCALE, SUBTRACT
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
 
-__all__ = ["KernelRows", "RowFunctions"]
-
 _FEW = 8  # numbers that are moved one by one
 _AT_ONCE = 4  # sums into the same row that are made in one go: it is loaded and stored once
 _FIELDS = 3 + 2 * _AT_ONCE  # of an operation in a table: which one, t, w, and s and f of each sum

@@ -24,8 +24,6 @@ from coupler.io.mjcf.tree import BALL, FREE, SLIDE, Tree, gears, pose
 from coupler.model import RobotBuilder
 from coupler.model.wording import counted
 
-__all__ = ["add_actuators", "driven_tendons"]
-
 _JOINT, _IN_PARENT, _CRANK, _TENDON, _SITE, _BODY = range(6)  # MuJoCo's transmissions
 _LEFT_OUT = {  # the others, for one and for several
     _CRANK: (

@@ -25,8 +25,6 @@ from coupler.io.xml import Element
 from coupler.model import RobotBuilder
 from coupler.model.wording import clipped, counted
 
-__all__ = ["read_mjcf"]
-
 _LISTED = 8  # names that are changed, at most
 
 

@@ -30,8 +30,6 @@ from coupler.model.wording import counted, listed
 from coupler.rotation import about_axis, matrix_from_quaternion
 from coupler.spatial import Transform
 
-__all__ = ["BALL", "FREE", "SLIDE", "Off", "Tree", "add_keyframes", "at_joints", "gears", "pose"]
-
 Off = Callable[[str], bool]  # whether a part of the model is switched off
 
 FREE, BALL, SLIDE = range(3)  # MuJoCo's types of joints; the other is a hinge

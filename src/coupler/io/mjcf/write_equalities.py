@@ -17,8 +17,6 @@ from coupler.model.tree import TreeJoint
 from coupler.rotation import quaternion_from_matrix
 from coupler.spatial import Transform
 
-__all__ = ["add_couplings", "add_keyframes", "add_loops", "add_springs"]
-
 Elements = Mapping[str, ET.Element]  # elements of bodies, by name
 
 _COEFFICIENTS = 5  # of MuJoCo's polynomials

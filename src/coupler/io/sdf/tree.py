@@ -25,8 +25,6 @@ from coupler.model.wording import clipped, listed
 from coupler.rotation import quaternion_from_matrix, unit
 from coupler.spatial import Transform
 
-__all__ = ["JointTree"]
-
 _Z = np.array([0.0, 0.0, 1.0])
 
 

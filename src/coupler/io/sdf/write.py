@@ -29,8 +29,6 @@ from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import counted
 from coupler.spatial import Transform
 
-__all__ = ["sdf_text"]
-
 _VERSION = "1.11"
 _GRAVITY = (0.0, 0.0, -9.81)  # of a model that is in no world
 _URN = "urn:coupler"  # what the prefix stands for

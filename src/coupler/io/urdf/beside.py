@@ -15,8 +15,6 @@ from coupler.io.urdf.description import Description
 from coupler.model import ModelError
 from coupler.model.wording import clause
 
-__all__ = ["beside", "files_beside", "tell_unused"]
-
 _LOOKED_AT = 20  # files in a robot's folder
 
 

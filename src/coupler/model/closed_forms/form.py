@@ -14,8 +14,6 @@ from coupler.model.closed_forms.legs import Leg, Limits, Slide
 from coupler.model.joints import Free, Prismatic, Revolute
 from coupler.model.wording import listed
 
-__all__ = ["ClosedForm", "CouplingStep", "LegStep", "LockStep", "Spoiled", "Step", "remarks_of", "tells_of_closure"]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 _POSES = 40  # in which it is looked for dead points

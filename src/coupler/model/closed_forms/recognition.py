@@ -26,8 +26,6 @@ from coupler.model.tolerances import CLOSED
 from coupler.model.tree import Tree
 from coupler.spatial import Transform
 
-__all__ = ["find_closed_forms"]
-
 _ASSEMBLED = 1e-7  # rad or m: how far a leg may put a joint from where it is assembled, in the right mode
 _SAMPLES = 24  # poses about the neutral one in which γ must close the loops
 _SPREAD = 1.0  # rad or m: how far the furthest of them are from it; most are much nearer

@@ -23,8 +23,6 @@ from coupler.model.tolerances import CLOSED, WITHIN_LIMITS
 from coupler.model.tree import Tree
 from coupler.model.wording import clause, counted, listed, some
 
-__all__ = ["Assembly", "apart", "assemble", "described", "outside_limits", "solved_choice", "what_is_open"]
-
 _STARTS = (0.0, 0.03, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.0)  # how far they are from neutral, of the way to random
 _REGULAR = 0.1  # coordinates are regular where their quality is above this part of what it is elsewhere
 _NONE = 1e-14  # a quality below this is rounding: the coordinates determine nothing; gears of 1e5 have one of 1e-10

@@ -15,8 +15,6 @@ from coupler.model.embedding.constraint_steps import by_kind
 from coupler.model.joint import Joint
 from coupler.model.tree import Tree
 
-__all__ = ["Motion"]
-
 
 class Motion:
     """Spanning positions p, of shape (..., Σ nq), and velocities w, of shape (..., Σ nv), of a tree.

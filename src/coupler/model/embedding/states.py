@@ -24,8 +24,6 @@ from coupler.model.numbers import numbers
 from coupler.model.tolerances import CLOSED, GIVEN, MADE_CLOSED, SINGULAR, TINY, WITHIN_LIMITS
 from coupler.model.wording import in_state, listed
 
-__all__ = ["States", "batch_of", "held", "shaped"]
-
 _WELL = 0.05  # coordinates are well away from singular where their quality is above this part of what it usually is
 _LARGEST = 48  # rows of a cluster that Newton's program solves for; larger ones are closed by NumPy
 _AT_LIMIT = 0.4  # of the positions of samples: what comes near each other does so there more often than between

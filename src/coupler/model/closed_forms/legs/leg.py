@@ -24,8 +24,6 @@ from coupler.model.closed_forms.chains import Chain, ChainJoint, Positions
 from coupler.model.joints import Revolute
 from coupler.spatial import Transform
 
-__all__ = ["NEAR", "Leg", "Limits", "length", "pointed", "radius_of", "turn"]
-
 Array = Any  # an ndarray of floats, or of nodes
 Modes = tuple[float, ...]  # signs of square roots
 Limits = Mapping[int, np.ndarray]  # by the number of each joint, 2: its least and largest position; infinite for none

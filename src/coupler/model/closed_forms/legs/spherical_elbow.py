@@ -11,8 +11,6 @@ from coupler.model.closed_forms.arms import Arm, frame_of, is_parallel
 from coupler.model.closed_forms.chains import Chain, Positions, snapped
 from coupler.model.closed_forms.legs.leg import NEAR, Leg
 
-__all__ = ["SphericalElbow"]
-
 _MEET = 1e-9  # m: axes nearer than this meet
 
 Line = tuple[np.ndarray, np.ndarray]  # its direction, and a point on it
