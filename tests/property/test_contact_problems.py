@@ -11,7 +11,7 @@ import pytest
 
 from contact_problems import FAMILIES, make
 from coupler.contact import residual
-from coupler.contact.cascade import cascade_program, row_limits
+from coupler.contact.solvers.cascade import cascade_program, row_limits
 from coupler.graph import compile
 from effort import samples
 

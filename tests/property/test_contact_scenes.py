@@ -34,7 +34,7 @@ from coupler.contact.passing_rounds import may_pass
 from coupler.contact.residuals import reached
 from coupler.contact.scene import ContactScene, Layout, limited_joints
 from coupler.contact.solvers import SOLVERS
-from coupler.contact.step_program import contact_step_program
+from coupler.contact.step.program import contact_step_program
 from coupler.contact.stepping import contact_impulses, contact_step
 from coupler.graph import compile
 from coupler.mechanisms import gear

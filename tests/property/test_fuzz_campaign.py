@@ -22,7 +22,7 @@ import pytest
 
 from coupler import robots
 from coupler.children.answers import HEAD, decode, encode
-from coupler.contact.mesh_files import mesh_vertices
+from coupler.contact.collision.mesh_files import mesh_vertices
 from coupler.io.load import Options, _read, load
 from coupler.io.yaml import parse_yaml
 from coupler.model import ModelError, ModelWarning

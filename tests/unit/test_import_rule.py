@@ -56,7 +56,10 @@ ALLOWED: dict[str, set[str]] = {
 # `robot.save`, `robot.draw`, `log.plot`, and what meshes and hulls weigh: all that a room asks of one above it.
 UPWARDS = {("model/robot.py", "coupler.io.save"), ("model/robot.py", "coupler.view.robot_graph")}
 UPWARDS |= {("simulate/logs/log.py", "coupler.view.log_plots")}
-UPWARDS |= {("model/solids.py", "coupler.contact.meshes"), ("model/solids.py", "coupler.contact.faces")}
+UPWARDS |= {
+    ("model/solids.py", "coupler.contact.collision.meshes"),
+    ("model/solids.py", "coupler.contact.collision.faces"),
+}
 # Imported only where they are used, so that `import coupler` stays light and works without them.
 HEAVY = {"llvmlite", "yaml", "mujoco", "pinocchio", "coal", "viser", "matplotlib", "gymnasium", "ray", "cupy"}
 HEAVY |= {"xacrodoc", "mcap", "rerun", "PIL", "playwright", "scipy"}

@@ -1,7 +1,7 @@
 """The forces of actuators in a state, under given controls: of motors, servos and dampers, within their limits.
 
 A step of a simulation takes dampers and springs as they are later in the step, so that no gain is too large for it:
-contact/drives.py. As steps become shorter, its forces become these.
+contact/step/drives.py. As steps become shorter, its forces become these.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from coupler.contact.carried import (
     turned,
     velocity_ahead,
 )
-from coupler.contact.convex import cores
+from coupler.contact.collision.convex import cores
+from coupler.contact.collision.geometry import Contact, contacts, has_closed_form
 from coupler.contact.formulations import JointRows, Touch, basis_biases, first_rows, touches
-from coupler.contact.geometry import Contact, contacts, has_closed_form
 from coupler.contact.passing_rounds import solved_part
 from coupler.contact.problem import ContactProblem, Solution
 from coupler.contact.sliding import slides_on

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.geometry import Contact, forces_on
+from coupler.contact.collision.geometry import Contact, forces_on
 from coupler.rotation import exp_motion, matrix_from_quaternion
 from coupler.spatial import Transform, cross
 

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.collision.geometry import Contact, contacts, forces_on
 from coupler.contact.damping import damped
 from coupler.contact.floating import centre_of, frame_rotation_bias
-from coupler.contact.geometry import Contact, contacts, forces_on
 from coupler.contact.laws import limit_velocities
 from coupler.contact.pairs import Pair
 from coupler.contact.problem import Block, Bounded, Cone, ContactProblem, Unilateral

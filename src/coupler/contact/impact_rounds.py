@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from coupler.contact.formulations import Touch, first_rows
-from coupler.contact.impact import MOST_ROUNDS
 from coupler.contact.problem import Block, ContactProblem, Solution, Unilateral
 from coupler.contact.restitution import (
     RESTING_SPEED,
@@ -19,6 +18,7 @@ from coupler.contact.restitution import (
     impact_impulse,
     takes_part,
 )
+from coupler.contact.step.impact import MOST_ROUNDS
 
 _INELASTIC = Restitution(0.0)
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.geometry import Point, count
-from coupler.contact.meshes import with_hulls
+from coupler.contact.collision.geometry import Point, count
+from coupler.contact.collision.meshes import with_hulls
 from coupler.contact.problem import Cone
 from coupler.contact.restitution import Restitution
 from coupler.graph import is_known, may_differ

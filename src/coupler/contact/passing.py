@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.convex.cores import radius
-from coupler.contact.geometry import Contact, Point, contacts, has_closed_form
+from coupler.contact.collision.convex.cores import radius
+from coupler.contact.collision.geometry import Contact, Point, contacts, has_closed_form
+from coupler.contact.collision.terrain.contacts import FURTHER
 from coupler.contact.pairs import Pair
-from coupler.contact.terrain.contacts import FURTHER
 from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Plane, Sphere
 from coupler.rotation import matrix_from_quaternion, normalize_quaternion

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.collision.geometry import Contact, forces_on
 from coupler.contact.damping import damped
 from coupler.contact.formulations import Touch, first_rows, poses_of_shapes
-from coupler.contact.geometry import Contact, forces_on
 from coupler.contact.passing import (
     MOST_ADVANCES,
     Shift,

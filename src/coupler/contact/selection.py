@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coupler.contact.collision.proximity import Proximity
 from coupler.contact.pairs import Pair, known_names
-from coupler.contact.proximity import Proximity
 from coupler.graph import state_by_state
 from coupler.model import ModelError, Robot
 from coupler.model.joint import Joint

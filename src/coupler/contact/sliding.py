@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.blocks import Blocks, shared
+from coupler.contact.step.blocks import Blocks, shared
 from coupler.graph import Vector, View, Window, fields
 
 _LEFT = 0.1  # of its velocity, along where it slid: what must be left of it after a step, or it is about to stop

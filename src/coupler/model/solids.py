@@ -42,7 +42,7 @@ def _moments(what: str, geometry: Geometry) -> tuple[float, np.ndarray, np.ndarr
     match geometry:
         case Mesh():
             with imports():  # a call upwards: contact knows how to read meshes
-                from coupler.contact.meshes import hull_of
+                from coupler.contact.collision.meshes import hull_of
 
             return _moments(what, hull_of(geometry))
         case Hull():
@@ -75,7 +75,7 @@ def _round(volume: Any, squares: Any) -> tuple[float, np.ndarray, np.ndarray]:
 def _moments_of_hull(what: str, hull: Hull) -> tuple[float, np.ndarray, np.ndarray]:
     """Sums over tetrahedra from a point inside to triangles of faces."""
     with imports():  # a call upwards: contact knows what faces a hull has
-        from coupler.contact.faces import Faces
+        from coupler.contact.collision.faces import Faces
 
     middle = hull.vertices.mean(axis=0)
     volume, first, second = 0.0, np.zeros(3), np.zeros((3, 3))

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from coupler.compiled import driven, inputs_given, on_bodies, remembered
-from coupler.contact.candidates import Candidates
 from coupler.contact.pairs import pairs_of
 from coupler.contact.scene import ContactScene
 from coupler.contact.scheme import SCHEMES
 from coupler.contact.selection import chosen, select
+from coupler.contact.step.candidates import Candidates
 from coupler.forks import cached_property
 from coupler.kinematics import energies, kinetic_energy
 from coupler.model import ModelError, Robot

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coupler.contact.dead_points import DEAD_POINT, loops_near_dead_points
+from coupler.contact.step.dead_points import DEAD_POINT, loops_near_dead_points
 from coupler.model import ModelError
 from coupler.model.wording import in_state
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coupler.contact.forms import is_endless
+from coupler.contact.collision.forms import is_endless
+from coupler.contact.collision.proximity import Proximity
 from coupler.contact.laws import gap_seen
-from coupler.contact.proximity import Proximity
 from coupler.contact.scene import ContactScene, limited_joints, recovery_speeds, turns
 from coupler.model import ModelWarning, Robot
 from coupler.model.wording import counted

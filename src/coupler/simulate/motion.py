@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.dead_points import DEAD_POINT, loops_near_dead_points
+from coupler.contact.step.dead_points import DEAD_POINT, loops_near_dead_points
 from coupler.model import ModelError, Robot
 from coupler.model.embedding.states import batch_of
 from coupler.model.numbers import numbers

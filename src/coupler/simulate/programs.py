@@ -12,7 +12,7 @@ from coupler.compiled import inputs_given, remembered
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.scheme import SCHEMES
 from coupler.contact.servos import may_yield
-from coupler.contact.step_program import contact_step_program
+from coupler.contact.step.program import contact_step_program
 from coupler.forks import cached_property
 from coupler.graph import Executable, compile
 from coupler.model import Robot

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.drives import controls_of
+from coupler.contact.step.drives import controls_of
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import clipped

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coupler.contact.forms import is_endless
+from coupler.contact.collision.forms import is_endless
+from coupler.contact.collision.proximity import Proximity
 from coupler.contact.pairs import Pair
-from coupler.contact.proximity import Proximity
 from coupler.model import Robot
 from coupler.model.tree import GROUND
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coupler.contact.geometry import Contact
+from coupler.contact.collision.geometry import Contact
+from coupler.contact.collision.proximity import Proximity
 from coupler.contact.pairs import Pair, pairs_of
-from coupler.contact.proximity import Proximity
 from coupler.forks import cached_property
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot

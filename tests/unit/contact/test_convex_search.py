@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import coupler
-from coupler.contact.distance_convex import convex_distance
+from coupler.contact.collision.distance_convex import convex_distance
+from coupler.contact.collision.geometry import contacts, has_closed_form
 from coupler.contact.formulations import touches
-from coupler.contact.geometry import contacts, has_closed_form
 from coupler.contact.restitution import Restitution
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Free, Geometry, Hull, Sphere
 from coupler.simulate.engine import engine_of

@@ -14,8 +14,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from coupler.contact.distance_plane import cylinder_points
-from coupler.contact.geometry import Contact, Point, contacts, count
+from coupler.contact.collision.distance_plane import cylinder_points
+from coupler.contact.collision.geometry import Contact, Point, contacts, count
 from coupler.model import (
     Box,
     Capsule,

@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from coupler.contact.distance_convex import convex_distance
-from coupler.contact.distance_point import to_ellipsoid
-from coupler.contact.geometry import Contact, Point, contacts, tangents
+from coupler.contact.collision.distance_convex import convex_distance
+from coupler.contact.collision.distance_point import to_ellipsoid
+from coupler.contact.collision.geometry import Contact, Point, contacts, tangents
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Plane, Sphere
 from coupler.rotation import about_x, about_y, about_z
 from coupler.spatial import Transform

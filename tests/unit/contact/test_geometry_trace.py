@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from coupler.contact.geometry import Point, contacts, count
+from coupler.contact.collision.geometry import Point, contacts, count
 from coupler.graph import Builder, View, compile, fields, jacobian, symbols
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, HeightField, Hull, ModelError, Plane, Sphere
 from coupler.spatial import Transform

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coupler.contact.geometry import Contact, contacts, count
-from coupler.contact.meshes import hull_of
+from coupler.contact.collision.geometry import Contact, contacts, count
+from coupler.contact.collision.meshes import hull_of
 from coupler.model import (
     Box,
     Cylinder,

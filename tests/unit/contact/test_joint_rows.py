@@ -16,7 +16,7 @@ from coupler.contact.pairs import pairs_of
 from coupler.contact.residuals import residual
 from coupler.contact.restitution import Restitution
 from coupler.contact.scene import ContactScene, Layout, limited_joints, rubbing_joints
-from coupler.contact.step_program import contact_step_program
+from coupler.contact.step.program import contact_step_program
 from coupler.contact.stepping import contact_impulses, contact_step
 from coupler.graph import compile
 from coupler.mechanisms import gear

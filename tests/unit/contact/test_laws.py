@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from coupler.contact import Bounded, Cone, ContactProblem, Unilateral, residual, solve
-from coupler.contact.cone_update import ConeBlock, cone_update
 from coupler.contact.laws import (
     cone_error,
     cone_residual,
@@ -17,6 +16,7 @@ from coupler.contact.laws import (
     nearest_in_cone,
     projected_step,
 )
+from coupler.contact.step.cone_update import ConeBlock, cone_update
 from coupler.graph import Builder, View, compile, fields
 
 FAR = 1e10

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from coupler.contact import Bilateral, Bounded, Cone, ContactProblem, Status, Unilateral, residual, solve
-from coupler.contact.lemke import lemke_lcp
+from coupler.contact.solvers.lemke import lemke_lcp
 from coupler.model import ModelError
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from coupler.children import ChildError
-from coupler.contact import mesh_files
-from coupler.contact.mesh_files import mesh_triangles, mesh_vertices
-from coupler.contact.meshes import hull_of
+from coupler.contact.collision import mesh_files
+from coupler.contact.collision.mesh_files import mesh_triangles, mesh_vertices
+from coupler.contact.collision.meshes import hull_of
 from coupler.model import (
     Mesh,
     ModelError,

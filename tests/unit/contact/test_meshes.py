@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coupler.contact.mesh_files import mesh_vertices
-from coupler.contact.meshes import hull_of, simplified_hull, with_hulls
+from coupler.contact.collision.mesh_files import mesh_vertices
+from coupler.contact.collision.meshes import hull_of, simplified_hull, with_hulls
 from coupler.contact.pairs import pairs_of
 from coupler.contact.scene import ContactScene, Layout
-from coupler.contact.step_program import contact_step_program
+from coupler.contact.step.program import contact_step_program
 from coupler.contact.stepping import contact_step
 from coupler.graph import compile
 from coupler.io.load import load

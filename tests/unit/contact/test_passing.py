@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coupler.contact.convex import cores
-from coupler.contact.geometry import Point, contacts
+from coupler.contact.collision.convex import cores
+from coupler.contact.collision.geometry import Point, contacts
 from coupler.contact.pairs import Pair
 from coupler.contact.passing import (
     MOST_ADVANCES,

@@ -7,7 +7,7 @@ import pytest
 
 import coupler
 from coupler.contact.scene import ContactScene, Layout
-from coupler.contact.step_program import contact_step_program
+from coupler.contact.step.program import contact_step_program
 from coupler.graph import Interpreter
 from coupler.graph.program import Listing, Loop, Repeat
 from coupler.model import Box, Capsule, Cylinder, Free, Robot, Sphere

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coupler.contact.polyhedron import Polyhedron, polyhedron
+from coupler.contact.collision.polyhedron import Polyhedron, polyhedron
 from mesh_samples import STAIR, ball, grid, rim
 from transforms import random_transform
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coupler
-from coupler.contact.geometry import contacts
+from coupler.contact.collision.geometry import contacts
 from coupler.model import Box, Capsule, Cylinder, Free, Geometry, Hull, Plane
 from coupler.spatial import Transform
 from effort import every

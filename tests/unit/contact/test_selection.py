@@ -7,10 +7,10 @@ import pytest
 
 import coupler
 from coupler import Robot, RobotBuilder
+from coupler.contact.collision.geometry import contacts
+from coupler.contact.collision.proximity import Proximity
 from coupler.contact.formulations import touches
-from coupler.contact.geometry import contacts
 from coupler.contact.pairs import pairs_of
-from coupler.contact.proximity import Proximity
 from coupler.contact.selection import select
 from coupler.model import (
     Box,

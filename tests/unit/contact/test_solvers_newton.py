@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coupler.contact import Bounded, Cone, ContactProblem, Unilateral, residual, solve
-from coupler.contact.newton import polished
+from coupler.contact.solvers.newton import polished
 
 
 def problem_of(seed: int) -> ContactProblem:

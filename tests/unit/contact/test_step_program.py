@@ -15,7 +15,7 @@ from coupler.contact.formulations import contact_rows, floating, recursive_probl
 from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.residuals import residual
 from coupler.contact.scene import ContactScene, Layout
-from coupler.contact.step_program import contact_step_program
+from coupler.contact.step.program import contact_step_program
 from coupler.contact.stepping import contact_step, fitted_velocities
 from coupler.graph import Interpreter, compile
 from coupler.mechanisms import gear

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coupler.contact.faces import Faces
-from coupler.contact.geometry import Point, contacts, count, tangents
-from coupler.contact.terrain.surface import highest
+from coupler.contact.collision.faces import Faces
+from coupler.contact.collision.geometry import Point, contacts, count, tangents
+from coupler.contact.collision.terrain.surface import highest
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, HeightField, Hull, Plane, Sphere
 from coupler.spatial import Transform
 from terrain_samples import clearance, distance_from_triangles, height, random_field, triangles

@@ -11,7 +11,7 @@ import coupler
 from coupler.contact.formulations import touches
 from coupler.contact.pairs import pairs_of
 from coupler.contact.scene import ContactScene
-from coupler.contact.step_program import contact_step_program
+from coupler.contact.step.program import contact_step_program
 from coupler.contact.stepping import contact_step
 from coupler.model import (
     Box,

@@ -9,7 +9,7 @@ import pytest
 
 import coupler
 from coupler import ModelError, ModelWarning, Robot, RobotBuilder, Simulation
-from coupler.contact.faces import Faces
+from coupler.contact.collision.faces import Faces
 from coupler.model import (
     Box,
     Capsule,

@@ -436,7 +436,7 @@ def test_mistakes_in_controls_are_told() -> None:
 
 def test_a_robot_without_use_of_actuators_has_the_same_program() -> None:
     from coupler.contact.scene import ContactScene
-    from coupler.contact.step_program import contact_step_program
+    from coupler.contact.step.program import contact_step_program
 
     scene = ContactScene((), 1e-3, integrator="midpoint")
     texts = [str(contact_step_program(robot, scene)) for robot in (arm(), arm(servo("hinge", 1.0, 1.0, effort=2.0)))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coupler.contact.mesh_files import mesh_triangles
+from coupler.contact.collision.mesh_files import mesh_triangles
 from coupler.model import Mesh, ModelError, Shape
 from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coupler.contact.faces import Faces
+from coupler.contact.collision.faces import Faces
 
 _SIDES = 24  # of what is round
 _ARC = 5  # points of a quarter of a circle

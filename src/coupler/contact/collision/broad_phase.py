@@ -1,0 +1,308 @@
+"""Which pairs of shapes may touch within a step, state by state: the contacts of others are not looked for.
+
+Balls around two shapes that stay apart, however the shapes turn, keep their contacts open. So a pair is measured where
+its balls could meet with the velocities before impulses; and, once impulses are known, where they could meet with those
+after them. Of a plane or a height field, all below its highest point counts in place of a ball. Pairs that are left out
+have the distance of their balls as a gap: the true one is larger.
+
+Contacts that are searched for cost much, and balls around boxes are large. So where balls could meet, it is asked how
+far apart the shapes themselves are along the line of their centres, which their true distance is not below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.collision.convex import cores
+from coupler.contact.collision.forms import is_endless
+from coupler.contact.collision.tables import numbers, with_numbers
+from coupler.contact.kernels import clear
+from coupler.graph import Builder, View, Window, constants, fields
+from coupler.model.height_fields import HeightField
+from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Sphere
+from coupler.spatial import Transform, cross
+
+Array = Any  # nodes of a trace
+
+_CARE = 2.0  # times the velocities of a step: what integrators make of the forces within it
+_MANY = 3  # contacts of a pair with a closed form from which on they cost more than to ask whether it is near
+_VELOCITIES = ("u", "start", "after")  # without impulses, before the step, and with impulses
+_SEEN = Box, Capsule, Cylinder, Sphere  # forms that are asked how far they reach along a direction
+_TINY = 1e-30  # m, added to a distance that may be zero
+_MANY_PAIRS = 16  # of one kind, of which hardly all are near
+
+
+@dataclass(frozen=True, eq=False)
+class End:
+    """A shape of a pair.
+
+    Attributes:
+        form: its geometry.
+        link: the link that carries it.
+        at: the transform from there to where its contacts are measured from: its frame, or a frame at its centre.
+        centre: 3, of the ball around it, in the link's frame.
+    """
+
+    form: Geometry
+    link: int
+    at: Transform
+    centre: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Alike:
+    """Pairs of shapes that one trace serves.
+
+    Attributes:
+        numbers: of these pairs.
+        ends: of each the two shapes.
+        contacts: how many candidates each has.
+        searched: whether their contacts are searched for.
+    """
+
+    numbers: Sequence[int]
+    ends: Sequence[tuple[End, End]]
+    contacts: int
+    searched: bool
+
+    @property
+    def moving(self) -> dict[str, bool]:
+        """Of both shapes, whether their links move."""
+        return {name: bool(end.link) for name, end in zip(("one", "other"), self.ends[0], strict=True)}
+
+    def side(self, name: str) -> list[End]:
+        """All that are the one of their pairs, or the other."""
+        return [ends[name == "other"] for ends in self.ends]
+
+    @property
+    def on_ground(self) -> bool:
+        """Whether the second shape has no ball around it."""
+        return is_endless(self.ends[0][1].form)
+
+    @property
+    def looked_at_closely(self) -> bool:
+        """Whether it is asked, where balls could meet, how far apart the shapes are; that costs less than a search."""
+        return self.searched and not self.on_ground
+
+    @property
+    def may_be_left_out(self) -> bool:
+        """Whether there is a bound on how near they are, and to ask for it costs less than their contacts."""
+        worthwhile = self.contacts >= _MANY or self.searched or len(self.numbers) > _MANY_PAIRS
+        unbounded = is_endless(self.ends[0][0].form) or (self.moving["other"] and self.on_ground)
+        return worthwhile and not unbounded
+
+
+class BroadPhase:
+    """Flags of pairs in a program, 1 or 0.
+
+    Attributes:
+        fresh: whether the contacts of a pair are to be measured now; listed.
+        far: whether they have not been measured so far.
+        near: whether they have been, or are to be now; listed.
+        bounds: gaps that are not larger than those of any contact of a pair, m.
+    """
+
+    def __init__(
+        self, builder: Builder, groups: Sequence[Alike], pairs: int, step: float, bodies: Callable[[list[int]], Window]
+    ) -> None:
+        """Begins.
+
+        Args:
+            builder: writes the program.
+            groups: the pairs that may be left out.
+            pairs: how many there are in all.
+            step: its length, s.
+            bodies: gives poses E and r of links, and their velocities: `u` after a step without impulses, `start`
+                before it, and `du`, the change by impulses.
+        """
+        self._builder, self._groups, self._step, self._bodies = builder, groups, step, bodies
+        names = ("fresh", "far", "near", "bounds", "close")
+        self.fresh, self.far, self.near, self.bounds, self._close = (
+            builder.scratch(f"pair_{name}", pairs) for name in names
+        )
+        self._any_fresh = builder.scratch("any_pair_fresh", 1)
+        moving = [
+            end for alike in groups for ends in alike.ends for end in ends if end.link and not is_endless(end.form)
+        ]
+        self._balls = list({_key(end): end for end in moving}.values())
+        self._number = {_key(end): i for i, end in enumerate(self._balls)}
+        layout = {f"{x}_{velocity}": size for velocity in _VELOCITIES for x, size in (("shift", 3), ("spin", ()))}
+        self._records = builder.records("balls", len(self._balls), centre=3, **layout)
+
+    def begin(self) -> None:
+        """Writes the steps that make pairs fresh which may meet, and the others far."""
+
+        def place(ball: View) -> None:
+            ball.centre = ball.r + ball.E.T @ ball.c
+            _move(ball, "u", ball.u)
+            _move(ball, "start", ball.start)
+
+        self._move_balls(place)
+        for flags in (self.fresh, self.near, self._close):
+            clear(self._builder, flags)
+        for alike in self._groups:
+
+            def begin(view: View, alike: Alike = alike) -> None:
+                view.bound = _distance(view, alike)
+                close = np.where(_meet(view, alike, "u") | _meet(view, alike, "start"), 1.0, 0.0)
+                if alike.looked_at_closely:
+                    view.close, view.far = close, np.array(1.0)
+                else:
+                    view.fresh, view.near, view.far = close, close, 1.0 - close
+
+            self._builder.loop(begin, view=self._window(alike))
+        self._look_closely()
+        for flags in (self.fresh, self.near):
+            self._builder.list_flags(flags)
+
+    def _look_closely(self) -> None:
+        """Writes the steps that make pairs fresh which may meet, of those that could by their balls."""
+        groups = [alike for alike in self._groups if alike.looked_at_closely]
+        if groups:
+            self._builder.list_flags(self._close)
+        for alike in groups:
+
+            def look(view: View, alike: Alike = alike) -> None:
+                view.bound = np.maximum(view.bound, _separation(view, alike))
+                view.fresh = view.near = np.where(_meet(view, alike, "u") | _meet(view, alike, "start"), 1.0, 0.0)
+                view.far = 1.0 - view.fresh
+
+            own = dict[str, Any]()
+            for name, moves in alike.moving.items():
+                ends = alike.side(name)
+                if not isinstance(ends[0].form, _SEEN):
+                    continue
+                own[f"{name}_at_E"] = constants([end.at.E for end in ends])
+                own[f"{name}_numbers"] = constants([numbers(end.form) for end in ends])
+                if moves:
+                    own[f"{name}_E"] = self._bodies([end.link for end in ends]).fields["E"]
+            window, close = self._window(alike) | fields(**own), self._close.at(alike.numbers)
+            self._builder.loop(look, view=window, among=close)
+
+    def look_again(self, measure: Callable[[], None]) -> None:
+        """Writes the steps that measure far pairs which may meet with velocities after impulses.
+
+        Args:
+            measure: writes the steps that measure fresh pairs.
+        """
+
+        def move(ball: View) -> None:
+            _move(ball, "after", ball.u + ball.du)
+
+        self._move_balls(move)
+        found = fields(any_fresh=self._any_fresh.at(0))
+        self._builder.loop(_none_fresh, view=found)
+        clear(self._builder, self.fresh)
+        for alike in self._groups:
+
+            def look_again(view: View, alike: Alike = alike) -> None:
+                view.fresh = view.near = np.where(_meet(view, alike, "after"), 1.0, 0.0)
+                view.far = 1.0 - view.fresh
+                view.any_fresh = np.maximum(view.any_fresh, view.fresh)
+
+            rows = alike.numbers
+            window = self._window(alike) | fields(any_fresh=self._any_fresh.at([0] * len(rows)))
+            self._builder.loop(look_again, view=window, where=self.far.at(rows))
+        self._builder.list_flags(self.near)
+        with self._builder.repeat(until=_no_more, at_most=1, rare=True, view=found):
+            self._builder.list_flags(self.fresh)
+            measure()
+            self._builder.loop(_none_fresh, view=found)
+
+    def _move_balls(self, kernel: Callable[[View], None]) -> None:
+        """Writes a loop over the balls of shapes that move."""
+        centres = fields(c=constants([end.centre for end in self._balls]))
+        self._builder.loop(kernel, ball=self._records[:] | self._bodies([end.link for end in self._balls]) | centres)
+
+    def _window(self, alike: Alike) -> Window:
+        rows = alike.numbers
+        own: dict[str, Any] = {name: getattr(self, name).at(rows) for name in ("fresh", "far", "near")}
+        own |= {
+            "close": self._close.at(rows),
+            "bound": self.bounds.at(rows),
+            "horizon": constants(np.full(len(rows), _CARE * self._step)),
+        }
+        for name in ("one",) if alike.on_ground else ("one", "other"):
+            ends = alike.side(name)
+            own[f"{name}_radius"] = constants([cores.radius(end.form) for end in ends])
+            if alike.moving[name]:
+                balls = self._records[[self._number[_key(end)] for end in ends]].fields
+                own |= {f"{name}_{field}": slot for field, slot in balls.items()}
+            else:
+                own[f"{name}_centre"] = constants([end.centre for end in ends])
+        if alike.on_ground:
+            grounds = zip(*(_ground(end) for end in alike.side("other")), strict=True)
+            own |= {name: constants(values) for name, values in zip(("up", "level", "steep"), grounds, strict=True)}
+        return fields(**own)
+
+
+def _key(end: End) -> Hashable:
+    """What tells the balls of shapes that move apart."""
+    return end.link, end.centre.tobytes()
+
+
+def _ground(end: End) -> tuple[np.ndarray, float, float]:
+    """The normal of ground, how far out its highest point is, and how much of a height is distance at the least."""
+    up, level, steep = end.at.E[2], 0.0, 1.0
+    if isinstance(end.form, HeightField):
+        cell = end.form.size / (np.array(end.form.heights.shape) - 1.0)
+        slopes = [np.abs(np.diff(end.form.heights, axis=i)).max() / cell[i] for i in (0, 1)]
+        level, steep = float(end.form.heights.max()), 1.0 / float(np.hypot(1.0, np.hypot(*slopes)))
+    return up, float(up @ end.at.r) + level, steep
+
+
+def _move(ball: View, name: str, velocity: Array) -> None:
+    """How the centre of a ball moves, along the world's axes, m/s, and how fast its link turns, rad/s."""
+    spin = velocity[:3]
+    setattr(ball, f"shift_{name}", ball.E.T @ (velocity[3:] + cross(spin, ball.c)))
+    setattr(ball, f"spin_{name}", np.sqrt(spin @ spin))
+
+
+def _distance(view: View, alike: Alike) -> Any:
+    """How far the ball of the first shape is from that of the second, or from the ground."""
+    if alike.on_ground:
+        height = view.up @ view.one_centre - view.level
+        return np.minimum(height, view.steep * height) - view.one_radius
+    away = view.one_centre - view.other_centre
+    return np.sqrt(away @ away) - view.one_radius - view.other_radius
+
+
+def _separation(view: View, alike: Alike) -> Any:
+    """How far apart two shapes are along the line of their centres, at the least; below zero if they overlap there."""
+    away = view.one_centre - view.other_centre
+    apart = distance = np.sqrt(away @ away) + _TINY
+    for (name, moves), end, sign in zip(alike.moving.items(), alike.ends[0], (-1.0, 1.0), strict=True):
+        if isinstance(end.form, _SEEN):
+            d, own = sign * away / distance, with_numbers(end.form, getattr(view, f"{name}_numbers"))
+            seen = getattr(view, f"{name}_at_E") @ (getattr(view, f"{name}_E") @ d if moves else d)
+            apart = apart - cores.extent(own, seen) - cores.margin(own)
+        else:
+            apart = apart - getattr(view, f"{name}_radius")
+    return apart
+
+
+def _meet(view: View, alike: Alike, velocity: str) -> Any:
+    """Whether balls may meet within the step with these velocities.
+
+    Points of contact are as far from a centre as its ball reaches, and half the gap further.
+    """
+    shift, turn = np.zeros(3), 0.0
+    for (name, moves), sign in zip(alike.moving.items(), (1.0, -1.0), strict=True):
+        if moves:
+            shift = shift + sign * getattr(view, f"{name}_shift_{velocity}")
+            reach = getattr(view, f"{name}_radius") + 0.5 * np.maximum(view.bound, 0.0)
+            turn = turn + getattr(view, f"{name}_spin_{velocity}") * reach
+    rest = view.bound - view.horizon * turn  # for the shift to close; compared in squares, which saves a root
+    return (rest < 0.0) | (rest * rest < view.horizon * view.horizon * (shift @ shift))
+
+
+def _none_fresh(view: View) -> None:
+    view.any_fresh = np.array(0.0)
+
+
+def _no_more(view: View) -> Any:
+    return view.any_fresh <= 0.0

@@ -1,0 +1,142 @@
+"""Kernels of the search for contacts: of one shape of a pair, of a row of a hull's tables, or of a pair without forms.
+
+`pair` has the fields of `ascent.FIELDS`, and for each of the two sides those of `program.Search`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.collision.convex import ascent, cores
+from coupler.contact.collision.convex.patches import (
+    NEAR,
+    NOTHING,
+    Patch,
+    Shadow,
+    cut,
+    faces_of,
+    furthest_of,
+    more_facing,
+)
+from coupler.graph import View
+from coupler.model.shapes import Geometry, Hull
+
+Array = Any  # nodes of a trace
+
+_FAR = 1e30  # further than any point along any direction, and more than any cosine
+
+
+def padded(points: Array, many: int) -> Array:
+    return np.stack([points[min(i, len(points) - 1)] for i in range(many)])
+
+
+def normals_and_corners(hull: Hull) -> np.ndarray:
+    """f × (1 + k) × 3: the normal of each face, and its corners."""
+    normals, points = faces_of(hull)
+    return np.concatenate([normals[:, None], points], axis=1)
+
+
+def seen(pair: View, side: int, d: Array) -> Array:
+    """A direction from the second shape to the first, as each of them sees it: towards the other one."""
+    return d if side else -(pair.R.T @ d)
+
+
+# Kernels of one shape.
+
+
+def extents(pair: View, own: Geometry, side: int, many: int) -> None:
+    directions, rest = getattr(pair, f"starts{side}")[:many], getattr(pair, f"extents{side}")[many:]
+    setattr(pair, f"extents{side}", np.concatenate([np.stack([cores.extent(own, d) for d in directions]), rest]))
+
+
+def tip(pair: View, own: Geometry, side: int) -> None:
+    setattr(pair, f"tip{side}", cores.furthest(own, getattr(pair, f"toward{side}")))
+
+
+def extents_of_hull(pair: View, side: int, many: int) -> None:
+    extents, directions = getattr(pair, f"extents{side}"), getattr(pair, f"starts{side}")[:many]
+    reaches = [
+        cores.further_of(reach, np.zeros(3), d, pair.table)[0]
+        for reach, d in zip(extents[:many], directions, strict=True)
+    ]
+    setattr(pair, f"extents{side}", np.concatenate([np.stack(reaches), extents[many:]]))
+
+
+def tip_of_hull(pair: View, side: int) -> None:
+    reach, tip, toward = (getattr(pair, f"{name}{side}") for name in ("reach", "tip", "toward"))
+    reach, tip = cores.further_of(reach, tip, toward, pair.table)
+    setattr(pair, f"reach{side}", reach)
+    setattr(pair, f"tip{side}", tip)
+
+
+def facing_none(side: int) -> Callable[[View], None]:
+    def facing_none(pair: View) -> None:
+        setattr(pair, f"facing{side}", np.array(-_FAR))
+        setattr(pair, f"face{side}", np.zeros(np.shape(getattr(pair, f"face{side}"))))
+        setattr(pair, f"outward{side}", np.zeros(3))
+        setattr(pair, f"toward{side}", np.stack(list(seen(pair, side, pair.normal))))
+
+    return facing_none
+
+
+def face_of_hull(pair: View, side: int) -> None:
+    patch = Patch(getattr(pair, f"face{side}"), getattr(pair, f"outward{side}"))
+    points = padded(pair.table[1:], len(patch.points))
+    toward, best = getattr(pair, f"toward{side}"), getattr(pair, f"facing{side}")
+    best, patch = more_facing(best, patch, toward, pair.table[0], points)
+    setattr(pair, f"facing{side}", best)
+    setattr(pair, f"face{side}", patch.points)
+    setattr(pair, f"outward{side}", patch.normal)
+
+
+# Kernels of pairs.
+
+
+def patches(pair: View) -> tuple[Patch, Patch]:
+    """What faces each other, in the frame of the second shape."""
+    one = Patch(pair.face0, pair.outward0).seen_from(pair.R, pair.p)
+    return one, Patch(pair.face1, pair.outward1)
+
+
+def overlay(pair: View) -> None:
+    shadow = Shadow.of(*patches(pair), pair.normal, pair.R)
+    pair.axes, pair.sign = shadow.axes, np.array(shadow.sign)
+    pair.flat0, pair.flat1 = shadow.one, shadow.other
+    pair.most, pair.corner = np.full(4, NOTHING[0]), np.zeros((4, 2))
+
+
+def cut_side(pair: View) -> None:
+    """A side of one patch, cut by the other."""
+    exists, places = cut(pair.start, pair.end, pair.window, NEAR * pair.smaller)
+    furthest = [furthest_of(pair.most[k], pair.corner[k], k, pair.sign, exists, places) for k in range(4)]
+    pair.most = np.stack([most for most, _ in furthest])
+    pair.corner = np.stack([corner for _, corner in furthest])
+
+
+def point(pair: View) -> None:
+    """The direction in which both shapes are to look next."""
+    for side in (0, 1):
+        setattr(pair, f"toward{side}", np.stack(list(seen(pair, side, pair.n))))
+        setattr(pair, f"reach{side}", np.array(-_FAR))
+        setattr(pair, f"tip{side}", np.zeros(3))
+
+
+def improve(pair: View) -> None:
+    ascent.improve(pair, pair.tip0, pair.tip1, pair.larger, pair.clearance)
+    point(pair)
+    pair.going = np.maximum(pair.going, pair.searching)
+
+
+def go(pair: View) -> None:
+    pair.going = np.array(1.0)
+
+
+def stop(pair: View) -> None:
+    pair.going = np.array(0.0)
+
+
+def none_goes(pair: View) -> Any:
+    return pair.going <= 0.0

@@ -1,0 +1,230 @@
+"""Flat sides of convex cores, and what two of them share: more places of contact than the one nearest.
+
+A patch is a convex polygon of a core's surface, with an outward normal. A box has six, a hull its faces, a cylinder two
+caps (as hexagons) and, as a capsule, the line of its side that looks along a direction, as a very narrow rectangle.
+Balls and ellipsoids have none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.collision.convex.cores import centre
+from coupler.contact.collision.distance_point import unit
+from coupler.contact.collision.faces import Faces
+from coupler.contact.collision.tangents import tangents
+from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Hull
+from coupler.spatial import cross
+
+Array = Any  # an ndarray of floats, or of nodes
+
+_CAP = 6  # corners of a cylinder's cap
+_HULL = 8  # corners of a hull's face, at most: of more, those furthest in as many directions
+_NARROW = 1e-9  # the width of a line, in lengths of it
+_CAP_ON = 0.7  # the cosine to the axis from which on a cylinder touches with its cap
+_EDGE_ON = 0.1  # the cosine between a patch's normal and the contact's below which the patch is not looked at
+NEAR = 1e-10  # by which windows are widened, in radii of the smaller shape
+_AXES = np.array([[0.83, 0.52, 0.21], [-0.31, 0.71, 0.63]])  # askew, so that no side of a box is across them
+_FAR = 1e30
+_X = np.array([1.0, 0.0, 0.0])
+
+
+@dataclass(frozen=True, eq=False)
+class Patch:
+    """A flat side.
+
+    Attributes:
+        points: k × 3, anticlockwise as seen from outside.
+        normal: 3, outwards.
+    """
+
+    points: Array
+    normal: Array
+
+    def seen_from(self, R: Array, p: Array) -> Patch:
+        """The same in another frame, in which it is turned by R and moved by p."""
+        return Patch(np.stack([p + R @ point for point in self.points]), R @ self.normal)
+
+
+def has_patches(geometry: Geometry) -> bool:
+    return isinstance(geometry, Box | Cylinder | Capsule | Hull)
+
+
+def sides(geometry: Geometry) -> int:
+    """How many corners its patches have."""
+    return (
+        faces_of(geometry)[1].shape[1] if isinstance(geometry, Hull) else _CAP if isinstance(geometry, Cylinder) else 4
+    )
+
+
+def facing(geometry: Any, d: Array) -> Patch:
+    """The patch that looks along a unit vector d most, about the centre; no hull's."""
+    match geometry:
+        case Box():
+            return _of_box(0.5 * geometry.size, d)
+        case Cylinder():
+            side, cap = _line(0.5 * geometry.length, geometry.radius, d), _cap(geometry, d)
+            on = np.abs(d[2]) > _CAP_ON
+            points = np.concatenate([side.points, side.points[-1:], side.points[-1:]])
+            return Patch(np.where(on, cap.points, points), np.where(on, cap.normal, side.normal))
+        case Capsule():
+            return _line(0.5 * geometry.length, 0.0, d)
+    raise TypeError(f"{geometry!r} has no patches of a closed form")
+
+
+def _of_box(half: Array, d: Array) -> Patch:
+    size = np.abs(d)
+    x = (size[0] >= size[1]) & (size[0] >= size[2])
+    y = size[1] >= size[2]
+    axis = [np.where(x, 1.0, 0.0), np.where(x, 0.0, np.where(y, 1.0, 0.0)), np.where(x, 0.0, np.where(y, 0.0, 1.0))]
+    axes = [np.stack([axis[(i - k) % 3] for i in range(3)]) for k in range(3)]
+    sign = np.copysign(1.0, axes[0] @ d)
+    normal, u, v = sign * axes[0], axes[1] * half, sign * axes[2] * half
+    middle = normal * half
+    return Patch(np.stack([middle + u + v, middle - u + v, middle - u - v, middle + u - v]), normal)
+
+
+def _cap(cylinder: Any, d: Array) -> Patch:
+    sign = np.copysign(1.0, d[2])
+    turns = 2.0 * np.pi / _CAP * np.arange(_CAP)
+    z = sign * (0.5 * cylinder.length)
+    corners = [
+        np.stack([cylinder.radius * c, sign * (cylinder.radius * s), z])
+        for c, s in zip(np.cos(turns), np.sin(turns), strict=True)
+    ]
+    return Patch(np.stack(corners), np.stack([0.0 * sign, 0.0 * sign, sign]))
+
+
+def _line(half: Any, out: Any, d: Array) -> Patch:
+    """A line along z that is so far out from the axis, in the direction of d."""
+    _, normal = unit(np.stack([d[0], d[1], 0.0 * d[2]]), _X)
+    along = np.stack([0.0 * normal[0], 0.0 * normal[0], half + 0.0 * normal[0]])
+    across = _NARROW * half * np.stack([-normal[1], normal[0], 0.0 * normal[2]])
+    middle = out * normal
+    points = [middle + across + along, middle - across + along, middle - across - along, middle + across - along]
+    return Patch(np.stack(points), normal)
+
+
+@lru_cache(maxsize=1024)
+def faces_of(hull: Hull) -> tuple[np.ndarray, np.ndarray]:
+    """f × 3 normals, and f × k × 3 corners about the centre, the last ones again; none, if it is too flat to tell."""
+    faces = Faces.of(hull.vertices - centre(hull))
+    polygons = [_with_at_most(_HULL, polygon, n) for polygon, n in zip(faces.polygons, faces.normals, strict=True)]
+    most = max((len(polygon) for polygon in polygons), default=3)
+    padded = [np.concatenate([polygon, np.repeat(polygon[-1:], most - len(polygon), axis=0)]) for polygon in polygons]
+    return faces.normals, np.array(padded).reshape(-1, most, 3)
+
+
+def _with_at_most(most: int, polygon: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    if len(polygon) <= most:
+        return polygon
+    u = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
+    turns = 2.0 * np.pi / most * np.arange(most)
+    directions = np.outer(np.cos(turns), u) + np.outer(np.sin(turns), np.cross(normal, u))
+    return polygon[sorted({int(i) for i in np.argmax(polygon @ directions.T, axis=0)})]
+
+
+def more_facing(best: Any, patch: Patch, d: Array, normal: Array, points: Array) -> tuple[Any, Patch]:
+    """The one of a patch and a face that looks along d more, and by how much. Of equals the first."""
+    along = normal @ d
+    better = along > best
+    chosen = Patch(np.where(better, points, patch.points), np.where(better, normal, patch.normal))
+    return np.where(better, along, best), chosen
+
+
+@dataclass(frozen=True, eq=False)
+class Shadow:
+    """Two patches as seen along a contact's normal n, from the second shape to the first.
+
+    Attributes:
+        axes: 2 × 3, unit vectors across n. They turn with the two shapes.
+        sign: of the second of them, with which it does not mind which shape is the first.
+        one, other: k × 2, the corners of both along these axes, anticlockwise.
+    """
+
+    axes: Array
+    sign: Any
+    one: Array
+    other: Array
+
+    @classmethod
+    def of(cls, one: Patch, other: Patch, n: Array, R: Array) -> Shadow:
+        """Of patches in the frame of the second shape, into which R turns directions from that of the first."""
+        first, second = (axis + R @ axis for axis in _AXES)
+        _, x = unit(np.stack(list(first - (first @ n) * n)), tangents(n)[0])
+        y = np.stack(list(cross(n, x)))
+        flat = [[np.stack([point @ x, point @ y]) for point in patch.points] for patch in (one, other)]
+        flat[0].reverse()  # it is seen from behind
+        return cls(np.stack([x, y]), np.copysign(1.0, y @ second), np.stack(flat[0]), np.stack(flat[1]))
+
+
+NOTHING = -_FAR, np.zeros(2)  # how far a corner is along a direction, and the corner, where there is none
+
+
+def cut(start: Array, end: Array, window: Array, near: Any) -> tuple[Any, list[Array]]:
+    """The ends of what a convex window leaves of a line, and whether it leaves anything.
+
+    Args:
+        start, end: 2 each, of the line.
+        window: k × 2, corners, anticlockwise.
+        near: by how much it is widened, so that sides that coincide stay, m.
+    """
+    low, high = 0.0, 1.0
+    for i in range(len(window)):
+        pair, x, y = window[i], *(window[(i + 1) % len(window)] - window[i])
+        wider = near * np.sqrt(x * x + y * y)
+        a, b = (x * (p[1] - pair[1]) - y * (p[0] - pair[0]) + wider for p in (start, end))
+        enters, leaves, outside = (a < 0.0) & (b >= 0.0), (a >= 0.0) & (b < 0.0), (a < 0.0) & (b < 0.0)
+        t = a / np.where(enters | leaves, a - b, 1.0)
+        low = np.where(enters, np.maximum(low, t), low)
+        high = np.where(leaves, np.minimum(high, t), np.where(outside, -1.0, high))
+    side = end - start
+    return low <= high, [start + low * side, start + high * side]
+
+
+def furthest_of(most: Any, corner: Array, direction: int, sign: Any, exists: Any, places: list[Array]) -> Any:
+    """The furthest of a corner and other places in one of four directions across the normal: how far, and which."""
+    for place in places:
+        along = place[0] if direction % 2 == 0 else sign * place[1]
+        along = along if direction < 2 else -along
+        better = exists & (along > most)
+        most, corner = np.where(better, along, most), np.where(better, place, corner)
+    return most, corner
+
+
+def raised(one: Patch, other: Patch, n: Array, axes: Array, most: Any, corner: Array) -> tuple[Any, Any, Array]:
+    """A corner of what patches share: whether there is one, its gap, and the point halfway between the patches."""
+    place, found = corner[0] * axes[0] + corner[1] * axes[1], most > -_FAR
+    heights = []
+    for patch, sign in ((one, -1.0), (other, 1.0)):
+        along = patch.normal @ n
+        seen = sign * along > _EDGE_ON
+        found = found & seen
+        heights.append((patch.normal @ (patch.points[0] - place)) / np.where(seen, along, 1.0))
+    above, below = heights
+    return found, above - below, place + 0.5 * (above + below) * n
+
+
+def shared_corners(one: Patch, other: Patch, n: Array, R: Array, radius: Any) -> list[tuple[Any, Any, Array]]:
+    """Corners of what two patches share, as seen along a contact's normal: those furthest in four directions.
+
+    The directions turn with the two shapes, so that the order of the corners lasts.
+
+    Args:
+        one, other: patches of two shapes in the frame of the second, the first one against n and the second along it.
+        n: 3, the unit normal, from the second shape to the first.
+        R: 3 × 3, turns directions from the first shape's frame to the second's.
+        radius: of the smaller of the two shapes, m.
+    """
+    shadow = Shadow.of(one, other, n, R)
+    most, corner = (4 * [value] for value in NOTHING)
+    for polygon, window in ((shadow.one, shadow.other), (shadow.other, shadow.one)):
+        for i in range(len(polygon)):
+            exists, places = cut(polygon[i], polygon[(i + 1) % len(polygon)], window, NEAR * radius)
+            for k in range(4):
+                most[k], corner[k] = furthest_of(most[k], corner[k], k, shadow.sign, exists, places)
+    return [raised(one, other, n, shadow.axes, most[k], corner[k]) for k in range(4)]

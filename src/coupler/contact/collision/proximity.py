@@ -1,0 +1,152 @@
+"""How near shapes come to each other in many configurations at once: quickly, and never farther than they are.
+
+Two convex shapes are at least as far apart as along any direction. The directions tried here are the one between their
+centres, their axes, and those across an axis of each: for boxes all there are, for others enough to tell what is far.
+Balls around them come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.collision.convex import cores
+from coupler.contact.collision.forms import is_endless
+from coupler.contact.collision.geometry import Contact, contacts
+from coupler.contact.collision.terrain.surface import highest
+from coupler.contact.pairs import Pair
+from coupler.kinematics import body_poses
+from coupler.model import Robot, Shape
+from coupler.model.height_fields import HeightField
+from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull
+from coupler.spatial import Transform
+
+
+class Proximity:
+    """Pairs of shapes in configurations of their robot.
+
+    Attributes:
+        pairs: what is looked at.
+        sizes: (pairs,), the radii of the balls around both shapes of each, m; a plane adds nothing.
+    """
+
+    def __init__(self, robot: Robot, pairs: Sequence[Pair], q: Any) -> None:
+        """Args: the robot, pairs of its shapes, and configurations, (states, nq)."""
+        self.pairs = tuple(pairs)
+        poses = body_poses(robot, q)
+        rows = {body: i for i, body in enumerate(robot.bodies)}
+        ground = np.broadcast_to(np.eye(4), (len(poses), 4, 4))
+        self._shapes: dict[int, _Placed] = {}
+        for shape in (shape for pair in pairs for shape in (pair.one, pair.other)):
+            if id(shape) not in self._shapes:
+                own = poses[:, rows[shape.body]] if shape.body in rows else ground
+                self._shapes[id(shape)] = _Placed(shape, own)
+        self.sizes = np.array([sum(own.radius for own in self._both(i)) for i in range(len(pairs))])
+
+    def _both(self, pair: int) -> tuple[_Placed, _Placed]:
+        own = self.pairs[pair]
+        return self._shapes[id(own.one)], self._shapes[id(own.other)]
+
+    def nearest(self, pair: int, enough: float) -> float:
+        """The least distance of a pair in all configurations, m, or less; negative if they may overlap.
+
+        Args:
+            pair: its number.
+            enough: where balls around the shapes are further apart, nothing else is looked at.
+        """
+        one, other = self._both(pair)
+        if other.is_ground:
+            return float((one.height_over(other.R[0], other.centre[0]) - other.top).min())
+        between = one.centre - other.centre
+        length = np.linalg.norm(between, axis=1)
+        apart = length - one.radius - other.radius
+        close = np.flatnonzero(apart < enough)
+        if close.size:
+            apart[close] = np.maximum(apart[close], _separation(one.some(close), other.some(close), between[close]))
+        return float(apart.min())
+
+    def height(self, pair: int) -> float:
+        """How high a shape is over the highest place of the ground straight below it, at least, in the first state, m.
+
+        It is infinite beside a field.
+        """
+        one, other = self._both(pair)
+        top = other.top
+        if isinstance(other.geometry, HeightField):
+            place = (other.R[0].T @ (one.centre[0] - other.origin[0]))[:2]
+            top = highest(other.geometry, place - one.radius, place + one.radius)
+        return float(one.height_over(other.R[0], other.origin[0])[0] - top)
+
+    def gaps(self, pair: int, state: int) -> list[float]:
+        """The gaps of all of a pair's candidate contacts in a configuration, exactly, m."""
+        return [float(contact.gap) for contact in self.contacts(pair, state)]
+
+    def contacts(self, pair: int, state: int) -> list[Contact]:
+        """All of a pair's candidate contacts in a configuration."""
+        one, other = self._both(pair)
+        return contacts(one.geometry, other.geometry, one.transform(state), other.transform(state))
+
+
+class _Placed:
+    """A shape in many configurations: its centre and its axes, in the world."""
+
+    def __init__(self, shape: Shape, poses: np.ndarray) -> None:
+        """Args: the shape, and its body's poses, (states, 4, 4)."""
+        self.geometry = shape.geometry
+        R, at = poses[:, :3, :3], shape.at
+        self.R = R @ at.E.T
+        self.origin = poses[:, :3, 3] + R @ at.r
+        self.centre = self.origin + self.R @ cores.centre(self.geometry)
+        self.is_ground = is_endless(self.geometry)
+        self.radius = 0.0 if self.is_ground else cores.radius(self.geometry)
+        self.top = float(np.max(self.geometry.heights)) if isinstance(self.geometry, HeightField) else 0.0
+
+    def some(self, states: np.ndarray) -> _Placed:
+        """The same in some of the configurations."""
+        own = object.__new__(_Placed)
+        own.__dict__.update(self.__dict__)
+        own.R, own.origin, own.centre = self.R[states], self.origin[states], self.centre[states]
+        return own
+
+    def transform(self, state: int) -> Transform:
+        """From the world to its frame."""
+        return Transform(self.R[state].T, self.origin[state])
+
+    def height_over(self, R: np.ndarray, point: np.ndarray) -> np.ndarray:
+        """(states,): how high its lowest place is along the z axis of a frame, over a point of it, m."""
+        down = np.broadcast_to(-R[:, 2], self.centre.shape)
+        return (self.centre - point) @ R[:, 2] - self.reach(down[:, None])[:, 0]
+
+    def reach(self, directions: np.ndarray) -> np.ndarray:
+        """(states, n): how far it reaches from its centre along unit vectors, (states, n, 3), m."""
+        return _reach(self.geometry, directions @ self.R)
+
+
+def _reach(geometry: Geometry, d: np.ndarray) -> np.ndarray:
+    """The same for directions in its own frame, (..., 3)."""
+    match geometry:
+        case Hull():
+            return (d @ (geometry.vertices - cores.centre(geometry)).T).max(axis=-1)
+        case Box():
+            return np.abs(d) @ (0.5 * geometry.size)
+        case Cylinder():
+            return geometry.radius * np.hypot(d[..., 0], d[..., 1]) + 0.5 * geometry.length * np.abs(d[..., 2])
+        case Ellipsoid():
+            return np.linalg.norm(d * geometry.radii, axis=-1)
+        case Capsule():
+            return geometry.radius + 0.5 * geometry.length * np.abs(d[..., 2])
+    return np.full(d.shape[:-1], float(cores.margin(geometry)))
+
+
+def _separation(one: _Placed, other: _Placed, between: np.ndarray) -> np.ndarray:
+    """(states,): how far two shapes are apart along the best of some directions, m."""
+    axes = [np.swapaxes(own.R, 1, 2) for own in (one, other)]
+    across = np.cross(axes[0][:, :, None], axes[1][:, None]).reshape(len(between), 9, 3)
+    directions = np.concatenate([between[:, None], *axes, across], axis=1)
+    length = np.linalg.norm(directions, axis=-1, keepdims=True)
+    d = np.where(length > 1e-9, directions / np.maximum(length, 1e-9), np.array([0.0, 0.0, 1.0]))
+    along = np.einsum("ski,si->sk", d, between)
+    d = d * np.where(along < 0.0, -1.0, 1.0)[:, :, None]
+    return (np.abs(along) - one.reach(-d) - other.reach(d)).max(axis=1)

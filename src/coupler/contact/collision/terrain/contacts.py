@@ -1,0 +1,145 @@
+"""Contacts of a shape with a height field, on floats: the reference for program.py.
+
+A shape touches with its corners, each of them a contact with what is straight below it, and with what the ground has
+within a window around it: its convex edges and grid points, and its faces where the shape has curved sides. Of the
+latter eight contacts are kept, four of balls and ellipsoids (pool.py). The window is as large as the shape and a
+quarter of that further; how many grid points it has is known beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.collision.convex import cores
+from coupler.contact.collision.terrain import features
+from coupler.contact.collision.terrain.pool import Found, added, emptied, listed, slots_of
+from coupler.contact.collision.terrain.solids import Planes, fixed_points, flat, planes_of
+from coupler.contact.collision.terrain.surface import to_field
+from coupler.model.errors import ModelError
+from coupler.model.height_fields import EDGES, HeightField
+from coupler.model.shapes import Geometry, Hull
+from coupler.spatial import Transform
+
+__all__ = [
+    "FURTHER",
+    "WALLS",
+    "Found",
+    "as_solid",
+    "corner_contact",
+    "count",
+    "extent",
+    "field_contacts",
+    "first_point",
+    "window",
+]
+
+Array = Any  # an ndarray of floats, or of nodes
+
+WALLS = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]])
+FURTHER = 1.25  # of a shape's radius: how far around it the ground is looked at
+_BOUND = 0.25  # of a shape's radius: what is further away is not looked at
+_MOST = 128  # grid points along an axis of a window
+
+
+def count(shape: Geometry) -> int:
+    """How many candidate contacts a shape has with a field: its corners, and those of the pool."""
+    return len(fixed_points(shape)) + slots_of(shape)
+
+
+def extent(shape: Geometry) -> float:
+    """How far around its centre a shape looks at the ground, m."""
+    return FURTHER * cores.radius(shape)
+
+
+def window(shape: Geometry, field: HeightField) -> np.ndarray:
+    """k × 2: grid points that a shape looks at, counted from the first of them."""
+    many = [int(np.floor(2.0 * extent(shape) / spacing)) + 2 for spacing in field.grid[2:]]
+    many = [min(wanted, int(there)) for wanted, there in zip(many, field.grid[:2], strict=True)]
+    if max(many) > _MOST:
+        raise ModelError(
+            f"height field: a shape that reaches {cores.radius(shape):.3g} m far covers {many[0]} × {many[1]} of its "
+            f"grid points, and may cover {_MOST} along each side: give fewer heights, or several shapes"
+        )
+    return np.stack([axis.ravel() for axis in np.meshgrid(*map(np.arange, many), indexing="ij")], axis=1).astype(float)
+
+
+def first_point(field: Any, p: Array, reach: Any, many: Any) -> tuple[Any, Any]:
+    """The first grid point of a window around p; all of the window is in the field, unless p is beyond its rim."""
+    n, m, dx, dy = field.grid
+    first = [
+        np.rint((x - reach) / spacing + 0.5 * (points - 1.0) - 0.5)
+        for x, spacing, points in ((p[0], dx, n), (p[1], dy, m))
+    ]
+    return np.clip(first[0], 0.0, n - many[0]), np.clip(first[1], 0.0, m - many[1])
+
+
+def as_solid(shape: Geometry) -> Any:
+    """The shape as `signed` wants it; None if it has no sides to tell."""
+    if not isinstance(shape, Hull):
+        return shape
+    planes = planes_of(shape)
+    return Planes(planes) if len(planes) else None
+
+
+def corner_contact(field: Any, R: Array, p: Array, point: Array) -> Found:
+    """A corner of a shape against the ground below it."""
+    place, over = features.corner_place(R, p, point)
+    gap, normal = to_field(place, field, over)
+    return gap, np.stack(list(place - 0.5 * gap * normal)), normal
+
+
+def field_contacts(shape: Geometry, field: HeightField, X_shape: Transform, X_field: Transform) -> Iterator[Found]:
+    """The contacts of a shape with a field, in the world.
+
+    Args:
+        shape, field: their forms.
+        X_shape: the transform from the world to the shape's centre.
+        X_field: the transform from the world to the field.
+    """
+    R, p = X_field.E @ X_shape.E.T, X_field.E @ (X_shape.r - X_field.r)
+    own = [corner_contact(field, R, p, point) for point in fixed_points(shape)]
+    for gap, point, normal in [*own, *_pooled(shape, field, R, p)]:
+        yield gap, X_field.r + X_field.E.T @ point, X_field.E.T @ normal
+
+
+def _pooled(shape: Geometry, field: HeightField, R: np.ndarray, p: np.ndarray) -> list[Found]:
+    pool, solid = SimpleNamespace(), as_solid(shape)
+    emptied(pool)
+    radius, slots, candidates = cores.radius(shape), slots_of(shape), []
+    bound = _BOUND * radius
+    for i, j in _around(shape, field, p, radius + bound) if solid is not None else ():
+        near, *close = features.near(field, solid, R, p, i, j, radius, bound)
+        if not near:
+            continue
+        candidates += [] if flat(shape) else features.face_contacts(field, solid, R, p, i, j)
+        for point in fixed_points(shape):
+            candidates += features.corner_contacts(field, R, p, point, i, j)
+        sharp = field.sharp.values.reshape(4, *field.heights.shape)[:, int(i), int(j)]
+        candidates += [features.grid_contact(field, solid, R, p, i, j)] if sharp[0] else []
+        for edge, bent, view in zip(EDGES, sharp[1:], close, strict=True):
+            candidates += features.edge_contacts(field, solid, R, p, i, j, edge) if bent and view else []
+    if not flat(shape):
+        candidates.append(features.sunk_contact(field, solid, R, p))
+        for outward in WALLS:
+            candidates += features.wall_contacts(field, solid, R, p, outward)
+    for candidate in candidates:
+        if candidate[0]:
+            added(pool, candidate, p, radius, slots)
+    return listed(pool, p, slots, None if flat(shape) else features.far_contact(field, solid, R, p, bound))
+
+
+def _around(shape: Geometry, field: HeightField, p: np.ndarray, reach: float) -> np.ndarray:
+    """k × 2: grid points of the window which own something that the ball around the shape reaches; see `near`."""
+    offsets = window(shape, field)
+    points = np.array(first_point(field, p, extent(shape), offsets[-1] + 1.0)) + offsets
+    n, m, dx, dy = field.grid
+    i, j = points.astype(int).T
+    beside = np.minimum(i + 1, int(n) - 1), np.minimum(j + 1, int(m) - 1)
+    heights = np.array([field.heights[a, b] for a in (i, beside[0]) for b in (j, beside[1])])
+    low = np.stack([(i - 0.5 * (n - 1.0)) * dx, (j - 0.5 * (m - 1.0)) * dy, heights.min(axis=0)], axis=1)
+    high = np.stack([low[:, 0] + dx, low[:, 1] + dy, heights.max(axis=0)], axis=1)
+    return points[np.linalg.norm(np.maximum(np.maximum(low - p, p - high), 0.0), axis=1) <= reach * (1.0 + 1e-9)]

@@ -1,0 +1,95 @@
+"""Shapes as the ground sees them, about their centres: distances from them, and their points that are lowest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.collision.convex.cores import centre
+from coupler.contact.collision.convex.patches import faces_of
+from coupler.contact.collision.distance_plane import box_corners, cylinder_points, ellipsoid_point
+from coupler.contact.collision.distance_point import to_ball, to_box, to_capsule, to_cylinder, to_ellipsoid
+from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Sphere
+
+Array = Any  # an ndarray of floats, or of nodes
+
+_LEVEL = {True: 0.1, False: 1e-5}  # rad: by how much an edge may be tilted that lies along a flat side, or a round one
+_EXACT = 1e-6  # rad: what rounding makes of directions
+
+
+@dataclass(frozen=True, eq=False)
+class Planes(Geometry):
+    """A convex polyhedron by its faces.
+
+    Attributes:
+        planes: f × 4, of each face the unit normal outwards and how far from the centre it is, m.
+    """
+
+    planes: Any
+
+    def __post_init__(self) -> None:
+        """Nothing: a kernel's numbers are not to be checked."""
+
+
+def planes_of(hull: Hull) -> np.ndarray:
+    """f × 4: see `Planes`; none if the hull is too flat to tell its faces."""
+    normals, polygons = faces_of(hull)
+    return np.concatenate([normals, np.sum(normals * polygons[:, 0], axis=1)[:, None]], axis=1)
+
+
+def signed(shape: Any, x: Array) -> tuple[Any, Array]:
+    """The distance of a point from a shape, negative inside, and the unit vector in which it grows.
+
+    Of planes it is that from the furthest one: less than the true one outside, near edges and corners.
+    """
+    match shape:
+        case Sphere():
+            return to_ball(x, shape.radius)
+        case Capsule():
+            return to_capsule(x, shape.radius, 0.5 * shape.length)
+        case Box():
+            return to_box(x, 0.5 * shape.size)
+        case Cylinder():
+            return to_cylinder(x, shape.radius, 0.5 * shape.length)
+        case Ellipsoid():
+            return to_ellipsoid(x, shape.radii)
+    distance, normal = -1e30, np.zeros(3)
+    for plane in shape.planes:
+        beyond = plane[:3] @ x - plane[3]
+        further = beyond > distance
+        distance, normal = np.where(further, beyond, distance), np.where(further, plane[:3], normal)
+    return distance, normal
+
+
+def flat(shape: Any) -> bool:
+    """Whether all sides of a shape are flat."""
+    return isinstance(shape, Box | Hull | Planes)
+
+
+def level_for(shape: Any) -> tuple[float, float]:
+    """Angles, rad: by how much an edge may be tilted along a side that it lies on, and normals may miss their cones."""
+    return _LEVEL[flat(shape)], 0.1 if flat(shape) else _EXACT
+
+
+def fixed_points(shape: Geometry) -> list[np.ndarray]:
+    """The corners of a shape, each of which is a contact of its own; none if it has curved sides."""
+    if isinstance(shape, Box):
+        return box_corners(0.5 * shape.size)
+    return list(shape.vertices - centre(shape)) if isinstance(shape, Hull) else []
+
+
+def lowest_points(shape: Any, up: Array) -> list[Array]:
+    """The points with which a shape with curved sides touches a face, given its normal; about its centre."""
+    match shape:
+        case Sphere():
+            return [-shape.radius * up]
+        case Capsule():
+            ends = [np.stack([0.0 * up[0], 0.0 * up[0], s * (0.5 * shape.length) + 0.0 * up[0]]) for s in (-1.0, 1.0)]
+            return [end - shape.radius * up for end in ends]
+        case Cylinder():
+            return cylinder_points(up, shape.radius, 0.5 * shape.length)
+        case Ellipsoid():
+            return [ellipsoid_point(up, shape.radii)]
+    return []

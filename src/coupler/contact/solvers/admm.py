@@ -1,0 +1,117 @@
+"""The alternating direction method of multipliers: for ill-conditioned and redundant contacts.
+
+With De Saxcé's correction the laws of a cone K are those of a convex problem's optimum: λ ∈ K, w + s(w) ∈ K* and
+λ ⊥ w + s(w), with s = (µ |w_t| + τ |w_s|) on the normal. Rows between bounds are cones of their own. The iteration
+splits impulses x, which know A, from impulses y, which know the cones, with multipliers z, in the end w + s:
+
+    x ← (A + (ρ + η) 1)⁻¹ (z + ρ y + η x − b − s(z))
+    y ← P_K(x − z / ρ)
+    z ← z − ρ (x − y)
+
+One eigendecomposition of A serves all ρ, and singular A too. Blocks are scaled to unit mobility first, tangents like
+their normals so that cones stay round; so mass ratios matter only inside a block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from coupler.contact.laws import de_saxce_shift, nearest_in_cone
+from coupler.contact.problem import Cones, ContactProblem, Solution, Status
+from coupler.contact.residuals import reached, residual
+from coupler.contact.solvers.newton import polished
+
+_PROXIMAL = 1e-6  # η, beside unit mobilities
+_RELAXED = 1.6  # over-relaxation of x
+_BALANCE = 10  # iterations between changes of ρ
+_POLISH = 25  # iterations between attempts to end with Newton's steps
+
+
+def solve(
+    problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = 1e-10, most: int = 20_000
+) -> Solution:
+    """Solves a contact problem by ADMM on the true cones; every 25th iteration, Newton's steps try to end it.
+
+    Args:
+        problem: The contact problem.
+        start: Impulses to start from, N s, such as those of the step before; zeros for None.
+        tolerance: The residual to reach, m/s.
+        most: The number of iterations.
+    """
+    d = _scales(problem)
+    cones = _Cones(problem, d)
+    values, vectors = np.linalg.eigh(d[:, None] * problem.A * d)
+    b = d * problem.b
+    y = problem.start(start) / d
+    x, z = y, d * problem.velocities(d * y)
+    z = z + cones.correction(z)
+    rho = 1.0
+    lam = d * y
+    error = residual(problem, lam).total
+    status, k = Status.LIMIT, 0
+    while not (solved := reached(problem, lam, error, tolerance)) and k < most and status is Status.LIMIT:
+        before = y
+        right = z + rho * y + _PROXIMAL * x - b - cones.correction(z)
+        x = vectors @ ((vectors.T @ right) / (np.maximum(values, 0.0) + rho + _PROXIMAL))
+        mixed = _RELAXED * x + (1.0 - _RELAXED) * y
+        y = cones.project(mixed - z / rho)
+        z = z - rho * (mixed - y)
+        lam, k = d * y, k + 1
+        error = residual(problem, lam).total
+        if k % _BALANCE == 0:
+            rho *= _balance(np.abs(x - y).max(), rho * np.abs(y - before).max(), np.abs(y).max(), np.abs(z).max())
+        if problem.proven_infeasible(d * (y - before)):
+            status = Status.INFEASIBLE
+        elif k % _POLISH == 0:
+            end, least = polished(problem, lam, tolerance)
+            if reached(problem, end, least, tolerance):
+                lam, error = end, least
+    return Solution(lam, problem.velocities(lam), error, k, Status.SOLVED if solved else status)
+
+
+def _balance(primal: float, dual: float, impulse: float, velocity: float) -> float:
+    """The factor on ρ that brings both residuals, relative to what they are residuals of, together."""
+    primal, dual = primal / max(impulse, 1e-300), dual / max(velocity, 1e-300)
+    if min(primal, dual) <= 0.0:
+        return 1.0
+    factor = np.sqrt(primal / dual)
+    return float(np.clip(factor, 0.2, 5.0)) if not 0.5 < factor < 2.0 else 1.0
+
+
+def _scales(problem: ContactProblem) -> np.ndarray:
+    """d of λ = d y, so that d A d has a diagonal of about one; the same for a cone's normal and tangents."""
+    d = np.sqrt(problem.steps)
+    for cones in problem.cones:
+        d[cones.rows[:3]] = d[cones.rows[:2]].min(axis=0)
+    return d
+
+
+class _Cones:
+    """The admissible impulses of a scaled problem."""
+
+    def __init__(self, problem: ContactProblem, d: np.ndarray) -> None:
+        lower, upper = problem.bounds
+        self._bounds, self._cones = (lower / d, upper / d), [_scaled(cones, d) for cones in problem.cones]
+
+    def project(self, x: np.ndarray) -> np.ndarray:
+        """The nearest admissible impulses."""
+        y = np.clip(x, *self._bounds)
+        for cones in self._cones:
+            y[cones.rows] = nearest_in_cone(cones.friction, x[cones.rows])
+        return y
+
+    def correction(self, w: np.ndarray) -> np.ndarray:
+        """De Saxcé's s(w), on the normals."""
+        s = np.zeros_like(w)
+        for cones in self._cones:
+            s[cones.rows[0]] = de_saxce_shift(cones.friction, w[cones.rows])
+        return s
+
+
+def _scaled(cones: Cones, d: np.ndarray) -> Cones:
+    """Tangents are scaled as their normals are, what turns is not."""
+    n, _, *turning = cones.by_disc(d)
+    mu, *others = cones.friction
+    return replace(cones, friction=(mu, *(own * n / scale for own, scale in zip(others, turning, strict=True))))

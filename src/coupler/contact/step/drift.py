@@ -1,0 +1,241 @@
+"""Positions within a step, as steps of a program: where it takes forces, and where it ends; see halves.py.
+
+Orientations turn by exp(h ω). Floating bodies go straight. Loops without a solution are closed at the configuration
+nearest to where the velocities of all their joints lead: no joint decides where the others go, and a loop passes a dead
+point on the branch that it is on. For that, velocities w of all their joints make part of the state. At the end of a
+step, they are as fast along its basis N as its kick has made them, Nᵀ w = y, and fit the loops there, K w = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.floating import centre_of, straight_motion, turned_velocity
+from coupler.contact.kernels import copy
+from coupler.contact.scene import Layout
+from coupler.contact.step.closing import Closing
+from coupler.contact.step.halves import Halves
+from coupler.graph import Buffer, Part, Vector, View, Window, constants, fields
+from coupler.linear import solve
+from coupler.model.embedding.constraint_steps import by_kind
+from coupler.model.joint import Joint
+from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
+
+
+class LoopJoint(Record):
+    """What a cluster sees of one of its joints that a loop holds."""
+
+    w_next, q_next = provided(), provided()  # its velocity and position after the step
+    part, step = provided(), provided()  # what part of the step it goes on, and the step's length, s
+    position, shift = provided(), provided()  # where Newton's method starts from, and how far it goes first
+
+
+class Drift:
+    """The positions of a robot within a step.
+
+    Attributes:
+        closing: closes loops without a solution; None if there are none.
+    """
+
+    def __init__(
+        self,
+        sweep: Sweep[Any, Any],
+        layout: Layout,
+        h: float,
+        halves: Halves,
+        before: dict[str, Part],
+        after: dict[str, Part],
+    ) -> None:
+        """Begins.
+
+        Args:
+            sweep: the program.
+            layout: of its state.
+            h: the step's length, s.
+            halves: which way trees of bodies go.
+            before, after: q, v and w of the state before the step, and after it.
+        """
+        self._sweep, self._layout, self._h, self._halves = sweep, layout, h, halves
+        self._before, self._after = before, after
+        self.closing = Closing(sweep, layout) if layout.loop_links else None
+
+    def provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+        """Adds what passes see of joints: velocities in loops before the step, and centres of floating bodies."""
+        for i, kind in enumerate(shape.kinds):
+            links = [self._sweep.instances[k].links[i] for k in clusters]
+            if not shape.solved:
+                windows.joints[i]["w"] = self._loop_velocities(self._before, links, kind)
+            if kind.floats:
+                windows.joints[i]["centre"] = self._centres(links)
+
+    def begin(self) -> None:
+        """Writes the steps from where the step starts to where forces are taken, and to velocities there."""
+        sweep, builder, tree = self._sweep, self._sweep.builder, self._sweep.robot.tree
+        q, start = builder.scratch("middle", sweep.robot.nq), builder.scratch("start", sweep.robot.nv)
+        sweep.vectors |= {"q": q, "start": start}
+        copy(builder, self._before["v"], start, start.size)
+        for kind, links in by_kind(tree, self._layout.moving_links):
+            joint = self._joint(self._before["q"], q, start, kind, links)
+            joint |= fields(part=self._halves.first(self._trees(links)))
+            builder.loop((_flying if kind.floats else _moving)(kind), joint=joint)
+        if self.closing is not None:
+            for kind, links in by_kind(tree, self._layout.loop_links):
+                joint = self.closing.ends(links, kind) | self._steps(len(links))
+                joint |= fields(q=self._before["q"].at(self._q_place(links), kind.nq))
+                joint |= fields(w=self._loop_velocities(self._before, links, kind))
+                joint |= fields(part=self._halves.first(self._trees(links)))
+                builder.loop(_lead, joint=joint)
+            self.closing.close(q)
+
+    def stay(self) -> None:
+        """Takes forces where the step starts."""
+        start = self._before["v"]
+        if self.closing is not None:  # clusters of loops have velocities along their own bases
+            start = self._sweep.builder.scratch("start", start.size)
+            copy(self._sweep.builder, self._before["v"], start, start.size)
+        self._sweep.vectors |= {"q": self._before["q"], "start": start}
+
+    def end(self, jump: Buffer | None) -> None:
+        """Writes the steps to where the step ends, and to velocities there.
+
+        Args:
+            jump: by what velocities change once positions have moved, where impacts rebound.
+        """
+        sweep, switched, v_next = self._sweep, self._halves.switch, self._sweep.vectors["v_next"]
+        if self.closing is not None:
+            self._visit_loops(_spread)
+            self.closing.close(self._after["q"])
+        for kind, links in by_kind(sweep.robot.tree, self._layout.moving_links):
+            joint = self._joint(sweep.vectors["q"], self._after["q"], v_next, kind, links)
+            joint |= fields(part=self._halves.last(self._trees(links))) | self._origin(links, kind)
+            if switched:
+                joint |= fields(start=sweep.vectors["start"].at(self._v_place(links), kind.nv))
+            if jump is not None and kind.floats:
+                joint |= fields(jump=jump.at(self._v_place(links), kind.nv))
+            sweep.builder.loop((_flying if kind.floats else _moving)(kind, switched, jump is not None), joint=joint)
+        if jump is not None:
+            rows = range(jump.size)
+            sweep.builder.loop(_jump, row=fields(v=v_next.at(rows), jump=jump.at(rows)))
+        if self.closing is not None:
+            self._visit_loops(_fit)
+
+    def _visit_loops(self, function: Callable[[Visit[Any, Any], bool], None]) -> None:
+        closing = self.closing
+        assert closing is not None
+
+        def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
+            for i, kind in enumerate(shape.kinds):
+                links = [self._sweep.instances[k].links[i] for k in clusters]
+                own = closing.ends(links, kind) | self._steps(len(links)) | self._origin(links, kind)
+                own |= fields(
+                    w_next=self._loop_velocities(self._after, links, kind),
+                    q_next=self._after["q"].at(self._q_place(links), kind.nq),
+                    part=self._halves.last(self._trees(links)),
+                )
+                windows.joints[i] |= own.fields
+
+        schedule = self._sweep.schedule()
+        for k in sorted({self._sweep.number_in_cluster(link)[0] for link in self._layout.loop_links}):
+            self._sweep.visit(schedule, function, k, self._halves.switch, provide=provide)
+        schedule.run()
+
+    def _joint(self, q: Vector, q_next: Vector, v: Vector, kind: Joint, links: Sequence[int]) -> Window:
+        """Joints that no loop holds: q and v, which becomes that along turned axes, and where they get to."""
+        at, along = self._q_place(links), self._v_place(links)
+        joint = fields(q=q.at(at, kind.nq), v=v.at(along, kind.nv), after=q_next.at(at, kind.nq))
+        return joint | self._steps(len(links)) | (fields(centre=self._centres(links)) if kind.floats else fields())
+
+    def _origin(self, links: Sequence[int], kind: Joint) -> Window:
+        """Where joints were before the step, and whether they go from there after all."""
+        if not self._halves.switch:
+            return fields()
+        before, trees = self._before["q"].at(self._q_place(links), kind.nq), self._trees(links)
+        return fields(before=before, acted=self._halves.acted(trees), first=self._halves.first(trees))
+
+    def _steps(self, count: int) -> Window:
+        return fields(step=constants(np.full(count, self._h)))
+
+    def _centres(self, links: Sequence[int]) -> Any:
+        return constants([centre_of(self._sweep.robot.tree.links[link]) + 0.0 for link in links])
+
+    def _loop_velocities(self, state: dict[str, Part], links: Sequence[int], kind: Joint) -> Any:
+        return state["w"].at([self._layout.w_place[link] for link in links], kind.nv)
+
+    def _trees(self, links: Sequence[int]) -> list[int]:
+        return [self._layout.tree_of(link) for link in links]
+
+    def _v_place(self, links: Sequence[int]) -> np.ndarray:
+        return self._sweep.robot.embedding.v_place[self._sweep.robot.tree.v_start[list(links)]]
+
+    def _q_place(self, links: Sequence[int]) -> np.ndarray:
+        return self._sweep.robot.embedding.q_place[self._sweep.robot.tree.q_start[list(links)]]
+
+
+def _moving(kind: Joint, switched: bool = False, jumping: bool = False) -> Callable[[View], None]:
+    def moving(joint: View) -> None:
+        q, v = joint.q, joint.v
+        if switched:
+            q, v = np.where(joint.acted > 0.0, joint.before, q), _on_the_way(joint, joint.start, v)
+        after = kind.integrate(q, joint.part * joint.step * v)
+        joint.after = after if kind.nq == kind.nv else kind.normalize(after)
+
+    return moving
+
+
+def _flying(kind: Joint, switched: bool = False, jumping: bool = False) -> Callable[[View], None]:
+    def flying(joint: View) -> None:
+        length, axes = joint.part * joint.step, joint.q[3:]
+        if not switched:
+            joint.after, v = straight_motion(joint.q, joint.v, length, joint.centre)
+        else:
+            q, v = np.where(joint.acted > 0.0, joint.before, joint.q), _on_the_way(joint, joint.start, joint.v)
+            joint.after, _ = straight_motion(q, v, length, joint.centre, axes)
+            v = turned_velocity(joint.v, axes, joint.after[3:], joint.centre)
+        if jumping:
+            joint.jump = turned_velocity(joint.jump, axes, joint.after[3:], joint.centre)
+        joint.v = v
+
+    return flying
+
+
+def _on_the_way(tree: View, start: Any, v: Any) -> Any:
+    """Velocities with which a tree goes the rest of its way.
+
+    They are v after the step; and of one that has gone nothing so far, and that impulses do not act on after all, the
+    mean of those before and after: as exact for a parabola as to go by halves.
+    """
+    return np.where((tree.first <= 0.0) & (tree.acted <= 0.0), 0.5 * (start + v), v)
+
+
+def _jump(row: View) -> None:
+    row.v += row.jump
+
+
+def _lead(joint: View) -> None:
+    """Where a joint of a loop is, and how far its velocity leads before forces are taken."""
+    joint.position, joint.shift = joint.q, joint.part * joint.step * joint.w
+
+
+def _spread(cluster: Visit[Any, Any], switched: bool) -> None:
+    """The same for all joints of a cluster afterwards, by what the kick and impulses have made of their velocities."""
+    y = cluster.memory.v_next
+    if switched:
+        y = _on_the_way(cluster.views.joints[0], cluster.memory.start, y)
+    w = cluster.G @ y
+    for body, q, view in zip(cluster.bodies, cluster.q, cluster.views.joints, strict=True):
+        view.position = np.where(view.acted > 0.0, view.before, q) if switched else q
+        view.shift = view.part * view.step * w[body.entries]
+
+
+def _fit(cluster: Visit[Any, Any], switched: bool) -> None:
+    """w = N y + K⁺ z that fits the loops after the step, K' w = 0; v is a part of it."""
+    y, joints = cluster.memory.v_next, [LoopJoint(view) for view in cluster.views.joints]
+    K = cluster.elsewhere([joint.q_next for joint in joints]).loops.K
+    w = cluster.G @ y
+    w = w - cluster.K_inverse @ solve(K @ cluster.K_inverse, K @ w)
+    for body, joint in zip(cluster.bodies, joints, strict=True):
+        joint.w_next = w[body.entries]
+    cluster.memory.v_next = w[cluster.shape.independent]

@@ -1,0 +1,287 @@
+"""A path to a solution: the laws are smoothed, and made sharp again along a path that may turn back on its way.
+
+Friction is not associated, so that the way of an interior point can fold and end. Here the path is followed by its
+length, past folds. With impulses and velocities in rows of unit mobility, and θ = τ θ₀,
+
+    λ = P_θ(λ − w − τ c),    P_θ(z) = (z + √(z² + 4 θ²)) / 2 of a normal,    k z of a disc, with |k z| below its bound:
+
+at τ = 1 any point is on it, for a c that makes up for what is missing; at τ = 0 it is the law itself. A tangent of the
+path and a correction across it come from one linear system. The sign of its determinant tells which way is onwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coupler.contact import laws
+from coupler.contact.rows import Layout
+from coupler.contact.step.answers import SOFT, answer
+from coupler.contact.step.refinement.interior import ENDLESS, by_rows, near_parts, root_mass, root_masses, together
+from coupler.graph import View
+
+Array = Any  # an ndarray of floats, or of nodes
+
+_GOOD, _BAD = 0.3, 0.8  # of the step: with a smaller correction the path goes on, after a larger one it is taken back
+_GROWTH, _SHRINKAGE = 3.0, 0.25  # of steps, at most when all is well, and when one is taken back
+_FIRST = 0.5  # of θ₀ √(number of normals), the first step
+_NEARER = 0.5  # of τ: Newton's method is tried again only so much nearer to the end
+_EVERY = 3.0  # steps after which it is tried, if the end is not in reach before
+_SHORT_OF_END = 0.9  # of the way to τ = 0 along the tangent: no step is longer
+_LEAST_LEFT = 0.1  # of τ is left by a correction
+
+STATE = (
+    *("theta", "tau", "step", "home", "tried_at", "base_tau", "since"),
+    *("ss", "st", "tt"),  # squares and product of correction and tangent
+    *("retreat", "rebase", "slide", "hop", "reach", "tries"),  # what is decided
+)
+_FIELDS = ("track", "base", "c", "move", "tangent", "rate")
+JOINT: Layout = dict.fromkeys((*_FIELDS, "part_rate"), 3)
+
+
+def contact_layout(rows: int) -> Layout:
+    """The fields of a contact."""
+    return dict.fromkeys(_FIELDS, rows)
+
+
+# States
+
+
+def clear_sums(state: View) -> None:
+    state.ss = state.st = state.tt = np.array(0.0)
+
+
+def begin(state: View) -> None:
+    state.tau = state.home = state.base_tau = np.array(1.0)
+    state.step = _FIRST * state.theta * np.sqrt(state.normals)
+    state.tried_at, state.since = np.array(ENDLESS), np.array(0.0)
+
+
+def decide(state: View, sign: Any) -> None:
+    """How far the path is corrected, taken back, or followed, and whether Newton's method is tried from its end."""
+    theta, step, tau = state.theta, state.step, state.tau
+    square = state.tt + theta * theta
+    length = np.sqrt(square)
+    size = np.sqrt(np.maximum(state.ss - state.st * state.st / square, 0.0))
+    home = state.home > 0.0
+    retreat = np.logical_not(size <= _BAD * step) & np.logical_not(home)
+    retreat = retreat | np.logical_not(size < ENDLESS)  # where numbers are not finite
+    corrected = np.maximum(tau - state.st / square, _LEAST_LEFT * tau)
+    good = np.logical_not(retreat) & (size <= _GOOD * step)
+    grown = step * np.clip(np.sqrt(0.5 * _GOOD * step / (size + laws.TINY)), 0.5, _GROWTH)
+    falls = good & (sign > 0.0)  # along the tangent, τ goes down
+    full = corrected * length
+    since = state.since + np.where(good, 1.0, 0.0)
+    tries = falls & ((grown >= full) | (since >= _EVERY)) & (corrected < _NEARER * state.tried_at)
+    taken = np.where(falls, np.minimum(grown, _SHORT_OF_END * full), grown)
+    state.retreat, state.tries = np.where(retreat, 1.0, 0.0), np.where(tries, 1.0, 0.0)
+    state.rebase = np.where(good | (home & np.logical_not(retreat)), 1.0, 0.0)
+    state.slide = -state.st / square
+    state.hop = np.where(good, -sign * taken / length, 0.0)
+    state.reach = np.where(tries, -sign * full / length, 0.0)
+    state.tried_at = np.where(tries, corrected, state.tried_at)
+    state.since = np.where(tries, 0.0, since)
+    state.step = np.where(retreat, _SHRINKAGE * step, np.where(good, taken, step))
+    state.home = np.where(retreat, 1.0, np.where(good, 0.0, state.home))
+    after = np.where(good, corrected - sign * taken / length, corrected)
+    state.tau = np.where(retreat, state.base_tau, after)
+    state.base_tau = np.where(state.rebase > 0.0, corrected, state.base_tau)
+
+
+# Blocks of both kinds
+
+
+def follow(own: View) -> None:
+    """Moves on along the path, or back to where it was last good."""
+    corrected = own.track + own.move + own.slide * own.tangent
+    own.ahead = corrected + own.reach * own.tangent
+    own.track = np.where(own.retreat > 0.0, own.base, corrected + own.hop * own.tangent)
+    own.base = np.where(own.rebase > 0.0, corrected, own.base)
+
+
+def measure_move(own: View) -> None:
+    own.ss = own.ss + own.move @ own.move
+
+
+def measure_tangent(own: View) -> None:
+    own.st, own.tt = own.st + own.move @ own.tangent, own.tt + own.tangent @ own.tangent
+
+
+# Contacts
+
+
+def _units(own: View) -> Array:
+    return by_rows(own, root_masses(own))
+
+
+def place_contact(own: View) -> None:
+    """A point of the path, at τ = 1, from the impulses to start from: the first half."""
+    d = _units(own)
+    z = own.origin / d - d * own.w
+    n = _smooth(own.theta, z[0])[0]
+    parts = [np.array([n])]
+    for size, rows in laws.discs(own.friction):
+        k = _shrinkage(own.theta, size * d[0] / d[rows.start] * n, z[rows])[0]
+        parts.append(k * z[rows])
+    own.track = own.base = np.concatenate(parts)
+    own.c = own.track - z
+
+
+def complete_contact(own: View) -> None:
+    own.c = own.c - _units(own) * own.w
+
+
+def impulses_of_contact(own: View) -> Array:
+    """λ of a point of the path."""
+    return _units(own) * own.track
+
+
+def push_contact(own: View) -> None:
+    own.pushed = impulses_of_contact(own)
+
+
+def linearise_contact(own: View) -> None:
+    d = _units(own)
+    w = d * own.w + own.tau * own.c
+    theta = own.tau * own.theta
+    P, p, q, rate = _normal(theta, own.theta, own.c[0], own.track[0], w[0])
+    discs, rates = [], [np.array([rate])]
+    for coefficient, rows in laws.discs(own.friction):
+        size = coefficient * d[0] / d[rows.start]
+        pt, g, Qt, rate_t = _disc(theta, own.theta, size, P, own.c[rows], own.track[rows], w[rows])
+        discs.append((pt + (own.track[0] - P) * g, g, Qt))
+        rates.append(rate_t + rate * g)
+    p, Q = answer(p, q, discs)
+    own.p, own.Q, own.rate = d * p, d[:, None] * Q * d, d * np.concatenate(rates)
+
+
+def move_contact(own: View) -> None:
+    own.move = (own.p - own.Q @ own.dw) / _units(own)
+    measure_move(own)
+    own.p = own.rate
+
+
+def turn_contact(own: View) -> None:
+    own.tangent = (own.p - own.Q @ own.dw) / _units(own)
+    measure_tangent(own)
+
+
+def end_contact(own: View) -> None:
+    follow(own)
+    ahead = laws.inside_cone(own.friction, _units(own) * own.ahead)
+    own.impulse = np.where(own.tries > 0.0, ahead, own.best)
+
+
+# Joints: friction, lower and upper limit
+
+
+def _slacks(own: View, w: Any) -> Array:
+    return root_mass(own) * np.stack([w, w - own.low, own.high - w])
+
+
+def place_joint(own: View) -> None:
+    d, start = root_mass(own), own.origin[0]
+    own.near = near = near_parts(own)
+    parts = np.stack([start, 0.0, 0.0]) / d
+    parts = np.where(own.bound > 0.0, parts, np.stack([0.0, np.maximum(start, 0.0), np.maximum(-start, 0.0)]) / d)
+    z = parts - _slacks(own, own.w[0])
+    k = _shrinkage(own.theta, own.bound / d, z[:1])[0]
+    smooth = np.stack([k * z[0], _smooth(own.theta, z[1])[0], _smooth(own.theta, z[2])[0]])
+    own.track = own.base = np.where(own.low < own.high, near * smooth, parts)
+    own.c = near * (own.track - z)
+
+
+def complete_joint(own: View) -> None:
+    own.c = own.c - own.near * _slacks(own, own.w[0])
+
+
+def impulse_of_joint(own: View) -> Array:
+    """The same of a joint."""
+    return root_mass(own) * together(own.track)
+
+
+def push_joint(own: View) -> None:
+    own.pushed = impulse_of_joint(own)
+
+
+def linearise_joint(own: View) -> None:
+    d, w = root_mass(own), own.w[0]
+    slacks, theta = _slacks(own, w) + own.tau * own.c, own.tau * own.theta
+    pt, _, Qt, rate_t = _disc(theta, own.theta, own.bound / d, 1.0, own.c[:1], own.track[:1], slacks[:1])
+    parts = [(pt[0], Qt[0, 0], rate_t[0])]
+    parts += [_normal(theta, own.theta, own.c[k], own.track[k], slacks[k])[1:] for k in (1, 2)]
+    stiff = np.where(own.low < own.high, 0.0, 1.0 / SOFT)  # of a joint that cannot move
+    p, Q, rate = (own.near * np.stack(values) for values in zip(*parts, strict=True))
+    own.part_p = p - stiff * np.stack([0.0, slacks[1], 0.0])
+    own.part_Q, own.part_rate = Q + stiff * np.array([0.0, 1.0, 0.0]), rate
+    own.p, own.Q = d * together(own.part_p), d * d * np.array([[own.part_Q[0] + own.part_Q[1] + own.part_Q[2]]])
+
+
+def _answers(own: View) -> Array:
+    return own.part_p - own.part_Q * (root_mass(own) * own.dw[0]) * np.array([1.0, 1.0, -1.0])
+
+
+def move_joint(own: View) -> None:
+    own.move = _answers(own)
+    measure_move(own)
+    own.part_p = own.part_rate
+    own.p = root_mass(own) * together(own.part_p)
+
+
+def turn_joint(own: View) -> None:
+    own.tangent = _answers(own)
+    measure_tangent(own)
+
+
+def end_joint(own: View) -> None:
+    follow(own)
+    own.impulse = np.where(own.tries > 0.0, root_mass(own) * together(own.ahead), own.best)
+
+
+# How smoothed laws answer: Δλ = p − Q Δw + rate Δτ
+
+
+def _smooth(theta: Any, z: Any) -> tuple[Any, Any]:
+    """The smoothed positive part P of z, with P (P − z) = θ², and √(z² + 4 θ²)."""
+    root = np.sqrt(z * z + 4.0 * theta * theta) + laws.TINY
+    return np.where(z > 0.0, 0.5 * (z + root), 2.0 * theta * theta / (root + np.abs(z))), root
+
+
+def _normal(theta: Any, theta0: Any, c: Any, lam: Any, w: Any) -> tuple[Any, Any, Any, Any]:
+    """P, p, Q and the rate by τ of a normal."""
+    P, root = _smooth(theta, lam - w)
+    slope = P / root
+    soft = 1.0 / (1.0 - (1.0 - SOFT) * slope)
+    return P, soft * (P - lam), soft * slope, soft * (2.0 * theta / root * theta0 - slope * c)
+
+
+def _shrinkage(theta: Any, radius: Any, z: Array) -> tuple[Any, Any, Any, Any]:
+    """k of a disc, t = k z with |t| below the radius, and its rates by z (times 1/z), radius and θ."""
+    a = np.sqrt(z @ z + theta * theta) + laws.TINY
+    root = np.sqrt((a - radius) ** 2 + 4.0 * theta * theta) + laws.TINY
+    larger = 0.5 * (a + radius + root)
+    by_a, by_radius = 0.5 * (1.0 + (a - radius) / root), 0.5 * (1.0 - (a - radius) / root)
+    k = radius / larger
+    rate = -k * by_a / larger
+    by_theta = -k * (2.0 * theta / root) / larger + rate * theta / a
+    return k, rate / a, (1.0 - k * by_radius) / larger, by_theta
+
+
+def _disc(
+    theta: Any, theta0: Any, size: Any, nu: Any, c: Array, t: Array, w: Array
+) -> tuple[Array, Array, Array, Array]:
+    """p, its rate by ν, Q, and the rate by τ, of a disc."""
+    z, firm = t - w, 1.0 - SOFT
+    k, kz, by_radius, by_theta = _shrinkage(theta, size * nu, z)
+    one = 1.0 / (1.0 - firm * k)
+    two = firm * kz * one / np.maximum(1.0 - firm * k - firm * kz * (z @ z), laws.TINY)
+
+    def solved(x: Array) -> Array:
+        """(1 − (1 − ε) P')⁻¹ x, after Sherman and Morrison."""
+        return one * x + (two * (z @ x)) * z
+
+    slopes = k * np.eye(len(z)) + kz * z[:, None] * z
+    Q = np.stack([solved(slopes[:, j]) for j in range(len(z))], axis=1)
+    rate = solved(by_theta * theta0 * z - slopes @ c)
+    return solved(k * z - t), solved(by_radius * size * z), Q, rate

@@ -1,0 +1,169 @@
+"""Sweeps over the blocks of a contact problem, as steps of a program: each block in turn obeys its law.
+
+What `bisection` does in NumPy for one state, for lanes and threads: w of a block with all impulses as they are, its
+law's next impulses (see laws.py), and so on until no block changes by more than a tolerance.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from coupler.contact import laws
+from coupler.contact.step.blocks import braked, contact_error, joint_error, mobilities, shared
+from coupler.contact.step.cone_update import ConeBlock, cone_at_rest, cone_sliding
+from coupler.contact.step.interaction import InteractingBlocks, push, velocities
+from coupler.contact.step.islands import Islands
+from coupler.contact.step.turning_update import turning_update
+from coupler.graph import Vector, View, constants, fields
+from coupler.passes import Schedule
+
+_FAR = 1e30  # a change that is above all tolerances
+_NEAR, _SLOW = 1e-6, 0.3  # m/s, and of the change before: so near, and so slow, sweeps are left to the refinement
+_WHOLE = 2  # sweeps over all blocks, before those go on alone whose islands are not solved
+
+
+class Relaxation:
+    """The sweeps over the active blocks of a problem."""
+
+    def __init__(self, blocks: InteractingBlocks, islands: Islands | None = None) -> None:
+        """Args: the blocks of the problem, and what finds those that are not solved, if these may be few."""
+        self._blocks, self.islands = blocks, islands
+        self._change = blocks.builder.scratch("change", 1)
+        self._before = blocks.builder.scratch("change_before", 1)
+
+    def solve(self, tolerance: float, at_most: int, residual: Vector, sweeps: Vector, *, patient: bool = False) -> None:
+        """Writes the steps to impulses, from those to start from.
+
+        Of many bodies, sweeps end early that are near and come nearer slowly: what sticks, slides and opens is known
+        then, and the refinement is faster.
+
+        Args:
+            tolerance: in the last sweep no impulse changes a velocity of its own block by more, m/s.
+            at_most: how many sweeps there are at most.
+            residual: 1, how far the impulses are from the laws, m/s (see residuals.py).
+            sweeps: 1, how many there were; these are added.
+            patient: whether they go on all the same.
+        """
+        builder, limit = self._blocks.builder, fields(tolerance=constants([tolerance]))
+        ended = _settled if patient or self.islands is None else _settled_or_slow
+        window = fields(change=self._change.at(0), before=self._before.at(0), sweeps=sweeps.at(0))
+
+        def sweep(at_most: int) -> None:
+            with builder.repeat(until=ended, at_most=at_most, sweep=window | limit):
+                builder.loop(_again, sweep=window)
+                builder.once((self._sweep, self._blocks.part), self._sweep)
+
+        builder.loop(_begin, sweep=window)
+        if self.islands is None or at_most <= _WHOLE:
+            sweep(at_most)
+        else:
+            sweep(_WHOLE)
+            with builder.repeat(until=ended, at_most=1, sweep=window | limit):
+                self._blocks.measure()
+                self.islands.choose(tolerance)
+                with self._blocks.only("refined"):
+                    sweep(at_most - _WHOLE)
+        self.judge(residual)
+
+    def judge(self, residual: Vector) -> None:
+        """Writes the steps to how far impulses are from the laws."""
+        self._blocks.builder.loop(_no_residual, problem=fields(residual=residual.at(0)))
+        self._blocks.measure()
+        self._blocks.each(_judge_contact, _judge_joint, more=shared(residual=residual))
+
+    def _sweep(self) -> None:
+        """All blocks, one after the other; each is taken over before the next is looked at.
+
+        What slides costs more than what sticks or opens, and is left out where none does.
+        """
+        blocks, change = self._blocks, shared(change=self._change)
+        schedule = Schedule(blocks.builder)
+        for block in blocks.all:
+            blocks.look_along(schedule, block)
+            if block < blocks.contacts:
+                if blocks.width(block) == 3:
+                    blocks.visit(schedule, _rest, block)
+                    blocks.visit(schedule, _slide, block, "slides")
+                else:
+                    blocks.visit(schedule, _turn, block)
+                blocks.visit(schedule, _take_over, block, more=change)
+            else:
+                blocks.visit(schedule, _brake, block, more=change)
+            blocks.push_along(schedule, block)
+        schedule.run()
+
+
+# Kernels of sweeps
+
+
+def _begin(sweep: View) -> None:
+    sweep.change = sweep.before = np.array(_FAR)
+
+
+def _settled(sweep: View) -> Any:
+    return sweep.change <= sweep.tolerance
+
+
+def _settled_or_slow(sweep: View) -> Any:
+    return _settled(sweep) | ((sweep.change <= _NEAR) & (sweep.change > _SLOW * sweep.before))
+
+
+def _again(sweep: View) -> None:
+    sweep.before, sweep.change, sweep.sweeps = sweep.change, np.array(0.0), sweep.sweeps + 1.0
+
+
+def _no_residual(problem: View) -> None:
+    problem.residual = np.array(0.0)
+
+
+# Contacts
+
+
+def _rest(own: View, ways: list[View]) -> None:
+    w = velocities(own, ways)
+    own.new, slides = cone_at_rest(_block(own), own.friction[0], own.impulse, w)
+    own.slides = np.where(slides, 1.0, 0.0)
+
+
+def _slide(own: View, ways: list[View]) -> None:
+    own.new = cone_sliding(_block(own), own.friction[0], own.impulse, velocities(own, ways))
+
+
+def _turn(own: View, ways: list[View]) -> None:
+    w, mobility = velocities(own, ways), mobilities(own)
+    own.new = turning_update(_block(own), own.A, mobility, own.friction, own.impulse, w)
+
+
+def _take_over(own: View, ways: list[View]) -> None:
+    change = own.new - own.impulse
+    size, m = np.abs(change), mobilities(own)
+    own.change = np.maximum(own.change, m[0] * size[0])
+    for (_, rows), mobility in zip(laws.discs(own.friction), m[1:], strict=True):
+        own.change = np.maximum(own.change, mobility * reduce(np.maximum, size[rows]))
+    push(own, ways, change)
+    own.impulse, own.slides = own.new, np.array(0.0)
+
+
+def _judge_contact(own: View) -> None:
+    own.residual = np.maximum(own.residual, contact_error(own))
+
+
+def _block(own: View) -> ConeBlock:
+    return ConeBlock(own.A[:3, :3], own.inverse, own.normal_step, own.disc_steps[0])
+
+
+# Joints
+
+
+def _brake(own: View, ways: list[View]) -> None:
+    new, change = braked(own, velocities(own, ways))
+    own.change = np.maximum(own.change, change)
+    push(own, ways, np.array([new]) - own.impulse)
+    own.impulse = np.array([new])
+
+
+def _judge_joint(own: View) -> None:
+    own.residual = np.maximum(own.residual, joint_error(own))

@@ -1,0 +1,156 @@
+"""Servos of one joint that share its limit of effort, as one servo in the program of a step.
+
+With servos f = F − D u̇⁺ and motors f = F, a joint feels the sum Σ gear f, within its limit. So does one servo of the
+joint with the force Σ gear F and the damping Σ gear² D: it has a row of the contact problem, and members have their
+parts of its force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.kernels import clear
+from coupler.contact.step.drive_kernels import expected
+from coupler.graph import Builder, Vector, View, Window, constants, fields
+from coupler.model import Robot
+from coupler.model.actuator_limits import SharedLimit
+from coupler.model.actuators import Actuator
+from coupler.passes import numbered
+
+
+def stand_ins(robot: Robot, groups: Sequence[SharedLimit]) -> list[Actuator]:
+    """A servo for each group, at its joint."""
+    joints = [robot.tree.links[group.joints[0]].joint for group in groups]
+    pairs = zip(joints, groups, strict=True)
+    return [Actuator(joint, joint, "velocity", damping=1.0, effort=group.limits[0]) for joint, group in pairs]
+
+
+class SharedServos:
+    """The groups of a program; `own` has the numbers of all actuators, and then those of the groups."""
+
+    def __init__(self, builder: Builder, groups: Sequence[SharedLimit], own: Mapping[str, Vector], first: int) -> None:
+        self._builder, self._groups, self._own, self._first = builder, groups, own, first
+        self.totals = builder.scratch("shared_totals", len(groups)) if groups else None
+
+    def gather(self, known: Callable[[Sequence[int]], Window]) -> None:
+        """Writes the steps from forces and damping of members to those of groups, which push in their place.
+
+        Args:
+            known: what is known of some of `own`; see drives.py.
+        """
+        for numbers, alike, size in self._alike():
+            self._builder.loop(_gathering(size), own=known(numbers) | self._members(alike, ("aim", "loss", "start")))
+            for i in range(size):
+                members = [group.members[i] for group in alike]
+                window = {name: self._own[name].at(members) for name in ("push", "given")}
+                self._builder.loop(_nothing, own=fields(**window))
+            window = fields(push=self._own["push"].at([group.members[0] for group in alike]))
+            window |= fields(
+                total=self._own["push"].at(numbers), gear=constants([group.gears[0][0] for group in alike])
+            )
+            self._builder.loop(_push, own=window)
+
+    def look(self) -> None:
+        """Writes the steps from speeds of members to those of their joints."""
+        for numbers, alike, _ in self._alike():
+            window = fields(speed=self._own["speed"].at(numbers)) | self._members(alike, ("speed",), size=1)
+            self._builder.loop(_look, own=window)
+
+    def begin(self) -> None:
+        """Writes that sums are zero, to which rows are added."""
+        if self.totals:
+            clear(self._builder, self.totals)
+
+    def share(self, forces: Vector) -> None:
+        """Writes the steps from sums of forces to those of members."""
+        for numbers, alike, size in self._alike():
+            assert self.totals is not None
+            window = fields(total=self.totals.at([number - self._first for number in numbers]))
+            window |= self._members(alike, ("aim", "loss", "speed"))
+            for i in range(size):
+                window |= fields(**{numbered("force", i): forces.at([group.members[i] for group in alike])})
+            limits = constants([group.limits[0] for group in alike])
+            self._builder.loop(_sharing(size), own=window | fields(limit=limits))
+
+    def _alike(self) -> list[tuple[list[int], list[SharedLimit], int]]:
+        """Groups of the same size: their numbers among `own`, they, and the size."""
+        alike: dict[int, list[int]] = {}
+        for k, group in enumerate(self._groups):
+            alike.setdefault(len(group.members), []).append(k)
+        return [
+            ([self._first + k for k in groups], [self._groups[k] for k in groups], size)
+            for size, groups in alike.items()
+        ]
+
+    def _members(self, alike: Sequence[SharedLimit], names: Sequence[str], size: int | None = None) -> Window:
+        window = fields()
+        for i in range(len(alike[0].members) if size is None else size):
+            members = [group.members[i] for group in alike]
+            window |= fields(**{numbered(name, i): self._own[name].at(members) for name in names})
+            window |= fields(**{numbered("gear", i): constants([group.gears[0][i] for group in alike])})
+        return window
+
+
+def check_shared_limits(builder: Builder, groups: Sequence[SharedLimit], forces: Vector, residual: Vector) -> None:
+    """Writes the steps that make the residual NaN where a sum of forces is beyond the limit of its joint."""
+    for group in groups:
+        window = fields(gears=constants([group.gears[0]]), limit=constants([group.limits[0]]), residual=residual.at(0))
+        for i, number in enumerate(group.members):
+            window |= fields(**{numbered("force", i): forces.at(number)})
+        builder.loop(_checking(len(group.members)), own=window)
+
+
+# Kernels
+
+
+def _each(own: View, name: str, size: int) -> Any:
+    return np.array([getattr(own, numbered(name, i)) for i in range(size)])
+
+
+def _gathering(size: int) -> Callable[[View], None]:
+    def gather(own: View) -> None:
+        aim, loss, gear = (_each(own, name, size) for name in ("aim", "loss", "gear"))
+        own.aim, own.loss = gear @ aim, (gear * gear) @ loss
+        own.start = getattr(own, numbered("start", 0)) / gear[0]
+        own.given = np.array(0.0)
+        own.push = expected(own)
+
+    return gather
+
+
+def _nothing(own: View) -> None:
+    own.push = own.given = np.array(0.0)
+
+
+def _push(own: View) -> None:
+    own.push = own.total / own.gear
+
+
+def _look(own: View) -> None:
+    own.speed = getattr(own, numbered("speed", 0)) / getattr(own, numbered("gear", 0))
+
+
+def _sharing(size: int) -> Callable[[View], None]:
+    def share(own: View) -> None:
+        """By one factor, where the sum is at its limit; what the solver leaves elsewhere goes to dampers."""
+        aim, loss, gear, speed = (_each(own, name, size) for name in ("aim", "loss", "gear", "speed"))
+        forces = aim - loss * speed
+        total, share = gear @ forces, gear * loss / ((gear * gear) @ loss)
+        beyond = np.abs(total) > own.limit
+        factor = np.where(beyond, own.total / np.where(beyond, total, 1.0), 1.0)
+        forces = factor * forces + np.where(beyond, 0.0, own.total - total) * share
+        for i, force in enumerate(forces):
+            setattr(own, numbered("force", i), force)
+
+    return share
+
+
+def _checking(size: int) -> Callable[[View], None]:
+    def check(own: View) -> None:
+        total = own.gears @ _each(own, "force", size)
+        own.residual = np.where(np.abs(total) > own.limit, np.nan, own.residual)
+
+    return check

@@ -1,0 +1,189 @@
+"""The contacts of a step of higher order, as steps of a program: carried.py for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coupler.contact.carried import (
+    Carrier,
+    carried,
+    followed,
+    load,
+    moved,
+    on_carriers,
+    on_surface,
+    reach,
+    turned,
+    velocity_ahead,
+)
+from coupler.contact.collision.broad_phase import Alike
+from coupler.contact.collision.convex import cores
+from coupler.contact.collision.geometry import Contact, contacts
+from coupler.contact.collision.tables import SIDES, Told, forms, pose, with_numbers
+from coupler.contact.kernels import clear
+from coupler.graph import Builder, Slot, Vector, View, constants, fields
+from coupler.model import ModelError
+from coupler.passes import Sweep
+from coupler.spatial import Transform
+
+if TYPE_CHECKING:
+    from coupler.contact.step.candidates import Candidates
+
+_SIGNS: dict[str, float] = {"one": 1.0, "other": -1.0}
+_SIZES = {"velocity": 3, "reach": 1, "one_place": 3, "other_place": 3, "found": 3, "found_frame": 9}
+_SIZES |= {"found_gap": 1, "start_normal": 3, "normal": 3, "touched": 1, "force": 3, "acts": 1}
+
+
+class StageContacts:
+    """Velocities of contacts ahead of a step, and the forces that act at them in its stages.
+
+    Attributes:
+        velocity: of all contacts, 3 each; see `velocity_ahead`.
+    """
+
+    def __init__(self, builder: Builder, candidates: Candidates, step: float) -> None:
+        """Args: a program, its candidates, and h, s."""
+        for pair in candidates.pairs:
+            if pair.torsion is not None or pair.rolling is not None:
+                raise ModelError(
+                    f"{pair.name}: a step of several stages takes neither torsion nor rolling friction; take "
+                    'integrator="midpoint", or leave them out by torsion=0 and rolling=0'
+                )
+        self._candidates, self._builder, self._step = candidates, builder, step
+        self._pair_of = [i for i, pair in enumerate(candidates.pairs) for _ in range(pair.count)]
+        n = len(self._pair_of)
+        self._own = {name: builder.scratch(f"contact_{name}", size * n) for name, size in _SIZES.items()}
+        self._pair_acts = builder.scratch("pair_acts", len(candidates.pairs))
+        self.velocity = self._own["velocity"]
+
+    def look_ahead(self, sweep: Sweep[Any, Any], alike: Alike, told: Told, where: Slot | None) -> None:
+        """Writes the steps from poses and velocities of links to velocities of contacts after the step.
+
+        Args:
+            sweep: has poses E and r of links, their velocities `start` before and `ahead` after the step.
+            alike: pairs whose contacts have been found.
+            told: their `gaps`, `points` and `frames`.
+            where: flags of these pairs; None for all.
+        """
+        window = self._candidates.poses(sweep, alike) | self._candidates.motion(sweep, alike, ("start", "ahead"))
+        window |= self._candidates.places(alike, told.at, ("gaps", "points", "frames"))
+        names = ["velocity", "reach", "start_normal", *(f"{side}_place" for side in _moving(alike.moving))]
+        window |= fields(step=constants(np.full(len(alike.numbers), self._step)))
+        for k in range(alike.contacts):
+            rows = self._candidates.first[alike.numbers] + k
+            window |= fields(**{f"{name}{k}": self._at(name, rows) for name in names})
+        self._builder.loop(self._looking(alike), view=window, where=where)
+
+    def _looking(self, alike: Alike) -> Callable[[View], None]:
+        pair, moving = self._candidates.pairs[alike.numbers[0]], alike.moving
+
+        def look_ahead(view: View) -> None:
+            carriers = [
+                Carrier(
+                    _SIGNS[side], pose(view, side, True), *(getattr(view, f"{side}_{x}") for x in ("start", "ahead"))
+                )
+                for side, moves in moving.items()
+                if moves
+            ]
+            links = [body.X for body in carriers]
+            found: Sequence[Contact | None] = [None] * alike.contacts
+            if not alike.searched:
+                after = iter([moved(body.X, body.v, view.step) for body in carriers])
+                both = [
+                    with_numbers(own, getattr(view, f"{x}_numbers")) for x, own in zip(SIDES, forms(pair), strict=True)
+                ]
+                X = [_shape_at(view, side, next(after) if moves else None) for side, moves in moving.items()]
+                found = contacts(both[0], both[1], X[0], X[1])
+            for k in range(alike.contacts):
+                contact = Contact(*(getattr(view, f"{name}{k}") for name in ("gaps", "points", "frames")))
+                setattr(view, f"velocity{k}", velocity_ahead(contact, found[k], carriers, view.step))
+                setattr(view, f"reach{k}", np.array(reach(carriers, contact.point, view.step)))
+                setattr(view, f"start_normal{k}", contact.frame[0])
+                for side, place in zip(_moving(moving), on_carriers(links, contact.point), strict=True):
+                    setattr(view, f"{side}_place{k}", place)
+
+        return look_ahead
+
+    def spread(self, impulses: Vector, frames: Vector) -> None:
+        """Writes the steps from impulses to forces that act for the whole step, and to which contacts have some."""
+        n = len(self._pair_of)
+        clear(self._builder, self._pair_acts)
+        window = fields(
+            impulse=impulses.at(3 * np.arange(n), 3),
+            frame=frames.at(9 * np.arange(n), (3, 3)),
+            pace=constants(np.full(n, 1.0 / self._step)),
+            pair_acts=self._pair_acts.at(self._pair_of),
+            **{name: self._at(name, range(n)) for name in ("start_normal", "normal", "touched", "force")},
+            acts=self._at("acts", range(n)),
+        )
+        self._builder.loop(_spread, view=window)
+
+    def press(self, sweep: Sweep[Any, Any]) -> None:
+        """Writes the steps that add forces of contacts to the loads of links, which are where a stage is."""
+        groups: dict[Hashable, list[int]] = {}
+        groups_of_pairs, where = self._candidates.groups, self._pair_acts.at
+        place = {"points": "found", "gaps": "found_gap", "frames": "found_frame"}
+        self._candidates.find(sweep, groups_of_pairs, [*place], lambda name, rows: self._at(place[name], rows), where)
+        for alike in groups_of_pairs:
+            for i in alike.numbers:
+                first = int(self._candidates.first[i])
+                own = groups.setdefault((tuple(alike.moving.values()), alike.searched), [])
+                own += range(first, first + alike.contacts)
+        for (moves, searched), rows in groups.items():  # type: ignore[misc]
+            sides = [side for side, own in zip(SIDES, moves, strict=True) if own]
+            names = ["force", "reach", *(f"{side}_place" for side in sides)]
+            names += [] if searched else [*place.values(), "normal", "touched"]
+            view = fields(**{name: self._at(name, rows) for name in names})
+            view |= fields(**{f"{side}_margin": constants(self._margins(rows, side)) for side in sides})
+            ends = [sweep.bodies([self._link(row, side) for row in rows]) for side in sides]
+            self._builder.loop(_pressing(sides, searched), view=view, ends=ends, where=self._at("acts", rows))
+
+    def _at(self, name: str, contacts: Any) -> Slot:
+        size = _SIZES[name]
+        return self._own[name].at(size * np.asarray(contacts), {1: (), 3: 3, 9: (3, 3)}[size])
+
+    def _margins(self, contacts: Sequence[int], side: str) -> list[float]:
+        pairs = [self._candidates.pairs[self._pair_of[contact]] for contact in contacts]
+        return [cores.margin(getattr(pair, side).geometry) for pair in pairs]
+
+    def _link(self, contact: int, side: str) -> int:
+        return self._candidates.ends[self._pair_of[contact]][side == "other"].link
+
+
+def _moving(moving: Mapping[str, bool]) -> list[str]:
+    return [side for side, moves in moving.items() if moves]
+
+
+def _shape_at(view: View, side: str, link: Transform | None) -> Transform:
+    """The transform from the world to a shape."""
+    at = Transform(getattr(view, f"{side}_at_E"), getattr(view, f"{side}_at_r"))
+    return at if link is None else at @ link
+
+
+def _spread(view: View) -> None:
+    view.force, view.normal = view.pace * (view.frame.T @ view.impulse), view.frame[0]
+    turn = view.frame[0] - view.start_normal
+    view.touched = np.where(turn @ turn > 0.0, 0.0, 1.0)
+    view.acts = np.where(view.impulse @ view.impulse > 0.0, 1.0, 0.0)
+    view.pair_acts = np.maximum(view.pair_acts, view.acts)
+
+
+def _pressing(sides: Sequence[str], searched: bool) -> Callable[[View, list[View]], None]:
+    def press(view: View, ends: list[View]) -> None:
+        """Adds a force, where the contact is now, to the loads of the bodies that it acts on."""
+        point = carried([Transform(end.E, end.r) for end in ends], [getattr(view, f"{side}_place") for side in sides])
+        points, force = dict.fromkeys(sides, point), view.force
+        if not searched:
+            same, touched, there = followed(view.found, point, view.reach), view.touched > 0.0, view.found_frame[0]
+            force = np.where(same & touched, turned(force, view.normal, there), force)
+            for side in sides:
+                margin = np.where(touched, 0.0, getattr(view, f"{side}_margin"))
+                found = on_surface(view.found, view.found_gap, there, view.normal, _SIGNS[side], margin)
+                points[side] = np.where(same, found, point)
+        for side, end in zip(sides, ends, strict=True):
+            end.load += _SIGNS[side] * load(points[side], force)
+
+    return press

@@ -1,0 +1,86 @@
+"""Passes over clusters in the stages of a step of higher order: see stages.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.step.drift import LoopJoint
+from coupler.contact.step.kick import Node, accelerated, move, rotation_biases
+from coupler.passes import Visit
+
+Pass = Callable[[Node], None]
+
+
+def _joints(cluster: Node) -> list[tuple[Any, int]]:
+    """Those joints of a cluster whose velocities are carried, and how many each has."""
+    views, shape = cluster.views.joints, cluster.shape
+    sizes = [kind.nv if cluster.tangent else len(free) for kind, free in zip(shape.kinds, shape.free, strict=True)]
+    return [(view, size) for view, size in zip(views, sizes, strict=True) if size]
+
+
+def _read(cluster: Node, name: str) -> Any:
+    """A cluster's part of a carried vector."""
+    return np.concatenate([getattr(joint, f"stage_{name}") for joint, _ in _joints(cluster)])
+
+
+def _store(cluster: Node, name: str, values: Any) -> None:
+    start = 0
+    for joint, size in _joints(cluster):
+        setattr(joint, f"stage_{name}", values[start : start + size])
+        start += size
+
+
+def _of_carried(cluster: Node, ydd: Any) -> Any:
+    """Accelerations of carried velocities."""
+    return cluster.G @ ydd + cluster.g if cluster.tangent else ydd
+
+
+def first_rates(jumping: bool) -> Pass:
+    """The pass to accelerations at the start of a step, and to what impacts add in the end, if there are any."""
+
+    def find_first_rates(cluster: Node) -> None:
+        """Accelerations at the start, from the velocities that Euler's method gives with impulses."""
+        memory = cluster.memory
+        ydd = (memory.v_next - memory.start) / memory.step - rotation_biases(cluster)
+        _store(cluster, "x_rate", _of_carried(cluster, ydd))
+        if jumping:
+            _store(cluster, "jump", cluster.G @ memory.jump if cluster.tangent else memory.jump)
+
+    return find_first_rates
+
+
+def settling(pushed: bool) -> Pass:
+    """The pass to positions and velocities of a stage, with forces of limits and dry friction, if there are any."""
+
+    def settle(cluster: Node) -> None:
+        """Positions and velocities of a stage, and forces at joints."""
+        memory, x, shape, joints = cluster.memory, _read(cluster, "x"), cluster.shape, cluster.views.joints
+        memory.v = cluster.G.T @ x if cluster.tangent else x
+        tau = np.concatenate([joint.tau_given for joint, free in zip(joints, shape.free, strict=True) if free])
+        tau = cluster.G[shape.independent].T @ tau if cluster.tangent else tau
+        memory.tau = tau + cluster.G.T @ np.concatenate([joint.push for joint in joints]) if pushed else tau
+        cluster.remember_positions()
+        move(cluster)
+        for _, _, pair in cluster.pairs:
+            pair.IA = np.zeros((6, 6))
+        _store(cluster, "moves", cluster.G @ memory.v if cluster.tangent else x)
+
+    return settle
+
+
+def rates(cluster: Node) -> None:
+    """Accelerations. [001, eq. 33, 52]"""
+    _store(cluster, "x_rate", _of_carried(cluster, accelerated(cluster)))
+
+
+def fit(cluster: Visit[Any, Any]) -> None:
+    """w = N Nᵀ w, with N where the step ends; v is a part of it."""
+    joints = [LoopJoint(view) for view in cluster.views.joints]
+    N = cluster.elsewhere([joint.q_next for joint in joints]).loops.null_space[0]
+    w = N @ (N.T @ np.concatenate([joint.w_next for joint in joints]))
+    for body, joint in zip(cluster.bodies, joints, strict=True):
+        joint.w_next = w[body.entries]
+    cluster.memory.v_next = w[cluster.shape.independent]
