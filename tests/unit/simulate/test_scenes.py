@@ -66,7 +66,10 @@ def test_a_pile_in_which_any_two_bodies_may_touch_is_solved() -> None:
     simulation = Simulation(pile)
     log = simulation.run(0.6)
     assert log.residuals.max() < 1e-8
-    assert log.gaps.min() > -2e-3
+    speeds = np.linalg.norm(log.v.reshape(-1, 12, 6) * ([0.08] * 3 + [1.0] * 3), axis=2)  # of surfaces, about; m/s
+    motion = 1e-3 * np.sort(speeds)[:, -2:].sum(axis=1)  # the most that two bodies approach each other in a step
+    # An edge that comes down beside those that touch already is first seen where the step ends.
+    assert (log.gaps.min(axis=1) > -0.5 * motion - 1e-5).all()
     q, v = np.array(simulation.q), np.array(simulation.v)
     together = coupler.rollout(pile, np.stack([q] * 3), np.stack([v] * 3), np.zeros((3, 5, pile.nv)))
     alone = Simulation(pile, q=q, v=v)
