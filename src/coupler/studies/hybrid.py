@@ -108,7 +108,7 @@ def run(name: str, folder: Path) -> None:
         rows = numerical_rows(robot)
         found = "agrees" if rows == figure.rows[way] else "differs"
         verdict(f"{way}, rows that are closed numerically", str(figure.rows[way]), str(rows), found)
-        rounds[way] = robot.states.closing_program().operations().total() if rows else 0
+        rounds[way] = robot.states.closing_program.operations().total() if rows else 0
         motion = wandering(robot, CALLS)
         if way == WAYS[0]:
             calls[BAUMGARTE] = stabilized(robot, motion)
