@@ -223,8 +223,10 @@ def sweep() -> int:
     """Forgets nodes that nobody uses any more; returns how many are left."""
     global _sweep_at
     for key, known in list(_INTERNED.items()):
-        if known() is None and _INTERNED.get(key) is known:
-            del _INTERNED[key]
+        if known() is None:
+            removed = _INTERNED.pop(key, None)  # by now another thread may have swept, too, or made the node again
+            if removed is not None and removed() is not None:
+                _INTERNED.setdefault(key, removed)
     _sweep_at = max(1 << 17, 2 * len(_INTERNED))
     return len(_INTERNED)
 

@@ -7,7 +7,8 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -414,6 +415,19 @@ def test_nodes_are_forgotten_with_their_trace() -> None:
     del x, top, trace
     gc.collect()
     assert sweep() == before
+
+
+def test_two_threads_may_sweep_at_once() -> None:
+    def swept_by_another() -> None:
+        del _INTERNED[key]
+
+    def made_again_by_another() -> None:
+        _INTERNED[other_key] = ref(node)
+
+    key, other_key, node = ("a node that was",), ("a node that is made again",), symbol("x")
+    _INTERNED[key], _INTERNED[other_key] = cast(Any, swept_by_another), cast(Any, made_again_by_another)
+    sweep()
+    assert key not in _INTERNED and _INTERNED.pop(other_key)() is node
 
 
 def test_traces_that_come_and_go_do_not_pile_up() -> None:

@@ -334,7 +334,7 @@ def test_urdf_keeps_exclusions_and_refuses_forms_that_it_has_no_words_for(scene:
     assert coupler.load(robot.save(tmp_path / "arm.urdf")).exclusions == (("ground", "hand"),)
     for name in ("terrain", "stone"):
         shape = next(shape for shape in scene.shapes if shape.name == name)
-        with pytest.raises(ModelError, match=r"URDF has no words for a (height field|hull); save the robot as .xml"):
+        with pytest.raises(ModelError, match=r"no words for a (height field|hull); save the robot as .sdf or .xml"):
             robot.with_shape("odd", shape.geometry).save(tmp_path / "odd.urdf")
 
 
