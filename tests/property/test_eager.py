@@ -85,7 +85,10 @@ def test_a_step_with_contact_runs_on_floats(name: str) -> None:
     for _ in range(2):
         one.step()
         other.step()
-        np.testing.assert_allclose(one.state.values, other.state.values, rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose(one.q, other.q, rtol=0.0, atol=1e-13)
+        np.testing.assert_allclose(one.v, other.v, rtol=0.0, atol=1e-11)
+        # Of twelve contacts of one body, impulses are not unique: rounding moves them along those that do the same.
+        np.testing.assert_allclose(one.state.values, other.state.values, rtol=0.0, atol=1e-6)
         one.restore(other.state)
     assert (other.contact_forces != 0.0).any() == (name == "mini_cheetah")
 
