@@ -17,6 +17,7 @@ from coupler.contact.kernels import clear
 from coupler.contact.rows import BlockRecords, ContactRows, Indices, Layout
 from coupler.forks import cached_property
 from coupler.graph import Buffer, Builder, Constants, Slot, Vector, View, Window, constants, fields, symmetric
+from coupler.grouping import grouped
 
 OwnKernel = Callable[[View], None]  # of a block's own numbers alone
 Numbers = Sequence[Any] | Buffer  # of all blocks of a kind: known, or given to the program
@@ -106,10 +107,7 @@ class Blocks:
 
     def alike(self, blocks: Iterable[int]) -> list[np.ndarray]:
         """Blocks, those of one kind together."""
-        kinds: dict[int, list[int]] = {}
-        for block in blocks:
-            kinds.setdefault(self.width(block), []).append(block)
-        return [np.array(own) for own in kinds.values()]
+        return [np.array(own) for own in grouped(blocks, self.width).values()]
 
     @cached_property
     def kinds(self) -> list[np.ndarray]:

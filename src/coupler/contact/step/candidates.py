@@ -28,6 +28,7 @@ from coupler.contact.step.halves import Halves
 from coupler.contact.step.stage_contacts import StageContacts
 from coupler.forks import cached_property
 from coupler.graph import Builder, Slot, Vector, View, Window, constants, fields
+from coupler.grouping import grouped
 from coupler.model import Robot
 from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Geometry, Hull, Plane, Shape
@@ -118,9 +119,7 @@ class Candidates:
 
     def _start_from(self, builder: Builder, before: Vector, told: Told) -> None:
         """Writes loops that take impulses over from the step before, of contacts that are not left out."""
-        alike: dict[tuple[bool, int], list[int]] = {}
-        for contact, start in enumerate(self.starts):
-            alike.setdefault((contact in self._pair_of_far, start.width), []).append(contact)
+        alike = grouped(range(len(self.starts)), lambda k: (k in self._pair_of_far, self.starts[k].width))
         for contacts in alike.values():
             window = fields(source=told.at("start", contacts, before), target=told.at("start", contacts))
             builder.loop(assign, row=window, **self.among_near(contacts))

@@ -44,6 +44,7 @@ from coupler.contact.step.columns import Columns
 from coupler.contact.step.halves import Halves
 from coupler.forks import cached_property
 from coupler.graph import Slot, Vector, View, Window, constants, fields
+from coupler.grouping import grouped
 from coupler.model.shapes import Hull, Shape
 from coupler.passes import Sweep
 from coupler.spatial import Transform
@@ -133,13 +134,14 @@ class Passing:
 
         So what rests within the slop of others costs little.
         """
-        alike: dict[tuple[int, bool, bool, bool], list[int]] = {}
-        for i in self._pairs:
-            if i not in self._on_fields:
-                (one, _), (other, _) = self._links(i).values()
-                left_out = bool(self._candidates.among_near(self._of(i)))
-                alike.setdefault((self._candidates.pairs[i].count, bool(one), bool(other), left_out), []).append(i)
-        for (count, one, other, _), pairs in alike.items():
+
+        def kind(i: int) -> tuple[int, bool, bool, bool]:
+            (one, _), (other, _) = self._links(i).values()
+            left_out = bool(self._candidates.among_near(self._of(i)))
+            return self._candidates.pairs[i].count, bool(one), bool(other), left_out
+
+        convex = [i for i in self._pairs if i not in self._on_fields]
+        for (count, one, other, _), pairs in grouped(convex, kind).items():
             moving = self._moving.at(self._number[pairs])
             window = self._shapes(pairs, formless=True) | fields(moving=moving)
             for k in range(count):
@@ -225,10 +227,8 @@ class Passing:
         return self._contacts_alike(self.contacts)
 
     def _contacts_alike(self, contacts: Sequence[int]) -> list[np.ndarray]:
-        groups, starts = dict[Hashable, list[int]](), self._candidates.starts
-        for k in contacts:
-            left_out = self._candidates.may_be_left_out(k)
-            groups.setdefault((left_out, len(starts[k].links), starts[k].width), []).append(k)
+        starts, may_be_left_out = self._candidates.starts, self._candidates.may_be_left_out
+        groups = grouped(contacts, lambda k: (may_be_left_out(k), len(starts[k].links), starts[k].width))
         return [np.array(own) for own in groups.values()]
 
     def _flagged(self, contacts: Indices, flag: str) -> dict[str, Any]:

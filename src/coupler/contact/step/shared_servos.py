@@ -15,6 +15,7 @@ import numpy as np
 from coupler.contact.kernels import clear
 from coupler.contact.step.drive_kernels import expected
 from coupler.graph import Builder, Vector, View, Window, constants, fields
+from coupler.grouping import grouped
 from coupler.model import Robot
 from coupler.model.actuator_limits import SharedLimit
 from coupler.model.actuators import Actuator
@@ -77,9 +78,7 @@ class SharedServos:
 
     def _alike(self) -> list[tuple[list[int], list[SharedLimit], int]]:
         """Groups of the same size: their numbers among `own`, they, and the size."""
-        alike: dict[int, list[int]] = {}
-        for k, group in enumerate(self._groups):
-            alike.setdefault(len(group.members), []).append(k)
+        alike = grouped(range(len(self._groups)), lambda k: len(self._groups[k].members))
         return [
             ([self._first + k for k in groups], [self._groups[k] for k in groups], size)
             for size, groups in alike.items()
