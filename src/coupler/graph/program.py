@@ -9,8 +9,8 @@ programs down.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -153,6 +153,22 @@ class Program:
     def __str__(self) -> str:
         lines = [f"program {self.name}: " + ", ".join(map(repr, self.buffers))]
         return "\n".join(lines + _outline(self.steps, "  "))
+
+
+def rebound(step: Step, new: Mapping[Buffer, Buffer]) -> Step:
+    """The same step over other buffers: `new` has the replacement of each."""
+
+    def case(old: Case) -> Case:
+        flags = {"where": old.where, "among": old.among}
+        new_flags = {name: replace(flag, buffer=new[flag.buffer]) if flag else None for name, flag in flags.items()}
+        buffers = tuple(new[b] for b in old.buffers)
+        return replace(old, buffers=buffers, source=old.source.rebound(new), **new_flags)
+
+    if isinstance(step, Loop):
+        return replace(step, cases=tuple(map(case, step.cases)))
+    if isinstance(step, Listing):
+        return Listing(new[step.flags], new[step.listed])
+    return replace(step, until=case(step.until), body=tuple(rebound(inner, new) for inner in step.body))
 
 
 def _cases(steps: Sequence[Step]) -> Iterator[Case]:

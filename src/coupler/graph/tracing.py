@@ -22,7 +22,8 @@ import numpy as np
 
 from coupler.graph.array import Array, nodes_of
 from coupler.graph.errors import GraphError
-from coupler.graph.expr import Node, constant, symbol, uncollected
+from coupler.graph.expr import Node, constant, symbol
+from coupler.graph.interning import uncollected
 from coupler.graph.kernel import Case, Kernel, Location, Source
 from coupler.graph.table import Table
 from coupler.graph.walk import topological

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coupler.graph.builder import Builder, fields
+from coupler.graph.builder import Builder
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, constant, symbol
 from coupler.graph.program import Loop, Program, Repeat, Step
+from coupler.graph.records import fields
 from coupler.graph.tracing import View
 from coupler.graph.walk import substitute
 from coupler.graph.window import Buffer

@@ -55,7 +55,7 @@ def rebuilt(node: Node, args: tuple[Node, ...]) -> Node:
     if node.op == "part":
         assert isinstance(node.value, int)
         return RowMemory(args[0])[node.value]
-    return apply(node.op, *args, table=node.table)
+    return apply(node.op, *args) if node.table is None else node.table.look_up(args[0])
 
 
 def substitute(outputs: Sequence[Node], values: Mapping[Node, Node]) -> list[Node]:

@@ -1,7 +1,7 @@
 """Accelerations and inverse operational-space inertia from the mass matrix and its Cholesky factors [002, §3.1].
 
-H has as many entries as pairs of freedoms. The factors of a small one are written out. Those of a large one are
-computed tile by tile of 6 × 6, with small kernels looped over tables of tiles, so that it compiles as fast.
+The factors of a small H are written out in one kernel. Those of a large H are computed in tiles of 6 × 6, by small
+kernels that are looped over tables of tiles, so that compile time does not grow with its size.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ SMALL = 12  # freedoms, up to which factors are written out
 
 
 def traditional_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:
-    """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and what forces at frames do there.
+    """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and the inverse inertia of frames.
 
     Args:
-        frames: for each its link, and the transform from the link's frame to it.
+        frames: for each frame the number of its link, and the transform from the link's frame to the frame.
     """
     n, sweep = robot.nv, Sweep(robot, "traditional")
     q, v, tau = sweep.inputs("q", "v", "tau")
@@ -64,16 +64,16 @@ def _written_out(robot: Robot) -> Any:
         a = factors.solve(tau - bias)
         if not jacobians:
             return a
-        J = np.concatenate([own.reshape(6, -1) for own in jacobians])
+        J = np.concatenate([jacobian.reshape(6, -1) for jacobian in jacobians])
         return a, factors.sandwich(J.T).ravel()
 
     return solve
 
 
 class _Tiles:
-    """The tiles of H below its diagonal, of right-hand sides, and the steps that work on them.
+    """The tiles of the lower triangle of H and of right-hand sides, and the steps that work on them.
 
-    A tile's last rows and columns may be beyond the matrix: they are those of the identity.
+    Rows and columns of the last tiles that lie outside the matrix are those of the identity.
     """
 
     def __init__(self, sweep: Sweep[Any, Any], n: int, columns: int) -> None:
@@ -222,5 +222,5 @@ def _add_square(total: Any, y: Any) -> Any:
 
 
 def _lower(R: Any) -> Any:
-    """R without the zeros above its diagonal, of which a trace knows nothing."""
+    """R with the zeros above its diagonal made known to the trace."""
     return np.array([[R[i, j] if j <= i else 0.0 for j in range(TILE)] for i in range(TILE)])

@@ -15,6 +15,7 @@ import numpy as np
 
 from coupler.graph.llvm.blocks import PREFETCH, Blocks, function
 from coupler.graph.llvm.copying import LARGE, copy_array, copy_unless_in_lanes, written_to
+from coupler.graph.llvm.finite import not_finite, note_not_finite
 from coupler.graph.llvm.render import Renderer
 from coupler.graph.parameters import PARAMETERS
 from coupler.graph.program import Program, Repeat
@@ -29,7 +30,6 @@ _TYPE, _DATA, _DIMENSIONS, _SHAPE, _STRIDES, _DTYPE = (_HEADER + at for at in (-
 _LONG = 50_000  # operations
 _STACK = 64 * 1024  # bytes of memory that a program may take on the stack
 _PIECE = 20_000  # operations of which it is worth taking the next states: some microseconds
-_CHECKED = 32  # numbers that are seen to be finite at a time, before Python sees them
 
 
 def array_layout_is_known() -> bool:
@@ -69,7 +69,7 @@ def one_state_entry(renderer: Renderer) -> str:
     if release := _is_long(program):
         code.emit("%thread = call ptr @PyEval_SaveThread()")
     code.emit(_call_program(renderer, places, "%stack" if fits_on_stack(renderer) else "%arena"))
-    wrong = _not_finite(renderer, places, code)
+    wrong = not_finite(renderer, places, code)
     if release:
         code.emit("call void @PyEval_RestoreThread(ptr %thread)")
     code.emit(f"%answer = select i1 {wrong}, i64 {DONE}, i64 {FINITE}")
@@ -216,7 +216,7 @@ def _states(renderer: Renderer) -> str:
             if renderer.lanes > 1 and buffer.size >= LARGE:
                 places[buffer], ready[buffer] = written_to(code, i, places[buffer], block)
         emit(_call_program(renderer, places, "%arena"))
-        _note_not_finite(renderer, places, code, wrong, list(ready.values()))
+        note_not_finite(renderer, places, code, wrong, list(ready.values()))
         for i, buffer in enumerate(program.outputs, len(program.inputs)):
             copy, copied = code.new_label("copy"), code.new_label("copied")
             if buffer in ready:
@@ -231,88 +231,6 @@ def _states(renderer: Renderer) -> str:
     emit(f"%wrong = load i1, ptr {wrong}")
     emit(f"%answer = select i1 %wrong, i64 {DONE}, i64 {FINITE}")
     return function("i64 @states(ptr %context, ptr %arrays, i64 %count, ptr %next)", [*code.lines(), "ret i64 %answer"])
-
-
-def _note_not_finite(
-    renderer: Renderer, places: dict[Buffer, str], code: Blocks, wrong: str, in_lanes: Sequence[str]
-) -> None:
-    """Notes at a place whether numbers are not finite, or not known to be: those in lanes are left to the caller."""
-    emit, check, after = code.emit, code.new_label("check"), code.new_label("after")
-    if in_lanes:
-        emit(f"%known = load i1, ptr {wrong}")
-        emit(f"%unknown = or i1 %known, {in_lanes[0]}")
-        emit(f"store i1 %unknown, ptr {wrong}")
-        emit(f"br i1 %unknown, label %{after}, label %{check}")
-        code.block(check)
-    in_block = _not_finite(renderer, places, code)
-    emit(f"%before = load i1, ptr {wrong}")
-    emit(f"%sofar = or i1 %before, {in_block}")
-    emit(f"store i1 %sofar, ptr {wrong}")
-    if in_lanes:
-        emit(f"br label %{after}")
-        code.block(after)
-
-
-def _not_finite(renderer: Renderer, places: dict[Buffer, str], code: Blocks) -> str:
-    """Whether some input or output is not finite: their sum is not, and very seldom else.
-
-    Parameters were looked at when they were given.
-    """
-    v, emit = renderer.vector, code.emit
-    buffers = [b for b in (*renderer.program.inputs, *renderer.program.outputs) if b.name != PARAMETERS]
-    total, many_at_once = _Total(renderer, code, v), None
-    if renderer.lanes == 1 < renderer.register and any(b.size >= _CHECKED for b in buffers):
-        many_at_once = _Total(renderer, code, f"<{renderer.register} x {renderer.scalar}>")
-    for buffer in buffers:
-        many = buffer.size - buffer.size % _CHECKED
-        if many:
-            with code.count("0", str(many), step=_CHECKED) as i:
-                (many_at_once or total).add(places[buffer], i, _CHECKED)
-        total.add(places[buffer], str(many), buffer.size - many)
-    emit(f"%check.all = {total.text}")
-    found = "%check.all"
-    if many_at_once:
-        found, name = "%check.sum", f"@llvm.vector.reduce.fadd.v{renderer.register}{renderer.functions.suffix}"
-        emit(f"%check.wide = {many_at_once.text}")
-        emit(f"{found} = call {v} {name}({v} %check.all, {many_at_once.vector} %check.wide)")
-    emit(f"%check.zero = fsub {v} {found}, {found}")
-    emit(f"%check.nan = fcmp uno {v} %check.zero, {renderer.literal(0.0)}")
-    return renderer.any_lane("%check.nan", "%check.any", emit)
-
-
-class _Total:
-    """The sum of numbers of buffers, of which some are added at once.
-
-    Attributes:
-        vector: the type of those.
-        text: what loads the sum.
-    """
-
-    def __init__(self, renderer: Renderer, code: Blocks, vector: str) -> None:
-        self.vector, self._renderer, self._code, self._place = vector, renderer, code, code.allocate(vector)
-        self._zero = "zeroinitializer" if "<" in vector else "0.0"
-        self._at_once = renderer.register if vector != renderer.vector else 1
-        self.text = f"load {vector}, ptr {self._place}"
-        code.emit(f"store {vector} {self._zero}, ptr {self._place}")
-
-    def add(self, buffer: str, first: str, count: int) -> None:
-        """Adds so many numbers of a buffer, from the first on."""
-        v, emit = self.vector, self._code.emit
-        sums = [self._zero] * 4  # so that they need not wait for each other
-        for k in range(0, count, self._at_once):
-            x = self._code.name("seen")
-            emit(f"{x}.at = add i64 {first}, {k}")
-            emit(f"{x}.p = getelementptr {self._renderer.vector}, ptr {buffer}, i64 {x}.at")
-            emit(f"{x} = load {v}, ptr {x}.p, align {self._renderer.align}")
-            emit(f"{x}.sum = fadd {v} {sums[0]}, {x}")
-            sums = [*sums[1:], f"{x}.sum"]
-        x = self._code.name("summed")
-        emit(f"{x}.a = fadd {v} {sums[0]}, {sums[1]}")
-        emit(f"{x}.b = fadd {v} {sums[2]}, {sums[3]}")
-        emit(f"{x}.c = fadd {v} {x}.a, {x}.b")
-        emit(f"{x}.before = {self.text}")
-        emit(f"{x} = fadd {v} {x}.before, {x}.c")
-        emit(f"store {v} {x}, ptr {self._place}")
 
 
 def _read_context(names: Sequence[str], emit: Callable[[str], None]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from coupler.graph.errors import GraphError
 from coupler.graph.executable import STATE_BY_STATE, Executable
-from coupler.graph.expr import uncollected
+from coupler.graph.interning import uncollected
 from coupler.graph.llvm.copying import LARGE
 from coupler.graph.llvm.entry import (
     FINITE,
