@@ -44,26 +44,27 @@ def _sweep(robot: Robot, name: str, *vectors: str) -> Sweep[Record, Moving]:
     return sweep
 
 
-def _sum_over_terms(
-    sweep: Sweep[Record, Moving],
-    name: str,
-    function: Callable[[Node, int, int], None],
-    begin: Callable[[Node], None] | None = None,
-) -> Any:
-    """The program whose result is, for each actuator, a sum over its terms."""
-    sweep.outward(begin or _begin)
-    totals = cleared(sweep, sweep.result(name, len(sweep.robot.actuators)))
-    visit_terms(sweep, function, {"total": totals})
-    return sweep.build()
-
-
 def _locate(cluster: Node) -> None:
     cluster.report_gap(moving=False)
 
 
-def _begin(cluster: Node) -> None:
+def begin(cluster: Visit[Any, Any]) -> None:
+    """The first pass: stores what the visits of terms load again."""
     cluster.report_gap()
     cluster.remember()
+
+
+def _sum_over_terms(
+    sweep: Sweep[Record, Moving],
+    name: str,
+    function: Callable[[Node, int, int], None],
+    first: Callable[[Node], None] = begin,
+) -> Any:
+    """The program whose result is, for each actuator, a sum over its terms."""
+    sweep.outward(first)
+    totals = cleared(sweep, sweep.result(name, len(sweep.robot.actuators)))
+    visit_terms(sweep, function, {"total": totals})
+    return sweep.build()
 
 
 def actuator_positions_program(robot: Robot) -> Any:
@@ -113,7 +114,7 @@ def write_jacobian(sweep: Sweep[Any, Any], A: Any, place: Callable[[int, int], i
         A: a vector of zeros, to which entries are added.
         place: gives the place in A of the entry for an actuator and an independent velocity.
     """
-    sweep.outward(_begin)
+    sweep.outward(begin)
     write_rows(sweep, A, place)
 
 
@@ -152,7 +153,7 @@ def generalized_forces_program(robot: Robot) -> Any:
 
 
 def _begin_forces(cluster: Node) -> None:
-    _begin(cluster)
+    begin(cluster)
     cluster.memory.tau = np.zeros(cluster.shape.freedoms)
 
 

@@ -80,7 +80,7 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
         self._gaps = self._gap_store()
         schedule = Schedule(self.builder)
         schedule.call(_at_rest, np.array(robot.gravity), out=[*(self._ground.place(x) for x in "va")])
-        schedule.call(_no_coupling, out=self._Omega.place("zero"))
+        schedule.clear(self._Omega.place("zero"))
         schedule.run()
 
     def _make_room(self, piece: Piece) -> None:
@@ -172,9 +172,9 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
         windows.cluster |= {"M": self._M.at(pieces), "p": self._p.at(pieces)}
         windows.cluster |= {name: self._y.at([(piece, name) for piece in pieces]) for name in ("y0", "Y")}
         if self._gaps is not None and shape.can_be_invalid:  # one gap each, so that no cluster waits for another
-            windows.cluster["gap"] = self._gaps.at([("own", piece.cluster) for piece in pieces])
+            windows.cluster["gap"] = self._gaps.at([("cluster", piece.cluster) for piece in pieces])
         for i, link in ports[0].items():
-            rows = [(piece, own[i]) for piece, own in zip(pieces, ports, strict=True)]
+            rows = [(piece, links[i]) for piece, links in zip(pieces, ports, strict=True)]
             body = windows.bodies[i]
             body |= {"Phi": self._Phi.at(rows), "b": self._b.at(rows)}
             body["Z"] = self._y.at([(piece, "Z", port) for piece, port in rows])
@@ -187,7 +187,7 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
                     body[f"{name}_base"] = self._X.at(keys)
             for j in ports[0]:
                 if i <= j:
-                    pairs = [(piece, own[i], own[j]) for piece, own in zip(pieces, ports, strict=True)]
+                    pairs = [(piece, links[i], links[j]) for piece, links in zip(pieces, ports, strict=True)]
                     windows.cluster[numbered("Omega", pair_number(i, j))] = self._Omega.at(pairs)
 
     # Results
@@ -215,10 +215,10 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
         for i in range(1, len(checked)):
             gaps.add(i, ())
         for k in checked:
-            gaps.add(("own", k), ())
+            gaps.add(("cluster", k), ())
         schedule = Schedule(self.builder)
         for key in gaps.starts:
-            schedule.call(_nothing, out=gaps.place(key))
+            schedule.clear(gaps.place(key))
         schedule.run()
         return gaps
 
@@ -226,14 +226,14 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
         """The program. The largest gap is found along a binary tree, in logarithmic depth."""
         if self._gaps is not None and self.gap is not None:
             n = len(self._checked)
-            node = [*range(1, n), *(("own", k) for k in self._checked)]  # of a binary heap, from 1 on
+            node = [*range(1, n), *(("cluster", k) for k in self._checked)]  # of a binary heap, from 1 on
             schedule = self.schedule()
             for i in range(n - 1, 0, -1):
                 pair = [self._gaps.place(node[2 * i - 1 + j]) for j in (0, 1)]
                 schedule.call(np.maximum, *pair, out=self._gaps.place(i))
             schedule.run()
             schedule = self.schedule()
-            schedule.call(_same, self._gaps.place(node[0]), out=Place.whole(self.gap, ()))
+            schedule.copy(self._gaps.place(node[0]), out=Place.whole(self.gap, ()))
             schedule.run()
         return super().build()
 
@@ -243,10 +243,6 @@ def _at_rest(gravity: Any) -> Any:
     return np.zeros(6), np.concatenate([np.zeros(3), -gravity])
 
 
-def _no_coupling() -> Any:
-    return np.zeros((6, 6))
-
-
 def _seen_from_frames(Omega: Any, X_one: Any, X_other: Any) -> Any:
     """X₁ Ω X₂ᵀ, by rows."""
     return list(X_one @ Omega @ X_other.T)
@@ -254,11 +250,3 @@ def _seen_from_frames(Omega: Any, X_one: Any, X_other: Any) -> Any:
 
 def _unmoved() -> Any:
     return [np.zeros(6)] * 6
-
-
-def _nothing() -> Any:
-    return np.array(0.0)
-
-
-def _same(x: Any) -> Any:
-    return x

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from coupler.algorithms.actuation import begin
 from coupler.model import Robot
 from coupler.model.actuator_limits import shared_limits
 from coupler.passes import (
     ClusterRecord,
-    Record,
     Sweep,
     TermRecord,
-    Visit,
     cleared,
     position_of,
     provided,
@@ -27,8 +26,6 @@ from coupler.passes import (
     visit_actuators,
     visit_terms,
 )
-
-Node = Visit[Record, ClusterRecord]
 
 
 class MovingTerm(TermRecord):
@@ -44,16 +41,11 @@ def control_forces_program(robot: Robot) -> Any:
     controls, rates = (sweep.builder.input(name, count) for name in ("motors", "rates"))
     sums = {name: cleared(sweep, sweep.scratch(name, count)) for name in ("position", "speed")}
     force = sweep.result("forces", count)
-    sweep.outward(_begin)
+    sweep.outward(begin)
     visit_terms(sweep, moving(lambda cluster: cluster.v), sums)
     visit_actuators(sweep, controlling(), {**sums, "control": controls, "rate": rates, "force": force})
     share_limits(sweep, shared_limits(robot, robot.actuators), force)
     return sweep.build()
-
-
-def _begin(cluster: Node) -> None:
-    cluster.report_gap()
-    cluster.remember()
 
 
 def moving(velocity: Callable[[Any], Any]) -> Callable[[Any, int, int], None]:

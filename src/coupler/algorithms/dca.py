@@ -255,7 +255,7 @@ def disassemble(whole: Assembly) -> None:
             for g in piece.open:
                 schedule.call(add_response, a, whole.Omega(piece, m, g), whole.of_link("f", g), out=a)
             if piece.cluster:
-                schedule.call(no_force, out=f)
+                schedule.clear(f)  # what a cluster has taken in is part of it
             else:
                 schedule.call(force_of_piece, whole.M(two), whole.p(two), a, out=f)
             for g in two.open:
@@ -278,11 +278,6 @@ def add_response(a: Any, Omega: Any, f: Any) -> Any:
 def force_of_piece(M: Any, p: Any, a: Any) -> Any:
     """−(M a + p): the force of a piece on its base, without forces at its handles."""
     return -(M @ a + p)
-
-
-def no_force() -> Any:
-    """Zero: a piece that a cluster has taken in is part of the cluster."""
-    return np.zeros(6)
 
 
 def add_force_beyond(f: Any, Phi: Any, f_beyond: Any) -> Any:

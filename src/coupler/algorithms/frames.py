@@ -128,7 +128,7 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
         moving_entries = {int(i) for k in self.way for i in velocities_of(self.robot, k)}
         schedule = self.schedule()
         for entry_at_rest in (nv * row + i for row in range(6) for i in range(nv) if i not in moving_entries):
-            schedule.call(_zero, out=Place.of(output, entry_at_rest, ()))
+            schedule.clear(Place.of(output, entry_at_rest, ()))
         schedule.run()
         if not self.link:
             return
@@ -157,7 +157,3 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
                 starts = self.robot.embedding.v_place[tree.v_start[links] + free[0]]
                 rows = {numbered("rows", row): output.at(nv * row + starts, len(free)) for row in range(6)}
                 windows.joints[i] |= rows
-
-
-def _zero() -> Any:
-    return np.array(0.0)

@@ -175,18 +175,18 @@ def _driven(robot: Robot, actuators: Sequence[str]) -> np.ndarray:
     G = robot.explicit_constraint(robot.neutral())[0] if named else np.zeros((0, 0))
     for k in sorted({robot.cluster_tree.cluster_of[link] for link in named}):
         links = robot.cluster_tree.clusters[k].bodies
-        every, own = tree.velocities_of(links), tree.velocities_of([link for link in links if link in named])
+        every, named_entries = tree.velocities_of(links), tree.velocities_of([link for link in links if link in named])
         freedoms = int(driven[every].sum())
         joints = listed(tree.links[link].joint for link in links if link in named)
-        if len(own) != freedoms:
+        if len(named_entries) != freedoms:
             others = listed(tree.links[link].joint for link in links)
             raise ModelError(
-                f"actuators: {joints} drive {counted(len(own), 'velocity', 'velocities')} of a cluster with "
+                f"actuators: {joints} drive {counted(len(named_entries), 'velocity', 'velocities')} of a cluster with "
                 f"{counted(freedoms, 'freedom')}; name as many of its joints, or none: it has {others}"
             )
         driven[every] = False
-        driven[own] = True
-        sizes = np.linalg.svd(G[np.ix_(own, velocities_of(robot, k))], compute_uv=False)
+        driven[named_entries] = True
+        sizes = np.linalg.svd(G[np.ix_(named_entries, velocities_of(robot, k))], compute_uv=False)
         if sizes[freedoms - 1] < _IDLE * sizes[0]:
             raise ModelError(f"actuators: {joints} cannot move all freedoms of their cluster")
     return driven

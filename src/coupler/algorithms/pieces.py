@@ -154,18 +154,18 @@ def _light_clusters(robot: Robot) -> set[int]:
 
 def _weigh(cluster: Visit[CompositeBody, ShareMemory]) -> None:
     """A cluster's own share of its inertia. Light clusters pass on everything they carry, others only their own."""
-    own = {body: body.inertia for body in cluster.bodies}
-    full = dict(own)
+    alone = {body: body.inertia for body in cluster.bodies}
+    full = dict(alone)
     for body in cluster.carriers:
-        full[body] = own[body] + RigidInertia(body.memory.m, body.memory.h, body.memory.I)
-    D: Any = sum((body.S.T @ (own[body] @ body.S) for body in cluster.bodies), cluster.armature)
+        full[body] = alone[body] + RigidInertia(body.memory.m, body.memory.h, body.memory.I)
+    D: Any = sum((body.S.T @ (alone[body] @ body.S) for body in cluster.bodies), cluster.armature)
     total: Any = sum((body.S.T @ (full[body] @ body.S) for body in cluster.bodies), cluster.armature)
     least = reduce(np.minimum, [1.0 / (r * total[i, i]) for i, r in enumerate(Cholesky(D).reciprocal)])
     cluster.memory.share = np.array([least] * len(D))
     (output,) = cluster.outputs
     if not output.grounded:
-        one, other = (
-            reduce(add, [body.seen_by_output(inertia[body]) for body in cluster.bodies]) for inertia in (own, full)
+        passed_alone, passed_full = (
+            reduce(add, [body.seen_by_output(inertia[body]) for body in cluster.bodies]) for inertia in (alone, full)
         )
-        parts = {name: (getattr(one, name), getattr(other, name)) for name in ("m", "h", "I")}
+        parts = {name: (getattr(passed_alone, name), getattr(passed_full, name)) for name in ("m", "h", "I")}
         output.collect(**{name: np.where(least > _LIGHT, *pair) for name, pair in parts.items()})

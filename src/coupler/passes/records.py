@@ -128,7 +128,7 @@ class _Vectors:
     """A cluster's parts of vectors as attributes, concatenated over its independent joints."""
 
     def __init__(self, joints: Sequence[tuple[Any, int]]) -> None:
-        object.__setattr__(self, "_joints", joints)
+        self.__dict__["_joints"] = joints  # not by our own __setattr__
 
     def __getattr__(self, name: str) -> Array:
         return np.concatenate([getattr(joint, name) for joint, _ in self._joints])

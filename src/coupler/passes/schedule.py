@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,6 +158,14 @@ class Schedule:
         key = function, shape, results, tuple([_layout(value) for value in places]), buffers
         self.add(key, (count, *places, *flags), loop, count)
 
+    def clear(self, out: Place | Places) -> None:
+        """Adds a row that sets a matrix, vector or number to zero."""
+        self.call(_zeros(out.field.shape), out=out)
+
+    def copy(self, source: Place | Places, out: Place | Places) -> None:
+        """Adds a row that copies a matrix, vector or number."""
+        self.call(_copy, source, out=out)
+
     def run(self) -> None:
         """Writes the loop into the program."""
         if not self._order:
@@ -165,6 +174,20 @@ class Schedule:
             for group in self._groups.values():
                 kernel, windows = group.loop(group.rows)
                 self._builder.loop(kernel, **windows)
+
+
+@cache
+def _zeros(shape: tuple[int, ...]) -> Callable[[], Any]:
+    """A function that returns zeros; always the same one for a shape, so that rows share a trace."""
+
+    def clear() -> Any:
+        return np.zeros(shape)
+
+    return clear
+
+
+def _copy(x: Any) -> Any:
+    return x
 
 
 class _Number:

@@ -36,7 +36,7 @@ def traditional_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -
     H = sweep.scratch("entries", len(mass_matrix_entries(robot)[0]))
     bias, zero = sweep.scratch("bias", n), sweep.scratch("zero", n)
     schedule = sweep.schedule()
-    schedule.call(_zeros(n), out=Place.whole(zero, n))
+    schedule.clear(Place.whole(zero, n))
     schedule.run()
     sweep.call(mass_matrix_program(robot), q=q, H=H)
     sweep.call(inverse_dynamics_program(robot), q=q, v=v, a=zero, tau=bias)
@@ -99,7 +99,7 @@ class _Tiles:
         for i in range(self._count):
             for j in range(i + 1):
                 schedule.call(_identity if i == j else _nothing, out=self.A(i, j))
-            schedule.call(_zero_sides(width), out=self.b(i))
+            schedule.call(_zeros(TILE, width), out=self.b(i))
         for entry, (row, column) in enumerate(zip(*mass_matrix_entries(self._sweep.robot), strict=True)):
             r, c = max(row, column), min(row, column)
             tile, place = self._row[r // TILE, c // TILE], (r % TILE) * TILE + c % TILE
@@ -115,7 +115,7 @@ class _Tiles:
 
     @staticmethod
     def _copy(schedule: Schedule, source: Any, start: int, target: Any, at: int) -> None:
-        schedule.call(_same, Place.of(source, start, 1), out=Place.of(target, at, 1))
+        schedule.copy(Place.of(source, start, 1), out=Place.of(target, at, 1))
 
     def factorise(self) -> None:
         """H = L Lᵀ; on the diagonal R = L⁻¹ of a tile stands for L."""
@@ -139,7 +139,7 @@ class _Tiles:
             schedule.call(_times, self.A(k, k), self.b(k), out=self.b(k))
         if frames:
             total = Place.of(self._sweep.scratch("total", size * size), 0, (size, size))
-            schedule.call(_no_response(size), out=total)
+            schedule.clear(total)
             for k in range(self._count):
                 schedule.call(_add_square, total, self.b(k), out=total)
             schedule.call(mirrored, total, out=Place.of(omega, 0, (size, size)))
@@ -164,20 +164,8 @@ def _nothing() -> Any:
     return np.zeros((TILE, TILE))
 
 
-def _zeros(n: int) -> Any:
-    return lambda: np.zeros(n)
-
-
-def _zero_sides(columns: int) -> Any:
-    return lambda: np.zeros((TILE, columns))
-
-
-def _no_response(size: int) -> Any:
-    return lambda: np.zeros((size, size))
-
-
-def _same(x: Any) -> Any:
-    return x
+def _zeros(*shape: int) -> Any:
+    return lambda: np.zeros(shape)
 
 
 def _difference(x: Any, y: Any) -> Any:

@@ -1,9 +1,9 @@
-"""How machine code is entered from Python: builtin functions that read arrays themselves, for one state and for many.
+"""The entry from Python into machine code: builtin functions that read arrays themselves, for one state and for many.
 
 Both take the inputs and outputs of a program, in its order, as arrays of the right type, dimensions and sizes. They
-return FINITE or DONE once they have run, FINITE if all inputs and outputs are known to be finite; REFUSED, having done
-nothing, if an argument is something else. `self` is an int64 array that holds the addresses of the tables, the arena,
-the type ndarray and the dtype.
+return FINITE if all inputs and outputs are known to be finite, and DONE otherwise; or they do nothing and return
+REFUSED if an argument is something else. `self` is an int64 array with the addresses of the tables, the arena, the type
+ndarray and the dtype.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from coupler.graph.window import Buffer
 
 REFUSED, FINITE, DONE = 0, 1, 2
 
-# Where NumPy keeps what within an array object, in bytes from the object's start; `array_layout_is_known` makes sure.
+# The layout of NumPy's array object, in bytes from its start; `array_layout_is_known` checks it.
 _HEADER = object.__basicsize__
 _TYPE, _DATA, _DIMENSIONS, _SHAPE, _STRIDES, _DTYPE = (_HEADER + at for at in (-8, 0, 8, 16, 24, 40))
 
-_LONG = 50_000  # operations
+_LONG = 50_000  # operations, from which on the interpreter lock is released
 _STACK = 64 * 1024  # bytes of memory that a program may take on the stack
-_PIECE = 20_000  # operations of which it is worth taking the next states: some microseconds
+_PIECE = 20_000  # operations that a thread should run before it takes more states: some microseconds
 
 
 def array_layout_is_known() -> bool:
-    """Whether this interpreter and this NumPy lay out arrays as builtins read them."""
+    """Whether this interpreter and this NumPy have the array layout that the builtins read."""
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     sample = np.empty((3, 5))[:, 1:4:2]
@@ -58,8 +58,8 @@ def one_state_entry(renderer: Renderer) -> str:
 
     A program that `fits_on_stack` needs no arena, and may run in several threads at once.
 
-    The interpreter lock is released meanwhile if the program is long. For a short one that would be worse than useless:
-    any other thread that runs Python takes the lock and keeps it for milliseconds.
+    The interpreter lock is released while a long program runs. For a short one that would do harm: another Python
+    thread would take the lock and keep it for milliseconds.
     """
     program = renderer.program
     code = Blocks()
@@ -79,8 +79,8 @@ def one_state_entry(renderer: Renderer) -> str:
 def batch_entry(renderer: Renderer) -> str:
     """PyObject *batch(PyObject *self, PyObject **args, Py_ssize_t n): a METH_FASTCALL builtin for arrays of states.
 
-    One more argument, an int64 array, tells which state comes next. Several threads that are given the same arrays
-    share the states of a batch; whoever comes takes some. The interpreter lock is released meanwhile.
+    One more argument, an int64 array, has the number of the next state. Several threads that are given the same arrays
+    share the states of a batch: each takes the next few until none are left. The interpreter lock is released.
     """
     code = Blocks()
     arguments = len(renderer.program.inputs) + len(renderer.program.outputs)
@@ -101,12 +101,12 @@ def batch_entry(renderer: Renderer) -> str:
 
 
 def fits_on_stack(renderer: Renderer) -> bool:
-    """Whether a single state needs so little memory that it may lie on the stack."""
+    """Whether a single state needs so little scratch that it fits on the stack."""
     return renderer.program.scratch_size * renderer.dtype.itemsize <= _STACK
 
 
 def piece(program: Program, lanes: int) -> int:
-    """How many states of a batch a thread takes at a time: whole registers, enough to be worth the asking."""
+    """How many states of a batch a thread takes at a time: whole registers, and enough work to amortise the atomic."""
     return lanes * max(_PIECE // max(program.operations().total(), 1), 1)
 
 
@@ -123,7 +123,7 @@ def _builtin(name: str, renderer: Renderer, code: Blocks) -> str:
 
 
 def _read_arguments(renderer: Renderer, code: Blocks, dimensions: int) -> dict[Buffer, str]:
-    """Reads the context and the arguments, or goes to %refuse; returns where the data of each argument is."""
+    """Reads the context and the arguments, or jumps to %refuse; returns where the data of each argument is."""
     arguments = [*renderer.program.inputs, *renderer.program.outputs]
     code.emit(f"%context.p = getelementptr i8, ptr %self, i64 {_DATA}")
     code.emit("%context = load ptr, ptr %context.p")
@@ -137,12 +137,12 @@ def _read_arguments(renderer: Renderer, code: Blocks, dimensions: int) -> dict[B
 
 
 def _is_long(program: Program) -> bool:
-    """Whether a run takes longer than some tens of microseconds, or repeats and may take any time."""
+    """Whether a run takes longer than some tens of microseconds, or any time because it has repeats."""
     return any(isinstance(step, Repeat) for step in program.steps) or program.operations().total() > _LONG
 
 
 def _check_argument(code: Blocks, i: int, buffer: Buffer, itemsize: int, dimensions: int) -> None:
-    """Goes on to the next argument if this one is as it should be, else to %refuse."""
+    """Continues with the next argument if this one is valid, and else jumps to %refuse."""
     emit = code.emit
     code.block(f"check{i}")
     emit(f"%arg{i}.p = getelementptr ptr, ptr %args, i64 {i}")
@@ -159,7 +159,7 @@ def _check_argument(code: Blocks, i: int, buffer: Buffer, itemsize: int, dimensi
         if not target:
             code.block(f"{name}{i}")
 
-    # The type comes first: nothing else may be read from an object that is no array.
+    # The type is checked first, as nothing else may be read from an object that is not an array.
     array, last = f"%arg{i}", 8 * (dimensions - 1)
     go_on_if("array", f"ptr {field('type', 'ptr', array, _TYPE)}, %type")
     go_on_if("number", f"ptr {field('dtype', 'ptr', array, _DTYPE)}, %dtype")
@@ -178,10 +178,10 @@ def _check_argument(code: Blocks, i: int, buffer: Buffer, itemsize: int, dimensi
 
 
 def _states(renderer: Renderer) -> str:
-    """i64 states(context, arrays, count, next): takes some states at a time until none are left, a register at once.
+    """i64 states(context, arrays, count, next): takes a few states at a time until none are left.
 
-    `arrays` holds address, stride between states and stride between elements, in bytes, of each input and output. The
-    last register is filled up with copies of the last state.
+    `arrays` has the address, the stride between states and the stride between elements of each input and output, in
+    bytes. A register runs as many states as it has lanes; the last one is filled up with copies of the last state.
     """
     program = renderer.program
     code = Blocks()
@@ -243,7 +243,7 @@ def _read_context(names: Sequence[str], emit: Callable[[str], None]) -> None:
 def _lay_out(
     renderer: Renderer, buffers: Sequence[Buffer], memory: str, emit: Callable[[str], None]
 ) -> dict[Buffer, str]:
-    """Where in the memory each of the buffers lies: behind the program's scratch, one after the other."""
+    """Lays out buffers in memory one after another, after the program's scratch; returns where they start."""
     offset, places = renderer.program.scratch_size, {}
     for i, buffer in enumerate(buffers):
         places[buffer] = f"%buffer{i}"

@@ -15,7 +15,7 @@ _CHECKED = 32  # numbers that one round of the loop over a buffer checks
 def note_not_finite(
     renderer: Renderer, places: dict[Buffer, str], code: Blocks, wrong: str, in_lanes: Sequence[str]
 ) -> None:
-    """Notes at a place whether numbers are not finite, or not known to be: those in lanes are left to the caller."""
+    """Stores in `wrong` whether some number is not finite, or not known to be: the caller checks arrays in lanes."""
     emit, check, after = code.emit, code.new_label("check"), code.new_label("after")
     if in_lanes:
         emit(f"%known = load i1, ptr {wrong}")
@@ -33,9 +33,9 @@ def note_not_finite(
 
 
 def not_finite(renderer: Renderer, places: dict[Buffer, str], code: Blocks) -> str:
-    """Whether some input or output is not finite: their sum is not, and very seldom else.
+    """Whether the sum of all inputs and outputs is not finite. It is if one of them is not, and hardly ever else.
 
-    Parameters were looked at when they were given.
+    Parameters are left out: they were checked when they were given.
     """
     v, emit = renderer.vector, code.emit
     buffers = [b for b in (*renderer.program.inputs, *renderer.program.outputs) if b.name != PARAMETERS]
@@ -60,11 +60,11 @@ def not_finite(renderer: Renderer, places: dict[Buffer, str], code: Blocks) -> s
 
 
 class _Total:
-    """The sum of numbers of buffers, of which some are added at once.
+    """A running sum of numbers in buffers, several at a time.
 
     Attributes:
-        vector: the type of those.
-        text: what loads the sum.
+        vector: the type of what is added at a time.
+        text: the instruction that loads the sum.
     """
 
     def __init__(self, renderer: Renderer, code: Blocks, vector: str) -> None:
@@ -75,9 +75,9 @@ class _Total:
         code.emit(f"store {vector} {self._zero}, ptr {self._place}")
 
     def add(self, buffer: str, first: str, count: int) -> None:
-        """Adds so many numbers of a buffer, from the first on."""
+        """Adds `count` numbers of a buffer, from the first on."""
         v, emit = self.vector, self._code.emit
-        sums = [self._zero] * 4  # so that they need not wait for each other
+        sums = [self._zero] * 4  # four independent sums, which need not wait for each other
         for k in range(0, count, self._at_once):
             x = self._code.name("seen")
             emit(f"{x}.at = add i64 {first}, {k}")
