@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms import aba
 from coupler.algorithms.articulated import propagated, response
 from coupler.algorithms.factorization import acceleration
 from coupler.contact.damping import damped
@@ -293,12 +292,11 @@ def _sweep(robot: Robot, scene: ContactScene, candidates: Candidates) -> Sweep[S
         "contact_step",
         body=StageBody if higher else StepBody,
         cluster=StepCluster,
-        paired=True,
         loaded=scene.external or bool(robot.elements) or (higher and bool(candidates.pairs)),
-        everybody=True,
-        remembering=True,
+        leaf_bodies=True,
+        leaf_clusters=True,
         tangent=True,
-        oriented={*aba.pulled_links(robot), *candidates.links},
+        oriented=candidates.links,
     )
 
 
