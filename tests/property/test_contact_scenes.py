@@ -319,7 +319,7 @@ def test_what_solvers_do_not_reach_they_say(name: str, seed: int) -> None:
         problem, _ = traditional_problem(case.robot, q, v, case.tau, H, case.pairs)
         assert residual(problem, step.impulses).total <= TOLERANCE
         for method in SOLVERS:
-            solution = solve(problem, method, tolerance=TOLERANCE, start=None, most=1_000)
+            solution = solve(problem, method, tolerance=TOLERANCE, start=None, iterations=1_000)
             error = residual(problem, solution.impulses).total
             assert np.isfinite(solution.impulses).all()
             assert solution.residual == pytest.approx(error, rel=1e-9, abs=1e-15)
