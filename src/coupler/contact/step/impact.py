@@ -43,7 +43,8 @@ class Impacts:
     """The impacts of a program.
 
     Attributes:
-        told: buffers for the velocities of all contacts: `free` after a step without impulses, `approach` before it.
+        velocities: buffers for the velocities of all contacts: `free` after a step without impulses, and `approach`
+            before it.
         jump: by what impacts change velocities once positions have moved.
     """
 
@@ -54,7 +55,7 @@ class Impacts:
         laws = [(pair.restitution or _INELASTIC) for pair in scene.pairs for _ in range(pair.count)]
         builder = self._builder = sweep.builder
         self._robot, self._scene, self._blocks, self._laws, self._parts = sweep.robot, scene, blocks, laws, parts
-        self.told = {name: builder.scratch(name, 3 * len(laws)) for name in ("free", "approach")}
+        self.velocities = {name: builder.scratch(name, 3 * len(laws)) for name in ("free", "approach")}
         self._given, self._last = (builder.scratch(f"impact_{name}", blocks.rows.total) for name in ("given", "last"))
         self._contacts = builder.records("impact", len(laws), came=3, before=3, e=3)
         self._energy = builder.scratch("impact_energy", 3)
@@ -152,7 +153,7 @@ class Impacts:
         """What impacts know of contacts."""
         laws, at = [self._laws[k] for k in contacts], [3 * k for k in contacts]
         least = [-1.0 if law.threshold is None else law.threshold for law in laws]
-        known = {name: buffer.at(at, 3) for name, buffer in self.told.items()}
+        known = {name: buffer.at(at, 3) for name, buffer in self.velocities.items()}
         known |= {"given": self._blocks.place(contacts, self._given), "last": self._blocks.place(contacts, self._last)}
         numbers = {"normal": [law.normal for law in laws], "tangential": [law.tangential for law in laws]}
         numbers["least"] = least

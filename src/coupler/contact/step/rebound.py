@@ -19,14 +19,15 @@ class Rebounds:
     """The contacts of a program that can rebound.
 
     Attributes:
-        told: buffers for the velocities of all contacts: `free` after a step without impulses, `approach` before it.
+        velocities: buffers for the velocities of all contacts: `free` after a step without impulses, and `approach`
+            before it.
     """
 
     def __init__(self, builder: Builder, scene: ContactScene, blocks: Blocks) -> None:
         laws = [(pair.restitution, pair.friction) for pair in scene.pairs for _ in range(pair.count)]
         self._builder, self._blocks, self._scene = builder, blocks, scene
         self._contacts, self._laws = rebounding(scene.pairs), laws
-        self.told = {name: builder.scratch(name, 3 * len(laws)) for name in ("free", "approach")}
+        self.velocities = {name: builder.scratch(name, 3 * len(laws)) for name in ("free", "approach")}
         self._offset = blocks.given = builder.scratch("offset", blocks.rows.total)
         self._closing = builder.scratch("closing", len(self._contacts))
 
@@ -83,7 +84,7 @@ class Rebounds:
         return list(found.items())
 
     def _seen(self, contacts: Indices) -> Window:
-        return fields(**{name: buffer.at([3 * k for k in contacts], 3) for name, buffer in self.told.items()})
+        return fields(**{name: buffer.at([3 * k for k in contacts], 3) for name, buffer in self.velocities.items()})
 
 
 def _beginning(law: Restitution, scene: ContactScene) -> Callable[[View], None]:
