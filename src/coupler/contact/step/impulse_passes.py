@@ -9,7 +9,7 @@ import numpy as np
 from coupler.algorithms.articulated import propagated, response
 from coupler.algorithms.factorization import acceleration
 from coupler.contact.step.columns import Passage
-from coupler.contact.step.kick import Node
+from coupler.contact.step.memory import Node
 from coupler.passes import force_on_joints
 
 

@@ -33,7 +33,8 @@ from coupler.contact.step.halves import Halves
 from coupler.contact.step.impulse_passes import applying
 from coupler.contact.step.impulses import Impulses
 from coupler.contact.step.interaction import InteractingBlocks
-from coupler.contact.step.kick import Kick, StageBody, StepBody, StepCluster
+from coupler.contact.step.kick import Kick
+from coupler.contact.step.memory import StageBody, StepBody, StepCluster
 from coupler.contact.step.stages import Stages
 from coupler.contact.step.state_vectors import StateVectors
 from coupler.graph import Buffer, Program, View, constants, fields
