@@ -18,7 +18,7 @@ from coupler.contact.restitution import (
     impact_impulse,
     takes_part,
 )
-from coupler.contact.step.impact import MOST_ROUNDS
+from coupler.contact.step.impact_kernels import MOST_ROUNDS
 
 _INELASTIC = Restitution(0.0)
 
