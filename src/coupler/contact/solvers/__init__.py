@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.problem import ContactProblem, Solution
+from coupler.contact.problem import ContactProblem
+from coupler.contact.solution import Solution
 from coupler.contact.solvers import admm, bisection, cascade, gauss_seidel, lemke
 from coupler.model.errors import ModelError
 

@@ -20,8 +20,9 @@ from dataclasses import replace
 import numpy as np
 
 from coupler.contact.laws import de_saxce_shift, nearest_in_cone
-from coupler.contact.problem import Cones, ContactProblem, Solution, Status
+from coupler.contact.problem import Cones, ContactProblem
 from coupler.contact.residuals import reached, residual
+from coupler.contact.solution import Solution, Status
 from coupler.contact.solvers.newton import polished
 
 _PROXIMAL = 1e-6  # η, relative to unit mobilities

@@ -28,7 +28,8 @@ from math import inf, sqrt
 
 import numpy as np
 
-from coupler.contact.problem import Cone, ContactProblem, Solution
+from coupler.contact.problem import Cone, ContactProblem
+from coupler.contact.solution import Solution
 from coupler.contact.solvers.gauss_seidel import projected_step
 from coupler.contact.solvers.sweep import Update, sweep
 

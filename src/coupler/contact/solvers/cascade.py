@@ -13,9 +13,10 @@ from math import inf, isinf
 import numpy as np
 
 from coupler.contact.kernels import assign, clear, copy
-from coupler.contact.problem import Bilateral, Block, Bounded, Cone, ContactProblem, Solution, Status, Unilateral
+from coupler.contact.problem import Bilateral, Block, Bounded, Cone, ContactProblem, Unilateral
 from coupler.contact.residuals import reached, residual
 from coupler.contact.rows import ContactRows
+from coupler.contact.solution import Solution, Status
 from coupler.contact.solvers import bisection
 from coupler.contact.step.columns import Node
 from coupler.contact.step.interaction import InteractingBlocks

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from coupler.contact import laws
-from coupler.contact.problem import Cone, ContactProblem, Solution
+from coupler.contact.problem import Cone, ContactProblem
+from coupler.contact.solution import Solution
 from coupler.contact.solvers.sweep import Update, sweep
 from coupler.model.errors import ModelError
 

@@ -19,8 +19,9 @@ import contextlib
 import numpy as np
 
 from coupler.contact.laws import discs
-from coupler.contact.problem import Bilateral, Bounded, Cone, ContactProblem, Solution, Status, Unilateral
+from coupler.contact.problem import Bilateral, Bounded, Cone, ContactProblem, Unilateral
 from coupler.contact.residuals import reached, residual
+from coupler.contact.solution import Solution, Status
 from coupler.model.errors import ModelError
 
 _ROUNDING = 1e-14  # of the largest entry: what impulses that move nothing leave in A by rounding

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from coupler.contact.problem import Cone, ContactProblem, Solution, Status
+from coupler.contact.problem import Cone, ContactProblem
 from coupler.contact.residuals import reached, residual
+from coupler.contact.solution import Solution, Status
 from coupler.contact.solvers.newton import polished
 
 # From a block's impulses and velocities to its new impulses.
