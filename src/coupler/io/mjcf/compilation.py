@@ -100,5 +100,6 @@ def _refused(files: Files, why: str) -> ModelError:
     message = re.sub(r"^(XML )?(Error: )+", "", " ".join(why.split()))
     at = _AT.search(message)
     where = files.blamed_element(at["tag"] or "", at["name"] or "", int(at["line"] or 0)) if at else files.root
-    text = message if where is files.root or not at else message[: at.start()].rstrip()
-    return where.error(f"MuJoCo rejects it: {clipped(text, 1000, quote=False)}")
+    if at and (where is not files.root or not any(at.groups())):  # it is named before the message, or has no name
+        message = message[: at.start()].rstrip()
+    return where.error(f"MuJoCo rejects it: {clipped(message, 1000, quote=False)}")

@@ -24,7 +24,7 @@ from coupler.io.mjcf.joints import JOINTS, Step, is_axial, steps_of
 from coupler.io.mjcf.write_actuators import add_actuators
 from coupler.io.mjcf.write_equalities import add_couplings, add_keyframes, add_loops, add_springs
 from coupler.io.precision import PRECISION
-from coupler.io.writing import Names, check_kinds, check_names, document, mesh_path, put
+from coupler.io.writing import Names, check_kinds, document, mesh_path, put
 from coupler.model import HeightField, Hull, Mesh, ModelError, ModelWarning, Plane, Robot, Shape
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import counted
@@ -46,7 +46,6 @@ def mjcf_text(robot: Robot, folder: Path) -> str:
     Raises:
         ModelError: for a coupling, loop or joint that MJCF cannot express or MuJoCo rejects.
     """
-    check_names(robot)
     check_kinds("MJCF", robot, JOINTS)
     writer = _Writer(robot, folder)
     root = writer.mujoco()
