@@ -133,8 +133,12 @@ class BroadPhase:
         layout = {f"{x}_{velocity}": size for velocity in _VELOCITIES for x, size in (("shift", 3), ("spin", ()))}
         self._records = builder.records("balls", len(self._balls), centre=3, **layout)
 
-    def begin(self) -> None:
-        """Writes the steps that make pairs fresh which may meet, and the others far."""
+    def begin(self, gaps: Callable[[Alike], Window]) -> None:
+        """Writes the steps that make pairs fresh which may meet, and the others far.
+
+        Args:
+            gaps: of some pairs, where to tell bounds as the gaps of their contacts: `gaps0` of the first, and so on.
+        """
 
         def place(ball: View) -> None:
             ball.centre = ball.r + ball.E.T @ ball.c
@@ -147,19 +151,19 @@ class BroadPhase:
         for alike in self._groups:
 
             def begin(view: View, alike: Alike = alike) -> None:
-                view.bound = _distance(view, alike)
+                _tell(view, alike, _distance(view, alike))
                 close = np.where(_meet(view, alike, "u") | _meet(view, alike, "start"), 1.0, 0.0)
                 if alike.looked_at_closely:
                     view.close, view.far = close, np.array(1.0)
                 else:
                     view.fresh, view.near, view.far = close, close, 1.0 - close
 
-            self._builder.loop(begin, view=self._window(alike))
-        self._look_closely()
+            self._builder.loop(begin, view=self._window(alike) | gaps(alike))
+        self._look_closely(gaps)
         for flags in (self.fresh, self.near):
             self._builder.list_flags(flags)
 
-    def _look_closely(self) -> None:
+    def _look_closely(self, gaps: Callable[[Alike], Window]) -> None:
         """Writes the steps that make pairs fresh which may meet, of those that could by their balls."""
         groups = [alike for alike in self._groups if alike.looked_at_closely]
         if groups:
@@ -167,7 +171,7 @@ class BroadPhase:
         for alike in groups:
 
             def look(view: View, alike: Alike = alike) -> None:
-                view.bound = np.maximum(view.bound, _separation(view, alike))
+                _tell(view, alike, np.maximum(view.bound, _separation(view, alike)))
                 view.fresh = view.near = np.where(_meet(view, alike, "u") | _meet(view, alike, "start"), 1.0, 0.0)
                 view.far = 1.0 - view.fresh
 
@@ -180,7 +184,7 @@ class BroadPhase:
                 own[f"{name}_numbers"] = constants([numbers(end.form) for end in ends])
                 if moves:
                     own[f"{name}_E"] = self._bodies([end.link for end in ends]).fields["E"]
-            window, close = self._window(alike) | fields(**own), self._close.at(alike.numbers)
+            window, close = self._window(alike) | gaps(alike) | fields(**own), self._close.at(alike.numbers)
             self._builder.loop(look, view=window, among=close)
 
     def look_again(self, measure: Callable[[], None]) -> None:
@@ -260,6 +264,13 @@ def _move(ball: View, name: str, velocity: Array) -> None:
     spin = velocity[:3]
     setattr(ball, f"shift_{name}", ball.E.T @ (velocity[3:] + cross(spin, ball.c)))
     setattr(ball, f"spin_{name}", np.sqrt(spin @ spin))
+
+
+def _tell(view: View, alike: Alike, bound: Any) -> None:
+    """That the contacts of a pair have no smaller gaps than this."""
+    view.bound = bound
+    for k in range(alike.contacts):
+        setattr(view, f"gaps{k}", view.bound)
 
 
 def _distance(view: View, alike: Alike) -> Any:

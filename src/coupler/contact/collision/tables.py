@@ -6,6 +6,7 @@ So kernels are shared by shapes of a kind, whatever their sizes.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from coupler.contact.collision.geometry import contacts
 from coupler.contact.pairs import Pair
 from coupler.contact.rows import ContactRows
-from coupler.graph import Slot, Vector, View
+from coupler.graph import Buffer, Part, Slot, Vector, View
 from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Sphere
 from coupler.spatial import Transform
@@ -122,6 +123,12 @@ class Told:
     def __init__(self, rows: ContactRows, vectors: Mapping[str, Vector]) -> None:
         """Args: the rows of all contacts, and by name, where things are told."""
         self._rows, self._vectors, self.names = rows, vectors, tuple(vectors)
+
+    def of_all(self, name: str) -> Part:
+        """All that is told of contacts under a name."""
+        sizes = {"gaps": len(self._rows), "frames": 9 * len(self._rows), "b": self._rows.total, "start": self._rows.total}
+        vector, size = self._vectors[name], sizes.get(name, 3 * len(self._rows))
+        return Part(vector, 0, size) if isinstance(vector, Buffer) else replace(vector, size=size)
 
     def at(self, name: str, contacts: Sequence[int] | np.ndarray, vector: Vector | None = None) -> Slot:
         """Where something is told of contacts, which have as many rows; or where another vector has the like."""

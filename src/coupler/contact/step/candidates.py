@@ -17,7 +17,7 @@ from coupler.contact.collision.geometry import Contact, Point, forces_on, has_cl
 from coupler.contact.collision.tables import SIDES, Told, finding_kernel, first_of, form, forms, numbers, pose
 from coupler.contact.collision.terrain.placing import on_links, places, poses
 from coupler.contact.collision.terrain.program import FieldSearch
-from coupler.contact.kernels import assign
+from coupler.contact.kernels import assign, clear
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
 from coupler.contact.rows import Indices
@@ -105,9 +105,11 @@ class Candidates:
         self._layout, self._halves, self._stages = layout, halves, stages
         self._broad_phase = BroadPhase(sweep.builder, self._far_groups, len(self.pairs), scene.step, sweep.bodies)
         if self._far_groups:
-            self._broad_phase.begin()
+            self._broad_phase.begin(lambda alike: self.places(alike, told.at, ["gaps"]))
+            for name in ("start", *(("points", "frames") if scene.places else ())):
+                clear(sweep.builder, told.of_all(name))
         self._start_from(sweep.builder, before, told)
-        for alike in self._far_groups:
+        for alike in self._far_groups if "free" in told.names else ():  # rebounds and impacts look at all contacts
             self._leave_out(sweep.builder, scene, alike, told)
         self._measure(sweep, columns, scene, told, [alike for alike in self.groups if not alike.may_be_left_out])
         with sweep.builder.recorded() as self._measuring_steps:
@@ -246,18 +248,13 @@ class Candidates:
         )
 
     def _leave_out(self, builder: Builder, scene: ContactScene, alike: Alike, told: Told) -> None:
-        """Writes what is known of the contacts of far pairs: their gaps are not small."""
-
+        """Writes what is known of the velocities of far pairs' contacts: no more than that their gaps are not small."""
         rows = self.pairs[alike.numbers[0]].cone.size
-        read = "free" in told.names  # by rebounds and impacts, which look at all contacts
-        unread = {"b"} if not read else set[str]()
-        unread |= set[str]() if scene.places else {"points", "frames"}
-        names = [name for name in told.names if name not in unread]
+        names = [name for name in ("b", "free", "approach") if name in told.names]
 
         def leave_out(view: View) -> None:
-            bound, nothing = np.array(view.bound), np.zeros(3)
-            found = {"b": first_of(rows, bound * view.pace), "free": nothing, "approach": nothing}
-            found |= {"gaps": bound, "points": nothing, "frames": np.eye(3)[[2, 0, 1]], "start": np.zeros(rows)}
+            nothing = np.zeros(3)
+            found = {"b": first_of(rows, view.bound * view.pace), "free": nothing, "approach": nothing}
             for name in names:
                 for k in range(alike.contacts):
                     setattr(view, f"{name}{k}", found[name])
