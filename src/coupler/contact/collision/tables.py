@@ -126,8 +126,8 @@ class Told:
 
     def of_all(self, name: str) -> Part:
         """All that is told of contacts under a name."""
-        sizes = {"gaps": len(self._rows), "frames": 9 * len(self._rows), "b": self._rows.total, "start": self._rows.total}
-        vector, size = self._vectors[name], sizes.get(name, 3 * len(self._rows))
+        n, rows, vector = len(self._rows), self._rows.total, self._vectors[name]
+        size = {"gaps": n, "frames": 9 * n, "b": rows, "start": rows}.get(name, 3 * n)
         return Part(vector, 0, size) if isinstance(vector, Buffer) else replace(vector, size=size)
 
     def at(self, name: str, contacts: Sequence[int] | np.ndarray, vector: Vector | None = None) -> Slot:
