@@ -21,7 +21,6 @@ import numpy as np
 from coupler.algorithms import aba
 from coupler.algorithms.articulated import propagated, response
 from coupler.algorithms.factorization import acceleration
-from coupler.contact.collision.tables import Told
 from coupler.contact.damping import damped
 from coupler.contact.kernels import copy, in_parts
 from coupler.contact.scene import ContactScene, Layout, friction_impulses, travelling
@@ -31,6 +30,7 @@ from coupler.contact.sliding import Sliding
 from coupler.contact.step.blocks import shared
 from coupler.contact.step.candidates import Candidates
 from coupler.contact.step.columns import Columns, Passage, Start
+from coupler.contact.step.context import StepContext
 from coupler.contact.step.dead_points import watch_dead_points
 from coupler.contact.step.drift import Drift
 from coupler.contact.step.drives import Drives, controls_of
@@ -40,10 +40,13 @@ from coupler.contact.step.interaction import InteractingBlocks
 from coupler.contact.step.islands import Islands
 from coupler.contact.step.joint_blocks import JointBlocks
 from coupler.contact.step.kick import Kick, Node, StageBody, StepBody, StepCluster
+from coupler.contact.step.measurement import Measurement
+from coupler.contact.step.passing_pairs import PassingPairs
 from coupler.contact.step.passing_program import Passing
 from coupler.contact.step.rebound import Rebounds
 from coupler.contact.step.refinement import Refinement
 from coupler.contact.step.relaxation import Relaxation
+from coupler.contact.step.report import ContactReport
 from coupler.contact.step.stage_contacts import StageContacts
 from coupler.contact.step.stages import Stages
 from coupler.graph import Part, Program, Vector, View, constants, fields, may_differ
@@ -164,17 +167,20 @@ class _Impulses:
         self.rebounds = Rebounds(sweep.builder, scene, blocks) if parts.before["pending"].size else None
         told = {name: parts[name] for name in ("gaps", "v", "residual", "sweeps", "iterations")}
         self.impacts = Impacts(sweep, scene, blocks, told) if travelling(scene.pairs) else None
-        passing = Passing(sweep, scene, candidates, columns, blocks, layout, halves)
-        self.passing = passing if passing.contacts and not self.rebounds else None  # which turn where they are
         higher = scene.integrator in SCHEMES and bool(candidates.pairs)
         rough = higher and may_differ(candidates.friction) and not (self.rebounds or self.impacts)
         self.sliding = Sliding(blocks) if rough else None
         self.stages = StageContacts(sweep.builder, candidates, scene.step) if higher else None
+        context = StepContext(sweep, scene, layout, halves, candidates, columns, blocks)
+        report = self._report()
+        self.measurement = Measurement(context, report, self.stages)
+        pairs = PassingPairs(context)
+        passes = bool(pairs.pairs) and not self.rebounds  # which turn where they are
+        self.passing = Passing(context, pairs, self.measurement, report) if passes else None
         apart = scene.integrator in SCHEMES and self.impacts
         self.closing = sweep.builder.scratch("closing_impulses", blocks.impulses.size) if apart else blocks.impulses
 
-    def write(self, apply_impulses: Callable[[Node], None]) -> None:
-        """Writes them, given the pass from x to velocities."""
+    def _report(self) -> ContactReport:
         layout, parts, builder, blocks = self.layout, self.parts, self.sweep.builder, self.blocks
         vectors: dict[str, Vector] = {name: parts[name] for name in ("gaps", "points", "frames") if name in parts.after}
         if not self.scene.places:
@@ -183,15 +189,18 @@ class _Impulses:
         vectors |= {"b": blocks.b, "start": blocks.impulses}
         vectors |= self.rebounds.told if self.rebounds else self.impacts.told if self.impacts else {}
         vectors |= {"approach": self.sliding.approach} if self.sliding else {}
-        told = Told(layout.contact_rows, vectors)
-        known = (self.sweep, self.columns, self.scene, self.layout, self.halves)
-        self.candidates.measure(*known, told, parts.before["impulses"], self.stages)
+        return ContactReport(layout.contact_rows, vectors)
+
+    def write(self, apply_impulses: Callable[[Node], None]) -> None:
+        """Writes them, given the pass from x to velocities."""
+        layout, parts, builder, blocks = self.layout, self.parts, self.sweep.builder, self.blocks
+        self.measurement.write(parts.before["impulses"])
         self.joints.measure(parts.before["impulses"])
         if self.rebounds:
             self.rebounds.begin(parts["gaps"], parts.before["pending"], parts["pending"])
         if self.impacts:
             self.impacts.begin()
-        self.candidates.begin(blocks)
+        self.measurement.begin_problem()
         if self.passing:
             self.passing.begin(parts["gaps"])
         if self.sliding:
@@ -208,10 +217,9 @@ class _Impulses:
             if self.rebounds:
                 self.rebounds.end(parts["pending"])
             self.sweep.outward(apply_impulses)
-            but, limits = self.passing.contacts if self.passing else (), (parts["residual"], self.scene.tolerance)
-            self.candidates.look(self.sweep, self.columns, blocks, *limits, but)
+            self.measurement.look_again(parts["residual"], self.passing.contacts if self.passing else ())
             if self.passing:
-                self.passing.look(parts["residual"], told)
+                self.passing.look(parts["residual"])
             self.joints.look(parts["residual"], self.scene.tolerance)
             if self.sliding:
                 self.sliding.look()
