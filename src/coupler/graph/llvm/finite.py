@@ -10,6 +10,7 @@ from coupler.graph.parameters import PARAMETERS
 from coupler.graph.window import Buffer
 
 _CHECKED = 32  # numbers that one round of the loop over a buffer checks
+_CHECKED_OF_MANY = 256  # the same for a single state with many numbers, because each round waits for the sum so far
 
 
 def note_not_finite(
@@ -43,11 +44,14 @@ def not_finite(renderer: Renderer, places: dict[Buffer, str], code: Blocks) -> s
     if renderer.lanes == 1 < renderer.register and any(b.size >= _CHECKED for b in buffers):
         many_at_once = _Total(renderer, code, f"<{renderer.register} x {renderer.scalar}>")
     for buffer in buffers:
-        many = buffer.size - buffer.size % _CHECKED
-        if many:
-            with code.count("0", str(many), step=_CHECKED) as i:
-                (many_at_once or total).add(places[buffer], i, _CHECKED)
-        total.add(places[buffer], str(many), buffer.size - many)
+        first = 0
+        for count in (_CHECKED_OF_MANY, _CHECKED) if many_at_once else (_CHECKED,):
+            last = buffer.size - (buffer.size - first) % count
+            if last > first:
+                with code.count(str(first), str(last), step=count) as i:
+                    (many_at_once or total).add(places[buffer], i, count)
+            first = last
+        total.add(places[buffer], str(first), buffer.size - first)
     emit(f"%check.all = {total.text}")
     found = "%check.all"
     if many_at_once:
