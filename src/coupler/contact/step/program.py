@@ -155,9 +155,9 @@ class _Step:
         if self._drives and self._scheme:
             first, acting = self._layout.contact_rows.total + joints, impulses and impulses.position_impulses
             weight = self._scheme.weights[0]
-            self._drives.begin_telling(weight, acting, first, after["motors"], after["motor_work"])
+            self._drives.report_first_stage(weight, acting, first, after["motors"], after["motor_work"])
         elif self._drives:
-            self._drives.tell(self._blocks, joints, after["motors"], after["motor_work"])
+            self._drives.report(self._blocks, joints, after["motors"], after["motor_work"])
             self._drives.check_limits(after["motors"], after["residual"])
 
     def drift_after_impulses(self, impulses: Impulses | None, loads: Buffer | None) -> None:
