@@ -92,7 +92,7 @@ class Kick:
         sweep.outward(self._begin)
         if drive:
             drive()
-        loads = add_loads(sweep, external) if sweep.loaded else None
+        loads = add_loads(sweep, external)
         names = enumerate(("change", "fastest", "fastest_near", "before", "remaining", "step"))
         progress = fields(rounds=self._rounds.at(0), **{name: self._progress.at(i) for i, name in names})
         builder.loop(_begin_rounds(h), progress=progress)

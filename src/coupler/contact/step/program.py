@@ -17,7 +17,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coupler.algorithms import aba
 from coupler.contact.damping import damped
 from coupler.contact.kernels import copy
 from coupler.contact.scene import ContactScene, Layout, friction_impulses
@@ -190,12 +189,11 @@ def _sweep(robot: Robot, scene: ContactScene, candidates: Candidates) -> Sweep[S
         "contact_step",
         body=StageBody if higher else StepBody,
         cluster=StepCluster,
-        paired=True,
         loaded=scene.external or bool(robot.elements) or (higher and bool(candidates.pairs)),
-        everybody=True,
-        remembering=True,
+        leaf_bodies=True,
+        leaf_clusters=True,
         tangent=True,
-        oriented={*aba.pulled_links(robot), *candidates.links},
+        oriented=candidates.links,
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from coupler.contact.rows import ContactRows
-from coupler.graph import Slot, Vector
+from coupler.graph import Buffer, Part, Slot, Vector
 
 
 class ContactReport:
@@ -28,6 +29,12 @@ class ContactReport:
             vectors: the vector of each quantity.
         """
         self._rows, self._vectors, self.names = rows, vectors, tuple(vectors)
+
+    def of_all(self, name: str) -> Part:
+        """A quantity of all contacts."""
+        contacts, rows, vector = len(self._rows), self._rows.total, self._vectors[name]
+        size = {"gaps": contacts, "frames": 9 * contacts, "b": rows, "start": rows}.get(name, 3 * contacts)
+        return Part(vector, 0, size) if isinstance(vector, Buffer) else replace(vector, size=size)
 
     def at(self, name: str, contacts: Sequence[int] | np.ndarray, vector: Vector | None = None) -> Slot:
         """The place of a quantity for some contacts.
