@@ -13,6 +13,8 @@ from coupler.spatial import skew
 
 Array = Any  # an ndarray of floats, or of nodes
 
+Z = (0.0, 0.0, 1.0)
+
 
 def unit_axis(kind: str, axis: Any) -> np.ndarray:
     """An axis that a user gave for a kind of joint, of unit length."""
@@ -26,7 +28,7 @@ def unit_axis(kind: str, axis: Any) -> np.ndarray:
 
 def plane_across(normal: np.ndarray) -> np.ndarray:
     """2 × 3: two directions that make a right-handed frame with the normal; x and y for z, and so on in turn."""
-    x = np.roll(np.eye(3)[np.argmax(np.abs(normal))], 1)
+    x = np.eye(3)[(np.argmax(np.abs(normal)) + 1) % 3]
     x = x - (x @ normal) * normal
     x = x / np.linalg.norm(x)
     return np.stack([x, np.cross(normal, x)])

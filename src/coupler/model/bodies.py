@@ -121,20 +121,21 @@ def check_inertia(name: str, mass: float, inertia: np.ndarray, ideal: bool = Fal
     if np.abs(inertia - inertia.T).max() > _ROUNDING * scale:
         raise ModelError(f"body {name!r}: its inertia is not symmetric:\n{inertia}")
     moments = np.linalg.eigvalsh((inertia + inertia.T) / 2)
+    too_large = not ideal and moments[2] - moments[0] - moments[1] > _ROUNDING * scale
+    without_mass = not ideal and mass == 0.0 and scale > 0.0
+    if moments[0] >= -_ROUNDING * scale and not too_large and not without_mass:
+        return
     values = ", ".join(f"{moment:.6g}" for moment in moments)
     if moments[0] < -_ROUNDING * scale:
         raise ModelError(
             f"body {name!r}: its principal moments are {values} kg m²; none can be negative; {_offered(inertia)}"
         )
-    if ideal:
-        return
-    if moments[2] - moments[0] - moments[1] > _ROUNDING * scale:
+    if too_large:
         raise ModelError(
             f"body {name!r}: its principal moments are {values} kg m²; the largest exceeds the sum of the other two, "
             "which no body can have: is the inertia given about the centre of mass, in the axes of the body's frame? "
-            f"If it is meant so, say ideal=True; {_offered(inertia)}"
+            f"If this is intended, pass ideal=True; {_offered(inertia)}"
         )
-    if mass == 0.0 and scale > 0.0:
-        raise ModelError(
-            f"body {name!r}: it has an inertia (moments {values} kg m²) but no mass; if it is meant so, say ideal=True"
-        )
+    raise ModelError(
+        f"body {name!r}: it has an inertia (moments {values} kg m²) but no mass; if this is intended, pass ideal=True"
+    )

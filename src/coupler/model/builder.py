@@ -10,22 +10,23 @@ from typing import Any
 import numpy as np
 
 from coupler.model.attaching import Attached
+from coupler.model.bonds import Bonds
 from coupler.model.closed_forms.choice import ClosureChoice
 from coupler.model.compose import compose
 from coupler.model.errors import ModelError
-from coupler.model.height_fields import HeightField
+from coupler.model.grounds import floor_shape, terrain_shape
 from coupler.model.joints import Free
+from coupler.model.names import take
 from coupler.model.numbers import numbers
-from coupler.model.parts import Parts, take
 from coupler.model.places import Place, placed
 from coupler.model.robot import Robot, check_robot
-from coupler.model.shapes import Geometry, Plane
+from coupler.model.shapes import Geometry
 from coupler.model.solids import solid_of
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import listed
 
 
-class RobotBuilder(Parts):
+class RobotBuilder(Bonds):
     """Collects the parts of a robot, or robots and objects of a scene; `build` makes the robot.
 
         b = RobotBuilder("leg")
@@ -131,14 +132,13 @@ class RobotBuilder(Parts):
 
     def floor(self, friction: float | None = None, height: float = 0.0, *, restitution: float | None = None) -> None:
         """A plane through z = height, which contact points and touching shapes may touch; see `Robot.with_floor`."""
-        at = (0.0, 0.0, float(numbers("height", height, ())))
-        self.shape(GROUND, Plane(), at, name="floor", meets=-1, friction=friction, restitution=restitution)
+        self._shapes.append(floor_shape("floor", friction, height, restitution))
 
     def terrain(
         self, heights: Any, size: Any, at: Place = (0.0, 0.0, 0.0), turned: Any = None, *, friction: float | None = None
     ) -> None:
         """Ground of given heights over a grid; see `HeightField` and `Robot.with_terrain`."""
-        self.shape(GROUND, HeightField(heights, size), at, turned, name="terrain", meets=-1, friction=friction)
+        self._shapes.append(terrain_shape("terrain", heights, size, at, turned, friction))
 
     def build(
         self,

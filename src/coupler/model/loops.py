@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.model.axes import turn_of
 from coupler.model.errors import ModelError
-from coupler.model.joint import LoopKind
+from coupler.model.loop_kind import LoopKind
 from coupler.model.numbers import as_array, numbers
 from coupler.model.wording import listed
 from coupler.spatial import Transform
@@ -171,9 +173,12 @@ class Coupling:
 
     def entries(self, joints: Iterable[str]) -> list[int]:
         """Where positions of some joints are among those of all its joints."""
-        starts = np.cumsum([0, *self.sizes]).tolist()
-        places = {joint: range(starts[i], starts[i + 1]) for i, joint in enumerate(self.joints)}
-        return [entry for joint in joints for entry in places[joint]]
+        return [entry for joint in joints for entry in self._entries_of[joint]]
+
+    @cached_property
+    def _entries_of(self) -> dict[str, range]:
+        ends = accumulate(self.sizes)
+        return {joint: range(end - size, end) for joint, size, end in zip(self.joints, self.sizes, ends, strict=True)}
 
     @property
     def solved(self) -> bool:

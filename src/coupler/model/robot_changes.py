@@ -16,13 +16,14 @@ from coupler.model.actuators import Actuator
 from coupler.model.closed_forms import tells_of_closure
 from coupler.model.closed_forms.choice import ClosureChoice
 from coupler.model.errors import ModelError
-from coupler.model.height_fields import HeightField
+from coupler.model.grounds import floor_shape, terrain_shape
 from coupler.model.numbers import numbers
-from coupler.model.parameters import GivenParameters, Layout, checked_parameters, layout_of, parameters_of
+from coupler.model.parameter_layout import GivenParameters, Layout, layout_of
+from coupler.model.parameters import checked_parameters, parameters_of
 from coupler.model.places import Place, placed
 from coupler.model.robot_actuators import actuators_of
 from coupler.model.robot_states import RobotStates
-from coupler.model.shapes import Geometry, Plane, Shape
+from coupler.model.shapes import Geometry, Shape
 from coupler.model.tree import GROUND
 from coupler.model.variants import variant_of
 from coupler.model.wording import listed
@@ -122,9 +123,7 @@ class RobotChanges(RobotStates):
             height: m.
             restitution: how contacts with it rebound, 0 to 1; see `Shape`.
         """
-        at = (0.0, 0.0, float(numbers("height", height, ())))
-        name = self._new_name("floor")
-        return self.with_shape(name, Plane(), at, meets=-1, friction=friction, restitution=restitution)
+        return self._with_shape(floor_shape(self._new_name("floor"), friction, height, restitution))
 
     def with_terrain(
         self, heights: Any, size: Any, at: Place = (0.0, 0.0, 0.0), turned: Any = None, *, friction: float | None = None
@@ -137,8 +136,7 @@ class RobotChanges(RobotStates):
             at, turned: where the middle of the grid is in the world, at height 0, and how it is turned.
             friction: the coefficient of what touches it; that of the other shape, or 1, if not given.
         """
-        field = HeightField(heights, size)
-        return self.with_shape(self._new_name("terrain"), field, at, turned, meets=-1, friction=friction)
+        return self._with_shape(terrain_shape(self._new_name("terrain"), heights, size, at, turned, friction))
 
     def with_shape(
         self,
@@ -173,13 +171,10 @@ class RobotChanges(RobotStates):
         if body != GROUND and body not in self.bodies:
             raise ModelError(f"shape {name!r}: there is no body {body!r}; there are {listed(self.bodies)}")
         place = placed(f"shape {name!r}", at, turned)
-        laws: dict[str, Any] = {
-            "friction": friction,
-            "restitution": restitution,
-            "torsion": torsion,
-            "rolling": rolling,
-        }
-        shape = Shape(name, body, geometry, place, True, group, meets, **laws, colour=colour)
+        laws = friction, colour, 0, restitution, torsion, rolling
+        return self._with_shape(Shape(name, body, geometry, place, True, group, meets, *laws))
+
+    def _with_shape(self, shape: Shape) -> Robot:
         return self._changed(shapes=(*self.shapes, shape))
 
     def _new_name(self, name: str) -> str:

@@ -20,7 +20,7 @@ from coupler.model.embedding.idle import IdleFreedom
 from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling, LoopJoint
-from coupler.model.parameters import GivenParameters
+from coupler.model.parameter_layout import GivenParameters
 from coupler.model.shapes import ContactPair, Shape
 from coupler.model.tree import Tree, TreeJoint
 from coupler.model.wording import listed

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from coupler.model.embedding.states import batch_of, held, shaped
+from coupler.model.embedding.states import held
 from coupler.model.errors import ModelError
-from coupler.model.numbers import numbers
+from coupler.model.numbers import batch_of, numbers, shaped
 from coupler.model.robot_parts import RobotParts
 from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.tolerances import GIVEN

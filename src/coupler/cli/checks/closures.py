@@ -8,8 +8,8 @@ import numpy as np
 
 from coupler.cli.checks.finding import Finding
 from coupler.model import ModelError, Robot
-from coupler.model.embedding.assembly import apart, described
 from coupler.model.embedding.constraints import LoopConstraint
+from coupler.model.embedding.gaps import apart, described
 from coupler.model.wording import some
 
 _ROUNDED = 1e-5  # m or rad: smaller gaps come from the rounded numbers of files

@@ -214,7 +214,7 @@ _OF_ONE_HINGE = {"RPR": "RRPR", "RRR": "four-bar", "PRR": "slider-crank", "spher
 _ANALYTICALLY, _NUMERICALLY = ": closed analytically, as ", ": closed numerically, "
 
 
-class Spoiled(NamedTuple):
+class Offer(NamedTuple):
     """A closed form that a cluster would have, if other joints were independent: its loops, these joints, its name."""
 
     loops: tuple[str, ...]
@@ -226,7 +226,7 @@ def remarks_of(
     closed_forms: Mapping[str, ClosedForm],
     spared: Mapping[str, ClosedForm],
     missing: Sequence[str],
-    spoiled: Sequence[Spoiled],
+    offers: Sequence[Offer],
 ) -> list[str]:
     """How loops are closed, a line for each kind of mechanism.
 
@@ -234,7 +234,7 @@ def remarks_of(
         closed_forms: of loops that are closed analytically.
         spared: of loops that are not, because of dead points.
         missing: loops that have no closed form, though one was asked for.
-        spoiled: closed forms that loops would have with other independent joints.
+        offers: closed forms that loops would have with other independent joints.
     """
     remarks = [f"{listed(names)}{_ANALYTICALLY}{mechanism}" for mechanism, names in _alike(closed_forms)]
     remarks += [
@@ -245,7 +245,7 @@ def remarks_of(
     remarks += [
         f"{listed(own.loops)}{_NUMERICALLY}with these independent joints; "
         f'closure="analytical" takes {listed(own.independent)} instead, and closes it as {own.mechanism}'
-        for own in spoiled
+        for own in offers
     ]
     if missing:
         remarks.append(

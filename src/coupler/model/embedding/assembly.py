@@ -11,15 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coupler.graph import is_known
 from coupler.model.embedding.choice import Choice, Preference, choose, equilibrated, fitting, qualities
-from coupler.model.embedding.closure import Closure
-from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
-from coupler.model.embedding.rounding import is_shift
+from coupler.model.embedding.constraints import Loop, RelationConstraint
+from coupler.model.embedding.gaps import described, names_of, what_is_open
 from coupler.model.embedding.solutions import Solutions
 from coupler.model.errors import ModelError
 from coupler.model.identity import comparable
-from coupler.model.loops import Rod
 from coupler.model.tolerances import CLOSED, WITHIN_LIMITS
 from coupler.model.tree import Tree
 from coupler.model.wording import clause, counted, listed, some
@@ -107,7 +104,7 @@ class _Samples:
         self.closure, self.p = closure, closure.assemble(solutions.spread(motion.integrate(start, way)))
         phi, self.K, _ = closure.at(self.p)
         self.gaps, self.away = closure.gaps(phi), np.abs(motion.difference(start, self.p))
-        self.outside = outside_limits(closure.tree, self.p) > WITHIN_LIMITS
+        self.outside = closure.tree.outside_limits(self.p) > WITHIN_LIMITS
         self.regular = np.ones(self.gaps.shape, bool)
         self._chosen: dict[Hashable, tuple[Choice, np.ndarray]] = {}
 
@@ -174,7 +171,7 @@ class _Samples:
             what, moved = described(loops[singular[0]], tree), self._moved(singular[0], neutral[singular[0]])
             warnings.append(f"{what} is singular where its joints start; neutral is elsewhere, {moved}")
         elif singular:
-            each = [f"{_names(loops[i])} ({self._moved(i, neutral[i])})" for i in singular]
+            each = [f"{names_of(loops[i])} ({self._moved(i, neutral[i])})" for i in singular]
             warnings.append(
                 f"{len(singular)} loops are singular where their joints start; neutral is elsewhere: {some(each)}"
             )
@@ -183,7 +180,7 @@ class _Samples:
                 f"{described(loops[beyond[0]], tree)} was found closed only beyond the limits of its joints"
             )
         elif beyond:
-            each = [_names(loops[i]) for i in beyond]
+            each = [names_of(loops[i]) for i in beyond]
             warnings.append(f"{len(beyond)} loops were found closed only beyond the limits of joints: {some(each)}")
         return warnings
 
@@ -203,60 +200,6 @@ class _Samples:
     def positions(self, i: int) -> np.ndarray:
         """The entries of p that belong to a loop."""
         return self.closure.tree.positions_of(self.closure.loops[i].links)
-
-
-def described(loop: Loop, tree: Tree) -> str:
-    """A loop by its constraints, as they were described, and joints, for messages."""
-    kind = "loop" if any(isinstance(constraint, LoopConstraint) for constraint in loop.constraints) else "coupling"
-    return f"the {kind} {_names(loop)} of joints {listed(tree.links[link].joint for link in loop.links)}"
-
-
-def _names(loop: Loop) -> str:
-    """The constraints of a loop, as they were described."""
-    return listed(c.name for c in loop.constraints if isinstance(c, LoopConstraint) or not c.found)
-
-
-def what_is_open(closure: Closure, i: int, phi: np.ndarray) -> str:
-    """How far the constraint of a loop that is furthest from closed is from it, in units that a user can check.
-
-    Args:
-        closure: all loops.
-        i: the number of the loop.
-        phi: the residuals of all loops, in one state.
-    """
-    first_row = int(closure.places[i][0][0])
-    constraint, rows = max(closure.loops[i].parts(first_row), key=lambda part: np.abs(phi[part[1]]).max())
-    if isinstance(constraint, RelationConstraint):
-        off = np.abs(phi[rows]).max()
-        return f"{constraint.name!r} is off by {off:.3g} (rad or m, or what its function gives)"
-    ends = f"{constraint.name!r} has its two ends"
-    if isinstance(constraint.kind, Rod):
-        length = constraint.kind.length
-        if not is_known(length):  # a parameter
-            return f"{ends} too {'far apart' if phi[rows][0] > 0.0 else 'near'}: (r² - L²) / 2L is {phi[rows][0]:.3g} m"
-        return f"{ends} {_span(length, phi[rows][0]):.3g} m apart instead of {length:.3g} m"
-    distance, angle = apart(constraint, phi[rows])
-    shift, turn = f"{distance:.3g} m apart", f"turned by about {angle:.3g} rad"
-    return f"{ends} {shift if angle < CLOSED else turn if distance < CLOSED else f'{shift} and {turn}'}"
-
-
-def apart(constraint: LoopConstraint, phi: np.ndarray) -> tuple[float, float]:
-    """How far the two ends of a loop joint are from where they meet, m, and about how far they are turned, rad.
-
-    Args:
-        constraint: the loop joint.
-        phi: its residuals, in one state.
-    """
-    if isinstance(constraint.kind, Rod):
-        return float(abs(_span(constraint.kind.length, phi[0]) - constraint.kind.length)), 0.0
-    in_metres = is_shift(constraint)
-    turn = np.linalg.norm(phi[~in_metres])
-    return float(np.linalg.norm(phi[in_metres])), float(2.0 * np.arctan(turn / 2.0))  # φ = 2 tan(θ/2), see joints.py
-
-
-def _span(length: float, phi: float) -> float:
-    """The distance r between the two ends of a rod, m: φ = (r² − L²) / 2L."""
-    return float(np.sqrt(length**2 + 2.0 * length * phi))
 
 
 def _check(loop: Loop, tree: Tree, choice: Choice, preferences: np.ndarray, K: np.ndarray) -> None:
@@ -293,12 +236,3 @@ def _redundant(solutions: Solutions, choices: Sequence[Choice]) -> list[str]:
         f"{'follows' if count == 1 else 'follow'} from the others"
         for (count, rows), alike in names.items()
     ]
-
-
-def outside_limits(tree: Tree, p: np.ndarray) -> np.ndarray:
-    """How far positions are beyond their limits."""
-    lower, upper = np.full(p.shape[-1], -np.inf), np.full(p.shape[-1], np.inf)
-    for i, link in enumerate(tree.links):
-        if link.kind.nq == link.kind.nv:
-            lower[tree.positions(i)], upper[tree.positions(i)] = link.kind.lower, link.kind.upper
-    return np.maximum(np.maximum(lower - p, p - upper), 0.0)

@@ -56,15 +56,6 @@ class Motion:
                 result[:, self.tree.positions(i)] = link.kind.range()
         return result
 
-    @cached_property
-    def limits(self) -> np.ndarray:
-        """2 × nq: the lower and upper limits of all positions; infinite where there are none, and of orientations."""
-        result = np.repeat([[-np.inf], [np.inf]], self.tree.nq, axis=1)
-        for i, link in enumerate(self.tree.links):
-            if i not in self.turning:
-                result[:, self.tree.positions(i)] = link.kind.lower, link.kind.upper
-        return result
-
     def integrate(self, p: np.ndarray, w: np.ndarray) -> np.ndarray:
         """The positions after moving from p with the velocities w for a unit of time."""
         p, w = _batch(p, w)
