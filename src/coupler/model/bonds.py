@@ -36,20 +36,19 @@ class Bonds(Parts):
         meets: Place = None,
         meets_turned: Any = None,
     ) -> None:
-        """A joint by which a parent carries a child.
+        """Adds a joint on which a parent body carries a child body.
 
         Args:
-            kind: how it moves, with its passive properties and limits.
+            name: the joint's name.
+            kind: how the joint moves, such as `Revolute(axis=...)`, with its limits and passive properties.
             parent: name of a body, or "ground".
             child: name of a body.
-            at: where it is on the parent.
-            turned: how it is turned against the parent.
-            independent: whether its velocity must be one of the robot's, where loops leave a choice.
-            actuated: whether an actuator drives it; such joints are independent where possible.
-            start: a position of nq entries near which loops are closed, where there are several ways to close them;
-                neutral if not given.
-            meets, meets_turned: where it is on the child, and how it is turned against it; the child's own frame if
-                not given.
+            at: where the joint is on the parent.
+            turned: its orientation relative to the parent.
+            independent: whether its velocity must be an entry of v where loops leave a choice.
+            actuated: whether an actuator drives it; such joints are made independent where possible.
+            start: (nq,), a position near which to close loops that can be closed in several ways; neutral if None.
+            meets, meets_turned: place and orientation of the joint on the child; the child's own frame if None.
         """
         what = f"joint {named('a joint', name)!r}"
         if not isinstance(kind, Joint):
@@ -80,15 +79,16 @@ class Bonds(Parts):
         turned: Any = None,
         meets_turned: Any = None,
     ) -> None:
-        """A joint that closes a loop: it leaves two bodies of the tree the freedoms of its kind.
+        """Adds a joint between two bodies of the tree, which closes a loop.
 
         Args:
-            kind: `Spherical()` for point to point, `Fixed()` for a weld, any other joint, a `Rod`, which keeps a
-                distance, or `Held` along some axes.
-            first, second: names of bodies, or "ground".
-            at: where it is on the first body.
+            name: the loop's name.
+            kind: what holds the two bodies together: `Spherical()` for a point on a point, `Fixed()` for a weld, any
+                other joint, a `Rod` that keeps a distance, or `Held` along some axes.
+            first, second: names of the two bodies; one may be "ground".
+            at: where the joint is on the first body.
             meets: where it is on the second body.
-            turned, meets_turned: how its frame is turned against each body.
+            turned, meets_turned: its orientation relative to the first and to the second body.
         """
         what = f"loop {named('a loop', name)!r}"
         ends = placed(what, at, turned), placed(what, meets, meets_turned)
@@ -106,15 +106,16 @@ class Bonds(Parts):
         independent: Sequence[str] = (),
         solves: Sequence[str] = (),
     ) -> None:
-        """A relation between the positions of joints of one freedom each.
+        """Couples the positions of joints of one freedom each: gears, belts, differentials, any function.
 
         Args:
+            name: the coupling's name.
             joints: names of all joints that it relates.
-            function: γ, which gives the positions of all joints from those of the independent ones, or φ, which takes
-                all positions and is zero when they fit together. See `coupler.mechanisms`.
-            independent: for a γ, names of the independent joints, in the order in which it takes them.
-            solves: for a γ, names of loops and couplings that it is the solution of. They are checked against it, and
-                add nothing to it.
+            function: either γ, which returns the positions of all joints for those of the independent ones, or φ, which
+                takes the positions of all joints and is zero where they fit together. It is written with NumPy and
+                without branches on positions; `coupler.mechanisms` has many.
+            independent: for a γ, names of the independent joints, in the order in which γ takes their positions.
+            solves: for a γ, names of loops and couplings of which it is the solution. `build` checks that it is.
         """
         coupling = Coupling(named("a coupling", name), joints, independent, function, solves)  # type: ignore[arg-type]
         take(self._bonds, name, "a coupling")
@@ -133,12 +134,13 @@ class Bonds(Parts):
         pretension: float = 0.0,
         damping: float = 0.0,
     ) -> None:
-        """A spring, a damper or both between a point of one body and one of another; see `PointElement`.
+        """Adds a spring, a damper or both between points of two bodies; see `PointElement` for its tension.
 
         Args:
-            first, second: names of bodies, or "ground".
-            at: the point on the first body, 3, m.
-            meets: the point on the second body, 3, m.
+            name: the spring's name.
+            first, second: names of the two bodies; one may be "ground".
+            at: 3, the point on the first body, m.
+            meets: 3, the point on the second body, m.
             stiffness: N/m.
             free_length: m.
             pretension: N.
@@ -162,16 +164,18 @@ class Bonds(Parts):
         damping: float = 0.0,
         control: Any = np.inf,
     ) -> None:
-        """An actuator; see `Actuator`. A joint that is only marked as actuated has a motor of its own name.
+        """Adds an actuator; see `Actuator`. A joint that is only marked as actuated gets a motor of its own name.
 
         Args:
-            gears: by joint a number, or one for each of its freedoms; the name of a joint stands for a gear of 1.
+            name: the actuator's name.
+            gears: for each joint that it drives, its gear ratio, or one ratio for each freedom of the joint. A joint's
+                name alone means a ratio of 1.
             kind: "motor", "position", "velocity" or "damper".
-            effort: the least and the largest force, or a number for both sides, N m or N. Limits of its joints hold,
-                too.
-            speed: the largest velocity up to which it drives, rad/s or m/s.
+            effort: smallest and largest force, or one number for both directions, N m or N. The effort limits of its
+                joints hold as well.
+            speed: rad/s or m/s; beyond this velocity it does not drive any further.
             stiffness, damping: the gains of a servo.
-            control: the least and the largest number that controls it.
+            control: smallest and largest control that it accepts; beyond them it saturates.
         """
         if name in self._actuators:
             raise ModelError(f"there is an actuator {name!r} already")

@@ -16,17 +16,17 @@ Array = Any  # an ndarray of floats, or of nodes
 
 
 class LoopKind(ABC):
-    """What can hold two frames together and so close a loop: a joint, a `Rod`, `Held`, or a kind of the user's own.
+    """Something that holds two frames together and so closes a loop: a joint, a `Rod`, `Held`, or a user's own class.
 
     Attributes:
-        connects: whether it ties two points to each other, so that a picture draws a line between them.
-        directed: whether it matters how its frames are turned on their bodies.
+        connects: whether it ties two points to each other, so that pictures draw a line between them.
+        directed: whether the orientations of its frames on their bodies matter.
     """
 
     connects: ClassVar[bool] = True
     directed: ClassVar[bool] = True
-    _passive: ClassVar[frozenset[str]] = frozenset()  # attributes that no trace reads: they are numbers in tables
-    _lengths: ClassVar[tuple[str, ...]] = ()  # attributes that its residual reads, and that are numbers in tables
+    _passive: ClassVar[frozenset[str]] = frozenset()  # attributes that no trace reads
+    _lengths: ClassVar[tuple[str, ...]] = ()  # attributes that its residual reads from tables
 
     @property
     def kind(self) -> str:
@@ -35,26 +35,26 @@ class LoopKind(ABC):
 
     @abstractmethod
     def residual(self, X: Transform) -> Array:
-        """What must be zero of the transform X between two frames for this kind to hold them.
+        """φ(X), which is zero where the transform X between the two frames is one that this kind allows.
 
-        There is one row for each freedom that it takes away, in m or, for small angles, rad, and no more. With
-        X = (E, r), r is the successor's origin and Eᵀ a the successor's direction a, both seen from the predecessor.
+        It has exactly one row for each freedom that is taken away, in m or, for small angles, rad. With X = (E, r), r
+        is the successor's origin and Eᵀ a the successor's direction a, both in the predecessor's frame.
         """
 
     def aligned(self) -> tuple[np.ndarray, Self]:
-        """The rotation A into axes in which it has its standard form, and what it is in those axes.
+        """A rotation A into the axes of its standard form, and the standard form.
 
-        A vector u has coordinates A u there. Kinds that differ only in direction have one standard form, so that one
-        trace serves them all.
+        A vector u has coordinates A u in those axes. Kinds that differ only in direction have the same standard form,
+        so that one trace serves them all.
         """
         return np.eye(3), self
 
     def lengths(self) -> dict[str, Any]:
-        """Numbers that its residual reads and in which two of one form may differ, by name."""
+        """By name, the numbers that its residual reads and in which two kinds of equal form may differ."""
         return {name: getattr(self, name) for name in self._lengths}
 
     def with_lengths(self, lengths: Any) -> Self:
-        """The same with other numbers, or nodes, which are attributes of `lengths`."""
+        """The same kind with other lengths, numbers or nodes, which are attributes of the argument."""
         if not self._lengths:
             return self
         other = copy(self)
@@ -63,10 +63,10 @@ class LoopKind(ABC):
         return other
 
     def form(self) -> Hashable:
-        """What distinguishes its trace: two kinds of equal form share one.
+        """What its trace depends on: kinds of equal form share one trace.
 
-        It is the class and all attributes but passive properties, which are numbers in tables: arrays and numbers by
-        value, and what has no value that could be compared by identity.
+        That is its class and all attributes except those that are read from tables. Arrays and numbers are compared by
+        value, other objects by identity.
         """
         given, in_tables = attributes_of(self).items(), self._passive.union(self._lengths)
         own = tuple([(name, comparable(value)) for name, value in given if name not in in_tables])

@@ -1,4 +1,4 @@
-"""The parts of a robot, one by one, as they are described: each checked by itself, and by its name."""
+"""Bodies and what is on them, as they are described: frames, contact points, shapes, named states, notes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from coupler.spatial import Transform
 
 
 class Parts:
-    """Collects the parts of a robot; see `RobotBuilder`."""
+    """Collects bodies and what is on them; see `RobotBuilder`."""
 
     def __init__(self, name: str, gravity: Any = (0.0, 0.0, -9.81)) -> None:
-        """Begins a robot of this name, under this gravity, 3, m/s², in the world's frame."""
+        """Args: the robot's name, and gravity, 3, m/s², in the world's axes."""
         self.name, self.gravity = named("a robot", name), numbers("gravity", gravity, (3,))
         self._bodies: dict[str, Body] = {}
         self._joints: dict[str, TreeJoint] = {}
@@ -41,12 +41,13 @@ class Parts:
         self._exclusions: dict[tuple[str, str], None] = {}
         self._contact_pairs: list[ContactPair] = []
         self._keyframes: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
-        self._precision, self._lock_idle = 0.0, False  # of robots that are attached
+        self._precision, self._lock_idle = 0.0, False  # inherited from attached robots
         self._closure: dict[str, Closing] = {}
         self._warnings: list[str] = []
         self._remarks: list[str] = []
-        self._keep = False  # whether independent joints are chosen as if no closed form were asked for
-        # What names are taken by: places that can be asked for, what binds bodies, and springs.
+        self._keep = False  # whether to choose independent joints as if no closed form were asked for
+        # Names in use, with what uses them. Frames, contact points and bodies share one space of names, as all of them
+        # are frames of `frame_pose`; joints, loops and couplings share another; springs have their own.
         self._places: Taken = {GROUND: "the ground"}
         self._bonds: Taken = {}
         self._elements: Taken = {}
@@ -60,27 +61,28 @@ class Parts:
         *,
         ideal: bool = False,
     ) -> None:
-        """A rigid body.
+        """Adds a rigid body.
 
         Args:
+            name: the body's name.
             mass: kg.
             centre: 3, the centre of mass in the body's frame, m.
-            inertia: about the centre of mass, in the axes of the body's frame, kg m²: 3 × 3, or the three moments.
-            ideal: whether the inertia may be one that no real body has; see `Body`.
+            inertia: about the centre of mass, along the axes of the body's frame, kg m²: 3 × 3, or the three moments.
+            ideal: whether to accept an inertia that no real body can have; see `Body`.
         """
         body = Body(named("a body", name), mass, centre, inertia, ideal=ideal)
         take(self._places, name, "a body")
         self._bodies[name] = body
 
     def frame(self, name: str, body: str, at: Place = (0.0, 0.0, 0.0), turned: Any = None) -> None:
-        """A named frame on a body."""
+        """Adds a named frame to a body."""
         what = f"frame {named('a frame', name)!r}"
         place = named(f"{what}: its body", body), placed(what, at, turned)
         take(self._places, name, f"a frame on {body!r}")
         self._frames[name] = place
 
     def contact(self, name: str, body: str, at: Any) -> None:
-        """A named point on a body, 3, m, that may touch shapes."""
+        """Adds a named point of a body, 3, m, that can touch shapes."""
         what = f"contact point {named('a contact point', name)!r}"
         place = named(f"{what}: its body", body), numbers(what, at, (3,))
         take(self._places, name, f"a contact point on {body!r}")
@@ -104,36 +106,36 @@ class Parts:
         torsion: float | None = None,
         rolling: float | None = None,
     ) -> None:
-        """A shape by which a body, or the ground, is drawn and touches; see `Shape`."""
+        """Adds a shape with which a body, or the ground, is drawn and touches others; see `Shape`."""
         what = f"shape {name!r} on body {named('a shape: its body', body)!r}"
         place = placed(what, at, turned)
         touching = group, meets, friction, colour, priority, restitution, torsion, rolling
         self._shapes.append(Shape(name, body, geometry, place, visible, *touching))
 
     def exclude(self, first: str, second: str) -> None:
-        """Keeps two bodies, of which one may be the ground, from touching each other."""
+        """Rules out contacts between two bodies, one of which may be the ground."""
         bodies = [named("an exclusion: its body", body) for body in (first, second)]
         self._exclusions[min(bodies), max(bodies)] = None
 
     def contact_pair(
         self, first: str, second: str, friction: float, torsion: float | None = None, rolling: float | None = None
     ) -> None:
-        """Lets two shapes touch, whatever their groups say, with a friction of their own; see `ContactPair`."""
+        """Lets two shapes touch whatever their groups are, with a friction of their own; see `ContactPair`."""
         self._contact_pairs.append(ContactPair(first, second, friction, torsion, rolling))
 
     def keyframe(self, name: str, positions: Mapping[str, Any], velocities: Mapping[str, Any] | None = None) -> None:
-        """A state with a name: positions and velocities by joint, as `Robot.pack_q` and `Robot.pack_v` take them."""
+        """Names a state: positions and velocities by joint, as `Robot.pack_q` and `Robot.pack_v` take them."""
         named("a keyframe", name)
         if name in self._keyframes:
             raise ModelError(f"there is a keyframe {name!r} already")
         self._keyframes[name] = dict(positions), dict(velocities or {})
 
     def warn(self, text: str) -> None:
-        """Something that users of the robot should know, such as what of its file is left out."""
+        """Adds a warning to the robot: something its users should know, such as what its file says and is ignored."""
         self._warnings.append(text)
 
     def remark(self, text: str) -> None:
-        """Something that is worth knowing about the robot, and no reason to worry."""
+        """Adds a remark to the robot: something worth knowing that is no reason to worry."""
         self._remarks.append(text)
 
     def _equipped(self) -> dict[str, Body]:

@@ -18,7 +18,7 @@ Array = Any  # an ndarray of floats, or of nodes
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Fixed(Joint):
-    """No motion at all."""
+    """A joint that does not move: a weld."""
 
     nq, nv = 0, 0
 
@@ -34,10 +34,10 @@ class Fixed(Joint):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class _Axial(Joint):
-    """A joint of one freedom along an axis that is fixed in both frames.
+    """A joint along or about an axis that is fixed in both frames.
 
     Attributes:
-        axis: its direction; made of unit length.
+        axis: 3, its direction, which is normalised.
     """
 
     nq, nv = 1, 1
@@ -48,17 +48,17 @@ class _Axial(Joint):
         object.__setattr__(self, "axis", unit_axis(self.kind, self.axis))
 
     def _along_z(self) -> tuple[np.ndarray, Self]:
-        """The rotation that turns its axis to z, and the joint about z."""
+        """The rotation that turns its axis to z, and the same joint along z."""
         return np.vstack([plane_across(self.axis), self.axis]), self.with_values(axis=np.array(Z))
 
     def _off_axis(self, r: Array) -> Array:
-        """The two coordinates of a point across the axis."""
+        """The two coordinates of a point at right angles to the axis."""
         return np.array([side @ r for side in plane_across(self.axis)])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Revolute(_Axial):
-    """A turn about an axis; q in rad."""
+    """A rotation about an axis; q in rad."""
 
     axial = spins = True
     aligned = _Axial._along_z
@@ -90,7 +90,7 @@ class Continuous(Revolute):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Prismatic(_Axial):
-    """A shift along an axis; q in m."""
+    """A translation along an axis; q in m."""
 
     axial = True
     aligned = _Axial._along_z
@@ -107,10 +107,10 @@ class Prismatic(_Axial):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Helical(_Axial):
-    """A screw: a turn about an axis with a shift along it; q in rad.
+    """A screw: a rotation about an axis coupled with a translation along it; q in rad.
 
     Attributes:
-        pitch: shift per turn of one radian, m/rad.
+        pitch: translation by unit of rotation, m/rad.
     """
 
     pitch: float = 0.0
@@ -135,7 +135,7 @@ class Helical(_Axial):
         return np.concatenate([self._off_axis(X.r), tilt_of(X.E, self.axis), shift])
 
     def _beyond(self, E: Array, shift: Any) -> Any:
-        """How far it is from where its turn would have it, however many turns it has made."""
+        """How far the translation is from what the rotation requires, however many turns it has made, m."""
         if self.pitch == 0.0:
             return shift
         b, c = plane_across(self.axis)
@@ -148,7 +148,7 @@ class Helical(_Axial):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Cylindrical(_Axial):
-    """A turn about and a shift along the same axis; q is (angle, shift) in rad and m."""
+    """A rotation about and a translation along the same axis; q is (angle, shift) in rad and m."""
 
     nq, nv = 2, 2
     axial = True

@@ -29,7 +29,7 @@ Array = Any  # an ndarray of floats, or of nodes
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Spherical(Joint):
-    """A ball: q is the unit quaternion (w, x, y, z) of the successor, v its angular velocity in its own frame."""
+    """A ball joint: q is the successor's unit quaternion (w, x, y, z), v its angular velocity in its own frame."""
 
     nq, nv = 4, 3
     directed = False
@@ -77,7 +77,7 @@ class Free(Joint):
 
     @staticmethod
     def position_of(place: Transform) -> np.ndarray:
-        """7, the position at which it carries its body to a place."""
+        """7, the position at which the successor's frame is at the given place."""
         return np.concatenate([place.r, quaternion_from_matrix(place.E.T)])
 
     def subspace(self, q: Array) -> Array:

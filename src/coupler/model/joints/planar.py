@@ -20,11 +20,11 @@ _SQUARE = 1e-15  # the cosine of an angle between axes that is a right angle up 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Universal(Joint):
-    """Two turns, one after the other; q in rad.
+    """Two rotations, one after the other; q in rad.
 
     Attributes:
-        first: axis of the first turn, fixed in the predecessor.
-        second: axis of the second turn, fixed in the successor.
+        first: 3, the axis of the first rotation, fixed in the predecessor.
+        second: 3, the axis of the second rotation, fixed in the successor.
     """
 
     nq, nv = 2, 2
@@ -70,7 +70,7 @@ class Planar(Joint):
     """Motion in a plane; q is (x, y, angle) in m and rad, x and y along fixed axes of the predecessor.
 
     Attributes:
-        normal: of the plane, about which the angle turns. Where it is z, x and y are the predecessor's own.
+        normal: 3, the normal of the plane, about which the angle turns. If it is z, x and y are the predecessor's axes.
     """
 
     nq, nv = 3, 3
