@@ -103,7 +103,7 @@ class Embedder:
     ) -> States:
         """Coordinates of clusters that are assembled already, some of which have a closed form now."""
         added = {coupling.name: coupling for coupling, _ in closed_forms}
-        relations = [RelationConstraint.of(coupling, self.tree, found=True) for coupling in added.values()]
+        relations = [RelationConstraint.of(coupling, self.tree, recognised=True) for coupling in added.values()]
         closure = self._closure([*constraints, *relations])
         solutions = Solutions(closure, {**self.couplings, **added})
         choices = list(assembly.choices)

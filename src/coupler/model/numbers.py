@@ -43,9 +43,9 @@ def numbers(
     try:
         given = np.asarray(value)
     except ValueError:
-        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_told(value)}") from None
+        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_shown(value)}") from None
     if given.dtype.kind not in "fiu" or (given.shape != shape and not (batch or (spread and given.ndim == 0))):
-        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_told(value)}")
+        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_shown(value)}")
     array = np.array(given, dtype=float)
     if spread and array.ndim == 0:
         array = np.full(shape, array)
@@ -55,7 +55,7 @@ def numbers(
     if least > -np.inf:
         right &= array >= least
     if not right.all():
-        got = f"got {_told(value)}"
+        got = f"got {_shown(value)}"
         if batch or array.size > _FEW:
             at = tuple(int(i) for i in np.argwhere(~right)[0])
             state, entry = at[: len(at) - len(shape)], at[len(at) - len(shape) :]
@@ -83,7 +83,7 @@ def check_unmasked(what: str, value: Any) -> None:
         raise ModelError(f"{what} has masked entries, which have no value; give them one, as .filled(0.0) does")
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     """What was given: a small array as lists and numbers, which are easier to read, and of a large one its shape."""
     if not isinstance(value, np.ndarray | np.generic):
         return clipped(value)

@@ -136,7 +136,7 @@ class ClosedStates:
 
     def check_quaternions(self, p: np.ndarray, tolerance: float = _READABLE) -> None:
         """Refuses orientations whose quaternions are too long or too short, by the logarithm of their length."""
-        for link in self.motion.turning:
+        for link in self.motion.quaternion_links:
             entries = self.tree.positions(link)[-4:]
             with np.errstate(all="ignore"):
                 length = np.linalg.norm(p[..., entries], axis=-1)

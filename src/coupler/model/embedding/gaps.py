@@ -22,7 +22,7 @@ def described(loop: Loop, tree: Tree) -> str:
 
 def names_of(loop: Loop) -> str:
     """The constraints of a loop, as they were described."""
-    return listed(c.name for c in loop.constraints if isinstance(c, LoopConstraint) or not c.found)
+    return listed(c.name for c in loop.constraints if isinstance(c, LoopConstraint) or not c.recognised)
 
 
 def what_is_open(closure: Closure, i: int, phi: np.ndarray) -> str:

@@ -32,7 +32,7 @@ class RelationConstraint:
         traced_as: the same for functions that differ in their numbers alone.
         function: takes the positions, one after the other, and the numbers.
         numbers: this constraint's.
-        found: whether it is a closed form that was found, rather than something that the user described.
+        recognised: whether it is a closed form that was recognised, rather than something that the user described.
     """
 
     name: str
@@ -43,10 +43,10 @@ class RelationConstraint:
     traced_as: Hashable
     function: Callable[[Array, Array], Array]
     numbers: np.ndarray
-    found: bool = False
+    recognised: bool = False
 
     @classmethod
-    def of(cls, coupling: Coupling, tree: Tree, *, found: bool = False) -> RelationConstraint:
+    def of(cls, coupling: Coupling, tree: Tree, *, recognised: bool = False) -> RelationConstraint:
         what = f"coupling {coupling.name!r}"
         for joint in coupling.joints:
             if joint not in tree.number:
@@ -68,7 +68,7 @@ class RelationConstraint:
         links = tuple(tree.number[joint] for joint in coupling.joints)
         kinds, rows = tuple(tree.links[link].kind for link in links), traced.shape[0]
         form = traced.text, traced, traced.numbers
-        return cls(coupling.name, links, kinds, rows, tuple(range(rows)), *form, found)
+        return cls(coupling.name, links, kinds, rows, tuple(range(rows)), *form, recognised)
 
     @classmethod
     def lock(cls, name: str, tree: Tree, link: int, position: np.ndarray, direction: np.ndarray) -> RelationConstraint:
