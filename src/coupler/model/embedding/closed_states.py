@@ -23,17 +23,17 @@ from coupler.model.errors import ModelError
 from coupler.model.tolerances import CLOSED, MADE_CLOSED, SINGULAR, TINY
 from coupler.model.wording import in_state, listed
 
-_LARGEST = 48  # rows of a cluster that Newton's program solves for; larger ones are closed by NumPy
-_READABLE = 7.0  # a quaternion is taken, and normalized, if its length is within this of 1 as a logarithm: 1000 times
-_NEARLY_SINGULAR = 0.2  # of its usual quality: where a loop's rates are less independent, a motion may end
-_HALVINGS = 30  # of a way, to find how far on it loops close
+_LARGEST = 48  # the most rows of a cluster that Newton's program solves for; NumPy closes larger clusters
+_READABLE = 7.0  # quaternions are accepted, and normalised, if the logarithm of their length is smaller: 1000 times
+_NEARLY_SINGULAR = 0.2  # of the quality at neutral: below it, the rows of a loop may become dependent
+_HALVINGS = 30  # of the interval in which loops stop closing
 
 
 class ClosedStates:
     """The closed configurations of a robot.
 
     Attributes:
-        origin: the states that these are those of other parameters of, whose programs they share; see `with_given`.
+        origin: the states without given parameters, whose programs these share; see `with_given`.
     """
 
     origin: Self | None = None
@@ -49,7 +49,7 @@ class ClosedStates:
         }
 
     def with_given(self, parameters: np.ndarray) -> Self:
-        """The same states, with programs that are given these parameters; see variants.py."""
+        """The same states, with these parameters as inputs of programs; see variants.py."""
         other, embedding, closure = copy(self), copy(self.embedding), copy(self.closure)
         other.origin, embedding.origin, closure.origin = self, self.embedding, self.closure
         other.tree = closure.tree = replace(self.tree, given=parameters)
@@ -89,13 +89,13 @@ class ClosedStates:
 
     @cached_property
     def usual_quality(self) -> np.ndarray:
-        """For each loop how far its coordinates are from singular, where nothing is special."""
+        """For each loop, how far its coordinates are from singular in generic configurations."""
         usual = self.embedding.quality(self.neutral)
         pairs = zip(self.embedding.choices, self.embedding.explicit, usual, strict=True)
         return np.array([neutral if explicit else choice.quality for choice, explicit, neutral in pairs])
 
     def moved(self, p: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """Closed positions after moving from p with w: independent ones exactly, the others as the loops demand."""
+        """Closed positions after moving from p with w: independent ones exactly, the others as loops require."""
         q = self.closed(p, w, self.dependent, "the others follow the independent ones, which may be out of reach")
         if self.embedding.solutions:
             q = self.embedding.positions(q[..., self.embedding.q_index])
@@ -103,18 +103,18 @@ class ClosedStates:
         return q
 
     def closed(self, p: np.ndarray, step: np.ndarray, weight: np.ndarray, condition: str = "") -> np.ndarray:
-        """Closed positions near integrate(p, step), where entries of weight 0 are not moved any further.
+        """Closed positions near integrate(p, step); closing moves no joint of weight 0.
 
-        Newton's method is tried first; where it fails, the slower and surer one of `Closure.assemble`.
+        Newton's method is tried first, and where it fails, the slower and more robust method of `Closure.assemble`.
 
         Args:
             p: where to start.
-            step: the velocities with which p is moved first.
+            step: velocities with which p is moved first.
             weight: for each entry of w, how willingly it moves.
-            condition: what is asked besides, for a message.
+            condition: what is required besides, for a message.
 
         Raises:
-            ModelError: for loops that stay open, in one state or in any of a batch.
+            ModelError: for loops that stay open in any state of a batch.
         """
         if not self.implicit:
             return self.motion.integrate(p, step)
@@ -127,7 +127,7 @@ class ClosedStates:
         return q
 
     def approach(self, p: np.ndarray, step: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions by Newton's method, and for which states it failed; for all where clusters are too large for it."""
+        """Positions by Newton's method, and for which states it failed: for all if a cluster is too large for it."""
         if self._is_too_large:
             q = self.motion.integrate(p, step)
             return q, np.ones(q.shape[:-1], bool)
@@ -135,7 +135,7 @@ class ClosedStates:
         return q, ~(np.abs(phi).max(axis=-1) < MADE_CLOSED)
 
     def check_quaternions(self, p: np.ndarray, tolerance: float = _READABLE) -> None:
-        """Refuses orientations whose quaternions are too long or too short, by the logarithm of their length."""
+        """Raises a ModelError for quaternions whose length has a logarithm beyond the tolerance."""
         for link in self.motion.quaternion_links:
             entries = self.tree.positions(link)[-4:]
             with np.errstate(all="ignore"):
@@ -149,12 +149,12 @@ class ClosedStates:
                 )
 
     def check_solved(self, p: np.ndarray) -> None:
-        """Refuses positions that a coupling's solution does not give."""
+        """Raises a ModelError for positions at which a solution γ does not exist."""
         if self.embedding.solutions and not np.isfinite(p).all():
             self.check_closed(p)
 
     def check_closed(self, p: np.ndarray, condition: str = "") -> None:
-        """Refuses positions at which a loop is open."""
+        """Raises a ModelError for positions at which a loop is open."""
         if not self.closure.loops:
             return
         phi = self.closure.at(p)[0]
@@ -164,13 +164,13 @@ class ClosedStates:
             *state, i = (int(x) for x in wrong[0])
             what = described(self.closure.loops[i], self.tree)
             finite = np.isfinite(gaps[tuple(wrong[0])])
-            here = phi[tuple(state)] if finite else p[tuple(state)]
-            reason = what_is_open(self.closure, i, here) if finite else self._no_solution(here)
+            at = tuple(state)
+            reason = what_is_open(self.closure, i, phi[at]) if finite else self._no_solution(p[at])
             why = f"; {condition}" if condition else ""
             raise ModelError(f"{what} does not close{in_state(state)}: {reason}{why}")
 
     def _no_solution(self, p: np.ndarray) -> str:
-        """That there is no solution at positions of one state, and which joints do not reach, if a γ can tell."""
+        """A message that there is no solution at positions of one state; if known, which joints do not reach."""
         for solution in self.embedding.solutions:
             beyond_reach = getattr(solution.function.function, "beyond_reach", None)
             joints = beyond_reach(p[self.tree.positions_of(solution.inputs)]) if beyond_reach else ()
@@ -183,7 +183,7 @@ class ClosedStates:
         return "there is no solution"
 
     def _last_reached(self, links: Sequence[int], p: np.ndarray) -> str:
-        """The positions of joints furthest on the way from neutral to positions of one state at which loops close."""
+        """The last positions, on the straight way from neutral to those of one state, at which loops still close."""
         entries, goal = self.tree.positions_of(links), self.neutral.copy()
         goal[entries] = p[entries]
         way, near, far = self.motion.difference(self.neutral, goal), 0.0, 1.0
@@ -192,11 +192,11 @@ class ClosedStates:
             q = self.motion.integrate(self.neutral, middle * way)[self.embedding.q_index]
             near, far = (middle, far) if np.isfinite(self.embedding.positions(q)).all() else (near, middle)
         at = self.motion.integrate(self.neutral, near * way)
-        told = [(self.tree.links[link].joint, at[self.tree.positions(link)]) for link in links]
-        return ", ".join(f"{joint} {' '.join(f'{x:.4g}' for x in position)}" for joint, position in told)
+        reached = [(self.tree.links[link].joint, at[self.tree.positions(link)]) for link in links]
+        return ", ".join(f"{joint} {' '.join(f'{x:.4g}' for x in position)}" for joint, position in reached)
 
     def check_regular(self, p: np.ndarray) -> None:
-        """Refuses positions at which the independent velocities do not determine the others."""
+        """Raises a ModelError for positions at which the independent velocities do not determine the others."""
         wrong = np.argwhere(~(self.embedding.quality(p) > SINGULAR))
         if not wrong.size:
             return
@@ -216,9 +216,9 @@ class ClosedStates:
         raise ModelError(f"{what}: {chosen} does not determine the others; choose {better} as independent instead")
 
     def extra_freedoms(self, p: np.ndarray) -> str:
-        """Which loop without a solution has more freedoms at positions p, of one state, than elsewhere, or nearly so.
+        """The loop, in words, that has or nearly has more freedoms at positions p of one state than elsewhere.
 
-        Nothing, if none has.
+        Only loops without a solution γ are looked at. The text is empty if there is no such loop.
         """
         qualities: dict[str, float] = {}
         for i, loop in self.implicit.items():

@@ -13,18 +13,18 @@ from coupler.model.numbers import batch_of, shaped
 from coupler.model.tolerances import CLOSED, GIVEN, MADE_CLOSED, WITHIN_LIMITS
 from coupler.model.wording import listed
 
-_WELL = 0.05  # coordinates are well away from singular where their quality is above this part of what it usually is
-_AT_LIMIT = 0.4  # of the positions of samples: what comes near each other does so there more often than between
-_DRAWS = 8  # how many configurations are drawn at once
-_TRIES, _STRICT = 16, 12  # how often that is done for loops that have none yet, and in how many of these limits count
-_SHORT, _STEPS = 0.2, 40  # the length of a step, rad or m, that stays on a branch, and how many are made
+_WELL = 0.05  # configurations are well away from singular if their quality is above this part of the usual one
+_AT_LIMIT = 0.4  # share of sampled positions that are at a limit: bodies come close to each other there most often
+_DRAWS = 8  # configurations that are drawn at once
+_TRIES, _STRICT = 16, 12  # how often that is done for loops without a good one, and in how many of these limits count
+_SHORT, _STEPS = 0.2, 40  # rad or m: the length of a step that stays on its branch; and the most steps
 
 
 class States(ClosedStates):
     """The configurations of a robot; see `ClosedStates`."""
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Closed positions away from singularities and, wherever such are found, within limits."""
+        """Random closed positions away from singularities and, where such are found, within limits."""
         p = self.motion.random(rng)
         owner, waiting = self.closure.loop_of_position, np.ones(len(self.closure.loops), bool)
         p[owner < len(waiting)] = self.neutral[owner < len(waiting)]
@@ -38,14 +38,14 @@ class States(ClosedStates):
         return self.closed(p, np.zeros(len(self.dependent)), self.dependent)
 
     def samples(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """About as many closed positions within limits, many of them at limits; fewer where loops seldom close."""
+        """Up to `count` closed positions within limits, many of them at limits; fewer where loops seldom close."""
         p = np.stack([self.motion.random(rng) for _ in range(count)])
         limits = np.where(rng.random(p.shape) < 0.5, *self.tree.limits)
         p = np.where((rng.random(p.shape) < _AT_LIMIT) & np.isfinite(limits), limits, p)
         if self.implicit:
             draws, goods = zip(*(self._draw(rng, strict=True) for _ in range(-(-count // _DRAWS))), strict=True)
             drawn, good = np.concatenate(draws), np.concatenate(goods)
-            p = p[: good.sum(axis=0).min()]  # as many as there are for each loop, which do not mind each other
+            p = p[: good.sum(axis=0).min()]  # as many as there are for every loop: loops do not depend on each other
             for i in range(good.shape[1]):
                 own = self.closure.loop_of_position == i
                 p[:, own] = drawn[good[:, i]][: len(p), own]
@@ -53,7 +53,7 @@ class States(ClosedStates):
         return p[np.isfinite(p).all(axis=1)]
 
     def _draw(self, rng: np.random.Generator, strict: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Positions drawn at random and closed, and for each draw and loop whether it is good."""
+        """Random closed positions, and for each of them and each loop whether it is good."""
         goals = np.stack([self.motion.random(rng) for _ in range(_DRAWS)])
         way = rng.uniform(0.0, 1.0, (_DRAWS, 1)) * self.motion.difference(self.neutral, goals)
         drawn = self.motion.integrate(self.neutral, way)
@@ -71,7 +71,7 @@ class States(ClosedStates):
         return drawn, good
 
     def packed(self, values: Mapping[str, Any], number: Mapping[str, int]) -> np.ndarray:
-        """Closed positions with these joints where they are given, and the others near neutral."""
+        """Closed positions in which these joints have the given values and the others are near neutral."""
         given = {joint: shaped(joint, value, self.tree.links[number[joint]].kind.nq) for joint, value in values.items()}
         p = np.broadcast_to(self.neutral, (*batch_of(given), len(self.neutral))).copy()
         for joint, value in given.items():
@@ -90,7 +90,7 @@ class States(ClosedStates):
             else:
                 complete.append(i)
         closed = self._followed(spread, weight, held(hold))
-        if complete:  # what is closed already is left as it is, to the last bit
+        if complete:  # what is closed already stays the same to the last bit
             gaps = self.closure.gaps(self.closure.at(spread)[0])
             for i in complete:
                 own, fits = self.closure.loop_of_position == i, gaps[..., i, None] < CLOSED
@@ -98,10 +98,10 @@ class States(ClosedStates):
         return closed
 
     def _followed(self, p: np.ndarray, weight: np.ndarray, condition: str) -> np.ndarray:
-        """Closed positions with what has weight 0 as in p, on the branch that leads there from the neutral ones.
+        """Closed positions with joints of weight 0 as in p, on the branch of the neutral configuration.
 
-        A loop may close in several ways. Small steps from neutral stay on its branch; where they get stuck, p is closed
-        as it stands.
+        A loop may close in several ways. Small steps from neutral stay on its branch; where they get stuck, p itself is
+        closed.
         """
         given, nothing = self._positions_of(weight == 0.0), np.zeros(len(weight))
         way = np.where(weight == 0.0, self.motion.difference(self.neutral, p), 0.0)
@@ -115,13 +115,13 @@ class States(ClosedStates):
             return self.closed(p, nothing, weight, condition)
 
     def _positions_of(self, entries: np.ndarray) -> np.ndarray:
-        """Which entries of p belong to joints that have some of these entries of w."""
+        """Which entries of p belong to joints with some of these entries of w."""
         sizes = np.diff(self.tree.q_start)
         joints = np.array([entries[self.tree.velocities(link)].any() for link in range(len(sizes))])
         return np.repeat(joints, sizes)
 
     def _check_dependent(self, given: Mapping[str, Any], number: Mapping[str, int], p: Any, spread: Any) -> None:
-        """What is given for a dependent joint must be what its solution says."""
+        """Raises a ModelError for a dependent joint whose given position is not the one that its solution gives."""
         for joint in given:
             entries = self.tree.positions(number[joint])
             apart = np.abs(p[..., entries] - spread[..., entries]).max()
@@ -135,6 +135,6 @@ class States(ClosedStates):
 
 
 def held(joints: Iterable[str]) -> str:
-    """That joints are held, for messages; nothing where none is."""
+    """A remark for messages that joints are held; empty if none is."""
     names = listed(joints)
-    return f"held is {names}" if names else ""
+    return f"joint {names} is held" if names else ""
