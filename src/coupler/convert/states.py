@@ -11,8 +11,7 @@ from coupler.convert.layouts import SIZES, Layout, mujoco_layout, pinocchio_layo
 from coupler.convert.matching import Match, matched_joints
 from coupler.kinematics import frame_pose, frame_velocity
 from coupler.model import Helical, ModelError, Robot
-from coupler.model.embedding.states import batch_of
-from coupler.model.numbers import numbers
+from coupler.model.numbers import batch_of, numbers
 from coupler.rotation import quaternion_from_matrix
 
 _NEAR = 0.05  # rad or m: how far MuJoCo's soft constraints may leave a loop open, with room to spare

@@ -174,7 +174,7 @@ def _locks(robot: Robot) -> list[RelationConstraint]:
     """The locks among the constraints: relations that are neither couplings of the description nor found in loops."""
     known = {coupling.name for coupling in robot.couplings}
     constraints = (constraint for loop in robot.embedding.closure.loops for constraint in loop.constraints)
-    return [c for c in constraints if isinstance(c, RelationConstraint) and c.name not in known and not c.found]
+    return [c for c in constraints if isinstance(c, RelationConstraint) and c.name not in known and not c.recognised]
 
 
 def _lock(name: str, joint: TreeJoint, numbers: np.ndarray) -> LoopJoint:
