@@ -53,11 +53,13 @@ def read_actuator(element: Element, prefix: str = "") -> dict[str, Any]:
     gears: dict[str, Any] = {}
     for part in element.all("joint"):
         name = prefix + part.require("name")
-        own = part.numbers("gear", None) if part.has("gear") else np.ones(1)
-        gears[name] = float(own[0]) if len(own) == 1 else own
+        gears[name] = _one_or_many(part.numbers("gear", None, [1.0]))
     figures: dict[str, Any] = {}
     for name in _FIGURES:
         if element.has(name):
-            own = element.numbers(name, None, finite=False)
-            figures[name] = float(own[0]) if len(own) == 1 else own
+            figures[name] = _one_or_many(element.numbers(name, None, finite=False))
     return {"name": prefix + element.require("name"), "gears": gears, "kind": element.get("type", "motor")} | figures
+
+
+def _one_or_many(values: np.ndarray) -> Any:
+    return float(values[0]) if len(values) == 1 else values

@@ -86,8 +86,8 @@ def load(
     build = partial(builder.build, lock_idle=lock_idle, largest=JOINED, precision=precision, closure=closure)
     robot = _build(build, file, elements, lockable)
     if robot.warnings:
-        told = [clipped(text, 2000, quote=False) for text in robot.warnings]
-        text = f" {told[0]}" if len(told) == 1 else "".join(f"\n- {own}" for own in told)
+        texts = [clipped(text, 2000, quote=False) for text in robot.warnings]
+        text = f" {texts[0]}" if len(texts) == 1 else "".join(f"\n- {text}" for text in texts)
         warnings.warn(f"{file}:{text}", ModelWarning, stacklevel=2)
     return robot
 

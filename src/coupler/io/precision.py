@@ -32,11 +32,12 @@ def precision_of(root: Element, *included: Element) -> float:
     Raises:
         ModelError: for a file that says so with something else than a number.
     """
-    kept = [element for element in root.walk() if element.tag == "numeric" and element.get("name") == PRECISION]
-    own = next((name for name in ("precision", "coupler:precision") if root.has(name)), None)
-    told = root.number(own, 0.0) if own else kept[0].number("data", 0.0) if kept else None
-    if told is not None:
-        return min(abs(told), _WORST)
+    numerics = [element for element in root.walk() if element.tag == "numeric" and element.get("name") == PRECISION]
+    stated = [(root, name) for name in ("precision", "coupler:precision") if root.has(name)]
+    stated += [(element, "data") for element in numerics]
+    if stated:
+        element, name = stated[0]
+        return min(abs(element.number(name, 0.0)), _WORST)
     return _by_digits(element for file in (root, *included) for element in file.walk())
 
 

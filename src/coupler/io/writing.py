@@ -77,8 +77,8 @@ def check_kinds(
     """
     named: list[tuple[str, str, LoopKind, Any]] = [("joint", joint.name, joint.kind, joints) for joint in robot.joints]
     named += [("loop", loop.name, loop.kind, loops) for loop in robot.loops if loops is not None]
-    for what, name, kind, known in named:
-        if type(kind) not in known:
+    for what, name, kind, written in named:
+        if type(kind) not in written:
             cls = f"{type(kind).__module__}.{type(kind).__qualname__}"
             ours = type(kind).__module__.startswith("coupler.")  # which URDF+ has words for
             way_out = "save the robot as .urdf, which has one" if ours else "keep the robot as Python code"

@@ -114,7 +114,7 @@ def _mesh(model: Compiled, i: int, at: Transform) -> tuple[Geometry | None, Tran
 
 def _colour(model: Compiled, i: int) -> np.ndarray | None:
     """The colour of a geom or of its material; None if neither has one."""
-    own, material = model.geom_rgba[i], model.geom_matid[i]
-    if not np.allclose(own, _GREY):
-        return np.clip(own, 0.0, 1.0)
+    colour, material = model.geom_rgba[i], model.geom_matid[i]
+    if not np.allclose(colour, _GREY):
+        return np.clip(colour, 0.0, 1.0)
     return np.clip(model.mat_rgba[material], 0.0, 1.0) if material >= 0 else None

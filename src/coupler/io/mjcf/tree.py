@@ -235,4 +235,4 @@ def add_keyframes(model: Compiled, tree: Tree, builder: RobotBuilder) -> None:
         builder.keyframe(name or fresh(f"key_{i + 1}", taken), positions, velocities if moving else None)
     controlled = int(sum(bool(model.key_ctrl[i].any() or model.key_act[i].any()) for i in range(model.nkey)))
     if controlled:
-        builder.remark(f"ctrl and act of {counted(controlled, 'keyframe')} not read; keyframes are states")
+        builder.remark(f"ctrl and act of {counted(controlled, 'keyframe')} left out: a keyframe is a state")

@@ -220,8 +220,8 @@ class _Writer:
         for joint, step, name in self.steps:
             if not step.entries:
                 turn, pitch = self.position[joint.name], joint.kind.pitch  # type: ignore[attr-defined]
-                own = self.joint_names.new(f"{joint.name}_pitch")
-                put(equalities, "joint", name=own, joint1=name, joint2=turn, polycoef=(0, pitch, 0, 0, 0))
+                equality = self.joint_names.new(f"{joint.name}_pitch")
+                put(equalities, "joint", name=equality, joint1=name, joint2=turn, polycoef=(0, pitch, 0, 0, 0))
 
     def stands(self, joint: TreeJoint) -> bool:
         """Whether a body floats in the world, where MuJoCo lets it start in any place."""

@@ -142,7 +142,7 @@ class _Reader:
         left_out: Counter[str] = Counter()
         for root in self.library.roots:
             if version_of(root) > NEWEST:
-                self.builder.warn(f"{root.file.name} is of SDFormat {root.get('version')}, and read as 1.11")
+                self.builder.warn(f"{root.file.name} is SDFormat {root.get('version')}, which is read as 1.11")
             for name in root.attributes:
                 if name.startswith("xmlns") or name == f"{NAMESPACE}:precision":
                     root.get(name)

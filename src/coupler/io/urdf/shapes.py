@@ -100,9 +100,9 @@ def _geometry(element: Element, resolve: Resolver) -> Geometry | None:
         return None if path is None else Mesh(path, scale if len(scale) == 3 else np.full(3, scale[0]))
 
 
-def _colour(material: Element, known: dict[str, np.ndarray]) -> np.ndarray | None:
+def _colour(material: Element, named: dict[str, np.ndarray]) -> np.ndarray | None:
     """The colour of a material, given in it or under its name elsewhere; textures are ignored."""
     colour, name = material.find("color"), material.get("name")
     for texture in material.all("texture"):
         texture.ignore()
-    return known.get(name) if colour is None else np.clip(colour.numbers("rgba", 4), 0.0, 1.0)
+    return named.get(name) if colour is None else np.clip(colour.numbers("rgba", 4), 0.0, 1.0)

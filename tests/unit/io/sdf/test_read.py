@@ -173,7 +173,7 @@ def test_closures_are_for_urdf(read: Read) -> None:
 
 
 def test_a_newer_version_is_told(read: Read) -> None:
-    with pytest.warns(ModelWarning, match=r"robot\.sdf is of SDFormat 1\.12, and read as 1\.11"):
+    with pytest.warns(ModelWarning, match=r"robot\.sdf is SDFormat 1\.12, which is read as 1\.11"):
         read(sdf(TWO + HINGE, "1.12"))
 
 
