@@ -25,7 +25,7 @@ def described_actuators(robot: Robot) -> list[Actuator]:
     return [] if robot.actuators == actuators_of(robot, ()) else list(robot.actuators)
 
 
-def own_limits(robot: Robot, actuator: Actuator) -> dict[str, Any]:
+def limits_beyond_joints(robot: Robot, actuator: Actuator) -> dict[str, Any]:
     """The limits of effort and speed that an actuator has besides those of its joints; nothing for those of none."""
     (joints,) = actuators_of(robot.with_actuators([]), [Actuator(actuator.name, actuator.gears)])
     effort = None if actuator.effort == joints.effort else actuator.effort
@@ -40,7 +40,7 @@ def put_actuators(root: ET.Element, tag: str, robot: Robot) -> None:
 
 def _put_actuator(root: ET.Element, tag: str, robot: Robot, actuator: Actuator) -> None:
     figures: dict[str, Any] = {name: getattr(actuator, name) or None for name in ("stiffness", "damping")}
-    figures |= own_limits(robot, actuator)
+    figures |= limits_beyond_joints(robot, actuator)
     figures["control"] = None if actuator.control == (-np.inf, np.inf) else actuator.control
     kind = None if actuator.kind == "motor" else actuator.kind
     element = put(root, tag, name=actuator.name, type=kind, **{name: figures[name] for name in _FIGURES})

@@ -10,6 +10,7 @@ from typing import Any
 
 from coupler.io.xml import Element
 from coupler.model import ModelError, RobotBuilder
+from coupler.model.tree import GROUND
 from coupler.model.wording import clause, counted, listed
 
 _LISTED = 20  # at most this many kinds of things are listed in a warning
@@ -70,6 +71,11 @@ def warn_of_inertias(b: RobotBuilder, unreal: Sequence[str], weightless: Sequenc
 
 def _it_is(names: Sequence[str]) -> str:
     return "it is" if len(names) == 1 else "they are"
+
+
+def ground_renamed(name: str) -> str:
+    """The warning that a link called as the ground has another name in the robot."""
+    return f"link {GROUND!r} is renamed {name!r}: here {GROUND!r} is the world, which does not move"
 
 
 def warn_left_out(b: RobotBuilder, left_out: Counter[str]) -> None:

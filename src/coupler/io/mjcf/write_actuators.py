@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.actuators import own_limits
+from coupler.io.actuators import limits_beyond_joints
 from coupler.io.mjcf.attributes import NO_LIMIT
 from coupler.io.mjcf.joints import Step
 from coupler.io.writing import Names, put
@@ -37,7 +37,7 @@ def add_actuators(
     """
     floating = {joint.name: joint for joint in robot.joints if joint.kind.floats}
     for actuator in robot.actuators:
-        limits = own_limits(robot, actuator)
+        limits = limits_beyond_joints(robot, actuator)
         if limits["speed"] is not None:
             yield "speed limit of an actuator", "speed limits of actuators"
         terms = list(_terms(actuator, steps))

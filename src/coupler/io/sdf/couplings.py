@@ -69,8 +69,8 @@ class Couplings:
         offset = number_of(mimic, "offset", 0.0) - multiplier * number_of(mimic, "reference", 0.0)
         offset += _posed(follower) - multiplier * _posed(leader)
         function = linear([[1.0], [multiplier]], [0.0, offset])
-        own = mimic.get(f"{NAMESPACE}:name") or f"{name}_mimic"
-        self._couple(own, ([leader.name, follower.name], function, [leader.name]), mimic)
+        coupling = mimic.get(f"{NAMESPACE}:name") or f"{name}_mimic"
+        self._couple(coupling, ([leader.name, follower.name], function, [leader.name]), mimic)
 
     def general(self, element: Element, scope: Scope) -> None:
         """A coupling of several joints, or by a polynomial."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.sdf.elements import NAMESPACE, PATCH, number_of, own_name, truth_of
+from coupler.io.sdf.elements import NAMESPACE, PATCH, name_in_robot, number_of, truth_of
 from coupler.io.urdf.meshes import Resolver
 from coupler.io.xml import Element
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, HeightField, Hull, Mesh, Plane, Sphere
@@ -52,7 +52,7 @@ def shapes_of(
             _forget(element)
             continue
         geometry, turn = form
-        shape: dict[str, Any] = {"geometry": geometry, "at": turn @ place(element), "name": own_name(element)}
+        shape: dict[str, Any] = {"geometry": geometry, "at": turn @ place(element), "name": name_in_robot(element)}
         if touches:
             for part in element.all(*_UNSEEN):
                 part.ignore()

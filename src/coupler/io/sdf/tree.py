@@ -112,7 +112,7 @@ class JointTree:
             edges.append(Edge(name, parent, child, motion.freedoms, loaded, self._must_close(name)))
         floating = [name for name, place in self.bodies.places.items() if place.element.all(f"{NAMESPACE}:floating")]
         models = [scope for scope in self.outline.models if not scope.static and scope.places]
-        canonical = [self.placing.carrier(scope.own) for scope in models if _has_links(scope.own)]
+        canonical = [self.placing.carrier(scope.frame) for scope in models if _has_links(scope.frame)]
         preferred = [self.bodies.names[link] for link in canonical if link in self.bodies.names]
         return spanning_tree(list(self.bodies.names.values()), edges, [*floating, *preferred])
 

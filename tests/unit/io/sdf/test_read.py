@@ -249,7 +249,7 @@ def test_frames_of_the_world_are_told(read: Read) -> None:
 
 
 def test_a_link_called_ground_is_renamed(read: Read) -> None:
-    with pytest.warns(ModelWarning, match="the link 'ground' is renamed 'ground_link'"):
+    with pytest.warns(ModelWarning, match="link 'ground' is renamed 'ground_link'"):
         assert read(sdf(link("ground"))).body_names == ["ground_link"]
 
 
