@@ -1,9 +1,9 @@
-"""What readers of robot files share: the options of `load`, bodies as files give them, named states, and warnings."""
+"""What readers of robot files share: the options of `load`, bodies, shapes, named states, and warnings."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,28 @@ def warn_left_out(b: RobotBuilder, left_out: Counter[str]) -> None:
         kinds = [f"{n} × {what}" for what, n in left_out.items()]
         more = f" and {counted(len(kinds) - _LISTED, 'more kind')}" if len(kinds) > _LISTED else ""
         b.warn(f"not modelled, and left out: {', '.join(kinds[:_LISTED])}{more}")
+
+
+def shape_pairs(link: Element, same: str) -> Iterator[tuple[Element | None, Element | None]]:
+    """The <visual>s and <collision>s of a link, each alone, or both where a collision has the shape of a visual.
+
+    Args:
+        link: the element.
+        same: the attribute by which a collision says that it has the shape of the visual before it.
+    """
+    visual: Element | None = None
+    for element in link.all("visual", "collision"):
+        if element.tag == "collision" and element.flag(same) and visual is not None:
+            yield visual, element
+            visual = None
+            continue
+        if visual is not None:
+            yield visual, None
+        visual = element if element.tag == "visual" else None
+        if visual is None:
+            yield None, element
+    if visual is not None:
+        yield visual, None
 
 
 def read_keyframe(element: Element, prefix: str = "") -> tuple[str, dict[str, Any], dict[str, Any]]:

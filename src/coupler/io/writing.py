@@ -1,11 +1,11 @@
-"""What writers of robot files share: names, numbers, rotations and paths as text."""
+"""What writers of robot files share: elements, numbers, rotations and paths as text."""
 
 from __future__ import annotations
 
 import os
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -36,21 +36,6 @@ def document(root: ET.Element) -> str:
     """The text of the file whose root is this element."""
     ET.indent(root)
     return f'<?xml version="1.0"?>\n{ET.tostring(root, encoding="unicode")}\n'
-
-
-class Names:
-    """Names that are taken, and new ones that do not clash with them."""
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
-
-    def new(self, name: str, number: int | None = None) -> str:
-        """The name, with a number behind it if one is given, and with more underscores if it is taken."""
-        ending = "" if number is None else f"_{number}"
-        while name + ending in self._taken:
-            name += "_"
-        self._taken.add(name + ending)
-        return name + ending
 
 
 def check_names(robot: Robot) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coupler.io.mjcf.compilation import Compiled
-from coupler.io.mjcf.names import Names
+from coupler.io.mjcf.names import PartNames
 from coupler.io.writing import put
 from coupler.io.xml import Element
 from coupler.model import ContactPair, Robot, RobotBuilder, Shape
@@ -55,7 +55,7 @@ def _condim(law: Shape | ContactPair) -> str:
     return str(_ROLLING if law.rolling is not None else _SPINNING if law.torsion is not None else _SLIDING)
 
 
-def add_pairs(model: Compiled, names: Names, shapes: Sequence[str | None], builder: RobotBuilder) -> list[str]:
+def add_pairs(model: Compiled, names: PartNames, shapes: Sequence[str | None], builder: RobotBuilder) -> list[str]:
     """Adds what touches by name, or does not; returns a description of what is left out of contacts.
 
     Args:

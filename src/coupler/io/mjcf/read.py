@@ -15,7 +15,7 @@ from coupler.io.mjcf.compilation import Compiled, compile_model
 from coupler.io.mjcf.contacts import add_pairs, contact_points
 from coupler.io.mjcf.equalities import Equalities
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.names import Names
+from coupler.io.mjcf.names import PartNames
 from coupler.io.mjcf.shapes import add_shapes
 from coupler.io.mjcf.tendons import add_tendons
 from coupler.io.mjcf.tree import BALL, FREE, Off, Tree, add_keyframes, at_joints
@@ -45,7 +45,7 @@ def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]
         builder.warn(f"MuJoCo warns: {text}")
     if model.sensors:
         builder.remark(f"{counted(model.sensors, 'sensor')} left out; sites are kept as frames")
-    names = Names(model)
+    names = PartNames(model)
     equalities = Equalities(model, files, names, off("EQUALITY"), options.floating)
     tree = Tree(model, files, names, builder, equalities.locked, equalities.hung, off)
     tree.add(options.floating, contact_points(root))

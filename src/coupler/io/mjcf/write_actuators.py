@@ -11,7 +11,8 @@ import numpy as np
 from coupler.io.actuators import limits_beyond_joints
 from coupler.io.mjcf.attributes import NO_LIMIT
 from coupler.io.mjcf.joints import Step
-from coupler.io.writing import Names, put
+from coupler.io.taken_names import TakenNames
+from coupler.io.writing import put
 from coupler.model import Actuator, Robot
 from coupler.model.tree import GROUND, TreeJoint
 
@@ -23,7 +24,7 @@ def add_actuators(
     actuators: ET.Element,
     tendons: ET.Element,
     steps: Steps,
-    names: Names,
+    names: TakenNames,
     site_at: Callable[[TreeJoint, str], str],
 ) -> Iterator[tuple[str, str]]:
     """Writes all actuators; gives phrases for one and for several of what MJCF cannot express.

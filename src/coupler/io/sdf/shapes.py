@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.reading import shape_pairs
 from coupler.io.sdf.elements import NAMESPACE, PATCH, name_in_robot, number_of, truth_of
 from coupler.io.urdf.meshes import Resolver
 from coupler.io.xml import Element
@@ -34,34 +35,30 @@ def shapes_of(
         place: gives the transform from the link's frame to that of a shape.
         resolve: finds meshes.
     """
-    pending: dict[str, Any] | None = None
-    for element in link.all("visual", "collision"):
-        touches = element.tag == "collision"
-        if touches and element.flag(f"{NAMESPACE}:same") and pending is not None:
-            contact = _contact(element, bits)
-            element.ignore()
-            yield pending | contact
-            pending = None
-            continue
-        if pending is not None:
-            yield pending
-            pending = None
-        with element.blamed():
-            form = _form(element.need("geometry"), resolve)
+    for visual, collision in shape_pairs(link, f"{NAMESPACE}:same"):
+        parts = [part for part in (visual, collision) if part is not None]
+        with parts[0].blamed():
+            form = _form(parts[0].need("geometry"), resolve)
         if form is None:
-            _forget(element)
+            for part in parts:
+                _forget(part)
             continue
         geometry, turn = form
-        shape: dict[str, Any] = {"geometry": geometry, "at": turn @ place(element), "name": name_in_robot(element)}
-        if touches:
-            for part in element.all(*_UNSEEN):
+        shape: dict[str, Any] = {"geometry": geometry, "at": turn @ place(parts[0]), "name": name_in_robot(parts[0])}
+        if visual is None:
+            shape["visible"] = False
+            for part in parts[0].all(*_UNSEEN):
                 part.ignore()
-            yield shape | {"visible": False} | _contact(element, bits)
         else:
-            pending = shape | {"group": 0, "meets": 0, "colour": _colour(element)}
-            _forget(element)
-    if pending is not None:
-        yield pending
+            shape["colour"] = _colour(visual)
+            _forget(visual)
+        if collision is None:
+            yield shape | {"group": 0, "meets": 0}
+            continue
+        contact = _contact(collision, bits)
+        if visual is not None:
+            collision.ignore()
+        yield shape | contact
 
 
 def _forget(element: Element) -> None:

@@ -17,9 +17,9 @@ from coupler.io.sdf.joints import Motion, axis_of, read_lists, read_motion
 from coupler.io.sdf.placing import Placing
 from coupler.io.sdf.scopes import Outline, Place
 from coupler.io.sdf.spanning import Edge, Spanning, spanning_tree
+from coupler.io.taken_names import TakenNames
 from coupler.io.urdf.elements import is_identity
 from coupler.io.urdf.origins import origin
-from coupler.io.writing import Names
 from coupler.model import Fixed, Free, RobotBuilder
 from coupler.model.tree import GROUND
 from coupler.model.wording import clipped, listed
@@ -140,7 +140,7 @@ class JointTree:
 
     def _float(self, roots: Sequence[str]) -> None:
         """Lets every part that hangs on nothing move freely; a static one stands."""
-        taken = Names(self.motions)
+        taken = TakenNames(self.motions)
         for name in roots:
             place = self.bodies.places[name]
             X = self.placing.pose(place)

@@ -21,9 +21,10 @@ from coupler.io.couplings import Relation, locks_of, relations_of
 from coupler.io.mjcf.inertias import real_inertias
 from coupler.io.sdf.joints import JOINTS
 from coupler.io.sdf.parts import add_axes, add_inertial, add_shape, extension, properties, put_pose, say
+from coupler.io.taken_names import TakenNames
 from coupler.io.urdf.elements import add_coupling, add_keyframe, add_spring, is_identity, put_origin
 from coupler.io.urdf.origins import NOISE
-from coupler.io.writing import Names, check_kinds, document, put, text
+from coupler.io.writing import check_kinds, document, put, text
 from coupler.model import Body, Free, LoopJoint, ModelError, ModelWarning, Robot, Shape, Universal
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import counted
@@ -76,7 +77,7 @@ class _Writer:
 
     def __init__(self, robot: Robot, folder: Path) -> None:
         self.robot, self.folder, self.relations = robot, folder, relations_of(robot)
-        names = Names(["", "world"])
+        names = TakenNames(["", "world"])
         self.links = {name: names.new(_plain(name)) for name in robot.bodies}
         self.frames = {name: names.new(_plain(name)) for name in robot.frame_names}
         named = [part.name for part in (*robot.joints, *robot.loops)]
@@ -154,7 +155,7 @@ class _Writer:
         self.add_shapes(link, shapes)
 
     def add_shapes(self, link: ET.Element, shapes: list[Shape]) -> None:
-        names = Names()
+        names = TakenNames()
         for i, shape in enumerate(shapes, 1):
             name = names.new(shape.name) if shape.name else names.new("shape", i)
             add_shape(link, shape, name, self.folder)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from coupler.io.reading import ground_renamed
+from coupler.io.taken_names import TakenNames
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.parts import LinkPart
-from coupler.io.writing import Names
 from coupler.io.xml import Element
 from coupler.model.tree import GROUND
 from coupler.model.wording import counted, listed
@@ -45,7 +45,7 @@ def rename_ground(d: Description, *, floating: bool) -> None:
     is_root = all(joint.child != GROUND for joint in d.joints.values())
     if GROUND not in d.links or (is_root and not (floating and d.links[GROUND].mass)):
         return
-    name = Names(d.links).new(f"{GROUND}_link")
+    name = TakenNames(d.links).new(f"{GROUND}_link")
     d.links = {name if link == GROUND else link: part for link, part in d.links.items()}
     for joint in d.joints.values():
         joint.parent, joint.child = (name if link == GROUND else link for link in (joint.parent, joint.child))
