@@ -248,13 +248,14 @@ class Simulation(Simulated):
         unsolved: Unsolved,
         watch: EnergyWatch,
     ) -> None:
-        tau, residual = None, self._engine.layout.places["residual"].start
+        places, tau = self._engine.layout.places, None
+        residual, jammed = places["residual"].start, places["jammed"].start
         for k in range(steps):
             time, state = self._steps * self.step_size, self._state
             tau, f_ext, motors, rates = control.at(time, self.q, self.v)
             self.step(tau, f_ext, motors=motors, rates=rates)
             assert self._last_result is not None
-            unsolved.note(float(self._last_result[residual]), time)
+            unsolved.note(float(self._last_result[residual]), float(self._last_result[jammed]), time)
             if k % every == 0:
                 rows.add(time, state, tau, self._last_result)
             if watch.on:

@@ -116,7 +116,7 @@ class Told:
     Attributes:
         names: of what is told: `gaps`, `points` and `frames`; `b`, velocities without impulses with the gap's, and
             `start`, impulses to start from, both of all rows; `free` and `approach`, velocities of normal and tangents
-            after a step without impulses, and before it.
+            after a step without impulses, and before it; and `closures`, what gaps make of b_n.
     """
 
     def __init__(self, rows: ContactRows, vectors: Mapping[str, Vector]) -> None:
@@ -128,5 +128,5 @@ class Told:
         own, vector = np.array(contacts), vector or self._vectors[name]
         if name in ("b", "start"):
             return vector.at(self._rows.first[own], int(self._rows.widths[own[0]]))
-        shape = {"gaps": (), "frames": (3, 3)}.get(name, (3,))
+        shape = {"gaps": (), "closures": (), "frames": (3, 3)}.get(name, (3,))
         return vector.at(int(np.prod(shape, dtype=int)) * own, shape)

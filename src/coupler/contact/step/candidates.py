@@ -250,7 +250,7 @@ class Candidates:
 
         rows = self.pairs[alike.numbers[0]].cone.size
         read = "free" in told.names  # by rebounds and impacts, which look at all contacts
-        unread = {"b"} if not read else set[str]()
+        unread = {"closures"} | ({"b"} if not read else set[str]())
         unread |= set[str]() if scene.places else {"points", "frames"}
         names = [name for name in told.names if name not in unread]
 
@@ -451,7 +451,7 @@ def _measuring(
             for name in ["near"] if within else [f"{name}_near" for name in P]:
                 setattr(view, name, np.where(soon, 1.0, getattr(view, name)))
         closure = let_out(closure, free[0], scene.recovery)
-        found = {"b": free + first_of(rows, closure), "free": free[:3], "approach": approach[:3]}
+        found = {"b": free + first_of(rows, closure), "free": free[:3], "approach": approach[:3], "closures": closure}
         for name in found:
             if name in told:
                 setattr(view, name, found[name])

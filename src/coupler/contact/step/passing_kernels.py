@@ -48,7 +48,7 @@ def moving_law(moving: Mapping[str, bool], rows: int, told: Sequence[str]) -> Ca
         for name, own in P.items():  # gaps count from where the step started
             closure = closure - getattr(view, f"{name}_gone") * (own[:, 0] @ getattr(view, f"{name}_start"))
         found = {"b": free + first_of(rows, closure), "free": free[:3], "approach": approach[:3]}
-        found |= {"gaps": np.array(gap), "points": view.point, "frames": view.frame}
+        found |= {"gaps": np.array(gap), "points": view.point, "frames": view.frame, "closures": closure}
         for name in told:
             setattr(view, f"told_{name}", np.where(open_before, found[name], getattr(view, f"told_{name}")))
         for name, own in P.items():

@@ -38,6 +38,7 @@ from coupler.contact.step.halves import Halves
 from coupler.contact.step.impact import Impacts
 from coupler.contact.step.interaction import InteractingBlocks
 from coupler.contact.step.islands import Islands
+from coupler.contact.step.jams import Jams
 from coupler.contact.step.joint_blocks import JointBlocks
 from coupler.contact.step.kick import Kick, Node, StageBody, StepBody, StepCluster
 from coupler.contact.step.passing_program import Passing
@@ -107,7 +108,7 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     if stages and drives:
         stages.drive = lambda: drives.drive_stage(stages.progress, parts["motors"], parts["motor_work"])
     loads = kick.write(scene.external, h, drives.prepare if drives else None)
-    told = {name: parts[name].at(0) for name in ("residual", "touching", "sweeps", "iterations")}
+    told = {name: parts[name].at(0) for name in ("residual", "touching", "sweeps", "iterations", "jammed")}
     sweep.builder.loop(_no_contact, problem=fields(**told))
     jump, pressing, acting, blocks = None, None, None, None
     if stopped:
@@ -161,6 +162,7 @@ class _Impulses:
         islands = Islands(blocks, columns) if layout.trees >= _MANY_TREES else None
         self.relaxation, self.joints = Relaxation(blocks, islands), JointBlocks(sweep, layout, blocks, scene)
         self.refinement = Refinement(blocks, columns, self.relaxation)
+        self.jams = Jams(sweep.robot, scene, layout, blocks)
         self.rebounds = Rebounds(sweep.builder, scene, blocks) if parts.before["pending"].size else None
         told = {name: parts[name] for name in ("gaps", "v", "residual", "sweeps", "iterations")}
         self.impacts = Impacts(sweep, scene, blocks, told) if travelling(scene.pairs) else None
@@ -183,6 +185,7 @@ class _Impulses:
         vectors |= {"b": blocks.b, "start": blocks.impulses}
         vectors |= self.rebounds.told if self.rebounds else self.impacts.told if self.impacts else {}
         vectors |= {"approach": self.sliding.approach} if self.sliding else {}
+        vectors |= {"closures": self.jams.closures}
         told = Told(layout.contact_rows, vectors)
         known = (self.sweep, self.columns, self.scene, self.layout, self.halves)
         self.candidates.measure(*known, told, parts.before["impulses"], self.stages)
@@ -197,14 +200,12 @@ class _Impulses:
         if self.sliding:
             self.sliding.begin()
         self._keep_closing()
+        self.jams.begin(parts["jammed"], parts["gaps"])
         with builder.repeat(until=_none_joins, at_most=_ROUNDS, blocks=fields(joining=blocks.joining.at(0))):
             builder.list_flags(blocks.flags["waiting"])
             self.columns.climb(climb, blocks.flags["waiting"])
             blocks.join()
-            self.relaxation.solve(self.scene.tolerance, self.scene.sweeps, parts["residual"], parts["sweeps"])
-            self.refinement.solve(self.scene.tolerance, parts["residual"], parts["iterations"])
-            if self.relaxation.islands:
-                self._sweep_on()
+            self._solve()
             if self.rebounds:
                 self.rebounds.end(parts["pending"])
             self.sweep.outward(apply_impulses)
@@ -226,6 +227,22 @@ class _Impulses:
         if blocks.impulses is not parts["impulses"]:
             copy(builder, blocks.impulses, parts["impulses"], layout.contact_rows.total)
         self.joints.end(parts["impulses"])
+
+    def _solve(self) -> None:
+        """Writes the steps that solve the problem; once more, where overlaps exclude each other."""
+        if self.rebounds:  # which have written b themselves
+            self._solve_once()
+            return
+        self.jams.let_stick()
+        with self.jams.hear_again(self.parts["residual"], self.refinement.limit):
+            self._solve_once()
+
+    def _solve_once(self) -> None:
+        parts, tolerance = self.parts, self.scene.tolerance
+        self.relaxation.solve(tolerance, self.scene.sweeps, parts["residual"], parts["sweeps"])
+        self.refinement.solve(tolerance, parts["residual"], parts["iterations"])
+        if self.relaxation.islands:
+            self._sweep_on()
 
     def _sweep_on(self) -> None:
         """Writes more sweeps for states that the refinement has not solved, from the best impulses that it found."""
@@ -337,7 +354,7 @@ def _make_nan(row: View) -> None:
 
 
 def _no_contact(problem: View) -> None:
-    problem.residual = problem.touching = problem.sweeps = problem.iterations = np.array(0.0)
+    problem.residual = problem.touching = problem.sweeps = problem.iterations = problem.jammed = np.array(0.0)
 
 
 def _is_solved(problem: View) -> Any:
