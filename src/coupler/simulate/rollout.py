@@ -327,6 +327,8 @@ class _Chunk:
         self._results.reverse()
         result, size, time = self._results[0], self._engine.layout.state, steps * self._engine.step
         failed = self._engine.advance_batch(self._states, controls[0], result, *controls[1:])
+        if failed is not None and self._ledger is not None:  # what has failed may have gained energy before
+            self._look_at_energy(self._ledger, self._states, time)
         if self._ledger is not None:
             self._ledger.add_work(self._states, result, controls[0])
             if (steps + 1) % EVERY == 0:
